@@ -1,0 +1,33 @@
+//! Durations as people write them.
+
+use std::time::Duration;
+
+/// A text that is not a duration.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a duration: write a number and a unit, as \"500ms\", \"30s\", \"15m\", \"1h 30m\" or \"2d\"")]
+pub struct BadDuration {
+    /// What was written, cut after 100 characters.
+    pub text: String,
+}
+
+/// Reads a duration as `"500ms"`, `"30s"`, `"15m"`, `"1h 30m"` or `"2d"`.
+///
+/// # Errors
+/// [`BadDuration`] when there is no number, no unit, or an unknown one.
+pub fn parse_duration(text: &str) -> Result<Duration, BadDuration> {
+    humantime::parse_duration(text.trim()).map_err(|_| BadDuration { text: text.chars().take(100).collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_and_a_unit_are_a_duration_and_others_keep_their_text() {
+        assert_eq!(parse_duration("1h 30m"), Ok(Duration::from_secs(5400)));
+        assert_eq!(parse_duration(" 500ms"), Ok(Duration::from_millis(500)));
+        for bad in ["5x", "", "15", "-1s"] {
+            assert_eq!(parse_duration(bad), Err(BadDuration { text: bad.into() }), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Names of apps and topics, and ids of jobs.
+
+/// The longest name of an app or a topic, in bytes.
+pub const LONGEST_NAME: usize = 128;
+
+/// The longest id of a job, in bytes.
+pub const LONGEST_ID: usize = 256;
+
+/// A name that cannot be one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the {what} `{name}` {why}")]
+pub struct BadName {
+    /// What was to be named: "app name", "topic" or "job id".
+    pub what: &'static str,
+    /// The name as it was given, cut after 140 characters, control characters escaped.
+    pub name: String,
+    /// What is wrong with it; where it is too long, with the limit and the size.
+    pub why: String,
+}
+
+fn bad(what: &'static str, name: &str, why: String) -> Result<(), BadName> {
+    Err(BadName { what, name: name.chars().take(140).flat_map(char::escape_debug).collect(), why })
+}
+
+fn check_length(what: &'static str, name: &str, most: usize) -> Result<(), BadName> {
+    match name.len() {
+        0 => bad(what, name, format!("is empty: write 1 to {most} bytes")),
+        size if size > most => bad(what, name, format!("is {size} bytes long, {most} are allowed")),
+        _ => Ok(()),
+    }
+}
+
+fn check_name(what: &'static str, name: &str, allowed: &str) -> Result<(), BadName> {
+    check_length(what, name, LONGEST_NAME)?;
+    match name.chars().find(|&c| !(c.is_ascii_alphanumeric() || allowed.contains(c))) {
+        Some(wrong) => bad(what, name, format!("has {wrong:?} in it, allowed is A-Z a-z 0-9 {}", spaced(allowed))),
+        None => Ok(()),
+    }
+}
+
+fn spaced(allowed: &str) -> String {
+    allowed.chars().map(String::from).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether `name` can be an app's: 1 to 128 bytes of `A-Z a-z 0-9 . _ -`.
+///
+/// # Errors
+/// [`BadName`].
+pub fn check_app(name: &str) -> Result<(), BadName> {
+    check_name("app name", name, "._-")
+}
+
+/// Whether `name` can be a topic's: 1 to 128 bytes of `A-Z a-z 0-9 . _ : -`.
+///
+/// # Errors
+/// [`BadName`].
+pub fn check_topic(name: &str) -> Result<(), BadName> {
+    check_name("topic", name, "._:-")
+}
+
+/// Whether `id` can be a job's: 1 to 256 bytes of text without control characters.
+///
+/// # Errors
+/// [`BadName`].
+pub fn check_id(id: &str) -> Result<(), BadName> {
+    check_length("job id", id, LONGEST_ID)?;
+    match id.chars().find(|c| c.is_control()) {
+        Some(wrong) => bad("job id", id, format!("has the control character {wrong:?} in it")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_name_says_the_limit_the_size_and_what_is_allowed() {
+        assert_eq!(check_topic("order:timeout-1.a_b"), Ok(()));
+        let long = check_topic(&"x".repeat(129)).unwrap_err().to_string();
+        assert!(long.ends_with("is 129 bytes long, 128 are allowed"), "{long}");
+        let colon = check_app("a:b").unwrap_err().to_string();
+        assert_eq!(colon, "the app name `a:b` has ':' in it, allowed is A-Z a-z 0-9 . _ -");
+        assert!(check_topic("").unwrap_err().to_string().contains("is empty: write 1 to 128 bytes"));
+    }
+
+    #[test]
+    fn an_id_is_any_text_without_control_characters() {
+        assert_eq!(check_id("Bestellung 7/ü"), Ok(()));
+        assert!(check_id(&"x".repeat(257)).unwrap_err().to_string().contains("257 bytes long, 256 are allowed"));
+        assert_eq!(
+            check_id("a\nb").unwrap_err().to_string(),
+            r"the job id `a\nb` has the control character '\n' in it"
+        );
+    }
+}

@@ -1,0 +1,268 @@
+//! Retry policies: when a failed job runs again, and when it is exhausted.
+//!
+//! | text | meaning |
+//! |---|---|
+//! | `none` | no retry |
+//! | `immediate x 3` | three retries, each at once; `immediate` alone is five |
+//! | `30s x 5` | five retries, each after 30 s |
+//! | `1m, 5m, 10m, 30m, 1h` | a ladder: a retry after each step; `30s` alone is a ladder of one |
+//! | `exponential 10s x 5, factor 3, max 1h, jitter 10%` | 10 s, 30 s, 90 s …; the words after the comma may be left out |
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use humantime::format_duration;
+
+use crate::duration::parse_duration;
+
+/// The most retries a policy may have.
+const MOST_RETRIES: u32 = 1_000;
+/// Retries of `immediate` and `exponential 10s` without a number.
+const USUAL_RETRIES: u32 = 5;
+/// Steps of a ladder.
+const MOST_STEPS: usize = 64;
+
+/// When a failed job runs again. `N` retries mean `N + 1` runs at the most.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RetryPolicy {
+    /// No retry: the first failure exhausts the job.
+    None,
+    /// Each retry at once.
+    Immediate {
+        /// How often.
+        times: u32,
+    },
+    /// Each retry after the same delay.
+    Fixed {
+        /// The delay.
+        delay: Duration,
+        /// How often.
+        times: u32,
+    },
+    /// A retry after each step, in order.
+    Ladder(Vec<Duration>),
+    /// Each delay is the one before times `factor`, at most `longest`, then up to `jitter` percent more or less.
+    Exponential {
+        /// The first delay.
+        first: Duration,
+        /// How often.
+        times: u32,
+        /// What each delay is multiplied by.
+        factor: u32,
+        /// No delay is longer, jitter aside.
+        longest: Duration,
+        /// Percent, 0 to 100.
+        jitter: u32,
+    },
+}
+
+/// A text that is no retry policy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadRetry(String);
+
+impl Default for RetryPolicy {
+    /// Five times: 10 s, then three times as long each, at most 1 h, ± 10 %.
+    fn default() -> Self {
+        Self::exponential(Duration::from_secs(10), USUAL_RETRIES)
+    }
+}
+
+impl RetryPolicy {
+    const fn exponential(first: Duration, times: u32) -> Self {
+        Self::Exponential { first, times, factor: 3, longest: Duration::from_secs(3600), jitter: 10 }
+    }
+
+    /// How many retries there are at the most.
+    pub fn retries(&self) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::Immediate { times } | Self::Fixed { times, .. } | Self::Exponential { times, .. } => *times,
+            Self::Ladder(steps) => u32::try_from(steps.len()).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// The delay before retry number `retry` (the first is 1); `None` when the job is exhausted.
+    ///
+    /// `random` decides the jitter.
+    pub fn delay(&self, retry: u32, random: u64) -> Option<Duration> {
+        if retry == 0 || retry > self.retries() {
+            return None;
+        }
+        match self {
+            Self::None => None,
+            Self::Immediate { .. } => Some(Duration::ZERO),
+            Self::Fixed { delay, .. } => Some(*delay),
+            Self::Ladder(steps) => steps.get(retry as usize - 1).copied(),
+            Self::Exponential { first, factor, longest, jitter, .. } => {
+                let times = factor.checked_pow(retry - 1).unwrap_or(u32::MAX);
+                let delay = first.saturating_mul(times).min(*longest);
+                let spread = u64::from(*jitter) * 2 * 1000 + 1; // parts of 100,000
+                let parts = 100_000 + random % spread - u64::from(*jitter) * 1000;
+                Some(Duration::from_nanos((delay.as_nanos() * u128::from(parts) / 100_000) as u64))
+            }
+        }
+    }
+}
+
+fn times(text: &str) -> Result<u32, BadRetry> {
+    match text.trim().parse() {
+        Ok(number @ 1..=MOST_RETRIES) => Ok(number),
+        _ => Err(BadRetry(format!("`{}` is not a number of retries: write 1 to {MOST_RETRIES}", text.trim()))),
+    }
+}
+
+/// `10s x 5`: what is before the `x`, and the number.
+fn split_times(text: &str) -> Result<(&str, Option<u32>), BadRetry> {
+    match text.rsplit_once(" x ") {
+        Some((before, number)) => Ok((before.trim(), Some(times(number)?))),
+        None => Ok((text.trim(), None)),
+    }
+}
+
+fn duration(what: &str, text: &str) -> Result<Duration, BadRetry> {
+    parse_duration(text.trim()).map_err(|bad| BadRetry(format!("{what}: {bad}")))
+}
+
+fn parse_exponential(text: &str) -> Result<RetryPolicy, BadRetry> {
+    let mut parts = text.split(',');
+    let (first, number) = split_times(parts.next().unwrap_or_default())?;
+    let mut policy = RetryPolicy::exponential(duration("first delay", first)?, number.unwrap_or(USUAL_RETRIES));
+    let RetryPolicy::Exponential { factor, longest, jitter, .. } = &mut policy else {
+        return Ok(policy);
+    };
+    for part in parts.map(str::trim) {
+        let (word, value) = part.split_once(' ').unwrap_or((part, ""));
+        let wrong = |allowed: &str| BadRetry(format!("`{part}`: `{word}` takes {allowed}"));
+        match word {
+            "factor" => {
+                *factor = value.parse().ok().filter(|f| (1..=100).contains(f)).ok_or_else(|| wrong("1 to 100"))?
+            }
+            "max" => *longest = duration("max", value)?,
+            "jitter" => {
+                let number = value.strip_suffix('%').and_then(|percent| percent.trim().parse().ok());
+                *jitter = number.filter(|&j: &u32| j <= 100).ok_or_else(|| wrong("0% to 100%"))?;
+            }
+            _ => return Err(BadRetry(format!("`{part}` is unknown: expected `factor 3`, `max 1h` or `jitter 10%`"))),
+        }
+    }
+    Ok(policy)
+}
+
+fn parse_ladder(text: &str) -> Result<RetryPolicy, BadRetry> {
+    let steps: Vec<_> = text.split(',').map(str::trim).collect();
+    if steps.len() > MOST_STEPS {
+        return Err(BadRetry(format!("the ladder has {} steps, {MOST_STEPS} are allowed", steps.len())));
+    }
+    let step = |(i, text): (usize, &&str)| duration(&format!("step {} of the ladder", i + 1), text);
+    steps.iter().enumerate().map(step).collect::<Result<_, _>>().map(RetryPolicy::Ladder)
+}
+
+impl FromStr for RetryPolicy {
+    type Err = BadRetry;
+
+    fn from_str(text: &str) -> Result<Self, BadRetry> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(BadRetry("an empty retry policy: write `none` for no retry".into()));
+        }
+        if text == "none" {
+            return Ok(Self::None);
+        }
+        if let Some(rest) = text.strip_prefix("exponential ") {
+            return parse_exponential(rest);
+        }
+        if text.contains(',') {
+            return parse_ladder(text);
+        }
+        Ok(match split_times(text)? {
+            ("immediate", number) => Self::Immediate { times: number.unwrap_or(USUAL_RETRIES) },
+            (delay, Some(times)) => Self::Fixed { delay: duration("delay", delay)?, times },
+            (_, None) => parse_ladder(text)?,
+        })
+    }
+}
+
+impl fmt::Display for RetryPolicy {
+    /// The text that reads back as this policy.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Immediate { times } => write!(f, "immediate x {times}"),
+            Self::Fixed { delay, times } => write!(f, "{} x {times}", format_duration(*delay)),
+            Self::Ladder(steps) => {
+                for (i, step) in steps.iter().enumerate() {
+                    write!(f, "{}{}", if i == 0 { "" } else { ", " }, format_duration(*step))?;
+                }
+                Ok(())
+            }
+            Self::Exponential { first, times, factor, longest, jitter } => {
+                let (first, longest) = (format_duration(*first), format_duration(*longest));
+                write!(f, "exponential {first} x {times}, factor {factor}, max {longest}, jitter {jitter}%")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn read(text: &str) -> RetryPolicy {
+        text.parse().unwrap_or_else(|bad| panic!("{text}: {bad}"))
+    }
+
+    #[test]
+    fn every_policy_reads_back() {
+        let texts = [
+            "none",
+            "immediate",
+            "immediate x 3",
+            "30s x 5",
+            "1m, 5m, 10m",
+            "30s",
+            "exponential 2s x 7, factor 2, max 5m, jitter 0%",
+        ];
+        for policy in texts.map(read).into_iter().chain([RetryPolicy::default()]) {
+            assert_eq!(read(&policy.to_string()), policy);
+        }
+        assert_eq!(read("exponential 10s"), RetryPolicy::default());
+    }
+
+    #[test]
+    fn n_retries_are_n_delays_and_then_the_job_is_exhausted() {
+        let ladder = read("1m, 5m");
+        assert_eq!(ladder.delay(1, 0), Some(60 * SECOND));
+        assert_eq!(ladder.delay(2, 0), Some(300 * SECOND));
+        assert_eq!(ladder.delay(3, 0), None);
+        assert_eq!(read("none").delay(1, 0), None);
+        assert_eq!(read("immediate x 2").delay(2, 9), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn exponential_delays_grow_to_the_longest_and_jitter_stays_within_its_percents() {
+        let policy = RetryPolicy::default();
+        for (retry, seconds) in [(1, 10), (2, 30), (3, 90), (4, 270), (5, 810)] {
+            for random in [0, 7_777, 20_000, u64::MAX] {
+                let delay = policy.delay(retry, random).unwrap();
+                assert!(
+                    delay >= SECOND * seconds * 9 / 10 && delay <= SECOND * seconds * 11 / 10,
+                    "{retry}: {delay:?}"
+                );
+            }
+        }
+        assert_eq!(read("exponential 1s x 40, factor 10, jitter 0%").delay(40, 0), Some(3600 * SECOND));
+    }
+
+    #[test]
+    fn a_bad_policy_says_which_part_is_wrong() {
+        let bad = |text: &str| text.parse::<RetryPolicy>().unwrap_err().to_string();
+        assert!(bad("1m, 5x").starts_with("step 2 of the ladder: `5x` is not a duration: write a number and a unit"));
+        assert!(bad("30s x 0").contains("write 1 to 1000"));
+        assert!(bad("exponential 1s, foo 3").contains("expected `factor 3`, `max 1h` or `jitter 10%`"));
+        assert!(bad("").contains("`none`"));
+    }
+}

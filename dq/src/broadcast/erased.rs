@@ -1,0 +1,55 @@
+//! A broadcast listener without its payload type.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use super::listener::{Broadcast, BroadcastListener};
+use crate::job::{Cause, Codec, JobId, Record, TopicName};
+use crate::listener::Failure;
+
+/// A broadcast listener of any payload type.
+pub(crate) trait ErasedBroadcast: fmt::Debug + Send + Sync + 'static {
+    /// Decodes the payload and calls the handler.
+    fn deliver(
+        self: Arc<Self>,
+        channel: TopicName,
+        id: JobId,
+        record: Record,
+    ) -> BoxFuture<'static, Result<(), Failure>>;
+}
+
+struct Erased<L>(L);
+
+/// Without its payload type.
+pub(crate) fn erase<L: BroadcastListener>(listener: L) -> Arc<dyn ErasedBroadcast> {
+    Arc::new(Erased(listener))
+}
+
+impl<L> fmt::Debug for Erased<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(std::any::type_name::<L>())
+    }
+}
+
+impl<L: BroadcastListener> ErasedBroadcast for Erased<L> {
+    fn deliver(
+        self: Arc<Self>,
+        channel: TopicName,
+        id: JobId,
+        record: Record,
+    ) -> BoxFuture<'static, Result<(), Failure>> {
+        Box::pin(async move {
+            let message = {
+                let (codec, payload) = record.payload().map_err(|bad| Failure::new(Cause::Decode, bad.to_string()))?;
+                match codec {
+                    Codec::Json => serde_json::from_slice(payload)
+                        .map_err(|error| Failure::new(Cause::Decode, error.to_string()))?,
+                }
+            };
+            let delivered = self.0.on_message(Broadcast::new(channel, id, message)).await;
+            delivered.map_err(|error| Failure::new(Cause::Error, error.to_string()))
+        })
+    }
+}

@@ -1,0 +1,138 @@
+//! Clocks: the node's, which only measures how long, and the store's, which says when.
+
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures_util::future::BoxFuture;
+use tokio::time::Instant;
+
+/// A node's clock. Leases are judged by it, so it must go on while the machine is suspended where that can be had.
+pub trait Clock: fmt::Debug + Send + Sync + 'static {
+    /// How long since some fixed moment.
+    fn now(&self) -> Duration;
+
+    /// Waits until [`now`](Self::now) is at least `at`.
+    fn sleep_until(&self, at: Duration) -> BoxFuture<'static, ()>;
+
+    /// Milliseconds since the Unix epoch, for generated ids only.
+    fn wall_millis(&self) -> u64 {
+        wall_micros() / 1000
+    }
+}
+
+/// The clock of a store: what judges due times and leases.
+pub trait StoreClock: fmt::Debug + Send + Sync + 'static {
+    /// Microseconds since the Unix epoch.
+    fn micros(&self) -> u64;
+}
+
+fn wall_micros() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
+}
+
+/// `CLOCK_BOOTTIME` where there is one: it goes on while the machine is suspended, so a lease cannot look alive after a
+/// night in a bag.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Boottime;
+
+impl Clock for Boottime {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn now(&self) -> Duration {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    fn now(&self) -> Duration {
+        use std::sync::LazyLock;
+        static START: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
+        START.elapsed()
+    }
+
+    fn sleep_until(&self, at: Duration) -> BoxFuture<'static, ()> {
+        let pause = at.saturating_sub(self.now());
+        Box::pin(tokio::time::sleep(pause))
+    }
+}
+
+/// Tokio's clock, which tests can pause; as a store's clock it is anchored at the wall clock of its creation.
+#[derive(Debug, Clone, Copy)]
+pub struct TokioClock {
+    start: Instant,
+    wall_micros: u64,
+}
+
+impl TokioClock {
+    /// A clock that shows the wall clock's time now and goes on with tokio's.
+    pub fn new() -> Self {
+        Self::at(wall_micros())
+    }
+
+    /// A clock that shows `micros` since the Unix epoch now and goes on with tokio's.
+    pub fn at(micros: u64) -> Self {
+        Self { start: Instant::now(), wall_micros: micros }
+    }
+
+    /// Whether tokio's clock stands still, as under `start_paused`: then everything must run on the test's runtime.
+    pub fn is_paused() -> bool {
+        let (ours, theirs) = (std::time::Instant::now(), Instant::now());
+        while ours.elapsed() < Duration::from_micros(2) {
+            std::hint::spin_loop();
+        }
+        Instant::now() == theirs
+    }
+}
+
+impl Default for TokioClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for TokioClock {
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn sleep_until(&self, at: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep_until(self.start + at))
+    }
+
+    fn wall_millis(&self) -> u64 {
+        self.micros() / 1000
+    }
+}
+
+impl StoreClock for TokioClock {
+    fn micros(&self) -> u64 {
+        self.wall_micros + self.start.elapsed().as_micros() as u64
+    }
+}
+
+/// The wall clock as it is, jumps included.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WallClock;
+
+impl StoreClock for WallClock {
+    fn micros(&self) -> u64 {
+        wall_micros()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_paused_clock_is_seen() {
+        assert!(TokioClock::is_paused());
+        let clock = TokioClock::at(5);
+        tokio::time::advance(Duration::from_millis(3)).await;
+        assert_eq!(clock.micros(), 3_005);
+    }
+
+    #[tokio::test]
+    async fn a_running_clock_is_seen() {
+        assert!(!TokioClock::is_paused());
+    }
+}

@@ -1,0 +1,57 @@
+//! Where tasks run: links, leases and time-outs on a thread of dq's own, handlers on the user's runtime.
+
+use std::fmt;
+
+use futures_util::future::BoxFuture;
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
+
+/// Which of the two runtimes of a node a task belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// dq's own: everything that must go on while a handler blocks its thread.
+    Link,
+    /// The user's: handlers.
+    Handler,
+}
+
+/// A running task; dropping this lets it run on.
+#[derive(Debug)]
+pub struct Task(AbortHandle);
+
+impl Task {
+    /// The task behind this handle.
+    pub const fn new(handle: AbortHandle) -> Self {
+        Self(handle)
+    }
+
+    /// Drops the task's future at its next `await`.
+    pub fn abort(&self) {
+        self.0.abort();
+    }
+}
+
+/// Starts tasks. The one place where dq does so.
+pub trait Spawn: fmt::Debug + Send + Sync + 'static {
+    /// Starts a task.
+    fn spawn(&self, place: Place, task: BoxFuture<'static, ()>) -> Task;
+}
+
+/// Starts tasks on tokio runtimes.
+#[derive(Debug, Clone)]
+pub struct SpawnOn {
+    /// The runtime of [`Place::Link`].
+    pub link: Handle,
+    /// The runtime of [`Place::Handler`].
+    pub handler: Handle,
+}
+
+impl Spawn for SpawnOn {
+    fn spawn(&self, place: Place, task: BoxFuture<'static, ()>) -> Task {
+        let runtime = match place {
+            Place::Link => &self.link,
+            Place::Handler => &self.handler,
+        };
+        Task::new(runtime.spawn(task).abort_handle())
+    }
+}

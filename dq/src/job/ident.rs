@@ -1,0 +1,179 @@
+//! Names and numbers of the protocol (PROTOCOL.md section 1).
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use dq_grammar::{BadName, check_app, check_topic};
+
+use crate::time::Timestamp;
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident, $check:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Checks the name.
+            ///
+            /// # Errors
+            /// [`BadName`] when it is empty, longer than 128 bytes or has a character that is not allowed.
+            pub fn new(name: impl AsRef<str>) -> Result<Self, BadName> {
+                let name = name.as_ref();
+                $check(name)?;
+                Ok(Self(name.into()))
+            }
+
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+name!(
+    /// The name of an app: 1 to 128 bytes of `A-Z a-z 0-9 . _ -`. It has no `:`, so that app `a` with topic `b:c` and
+    /// app `a:b` with topic `c` can never be one.
+    AppName, check_app
+);
+name!(
+    /// The name of a topic: 1 to 128 bytes of `A-Z a-z 0-9 . _ : -`.
+    TopicName, check_topic
+);
+
+/// A topic of an app: what a store keeps together.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TopicKey {
+    /// The app.
+    pub app: AppName,
+    /// The topic.
+    pub topic: TopicName,
+}
+
+impl fmt::Display for TopicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.app, self.topic)
+    }
+}
+
+macro_rules! random_name {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// The identity with this text, as it was read back from a store or drawn by
+            /// [`Environment`](crate::environment::Environment).
+            pub fn new(text: impl AsRef<str>) -> Self {
+                Self(text.as_ref().into())
+            }
+
+            /// The identity as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+random_name!(
+    /// A node: a random identity for each start, never a host name and never one for a process.
+    NodeId
+);
+random_name!(
+    /// Who adds or withdraws: a random identity for each root provider and topic, new in each process.
+    ProducerId
+);
+
+/// The number of a claim; a job's fences only grow. `max(last + 1, store clock in µs)`, one for all jobs of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Fence(pub u64);
+
+impl fmt::Display for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The number of a node's last transfer, age, reconcile or release that the store has executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Turn(pub u64);
+
+impl Turn {
+    /// The next one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A running job's row: the fence of the claim and the due time the job was claimed at, as text `fence:due`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token {
+    /// The fence of the claim.
+    pub fence: Fence,
+    /// The due time (for an aged UNACKED job: when it was parked); a job that is given back is due then again.
+    pub due: Timestamp,
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.fence, self.due.as_millis())
+    }
+}
+
+/// A text that is no token.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a token: expected `fence:due`")]
+pub struct BadToken(String);
+
+impl FromStr for Token {
+    type Err = BadToken;
+
+    fn from_str(text: &str) -> Result<Self, BadToken> {
+        let bad = || BadToken(text.chars().take(100).collect());
+        let (fence, due) = text.split_once(':').ok_or_else(bad)?;
+        let number = |part: &str| part.parse::<u64>().map_err(|_| bad());
+        Ok(Self { fence: Fence(number(fence)?), due: Timestamp::from_millis(number(due)?) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_reads_back() {
+        let token = Token { fence: Fence(1_763_000_000_000_001), due: Timestamp::from_millis(42) };
+        assert_eq!(token.to_string().parse(), Ok(token));
+        assert!("12".parse::<Token>().is_err());
+    }
+}

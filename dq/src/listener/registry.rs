@@ -1,0 +1,103 @@
+//! The registry: what `inventory` collected, and what was named by hand.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::delay_listener::{Declared, DelayListener};
+use super::erased::{Erased, ErasedListener};
+use super::inject::{Dependency, Injector, Missing};
+use super::settings::ListenerSettings;
+use crate::broadcast::{self, BroadcastListener, ErasedBroadcast};
+use crate::job::DelayJob;
+
+/// What a registered listener listens to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The jobs of a topic.
+    Delay {
+        /// The topic.
+        topic: &'static str,
+    },
+    /// Broadcasts of these channels.
+    Broadcast {
+        /// The channels, each named as the topic of the broadcast jobs.
+        channels: &'static [&'static str],
+    },
+}
+
+pub(crate) type Built<L> = Result<Arc<L>, Missing>;
+
+#[derive(Clone, Copy)]
+pub(crate) enum Build {
+    Delay(fn(&Injector) -> Built<dyn ErasedListener>),
+    Broadcast(fn(&Injector) -> Built<dyn ErasedBroadcast>),
+}
+
+/// A listener that an attribute declared: how to make it, and what it asks for.
+#[derive(Clone, Copy)]
+pub struct Registration {
+    /// The name of the struct or function.
+    pub name: &'static str,
+    /// Where it is annotated.
+    pub declared_at: &'static str,
+    /// What it listens to.
+    pub kind: Kind,
+    /// What the attribute says.
+    pub settings: ListenerSettings,
+    /// What it needs.
+    pub dependencies: fn() -> Vec<Dependency>,
+    pub(crate) build: Build,
+}
+
+inventory::collect!(Registration);
+
+impl Registration {
+    /// The registration of a delay listener.
+    pub const fn delay<L: DelayListener>() -> Self {
+        Self {
+            name: L::NAME,
+            declared_at: L::DECLARED_AT,
+            kind: Kind::Delay { topic: <L::Job as DelayJob>::TOPIC },
+            settings: L::SETTINGS,
+            dependencies: <L as Declared>::dependencies,
+            build: Build::Delay(build_delay::<L>),
+        }
+    }
+
+    /// The registration of a broadcast listener.
+    pub const fn broadcast<L: BroadcastListener>() -> Self {
+        Self {
+            name: L::NAME,
+            declared_at: L::DECLARED_AT,
+            kind: Kind::Broadcast { channels: L::CHANNELS },
+            settings: ListenerSettings::NONE,
+            dependencies: <L as broadcast::Declared>::dependencies,
+            build: Build::Broadcast(build_broadcast::<L>),
+        }
+    }
+
+    /// Everything that is annotated in the crates that are linked, by place and name.
+    pub fn all() -> Vec<Self> {
+        let mut all: Vec<_> = inventory::iter::<Self>.into_iter().copied().collect();
+        all.sort_by_key(|registration| (registration.declared_at, registration.name));
+        all
+    }
+}
+
+fn build_delay<L: DelayListener>(injector: &Injector) -> Built<dyn ErasedListener> {
+    Ok(Arc::new(Erased(L::inject(injector)?)))
+}
+
+fn build_broadcast<L: BroadcastListener>(injector: &Injector) -> Built<dyn ErasedBroadcast> {
+    Ok(broadcast::erase(L::inject(injector)?))
+}
+
+impl fmt::Debug for Registration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registration")
+            .field("name", &self.name)
+            .field("declared_at", &self.declared_at)
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,1 @@
+//! Adding jobs and looking after them.

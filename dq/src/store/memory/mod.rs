@@ -1,0 +1,1 @@
+//! Jobs in the memory of this process.

@@ -1,0 +1,99 @@
+//! Points in time as a store keeps them, and delays as people write them.
+//!
+//! A store judges everything by one clock, its own. It keeps milliseconds: due times are rounded up to them and *now*
+//! is rounded down, so rounding never makes a job early (PROTOCOL.md rule 4).
+
+use std::fmt;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+mod delay;
+
+pub use delay::{Delay, IntoDelay};
+pub use dq_grammar::BadDuration;
+
+/// The longest delay a job may have: ten years of 365 days.
+pub const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// A point in time: milliseconds since the Unix epoch on the store's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(u64);
+
+impl Timestamp {
+    /// The Unix epoch; as the end of a lease it means *free for reclaim at once*.
+    pub const EPOCH: Self = Self(0);
+
+    /// The point in time `ms` milliseconds after the Unix epoch.
+    pub const fn from_millis(ms: u64) -> Self {
+        Self(ms)
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub const fn as_millis(self) -> u64 {
+        self.0
+    }
+
+    /// `micros` rounded down to the millisecond, as every *now* is.
+    pub const fn floor_micros(micros: u64) -> Self {
+        Self(micros / 1000)
+    }
+
+    /// `micros` rounded up to the millisecond, as every due time is.
+    pub const fn ceil_micros(micros: u64) -> Self {
+        Self(micros.div_ceil(1000))
+    }
+
+    /// This point in time and `duration` (whole milliseconds, rounded up); the last representable one when it is over.
+    pub fn after(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(millis_ceil(duration)))
+    }
+
+    /// How long after `earlier` this is; zero when it is not later.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// `duration` in whole milliseconds, rounded up.
+pub(crate) fn millis_ceil(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+impl From<SystemTime> for Timestamp {
+    /// Rounds up; a time before the epoch is the epoch.
+    fn from(time: SystemTime) -> Self {
+        Self(time.duration_since(UNIX_EPOCH).map_or(0, millis_ceil))
+    }
+}
+
+impl From<Timestamp> for SystemTime {
+    fn from(at: Timestamp) -> Self {
+        UNIX_EPOCH + Duration::from_millis(at.0)
+    }
+}
+
+/// RFC 3339 in UTC with milliseconds, as `2026-11-21T12:00:00.250Z`.
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const LAST: u64 = 253_402_300_799_999; // the end of the year 9999
+        humantime::format_rfc3339_millis(Self(self.0.min(LAST)).into()).fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_due_time_rounds_up_and_now_rounds_down() {
+        assert_eq!(Timestamp::ceil_micros(1_001), Timestamp::from_millis(2));
+        assert_eq!(Timestamp::ceil_micros(1_000), Timestamp::from_millis(1));
+        assert_eq!(Timestamp::floor_micros(1_999), Timestamp::from_millis(1));
+        assert_eq!(Timestamp::from_millis(5).after(Duration::from_micros(1)), Timestamp::from_millis(6));
+    }
+
+    #[test]
+    fn a_timestamp_reads_as_utc() {
+        assert_eq!(Timestamp::from_millis(1_500).to_string(), "1970-01-01T00:00:01.500Z");
+        assert!(Timestamp::from_millis(u64::MAX).to_string().starts_with("9999"));
+    }
+}

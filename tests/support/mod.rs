@@ -1,0 +1,1 @@
+//! What the tests share: node processes and throw-away servers.
