@@ -1,0 +1,136 @@
+//! Ack: turns what handlers decided into outcomes, and sends them, many in one round trip.
+//!
+//! What arrives while a round trip is under way goes with the next; there is no timer. An outcome is sent until the store
+//! has judged it, over any number of links; its token makes a repeat harmless.
+
+use std::time::Duration;
+
+use super::execute::Ended;
+use super::link::Kind;
+use super::topic::{Stage, Topic};
+use crate::job::{Cause, JobId, Token};
+use crate::listener::erased::{Call, Returned};
+use crate::listener::{Decision, Failure, UnackedDecision};
+use crate::store::step::{Again, Change, MOST_JOBS, Outcome, Settle, Settled, Verdict};
+
+impl Topic {
+    /// What follows from the end of a handler whose job is still held.
+    pub(super) fn decide(&mut self, id: &JobId, call: &Call, ended: Ended) {
+        let failure = match ended {
+            Ended::Dropped => return self.held.set(id, Stage::settling(Change::Rollback, None)),
+            Ended::Panicked(message) => Failure::new(Cause::Panic, message),
+            Ended::Returned(Returned::Failed(failure)) => failure,
+            Ended::Returned(Returned::Decided(decision)) => return self.on_decision(id, &decision),
+            Ended::Returned(Returned::Unacked(decision)) => return self.on_unacked_decision(id, decision),
+            Ended::Returned(Returned::FinalRetried) => return self.to_dead(id),
+        };
+        tracing::warn!(topic = %self.parts.key, job.id = %id, cause = %failure.cause, "the handler failed");
+        self.parts.gauge.failed();
+        match call {
+            Call::OnDue => self.on_failure(id, &failure),
+            Call::FinalRetry(_) => self.to_dead(id),
+            Call::ProcessUnacked => self.held.set(id, Stage::settling(Change::Park, None)),
+        }
+    }
+
+    fn on_decision(&mut self, id: &JobId, decision: &Decision) {
+        let change = match decision {
+            Decision::Ack => Change::Ack,
+            Decision::Rejoin => Change::Rejoin(Again::AsAdded),
+            Decision::RejoinAfter(delay) => Change::Rejoin(Again::After(*delay)),
+            Decision::RejoinAt(time) => Change::Rejoin(Again::At((*time).into())),
+            Decision::Park => Change::Park,
+            Decision::BadDelay(text) => return self.on_failure(id, &Failure::new(Cause::Error, text.as_str())),
+        };
+        self.held.set(id, Stage::settling(change, None));
+    }
+
+    fn on_unacked_decision(&mut self, id: &JobId, decision: UnackedDecision) {
+        match decision {
+            UnackedDecision::Drop => self.held.set(id, Stage::settling(Change::Drop, None)),
+            UnackedDecision::Keep => self.held.set(id, Stage::settling(Change::Park, None)),
+            UnackedDecision::Retry => {
+                let failure = Failure::new(Cause::Error, "nobody told the outcome of the parked job");
+                self.on_failure(id, &failure);
+            }
+        }
+    }
+
+    /// Gives up a job, for the cause its front has.
+    fn to_dead(&mut self, id: &JobId) {
+        let front = self.held.get(id).map(|job| job.front.clone());
+        self.held.set(id, Stage::settling(Change::Dead, front));
+    }
+
+    /// Sends the outcomes there are.
+    pub(super) fn settle(&mut self, now: Duration) -> Option<Duration> {
+        if !self.held.has_outcomes() {
+            return None;
+        }
+        if !self.line.can_send(Kind::Settle, now) {
+            return self.line.pause_end(Kind::Settle, now);
+        }
+        let mut outcomes = Vec::new();
+        while outcomes.len() < MOST_JOBS
+            && let Some((id, token, change, front)) = self.held.next_to_settle()
+        {
+            outcomes.push(Outcome { id, token, change, front });
+        }
+        if !outcomes.is_empty() {
+            tracing::debug!(name: "dq.settle", topic = %self.parts.key, jobs = outcomes.len());
+            self.line.settle(Settle { heard: self.line.heard, lease: self.parts.node.lease, outcomes });
+        }
+        None
+    }
+
+    pub(super) fn on_settled(
+        &mut self,
+        asked: Vec<(JobId, Token)>,
+        settled: Settled,
+        sent: Duration,
+        named: crate::job::Turn,
+        now: Duration,
+    ) {
+        for ((id, token), verdict) in asked.into_iter().zip(settled.verdicts) {
+            if self.held.under(&id, token).is_some() {
+                self.on_verdict(&id, token, verdict, now);
+            }
+        }
+        self.on_standing(settled.standing, sent, named);
+    }
+
+    fn on_verdict(&mut self, id: &JobId, token: Token, verdict: Verdict, now: Duration) {
+        tracing::trace!(name: "dq.settled", topic = %self.parts.key, job.id = %id, fence = token.fence.0, ?verdict);
+        match verdict {
+            Verdict::Done => {
+                let Some(Stage::Settling { change, then_run, .. }) = self.held.get(id).map(|job| job.stage().clone())
+                else {
+                    return;
+                };
+                self.parts.gauge.settled(&change);
+                if then_run {
+                    self.start(id, Call::OnDue, now, false, true);
+                }
+                self.held.remove(id);
+            }
+            Verdict::Stale => {
+                tracing::warn!(topic = %self.parts.key, job.id = %id, fence = token.fence.0, "the job is another run's now: this outcome was refused");
+                self.parts.gauge.stale();
+                self.held.remove(id);
+            }
+            Verdict::Failed(reason) => {
+                tracing::error!(topic = %self.parts.key, job.id = %id, reason, "this job cannot be settled, trying again");
+                self.line.pause(Kind::Settle, now);
+                self.unask_outcome(id);
+            }
+        }
+    }
+
+    fn unask_outcome(&mut self, id: &JobId) {
+        let Some(Stage::Settling { change, front, then_run, .. }) = self.held.get(id).map(|job| job.stage().clone())
+        else {
+            return;
+        };
+        self.held.set(id, Stage::Settling { change, front, then_run, asked: false });
+    }
+}

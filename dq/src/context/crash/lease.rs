@@ -1,0 +1,125 @@
+//! The lease: until when nobody takes what this node holds.
+//!
+//! Transfers and outcomes renew it at no cost; a heartbeat (`hold`) only while the node holds jobs and had nothing else to
+//! say. The node counts it on its own clock from the moment the renewal was *sent*, less a margin, so what it thinks good
+//! is good (rule 21). A node that could not renew cancels the handlers that have not finished; outcomes of those that have
+//! are kept and sent, because the token judges (rule 11).
+
+use std::time::Duration;
+
+use crate::context::link::Kind;
+use crate::context::topic::{Stage, Topic};
+use crate::job::{JobId, Token, Turn};
+use crate::store::step::{Change, Hold, Note, Noted, Standing};
+
+/// See the module.
+#[derive(Debug)]
+pub(in crate::context) struct Lease {
+    length: Duration,
+    renewed_at: Duration,
+    good_until: Duration,
+}
+
+impl Lease {
+    pub(in crate::context) const fn new(length: Duration) -> Self {
+        Self { length, renewed_at: Duration::ZERO, good_until: Duration::ZERO }
+    }
+
+    /// A request that was sent at `sent` has renewed it.
+    pub(in crate::context) fn renewed(&mut self, sent: Duration) {
+        let margin = self.length / 15;
+        self.renewed_at = self.renewed_at.max(sent);
+        self.good_until = self.good_until.max(sent + self.length - margin);
+    }
+
+    /// An answer counts as a renewal if rows are there and its turn is the one its request named.
+    fn renewed_if(&mut self, standing: Standing, sent: Duration, named: Turn) {
+        if standing.rows > 0 && standing.turn == named {
+            self.renewed(sent);
+        }
+    }
+
+    /// Whether it is provably good.
+    pub(in crate::context) fn is_good(&self, now: Duration) -> bool {
+        now < self.good_until
+    }
+
+    /// Asks for a heartbeat at once.
+    pub(in crate::context) const fn renew_now(&mut self) {
+        self.renewed_at = Duration::ZERO;
+    }
+}
+
+impl Topic {
+    /// Every answer says how many rows the store knows of this node, and its turn. A difference starts a reconcile; only an
+    /// answer whose turn is the one its request named counts as a renewal.
+    pub(in crate::context) fn on_standing(&mut self, standing: Standing, sent: Duration, named: Turn) {
+        self.lease.renewed_if(standing, sent, named);
+        self.compare_rows(standing);
+    }
+
+    pub(in crate::context) fn compare_rows(&mut self, standing: Standing) {
+        let differs = standing.rows != self.held.len() || standing.turn != self.line.heard;
+        if self.reconciliation.is_settled() && differs {
+            tracing::debug!(topic = %self.parts.key, rows = standing.rows, held = self.held.len(), "the store knows other rows: reconciling");
+            self.reconciliation.need();
+        }
+    }
+
+    /// Sends a heartbeat when nothing else renewed the lease for a while.
+    pub(in crate::context) fn hold(&mut self, now: Duration) -> Option<Duration> {
+        if self.held.is_empty() || !self.reconciliation.is_settled() {
+            return None;
+        }
+        let due = self.lease.renewed_at + self.parts.node.renewal;
+        if now < due {
+            return Some(due);
+        }
+        if !self.line.can_send(Kind::Hold, now) {
+            return self.line.pause_end(Kind::Hold, now);
+        }
+        self.line.hold(Hold { heard: self.line.heard, lease: self.parts.node.lease });
+        None
+    }
+
+    /// Cancels the handlers of a node that could not renew: their jobs may be another's by now.
+    pub(in crate::context) fn expire_lease(&mut self, now: Duration) -> Option<Duration> {
+        if self.runs.running() == 0 {
+            return None;
+        }
+        if self.lease.is_good(now) {
+            return Some(self.lease.good_until);
+        }
+        for id in self.held.ids(|stage| matches!(stage, Stage::Running(_))) {
+            tracing::warn!(topic = %self.parts.key, job.id = %id, "the lease could not be renewed: the handler is cancelled");
+            self.parts.gauge.lease_lost();
+            self.give_up_run(&id);
+            self.held.set(&id, Stage::settling(Change::Rollback, None));
+        }
+        None
+    }
+
+    pub(in crate::context) fn on_begun(
+        &mut self,
+        id: &JobId,
+        token: Token,
+        noted: Noted,
+        sent: Duration,
+        named: Turn,
+        now: Duration,
+    ) {
+        self.lease.renewed_if(noted.standing, sent, named);
+        if self.held.under(id, token).is_some_and(|job| *job.stage() == Stage::Beginning) {
+            match noted.note {
+                Note::Stale => self.held.remove(id).map_or((), drop),
+                Note::Ended => self.held.set(id, Stage::settling(Change::Rollback, None)),
+                Note::Done if self.stopping.is_ordered() => {
+                    self.held.set(id, Stage::settling(Change::Rollback, None));
+                }
+                Note::Done if self.lease.is_good(now) => self.start_held(id, now, true),
+                Note::Done => self.held.set(id, Stage::Waiting),
+            }
+        }
+        self.compare_rows(noted.standing);
+    }
+}

@@ -1,0 +1,114 @@
+//! Reclaim: the jobs of nodes that died go back (rules 19 and 20).
+//!
+//! A node looks at all leases when the earliest foreign one, which every transfer tells, has run out. It acts on one that it
+//! has seen expired and unchanged for one and a half renewal intervals of unbroken connection: after an outage longer
+//! than a lease all leases have run out, and the first node back must not take everybody's jobs.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::context::link::Kind;
+use crate::context::topic::{Topic, earliest};
+use crate::job::NodeId;
+use crate::store::step::{MOST_JOBS, Reclaim, Reclaimed, Role, Scanned};
+use crate::time::Timestamp;
+
+/// How often the watcher looks at everything, for the audit.
+const AUDIT: Duration = Duration::from_secs(60);
+
+/// An expired lease, and since when it has been seen like this.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    end: Timestamp,
+    since: Duration,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(in crate::context) struct Reclaims {
+    look_at: Option<Duration>,
+    audit_at: Duration,
+    seen: BTreeMap<NodeId, Seen>,
+}
+
+impl Reclaims {
+    /// Looks at the leases then, or earlier.
+    pub(in crate::context) fn look_at(&mut self, at: Duration) {
+        self.look_at = earliest([self.look_at, Some(at)]);
+    }
+
+    /// The connection was broken: what was seen does not count.
+    pub(in crate::context) fn forget(&mut self) {
+        self.seen.clear();
+        self.look_at = Some(Duration::ZERO);
+    }
+}
+
+impl Topic {
+    /// Looks at all leases when one may have run out; the watcher also once a minute.
+    pub(in crate::context) fn look_at_leases(&mut self, now: Duration) -> Option<Duration> {
+        if self.stopping.is_ordered() || !self.reconciliation.is_settled() {
+            return None;
+        }
+        let audit = (self.sleep.role() == Some(Role::Watcher)).then_some(self.reclaims.audit_at);
+        let at = earliest([self.reclaims.look_at, audit])?;
+        if now < at {
+            return Some(at);
+        }
+        if !self.line.can_send(Kind::Scan, now) {
+            return self.line.pause_end(Kind::Scan, now);
+        }
+        self.reclaims.look_at = None;
+        self.reclaims.audit_at = now + AUDIT;
+        self.line.scan();
+        None
+    }
+
+    pub(in crate::context) fn on_scanned(&mut self, scanned: &Scanned, now: Duration) {
+        self.parts.gauge.audited(scanned.records, scanned.places);
+        let mut seen = BTreeMap::new();
+        for (node, end) in scanned.leases.iter().filter(|(node, _)| node != self.line.node()) {
+            let look = if *end > scanned.clock {
+                now + end.since(scanned.clock) + Duration::from_millis(1)
+            } else {
+                let before = self.reclaims.seen.get(node).filter(|before| before.end == *end);
+                let since = before.map_or(now, |before| before.since);
+                seen.insert(node.clone(), Seen { end: *end, since });
+                now + self.parts.node.renewal
+            };
+            self.reclaims.look_at(look);
+        }
+        self.reclaims.seen = seen;
+    }
+
+    /// Takes back the jobs of the next node that is known to be dead.
+    pub(in crate::context) fn reclaim(&mut self, now: Duration) -> Option<Duration> {
+        if self.stopping.is_ordered() || !self.reconciliation.is_settled() || self.reclaims.seen.is_empty() {
+            return None;
+        }
+        let watch = self.parts.node.renewal * 3 / 2;
+        let ready = |seen: &Seen| if seen.end == Timestamp::EPOCH { seen.since } else { seen.since + watch };
+        let next = self.reclaims.seen.iter().min_by_key(|(_, seen)| ready(seen))?;
+        let (node, seen) = (next.0.clone(), *next.1);
+        if now < ready(&seen) {
+            return Some(ready(&seen));
+        }
+        if !self.line.can_send(Kind::Reclaim, now) {
+            return self.line.pause_end(Kind::Reclaim, now);
+        }
+        let max_crashes = self.parts.topic.max_crashes;
+        self.line.reclaim(Reclaim { node, seen: seen.end, limit: MOST_JOBS, max_crashes });
+        None
+    }
+
+    pub(in crate::context) fn on_reclaimed(&mut self, node: &NodeId, reclaimed: Reclaimed) {
+        if reclaimed.moved > 0 {
+            tracing::warn!(topic = %self.parts.key, %node, jobs = reclaimed.moved, "took back the jobs of a dead node");
+            self.parts.gauge.reclaimed(reclaimed.moved);
+            self.sleep.wake();
+        }
+        if reclaimed.left == 0 || reclaimed.moved == 0 {
+            self.reclaims.seen.remove(node);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Reconcile: what this node holds against the rows the store knows of it (rules 6 and 7).
+//!
+//! It is the first thing a node asks, and what follows every lost link, every wrong turn and every difference in the
+//! number of rows. A row that is not held goes back; a held job without a row is cancelled. Nothing is claimed meanwhile.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::context::link::Kind;
+use crate::context::topic::{HeldJob, Mode, Stage, Topic};
+use crate::job::{Front, JobId, Record, Token};
+use crate::store::step::{Change, MOST_JOBS, Reconcile, Reconciled, Turned};
+
+/// Whether the two sides are known to agree.
+#[derive(Debug)]
+pub(in crate::context) enum Reconciliation {
+    /// They may differ.
+    Needed,
+    /// Asked; these held jobs were not met among the rows so far.
+    UnderWay {
+        /// In order.
+        unseen: BTreeSet<JobId>,
+    },
+    /// They agree.
+    Settled,
+}
+
+impl Reconciliation {
+    /// Where a node begins.
+    pub(in crate::context) const fn needed() -> Self {
+        Self::Needed
+    }
+
+    /// The two sides may differ. One that is under way already will tell.
+    pub(in crate::context) fn need(&mut self) {
+        *self = Self::Needed;
+    }
+
+    /// The answer will not come.
+    pub(in crate::context) fn interrupted(&mut self) {
+        if !self.is_settled() {
+            *self = Self::Needed;
+        }
+    }
+
+    pub(in crate::context) const fn is_settled(&self) -> bool {
+        matches!(self, Self::Settled)
+    }
+}
+
+impl Topic {
+    /// Asks for the first page when it is needed and no claim is under way.
+    pub(in crate::context) fn reconcile(&mut self, now: Duration) -> Option<Duration> {
+        if !matches!(self.reconciliation, Reconciliation::Needed) || self.line.busy(&[Kind::Transfer, Kind::Age]) {
+            return None;
+        }
+        if !self.line.can_send(Kind::Reconcile, now) {
+            return self.line.pause_end(Kind::Reconcile, now);
+        }
+        let unseen = self.held.ids(|_| true).into_iter().collect();
+        self.reconciliation = Reconciliation::UnderWay { unseen };
+        self.ask_rows(None);
+        None
+    }
+
+    fn ask_rows(&mut self, after: Option<JobId>) {
+        self.line.reconcile(Reconcile { heard: self.line.heard, after, limit: MOST_JOBS });
+    }
+
+    pub(in crate::context) fn on_reconciled(&mut self, turned: Turned<Reconciled>) {
+        let page = match turned {
+            Turned::Done(page) => page,
+            Turned::Reconcile(_) => return self.reconciliation.need(),
+        };
+        self.line.heard = page.standing.turn;
+        for (id, token) in &page.rows {
+            if let Reconciliation::UnderWay { unseen } = &mut self.reconciliation {
+                unseen.remove(id);
+            }
+            self.on_row(id, *token);
+        }
+        if page.next.is_some() {
+            return self.ask_rows(page.next);
+        }
+        if let Reconciliation::UnderWay { unseen } =
+            std::mem::replace(&mut self.reconciliation, Reconciliation::Settled)
+        {
+            for id in unseen {
+                self.on_missing_row(&id);
+            }
+        }
+        self.lease.renew_now();
+        self.sleep.wake();
+        self.parts.gauge.reconciled();
+    }
+
+    /// A row of this node. One that is not held was swallowed by a lost answer: it goes back as it was.
+    fn on_row(&mut self, id: &JobId, token: Token) {
+        if self.held.under(id, token).is_some() {
+            return;
+        }
+        self.drop_held(id);
+        let record = Record::from_bytes(Bytes::new());
+        let stage = Stage::settling(Change::Rollback, None);
+        self.held.insert(id.clone(), HeldJob::new(token, record, Front::default(), 0, Mode::Due, stage));
+    }
+
+    /// A held job that the store does not count among this node's: its outcome arrived, or it is another's now.
+    fn on_missing_row(&mut self, id: &JobId) {
+        if let Some(Stage::Running(_)) = self.held.get(id).map(HeldJob::stage) {
+            tracing::warn!(topic = %self.parts.key, job.id = %id, "the job is not this node's any more: its handler is cancelled");
+            self.parts.gauge.lease_lost();
+        }
+        self.drop_held(id);
+    }
+}

@@ -1,0 +1,44 @@
+//! Rollback: jobs go back as they were, with due time and attempt unchanged.
+
+use crate::context::topic::{HeldJob, Stage, Topic};
+use crate::job::JobId;
+use crate::store::WithdrawVerb;
+use crate::store::step::Change;
+
+impl Topic {
+    /// Somebody left a mark on a running job. If it is held here unstarted it goes back, and the mark takes effect in that
+    /// step; a cancel also fires the handler's token.
+    pub(in crate::context) fn on_mark(&mut self, verb: WithdrawVerb, id: &JobId) {
+        match self.held.get(id).map(HeldJob::stage) {
+            Some(Stage::Waiting) => {}
+            Some(Stage::Running(_)) if verb == WithdrawVerb::Cancel => self.give_up_run(id),
+            _ => return,
+        }
+        self.roll_back(id);
+    }
+
+    pub(in crate::context) fn roll_back(&mut self, id: &JobId) {
+        self.held.set(id, Stage::settling(Change::Rollback, None));
+    }
+
+    /// At shutdown: what has not started goes back at once.
+    pub(in crate::context) fn roll_back_waiting(&mut self) {
+        for id in self.held.ids(|stage| *stage == Stage::Waiting) {
+            self.roll_back(&id);
+        }
+    }
+
+    /// At the end of the grace: what has not finished is cancelled, and goes back if `rollback`.
+    pub(in crate::context) fn cancel_unfinished(&mut self, rollback: bool) {
+        for run_id in self.runs.all() {
+            self.runs.give_up(run_id, self.parts.topic.timeout);
+        }
+        let unfinished =
+            |stage: &Stage| matches!(stage, Stage::Running(_) | Stage::Beginning | Stage::Exhausting { .. });
+        if rollback {
+            for id in self.held.ids(unfinished) {
+                self.roll_back(&id);
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! One job, one handler: starts it on the user's runtime, behind a boundary that no panic passes.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use super::link::Kind;
+use super::topic::{Mode, Run, RunId, Stage, Topic};
+use crate::environment::Place;
+use crate::job::JobId;
+use crate::listener::erased::{Call, Returned};
+use crate::listener::{AckMode, Delivery};
+use crate::store::step::{Begin, Change};
+
+/// How a handler ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// It returned.
+    Returned(Returned),
+    /// It panicked with this message.
+    Panicked(String),
+    /// Its future was dropped: it was given up, or its runtime is shutting down.
+    Dropped,
+}
+
+/// A handler has ended.
+#[derive(Debug)]
+pub(super) struct RunEnd {
+    pub(super) run: RunId,
+    pub(super) ended: Ended,
+}
+
+/// Tells the end of a run in any case, also when its future is dropped.
+struct TellEnd {
+    run: RunId,
+    ended: Ended,
+    ends: mpsc::UnboundedSender<RunEnd>,
+}
+
+impl TellEnd {
+    fn end(mut self, ended: Ended) {
+        self.ended = ended;
+    }
+}
+
+impl Drop for TellEnd {
+    fn drop(&mut self) {
+        let ended = std::mem::replace(&mut self.ended, Ended::Dropped);
+        // The topic may be gone: then nobody is left to tell.
+        let _ = self.ends.send(RunEnd { run: self.run, ended });
+    }
+}
+
+pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("(no message)").into()
+}
+
+impl Topic {
+    /// Starts what waits, as long as there are permits and the lease is provably good (rule 21).
+    pub(super) fn start_handlers(&mut self, now: Duration) -> Option<Duration> {
+        while self.permits_used() < self.parts.topic.concurrency && !self.stopping.is_ordered() {
+            let (id, token) = self.held.next_to_start()?;
+            if !self.lease.is_good(now) {
+                return None;
+            }
+            if self.line.busy(&[Kind::Begin]) {
+                return None; // a begun job is alone
+            }
+            let timeout = self.parts.topic.timeout;
+            if self.runs.has_suspects() && self.runs.counted(now, timeout).suspect {
+                return self.runs.next_uncounted(now, timeout);
+            }
+            let suspect = self.held.get(&id).is_some_and(|job| job.crashes + 1 >= self.parts.topic.max_crashes);
+            if !suspect {
+                self.start_held(&id, now, false);
+                continue;
+            }
+            // Nothing overtakes a job one crash short of its cap: else it starves.
+            if self.runs.counted(now, timeout).any {
+                return self.runs.next_uncounted(now, timeout);
+            }
+            if !self.line.can_send(Kind::Begin, now) {
+                return self.line.pause_end(Kind::Begin, now);
+            }
+            self.held.set(&id, Stage::Beginning);
+            self.line.begin(Begin { heard: self.line.heard, lease: self.parts.node.lease, id, token });
+            return None;
+        }
+        None
+    }
+
+    /// Starts the handler that a held job is for; one that is acked on claim is acked first.
+    pub(super) fn start_held(&mut self, id: &JobId, now: Duration, suspect: bool) {
+        let Some(job) = self.held.get(id) else { return };
+        let call = match (job.exhausted_by(), job.mode) {
+            (Some(failure), _) => Call::FinalRetry(failure),
+            (None, Mode::Aged) => Call::ProcessUnacked,
+            (None, Mode::Due) if self.parts.topic.ack == AckMode::OnClaim => {
+                let stage = Stage::Settling { change: Change::Ack, front: None, asked: false, then_run: true };
+                return self.held.set(id, stage);
+            }
+            (None, Mode::Due) => Call::OnDue,
+        };
+        self.start(id, call, now, suspect, false);
+    }
+
+    /// Starts a handler for a held job.
+    pub(super) fn start(&mut self, id: &JobId, call: Call, now: Duration, suspect: bool, detached: bool) {
+        let Some(job) = self.held.get(id) else { return };
+        let cancel = CancellationToken::new();
+        let delivery = Delivery {
+            topic: self.parts.key.topic.clone(),
+            id: id.clone(),
+            fence: job.token.fence,
+            due: job.token.due,
+            attempt: u32::from(job.front.attempts),
+            headers: match job.front.headers.as_slice() {
+                [] => self.parts.no_headers.clone(),
+                headers => headers.into(),
+            },
+            token: cancel.clone(),
+        };
+        let (token, record, run_id) = (job.token, job.record.clone(), self.runs.next_id());
+        let span = tracing::info_span!(
+            "dq.run", topic = %self.parts.key.topic, job.id = %id, attempt = delivery.attempt, fence = token.fence.0
+        );
+        let tell = TellEnd { run: run_id, ended: Ended::Dropped, ends: self.ends.clone() };
+        let handler = Arc::clone(&self.parts.listener).call(call.clone(), record, delivery);
+        let task = async move {
+            let ended = AssertUnwindSafe(handler).catch_unwind().await;
+            tell.end(match ended {
+                Ok(returned) => Ended::Returned(returned),
+                Err(panic) => Ended::Panicked(format!("the handler panicked: {}", panic_message(&*panic))),
+            });
+        };
+        let task = self.parts.environment.spawn(Place::Handler, task.instrument(span));
+        let deadline = self.parts.topic.timeout.map(|timeout| now + timeout);
+        if !detached {
+            self.held.set(id, Stage::Running(run_id));
+        }
+        let run = Run { id: id.clone(), token, call, started: now, deadline, suspect, detached, cancel, task };
+        self.runs.insert(run_id, run);
+    }
+
+    /// Gives up the run of a held job, if it has one, and forgets the job.
+    pub(super) fn drop_held(&mut self, id: &JobId) {
+        self.give_up_run(id);
+        self.held.remove(id);
+    }
+
+    /// Gives up the run of a held job, if it has one.
+    pub(super) fn give_up_run(&mut self, id: &JobId) {
+        if let Some(Stage::Running(run_id)) = self.held.get(id).map(super::topic::HeldJob::stage) {
+            self.runs.give_up(*run_id, self.parts.topic.timeout);
+        }
+    }
+
+    pub(super) fn on_run_end(&mut self, end: RunEnd, now: Duration) {
+        let Some(run) = self.runs.remove(end.run) else {
+            if let Some(id) = self.runs.stray_returned(end.run)
+                && !matches!(end.ended, Ended::Dropped)
+            {
+                tracing::warn!(topic = %self.parts.key, job.id = %id, "a handler returned after it was given up: its outcome is refused");
+                self.parts.gauge.late_outcome();
+            }
+            return;
+        };
+        self.prefetch.ended(now);
+        if run.detached {
+            return self.on_detached_end(&run, end.ended);
+        }
+        if self.held.under(&run.id, run.token).is_some() {
+            self.decide(&run.id, &run.call, end.ended);
+        }
+    }
+
+    fn on_detached_end(&self, run: &Run, ended: Ended) {
+        let failure = match ended {
+            Ended::Returned(Returned::Failed(failure)) => failure.to_string(),
+            Ended::Panicked(message) => message,
+            Ended::Returned(_) | Ended::Dropped => return,
+        };
+        tracing::error!(topic = %self.parts.key, job.id = %run.id, failure, "failed after its ack on claim: the job is lost");
+        self.parts.gauge.failed();
+    }
+}

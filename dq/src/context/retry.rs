@@ -1,0 +1,89 @@
+//! Retry: when a failed job runs again, and what happens when no attempt is left.
+//!
+//! That a job is exhausted is written into the store before `final_retry` is called (rule 15): if the node dies in
+//! between, the next claim calls `final_retry` again and never `on_due`.
+
+use std::time::Duration;
+
+use super::link::Kind;
+use super::topic::{HeldJob, Stage, Topic};
+use crate::job::{Cause, Front, JobId, RetryPolicy, Token, Turn};
+use crate::listener::erased::Call;
+use crate::listener::{Failure, OnTimeout, RetryDelay};
+use crate::store::step::{Change, Exhaust, Note, Noted};
+
+impl Topic {
+    /// A run failed: retry it after its delay, or, when no attempt is left, go on to `final_retry`.
+    pub(super) fn on_failure(&mut self, id: &JobId, failure: &Failure) {
+        let Some(job) = self.held.get(id) else { return };
+        let failed = u32::from(job.front.attempts) + 1;
+        let undecodable = failure.cause == Cause::Decode;
+        let delay = if undecodable { None } else { self.delay(job, failed, failure) };
+        let front = Front {
+            attempts: u16::try_from(failed).unwrap_or(u16::MAX),
+            cause: Some(failure.cause),
+            error: Some(failure.message.clone()),
+            exhausted: delay.is_none(),
+            ..job.front.clone()
+        };
+        self.held.set_front(id, front.clone());
+        let stage = match delay {
+            Some(delay) => Stage::settling(Change::Retry(delay), Some(front)),
+            None if undecodable => Stage::settling(Change::Dead, Some(front)),
+            None => Stage::Exhausting { asked: false },
+        };
+        self.held.set(id, stage);
+    }
+
+    /// The job's own policy goes before the listener's function, and that before the settings.
+    fn delay(&self, job: &HeldJob, failed: u32, failure: &Failure) -> Option<Duration> {
+        let random = self.parts.environment.random();
+        let own = job.front.retry.as_deref().and_then(|text| text.parse::<RetryPolicy>().ok());
+        let delay = match own {
+            Some(policy) => policy.delay(failed, random),
+            None => match self.parts.listener.retry_delay(failed, failure) {
+                RetryDelay::BySettings => self.parts.topic.retry.delay(failed, random),
+                RetryDelay::By(policy) => policy.delay(failed, random),
+                RetryDelay::After(delay) => Some(delay),
+                RetryDelay::Exhausted => None,
+            },
+        };
+        let at_once = failure.cause == Cause::Timeout && self.parts.topic.on_timeout == OnTimeout::Immediate;
+        if at_once { delay.map(|_| Duration::ZERO) } else { delay }
+    }
+
+    /// Tells the store of the next exhausted job.
+    pub(super) fn exhaust(&mut self, now: Duration) -> Option<Duration> {
+        if !self.line.can_send(Kind::Exhaust, now) {
+            return self.line.pause_end(Kind::Exhaust, now);
+        }
+        if let Some((id, token, front)) = self.held.next_to_exhaust() {
+            let (heard, lease) = (self.line.heard, self.parts.node.lease);
+            self.line.exhaust(Exhaust { heard, lease, id, token, front });
+        }
+        None
+    }
+
+    pub(super) fn on_exhausted(
+        &mut self,
+        id: &JobId,
+        token: Token,
+        noted: Noted,
+        sent: Duration,
+        named: Turn,
+        now: Duration,
+    ) {
+        if self.held.under(id, token).is_some_and(|job| matches!(job.stage(), Stage::Exhausting { .. })) {
+            match noted.note {
+                Note::Stale => self.held.remove(id).map_or((), drop),
+                Note::Done if self.lease.is_good(now) && !self.stopping.is_cancelling() => {
+                    let failure = self.held.get(id).and_then(HeldJob::exhausted_by);
+                    let call = Call::FinalRetry(failure.unwrap_or_else(|| Failure::new(Cause::Error, "")));
+                    self.start(id, call, now, false, false);
+                }
+                Note::Done | Note::Ended => self.held.set(id, Stage::settling(Change::Rollback, None)),
+            }
+        }
+        self.on_standing(noted.standing, sent, named);
+    }
+}

@@ -1,0 +1,177 @@
+//! Shutdown: the stop order, as a list.
+//!
+//! A topic goes through the phases one after the other. While its lease is alive nobody takes its jobs, and one that
+//! stopped cleanly leaves none; whatever could not be given back in time is free for reclaim at once, without a crash
+//! charged.
+
+use std::future::pending;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::link::Kind;
+use super::topic::Topic;
+
+/// What the supervisor has told its topics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StopOrder {
+    /// Go on.
+    Work,
+    /// Stop; handlers may go on until this time of the node's clock.
+    Stop {
+        /// The end of the grace.
+        grace_until: Duration,
+    },
+}
+
+/// How a node stops, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    /// Claiming ends; roles are free for others.
+    Claiming,
+    /// What has not started goes back at once.
+    Waiting,
+    /// Handlers go on, until the grace ends.
+    Handlers,
+    /// What has not finished is cancelled and goes back.
+    Cancel,
+    /// Outcomes are sent until the store has judged each.
+    Outcomes,
+    /// The lease ends.
+    Lease,
+    /// The store is not needed any more.
+    Store,
+}
+
+const ORDER: [Phase; 7] =
+    [Phase::Claiming, Phase::Waiting, Phase::Handlers, Phase::Cancel, Phase::Outcomes, Phase::Lease, Phase::Store];
+
+/// How long the last outcomes, and then the release, may take.
+const FLUSH: Duration = Duration::from_secs(5);
+
+/// How far the stop of a topic has come.
+#[derive(Debug)]
+pub(super) struct Stopping {
+    order: watch::Receiver<StopOrder>,
+    closed: bool,
+    done: usize,
+    flush_until: Option<Duration>,
+    release_until: Option<Duration>,
+    released: bool,
+}
+
+impl Stopping {
+    pub(super) const fn new(order: watch::Receiver<StopOrder>) -> Self {
+        Self { order, closed: false, done: 0, flush_until: None, release_until: None, released: false }
+    }
+
+    /// Waits for the next order. Cancel safe.
+    pub(super) async fn ordered(&mut self) {
+        if self.closed {
+            return pending().await;
+        }
+        self.closed = self.order.changed().await.is_err();
+    }
+
+    /// The end of the grace, once a stop was ordered. A supervisor that is gone wants it at once.
+    fn grace_until(&self) -> Option<Duration> {
+        match *self.order.borrow() {
+            StopOrder::Stop { grace_until } => Some(grace_until),
+            StopOrder::Work if self.closed => Some(Duration::ZERO),
+            StopOrder::Work => None,
+        }
+    }
+
+    /// Nothing is claimed or started any more.
+    pub(super) fn is_ordered(&self) -> bool {
+        self.grace_until().is_some()
+    }
+
+    /// The grace is over.
+    pub(super) fn is_cancelling(&self) -> bool {
+        self.phase().is_none_or(|phase| phase >= Phase::Cancel)
+    }
+
+    fn phase(&self) -> Option<Phase> {
+        ORDER.get(self.done).copied()
+    }
+
+    /// Every phase is over.
+    pub(super) fn is_over(&self) -> bool {
+        self.phase().is_none()
+    }
+
+    /// The release was answered.
+    pub(super) const fn released(&mut self) {
+        self.released = true;
+    }
+}
+
+impl Topic {
+    /// Goes through the phases of the stop, once it is ordered.
+    pub(super) fn stop(&mut self, now: Duration) -> Option<Duration> {
+        let grace_until = self.stopping.grace_until()?;
+        while let Some(phase) = self.stopping.phase() {
+            if let Err(ask_again) = self.leave_phase(phase, grace_until, now) {
+                return Some(ask_again);
+            }
+            tracing::debug!(topic = %self.parts.key, ?phase, "stopping");
+            self.stopping.done += 1;
+        }
+        None
+    }
+
+    /// Whether the phase is over; if not, when to ask again at the latest.
+    fn leave_phase(&mut self, phase: Phase, grace_until: Duration, now: Duration) -> Result<(), Duration> {
+        let rollback = self.parts.node.crash_rollback;
+        match phase {
+            Phase::Claiming => {
+                if self.sleep.role().is_some() {
+                    self.sleep.called_wake(now);
+                    self.line.wake();
+                }
+                Ok(())
+            }
+            Phase::Waiting => {
+                if rollback {
+                    self.roll_back_waiting();
+                }
+                Ok(())
+            }
+            Phase::Handlers => {
+                let unfinished = self.held.needing_permits() - self.held.waiting() + self.runs.running();
+                if unfinished == 0 || now >= grace_until { Ok(()) } else { Err(grace_until) }
+            }
+            Phase::Cancel => {
+                self.cancel_unfinished(rollback);
+                self.stopping.flush_until = Some(now + FLUSH);
+                Ok(())
+            }
+            Phase::Outcomes => {
+                let end = self.stopping.flush_until.unwrap_or(now);
+                let flushed = self.held.settling() == 0 && !self.line.busy(&[Kind::Transfer, Kind::Age, Kind::Settle]);
+                if flushed || now >= end { Ok(()) } else { Err(end) }
+            }
+            Phase::Lease => self.release(now),
+            Phase::Store => Ok(()),
+        }
+    }
+
+    /// Asks for the release, and waits for its answer for a while.
+    fn release(&mut self, now: Duration) -> Result<(), Duration> {
+        if self.stopping.released {
+            return Ok(());
+        }
+        let Some(end) = self.stopping.release_until else {
+            let left = self.held.len();
+            if left > 0 {
+                tracing::warn!(topic = %self.parts.key, jobs = left, "stopped with jobs in hand: other nodes take them");
+            }
+            self.line.release();
+            let end = now + FLUSH.min(self.parts.node.call_timeout);
+            self.stopping.release_until = Some(end);
+            return Err(end);
+        };
+        if now >= end || !self.line.is_connected() { Ok(()) } else { Err(end) }
+    }
+}

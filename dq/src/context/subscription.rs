@@ -1,0 +1,75 @@
+//! A subscription to the signals of a topic that comes back by itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+
+use crate::environment::Environment;
+use crate::job::TopicKey;
+use crate::store::{Interest, Signal, Signals, Store, StoreError};
+
+/// The longest pause before subscribing again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+enum State {
+    Pausing(BoxFuture<'static, ()>),
+    Subscribing(BoxFuture<'static, Result<Signals, StoreError>>),
+    Live(Signals),
+}
+
+/// See the module.
+pub(super) struct Subscription {
+    store: Arc<dyn Store>,
+    topic: TopicKey,
+    interest: Interest,
+    environment: Environment,
+    state: State,
+}
+
+impl Subscription {
+    pub(super) fn new(store: Arc<dyn Store>, topic: TopicKey, interest: Interest, environment: Environment) -> Self {
+        let state = State::Subscribing(subscribe(&store, &topic, &interest));
+        Self { store, topic, interest, environment, state }
+    }
+
+    /// The next signal; [`Signal::Resubscribed`] whenever the subscription begins. Cancel safe.
+    pub(super) async fn next(&mut self) -> Signal {
+        loop {
+            match &mut self.state {
+                State::Live(signals) => match signals.next().await {
+                    Some(signal) => return signal,
+                    None => self.pause(),
+                },
+                State::Subscribing(subscribing) => match subscribing.await {
+                    Ok(signals) => {
+                        self.state = State::Live(signals);
+                        return Signal::Resubscribed;
+                    }
+                    Err(error) => {
+                        tracing::debug!(topic = %self.topic, error = %error, "cannot subscribe, trying again");
+                        self.pause();
+                    }
+                },
+                State::Pausing(pause) => {
+                    pause.await;
+                    self.state = State::Subscribing(subscribe(&self.store, &self.topic, &self.interest));
+                }
+            }
+        }
+    }
+
+    fn pause(&mut self) {
+        let end = self.environment.now() + PAUSE / 4 + self.environment.random_below(PAUSE * 3 / 4);
+        self.state = State::Pausing(self.environment.sleep_until(end));
+    }
+}
+
+fn subscribe(
+    store: &Arc<dyn Store>,
+    topic: &TopicKey,
+    interest: &Interest,
+) -> BoxFuture<'static, Result<Signals, StoreError>> {
+    let (store, topic, interest) = (store.clone(), topic.clone(), interest.clone());
+    Box::pin(async move { store.signals(&topic, interest).await })
+}

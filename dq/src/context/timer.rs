@@ -1,0 +1,31 @@
+//! A sleep that is kept as long as its end stays the same.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+
+use crate::environment::Environment;
+
+/// Waits for one point in time after the other; asking for the same one again costs nothing.
+pub(super) struct Timer {
+    environment: Environment,
+    sleep: Option<(Duration, BoxFuture<'static, ()>)>,
+}
+
+impl Timer {
+    pub(super) const fn new(environment: Environment) -> Self {
+        Self { environment, sleep: None }
+    }
+
+    /// Ready once `at` has come; never for `None`. Cancel safe.
+    pub(super) async fn until(&mut self, at: Option<Duration>) {
+        let Some(at) = at else { return std::future::pending().await };
+        if self.sleep.as_ref().is_none_or(|(end, _)| *end != at) {
+            self.sleep = Some((at, self.environment.sleep_until(at)));
+        }
+        if let Some((_, sleep)) = &mut self.sleep {
+            sleep.await;
+        }
+        self.sleep = None;
+    }
+}

@@ -1,0 +1,239 @@
+//! What this node holds of a topic: every job that is not yet confirmed gone.
+
+use std::collections::{HashMap, VecDeque};
+
+use foldhash::fast::FixedState;
+
+use super::runs::RunId;
+use crate::job::{Front, JobId, Record, Token};
+use crate::listener::Failure;
+use crate::store::step::Change;
+
+/// Which handler a claim is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::context) enum Mode {
+    /// It was due: `on_due`, or `final_retry` where no attempt is left.
+    Due,
+    /// It was UNACKED for its age: `process_unacked`.
+    Aged,
+}
+
+/// How far a held job has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::context) enum Stage {
+    /// For a permit.
+    Waiting,
+    /// For the answer to `begin`.
+    Beginning,
+    /// In a handler.
+    Running(RunId),
+    /// For the answer to `exhaust`, if it was asked.
+    Exhausting {
+        /// The request is under way.
+        asked: bool,
+    },
+    /// For the verdict on its outcome, if it was sent.
+    Settling {
+        /// The outcome.
+        change: Change,
+        /// The new front, where it changed.
+        front: Option<Front>,
+        /// The request is under way.
+        asked: bool,
+        /// Its handler starts when the verdict is good: acked on claim.
+        then_run: bool,
+    },
+}
+
+impl Stage {
+    /// An outcome to be sent.
+    pub(in crate::context) const fn settling(change: Change, front: Option<Front>) -> Self {
+        Self::Settling { change, front, asked: false, then_run: false }
+    }
+
+    const fn needs_no_permit(&self) -> bool {
+        matches!(self, Self::Settling { then_run: false, .. })
+    }
+}
+
+/// A job that this node holds.
+#[derive(Debug, Clone)]
+pub(in crate::context) struct HeldJob {
+    pub(in crate::context) token: Token,
+    pub(in crate::context) record: Record,
+    pub(in crate::context) front: Front,
+    pub(in crate::context) crashes: u32,
+    pub(in crate::context) mode: Mode,
+    stage: Stage,
+}
+
+impl HeldJob {
+    pub(in crate::context) const fn new(
+        token: Token,
+        record: Record,
+        front: Front,
+        crashes: u32,
+        mode: Mode,
+        stage: Stage,
+    ) -> Self {
+        Self { token, record, front, crashes, mode, stage }
+    }
+
+    pub(in crate::context) const fn stage(&self) -> &Stage {
+        &self.stage
+    }
+
+    /// Why no attempt is left, where none is.
+    pub(in crate::context) fn exhausted_by(&self) -> Option<Failure> {
+        let cause = self.front.cause.unwrap_or(crate::job::Cause::Crashes);
+        self.front.exhausted.then(|| Failure::new(cause, self.front.error.clone().unwrap_or_default()))
+    }
+}
+
+/// See the module. Jobs are found by id; whatever follows an order follows one of the queues, whose entries are
+/// skipped when the job has gone on meanwhile.
+#[derive(Debug)]
+pub(in crate::context) struct Held {
+    jobs: HashMap<JobId, HeldJob, FixedState>,
+    to_start: VecDeque<(JobId, Token)>,
+    to_settle: VecDeque<(JobId, Token)>,
+    to_exhaust: VecDeque<(JobId, Token)>,
+    waiting: usize,
+    settling: usize,
+}
+
+impl Held {
+    pub(super) fn new(seed: u64) -> Self {
+        let jobs = HashMap::with_hasher(FixedState::with_seed(seed));
+        let (to_start, to_settle, to_exhaust) = Default::default();
+        Self { jobs, to_start, to_settle, to_exhaust, waiting: 0, settling: 0 }
+    }
+
+    pub(in crate::context) fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    pub(in crate::context) fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// How many wait for a permit.
+    pub(in crate::context) const fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// How many wait for a verdict only.
+    pub(in crate::context) const fn settling(&self) -> usize {
+        self.settling
+    }
+
+    /// How many have, or will need, a permit.
+    pub(in crate::context) fn needing_permits(&self) -> usize {
+        self.jobs.len() - self.settling
+    }
+
+    pub(in crate::context) fn get(&self, id: &JobId) -> Option<&HeldJob> {
+        self.jobs.get(id)
+    }
+
+    /// The job, if it is held under this token.
+    pub(in crate::context) fn under(&self, id: &JobId, token: Token) -> Option<&HeldJob> {
+        self.jobs.get(id).filter(|job| job.token == token)
+    }
+
+    pub(in crate::context) fn insert(&mut self, id: JobId, job: HeldJob) {
+        debug_assert!(!self.jobs.contains_key(&id), "the older run is removed first");
+        self.count(&job.stage, true);
+        self.queue(&id, job.token, &job.stage);
+        self.jobs.insert(id, job);
+    }
+
+    pub(in crate::context) fn remove(&mut self, id: &JobId) -> Option<HeldJob> {
+        let job = self.jobs.remove(id)?;
+        self.count(&job.stage, false);
+        Some(job)
+    }
+
+    /// Moves a job on.
+    pub(in crate::context) fn set(&mut self, id: &JobId, stage: Stage) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
+        let (token, old) = (job.token, std::mem::replace(&mut job.stage, stage.clone()));
+        self.count(&old, false);
+        self.count(&stage, true);
+        self.queue(id, token, &stage);
+    }
+
+    /// Replaces the front of a job, as the node knows it.
+    pub(in crate::context) fn set_front(&mut self, id: &JobId, front: Front) {
+        if let Some(job) = self.jobs.get_mut(id) {
+            job.front = front;
+        }
+    }
+
+    fn count(&mut self, stage: &Stage, more: bool) {
+        let counter = match stage {
+            Stage::Waiting => &mut self.waiting,
+            stage if stage.needs_no_permit() => &mut self.settling,
+            _ => return,
+        };
+        *counter = if more { *counter + 1 } else { *counter - 1 };
+    }
+
+    fn queue(&mut self, id: &JobId, token: Token, stage: &Stage) {
+        match stage {
+            Stage::Waiting => self.to_start.push_back((id.clone(), token)),
+            Stage::Settling { asked: false, .. } => self.to_settle.push_back((id.clone(), token)),
+            Stage::Exhausting { asked: false } => self.to_exhaust.push_back((id.clone(), token)),
+            _ => {}
+        }
+    }
+
+    /// The job that starts next: the one that waits longest.
+    pub(in crate::context) fn next_to_start(&mut self) -> Option<(JobId, Token)> {
+        while let Some((id, token)) = self.to_start.front() {
+            if self.under(id, *token).is_some_and(|job| job.stage == Stage::Waiting) {
+                return self.to_start.front().cloned();
+            }
+            self.to_start.pop_front();
+        }
+        None
+    }
+
+    /// Whether there may be outcomes to send.
+    pub(in crate::context) fn has_outcomes(&self) -> bool {
+        !self.to_settle.is_empty()
+    }
+
+    /// The next outcome to send; it counts as asked.
+    pub(in crate::context) fn next_to_settle(&mut self) -> Option<(JobId, Token, Change, Option<Front>)> {
+        while let Some((id, token)) = self.to_settle.pop_front() {
+            let Some(job) = self.jobs.get_mut(&id).filter(|job| job.token == token) else { continue };
+            if let Stage::Settling { change, front, asked: asked @ false, .. } = &mut job.stage {
+                *asked = true;
+                let (change, front) = (change.clone(), front.clone());
+                return Some((id, token, change, front));
+            }
+        }
+        None
+    }
+
+    /// The next job whose exhaustion must be told to the store; it counts as asked.
+    pub(in crate::context) fn next_to_exhaust(&mut self) -> Option<(JobId, Token, Front)> {
+        while let Some((id, token)) = self.to_exhaust.pop_front() {
+            let Some(job) = self.jobs.get_mut(&id).filter(|job| job.token == token) else { continue };
+            if let Stage::Exhausting { asked: asked @ false } = &mut job.stage {
+                *asked = true;
+                return Some((id, token, job.front.clone()));
+            }
+        }
+        None
+    }
+
+    /// The ids of all jobs whose stage is as asked, in order.
+    pub(in crate::context) fn ids(&self, wanted: impl Fn(&Stage) -> bool) -> Vec<JobId> {
+        let mut ids: Vec<_> =
+            self.jobs.iter().filter(|(_, job)| wanted(&job.stage)).map(|(id, _)| id.clone()).collect();
+        ids.sort_unstable();
+        ids
+    }
+}

@@ -1,0 +1,193 @@
+//! One topic on this node: the only owner of what the node holds of it, and the only one that talks to the store about it.
+//!
+//! A topic is one task. It waits for answers of the store, for handlers that end, for signals and for the next point in
+//! time at which something is due, and then lets every subsystem do what there is to do. A subsystem is a method
+//! `fn subsystem(&mut self, now) -> Option<Duration>` in a file of its own: it sends requests, starts handlers, and says
+//! when it wants to be asked again if nothing happens before. So nothing is ever cut in the middle, and there is no lock.
+//!
+//! Invariant: a job in [`Held`] is everything not yet confirmed gone, unanswered outcomes included. Whatever fails, the
+//! topic goes on from what it holds: a failed link is replaced and reconciled (`crash/reconcile.rs`), a lost lease cancels
+//! handlers (`crash/lease.rs`), and outcomes are sent until the store has judged each.
+
+mod deadlines;
+mod held;
+mod runs;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, watch};
+
+pub(super) use deadlines::earliest;
+pub(super) use held::{Held, HeldJob, Mode, Stage};
+pub(super) use runs::{Run, RunId, Runs};
+
+use super::crash::lease::Lease;
+use super::crash::reclaim::Reclaims;
+use super::crash::reconcile::Reconciliation;
+use super::execute::RunEnd;
+use super::health::Gauge;
+use super::link::{Answer, Kind, Line};
+use super::shutdown::{StopOrder, Stopping};
+use super::smart_sleep::SmartSleep;
+use super::subscription::Subscription;
+use super::transfer::Prefetch;
+use crate::config::{NodeSettings, TopicSettings};
+use crate::environment::Environment;
+use crate::job::TopicKey;
+use crate::listener::erased::ErasedListener;
+use crate::store::{Signal, StoreError};
+
+/// What a topic is made of, kept over a restart of its task.
+#[derive(Debug, Clone)]
+pub(super) struct Parts {
+    pub(super) key: TopicKey,
+    pub(super) listener: Arc<dyn ErasedListener>,
+    pub(super) topic: TopicSettings,
+    pub(super) node: NodeSettings,
+    pub(super) environment: Environment,
+    pub(super) gauge: Arc<Gauge>,
+    /// What most jobs have.
+    pub(super) no_headers: Arc<[(String, String)]>,
+}
+
+/// See the module.
+pub(super) struct Topic {
+    pub(super) parts: Parts,
+    pub(super) line: Line,
+    pub(super) held: Held,
+    pub(super) runs: Runs,
+    pub(super) lease: Lease,
+    pub(super) sleep: SmartSleep,
+    pub(super) prefetch: Prefetch,
+    pub(super) reconciliation: Reconciliation,
+    pub(super) reclaims: Reclaims,
+    pub(super) stopping: Stopping,
+    /// When to look for aged jobs next.
+    pub(super) age_at: Duration,
+    pub(super) ends: mpsc::UnboundedSender<RunEnd>,
+    ended: mpsc::UnboundedReceiver<RunEnd>,
+    signals: Subscription,
+}
+
+/// How many handler ends are taken in at once.
+const ENDS_AT_ONCE: usize = 512;
+
+impl Topic {
+    pub(super) fn new(parts: Parts, line: Line, signals: Subscription, stop: watch::Receiver<StopOrder>) -> Self {
+        let now = parts.environment.now();
+        let (ends, ended) = mpsc::unbounded_channel();
+        Self {
+            held: Held::new(parts.environment.random()),
+            runs: Runs::default(),
+            lease: Lease::new(parts.node.lease),
+            sleep: SmartSleep::new(now),
+            prefetch: Prefetch::new(now),
+            reconciliation: Reconciliation::needed(),
+            reclaims: Reclaims::default(),
+            stopping: Stopping::new(stop),
+            age_at: now + parts.environment.random_below(super::age::PERIOD),
+            parts,
+            line,
+            ends,
+            ended,
+            signals,
+        }
+    }
+
+    /// Runs until the node stops.
+    pub(super) async fn run(mut self) {
+        let mut ends = Vec::with_capacity(ENDS_AT_ONCE);
+        let mut timer = super::timer::Timer::new(self.parts.environment.clone());
+        loop {
+            let now = self.parts.environment.now();
+            let wait = self.pump(now);
+            if self.stopping.is_over() {
+                break;
+            }
+            tokio::select! {
+                biased;
+                answer = self.line.next_answer() => self.on_answer(answer),
+                _ = self.ended.recv_many(&mut ends, ENDS_AT_ONCE) => {
+                    let now = self.parts.environment.now();
+                    ends.drain(..).for_each(|end| self.on_run_end(end, now));
+                }
+                () = self.stopping.ordered() => {}
+                signal = self.signals.next() => self.on_signal(signal),
+                () = timer.until(wait) => {}
+            }
+        }
+    }
+
+    /// Lets every subsystem do what there is to do; when the first of them wants to be asked again.
+    fn pump(&mut self, now: Duration) -> Option<Duration> {
+        let stages = [
+            self.reconnect(now),
+            self.expire_lease(now),
+            self.expire_timeouts(now),
+            self.stop(now),
+            self.reconcile(now),
+            self.start_handlers(now),
+            self.exhaust(now),
+            self.settle(now),
+            self.hold(now),
+            self.transfer(now),
+            self.age(now),
+            self.look_at_leases(now),
+            self.reclaim(now),
+        ];
+        self.gauge_now();
+        earliest(stages)
+    }
+
+    fn on_answer(&mut self, answered: super::link::Answered) {
+        let now = self.parts.environment.now();
+        let (sent, named) = (answered.sent, answered.named);
+        match answered.answer {
+            Err(error) => self.on_error(answered.kind, &error, now),
+            Ok(answer) => {
+                self.line.answered();
+                self.parts.gauge.contact();
+                match answer {
+                    Answer::Transferred(turned) => self.on_transferred(turned, sent, now),
+                    Answer::Settled(asked, settled) => self.on_settled(asked, settled, sent, named, now),
+                    Answer::Standing(standing) => self.on_standing(standing, sent, named),
+                    Answer::Begun(id, token, noted) => self.on_begun(&id, token, noted, sent, named, now),
+                    Answer::Exhausted(id, token, noted) => self.on_exhausted(&id, token, noted, sent, named, now),
+                    Answer::Reconciled(turned) => self.on_reconciled(turned),
+                    Answer::Reclaimed(node, reclaimed) => self.on_reclaimed(&node, reclaimed),
+                    Answer::Released => self.stopping.released(),
+                    Answer::Aged(turned) => self.on_aged(turned, sent, now),
+                    Answer::Scanned(scanned) => self.on_scanned(&scanned, now),
+                    Answer::Woken => {}
+                }
+            }
+        }
+    }
+
+    /// An error is an outage: nothing is decided by it. What the store may still execute is for the tokens and turns to
+    /// judge; what it certainly did not do is sent again after a pause.
+    fn on_error(&mut self, kind: Kind, error: &StoreError, now: Duration) {
+        self.parts.gauge.trouble(error);
+        if error.is_outage() && error.nothing_done() {
+            tracing::debug!(topic = %self.parts.key, ?kind, error = %error, "refused for now");
+            self.line.pause(kind, now);
+            self.unask(Some(kind));
+        } else {
+            self.fail_link(error, now);
+        }
+    }
+
+    fn on_signal(&mut self, signal: Signal) {
+        match signal {
+            Signal::Due | Signal::Resubscribed => self.sleep.wake(),
+            Signal::Mark(verb, id) => self.on_mark(verb, &id),
+            Signal::CastDue | Signal::Cast(_) => {}
+        }
+    }
+
+    fn gauge_now(&self) {
+        let gauge = &self.parts.gauge;
+        gauge.now(self.held.len(), self.runs.active(), self.held.waiting(), self.held.settling());
+    }
+}

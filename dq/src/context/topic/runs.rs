@@ -1,0 +1,171 @@
+//! Handlers that run, and those that were given up but have not returned.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::environment::Task;
+use crate::job::{JobId, Token};
+use crate::listener::erased::Call;
+
+/// The number of a run within its topic's task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::context) struct RunId(u64);
+
+/// A handler that runs.
+#[derive(Debug)]
+pub(in crate::context) struct Run {
+    pub(in crate::context) id: JobId,
+    pub(in crate::context) token: Token,
+    pub(in crate::context) call: Call,
+    pub(in crate::context) started: Duration,
+    /// When it times out; `None`: never. Not earlier than that of any run before it.
+    pub(in crate::context) deadline: Option<Duration>,
+    /// It was begun: one crash short of its cap, so it runs alone.
+    pub(in crate::context) suspect: bool,
+    /// It was acked on claim: its end settles nothing.
+    pub(in crate::context) detached: bool,
+    pub(in crate::context) cancel: CancellationToken,
+    pub(in crate::context) task: Task,
+}
+
+/// Whether some handlers forbid others to start beside them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::context) struct Counted {
+    /// There is a handler.
+    pub(in crate::context) any: bool,
+    /// There is a begun one.
+    pub(in crate::context) suspect: bool,
+}
+
+/// A handler that was cancelled or timed out and has not returned: it still has its permit, and its outcome is refused.
+#[derive(Debug)]
+struct Stray {
+    id: JobId,
+    suspect: bool,
+    counts_until: Duration,
+}
+
+/// See the module. All runs of a topic have one timeout, so the first is the first to time out.
+#[derive(Debug, Default)]
+pub(in crate::context) struct Runs {
+    last: u64,
+    running: BTreeMap<RunId, Run>,
+    strays: BTreeMap<RunId, Stray>,
+    detached: usize,
+    suspects: usize,
+}
+
+impl Runs {
+    /// The number of the next run.
+    pub(in crate::context) const fn next_id(&mut self) -> RunId {
+        self.last += 1;
+        RunId(self.last)
+    }
+
+    pub(in crate::context) fn insert(&mut self, run_id: RunId, run: Run) {
+        self.detached += usize::from(run.detached);
+        self.suspects += usize::from(run.suspect);
+        self.running.insert(run_id, run);
+    }
+
+    /// The run has returned.
+    pub(in crate::context) fn remove(&mut self, run_id: RunId) -> Option<Run> {
+        let run = self.running.remove(&run_id)?;
+        self.detached -= usize::from(run.detached);
+        self.suspects -= usize::from(run.suspect);
+        Some(run)
+    }
+
+    /// The run is given up: its token fires and its future is dropped at its next `await`. Until it returns it keeps its
+    /// permit. `timeout` bounds how long it counts as running beside others.
+    pub(in crate::context) fn give_up(&mut self, run_id: RunId, timeout: Option<Duration>) -> Option<Run> {
+        let run = self.remove(run_id)?;
+        run.cancel.cancel();
+        run.task.abort();
+        let counts_until = run.started + longest_count(timeout);
+        self.suspects += usize::from(run.suspect);
+        self.strays.insert(run_id, Stray { id: run.id.clone(), suspect: run.suspect, counts_until });
+        Some(run)
+    }
+
+    /// A handler that was given up has returned at last: its job.
+    pub(in crate::context) fn stray_returned(&mut self, run_id: RunId) -> Option<JobId> {
+        let stray = self.strays.remove(&run_id)?;
+        self.suspects -= usize::from(stray.suspect);
+        Some(stray.id)
+    }
+
+    /// Handlers that have a permit.
+    pub(in crate::context) fn active(&self) -> usize {
+        self.running.len() + self.strays.len()
+    }
+
+    /// Handlers that have a permit but no held job.
+    pub(in crate::context) fn without_job(&self) -> usize {
+        self.strays.len() + self.detached
+    }
+
+    /// Handlers that run and were not given up.
+    pub(in crate::context) fn running(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Handlers that were given up and have not returned.
+    pub(in crate::context) fn strays(&self) -> usize {
+        self.strays.len()
+    }
+
+    /// The first timeout.
+    pub(in crate::context) fn first_deadline(&self) -> Option<(RunId, Duration)> {
+        self.running.first_key_value().and_then(|(run_id, run)| Some((*run_id, run.deadline?)))
+    }
+
+    /// All runs that were not given up, in order of their start.
+    pub(in crate::context) fn all(&self) -> Vec<RunId> {
+        self.running.keys().copied().collect()
+    }
+
+    pub(in crate::context) fn get(&self, run_id: RunId) -> Option<&Run> {
+        self.running.get(&run_id)
+    }
+
+    /// Whether there is a begun one, given up or not.
+    pub(in crate::context) const fn has_suspects(&self) -> bool {
+        self.suspects > 0
+    }
+
+    /// What runs now, as far as it counts: a handler counts until it returns, for two timeouts at most.
+    pub(in crate::context) fn counted(&self, now: Duration, timeout: Option<Duration>) -> Counted {
+        let most = longest_count(timeout);
+        let runs = self.running.values().map(|run| (run.started + most, run.suspect));
+        let strays = self.strays.values().map(|stray| (stray.counts_until, stray.suspect));
+        runs.chain(strays).filter(|(until, _)| now < *until).fold(
+            Counted { any: false, suspect: false },
+            |counted, (_, suspect)| Counted { any: true, suspect: counted.suspect || suspect },
+        )
+    }
+
+    /// When the next handler stops to count.
+    pub(in crate::context) fn next_uncounted(&self, now: Duration, timeout: Option<Duration>) -> Option<Duration> {
+        let most = longest_count(timeout);
+        let runs = self.running.values().map(|run| run.started + most);
+        runs.chain(self.strays.values().map(|stray| stray.counts_until)).filter(|until| *until > now).min()
+    }
+}
+
+/// For how long a handler counts as running beside a begun one: two timeouts, ten minutes where there is none.
+fn longest_count(timeout: Option<Duration>) -> Duration {
+    timeout.map_or(Duration::from_secs(600), |timeout| timeout * 2)
+}
+
+impl Drop for Runs {
+    /// Whoever drops the topic (a node that was stopped hard, a task that panicked) wants none of its handlers any more.
+    fn drop(&mut self) {
+        for run in self.running.values() {
+            run.cancel.cancel();
+            run.task.abort();
+        }
+    }
+}

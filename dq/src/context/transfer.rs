@@ -1,0 +1,180 @@
+//! Transfer: takes due jobs for this node, never more than can soon start.
+
+use std::time::Duration;
+
+use super::link::Kind;
+use super::topic::{HeldJob, Mode, Stage, Topic};
+use crate::job::{Cause, Front};
+use crate::listener::Failure;
+use crate::store::step::{Change, Claim, MOST_JOBS, Transfer, Transferred, Turned};
+use crate::time::Timestamp;
+
+/// How far ahead jobs are taken: as many as ended within this time wait beside those that run.
+const AHEAD: Duration = Duration::from_millis(50);
+
+/// Measures how many jobs end within [`AHEAD`], so that a fast topic does not wait for the store between two jobs and a
+/// slow one does not hoard.
+#[derive(Debug)]
+pub(super) struct Prefetch {
+    window_start: Duration,
+    ended: usize,
+    ended_before: usize,
+}
+
+impl Prefetch {
+    pub(super) const fn new(now: Duration) -> Self {
+        Self { window_start: now, ended: 0, ended_before: 0 }
+    }
+
+    /// A handler has ended.
+    pub(super) fn ended(&mut self, now: Duration) {
+        self.turn_over(now);
+        self.ended += 1;
+    }
+
+    /// How many jobs to take beside those that can start at once.
+    fn ahead(&mut self, now: Duration) -> usize {
+        self.turn_over(now);
+        self.ended_before.min(MOST_JOBS)
+    }
+
+    fn turn_over(&mut self, now: Duration) {
+        let windows = now.saturating_sub(self.window_start).as_millis() / AHEAD.as_millis();
+        if windows > 0 {
+            self.ended_before = if windows == 1 { self.ended } else { 0 };
+            self.ended = 0;
+            self.window_start = now;
+        }
+    }
+}
+
+impl Topic {
+    /// Permits that are in use or promised.
+    pub(super) fn permits_used(&self) -> usize {
+        self.held.needing_permits() - self.held.waiting() + self.runs.without_job()
+    }
+
+    /// How many more jobs this node wants; zero while what it holds is enough for now.
+    pub(super) fn wanted(&mut self, now: Duration) -> usize {
+        let most = self.parts.topic.concurrency + self.prefetch.ahead(now);
+        let free = most.saturating_sub(self.held.needing_permits() + self.runs.without_job()).min(MOST_JOBS);
+        // A few at a time would cost a round trip each: while there is something to start, ask for a good part at once.
+        if self.held.waiting() > 0 && free < most / 4 { 0 } else { free }
+    }
+
+    /// Sends a transfer when it is time. A node with a role that cannot take what is due gives the role up and wakes others.
+    pub(super) fn transfer(&mut self, now: Duration) -> Option<Duration> {
+        if self.stopping.is_ordered()
+            || !self.reconciliation.is_settled()
+            || self.line.busy(&[Kind::Transfer, Kind::Age])
+        {
+            return None;
+        }
+        if !self.sleep.is_awake(now) {
+            return Some(self.sleep.until());
+        }
+        let limit = self.wanted(now);
+        if limit == 0 {
+            return self.give_up_role(now);
+        }
+        if !self.line.can_send(Kind::Transfer, now) {
+            return self.line.pause_end(Kind::Transfer, now);
+        }
+        let fallback = self.fallback();
+        self.sleep.asked();
+        self.line.transfer(Transfer { heard: self.line.heard, limit, lease: self.parts.node.lease, fallback });
+        None
+    }
+
+    /// The fallback scan, jittered downwards by up to a third.
+    fn fallback(&self) -> Duration {
+        let period = self.parts.node.fallback_scan;
+        period - self.parts.environment.random_below(period / 3)
+    }
+
+    fn give_up_role(&mut self, now: Duration) -> Option<Duration> {
+        if self.held.waiting() > 0 && self.runs.active() < self.parts.topic.concurrency {
+            return None;
+        }
+        let at = self.sleep.may_call_wake_at()?;
+        if now < at || !self.line.can_send(Kind::Wake, now) {
+            return Some(at).filter(|at| *at > now).or_else(|| self.line.pause_end(Kind::Wake, now));
+        }
+        self.sleep.called_wake(now);
+        self.line.wake();
+        None
+    }
+
+    pub(super) fn on_transferred(&mut self, turned: Turned<Transferred>, sent: Duration, now: Duration) {
+        let answer = match turned {
+            Turned::Done(answer) => answer,
+            Turned::Reconcile(_) => return self.reconciliation.need(),
+        };
+        self.line.heard = answer.standing.turn;
+        self.sleep.told(&answer, now);
+        if let Some((_, end)) = &answer.foreign_lease {
+            self.reclaims.look_at(now + end.since(answer.clock) + Duration::from_millis(1));
+        }
+        for id in &answer.dropped {
+            tracing::warn!(topic = %self.parts.key, job.id = %id, "nothing is kept of this job, its entry is dropped");
+            self.parts.gauge.dropped();
+        }
+        tracing::debug!(name: "dq.claim", topic = %self.parts.key, jobs = answer.claims.len(), more = answer.more);
+        self.admit(answer.claims, Mode::Due, answer.clock);
+        if answer.standing.rows > 0 {
+            self.lease.renewed(sent);
+        }
+        self.compare_rows(answer.standing);
+        if answer.more && self.wanted(now) == 0 {
+            self.give_up_role(now);
+        }
+    }
+
+    /// Takes in what was claimed. A job that is held already is given up under its older token first (rule 9).
+    pub(super) fn admit(&mut self, claims: Vec<Claim>, mode: Mode, clock: Timestamp) {
+        for claim in claims {
+            tracing::trace!(name: "dq.claimed", topic = %self.parts.key, job.id = %claim.id, fence = claim.token.fence.0);
+            self.drop_held(&claim.id);
+            let (front, stage) = self.first_stage(&claim, clock);
+            let late = clock.since(claim.token.due);
+            self.parts.gauge.claimed(late);
+            let job = HeldJob::new(claim.token, claim.record, front, claim.crashes, mode, stage);
+            self.held.insert(claim.id, job);
+        }
+    }
+
+    fn first_stage(&self, claim: &Claim, clock: Timestamp) -> (Front, Stage) {
+        let give_up = |front: Front, cause, error: String| {
+            let error = Some(Failure::new(cause, error).message);
+            let front = Front { cause: Some(cause), exhausted: true, error, ..front };
+            (front.clone(), Stage::settling(Change::Dead, Some(front)))
+        };
+        match claim.record.front() {
+            Err(bad) => give_up(Front::default(), Cause::Decode, bad.to_string()),
+            Ok(front) if !front.exhausted && front.expires_at.is_some_and(|at| at < clock) => {
+                let error = format!("it was worth running until {}", front.expires_at.unwrap_or_default());
+                give_up(front, Cause::Expired, error)
+            }
+            Ok(front) if self.stopping.is_ordered() && self.parts.node.crash_rollback => {
+                (front, Stage::settling(Change::Rollback, None))
+            }
+            Ok(front) => (front, Stage::Waiting),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn as_many_are_taken_ahead_as_ended_lately() {
+        let mut prefetch = Prefetch::new(Duration::ZERO);
+        (0..20).for_each(|ms| prefetch.ended(ms * MS));
+        assert_eq!(prefetch.ahead(40 * MS), 0, "the window is not over");
+        assert_eq!(prefetch.ahead(60 * MS), 20);
+        assert_eq!(prefetch.ahead(400 * MS), 0, "nothing ended since");
+    }
+}
