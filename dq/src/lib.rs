@@ -7,6 +7,20 @@ pub mod context;
 pub mod environment;
 pub mod job;
 pub mod listener;
+pub mod prelude;
+mod private;
 pub mod provider;
 pub mod store;
 pub mod time;
+
+pub use broadcast::{Broadcast, BroadcastListener};
+pub use dq_macros::{DelayJob, broadcast_listener, delay, delay_listener};
+pub use job::DelayJob;
+pub use listener::{Channel, Decided, Decision, DelayListener, Failure, Job, JobError, UnackedDecision};
+
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::private::*;
+}
+
+extern crate self as dq; // generated code says `::dq`, also in this crate's own tests

@@ -9,10 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 mod delay;
 
 pub use delay::{Delay, IntoDelay};
-pub use dq_grammar::BadDuration;
-
-/// The longest delay a job may have: ten years of 365 days.
-pub const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+pub use dq_grammar::{BadDuration, LONGEST_DELAY};
 
 /// A point in time: milliseconds since the Unix epoch on the store's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

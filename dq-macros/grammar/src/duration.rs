@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// The longest delay a job may have: ten years of 365 days.
+pub const LONGEST_DELAY: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
 /// A text that is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not a duration: write a number and a unit, as \"500ms\", \"30s\", \"15m\", \"1h 30m\" or \"2d\"")]

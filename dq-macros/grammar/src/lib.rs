@@ -7,6 +7,6 @@ mod duration;
 mod name;
 mod retry;
 
-pub use duration::{BadDuration, parse_duration};
+pub use duration::{BadDuration, LONGEST_DELAY, parse_duration};
 pub use name::{BadName, LONGEST_ID, LONGEST_NAME, check_app, check_id, check_topic};
 pub use retry::{BadRetry, RetryPolicy};

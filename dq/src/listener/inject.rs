@@ -17,8 +17,8 @@ pub struct Dependency {
 }
 
 impl Dependency {
-    /// The dependency of a field of type `T`.
-    pub fn of<T: Injectable>(field: &'static str, written: &'static str) -> Self {
+    /// The dependency of a field of type `T`; that it is [`Injectable`] is asked where it is injected.
+    pub fn of<T: 'static>(field: &'static str, written: &'static str) -> Self {
         Self { field, written, type_id: TypeId::of::<T>() }
     }
 }

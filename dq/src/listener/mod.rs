@@ -10,6 +10,7 @@ mod inject;
 mod job;
 mod registry;
 mod settings;
+mod topic_check;
 
 pub use channel::{Channel, Decided, Decision};
 pub use delay_listener::{Declared, DelayListener, RetryDelay, UnackedDecision};

@@ -7,6 +7,7 @@ use super::delay_listener::{Declared, DelayListener};
 use super::erased::{Erased, ErasedListener};
 use super::inject::{Dependency, Injector, Missing};
 use super::settings::ListenerSettings;
+use super::topic_check::assert_same_topic;
 use crate::broadcast::{self, BroadcastListener, ErasedBroadcast};
 use crate::job::DelayJob;
 
@@ -53,7 +54,14 @@ inventory::collect!(Registration);
 
 impl Registration {
     /// The registration of a delay listener.
+    ///
+    /// Evaluate it in a constant: then a topic that is not its payload's is an error of the compiler's.
+    ///
+    /// # Panics
+    /// When the listener's attribute names another topic than its payload's.
+    #[track_caller]
     pub const fn delay<L: DelayListener>() -> Self {
+        assert_same_topic::<L>();
         Self {
             name: L::NAME,
             declared_at: L::DECLARED_AT,

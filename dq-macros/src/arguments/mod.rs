@@ -1,0 +1,168 @@
+//! The arguments of an attribute: `key = value`, separated by commas.
+//!
+//! Reading never stops at a mistake: it is noted, and reading goes on behind the next comma. What comes out are the
+//! known keys, each once, in the order written; [`values`] checks what they say.
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+use syn::ext::IdentExt;
+use syn::parse::{ParseStream, Parser};
+use syn::{Ident, Token};
+
+use crate::errors::{Errors, listed, nearest};
+
+mod generics;
+mod root;
+mod value;
+mod values;
+
+pub(crate) use generics::check_generics;
+pub(crate) use root::Root;
+pub(crate) use value::Value;
+pub(crate) use values::duration;
+
+/// A key that an attribute knows.
+#[derive(Debug)]
+pub(crate) struct Key {
+    /// Its name.
+    pub(crate) name: &'static str,
+    /// How it is written, for messages.
+    pub(crate) example: &'static str,
+}
+
+/// A key and what was written behind it.
+#[derive(Debug)]
+pub(crate) struct Argument {
+    /// The key, as it was written.
+    pub(crate) key: Ident,
+    /// How it should be written.
+    pub(crate) example: &'static str,
+    /// The value.
+    pub(crate) value: Value,
+}
+
+impl Argument {
+    /// The name of the key.
+    pub(crate) fn name(&self) -> String {
+        self.key.to_string()
+    }
+
+    /// Where to report a mistake of the value: at the value, or at the key if there is none.
+    pub(crate) fn place(&self) -> TokenStream {
+        let tokens = self.value.to_token_stream();
+        if tokens.is_empty() { self.key.to_token_stream() } else { tokens }
+    }
+}
+
+/// Reads the arguments of `#[attribute(..)]`.
+pub(crate) fn read(tokens: TokenStream, attribute: &str, keys: &[Key], errors: &mut Errors) -> Vec<Argument> {
+    let mut found = Vec::new();
+    let read_all = |input: ParseStream<'_>| {
+        while !input.is_empty() {
+            found.extend(read_one(input, keys, errors)?);
+            separator(input, errors)?;
+        }
+        Ok(())
+    };
+    if let Err(error) = read_all.parse2(tokens) {
+        errors.add(error);
+    }
+    known_and_unique(found, attribute, keys, errors)
+}
+
+fn read_one(input: ParseStream<'_>, keys: &[Key], errors: &mut Errors) -> syn::Result<Option<(Ident, Value)>> {
+    if !input.peek(Ident::peek_any) {
+        let found = value::until_comma(input)?;
+        let place = if found.is_empty() { input.cursor().token_stream() } else { found };
+        errors.at(first_token(place), format!("expected a key, as `{}`", keys[0].example));
+        return Ok(None);
+    }
+    let key = Ident::parse_any(input)?;
+    let value = if input.parse::<Option<Token![=]>>()?.is_some() {
+        Value::read(input)?
+    } else if input.is_empty() || input.peek(Token![,]) || input.peek(Ident::peek_any) {
+        Value::Absent
+    } else {
+        value::until_comma(input)?;
+        Value::Absent
+    };
+    Ok(Some((key, value)))
+}
+
+fn first_token(tokens: TokenStream) -> TokenStream {
+    tokens.into_iter().take(1).collect()
+}
+
+fn separator(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
+    if !input.is_empty() && input.parse::<Option<Token![,]>>()?.is_none() {
+        errors.at(first_token(input.cursor().token_stream()), "expected a comma before this");
+        if !input.peek(Ident::peek_any) {
+            value::until_comma(input)?;
+        }
+    }
+    Ok(())
+}
+
+fn known_and_unique(found: Vec<(Ident, Value)>, attribute: &str, keys: &[Key], errors: &mut Errors) -> Vec<Argument> {
+    let mut arguments: Vec<Argument> = Vec::new();
+    for (key, value) in found {
+        let name = key.to_string();
+        let Some(known) = keys.iter().find(|known| known.name == name) else {
+            let names = keys.iter().map(|key| key.name);
+            match nearest(&name, names.clone()) {
+                Some(near) => errors.at(&key, format!("Unknown key `{name}`. Did you mean `{near}`?")),
+                None => {
+                    let names = listed(names, "and");
+                    errors.at(&key, format!("Unknown key `{name}`. The keys of `#[{attribute}]` are {names}"));
+                }
+            }
+            continue;
+        };
+        if arguments.iter().any(|argument| argument.key == key) {
+            errors.at(&key, format!("`{name}` is written twice: keep one"));
+            continue;
+        }
+        arguments.push(Argument { key, example: known.example, value });
+    }
+    arguments
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::quote;
+
+    use super::*;
+
+    const KEYS: &[Key] = &[
+        Key { name: "topic", example: "topic = \"order-timeout\"" },
+        Key { name: "concurrency", example: "concurrency = 64" },
+        Key { name: "crate", example: "crate = \"work\"" },
+    ];
+
+    fn texts(tokens: TokenStream) -> (Vec<String>, Vec<String>) {
+        let mut errors = Errors::default();
+        let keys = read(tokens, "delay_listener", KEYS, &mut errors).iter().map(Argument::name).collect();
+        (keys, errors.texts())
+    }
+
+    #[test]
+    fn reading_goes_on_behind_each_mistake() {
+        let (keys, errors) = texts(quote!(topc = "a", 7, concurrency = 3 crate = work, topic("x"), topic = "b"));
+        assert_eq!(keys, ["concurrency", "crate", "topic"]);
+        assert_eq!(
+            errors,
+            [
+                "expected a key, as `topic = \"order-timeout\"`",
+                "expected a comma before this",
+                "Unknown key `topc`. Did you mean `topic`?",
+                "`topic` is written twice: keep one",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_empty_list_and_a_last_comma_are_fine() {
+        assert_eq!(texts(quote!()), (vec![], vec![]));
+        assert_eq!(texts(quote!(topic = "a",)), (vec!["topic".into()], vec![]));
+    }
+}

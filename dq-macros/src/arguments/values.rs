@@ -1,0 +1,165 @@
+//! Checks of values, by the same rules as at run time (`dq-grammar`).
+//!
+//! Each gives `None` when it noted a mistake.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use dq_grammar::{LONGEST_DELAY, RetryPolicy, check_topic, parse_duration};
+use syn::{LitStr, Path};
+
+use super::{Argument, Value};
+use crate::errors::{Errors, listed, nearest};
+
+impl Argument {
+    /// The mistake of a value of the wrong kind.
+    fn expected(&self, what: &str, errors: &mut Errors) {
+        let (name, example) = (&self.key, self.example);
+        match self.value {
+            Value::Absent => errors.at(&self.key, format!("`{name}` needs a value, as `{example}`")),
+            _ => errors.at(self.place(), format!("expected {what}, as `{example}`")),
+        }
+    }
+
+    /// A text in quotes.
+    pub(crate) fn text(&self, errors: &mut Errors) -> Option<&LitStr> {
+        if let Value::Text(text) = &self.value {
+            return Some(text);
+        }
+        self.expected("a text in quotes", errors);
+        None
+    }
+
+    /// A whole number within `range`.
+    pub(crate) fn number(&self, range: RangeInclusive<u32>, errors: &mut Errors) -> Option<u32> {
+        let Value::Number(number) = &self.value else {
+            self.expected("a number without quotes", errors);
+            return None;
+        };
+        let read = number.base10_parse().ok().filter(|read| number.suffix().is_empty() && range.contains(read));
+        if read.is_none() {
+            let (name, least, most) = (&self.key, range.start(), range.end());
+            errors.at(number, format!("`{name}` is a whole number from {least} to {most}"));
+        }
+        read
+    }
+
+    /// `true` or `false`.
+    pub(crate) fn flag(&self, errors: &mut Errors) -> Option<bool> {
+        if let Value::Flag(flag) = &self.value {
+            return Some(flag.value());
+        }
+        self.expected("`true` or `false` without quotes", errors);
+        None
+    }
+
+    /// One of these texts.
+    pub(crate) fn choice(&self, choices: &[&'static str], errors: &mut Errors) -> Option<&'static str> {
+        let text = self.text(errors)?;
+        let written = text.value();
+        let found = choices.iter().copied().find(|choice| *choice == written);
+        if found.is_none() {
+            let all = listed(choices.iter().copied(), "or");
+            let meant = nearest(&written, choices.iter().copied());
+            let hint = meant.map(|near| format!(". Did you mean `{near}`?")).unwrap_or_default();
+            errors.at(text, format!("`{}` is {all}, not `{written}`{hint}", self.key));
+        }
+        found
+    }
+
+    /// A path, in quotes or not. Mistakes of the compiler's point to the place it is written at.
+    pub(crate) fn path(&self, errors: &mut Errors) -> Option<Path> {
+        match &self.value {
+            Value::Path(path) => Some(path.clone()),
+            Value::Text(text) => {
+                let parsed = text.parse_with(Path::parse_mod_style);
+                if parsed.is_err() {
+                    errors.at(text, format!("`{}` is not a path, as `{}`", text.value(), self.example));
+                }
+                parsed.ok()
+            }
+            _ => {
+                self.expected("a path in quotes", errors);
+                None
+            }
+        }
+    }
+
+    /// A duration of at most ten years.
+    pub(crate) fn duration(&self, errors: &mut Errors) -> Option<Duration> {
+        duration(self.text(errors)?, errors)
+    }
+
+    /// A duration; `"none"` and zero are no limit.
+    pub(crate) fn timeout(&self, errors: &mut Errors) -> Option<Duration> {
+        let text = self.text(errors)?;
+        if text.value() == "none" { Some(Duration::ZERO) } else { duration(text, errors) }
+    }
+
+    /// A retry policy.
+    pub(crate) fn retry(&self, errors: &mut Errors) -> Option<LitStr> {
+        let text = self.text(errors)?;
+        match text.value().parse::<RetryPolicy>() {
+            Ok(_) => Some(text.clone()),
+            Err(bad) => {
+                errors.at(text, bad);
+                None
+            }
+        }
+    }
+
+    /// A topic.
+    pub(crate) fn topic(&self, errors: &mut Errors) -> Option<LitStr> {
+        topic(self.text(errors)?, errors)
+    }
+
+    /// A list of the names of broadcast channels, at least one, none twice.
+    pub(crate) fn channels(&self, errors: &mut Errors) -> Option<Vec<LitStr>> {
+        let Value::List(_, values) = &self.value else {
+            self.expected("a list", errors);
+            return None;
+        };
+        if values.is_empty() {
+            errors.at(self.place(), format!("name at least one broadcast channel, as `{}`", self.example));
+            return None;
+        }
+        let mut channels: Vec<LitStr> = Vec::new();
+        for value in values {
+            let Value::Text(text) = value else {
+                errors.at(value, format!("expected a text in quotes, as `{}`", self.example));
+                continue;
+            };
+            if channels.contains(text) {
+                errors.at(text, format!("the broadcast channel `{}` is named twice: keep one", text.value()));
+            } else {
+                channels.extend(topic(text, errors));
+            }
+        }
+        Some(channels)
+    }
+}
+
+fn topic(text: &LitStr, errors: &mut Errors) -> Option<LitStr> {
+    match check_topic(&text.value()) {
+        Ok(()) => Some(text.clone()),
+        Err(bad) => {
+            errors.at(text, bad);
+            None
+        }
+    }
+}
+
+/// A duration of at most ten years.
+pub(crate) fn duration(text: &LitStr, errors: &mut Errors) -> Option<Duration> {
+    match parse_duration(&text.value()) {
+        Ok(long) if long > LONGEST_DELAY => {
+            errors.at(text, format!("`{}` is too long: ten years is the limit", text.value()));
+            None
+        }
+        Ok(duration) => Some(duration),
+        Err(bad) => {
+            errors.at(text, bad);
+            None
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Writes the implementations of a broadcast listener.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::ItemStruct;
+
+use super::model::Model;
+use crate::injection::Injection;
+
+/// The struct, `Declared`, and its registration.
+pub(super) fn of_struct(item: &ItemStruct, injection: &Injection, model: &Model, broken: bool) -> TokenStream {
+    let (root, channels, name) = (&model.root, &model.channels, &item.ident);
+    let text = name.to_string();
+    let (generics, body) = injection.implementation(&item.generics, root, broken);
+    let (parameters, arguments, bounds) = generics.split_for_impl();
+    let registration = (model.register && !broken).then(|| {
+        quote! {
+            const _: () = {
+                const REGISTRATION: #root::Registration = #root::Registration::broadcast::<#name>();
+                #root::inventory::submit! { REGISTRATION }
+            };
+        }
+    });
+    quote! {
+        #item
+
+        #[automatically_derived]
+        impl #parameters #root::BroadcastDeclared for #name #arguments #bounds {
+            const NAME: &'static str = #text;
+            const DECLARED_AT: &'static str = ::core::concat!(::core::file!(), ":", ::core::line!());
+            const CHANNELS: &'static [&'static str] = &[#(#channels),*];
+            #body
+        }
+
+        #registration
+    }
+}

@@ -1,0 +1,50 @@
+//! What the keys of `#[broadcast_listener(..)]` say.
+
+use proc_macro2::TokenStream;
+use syn::{ItemStruct, LitStr};
+
+use crate::arguments::{self, Key, Root};
+use crate::errors::Errors;
+
+const ATTRIBUTE: &str = "broadcast_listener";
+
+const KEYS: &[Key] = &[
+    Key { name: "channels", example: "channels = [\"cache-expired\"]" },
+    Key { name: "register", example: "register = false" },
+    Key { name: "crate", example: "crate = \"work\"" },
+];
+
+/// The settings of a broadcast listener.
+#[derive(Debug)]
+pub(super) struct Model {
+    pub(super) root: Root,
+    pub(super) channels: Vec<LitStr>,
+    pub(super) register: bool,
+}
+
+impl Model {
+    /// Reads and checks every key.
+    pub(super) fn check(tokens: TokenStream, item: &ItemStruct, errors: &mut Errors) -> Self {
+        let mut model = Self { root: Root::USUAL, channels: Vec::new(), register: true };
+        let nothing_wrong = !errors.any();
+        let mut named = false;
+        for argument in arguments::read(tokens, ATTRIBUTE, KEYS, errors) {
+            match &*argument.name() {
+                "channels" => {
+                    named = true;
+                    model.channels = argument.channels(errors).unwrap_or_default();
+                }
+                "register" => model.register = argument.flag(errors).unwrap_or(true),
+                _ => model.root = Root::named(&argument, errors),
+            }
+        }
+        if !named && !(nothing_wrong && errors.any()) {
+            errors.at(
+                &item.ident,
+                "this listener needs its broadcast channels: `#[broadcast_listener(channels = [\"..\"])]`",
+            );
+        }
+        arguments::check_generics(&item.ident, &item.generics, model.register, errors);
+        model
+    }
+}

@@ -1,0 +1,52 @@
+//! Completion of keys in an editor.
+//!
+//! rust-analyzer completes and documents what resolves to an item. Under it, and only there, each leading identifier of
+//! an attribute becomes a path into a module of `dq::__private::keys`, in which every key is a documented empty module.
+
+use std::sync::LazyLock;
+
+use proc_macro2::{TokenStream, TokenTree};
+use quote::{format_ident, quote};
+use syn::Ident;
+
+static IN_EDITOR: LazyLock<bool> =
+    LazyLock::new(|| std::env::current_exe().is_ok_and(|program| program.to_string_lossy().contains("rust-analyzer")));
+
+/// What to emit beside the item; nothing when a compiler asks.
+pub(crate) fn of_keys(attribute: &str, arguments: &TokenStream) -> TokenStream {
+    if *IN_EDITOR { uses(attribute, arguments) } else { TokenStream::new() }
+}
+
+fn uses(attribute: &str, arguments: &TokenStream) -> TokenStream {
+    let module = format_ident!("{attribute}");
+    let keys = leading_identifiers(arguments.clone());
+    quote!(#(const _: () = { use ::dq::__private::keys::#module::#keys as _; };)*)
+}
+
+fn leading_identifiers(tokens: TokenStream) -> Vec<Ident> {
+    let mut leading = true;
+    let mut found = Vec::new();
+    for token in tokens {
+        if let TokenTree::Ident(ident) = &token
+            && leading
+            && ident != "crate"
+        {
+            found.push(ident.clone());
+        }
+        leading = matches!(&token, TokenTree::Punct(punct) if punct.as_char() == ',');
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_what_begins_an_argument_however_broken_the_rest_is() {
+        let found = leading_identifiers(quote!(topic = path, con, = 5, crate = work, timeout "5s" retry));
+        assert_eq!(found, ["topic", "con", "timeout"]);
+        let emitted = uses("delay_listener", &quote!(con)).to_string();
+        assert!(emitted.contains("keys :: delay_listener :: con as _"), "{emitted}");
+    }
+}

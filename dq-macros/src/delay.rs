@@ -1,0 +1,24 @@
+//! `delay!("15m")`.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::LitStr;
+
+use crate::arguments;
+use crate::constants;
+use crate::errors::Errors;
+
+/// The duration as a constant expression; zero beside the mistake if the text is none.
+pub(crate) fn expand(input: TokenStream) -> TokenStream {
+    let mut errors = Errors::default();
+    let duration = match syn::parse2::<LitStr>(input.clone()) {
+        Ok(text) => arguments::duration(&text, &mut errors),
+        Err(_) => {
+            errors.at(input, "expected a text in quotes with a number and a unit, as `delay!(\"15m\")`");
+            None
+        }
+    };
+    let duration = constants::duration(duration.unwrap_or_default());
+    let errors = errors.into_tokens();
+    quote!({ #errors #duration })
+}

@@ -1,0 +1,77 @@
+//! Every mistake of an attribute, each at its own place, in one compile.
+
+use std::fmt::Display;
+
+use proc_macro2::TokenStream;
+use quote::ToTokens;
+
+/// The mistakes so far.
+#[derive(Debug, Default)]
+pub(crate) struct Errors(Option<syn::Error>);
+
+impl Errors {
+    /// Notes a mistake at the tokens it is in. The text says what to write instead.
+    pub(crate) fn at(&mut self, place: impl ToTokens, text: impl Display) {
+        self.add(syn::Error::new_spanned(place, text));
+    }
+
+    /// Notes an error of syn's.
+    pub(crate) fn add(&mut self, error: syn::Error) {
+        match &mut self.0 {
+            Some(all) => all.combine(error),
+            None => self.0 = Some(error),
+        }
+    }
+
+    /// Whether there is any.
+    pub(crate) const fn any(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// A `compile_error!` for each.
+    pub(crate) fn into_tokens(self) -> TokenStream {
+        self.0.map_or_else(TokenStream::new, |all| all.into_compile_error())
+    }
+}
+
+#[cfg(test)]
+impl Errors {
+    /// The texts in the order noted.
+    pub(crate) fn texts(self) -> Vec<String> {
+        self.0.into_iter().flatten().map(|error| error.to_string()).collect()
+    }
+}
+
+/// The candidate that `word` was probably meant to be.
+pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let rated = candidates.into_iter().map(|candidate| (strsim::jaro_winkler(word, candidate), candidate));
+    let likely = rated.filter(|(likeness, _)| *likeness > 0.8);
+    likely.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, candidate)| candidate)
+}
+
+/// `` `a`, `b` or `c` ``.
+pub(crate) fn listed<'a>(words: impl IntoIterator<Item = &'a str>, last: &str) -> String {
+    let quoted: Vec<_> = words.into_iter().map(|word| format!("`{word}`")).collect();
+    match quoted.split_last() {
+        Some((only, [])) => only.clone(),
+        Some((end, before)) => format!("{} {last} {end}", before.join(", ")),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_pen_is_recognised_and_another_word_is_not() {
+        assert_eq!(nearest("topc", ["timeout", "topic"]), Some("topic"));
+        assert_eq!(nearest("priority", ["timeout", "topic"]), None);
+    }
+
+    #[test]
+    fn a_list_reads_as_a_sentence() {
+        assert_eq!(listed(["a"], "or"), "`a`");
+        assert_eq!(listed(["a", "b", "c"], "or"), "`a`, `b` or `c`");
+    }
+}

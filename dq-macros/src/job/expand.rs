@@ -1,0 +1,71 @@
+//! Writes `DelayJob`.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::{DeriveInput, parse_quote};
+
+use super::id::IdSource;
+use super::model::Model;
+use crate::constants;
+
+/// The implementation. After a mistake it has what was right; a topic that is not known is empty, and is compared with
+/// none.
+pub(super) fn of_payload(input: &DeriveInput, model: &Model) -> TokenStream {
+    let completion = &model.completion;
+    if model.borrows {
+        return completion.clone();
+    }
+    let (root, name) = (&model.root, &input.ident);
+    let topic = model.topic.as_ref().map_or_else(|| quote!(""), ToTokens::to_token_stream);
+    let defaults = defaults(model);
+    let id = id(model);
+    let mut generics = input.generics.clone();
+    if !generics.params.is_empty() {
+        let bound = parse_quote!(Self: #root::Payload);
+        generics.make_where_clause().predicates.push(bound);
+    }
+    let (parameters, arguments, bounds) = generics.split_for_impl();
+    quote! {
+        #[automatically_derived]
+        impl #parameters #root::DelayJob for #name #arguments #bounds {
+            const TOPIC: &'static str = #topic;
+            #defaults
+            #id
+        }
+        #completion
+    }
+}
+
+fn defaults(model: &Model) -> Option<TokenStream> {
+    let Model { root, delay, retry, expires_after, retain, deliver, .. } = model;
+    if delay.is_none() && retry.is_none() && expires_after.is_none() && retain.is_none() && deliver.is_none() {
+        return None;
+    }
+    let delay = constants::duration(delay.unwrap_or_default());
+    let retry = constants::option(retry.as_ref());
+    let expires_after = constants::option(expires_after.map(constants::duration));
+    let retain = constants::duration(retain.unwrap_or_default());
+    let deliver = match deliver {
+        Some("broadcast") => quote!(Broadcast),
+        Some("both") => quote!(Both),
+        _ => quote!(Queue),
+    };
+    Some(quote! {
+        const DEFAULTS: #root::JobDefaults =
+            #root::JobDefaults::new(#delay, #retry, #expires_after, #retain, #root::Deliver::#deliver);
+    })
+}
+
+fn id(model: &Model) -> Option<TokenStream> {
+    let root = &model.root;
+    let value = match &model.id {
+        IdSource::Generated => return None,
+        IdSource::Field(member) => quote!(&self.#member),
+        IdSource::Template(text, members) => quote!(&::core::format_args!(#text #(, self.#members)*)),
+    };
+    Some(quote! {
+        fn job_id(&self) -> ::core::option::Option<::core::result::Result<#root::JobId, #root::BadName>> {
+            ::core::option::Option::Some(#root::ToJobId::to_job_id(#value))
+        }
+    })
+}

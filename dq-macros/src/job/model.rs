@@ -1,0 +1,116 @@
+//! What `#[job(..)]` says of a payload.
+
+use std::time::Duration;
+
+use syn::{Data, DeriveInput, Fields, LitStr, Type};
+
+use super::id::{self, IdSource};
+use super::parse::Parsed;
+use crate::arguments::{Argument, Root, Value};
+use crate::errors::Errors;
+
+/// A payload's topic, defaults and id.
+#[derive(Debug)]
+pub(super) struct Model {
+    pub(super) root: Root,
+    /// `None` after a mistake.
+    pub(super) topic: Option<LitStr>,
+    pub(super) delay: Option<Duration>,
+    pub(super) retry: Option<LitStr>,
+    pub(super) expires_after: Option<Duration>,
+    pub(super) retain: Option<Duration>,
+    pub(super) deliver: Option<&'static str>,
+    pub(super) id: IdSource,
+    /// What an editor completes.
+    pub(super) completion: proc_macro2::TokenStream,
+    /// Whether the payload borrows: then nothing can be implemented for it.
+    pub(super) borrows: bool,
+}
+
+impl Model {
+    /// Checks what was written.
+    pub(super) fn check(parsed: &Parsed, input: &DeriveInput, errors: &mut Errors) -> Self {
+        let mut model = Self {
+            root: Root::USUAL,
+            topic: None,
+            delay: None,
+            retry: None,
+            expires_after: None,
+            retain: None,
+            deliver: None,
+            id: IdSource::Generated,
+            completion: parsed.completion.clone(),
+            borrows: false,
+        };
+        let misread = errors.any();
+        let mut has_topic = false;
+        for argument in &parsed.arguments {
+            has_topic |= argument.key == "topic";
+            model.set(argument, input, errors);
+        }
+        if !has_topic && !(parsed.present && misread) {
+            errors.at(&input.ident, "this payload needs `#[job(topic = \"..\")]`");
+        }
+        model.mark(parsed, errors);
+        model.borrows = check_owned(input, errors);
+        model
+    }
+
+    fn set(&mut self, argument: &Argument, input: &DeriveInput, errors: &mut Errors) {
+        match &*argument.name() {
+            "topic" => self.topic = argument.topic(errors),
+            "delay" => self.delay = argument.duration(errors),
+            "retry" => self.retry = argument.retry(errors),
+            "expires_after" => {
+                self.expires_after = argument.duration(errors);
+                if self.expires_after == Some(Duration::ZERO) {
+                    errors.at(argument.place(), "every job would expire when it falls due: write more than zero");
+                }
+            }
+            "retain" => self.retain = argument.duration(errors),
+            "deliver" => self.deliver = argument.choice(&["queue", "broadcast", "both"], errors),
+            "crate" => self.root = Root::named(argument, errors),
+            _ if matches!(argument.value, Value::Absent) => errors.at(
+                &argument.key,
+                "`#[job(id)]` goes above the field that is the id; above the type write `id = \"{tenant}:{order_id}\"`",
+            ),
+            _ => {
+                let template = argument.text(errors).and_then(|text| id::template(text, input, errors));
+                self.id = template.unwrap_or(IdSource::Generated);
+            }
+        }
+    }
+
+    /// Takes the marked field, if the id is not said yet.
+    fn mark(&mut self, parsed: &Parsed, errors: &mut Errors) {
+        let templated = parsed.arguments.iter().any(|argument| argument.key == "id");
+        for (index, (member, mark)) in parsed.marked.iter().enumerate() {
+            if index > 0 || templated {
+                errors.at(mark, "the id is said twice: keep one, or write `id = \"{a}:{b}\"` above the type");
+            } else {
+                self.id = IdSource::Field(member.clone());
+            }
+        }
+    }
+}
+
+/// Notes what a payload borrows, whether it does.
+fn check_owned(input: &DeriveInput, errors: &mut Errors) -> bool {
+    const TEXT: &str = "a payload owns its data: `String` instead of `&str`";
+    if let Some(lifetime) = input.generics.lifetimes().next() {
+        errors.at(lifetime, TEXT);
+        return true;
+    }
+    let fields: Vec<&Fields> = match &input.data {
+        Data::Struct(data) => vec![&data.fields],
+        Data::Enum(data) => data.variants.iter().map(|variant| &variant.fields).collect(),
+        Data::Union(data) => {
+            errors.at(data.union_token, "a union cannot be serialized: a payload is a struct or an enum");
+            return true;
+        }
+    };
+    let borrowed: Vec<_> =
+        fields.into_iter().flatten().filter(|field| matches!(field.ty, Type::Reference(_))).collect();
+    borrowed.iter().for_each(|field| errors.at(&field.ty, TEXT));
+    !borrowed.is_empty()
+}

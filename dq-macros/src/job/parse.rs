@@ -1,0 +1,113 @@
+//! The `#[job(..)]` of a payload and of its fields.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::{Attribute, Data, DeriveInput, Fields, Ident, Index, Member, Meta};
+
+use crate::arguments::{self, Argument, Key};
+use crate::completion;
+use crate::errors::{Errors, nearest};
+
+pub(super) const KEYS: &[Key] = &[
+    Key { name: "topic", example: "topic = \"order-timeout\"" },
+    Key { name: "delay", example: "delay = \"30m\"" },
+    Key { name: "retry", example: "retry = \"1m, 5m, 10m\"" },
+    Key { name: "expires_after", example: "expires_after = \"1h\"" },
+    Key { name: "retain", example: "retain = \"1d\"" },
+    Key { name: "deliver", example: "deliver = \"queue\"" },
+    Key { name: "id", example: "id = \"{tenant}:{order_id}\"" },
+    Key { name: "crate", example: "crate = \"work\"" },
+];
+
+/// What was written.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    /// Whether there is a `#[job(..)]` above the type.
+    pub(super) present: bool,
+    /// The keys of the type.
+    pub(super) arguments: Vec<Argument>,
+    /// The fields marked `#[job(id)]`, with the mark.
+    pub(super) marked: Vec<(Member, Ident)>,
+    /// What an editor completes.
+    pub(super) completion: TokenStream,
+}
+
+/// Reads every `#[job(..)]`; several above the type count as one.
+pub(super) fn read(input: &DeriveInput, errors: &mut Errors) -> Parsed {
+    let mut tokens = TokenStream::new();
+    let mut present = false;
+    for attribute in jobs(&input.attrs) {
+        present = true;
+        match &attribute.meta {
+            Meta::List(list) => {
+                let inner = &list.tokens;
+                let comma = (!tokens.is_empty() && !ends_with_comma(&tokens)).then(|| quote!(,));
+                tokens.extend(quote!(#comma #inner));
+            }
+            other => errors.at(other, "write the keys in round brackets: `#[job(topic = \"..\")]`"),
+        }
+    }
+    let completion = completion::of_keys("job", &tokens);
+    let arguments = arguments::read(tokens, "job", KEYS, errors);
+    Parsed { present, arguments, marked: marked(&input.data, errors), completion }
+}
+
+fn ends_with_comma(tokens: &TokenStream) -> bool {
+    tokens.clone().into_iter().last().is_some_and(|last| last.to_string() == ",")
+}
+
+fn jobs(attributes: &[Attribute]) -> impl Iterator<Item = &Attribute> {
+    attributes.iter().filter(|attribute| attribute.path().is_ident("job"))
+}
+
+/// The fields of a struct with their names or numbers.
+pub(super) fn members(fields: &Fields) -> impl Iterator<Item = (Member, &syn::Field)> {
+    fields.iter().enumerate().map(|(index, field)| {
+        let member = field.ident.clone().map_or_else(|| Member::Unnamed(Index::from(index)), Member::Named);
+        (member, field)
+    })
+}
+
+fn marked(data: &Data, errors: &mut Errors) -> Vec<(Member, Ident)> {
+    let mut marked = Vec::new();
+    match data {
+        Data::Struct(data) => {
+            for (member, field) in members(&data.fields) {
+                for attribute in jobs(&field.attrs) {
+                    marked.extend(mark(attribute, errors).map(|mark| (member.clone(), mark)));
+                }
+            }
+        }
+        Data::Enum(data) => {
+            for variant in &data.variants {
+                let fields = variant.fields.iter().flat_map(|field| &field.attrs);
+                for attribute in jobs(&variant.attrs).chain(fields.filter(|a| a.path().is_ident("job"))) {
+                    errors.at(
+                        attribute,
+                        "`#[job(id)]` marks a field of a struct: put the enum into a struct with a field for the id",
+                    );
+                }
+            }
+        }
+        Data::Union(_) => {}
+    }
+    marked
+}
+
+/// The word `id` of `#[job(id)]` above a field.
+fn mark(attribute: &Attribute, errors: &mut Errors) -> Option<Ident> {
+    match attribute.parse_args::<Ident>() {
+        Ok(word) if word == "id" => return Some(word),
+        Ok(word) if nearest(&word.to_string(), ["id"]).is_some() => {
+            errors.at(&word, format!("Unknown key `{word}`. Did you mean `id`?"));
+        }
+        _ => {
+            let place = match &attribute.meta {
+                Meta::List(list) if !list.tokens.is_empty() => list.tokens.clone(),
+                other => other.to_token_stream(),
+            };
+            errors.at(place, "a field is marked `#[job(id)]`; the other keys go into the `#[job(..)]` above the type");
+        }
+    }
+    None
+}

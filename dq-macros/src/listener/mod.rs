@@ -1,0 +1,33 @@
+//! `#[delay_listener]`: parse (a struct or a function) → model (what the keys say) → expand.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use crate::completion;
+use crate::errors::Errors;
+
+mod expand;
+mod function;
+mod model;
+mod parse;
+
+use model::Model;
+use parse::Annotated;
+
+/// The item and the implementations; with a mistake, the item, the mistakes and stand-ins for the implementations.
+pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let mut errors = Errors::default();
+    let keys = completion::of_keys("delay_listener", &arguments);
+    let code = match parse::annotated(item.clone(), &mut errors) {
+        Some(annotated) => {
+            let model = Model::check(arguments, &annotated, &mut errors);
+            match annotated {
+                Annotated::Struct(listener) => expand::of_struct(&listener, &model, errors.any()),
+                Annotated::Function(function) => expand::of_function(&function, &model, errors.any()),
+            }
+        }
+        None => item,
+    };
+    let errors = errors.into_tokens();
+    quote!(#code #errors #keys)
+}

@@ -1,0 +1,87 @@
+//! What the keys of `#[delay_listener(..)]` say.
+
+use std::time::Duration;
+
+use proc_macro2::TokenStream;
+use syn::{LitStr, Path};
+
+use super::parse::Annotated;
+use crate::arguments::{self, Argument, Key, Root};
+use crate::errors::Errors;
+
+const ATTRIBUTE: &str = "delay_listener";
+
+const KEYS: &[Key] = &[
+    Key { name: "topic", example: "topic = \"order-timeout\"" },
+    Key { name: "concurrency", example: "concurrency = 64" },
+    Key { name: "timeout", example: "timeout = \"5s\"" },
+    Key { name: "on_timeout", example: "on_timeout = \"retry\"" },
+    Key { name: "retry", example: "retry = \"1m, 5m, 10m\"" },
+    Key { name: "ack", example: "ack = \"on_return\"" },
+    Key { name: "max_crashes", example: "max_crashes = 3" },
+    Key { name: "final_retry", example: "final_retry = \"give_up\"" },
+    Key { name: "register", example: "register = false" },
+    Key { name: "crate", example: "crate = \"work\"" },
+];
+
+/// The settings of a listener.
+#[derive(Debug)]
+pub(super) struct Model {
+    pub(super) root: Root,
+    pub(super) topic: Option<LitStr>,
+    pub(super) concurrency: Option<u32>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) on_timeout: Option<&'static str>,
+    pub(super) retry: Option<LitStr>,
+    pub(super) ack: Option<&'static str>,
+    pub(super) max_crashes: Option<u32>,
+    pub(super) final_retry: Option<Path>,
+    pub(super) register: bool,
+}
+
+impl Model {
+    /// Reads and checks every key.
+    pub(super) fn check(tokens: TokenStream, annotated: &Annotated, errors: &mut Errors) -> Self {
+        let mut model = Self {
+            root: Root::USUAL,
+            topic: None,
+            concurrency: None,
+            timeout: None,
+            on_timeout: None,
+            retry: None,
+            ack: None,
+            max_crashes: None,
+            final_retry: None,
+            register: true,
+        };
+        for argument in arguments::read(tokens, ATTRIBUTE, KEYS, errors) {
+            model.set(&argument, annotated, errors);
+        }
+        if let Annotated::Struct(listener) = annotated {
+            let item = &listener.item;
+            arguments::check_generics(&item.ident, &item.generics, model.register, errors);
+        }
+        model
+    }
+
+    fn set(&mut self, argument: &Argument, annotated: &Annotated, errors: &mut Errors) {
+        match &*argument.name() {
+            "topic" => self.topic = argument.topic(errors),
+            "concurrency" => self.concurrency = argument.number(1..=100_000, errors),
+            "timeout" => self.timeout = argument.timeout(errors),
+            "on_timeout" => self.on_timeout = argument.choice(&["retry", "immediate"], errors),
+            "retry" => self.retry = argument.retry(errors),
+            "ack" => self.ack = argument.choice(&["on_return", "on_claim"], errors),
+            "max_crashes" => self.max_crashes = argument.number(1..=u32::MAX, errors),
+            "register" => self.register = argument.flag(errors).unwrap_or(true),
+            "crate" => self.root = Root::named(argument, errors),
+            _ => match annotated {
+                Annotated::Function(_) => self.final_retry = argument.path(errors),
+                Annotated::Struct(_) => errors.at(
+                    &argument.key,
+                    "`final_retry` is for functions: write `async fn final_retry(&self, ..)` in the `impl DelayListener`",
+                ),
+            },
+        }
+    }
+}

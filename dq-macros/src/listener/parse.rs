@@ -1,0 +1,71 @@
+//! What `#[delay_listener]` stands above.
+
+use proc_macro2::TokenStream;
+use syn::parse::{Parse, ParseStream, Parser};
+use syn::{Attribute, ItemStruct, Signature, Token, Visibility};
+
+use super::function::{self, Function};
+use crate::errors::Errors;
+use crate::injection::Injection;
+
+/// A struct or a function with the attribute.
+#[derive(Debug)]
+pub(super) enum Annotated {
+    Struct(Listener),
+    Function(Function),
+}
+
+/// A struct with the attribute, which is gone from it as `#[inject]` is from its fields.
+#[derive(Debug)]
+pub(super) struct Listener {
+    pub(super) item: ItemStruct,
+    pub(super) injection: Injection,
+}
+
+/// A function whose body is left unread.
+#[derive(Debug)]
+pub(super) struct FunctionItem {
+    pub(super) attrs: Vec<Attribute>,
+    pub(super) vis: Visibility,
+    pub(super) sig: Signature,
+    pub(super) body: TokenStream,
+}
+
+impl Parse for FunctionItem {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        Ok(Self {
+            attrs: input.call(Attribute::parse_outer)?,
+            vis: input.parse()?,
+            sig: input.parse()?,
+            body: input.parse()?,
+        })
+    }
+}
+
+/// Reads the item; `None` when it can be no listener, which is noted.
+pub(super) fn annotated(item: TokenStream, errors: &mut Errors) -> Option<Annotated> {
+    let is_struct = |input: ParseStream<'_>| {
+        input.call(Attribute::parse_outer)?;
+        input.parse::<Visibility>()?;
+        let is_struct = input.peek(Token![struct]);
+        input.parse::<TokenStream>()?;
+        Ok(is_struct)
+    };
+    if is_struct.parse2(item.clone()).unwrap_or(false) {
+        match syn::parse2::<ItemStruct>(item) {
+            Ok(mut item) => {
+                let injection = Injection::read(&mut item.fields, errors);
+                return Some(Annotated::Struct(Listener { item, injection }));
+            }
+            Err(error) => errors.add(error),
+        }
+        return None;
+    }
+    match syn::parse2::<FunctionItem>(item.clone()) {
+        Ok(item) => function::read(item, errors).map(Annotated::Function),
+        Err(_) => {
+            errors.at(item, "`#[delay_listener]` goes above a struct or an async function");
+            None
+        }
+    }
+}

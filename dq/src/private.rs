@@ -1,0 +1,24 @@
+//! All that generated code may touch. No part of the public interface: it changes without notice.
+
+pub use dq_grammar::BadName;
+pub use inventory;
+
+pub use crate::broadcast::{BroadcastListener, Declared as BroadcastDeclared};
+pub use crate::job::{DelayJob, Deliver, JobDefaults, JobId, ToJobId};
+pub use crate::listener::{
+    AckMode, Channel, Decided, Declared, DelayListener, Dependency, Failure, Injectable, Injector, Job, JobError,
+    ListenerSettings, Missing, OnTimeout, Registration,
+};
+
+pub mod keys;
+
+/// What a generic payload must be, in one name.
+pub trait Payload: serde::Serialize + serde::de::DeserializeOwned + Send + Sync + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<T: serde::Serialize + serde::de::DeserializeOwned + Send + Sync + 'static> Payload for T {}
+
+/// The value of a stand-in that is emitted beside a mistake, so that one mistake gives one error. Never called.
+pub fn stand_in<T>() -> T {
+    unreachable!("a program with a mistake in an attribute does not compile")
+}
