@@ -1,0 +1,248 @@
+//! The style that a program can see. What it finds is a place to mend, not a number to argue with.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
+}
+
+fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
+    let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() && !matches!(name.as_str(), "target" | ".git" | "dq-data") {
+            walk(&path, files);
+        } else if path.is_file() {
+            files.push(path);
+        }
+    }
+}
+
+/// Files below the folders that end in `ending`, as (path from the top, text).
+fn texts(folders: &[&str], ending: &str) -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    folders.iter().for_each(|folder| walk(&root().join(folder), &mut files));
+    let named = |path: &PathBuf| path.strip_prefix(root()).unwrap().to_string_lossy().replace('\\', "/");
+    let wanted = files.iter().filter(|path| path.to_string_lossy().ends_with(ending));
+    wanted.map(|path| (named(path), fs::read_to_string(path).unwrap())).collect()
+}
+
+fn sources() -> Vec<(String, String)> {
+    texts(&["dq", "dq-macros", "examples", "tests"], ".rs")
+}
+
+/// The part of a file that is not its unit tests.
+fn without_tests(text: &str) -> &str {
+    text.split("#[cfg(test)]\nmod tests {").next().unwrap()
+}
+
+fn report(what: &str, found: &[String]) {
+    assert!(found.is_empty(), "{what}:\n  {}", found.join("\n  "));
+}
+
+/// Lines with one of `words` in files that `exempt` does not name.
+fn lines_with(files: &[(String, String)], words: &[&str], exempt: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut found = Vec::new();
+    for (path, text) in files.iter().filter(|(path, _)| !exempt(path)) {
+        for (number, line) in text.lines().enumerate() {
+            let code = line.split("//").next().unwrap();
+            if words.iter().any(|word| code.contains(word)) {
+                found.push(format!("{path}:{}: {}", number + 1, line.trim()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn no_file_has_more_than_500_lines() {
+    let long = sources().into_iter().map(|(path, text)| (path, text.lines().count())).filter(|(_, lines)| *lines > 500);
+    report("split these", &long.map(|(path, lines)| format!("{path}: {lines} lines")).collect::<Vec<_>>());
+}
+
+#[test]
+fn files_are_named_after_what_they_are() {
+    let vague = ["util", "utils", "common", "helper", "helpers", "base", "misc"];
+    let named = sources().into_iter().map(|(path, _)| path);
+    let found = named.filter(|path| path.split(['/', '.']).any(|part| vague.contains(&part)));
+    report("name these after their responsibility", &found.collect::<Vec<_>>());
+}
+
+#[test]
+fn nothing_is_left_to_do() {
+    let marks = [
+        "to".to_owned() + "do!(",
+        "unimpl".to_owned() + "emented!(",
+        "#[ign".to_owned() + "ore",
+        "db".to_owned() + "g!(",
+    ];
+    let marks: Vec<&str> = marks.iter().map(String::as_str).collect();
+    report("finish these", &lines_with(&sources(), &marks, |path| path.starts_with("tests/ui/")));
+    let words = ["TO".to_owned() + "DO", "FIX".to_owned() + "ME"];
+    let left = sources().into_iter().filter(|(_, text)| words.iter().any(|word| text.contains(word)));
+    report("finish these", &left.map(|(path, _)| path).collect::<Vec<_>>());
+}
+
+#[test]
+fn tests_wait_for_events_and_never_for_time() {
+    let tests = texts(&["tests"], ".rs");
+    let sleeps = lines_with(&tests, &["sleep("], |path| path.starts_with("tests/ui/") || path == "tests/tidy.rs");
+    // A handler under test may take its time on the paused clock; it says so in its line.
+    let sleeps: Vec<_> = sleeps.into_iter().filter(|line| !line.contains("handler_takes")).collect();
+    report("wait for an event instead", &sleeps);
+}
+
+#[test]
+fn the_library_unwraps_nothing() {
+    let library: Vec<_> = texts(&["dq/src", "dq-macros"], ".rs")
+        .into_iter()
+        .map(|(path, text)| (path, without_tests(&text).to_owned()))
+        .collect();
+    report(
+        "handle the error",
+        &lines_with(&library, &[".unwrap()"], |path| path.contains("/testing/") || path.ends_with("tests.rs")),
+    );
+}
+
+#[test]
+fn clocks_randomness_and_tasks_have_one_home() {
+    let library: Vec<_> =
+        texts(&["dq/src"], ".rs").into_iter().map(|(path, text)| (path, without_tests(&text).to_owned())).collect();
+    let words = [
+        "SystemTime::now(",
+        "Instant::now(",
+        "tokio::spawn(",
+        "thread::spawn(",
+        "thread::Builder",
+        "RandomState::new(",
+        "tokio::time::sleep",
+    ];
+    let home = |path: &str| path.starts_with("dq/src/environment") || path.starts_with("dq/src/testing/");
+    report("go through `Environment`", &lines_with(&library, &words, home));
+}
+
+#[test]
+fn every_select_is_biased() {
+    let mut found = Vec::new();
+    for (path, text) in texts(&["dq/src"], ".rs") {
+        for (at, _) in text.match_indices("select! {") {
+            if !text[at..].trim_start_matches("select! {").trim_start().starts_with("biased;") {
+                found.push(format!("{path}: {}", text[at..].lines().nth(1).unwrap_or_default().trim()));
+            }
+        }
+    }
+    report("the order of `select!` must not be random", &found);
+}
+
+/// The floors of the house: a folder may use those on its left only, as `docs/architecture.md` draws it.
+#[test]
+fn dependencies_between_folders_go_one_way() {
+    let floors: [&[&str]; 6] = [
+        &["time"],
+        &["environment", "job"],
+        &["store", "listener", "broadcast", "config"],
+        &["provider"],
+        &["context"],
+        &["error", "prelude", "private", "testing", "lib"],
+    ];
+    let floor = |name: &str| floors.iter().position(|names| names.contains(&name));
+    let mut found = Vec::new();
+    for (path, text) in texts(&["dq/src"], ".rs") {
+        let folder = path.trim_start_matches("dq/src/").split(['/', '.']).next().unwrap().to_owned();
+        let Some(own) = floor(&folder) else {
+            found.push(format!("{path}: `{folder}` stands on no floor"));
+            continue;
+        };
+        for line in without_tests(&text).lines().filter(|line| !line.trim_start().starts_with("//")) {
+            for (at, _) in line.match_indices("crate::") {
+                let used: String = line[at + 7..].chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
+                if floor(&used).is_some_and(|other| other > own) {
+                    found.push(format!("{path}: uses crate::{used}, which is a floor above"));
+                }
+            }
+        }
+    }
+    report("an arrow goes up", &found);
+}
+
+#[test]
+fn the_contexts_name_no_store() {
+    let contexts: Vec<_> = texts(&["dq/src/context"], ".rs")
+        .into_iter()
+        .map(|(path, text)| (path, without_tests(&text).to_owned()))
+        .collect();
+    report(
+        "only the factory names a store",
+        &lines_with(&contexts, &["store::memory", "MemoryStore"], |path| path.contains("/factory")),
+    );
+}
+
+/// Every text a macro can say stands in the output of a program that fails because of it.
+#[test]
+fn every_error_text_of_the_macros_is_shown_by_a_failing_program() {
+    let shown: String = texts(&["tests/ui"], ".stderr").into_iter().map(|(_, text)| text).collect();
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut found = Vec::new();
+    for (path, text) in texts(&["dq-macros/src"], ".rs") {
+        for piece in error_texts(without_tests(&text)) {
+            if !shown.contains(&piece) {
+                found.push(format!("{path}: {piece}"));
+            }
+        }
+    }
+    report("write a failing program in tests/ui/fail for these", &found);
+}
+
+/// The longest fixed piece of each text that is given to an error in this source.
+fn error_texts(source: &str) -> BTreeSet<String> {
+    let mut pieces = BTreeSet::new();
+    for marker in ["errors.at(", "Error::new(", "Error::new_spanned("] {
+        for (at, _) in source.match_indices(marker) {
+            let call = source[at..].split(";\n").next().unwrap();
+            let Some(text) = first_literal(call) else { continue };
+            let fixed = text.split(['{', '}']).map(str::trim).max_by_key(|piece| piece.len()).unwrap_or_default();
+            if fixed.len() >= 8 {
+                pieces.insert(fixed.split_whitespace().collect::<Vec<_>>().join(" "));
+            }
+        }
+    }
+    pieces
+}
+
+fn first_literal(code: &str) -> Option<String> {
+    let start = code.find('"')? + 1;
+    let mut text = String::new();
+    let mut chars = code[start..].chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => return Some(text),
+            '\\' => match chars.next()? {
+                '\n' => text.push(' '),
+                escaped => text.push(escaped),
+            },
+            c => text.push(c),
+        }
+    }
+    None
+}
+
+/// `docs/requirements.md` says of each line of the requirements and each rule which test shows it; those tests exist.
+#[test]
+fn every_test_that_the_docs_name_exists() {
+    let sources: String = sources().into_iter().map(|(_, text)| text).collect();
+    let mut found = Vec::new();
+    for doc in ["docs/requirements.md", "docs/guarantees.md"] {
+        let Ok(text) = fs::read_to_string(root().join(doc)) else { continue };
+        for name in text.split('`').skip(1).step_by(2) {
+            let is_test =
+                name.contains('_') && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+            if is_test && name.matches('_').count() >= 2 && !sources.contains(&format!("fn {name}")) {
+                found.push(format!("{doc}: `{name}`"));
+            }
+        }
+    }
+    report("no test has this name", &found);
+}
