@@ -1,0 +1,61 @@
+//! The store's clock at one step: *now* rounds down to the millisecond, due times round up (PROTOCOL.md rule 4).
+
+use std::time::Duration;
+
+use crate::time::Timestamp;
+
+/// Microseconds since the Unix epoch on the store's clock, read once for a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Now(u64);
+
+impl Now {
+    /// The moment `micros` after the Unix epoch.
+    pub(crate) const fn from_micros(micros: u64) -> Self {
+        Self(micros)
+    }
+
+    pub(super) const fn micros(self) -> u64 {
+        self.0
+    }
+
+    /// What is due at this or before is due now.
+    pub(super) const fn floor(self) -> Timestamp {
+        Timestamp::floor_micros(self.0)
+    }
+
+    /// The due time of what is due now.
+    pub(super) const fn ceil(self) -> Timestamp {
+        Timestamp::ceil_micros(self.0)
+    }
+
+    /// The due time of what is due after `delay`, never before it.
+    pub(super) fn after(self, delay: Duration) -> Timestamp {
+        let nanos = u128::from(self.0) * 1_000 + delay.as_nanos();
+        Timestamp::from_millis(u64::try_from(nanos.div_ceil(1_000_000)).unwrap_or(u64::MAX))
+    }
+
+    /// How long it is until `at`, to the microsecond; zero when that is past.
+    pub(super) const fn until(self, at: Timestamp) -> Duration {
+        Duration::from_micros(at.as_millis().saturating_mul(1_000).saturating_sub(self.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_delay_is_never_shortened_by_rounding() {
+        let now = Now::from_micros(1_999);
+        assert_eq!(now.after(Duration::from_nanos(1)), Timestamp::from_millis(2));
+        assert_eq!(now.after(Duration::from_nanos(1_001)), Timestamp::from_millis(3));
+        assert_eq!(now.after(Duration::MAX), Timestamp::from_millis(u64::MAX));
+    }
+
+    #[test]
+    fn a_sleep_ends_when_the_head_is_due_and_not_a_millisecond_later() {
+        let now = Now::from_micros(1_999);
+        assert_eq!(now.until(Timestamp::from_millis(3)), Duration::from_micros(1_001));
+        assert_eq!(now.until(Timestamp::from_millis(1)), Duration::ZERO);
+    }
+}

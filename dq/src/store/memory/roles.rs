@@ -1,0 +1,108 @@
+//! Who is told when the head is due, so that not all come for one job (PROTOCOL.md rule 23), and who for broadcasts.
+
+use super::notices::To;
+use super::now::Now;
+use super::places::Shelf;
+use super::topic::Topic;
+use crate::job::NodeId;
+use crate::store::step::{DEPUTY_DELAY, ROLE_SLACK, Role};
+use crate::time::Timestamp;
+
+/// A role that a node has until a little after the time it was told.
+#[derive(Debug, Clone)]
+struct Held {
+    node: NodeId,
+    until: Timestamp,
+}
+
+/// The roles of a topic.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Roles {
+    watcher: Option<Held>,
+    deputy: Option<Held>,
+    caster: Option<Held>,
+}
+
+fn is_free(role: Option<&Held>, node: &NodeId, now: Now) -> bool {
+    role.is_none_or(|held| held.node == *node || now.floor() > held.until)
+}
+
+fn held(node: &NodeId, now: Now, told: Timestamp) -> Option<Held> {
+    Some(Held { node: node.clone(), until: told.max(now.floor()).after(ROLE_SLACK) })
+}
+
+fn leave(role: &mut Option<Held>, node: &NodeId) -> bool {
+    role.take_if(|held| held.node == *node).is_some()
+}
+
+impl Roles {
+    /// The watcher, while its role has not lapsed: a dead one must not be the only one who hears.
+    pub(super) fn watcher(&self, now: Now) -> Option<&NodeId> {
+        self.watcher.as_ref().filter(|held| now.floor() <= held.until).map(|held| &held.node)
+    }
+
+    /// Who is told when a broadcast is due, under the same condition.
+    pub(super) fn caster(&self, now: Now) -> Option<&NodeId> {
+        self.caster.as_ref().filter(|held| now.floor() <= held.until).map(|held| &held.node)
+    }
+
+    /// Gives `node` a role if one is free, and tells it when to come again.
+    pub(super) fn tell(
+        &mut self,
+        node: &NodeId,
+        now: Now,
+        head: Option<Timestamp>,
+        fallback: Timestamp,
+    ) -> (Option<Role>, Timestamp) {
+        if is_free(self.watcher.as_ref(), node, now) {
+            let told = head.map_or(fallback, |head| head.min(fallback));
+            self.watcher = held(node, now, told);
+            leave(&mut self.deputy, node);
+            return (Some(Role::Watcher), told);
+        }
+        if is_free(self.deputy.as_ref(), node, now) {
+            let told = head.map_or(fallback, |head| head.after(DEPUTY_DELAY).min(fallback));
+            self.deputy = held(node, now, told);
+            return (Some(Role::Deputy), told);
+        }
+        (None, fallback)
+    }
+
+    /// The same for broadcasts.
+    pub(super) fn tell_caster(
+        &mut self,
+        node: &NodeId,
+        now: Now,
+        head: Option<Timestamp>,
+        fallback: Timestamp,
+    ) -> Timestamp {
+        if !is_free(self.caster.as_ref(), node, now) {
+            return fallback;
+        }
+        let told = head.map_or(fallback, |head| head.min(fallback));
+        self.caster = held(node, now, told);
+        told
+    }
+}
+
+impl Topic {
+    /// Frees the node's roles and signals the others.
+    pub(crate) fn wake(&mut self, node: &NodeId) {
+        self.free_roles(node);
+        self.notices.due(To::Nodes);
+    }
+
+    pub(super) fn free_roles(&mut self, node: &NodeId) {
+        let watched = leave(&mut self.roles.watcher, node);
+        let deputised = leave(&mut self.roles.deputy, node);
+        if (watched || deputised) && self.jobs.shelf(Shelf::Delayed).head().is_some() {
+            self.notices.due(To::Nodes);
+        }
+    }
+
+    pub(super) fn free_caster(&mut self, node: &NodeId) {
+        if leave(&mut self.roles.caster, node) && self.casts.head().is_some() {
+            self.notices.cast_due(To::Nodes);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+use super::*;
+
+fn cast(text: &str) -> NewJob {
+    NewJob { deliver: Deliver::Broadcast, ..job(text) }
+}
+
+fn both(text: &str) -> NewJob {
+    NewJob { deliver: Deliver::Both, ..job(text) }
+}
+
+#[test]
+fn a_repeated_call_is_the_same_call() {
+    let mut bench = Bench::new();
+    let first = bench.add_numbered(1, vec![job("a")]);
+    assert_eq!(first, BatchAnswer::Done(vec![AddOutcome::Added]));
+    assert_eq!(bench.add_numbered(1, vec![job("a")]), first);
+}
+
+#[test]
+fn a_call_behind_a_later_one_that_was_not_executed_is_late() {
+    let mut bench = Bench::new();
+    bench.add_numbered(18, vec![job("a")]);
+    assert_eq!(bench.add_numbered(17, vec![job("b")]), BatchAnswer::Late);
+    assert_eq!(bench.add_numbered(2, vec![job("b")]), BatchAnswer::Late);
+    assert_eq!(bench.state("b"), None);
+    bench.pass(Duration::from_secs(3_600));
+    assert_eq!(bench.add_numbered(17, vec![job("b")]), BatchAnswer::Done(vec![AddOutcome::Added]));
+}
+
+#[test]
+fn a_number_that_was_used_for_another_kind_is_an_error() {
+    let mut bench = Bench::new();
+    bench.add_numbered(1, vec![job("a")]);
+    let batch = Numbered { number: 1, items: vec![] };
+    assert!(bench.topic.withdraw(bench.now, &ProducerId::new("p"), batch).is_err());
+}
+
+#[test]
+fn an_id_named_twice_in_a_batch_is_added_once() {
+    let mut bench = Bench::new();
+    let answer = bench.add_numbered(1, vec![job("a"), replacing("a", "2")]);
+    assert_eq!(answer, BatchAnswer::Done(vec![AddOutcome::Added, AddOutcome::Repeated]));
+    assert_eq!(bench.payload("a"), "1");
+}
+
+#[test]
+fn the_expiry_is_a_time_that_counts_from_the_first_due_time() {
+    let mut bench = Bench::new();
+    let due = Due::After(Duration::from_micros(1_500));
+    bench.add(NewJob { due, expires_after: Some(Duration::from_secs(1)), ..job("a") });
+    assert_eq!(bench.front("a").expires_at, Some(Timestamp::from_millis(START_MS + 2 + 1_000)));
+}
+
+#[test]
+fn a_done_id_counts_as_unknown_and_its_done_job_goes() {
+    let mut bench = Bench::new();
+    let retained = Front { retain: Duration::from_secs(60), ..Front::default() };
+    let token = bench.run("n", NewJob { record: record(&retained, "1"), ..job("a") });
+    bench.settle("n", "a", token, Change::Ack);
+    assert_eq!(bench.state("a"), Some(State::Done));
+    assert_eq!(bench.add(NewJob { record: record(&Front::default(), "2"), ..job("a") }), AddOutcome::Added);
+    assert_eq!((bench.state("a"), bench.payload("a").as_str()), (Some(State::Delayed), "2"));
+}
+
+#[test]
+fn a_broadcast_that_waits_makes_its_id_known() {
+    let mut bench = Bench::new();
+    bench.add(cast("a"));
+    assert_eq!(bench.add(job("a")), AddOutcome::Exists(State::Delayed));
+    assert_eq!(bench.add(replacing("a", "2")), AddOutcome::Replaced(State::Delayed));
+    assert!(!bench.topic.casts.contains(&id("a")));
+    assert_eq!(bench.state("a"), Some(State::Delayed));
+}
+
+#[test]
+fn both_parts_are_replaced_and_deleted_together() {
+    let mut bench = Bench::new();
+    bench.add(both("a"));
+    assert_eq!((bench.topic.casts.len(), bench.topic.jobs.len()), (1, 1));
+    bench.add(NewJob { on_duplicate: OnDuplicate::Replace, ..cast("a") });
+    assert_eq!((bench.topic.casts.len(), bench.topic.jobs.len()), (1, 0));
+    bench.add(NewJob { on_duplicate: OnDuplicate::Replace, ..both("a") });
+    let deleted = bench.withdraw(WithdrawVerb::Delete, "a", None);
+    assert!(deleted.changed && deleted.removed.is_some());
+    assert!(bench.topic.is_empty());
+}
+
+#[test]
+fn a_replacement_of_a_running_job_brings_its_broadcast_when_the_run_ends() {
+    let mut bench = Bench::new();
+    let token = bench.run("n", job("a"));
+    let new = NewJob { on_duplicate: OnDuplicate::Replace, ..both("a") };
+    assert_eq!(bench.add(new), AddOutcome::ReplacementWaits);
+    assert_eq!(bench.topic.casts.len(), 0);
+    bench.settle("n", "a", token, Change::Retry(Duration::from_secs(9)));
+    assert_eq!((bench.topic.casts.len(), bench.head()), (1, Some(START_MS)));
+}
+
+#[test]
+fn a_broadcast_is_published_once_or_dropped_when_it_is_too_old() {
+    let mut bench = Bench::new();
+    bench.add(cast("a"));
+    let hour = Duration::from_secs(3_600);
+    let request = Cast { limit: 10, fallback: FALLBACK, expires_after: hour };
+    let casted = bench.topic.cast(bench.now, &node("n"), request).unwrap();
+    bench.after();
+    assert_eq!((casted.published, casted.dropped, casted.sleep), (1, 0, FALLBACK));
+    assert!(matches!(&bench.signals()[..], [(To::Channel, Signal::Cast(cast))] if cast.id == id("a")));
+    bench.add(cast("a"));
+    bench.pass(hour + Duration::from_millis(1));
+    let casted = bench.topic.cast(bench.now, &node("n"), request).unwrap();
+    assert_eq!((casted.published, casted.dropped), (0, 1));
+}

@@ -1,0 +1,120 @@
+use super::*;
+
+#[test]
+fn a_job_is_claimed_when_it_is_due_and_never_before() {
+    let mut bench = Bench::new();
+    bench.add(NewJob { due: Due::After(Duration::from_micros(1_500)), ..job("a") });
+    assert!(bench.transfer("n", 10).claims.is_empty());
+    bench.pass(Duration::from_micros(1_999));
+    let answer = bench.transfer("n", 10);
+    assert!(answer.claims.is_empty());
+    assert_eq!(answer.sleep, Duration::from_micros(1));
+    bench.pass(Duration::from_micros(1));
+    assert_eq!(bench.transfer("n", 10).claims.len(), 1);
+}
+
+#[test]
+fn a_transfer_that_names_another_turn_claims_and_renews_nothing() {
+    let mut bench = Bench::new();
+    bench.run("n", job("a"));
+    let lease = bench.lease("n");
+    bench.add(job("b"));
+    bench.pass(Duration::from_secs(1));
+    let request = Transfer { heard: Turn(1), limit: 10, lease: LEASE, fallback: FALLBACK };
+    let answer = bench.topic.transfer(bench.now, &node("n"), &request).unwrap();
+    assert_eq!(answer, Turned::Reconcile(Standing { turn: Turn(2), rows: 1 }));
+    assert_eq!((bench.state("b"), bench.lease("n")), (Some(State::Delayed), lease));
+}
+
+#[test]
+fn a_node_that_is_not_known_must_reconcile_first() {
+    let mut bench = Bench::new();
+    let request = Transfer { heard: Turn(0), limit: 10, lease: LEASE, fallback: FALLBACK };
+    let answer = bench.topic.transfer(bench.now, &node("n"), &request).unwrap();
+    assert_eq!(answer, Turned::Reconcile(Standing::default()));
+}
+
+#[test]
+fn fences_grow_when_the_clock_falls_back() {
+    let mut bench = Bench::new();
+    let first = bench.run("n", job("a"));
+    bench.now = Now::from_micros(500_000_000);
+    bench.settle("n", "a", first, Change::Retry(Duration::ZERO));
+    bench.pass(Duration::from_secs(1));
+    assert!(bench.claim("n", "a").fence > first.fence);
+}
+
+#[test]
+fn claims_come_earliest_first_and_the_answer_says_more() {
+    let mut bench = Bench::new();
+    for (text, ms) in [("c", 3), ("a", 1), ("b", 2)] {
+        bench.add(NewJob { due: Due::After(Duration::from_millis(ms)), ..job(text) });
+    }
+    bench.pass(Duration::from_millis(5));
+    let answer = bench.transfer("n", 2);
+    let ids: Vec<_> = answer.claims.iter().map(|claim| claim.id.as_str()).collect();
+    assert_eq!((ids, answer.more), (vec!["a", "b"], true));
+    assert!(!bench.transfer("n", 2).more);
+}
+
+#[test]
+fn rows_are_told_in_pages_in_order_of_their_ids() {
+    let mut bench = Bench::new();
+    for text in ["b", "d", "a", "c"] {
+        bench.add(job(text));
+    }
+    bench.transfer("n", 10);
+    let mut heard = bench.turn("n");
+    let (mut told, mut after) = (Vec::new(), None);
+    loop {
+        let request = Reconcile { heard, after, limit: 3 };
+        let Turned::Done(page) = bench.topic.reconcile(bench.now, &node("n"), &request).unwrap() else {
+            panic!("the turn is right")
+        };
+        heard = page.standing.turn;
+        told.extend(page.rows.into_iter().map(|(id, _)| id.to_string()));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(told, ["a", "b", "c", "d"]);
+    let late = Reconcile { heard: Turn(1), after: Some(id("a")), limit: 3 };
+    assert!(matches!(bench.topic.reconcile(bench.now, &node("n"), &late), Ok(Turned::Reconcile(_))));
+}
+
+#[test]
+fn an_unused_turn_is_forgotten_after_a_day() {
+    let mut bench = Bench::new();
+    bench.reconcile("n");
+    bench.pass(Duration::from_secs(24 * 3_600));
+    bench.reconcile("other");
+    assert_eq!(bench.turn("n"), Turn(0));
+}
+
+#[test]
+fn what_is_past_its_retention_is_forgotten() {
+    let mut bench = Bench::new();
+    for text in ["a", "b", "c"] {
+        let token = bench.run("n", job(text));
+        bench.settle("n", text, token, Change::Dead);
+        bench.pass(Duration::from_secs(1));
+    }
+    assert_eq!(bench.age("n", LEASE).pruned_dead, 1);
+    assert_eq!(bench.state("a"), None);
+    bench.pass(Duration::from_secs(3_600));
+    assert_eq!(bench.age("n", LEASE).pruned_dead, 2);
+}
+
+#[test]
+fn a_request_over_the_limit_does_nothing() {
+    let mut bench = Bench::new();
+    bench.add(job("a"));
+    bench.reconcile("n");
+    let request = Transfer { heard: Turn(1), limit: MOST_JOBS + 1, lease: LEASE, fallback: FALLBACK };
+    assert!(bench.topic.transfer(bench.now, &node("n"), &request).is_err());
+    let items = (0..=MOST_JOBS).map(|i| job(&i.to_string())).collect();
+    assert!(bench.topic.add(bench.now, &ProducerId::new("p"), Numbered { number: 9, items }).is_err());
+    assert_eq!(bench.topic.jobs.len(), 1);
+    assert_eq!(bench.turn("n"), Turn(1));
+}

@@ -1,0 +1,103 @@
+use super::*;
+
+#[test]
+fn a_lease_is_there_exactly_while_rows_are() {
+    let mut bench = Bench::new();
+    let token = bench.run("n", job("a"));
+    assert_eq!(bench.lease("n"), Some(Timestamp::from_millis(START_MS + 15_000)));
+    bench.settle("n", "a", token, Change::Ack);
+    assert_eq!(bench.lease("n"), None);
+    bench.topic.hold(bench.now, &node("n"), Hold { heard: bench.turn("n"), lease: LEASE });
+    assert_eq!(bench.lease("n"), None);
+}
+
+#[test]
+fn only_a_request_that_names_the_turn_renews() {
+    let mut bench = Bench::new();
+    bench.run("n", job("a"));
+    let old = bench.lease("n");
+    bench.pass(Duration::from_secs(5));
+    bench.topic.hold(bench.now, &node("n"), Hold { heard: Turn(1), lease: LEASE });
+    assert_eq!(bench.lease("n"), old);
+    bench.reconcile("n");
+    assert_eq!(bench.lease("n"), old);
+    bench.topic.hold(bench.now, &node("n"), Hold { heard: bench.turn("n"), lease: LEASE });
+    assert!(bench.lease("n") > old);
+}
+
+#[test]
+fn a_lease_is_never_longer_than_five_minutes() {
+    let mut bench = Bench::new();
+    bench.run("n", job("a"));
+    let hold = Hold { heard: bench.turn("n"), lease: Duration::from_secs(3_600) };
+    bench.topic.hold(bench.now, &node("n"), hold);
+    assert_eq!(bench.lease("n"), Some(Timestamp::from_millis(START_MS + 300_000)));
+    bench.now = Now::from_micros(1_000_000);
+    let scanned = bench.topic.scan(bench.now);
+    assert_eq!(scanned.leases, [(node("n"), Timestamp::from_millis(1_000 + 300_000))]);
+    assert_eq!((scanned.records, scanned.places), (1, 1));
+}
+
+#[test]
+fn a_lease_that_is_alive_or_was_renewed_is_not_reclaimed() {
+    let mut bench = Bench::new();
+    bench.run("n", job("a"));
+    let seen = bench.lease("n").unwrap();
+    assert_eq!(bench.reclaim("n", seen), Reclaimed::default());
+    bench.pass(Duration::from_secs(5));
+    bench.topic.hold(bench.now, &node("n"), Hold { heard: bench.turn("n"), lease: LEASE });
+    bench.pass(Duration::from_secs(60));
+    assert_eq!(bench.reclaim("n", seen), Reclaimed::default());
+    assert_eq!(bench.state("a"), Some(State::Running));
+}
+
+#[test]
+fn a_node_that_stops_leaves_its_rows_free_and_charges_no_crash() {
+    let mut bench = Bench::new();
+    bench.run("n", job("a"));
+    let heard = bench.turn("n");
+    assert_eq!(bench.topic.release(bench.now, &node("n"), Release { heard }).rows, 1);
+    assert_eq!(bench.reclaim("n", Timestamp::EPOCH), Reclaimed { moved: 1, left: 0 });
+    assert_eq!(bench.transfer("m", 1).claims[0].crashes, 0);
+}
+
+#[test]
+fn a_job_that_takes_its_node_with_it_comes_back_exhausted_and_then_is_dead() {
+    let mut bench = Bench::new();
+    bench.add(job("a"));
+    for crashes in 0..2 {
+        let claim = bench.transfer("n", 1).claims.remove(0);
+        assert_eq!(claim.crashes, crashes);
+        bench.crash("n");
+    }
+    let token = bench.claim("n", "a");
+    bench.crash("n");
+    assert_eq!(bench.transfer("n", 1).claims[0].crashes, 2, "a run that was not begun is not charged the last crash");
+    assert_eq!(bench.begin("n", "a", token), Note::Stale);
+    let token = bench.reconcile("n").rows[0].1;
+    assert_eq!(bench.begin("n", "a", token), Note::Done);
+    bench.crash("n");
+    assert!(bench.front("a").exhausted);
+    let token = bench.claim("n", "a");
+    bench.crash("n");
+    assert_eq!(bench.state("a"), Some(State::Delayed), "its final_retry was not begun");
+    assert_ne!(bench.claim("n", "a"), token);
+    let token = bench.reconcile("n").rows[0].1;
+    bench.begin("n", "a", token);
+    bench.crash("n");
+    assert_eq!(bench.state("a"), Some(State::Dead));
+    assert_eq!(bench.front("a").cause, Some(crate::job::Cause::Crashes));
+}
+
+#[test]
+fn a_settled_outcome_clears_the_crashes_and_a_rollback_keeps_them() {
+    let mut bench = Bench::new();
+    bench.run("n", job("a"));
+    bench.crash("n");
+    let token = bench.claim("n", "a");
+    bench.settle("n", "a", token, Change::Rollback);
+    let claim = bench.transfer("n", 1).claims.remove(0);
+    assert_eq!(claim.crashes, 1);
+    bench.settle("n", "a", claim.token, Change::Retry(Duration::ZERO));
+    assert_eq!(bench.transfer("n", 1).claims[0].crashes, 0);
+}

@@ -1,0 +1,212 @@
+//! What is tricky about the steps, on a topic alone: no store, no clock, no runtime.
+
+mod adds;
+mod claims;
+mod leases;
+mod marks;
+mod runs;
+mod signals;
+
+use std::time::Duration;
+
+use super::notices::{Notice, To};
+use super::now::Now;
+use super::places::Shelf;
+use super::topic::Topic;
+use crate::job::{Codec, Deliver, Fence, Front, JobId, NodeId, ProducerId, Record, State, Token, Turn};
+use crate::store::step::*;
+use crate::store::{
+    AddOutcome, BatchAnswer, Due, NewJob, Numbered, OnDuplicate, Signal, WithdrawOutcome, WithdrawVerb, Withdrawal,
+};
+use crate::time::Timestamp;
+
+const LEASE: Duration = Duration::from_secs(15);
+const FALLBACK: Duration = Duration::from_secs(15);
+const START_MS: u64 = 1_000_000;
+
+/// A topic, its time, and who calls.
+struct Bench {
+    topic: Topic,
+    now: Now,
+    number: u64,
+    notices: Vec<Notice>,
+}
+
+fn id(text: &str) -> JobId {
+    JobId::new(text).unwrap()
+}
+
+fn node(text: &str) -> NodeId {
+    NodeId::new(text)
+}
+
+fn record(front: &Front, payload: &str) -> Record {
+    Record::new(front, Codec::Json, payload.as_bytes())
+}
+
+fn job(text: &str) -> NewJob {
+    NewJob {
+        id: id(text),
+        generated: false,
+        due: Due::After(Duration::ZERO),
+        expires_after: None,
+        record: record(&Front::default(), "1"),
+        on_duplicate: OnDuplicate::Reject,
+        deliver: Deliver::Queue,
+    }
+}
+
+fn replacing(text: &str, payload: &str) -> NewJob {
+    NewJob { record: record(&Front::default(), payload), on_duplicate: OnDuplicate::Replace, ..job(text) }
+}
+
+impl Bench {
+    fn new() -> Self {
+        let now = Now::from_micros(START_MS * 1_000);
+        Self { topic: Topic::default(), now, number: 0, notices: Vec::new() }
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now = Now::from_micros(self.now.micros() + time.as_micros() as u64);
+    }
+
+    /// Every step ends with the checks of its signals' collection.
+    fn after(&mut self) {
+        self.notices = self.topic.take_notices();
+        assert!(self.topic.jobs.is_consistent());
+    }
+
+    fn add_numbered(&mut self, number: u64, items: Vec<NewJob>) -> BatchAnswer<AddOutcome> {
+        let answer = self.topic.add(self.now, &ProducerId::new("p"), Numbered { number, items }).unwrap();
+        self.after();
+        answer
+    }
+
+    fn add(&mut self, job: NewJob) -> AddOutcome {
+        self.number += 1;
+        match self.add_numbered(self.number, vec![job]) {
+            BatchAnswer::Done(mut outcomes) => outcomes.remove(0),
+            BatchAnswer::Late => panic!("late"),
+        }
+    }
+
+    fn withdraw(&mut self, verb: WithdrawVerb, text: &str, fence: Option<Fence>) -> WithdrawOutcome {
+        self.number += 1;
+        let batch = Numbered { number: self.number, items: vec![Withdrawal { verb, id: id(text), fence }] };
+        let answer = self.topic.withdraw(self.now, &ProducerId::new("p"), batch).unwrap();
+        self.after();
+        match answer {
+            BatchAnswer::Done(mut outcomes) => outcomes.remove(0),
+            BatchAnswer::Late => panic!("late"),
+        }
+    }
+
+    fn turn(&self, name: &str) -> Turn {
+        self.topic.standing(&node(name)).turn
+    }
+
+    fn reconcile(&mut self, name: &str) -> Reconciled {
+        let request = Reconcile { heard: self.turn(name), after: None, limit: 100 };
+        let Turned::Done(answer) = self.topic.reconcile(self.now, &node(name), &request).unwrap() else {
+            panic!("the first page takes a turn")
+        };
+        self.after();
+        answer
+    }
+
+    fn transfer(&mut self, name: &str, limit: usize) -> Transferred {
+        if self.turn(name) == Turn::default() {
+            self.reconcile(name);
+        }
+        let request = Transfer { heard: self.turn(name), limit, lease: LEASE, fallback: FALLBACK };
+        let Turned::Done(answer) = self.topic.transfer(self.now, &node(name), &request).unwrap() else {
+            panic!("the turn is right")
+        };
+        self.after();
+        answer
+    }
+
+    /// Adds a job and lets `name` claim it.
+    fn run(&mut self, name: &str, job: NewJob) -> Token {
+        let wanted = job.id.clone();
+        self.add(job);
+        self.claim(name, wanted.as_str())
+    }
+
+    fn claim(&mut self, name: &str, text: &str) -> Token {
+        let claims = self.transfer(name, 1_000).claims;
+        claims.iter().find(|claim| claim.id == id(text)).expect("it is due").token
+    }
+
+    fn settle_with(&mut self, name: &str, text: &str, token: Token, change: Change, front: Option<Front>) -> Verdict {
+        let outcomes = vec![Outcome { id: id(text), token, change, front }];
+        let request = Settle { heard: self.turn(name), lease: LEASE, outcomes };
+        let verdict = self.topic.settle(self.now, &node(name), request).unwrap().verdicts.remove(0);
+        self.after();
+        verdict
+    }
+
+    fn settle(&mut self, name: &str, text: &str, token: Token, change: Change) -> Verdict {
+        self.settle_with(name, text, token, change, None)
+    }
+
+    fn begin(&mut self, name: &str, text: &str, token: Token) -> Note {
+        let request = Begin { heard: self.turn(name), lease: LEASE, id: id(text), token };
+        self.topic.begin(self.now, &node(name), &request).note
+    }
+
+    fn age(&mut self, name: &str, unacked_age: Duration) -> Aged {
+        let request = Age {
+            heard: self.turn(name),
+            limit: 100,
+            lease: LEASE,
+            unacked_age,
+            dead_kept: Duration::from_secs(3_600),
+            dead_most: 2,
+        };
+        let Turned::Done(answer) = self.topic.age(self.now, &node(name), &request).unwrap() else {
+            panic!("the turn is right")
+        };
+        self.after();
+        answer
+    }
+
+    /// Lets the lease of `name` run out, if it has not, and takes everything from it.
+    fn crash(&mut self, name: &str) -> Reclaimed {
+        let seen = self.lease(name).expect("it holds something");
+        self.pass(seen.since(self.now.floor()));
+        self.reclaim(name, seen)
+    }
+
+    fn reclaim(&mut self, name: &str, seen: Timestamp) -> Reclaimed {
+        let request = Reclaim { node: node(name), seen, limit: 100, max_crashes: 3 };
+        let answer = self.topic.reclaim(self.now, &request).unwrap();
+        self.after();
+        answer
+    }
+
+    fn lease(&self, name: &str) -> Option<Timestamp> {
+        self.topic.jobs.holders().get(&node(name)).map(|holder| holder.lease)
+    }
+
+    fn state(&self, text: &str) -> Option<State> {
+        self.topic.jobs.state(&id(text))
+    }
+
+    fn front(&self, text: &str) -> Front {
+        self.topic.jobs.get(&id(text)).expect("it is known").record.front().unwrap()
+    }
+
+    fn payload(&self, text: &str) -> String {
+        let record = &self.topic.jobs.get(&id(text)).expect("it is known").record;
+        String::from_utf8(record.payload().unwrap().1.to_vec()).unwrap()
+    }
+
+    fn head(&self) -> Option<u64> {
+        self.topic.jobs.shelf(Shelf::Delayed).head().map(Timestamp::as_millis)
+    }
+
+    fn signals(&self) -> Vec<(To, Signal)> {
+        self.notices.iter().map(|notice| (notice.to.clone(), notice.signal.clone())).collect()
+    }
+}
