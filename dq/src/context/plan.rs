@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::broadcast::ErasedBroadcast;
-use crate::config::{NodeSettings, TopicSettings};
+use crate::config::{Listing, NodeSettings, TopicSettings};
 use crate::environment::Environment;
 use crate::job::{AppName, NodeId, TopicKey};
 use crate::listener::erased::ErasedListener;
@@ -17,6 +17,8 @@ pub(crate) struct Plan {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) environment: Environment,
     pub(crate) settings: NodeSettings,
+    /// The settings with who said so, for logs and `health()`.
+    pub(crate) listing: Listing,
     pub(crate) topics: Vec<TopicPlan>,
     pub(crate) broadcasts: Vec<BroadcastPlan>,
 }
@@ -30,6 +32,8 @@ pub(crate) struct TopicPlan {
     pub(crate) name: &'static str,
     pub(crate) declared_at: &'static str,
     pub(crate) settings: TopicSettings,
+    /// The settings with who said so, for logs and `health()`.
+    pub(crate) listing: Listing,
 }
 
 /// A broadcast listener with its channels.

@@ -19,3 +19,5 @@ pub use inject::{Dependency, Injectable, Injector, Missing, Provided};
 pub use job::{Delivery, Job};
 pub use registry::{Kind, Registration};
 pub use settings::{AckMode, ListenerSettings, OnTimeout};
+
+pub(crate) use registry::{Build, Built};

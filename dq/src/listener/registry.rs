@@ -1,5 +1,6 @@
 //! The registry: what `inventory` collected, and what was named by hand.
 
+use std::any::TypeId;
 use std::fmt;
 use std::sync::Arc;
 
@@ -45,8 +46,12 @@ pub struct Registration {
     pub kind: Kind,
     /// What the attribute says.
     pub settings: ListenerSettings,
+    /// The retry policy of its payload, as text: what holds where the attribute says nothing.
+    pub payload_retry: Option<&'static str>,
     /// What it needs.
     pub dependencies: fn() -> Vec<Dependency>,
+    /// Its type: a listener that is named by hand and annotated is one.
+    pub(crate) type_id: fn() -> TypeId,
     pub(crate) build: Build,
 }
 
@@ -67,7 +72,9 @@ impl Registration {
             declared_at: L::DECLARED_AT,
             kind: Kind::Delay { topic: <L::Job as DelayJob>::TOPIC },
             settings: L::SETTINGS,
+            payload_retry: <L::Job as DelayJob>::DEFAULTS.retry,
             dependencies: <L as Declared>::dependencies,
+            type_id: TypeId::of::<L>,
             build: Build::Delay(build_delay::<L>),
         }
     }
@@ -79,7 +86,9 @@ impl Registration {
             declared_at: L::DECLARED_AT,
             kind: Kind::Broadcast { channels: L::CHANNELS },
             settings: ListenerSettings::NONE,
+            payload_retry: None,
             dependencies: <L as broadcast::Declared>::dependencies,
+            type_id: TypeId::of::<L>,
             build: Build::Broadcast(build_broadcast::<L>),
         }
     }

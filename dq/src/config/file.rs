@@ -1,0 +1,201 @@
+//! The config file: TOML, every problem with its line.
+//!
+//! ```toml
+//! store = "memory:jobs"
+//! lease = "30s"
+//!
+//! [topic.order-timeout]
+//! concurrency = 8
+//! retry = "1m, 5m, 1h"
+//! ```
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::key::Keyed;
+use super::layer::{Change, Layer};
+use super::problem::SettingProblem;
+use super::settings::{NodeSettings, TopicSettings};
+use super::source::{Place, Source};
+use super::suggest::nearest;
+use super::value::Written;
+
+/// No config file is larger, in bytes.
+const LONGEST_FILE: u64 = 1024 * 1024;
+
+/// Reads the config file at `path`.
+pub(crate) fn read(path: &Path) -> Layer {
+    let name = path.display().to_string();
+    match text(path) {
+        Ok(text) => parse(&name, &text),
+        Err(error) => {
+            let problem = SettingProblem::FileUnreadable { path: name, reason: error.to_string() };
+            Layer { problems: vec![problem], ..Layer::default() }
+        }
+    }
+}
+
+fn text(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(LONGEST_FILE + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LONGEST_FILE {
+        return Err(io::Error::other(format!("it is longer than {LONGEST_FILE} bytes")));
+    }
+    Ok(text)
+}
+
+/// Reads the text of a config file named `name`.
+pub(crate) fn parse(name: &str, text: &str) -> Layer {
+    let mut reader = Reader { name, text, layer: Layer::default() };
+    let (table, mut errors) = DeTable::parse_recoverable(text);
+    let start = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
+    errors.sort_by_key(start);
+    for error in errors {
+        let at = reader.place(start(&error));
+        reader.layer.problems.push(SettingProblem::FileSyntax { at, reason: error.message().to_owned() });
+    }
+    if reader.layer.problems.is_empty() {
+        reader.root(table.get_ref());
+    }
+    reader.layer
+}
+
+struct Reader<'a> {
+    name: &'a str,
+    text: &'a str,
+    layer: Layer,
+}
+
+impl Reader<'_> {
+    fn place(&self, offset: usize) -> Place {
+        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
+        let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        Place { file: self.name.to_owned().into(), line: u32::try_from(line).unwrap_or(u32::MAX) }
+    }
+
+    fn source<T>(&self, spanned: &Spanned<T>) -> Source {
+        Source::File(self.place(spanned.span().start))
+    }
+
+    fn root(&mut self, table: &DeTable<'_>) {
+        for (key, value) in table {
+            let (name, at) = (key.get_ref().as_ref(), self.source(key));
+            match (name, value.get_ref()) {
+                ("store", DeValue::String(url)) => self.layer.store = Some((url.to_string(), at)),
+                ("store", other) => self.layer.problems.push(not_a_url(at, written(other))),
+                ("topic", DeValue::Table(topics)) => self.topics(topics),
+                _ => match NodeSettings::key(name) {
+                    Some(key) => self.layer.change_node(Change::read(key, None, written(value.get_ref()), at)),
+                    None => self.unknown(name, None, at),
+                },
+            }
+        }
+    }
+
+    fn topics(&mut self, topics: &DeTable<'_>) {
+        for (topic, value) in topics {
+            let (name, at) = (topic.get_ref().as_ref(), self.source(topic));
+            let DeValue::Table(settings) = value.get_ref() else {
+                let reason =
+                    format!("`topic.{name}` is {}: write `[topic.\"{name}\"]`", written(value.get_ref()).shown());
+                let at = self.place(topic.span().start);
+                self.layer.problems.push(SettingProblem::FileSyntax { at, reason });
+                continue;
+            };
+            self.layer.name_topic(name, at);
+            for (key, value) in settings {
+                let at = self.source(key);
+                match TopicSettings::key(key.get_ref()) {
+                    Some(key) => {
+                        let change = Change::read(key, Some(name), written(value.get_ref()), at);
+                        self.layer.change_topic(name, change);
+                    }
+                    None => self.unknown(key.get_ref(), Some(name), at),
+                }
+            }
+        }
+    }
+
+    fn unknown(&mut self, key: &str, topic: Option<&str>, at: Source) {
+        let suggestion = match topic {
+            Some(_) => nearest(key, TopicSettings::KEYS.iter().map(|key| key.name)),
+            None => nearest(key, NodeSettings::KEYS.iter().map(|key| key.name).chain(["store", "topic"])),
+        };
+        let topic = topic.map(str::to_owned);
+        self.layer.problems.push(SettingProblem::UnknownKey { key: key.to_owned(), topic, at, suggestion });
+    }
+}
+
+fn not_a_url(at: Source, written: Written<'_>) -> SettingProblem {
+    let setting = super::problem::Setting::new(None, "store");
+    SettingProblem::BadValue { setting, at, why: format!("`{}` is not a URL, as \"memory:jobs\"", written.shown()) }
+}
+
+fn written<'a>(value: &'a DeValue<'_>) -> Written<'a> {
+    match value {
+        DeValue::String(text) => Written::Text(text),
+        DeValue::Boolean(flag) => Written::Flag(*flag),
+        DeValue::Integer(number) => i64::from_str_radix(number.as_str(), number.radix())
+            .map_or(Written::Other(number.as_str()), Written::Number),
+        DeValue::Float(number) => Written::Other(number.as_str()),
+        DeValue::Datetime(_) => Written::Other("a date"),
+        DeValue::Array(_) => Written::Other("an array"),
+        DeValue::Table(_) => Written::Other("a table"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(text: &str) -> Vec<String> {
+        parse("dq.toml", text).problems.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn every_problem_has_its_line() {
+        let text = "lease = 30\nlaese = \"3s\"\n\n[topic.a]\nconcurrency = \"many\"\nretri = \"none\"\n\
+                    [topic.\"b:c\"]\nretry = \"5x\"\n[topics.d]\n";
+        assert_eq!(
+            problems(text),
+            [
+                "dq.toml:2: there is no setting `laese`: did you mean `lease`?",
+                "`lease` (dq.toml:1): `30` is not a duration: write a number and a unit, as \"500ms\", \"30s\", \"15m\", \
+                 \"1h 30m\" or \"2d\"",
+                "`concurrency` of topic `a` (dq.toml:5): `many` is not a whole number, as 64",
+                "dq.toml:6: there is no setting `retri` of topic `a`: did you mean `retry`?",
+                "`retry` of topic `b:c` (dq.toml:8): step 1 of the ladder: `5x` is not a duration: write a number and a \
+                 unit, as \"500ms\", \"30s\", \"15m\", \"1h 30m\" or \"2d\"",
+                "dq.toml:9: there is no setting `topics`: did you mean `topic`?",
+            ]
+        );
+    }
+
+    #[test]
+    fn all_syntax_errors_are_told() {
+        let problems = problems("lease = \n[topic.a\ngrace = \"1s\"\n");
+        assert!(problems.len() >= 2, "{problems:?}");
+        assert!(problems[0].starts_with("dq.toml:1: "), "{problems:?}");
+    }
+
+    #[test]
+    fn values_of_every_kind_are_read() {
+        let text = "store = \"memory:x\"\ncrash_rollback = false\nunanswered_limit = 1_000\nlease = \"30s\"\n\
+                    [topic.a]\ntimeout = \"none\"\nack = \"on_claim\"\n";
+        let layer = parse("dq.toml", text);
+        assert_eq!(layer.problems, []);
+        assert_eq!(layer.store.unwrap().0, "memory:x");
+        assert_eq!(layer.node.len(), 3);
+        assert_eq!(layer.topics["a"].1.len(), 2);
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_a_problem() {
+        let problems = read(Path::new("/nowhere/dq.toml")).problems;
+        assert!(problems[0].to_string().starts_with("the config file `/nowhere/dq.toml` cannot be read: No such file"));
+    }
+}

@@ -1,0 +1,77 @@
+//! The settings that hold, for the start log and for `health()`.
+
+use std::fmt;
+
+use super::key::Keyed;
+use super::layer::Resolved;
+use super::source::Source;
+
+/// A setting, its value, and who said so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Listed {
+    /// Its name, as in a config file.
+    pub key: &'static str,
+    /// Its value, as in a config file.
+    pub value: String,
+    /// Who said so.
+    pub source: Source,
+}
+
+/// Settings with their sources: `lease = 30s (DQ_LEASE), renewal = 5s, ..`; those without a source are defaults.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Listing(Vec<Listed>);
+
+impl Listing {
+    pub(crate) fn of<S: Keyed>(resolved: &Resolved<S>) -> Self {
+        let listed = |key: &super::key::Key<S>| Listed {
+            key: key.name,
+            value: (key.show)(&resolved.settings),
+            source: resolved.source(key.name),
+        };
+        Self(S::KEYS.iter().map(listed).collect())
+    }
+
+    /// Every setting, in the order of their declaration.
+    pub fn all(&self) -> &[Listed] {
+        &self.0
+    }
+
+    /// The setting of this name.
+    pub fn get(&self, key: &str) -> Option<&Listed> {
+        self.0.iter().find(|listed| listed.key == key)
+    }
+}
+
+impl fmt::Display for Listing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, listed) in self.0.iter().enumerate() {
+            let comma = if i == 0 { "" } else { ", " };
+            write!(f, "{comma}{} = {}", listed.key, listed.value)?;
+            if listed.source != Source::Default {
+                write!(f, " ({})", listed.source)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::layer::Change;
+    use crate::config::settings::NodeSettings;
+    use crate::config::value::Written;
+
+    #[test]
+    fn a_listing_says_who_said_so() {
+        let lease = NodeSettings::key("lease").unwrap();
+        let source = Source::Variable("DQ_LEASE".into());
+        let change = Change::read(lease, None, Written::Text("30s"), source).unwrap();
+        let listing = Listing::of(&Resolved::from_changes([&change]));
+        let text = listing.to_string();
+        assert!(text.starts_with("lease = 30s (DQ_LEASE), renewal = 5s, fallback_scan = 15s, "), "{text}");
+        assert_eq!(listing.get("lease").unwrap().value, "30s");
+        assert_eq!(listing.all().len(), NodeSettings::KEYS.len());
+    }
+}

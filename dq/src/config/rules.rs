@@ -1,0 +1,205 @@
+//! What settings may be: ranges, and rules between settings. Every broken rule is told, not only the first.
+
+use std::time::Duration;
+
+use super::key::Keyed;
+use super::layer::Resolved;
+use super::problem::{Setting, SettingProblem};
+use super::settings::{NodeSettings, TopicSettings};
+use super::value::{Value, show_duration};
+use crate::store::step::LONGEST_LEASE;
+use crate::time::LONGEST_DELAY;
+
+const MS: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+const SHORTEST_LEASE: Duration = Duration::from_millis(100);
+const LONGEST_PAYLOAD: usize = 16 * 1024 * 1024;
+
+/// Everything that is wrong with the settings of a node.
+pub(crate) fn check_node(node: &Resolved<NodeSettings>) -> Vec<SettingProblem> {
+    let mut judge = Judge { topic: None, resolved: node, problems: Vec::new() };
+    let is = &node.settings;
+    judge.within("lease", is.lease, SHORTEST_LEASE, LONGEST_LEASE);
+    judge.within("renewal", is.renewal, MS, LONGEST_LEASE);
+    judge.within("fallback_scan", is.fallback_scan, 10 * MS, HOUR);
+    judge.within("grace", is.grace, Duration::ZERO, HOUR);
+    judge.within("call_timeout", is.call_timeout, MS, LONGEST_LEASE);
+    judge.within("call_total", is.call_total, MS, HOUR);
+    judge.within("broadcast_expires_after", is.broadcast_expires_after, MS, LONGEST_DELAY);
+    judge.within("payload_limit", is.payload_limit, 1, LONGEST_PAYLOAD);
+    judge.within("unanswered_limit", is.unanswered_limit, 1, 1_000_000);
+    if judge.problems.is_empty() {
+        judge.intervals();
+    }
+    judge.problems
+}
+
+/// Everything that is wrong with the settings of a topic.
+pub(crate) fn check_topic(name: &str, topic: &Resolved<TopicSettings>) -> Vec<SettingProblem> {
+    let mut judge = Judge { topic: Some(name), resolved: topic, problems: Vec::new() };
+    let is = &topic.settings;
+    judge.within("concurrency", is.concurrency, 1, 100_000);
+    judge.within("timeout", is.timeout.unwrap_or(MS), MS, LONGEST_DELAY);
+    judge.within("max_crashes", is.max_crashes, 1, 1_000);
+    judge.within("unacked_age", is.unacked_age, MS, LONGEST_DELAY);
+    judge.within("dead_kept", is.dead_kept, MS, LONGEST_DELAY);
+    judge.within("dead_most", is.dead_most, 1, 10_000_000);
+    judge.retries();
+    judge.problems
+}
+
+struct Judge<'a, S> {
+    topic: Option<&'a str>,
+    resolved: &'a Resolved<S>,
+    problems: Vec<SettingProblem>,
+}
+
+impl<S: Keyed> Judge<'_, S> {
+    fn within<T: Value + PartialOrd>(&mut self, key: &'static str, value: T, least: T, most: T) {
+        let limit = format!("{} to {}", least.show(), most.show());
+        if value < least {
+            self.refuse(key, limit, format!("`{key} = {}` or more", least.quoted()));
+        } else if value > most {
+            self.refuse(key, limit, format!("`{key} = {}` or less", most.quoted()));
+        }
+    }
+
+    fn refuse(&mut self, key: &'static str, limit: String, write: String) {
+        let value = S::key(key).map_or_else(String::new, |entry| (entry.show)(&self.resolved.settings));
+        let (setting, at) = (Setting::new(self.topic, key), self.resolved.source(key));
+        self.problems.push(SettingProblem::OutOfRange { setting, value, at, limit, write });
+    }
+
+    /// `key`, its value and who said so, for the limit of another.
+    fn other(&self, key: &'static str) -> String {
+        let value = S::key(key).map_or_else(String::new, |entry| (entry.show)(&self.resolved.settings));
+        format!("`{key}`, which is {value} ({})", self.resolved.source(key))
+    }
+}
+
+impl Judge<'_, NodeSettings> {
+    /// How the intervals of a node hang together; each one alone is within its range.
+    fn intervals(&mut self) {
+        let is = &self.resolved.settings;
+        let third = floor_ms(is.lease / 3);
+        if is.renewal > is.lease / 3 {
+            let write = format!("`renewal = {}` or less, or a longer `lease`", third.quoted());
+            self.refuse("renewal", format!("a third of {}, at the most", self.other("lease")), write);
+        } else if is.renewal + is.call_timeout > is.lease {
+            // Else one lost answer costs the lease: it is missed after the call's time-out, and then it is too late.
+            let rest = is.lease - is.renewal;
+            let limit = format!("what {} leaves of {}, at the most", self.other("renewal"), self.other("lease"));
+            self.refuse("call_timeout", limit, format!("`call_timeout = {}` or less", rest.quoted()));
+        }
+        if is.call_timeout > is.call_total {
+            let write = format!("`call_total = {}` or more", is.call_timeout.quoted());
+            self.refuse("call_total", format!("{} or more", self.other("call_timeout")), write);
+        }
+    }
+}
+
+impl Judge<'_, TopicSettings> {
+    /// No retry waits longer than a job may.
+    fn retries(&mut self) {
+        let policy = &self.resolved.settings.retry;
+        let longest = (1..=policy.retries()).filter_map(|retry| policy.delay(retry, 0)).max();
+        if longest.is_some_and(|delay| delay > LONGEST_DELAY) {
+            let limit = format!("a delay of {} at the most", show_duration(LONGEST_DELAY));
+            self.refuse("retry", limit, "shorter delays".into());
+        }
+    }
+}
+
+fn floor_ms(duration: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::layer::Change;
+    use crate::config::source::Source;
+    use crate::config::value::Written;
+
+    fn node(pairs: &[(&'static str, &str)]) -> Vec<String> {
+        let changes = changes::<NodeSettings>(pairs);
+        check_node(&Resolved::from_changes(&changes)).iter().map(ToString::to_string).collect()
+    }
+
+    fn topic(pairs: &[(&'static str, &str)]) -> Vec<String> {
+        let changes = changes::<TopicSettings>(pairs);
+        check_topic("t", &Resolved::from_changes(&changes)).iter().map(ToString::to_string).collect()
+    }
+
+    fn changes<S: Keyed>(pairs: &[(&'static str, &str)]) -> Vec<Change<S>> {
+        let read = |&(name, text): &(&'static str, &str)| {
+            let source = Source::Variable(format!("DQ_{}", name.to_uppercase()));
+            Change::read(S::key(name).unwrap(), None, Written::Text(text), source).unwrap()
+        };
+        pairs.iter().map(read).collect()
+    }
+
+    #[test]
+    fn the_defaults_break_no_rule() {
+        assert_eq!(node(&[]), [""; 0]);
+        assert_eq!(topic(&[]), [""; 0]);
+    }
+
+    #[test]
+    fn every_range_names_field_value_limit_and_what_to_write() {
+        let problems = node(&[("lease", "10m"), ("payload_limit", "0"), ("grace", "2h")]);
+        assert_eq!(
+            problems,
+            [
+                "`lease` is 10m (DQ_LEASE), allowed is 100ms to 5m: write `lease = \"5m\"` or less",
+                "`grace` is 2h (DQ_GRACE), allowed is 0s to 1h: write `grace = \"1h\"` or less",
+                "`payload_limit` is 0 (DQ_PAYLOAD_LIMIT), allowed is 1 to 16777216: write `payload_limit = 1` or more",
+            ]
+        );
+        let problems = topic(&[("concurrency", "0"), ("dead_most", "0"), ("unacked_age", "4000d")]);
+        assert_eq!(
+            problems,
+            [
+                "`concurrency` of topic `t` is 0 (DQ_CONCURRENCY), allowed is 1 to 100000: write `concurrency = 1` or more",
+                "`unacked_age` of topic `t` is 4000d (DQ_UNACKED_AGE), allowed is 1ms to 3650d: write `unacked_age = \"3650d\"` or less",
+                "`dead_most` of topic `t` is 0 (DQ_DEAD_MOST), allowed is 1 to 10000000: write `dead_most = 1` or more",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_renewal_is_at_most_a_third_of_the_lease() {
+        assert_eq!(node(&[("lease", "15s"), ("renewal", "5s")]), [""; 0]);
+        assert_eq!(
+            node(&[("lease", "10s")]),
+            ["`renewal` is 5s (default), allowed is a third of `lease`, which is 10s (DQ_LEASE), at the most: \
+              write `renewal = \"3s 333ms\"` or less, or a longer `lease`"]
+        );
+    }
+
+    #[test]
+    fn one_lost_answer_does_not_cost_the_lease() {
+        assert_eq!(
+            node(&[("lease", "3s"), ("renewal", "1s"), ("call_timeout", "2001ms")]),
+            [
+                "`call_timeout` is 2s 1ms (DQ_CALL_TIMEOUT), allowed is what `renewal`, which is 1s (DQ_RENEWAL) leaves of \
+              `lease`, which is 3s (DQ_LEASE), at the most: write `call_timeout = \"2s\"` or less"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_call_with_its_repeats_is_not_shorter_than_one_request() {
+        assert_eq!(
+            node(&[("call_total", "1s")]),
+            ["`call_total` is 1s (DQ_CALL_TOTAL), allowed is `call_timeout`, which is 2s (default) or more: \
+              write `call_total = \"2s\"` or more"]
+        );
+    }
+
+    #[test]
+    fn no_retry_waits_longer_than_ten_years() {
+        assert_eq!(topic(&[("retry", "1m, 3650d")]), [""; 0]);
+        assert_eq!(topic(&[("retry", "1m, 3651d")]).len(), 1);
+    }
+}

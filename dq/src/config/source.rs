@@ -1,0 +1,91 @@
+//! Where a setting, a listener or a value comes from: what every start-up message names.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::panic::Location;
+
+/// A line of a source file, as `src/orders.rs:12`; in order of files, then lines.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The file.
+    pub file: Cow<'static, str>,
+    /// The line; 0 where it is not known.
+    pub line: u32,
+}
+
+impl Place {
+    /// The place of a text as `src/orders.rs:12`, which is what attributes write.
+    pub(crate) fn declared(text: &'static str) -> Self {
+        let (file, line) = text.rsplit_once(':').unwrap_or((text, ""));
+        line.parse().map_or(Self { file: text.into(), line: 0 }, |line| Self { file: file.into(), line })
+    }
+}
+
+impl From<&'static Location<'static>> for Place {
+    fn from(at: &'static Location<'static>) -> Self {
+        Self { file: at.file().into(), line: at.line() }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => self.file.fmt(f),
+            line => write!(f, "{}:{line}", self.file),
+        }
+    }
+}
+
+/// Who said what a setting is, from the weakest to the strongest.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Source {
+    /// Nobody: the default.
+    Default,
+    /// `#[job(..)]` of the payload; the place is its listener's.
+    Payload(Place),
+    /// The attribute of the listener.
+    Listener(Place),
+    /// A call of the builder.
+    Builder(Place),
+    /// A line of the config file.
+    File(Place),
+    /// An environment variable.
+    Variable(String),
+}
+
+impl Source {
+    /// The line, where it is one.
+    pub(crate) const fn place(&self) -> Option<&Place> {
+        match self {
+            Self::Default | Self::Variable(_) => None,
+            Self::Payload(at) | Self::Listener(at) | Self::Builder(at) | Self::File(at) => Some(at),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::Payload(at) => write!(f, "payload of the listener at {at}"),
+            Self::Listener(at) => write!(f, "listener at {at}"),
+            Self::Builder(at) => write!(f, "builder at {at}"),
+            Self::File(at) => at.fmt(f),
+            Self::Variable(name) => f.write_str(name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_in_order_of_lines_not_of_their_digits() {
+        let (seventh, eleventh) = (Place::declared("src/x.rs:7"), Place::declared("src/x.rs:11"));
+        assert!(seventh < eleventh);
+        assert_eq!(eleventh.to_string(), "src/x.rs:11");
+        assert_eq!(Place::declared("somewhere").to_string(), "somewhere");
+    }
+}

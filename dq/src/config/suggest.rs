@@ -1,0 +1,27 @@
+//! "Did you mean": the nearest of the names that would have been right.
+
+/// The name nearest to `wrong`, if one is near: a third of its letters may differ, two at least.
+pub(crate) fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let most = (wrong.chars().count() / 3).max(2);
+    let lower = wrong.to_lowercase();
+    let distances = known.into_iter().map(|name| (strsim::osa_distance(&lower, &name.to_lowercase()), name));
+    distances.filter(|(distance, _)| *distance <= most).min().map(|(_, name)| name.to_owned())
+}
+
+/// `: did you mean `x`?`, or nothing.
+pub(crate) fn did_you_mean(suggestion: Option<&String>) -> String {
+    suggestion.map_or_else(String::new, |name| format!(": did you mean `{name}`?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_near_name_is_suggested() {
+        let known = ["lease", "grace", "renewal"];
+        assert_eq!(nearest("leese", known).as_deref(), Some("lease"));
+        assert_eq!(nearest("Renewel", known).as_deref(), Some("renewal"));
+        assert_eq!(nearest("concurrency", known), None);
+    }
+}

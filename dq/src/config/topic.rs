@@ -1,0 +1,141 @@
+//! The settings of one topic, as the builder takes them.
+
+use std::sync::Arc;
+
+use super::key::Put;
+use super::layer::{Change, Layer};
+use super::problem::{Setting, SettingProblem};
+use super::settings::TopicSettings;
+use super::source::{Place, Source};
+use super::value::Value;
+use crate::job::RetryPolicy;
+use crate::listener::{AckMode, OnTimeout};
+use crate::time::IntoDelay;
+
+/// What [`ContextFactory::topic`](crate::context::ContextFactory::topic) changes of a topic on this node.
+///
+/// It outweighs the listener's attribute; the config file and the environment outweigh it. Limits are checked at start.
+#[derive(Debug)]
+#[must_use = "return it from the closure: what is dropped changes nothing"]
+pub struct TopicOverrides {
+    topic: String,
+    at: Place,
+    layer: Layer,
+}
+
+impl TopicOverrides {
+    pub(crate) fn new(topic: &str, at: Place) -> Self {
+        Self { topic: topic.to_owned(), at, layer: Layer::default() }
+    }
+
+    pub(crate) fn into_layer(self) -> Layer {
+        self.layer
+    }
+
+    fn put(mut self, key: &'static str, put: Put<TopicSettings>) -> Self {
+        self.layer.change_topic(&self.topic, Ok(Change::new(key, Source::Builder(self.at.clone()), put)));
+        self
+    }
+
+    fn duration(
+        mut self,
+        key: &'static str,
+        duration: impl IntoDelay,
+        put: impl Fn(&mut TopicSettings, std::time::Duration) + Send + Sync + 'static,
+    ) -> Self {
+        match duration.into_delay().duration() {
+            Ok(duration) => self.put(key, Arc::new(move |topic| put(topic, duration))),
+            Err(bad) => {
+                self.wrong(key, bad.to_string());
+                self
+            }
+        }
+    }
+
+    fn wrong(&mut self, key: &'static str, why: String) {
+        let setting = Setting::new(Some(&self.topic), key);
+        let at = Source::Builder(self.at.clone());
+        self.layer.problems.push(SettingProblem::BadValue { setting, at, why });
+    }
+
+    /// Handlers at once, on this node. Default 64, 1 to 100,000.
+    pub fn concurrency(self, most: usize) -> Self {
+        self.put("concurrency", Arc::new(move |topic| topic.concurrency = most))
+    }
+
+    /// How long a handler may run, `final_retry` and `process_unacked` too: `"5s"` or a `Duration`; zero is no limit.
+    /// Default 30 s. What then follows is [`on_timeout`](Self::on_timeout)'s.
+    pub fn timeout(self, limit: impl IntoDelay) -> Self {
+        self.duration("timeout", limit, |topic, limit| topic.timeout = Some(limit).filter(|limit| !limit.is_zero()))
+    }
+
+    /// What follows a timeout: a failure as any ([`OnTimeout::Retry`], the default), or a retry at once.
+    pub fn on_timeout(self, what: OnTimeout) -> Self {
+        self.put("on_timeout", Arc::new(move |topic| topic.on_timeout = what))
+    }
+
+    /// When a failed job runs again: a [`RetryPolicy`], or its text as `"none"`, `"30s x 5"`, `"1m, 5m, 1h"` or
+    /// `"exponential 10s x 5, factor 3, max 1h, jitter 10%"`, which is the default. An add's own policy outweighs it.
+    pub fn retry(mut self, policy: impl IntoRetry) -> Self {
+        match policy.into_retry() {
+            Ok(policy) => self.put("retry", Arc::new(move |topic| topic.retry = policy.clone())),
+            Err(why) => {
+                self.wrong("retry", why);
+                self
+            }
+        }
+    }
+
+    /// When a job is acked: when its handler returned ([`AckMode::OnReturn`], the default), or before it starts, at most
+    /// once.
+    pub fn ack(self, when: AckMode) -> Self {
+        self.put("ack", Arc::new(move |topic| topic.ack = when))
+    }
+
+    /// How many crashes of its nodes exhaust a job. Default 3, 1 to 1,000.
+    pub fn max_crashes(self, most: u32) -> Self {
+        self.put("max_crashes", Arc::new(move |topic| topic.max_crashes = most))
+    }
+
+    /// How long a job is UNACKED before `process_unacked` is asked. Default 7 days, 1 ms to 10 years.
+    pub fn unacked_age(self, age: impl IntoDelay) -> Self {
+        self.duration("unacked_age", age, |topic, age| topic.unacked_age = age)
+    }
+
+    /// How long DEAD jobs are kept. Default 30 days, 1 ms to 10 years.
+    pub fn dead_kept(self, time: impl IntoDelay) -> Self {
+        self.duration("dead_kept", time, |topic, time| topic.dead_kept = time)
+    }
+
+    /// How many DEAD jobs are kept; the oldest go first. Default 100,000, 1 to 10,000,000.
+    pub fn dead_most(self, most: usize) -> Self {
+        self.put("dead_most", Arc::new(move |topic| topic.dead_most = most))
+    }
+}
+
+/// What can be a retry policy: a [`RetryPolicy`], or its text.
+pub trait IntoRetry {
+    /// The policy.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    fn into_retry(self) -> Result<RetryPolicy, String>;
+}
+
+impl IntoRetry for RetryPolicy {
+    fn into_retry(self) -> Result<RetryPolicy, String> {
+        Ok(self)
+    }
+}
+
+impl IntoRetry for &str {
+    fn into_retry(self) -> Result<RetryPolicy, String> {
+        RetryPolicy::read(super::value::Written::Text(self))
+    }
+}
+
+impl IntoRetry for String {
+    fn into_retry(self) -> Result<RetryPolicy, String> {
+        self.as_str().into_retry()
+    }
+}

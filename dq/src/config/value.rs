@@ -1,0 +1,193 @@
+//! The values that settings have: how they are written, and how they are shown.
+
+use std::time::Duration;
+
+use dq_grammar::parse_duration;
+
+use crate::job::RetryPolicy;
+use crate::listener::{AckMode, OnTimeout};
+
+/// A value as it stands in a config file or in an environment variable, where everything is a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Written<'a> {
+    Text(&'a str),
+    Number(i64),
+    Flag(bool),
+    /// Something no setting can be, by its name: "a table".
+    Other(&'a str),
+}
+
+impl Written<'_> {
+    /// What was written, for messages.
+    pub(crate) fn shown(self) -> String {
+        match self {
+            Self::Text(text) => text.chars().take(100).flat_map(char::escape_debug).collect(),
+            Self::Number(number) => number.to_string(),
+            Self::Flag(flag) => flag.to_string(),
+            Self::Other(kind) => kind.into(),
+        }
+    }
+}
+
+/// A type that settings have.
+pub(crate) trait Value: Clone + Send + Sync + 'static {
+    /// Reads what was written; the error is what to say of it.
+    fn read(written: Written<'_>) -> Result<Self, String>;
+
+    /// The text that reads back as this value.
+    fn show(&self) -> String;
+
+    /// As it is written in a config file.
+    fn quoted(&self) -> String {
+        format!("\"{}\"", self.show())
+    }
+}
+
+fn refused<T>(written: Written<'_>, expected: &str) -> Result<T, String> {
+    Err(format!("`{}` is not {expected}", written.shown()))
+}
+
+/// `duration` in the largest units, days at the most: what [`parse_duration`] reads back.
+pub(crate) fn show_duration(duration: Duration) -> String {
+    const DAY: u64 = 24 * 3600;
+    let days = duration.as_secs() / DAY;
+    let rest = duration - Duration::from_secs(days * DAY);
+    match (days, rest.is_zero()) {
+        (0, _) => humantime::format_duration(rest).to_string(),
+        (_, true) => format!("{days}d"),
+        (_, false) => format!("{days}d {}", humantime::format_duration(rest)),
+    }
+}
+
+impl Value for Duration {
+    fn read(written: Written<'_>) -> Result<Self, String> {
+        match written {
+            Written::Text(text) => parse_duration(text).map_err(|bad| bad.to_string()),
+            other => parse_duration(&other.shown()).map_err(|bad| bad.to_string()),
+        }
+    }
+
+    fn show(&self) -> String {
+        show_duration(*self)
+    }
+}
+
+/// A duration or no limit: `"none"` or zero.
+impl Value for Option<Duration> {
+    fn read(written: Written<'_>) -> Result<Self, String> {
+        if matches!(written, Written::Text("none" | "0") | Written::Number(0)) {
+            return Ok(None);
+        }
+        let limit = Duration::read(written).map_err(|bad| format!("{bad}; or \"none\" for no limit"))?;
+        Ok(Some(limit).filter(|limit| !limit.is_zero()))
+    }
+
+    fn show(&self) -> String {
+        self.map_or_else(|| "none".into(), show_duration)
+    }
+}
+
+macro_rules! number {
+    ($($number:ty),+) => { $(
+        impl Value for $number {
+            fn read(written: Written<'_>) -> Result<Self, String> {
+                let read = match written {
+                    Written::Text(text) => text.trim().parse().ok(),
+                    Written::Number(number) => Self::try_from(number).ok(),
+                    Written::Flag(_) | Written::Other(_) => None,
+                };
+                read.map_or_else(|| refused(written, "a whole number, as 64"), Ok)
+            }
+
+            fn show(&self) -> String {
+                self.to_string()
+            }
+
+            fn quoted(&self) -> String {
+                self.to_string()
+            }
+        }
+    )+ };
+}
+number!(u32, usize);
+
+impl Value for bool {
+    fn read(written: Written<'_>) -> Result<Self, String> {
+        match written {
+            Written::Flag(flag) => Ok(flag),
+            Written::Text("true") => Ok(true),
+            Written::Text("false") => Ok(false),
+            other => refused(other, "true or false"),
+        }
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+
+    fn quoted(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Value for RetryPolicy {
+    fn read(written: Written<'_>) -> Result<Self, String> {
+        match written {
+            Written::Text(text) => text.parse().map_err(|bad: crate::job::BadRetry| bad.to_string()),
+            other => refused(other, "a retry policy, as \"none\", \"1m, 5m, 1h\" or \"exponential 10s x 5\""),
+        }
+    }
+
+    fn show(&self) -> String {
+        self.to_string()
+    }
+}
+
+macro_rules! choice {
+    ($choice:ty: $($variant:ident = $name:literal),+; $expected:literal) => {
+        impl Value for $choice {
+            fn read(written: Written<'_>) -> Result<Self, String> {
+                match written {
+                    $(Written::Text($name) => Ok(Self::$variant),)+
+                    other => refused(other, $expected),
+                }
+            }
+
+            fn show(&self) -> String {
+                match self { $(Self::$variant => $name,)+ }.into()
+            }
+        }
+    };
+}
+choice!(OnTimeout: Retry = "retry", Immediate = "immediate"; "\"retry\" or \"immediate\"");
+choice!(AckMode: OnReturn = "on_return", OnClaim = "on_claim"; "\"on_return\" or \"on_claim\"");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_reads_back_and_is_never_shown_in_months() {
+        for text in ["0s", "500ms", "1h 30m", "30d", "3650d", "1d 2h"] {
+            let duration = Duration::read(Written::Text(text)).unwrap();
+            assert_eq!(duration.show(), text);
+        }
+    }
+
+    #[test]
+    fn no_limit_is_none_or_zero() {
+        for none in [Written::Text("none"), Written::Text("0"), Written::Text("0s"), Written::Number(0)] {
+            assert_eq!(Option::<Duration>::read(none), Ok(None), "{none:?}");
+        }
+        assert_eq!(Option::<Duration>::read(Written::Text("5s")), Ok(Some(Duration::from_secs(5))));
+    }
+
+    #[test]
+    fn a_wrong_value_says_what_was_written_and_what_is_expected() {
+        assert_eq!(u32::read(Written::Number(-1)), Err("`-1` is not a whole number, as 64".into()));
+        assert_eq!(bool::read(Written::Text("yes")), Err("`yes` is not true or false".into()));
+        assert_eq!(AckMode::read(Written::Text("no")), Err("`no` is not \"on_return\" or \"on_claim\"".into()));
+        let unitless = Duration::read(Written::Number(30)).unwrap_err();
+        assert!(unitless.starts_with("`30` is not a duration: write a number and a unit"), "{unitless}");
+    }
+}

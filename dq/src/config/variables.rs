@@ -1,0 +1,169 @@
+//! Environment variables as settings.
+//!
+//! `DQ_STORE` is the store's URL, `DQ_<KEY>` a setting of the node (`DQ_LEASE=30s`), `DQ_TOPIC_<TOPIC>_<KEY>` one of a
+//! topic (`DQ_TOPIC_ORDER_TIMEOUT_CONCURRENCY=8`): capitals, and `_` for every other character than `A-Z` and `0-9`.
+//! Which topic is meant is found by writing every known topic like that; a variable with two meanings is a problem, and
+//! so is every other variable that begins with `DQ_`.
+
+use std::collections::BTreeMap;
+use std::env;
+
+use super::key::Keyed;
+use super::layer::{Change, Layer};
+use super::problem::{Setting, SettingProblem};
+use super::settings::{NodeSettings, TopicSettings};
+use super::source::Source;
+use super::suggest::nearest;
+use super::value::Written;
+
+const PREFIX: &str = "DQ_";
+const STORE: &str = "DQ_STORE";
+
+/// Variables by name.
+pub(crate) type Variables = BTreeMap<String, String>;
+
+/// The variables of this process that begin with `DQ_`.
+pub(crate) fn of_this_process() -> Variables {
+    let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+        (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+    };
+    env::vars_os().map(text).filter(|(name, _)| name.starts_with(PREFIX)).collect()
+}
+
+/// `order-timeout` as `ORDER_TIMEOUT`.
+fn capitals(text: &str) -> String {
+    text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
+}
+
+/// Reads the variables; `topics` are the known ones, `None` where this node cannot know them.
+pub(crate) fn read(variables: &Variables, topics: Option<&[&str]>) -> Layer {
+    let names = Names::of(topics.unwrap_or_default());
+    let mut layer = Layer::default();
+    for (name, value) in variables.iter().filter(|(name, _)| name.starts_with(PREFIX)) {
+        let source = Source::Variable(name.clone());
+        match names.meanings(name) {
+            [] if name == STORE => layer.store = Some((value.clone(), source)),
+            [] if topics.is_none() && is_of_some_topic(name) => {}
+            [] => {
+                let suggestion = nearest(name, names.0.keys().map(String::as_str).chain([STORE]));
+                layer.problems.push(SettingProblem::UnknownVariable { name: name.clone(), suggestion });
+            }
+            [setting] => put(&mut layer, setting, value, source),
+            meanings => {
+                let meanings = meanings.to_vec();
+                layer.problems.push(SettingProblem::AmbiguousVariable { name: name.clone(), meanings });
+            }
+        }
+    }
+    layer
+}
+
+fn put(layer: &mut Layer, setting: &Setting, value: &str, source: Source) {
+    let written = Written::Text(value);
+    if let Some(topic) = &setting.topic {
+        if let Some(key) = TopicSettings::key(setting.key) {
+            layer.change_topic(topic, Change::read(key, Some(topic), written, source));
+        }
+    } else if let Some(key) = NodeSettings::key(setting.key) {
+        layer.change_node(Change::read(key, None, written, source));
+    }
+}
+
+fn is_of_some_topic(name: &str) -> bool {
+    let Some(rest) = name.strip_prefix("DQ_TOPIC_") else { return false };
+    TopicSettings::KEYS.iter().any(|key| rest.strip_suffix(&capitals(key.name)).is_some_and(|topic| topic.len() > 1))
+}
+
+/// Every name that means something, and what.
+struct Names(BTreeMap<String, Vec<Setting>>);
+
+impl Names {
+    fn of(topics: &[&str]) -> Self {
+        let mut names: BTreeMap<String, Vec<Setting>> = BTreeMap::new();
+        for key in NodeSettings::KEYS {
+            names.entry(format!("{PREFIX}{}", capitals(key.name))).or_default().push(Setting::new(None, key.name));
+        }
+        for &topic in topics {
+            for key in TopicSettings::KEYS {
+                let name = format!("{PREFIX}TOPIC_{}_{}", capitals(topic), capitals(key.name));
+                names.entry(name).or_default().push(Setting::new(Some(topic), key.name));
+            }
+        }
+        Self(names)
+    }
+
+    fn meanings(&self, name: &str) -> &[Setting] {
+        self.0.get(name).map_or(&[], Vec::as_slice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables(pairs: &[(&str, &str)]) -> Variables {
+        pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    fn problems(pairs: &[(&str, &str)], topics: Option<&[&str]>) -> Vec<String> {
+        read(&variables(pairs), topics).problems.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_topic_is_found_behind_its_capitals() {
+        let layer = read(
+            &variables(&[
+                ("DQ_STORE", "memory:x"),
+                ("DQ_LEASE", "30s"),
+                ("DQ_TOPIC_ORDER_TIMEOUT_V1_2_MAX_CRASHES", "5"),
+                ("PATH", "/bin"),
+            ]),
+            Some(&["order-timeout:v1.2", "other"]),
+        );
+        assert_eq!(layer.problems, []);
+        assert_eq!(layer.store.unwrap().0, "memory:x");
+        assert_eq!(layer.node.len(), 1);
+        assert_eq!(layer.topics.keys().collect::<Vec<_>>(), ["order-timeout:v1.2"]);
+    }
+
+    #[test]
+    fn two_topics_with_the_same_capitals_are_told_apart_by_nobody() {
+        assert_eq!(
+            problems(&[("DQ_TOPIC_A_B_TIMEOUT", "5s")], Some(&["a.b", "a-b"])),
+            [
+                "the environment variable `DQ_TOPIC_A_B_TIMEOUT` may mean `timeout` of topic `a.b` or `timeout` of topic \
+              `a-b`: set it in the config file"
+            ]
+        );
+        let of_two_keys = problems(&[("DQ_TOPIC_A_ON_TIMEOUT", "retry")], Some(&["a", "a-on"]));
+        assert_eq!(
+            of_two_keys,
+            [
+                "the environment variable `DQ_TOPIC_A_ON_TIMEOUT` may mean `on_timeout` of topic `a` or `timeout` of topic \
+              `a-on`: set it in the config file"
+            ]
+        );
+    }
+
+    #[test]
+    fn every_other_name_is_a_problem_with_a_suggestion() {
+        assert_eq!(
+            problems(
+                &[("DQ_LAESE", "1s"), ("DQ_TOPIC_ODRER_TIMEOUT", "1s"), ("DQ_QUITE_ANOTHER_THING", "1")],
+                Some(&["order"])
+            ),
+            [
+                "the environment variable `DQ_LAESE` names no setting: did you mean `DQ_LEASE`?",
+                "the environment variable `DQ_QUITE_ANOTHER_THING` names no setting",
+                "the environment variable `DQ_TOPIC_ODRER_TIMEOUT` names no setting: did you mean \
+                 `DQ_TOPIC_ORDER_TIMEOUT`?",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_node_without_listeners_leaves_the_topics_to_others() {
+        assert_eq!(problems(&[("DQ_TOPIC_ORDER_TIMEOUT", "1s")], None), [""; 0]);
+        assert_eq!(problems(&[("DQ_TOPIC_ORDER_TIMOUT", "1s")], None).len(), 1);
+    }
+}

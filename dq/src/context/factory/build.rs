@@ -1,0 +1,90 @@
+//! The last step of a start: the listeners are made from what was provided.
+
+use std::sync::Arc;
+
+use crate::config::{Listing, NodeSettings, Resolved, TopicSettings};
+use crate::context::discover::{Listeners, listener_at};
+use crate::context::plan::{BroadcastPlan, Plan, TopicPlan};
+use crate::context::problems::{Need, Problem, StartError};
+use crate::environment::Environment;
+use crate::job::{AppName, TopicKey, TopicName};
+use crate::listener::{Build, Built, Injector, Registration};
+use crate::store::Store;
+
+/// A topic, its listener and its settings.
+pub(super) struct ResolvedTopic {
+    pub(super) topic: TopicName,
+    pub(super) listener: Registration,
+    pub(super) resolved: Resolved<TopicSettings>,
+}
+
+/// Everything a plan needs; nothing is known to be wrong with it.
+pub(super) struct Checked {
+    pub(super) app: AppName,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) environment: Environment,
+    pub(super) node: Resolved<NodeSettings>,
+    pub(super) topics: Vec<ResolvedTopic>,
+    pub(super) listeners: Listeners,
+    pub(super) injector: Injector,
+}
+
+/// Makes the listeners; the only problem left is one that needs more than it declared.
+pub(super) fn build(checked: Checked) -> Result<Plan, StartError> {
+    let Checked { app, store, environment, node, topics, listeners, mut injector } = checked;
+    injector.provide(app.clone(), None);
+    let mut maker = Maker { injector, problems: Vec::new() };
+    let key = |topic| TopicKey { app: app.clone(), topic };
+    let mut topic_plans = Vec::new();
+    for ResolvedTopic { topic, listener: registration, resolved } in topics {
+        let Build::Delay(make) = registration.build else { continue };
+        let Some(listener) = maker.make(&registration, make) else { continue };
+        topic_plans.push(TopicPlan {
+            key: key(topic),
+            listener,
+            name: registration.name,
+            declared_at: registration.declared_at,
+            listing: Listing::of(&resolved),
+            settings: resolved.settings,
+        });
+    }
+    let mut broadcasts = Vec::new();
+    for (channels, registration) in listeners.broadcast {
+        let Build::Broadcast(make) = registration.build else { continue };
+        let Some(listener) = maker.make(&registration, make) else { continue };
+        let channels = channels.into_iter().map(key).collect();
+        broadcasts.push(BroadcastPlan { channels, listener, name: registration.name });
+    }
+    maker.done()?;
+    Ok(Plan {
+        node: environment.node_id(),
+        app,
+        store,
+        environment,
+        listing: Listing::of(&node),
+        settings: node.settings,
+        topics: topic_plans,
+        broadcasts,
+    })
+}
+
+struct Maker {
+    injector: Injector,
+    problems: Vec<Problem>,
+}
+
+impl Maker {
+    fn make<L: ?Sized>(&mut self, registration: &Registration, make: fn(&Injector) -> Built<L>) -> Option<Arc<L>> {
+        let made = make(&self.injector);
+        made.map_err(|missing| {
+            let needed_by =
+                vec![Need { listener: listener_at(registration), field: "a value that it does not declare" }];
+            self.problems.push(Problem::NotProvided { written: missing.type_name, needed_by });
+        })
+        .ok()
+    }
+
+    fn done(self) -> Result<(), StartError> {
+        if self.problems.is_empty() { Ok(()) } else { Err(StartError::new(self.problems, self.injector.provided())) }
+    }
+}

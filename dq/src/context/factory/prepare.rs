@@ -1,0 +1,87 @@
+//! From what was collected to a plan: every check, and only then the listeners.
+
+use std::any::{TypeId, type_name};
+use std::sync::Arc;
+
+use super::ContextFactory;
+use super::build::{Checked, ResolvedTopic, build};
+use crate::config::{Layers, Place, check_node, check_topic, of_this_process, read_file, read_variables};
+use crate::context::contact::FirstContact;
+use crate::context::discover::Listeners;
+use crate::context::plan::Plan;
+use crate::context::problems::{Problem, StartError};
+use crate::context::stores::{self, without_secrets};
+use crate::environment::Environment;
+use crate::job::AppName;
+use crate::listener::Injector;
+use crate::store::Store;
+
+impl ContextFactory {
+    /// Checks everything and makes the plan.
+    pub(super) async fn prepare(self) -> Result<Plan, StartError> {
+        let mut problems = Vec::new();
+        let app = AppName::new(&self.app).map_err(|bad| problems.push(Problem::AppName { at: self.at.clone(), bad }));
+        let listeners = self.selection.discover(&mut problems);
+        let layers = self.layers(&listeners, &mut problems);
+        let node = layers.node();
+        problems.extend(check_node(&node).into_iter().map(Problem::from));
+        let topics = resolve_topics(&layers, &listeners, &mut problems);
+        check_provided(&self.injector, &mut problems);
+        listeners.check_needs(&self.injector, &OWN.map(|(_, type_id)| type_id()), &mut problems);
+        let store = choose_store(self.store, &layers).map_err(|problem| problems.push(problem));
+        let environment = self.environment.map_or_else(Environment::of_this_runtime, Ok);
+        let environment = environment.map_err(|error| problems.push(Problem::NoThread(error)));
+        if let (Ok(app), Ok(store), Ok(environment)) = (&app, &store, &environment) {
+            let contact = FirstContact { app, store: &**store, environment, limit: node.settings.call_total };
+            contact.make(&listeners, self.selection.without_listeners, &mut problems).await;
+        }
+        let (Ok(app), Ok(store), Ok(environment), true) = (app, store, environment, problems.is_empty()) else {
+            return Err(StartError::new(problems, self.injector.provided()));
+        };
+        build(Checked { app, store, environment, node, topics, listeners, injector: self.injector })
+    }
+
+    fn layers(&self, listeners: &Listeners, problems: &mut Vec<Problem>) -> Layers {
+        let known = (!self.selection.without_listeners).then_some(&*listeners.topics);
+        let file = self.config_file.as_deref().map(read_file);
+        let variables = self.variables.clone().unwrap_or_else(of_this_process);
+        let layers = Layers::new(self.settings.clone(), file, read_variables(&variables, known));
+        problems.extend(layers.problems(known).into_iter().map(Problem::from));
+        layers
+    }
+}
+
+/// What dq provides itself.
+const OWN: [(fn() -> &'static str, fn() -> TypeId); 1] = [(type_name::<AppName>, TypeId::of::<AppName>)];
+
+fn resolve_topics(layers: &Layers, listeners: &Listeners, problems: &mut Vec<Problem>) -> Vec<ResolvedTopic> {
+    let mut topics = Vec::new();
+    for (topic, listener) in &listeners.delay {
+        let (resolved, unread) = layers.topic(topic.as_str(), listener);
+        problems.extend(unread.into_iter().chain(check_topic(topic.as_str(), &resolved)).map(Problem::from));
+        topics.push(ResolvedTopic { topic: topic.clone(), listener: *listener, resolved });
+    }
+    topics
+}
+
+fn check_provided(injector: &Injector, problems: &mut Vec<Problem>) {
+    for (first, again) in injector.provided_twice() {
+        if let (Some(first_at), Some(again_at)) = (first.at, again.at) {
+            let (first, again, type_name) = (Place::from(first_at), Place::from(again_at), again.type_name);
+            problems.push(Problem::ProvidedTwice { first, again, type_name });
+        }
+    }
+    for provided in injector.provided() {
+        if let (true, Some(at)) = (OWN.iter().any(|(name, _)| name() == provided.type_name), provided.at) {
+            problems.push(Problem::ProvidedByDq { at: at.into(), type_name: provided.type_name });
+        }
+    }
+}
+
+fn choose_store(made: Option<Arc<dyn Store>>, layers: &Layers) -> Result<Arc<dyn Store>, Problem> {
+    if let Some(store) = made {
+        return Ok(store);
+    }
+    let (url, at) = layers.store().ok_or(Problem::NoStore)?;
+    stores::open(url).map_err(|why| Problem::StoreUrl { at: at.clone(), url: without_secrets(url), why })
+}

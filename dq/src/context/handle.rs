@@ -1,0 +1,32 @@
+//! The handle of a running node.
+
+use super::plan::Plan;
+use crate::error::Error;
+
+/// A running node, from [`ContextFactory::start`](super::ContextFactory::start).
+#[derive(Debug)]
+pub struct Context {
+    plan: Plan,
+}
+
+impl Context {
+    /// Hands the plan to the supervisor.
+    pub(super) async fn launch(plan: Plan) -> Result<Self, Error> {
+        log(&plan);
+        Ok(Self { plan })
+    }
+}
+
+/// What runs, with which settings and by whose word.
+fn log(plan: &Plan) {
+    let Plan { app, node, store, listing, .. } = plan;
+    tracing::info!(%app, %node, store = store.url(), settings = %listing, "starting");
+    for topic in &plan.topics {
+        let (name, declared_at) = (topic.name, topic.declared_at);
+        tracing::info!(topic = %topic.key.topic, listener = name, declared_at, settings = %topic.listing, "listening");
+    }
+    for broadcast in &plan.broadcasts {
+        let channels: Vec<_> = broadcast.channels.iter().map(|key| key.topic.as_str()).collect();
+        tracing::info!(channels = channels.join(", "), listener = broadcast.name, "listening to broadcasts");
+    }
+}

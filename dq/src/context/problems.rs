@@ -1,0 +1,293 @@
+//! What can keep a node from starting: every problem with its fields, and the list of all of them.
+
+use std::fmt;
+use std::io;
+
+use crate::config::{Place, SettingProblem, Source, did_you_mean};
+use crate::job::BadName;
+use crate::listener::Provided;
+use crate::store::StoreError;
+
+/// A listener by its name and the place where it is annotated.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ListenerAt {
+    /// Where.
+    pub at: Place,
+    /// The name of the struct or function.
+    pub name: &'static str,
+}
+
+impl fmt::Display for ListenerAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` ({})", self.name, self.at)
+    }
+}
+
+/// A listener and the field or parameter of it that asks for a value.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Need {
+    /// The listener.
+    pub listener: ListenerAt,
+    /// The field or parameter.
+    pub field: &'static str,
+}
+
+/// A reason not to start. The variants are in the order in which they are told; each says what to write.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The name given to `ContextFactory::new` cannot be an app's.
+    #[error("{bad} ({at})")]
+    AppName {
+        /// Where the factory is made.
+        at: Place,
+        /// What is wrong with it.
+        bad: BadName,
+    },
+    /// Nothing is registered, and `.without_listeners()` was not called.
+    #[error(
+        "no listener is registered: annotate one with `#[delay_listener]`; one in another crate needs a `use that_crate as _;` \
+         here; a node that only provides calls `.without_listeners()`"
+    )]
+    NoListener,
+    /// `.only(..)` and `.except(..)` leave none of the listeners.
+    #[error(
+        "`.only(..)` and `.except(..)` leave none of {registered} listeners: name a topic to run, or call `.without_listeners()` for a node that only provides"
+    )]
+    NoneLeft {
+        /// How many are registered.
+        registered: usize,
+    },
+    /// A topic or a broadcast channel that cannot be one.
+    #[error("{listener}: {bad}")]
+    TopicName {
+        /// The listener that names it.
+        listener: ListenerAt,
+        /// What is wrong with it.
+        bad: BadName,
+    },
+    /// More than one listener of a topic.
+    #[error("topic `{topic}` has {} listeners, one is allowed: {}", .listeners.len(), listed(.listeners))]
+    DuplicateTopic {
+        /// The topic.
+        topic: String,
+        /// Its listeners, by place.
+        listeners: Vec<ListenerAt>,
+    },
+    /// A topic of `.expect_topics(..)` that has no listener.
+    #[error(
+        "topic `{topic}` is expected ({at}) and has no listener{}: if it is in another crate, mention that as `use that_crate as _;`",
+        did_you_mean(.suggestion.as_ref()).trim_end_matches('?')
+    )]
+    Expected {
+        /// Where it is expected.
+        at: Place,
+        /// The topic.
+        topic: String,
+        /// The nearest topic there is.
+        suggestion: Option<String>,
+    },
+    /// A topic of `.only(..)` or `.except(..)` that has no listener.
+    #[error("`.{call}(..)` at {at} names topic `{topic}`, which has no listener{}", did_you_mean(.suggestion.as_ref()))]
+    NotSelectable {
+        /// Where it is named.
+        at: Place,
+        /// `only` or `except`.
+        call: &'static str,
+        /// The topic.
+        topic: String,
+        /// The nearest topic there is.
+        suggestion: Option<String>,
+    },
+    /// Something wrong with a setting.
+    #[error(transparent)]
+    Setting(#[from] SettingProblem),
+    /// Two values of one type were provided; which one is meant cannot be known.
+    #[error("`{type_name}` is provided twice, at {first} and at {again}: wrap one in a newtype of yours")]
+    ProvidedTwice {
+        /// The first call of `.provide(..)`.
+        first: Place,
+        /// The other.
+        again: Place,
+        /// The type.
+        type_name: &'static str,
+    },
+    /// A value of a type that dq itself provides.
+    #[error("`{type_name}` is provided at {at}, but dq provides it itself: remove that call")]
+    ProvidedByDq {
+        /// The call of `.provide(..)`.
+        at: Place,
+        /// The type.
+        type_name: &'static str,
+    },
+    /// Listeners need a value of a type that was not provided.
+    #[error(
+        "`{written}` was not provided: call `.provide(..)` with a value of exactly that type; needed by\n{}",
+        needs(.needed_by)
+    )]
+    NotProvided {
+        /// The type as the first of them writes it.
+        written: &'static str,
+        /// Who needs it, by place.
+        needed_by: Vec<Need>,
+    },
+    /// No store was chosen.
+    #[error("no store is chosen: call `.store(\"memory:\")`, write `store = ..` in the config file, or set `DQ_STORE`")]
+    NoStore,
+    /// The URL of the store leads to none.
+    #[error("the store `{url}` ({at}): {why}")]
+    StoreUrl {
+        /// Who chose it.
+        at: Source,
+        /// The URL, without secrets.
+        url: String,
+        /// Why.
+        why: BadStoreUrl,
+    },
+    /// The store did not answer. Start it, or mend the URL.
+    #[error("the store {url} cannot be reached: {error}")]
+    StoreUnreachable {
+        /// Its URL, without secrets.
+        url: String,
+        /// What happened.
+        error: StoreError,
+    },
+    /// The store answered and refuses a topic.
+    #[error("the store {url} cannot serve topic `{topic}`: {error}")]
+    StoreTopic {
+        /// Its URL, without secrets.
+        url: String,
+        /// The topic.
+        topic: String,
+        /// What it said.
+        error: StoreError,
+    },
+    /// The operating system gives no thread for the links.
+    #[error("the operating system gives no thread: {0}")]
+    NoThread(io::Error),
+}
+
+/// Why a URL leads to no store.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadStoreUrl {
+    /// There is no such scheme.
+    #[error("there is no scheme `{scheme}`{}; {BUILT}", did_you_mean(.suggestion.as_ref()))]
+    UnknownScheme {
+        /// What stands before the colon; the whole text where there is none.
+        scheme: String,
+        /// What may have been meant.
+        suggestion: Option<String>,
+    },
+    /// The scheme is known, but this version of dq has no such store.
+    #[error("`{scheme}` is not built yet; {BUILT}")]
+    NotBuilt {
+        /// The scheme.
+        scheme: &'static str,
+    },
+    /// The name behind `memory:` cannot be one.
+    #[error("{0}")]
+    Name(BadName),
+    /// `Provider::connect("memory:")`: a store that nobody else can reach.
+    #[error(
+        "nobody would run its jobs: name it as `memory:NAME`, and give that to a `ContextFactory` of this process too"
+    )]
+    Private,
+}
+
+/// What there is, for the two texts that say what there is not.
+const BUILT: &str = "there is `memory:` (private to its factory) and `memory:NAME` (shared by name in this process)";
+
+fn listed(listeners: &[ListenerAt]) -> String {
+    listeners.iter().map(ListenerAt::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn needs(needs: &[Need]) -> String {
+    needs.iter().map(|need| format!("{} as `{}`", need.listener, need.field)).collect::<Vec<_>>().join("\n")
+}
+
+impl Problem {
+    /// The group in which it is told.
+    const fn group(&self) -> u8 {
+        match self {
+            Self::AppName { .. } => 0,
+            Self::NoListener | Self::NoneLeft { .. } => 1,
+            Self::TopicName { .. } => 2,
+            Self::DuplicateTopic { .. } => 3,
+            Self::Expected { .. } => 4,
+            Self::NotSelectable { .. } => 5,
+            Self::Setting(_) => 6,
+            Self::ProvidedTwice { .. } => 7,
+            Self::ProvidedByDq { .. } => 8,
+            Self::NotProvided { .. } => 9,
+            Self::NoStore | Self::StoreUrl { .. } | Self::StoreUnreachable { .. } => 10,
+            Self::StoreTopic { .. } => 11,
+            Self::NoThread(_) => 12,
+        }
+    }
+
+    /// The place by which problems of a group are sorted.
+    fn place(&self) -> Option<Place> {
+        match self {
+            Self::AppName { at, .. }
+            | Self::Expected { at, .. }
+            | Self::NotSelectable { at, .. }
+            | Self::ProvidedTwice { first: at, .. }
+            | Self::ProvidedByDq { at, .. } => Some(at.clone()),
+            Self::TopicName { listener, .. } => Some(listener.at.clone()),
+            Self::DuplicateTopic { listeners, .. } => listeners.first().map(|listener| listener.at.clone()),
+            Self::NotProvided { needed_by, .. } => needed_by.first().map(|need| need.listener.at.clone()),
+            Self::Setting(problem) => problem.place(),
+            _ => None,
+        }
+    }
+}
+
+/// A node was not started: everything that is wrong, at once.
+#[derive(Debug)]
+pub struct StartError {
+    problems: Vec<Problem>,
+    provided: Vec<Provided>,
+}
+
+impl StartError {
+    /// The problems in the order in which they are told; `provided` is what there is instead of what is missing.
+    pub(crate) fn new(mut problems: Vec<Problem>, provided: Vec<Provided>) -> Self {
+        problems.sort_by_cached_key(|problem| (problem.group(), problem.place(), problem.to_string()));
+        Self { problems, provided }
+    }
+
+    /// The problems, at least one: grouped by what they are about, within a group by place.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// What was provided, where something is missing.
+    fn write_provided(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.problems.iter().any(|problem| matches!(problem, Problem::NotProvided { .. })) {
+            return Ok(());
+        }
+        if self.provided.is_empty() {
+            return f.write_str("\n  nothing is provided");
+        }
+        f.write_str("\n  provided are")?;
+        for provided in &self.provided {
+            write!(f, "\n       `{}`", provided.type_name)?;
+            provided.at.iter().try_for_each(|at| write!(f, " ({}:{})", at.file(), at.line()))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.problems.len() == 1 { "" } else { "s" };
+        write!(f, "cannot start, {} problem{plural}:", self.problems.len())?;
+        for (i, problem) in self.problems.iter().enumerate() {
+            write!(f, "\n{:>3}. {}", i + 1, problem.to_string().replace('\n', "\n       "))?;
+        }
+        self.write_provided(f)
+    }
+}
+
+impl std::error::Error for StartError {}

@@ -1,0 +1,167 @@
+//! From a URL to a store.
+
+use std::sync::Arc;
+
+use super::problems::BadStoreUrl;
+use crate::config::nearest;
+use crate::environment::TokioClock;
+use crate::job::AppName;
+use crate::store::Store;
+use crate::store::memory::MemoryStore;
+
+/// The store of a factory: a URL, or a store that was made by hand.
+#[derive(Debug, Clone)]
+pub struct StoreChoice(pub(crate) Chosen);
+
+#[derive(Debug, Clone)]
+pub(crate) enum Chosen {
+    Url(String),
+    Made(Arc<dyn Store>),
+}
+
+/// What can be given to [`ContextFactory::store`](crate::context::ContextFactory::store): a URL, or an `Arc` of a store.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a store",
+    label = "not a store",
+    note = "write a URL as `\"memory:\"`, or give an `Arc` of something that implements `dq::store::Store`"
+)]
+pub trait IntoStore {
+    /// The choice.
+    fn into_store(self) -> StoreChoice;
+}
+
+impl IntoStore for &str {
+    fn into_store(self) -> StoreChoice {
+        StoreChoice(Chosen::Url(self.into()))
+    }
+}
+
+impl IntoStore for String {
+    fn into_store(self) -> StoreChoice {
+        StoreChoice(Chosen::Url(self))
+    }
+}
+
+impl IntoStore for &String {
+    fn into_store(self) -> StoreChoice {
+        self.as_str().into_store()
+    }
+}
+
+impl IntoStore for Arc<dyn Store> {
+    fn into_store(self) -> StoreChoice {
+        StoreChoice(Chosen::Made(self))
+    }
+}
+
+impl<S: Store> IntoStore for Arc<S> {
+    fn into_store(self) -> StoreChoice {
+        StoreChoice(Chosen::Made(self))
+    }
+}
+
+/// The store behind a URL. It is not asked yet whether it is there.
+pub(crate) fn open(url: &str) -> Result<Arc<dyn Store>, BadStoreUrl> {
+    let clock = || Arc::new(TokioClock::new());
+    Ok(match Address::parse(url)? {
+        Address::PrivateMemory => Arc::new(MemoryStore::new(clock())),
+        Address::NamedMemory(name) => Arc::new(MemoryStore::named(&name, clock())),
+    })
+}
+
+/// Schemes that are known and not built.
+const NOT_BUILT: [&str; 5] = ["file:", "redis:", "rediss:", "redis+sentinel:", "redis+cluster:"];
+
+/// A URL that was understood.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Address {
+    /// A store of its own.
+    PrivateMemory,
+    /// The store of this name in this process.
+    NamedMemory(String),
+}
+
+impl Address {
+    /// Understands a URL.
+    pub(crate) fn parse(url: &str) -> Result<Self, BadStoreUrl> {
+        let Some((scheme, rest)) = url.split_once(':') else {
+            return Err(unknown(url, url));
+        };
+        match (scheme, rest) {
+            ("memory", "") => Ok(Self::PrivateMemory),
+            ("memory", name) => match AppName::new(name) {
+                Ok(name) => Ok(Self::NamedMemory(name.as_str().to_owned())),
+                Err(mut bad) => {
+                    bad.what = "store name";
+                    Err(BadStoreUrl::Name(bad))
+                }
+            },
+            _ => match NOT_BUILT.iter().find(|known| known.strip_suffix(':') == Some(scheme)) {
+                Some(&scheme) => Err(BadStoreUrl::NotBuilt { scheme }),
+                None => Err(unknown(scheme, url)),
+            },
+        }
+    }
+}
+
+fn unknown(scheme: &str, url: &str) -> BadStoreUrl {
+    let schemes = NOT_BUILT.into_iter().chain(["memory:"]);
+    let is_path = url.starts_with(['.', '/']) && !url.contains("://");
+    let suggestion =
+        if is_path { Some(format!("file:{url}")) } else { nearest(scheme, schemes.map(|s| s.trim_end_matches(':'))) };
+    let suggestion = suggestion.map(|near| if near.contains(':') { near } else { format!("{near}:") });
+    BadStoreUrl::UnknownScheme { scheme: without_secrets(scheme), suggestion }
+}
+
+/// `redis://user:secret@host` as `redis://***@host`.
+pub(crate) fn without_secrets(url: &str) -> String {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    match url[start..].rfind('@') {
+        Some(at) => format!("{}***{}", &url[..start], &url[start + at..]),
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(url: &str) -> String {
+        Address::parse(url).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn memory_is_private_or_has_a_name() {
+        assert_eq!(Address::parse("memory:"), Ok(Address::PrivateMemory));
+        assert_eq!(Address::parse("memory:jobs.1"), Ok(Address::NamedMemory("jobs.1".into())));
+        assert_eq!(refused("memory://x"), "the store name `//x` has '/' in it, allowed is A-Z a-z 0-9 . _ -");
+    }
+
+    #[test]
+    fn what_is_not_built_says_what_is() {
+        for scheme in NOT_BUILT {
+            let text = refused(&format!("{scheme}//host/1"));
+            assert_eq!(
+                text,
+                format!(
+                    "`{scheme}` is not built yet; there is `memory:` (private to its factory) and `memory:NAME` (shared by \
+                     name in this process)"
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn an_unknown_scheme_gets_a_suggestion() {
+        assert!(refused("reddis://host").starts_with("there is no scheme `reddis`: did you mean `redis:`?; there is"));
+        assert!(refused("memory").starts_with("there is no scheme `memory`: did you mean `memory:`?"));
+        assert!(refused("./data").starts_with("there is no scheme `./data`: did you mean `file:./data`?"));
+        assert!(refused("postgresql://host").starts_with("there is no scheme `postgresql`; there is"));
+    }
+
+    #[test]
+    fn secrets_of_a_url_are_not_told() {
+        assert_eq!(without_secrets("redis://me:se@cret@host:1/2"), "redis://***@host:1/2");
+        assert_eq!(without_secrets("memory:jobs"), "memory:jobs");
+    }
+}
