@@ -36,7 +36,7 @@ impl fmt::Display for Error {
     /// The error and its sources, as `outer: inner`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let error = self.inner();
-        error.fmt(f)?;
+        fmt::Display::fmt(error, f)?;
         let mut source = error.source();
         while let Some(error) = source {
             write!(f, ": {error}")?;

@@ -1,9 +1,6 @@
 //! The settings that the contexts run with, and every default in its one place.
 
-use std::fmt;
 use std::time::Duration;
-
-use humantime::format_duration;
 
 use crate::job::RetryPolicy;
 use crate::listener::{AckMode, OnTimeout};
@@ -48,28 +45,6 @@ impl Default for TopicSettings {
             dead_kept: 30 * DAY,
             dead_most: 100_000,
         }
-    }
-}
-
-impl fmt::Display for TopicSettings {
-    /// As `concurrency = 64, timeout = 30s, ..`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "concurrency = {}", self.concurrency)?;
-        match self.timeout {
-            Some(timeout) => write!(f, ", timeout = {}", format_duration(timeout))?,
-            None => f.write_str(", timeout = none")?,
-        }
-        let on_timeout = match self.on_timeout {
-            OnTimeout::Retry => "retry",
-            OnTimeout::Immediate => "immediate",
-        };
-        let ack = match self.ack {
-            AckMode::OnReturn => "on_return",
-            AckMode::OnClaim => "on_claim",
-        };
-        write!(f, ", on_timeout = {on_timeout}, retry = {}, ack = {ack}", self.retry)?;
-        write!(f, ", max_crashes = {}, unacked_age = {}", self.max_crashes, format_duration(self.unacked_age))?;
-        write!(f, ", dead_kept = {}, dead_most = {}", format_duration(self.dead_kept), self.dead_most)
     }
 }
 

@@ -8,19 +8,25 @@ use std::panic::Location;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::discover::{Named, Selection};
 use super::handle::Context;
-use super::stores::{Chosen, IntoStore};
+use super::problems::StartError;
 use crate::broadcast::BroadcastListener;
 use crate::config::{Layer, Place, Source, TopicOverrides, Variables};
 use crate::environment::Environment;
-use crate::error::Error;
 use crate::listener::{DelayListener, Injectable, Injector, Registration};
 use crate::store::Store;
 
 mod build;
+mod contact;
+mod discover;
 mod prepare;
 mod settings;
+mod stores;
+
+pub use stores::{IntoStore, StoreChoice};
+
+use discover::{Named, Selection};
+use stores::Chosen;
 
 /// Makes a node: its app, its store, its listeners and what they need.
 ///
@@ -100,7 +106,7 @@ impl ContextFactory {
     /// Names a delay listener by hand: a generic one, one with `register = false`, or any under
     /// [`without_inventory`](Self::without_inventory). One that is also found by itself counts once.
     pub fn listener<L: DelayListener>(mut self) -> Self {
-        self.selection.by_hand.push(Registration::delay::<L>());
+        self.selection.by_hand.push(const { Registration::delay::<L>() });
         self
     }
 
@@ -179,12 +185,12 @@ impl ContextFactory {
     /// Checks everything and starts the node. On the runtime it is called on, its handlers run.
     ///
     /// # Errors
-    /// [`Error::Start`] with everything that is wrong; then nothing was started. The store is asked whether it is there,
+    /// [`StartError`] with everything that is wrong; then nothing was started. The store is asked whether it is there,
     /// for `call_total` at the longest.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub async fn start(self) -> Result<Context, Error> {
+    pub async fn start(self) -> Result<Context, StartError> {
         let plan = self.prepare().await?;
         Context::launch(plan).await
     }

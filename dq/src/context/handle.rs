@@ -1,19 +1,29 @@
 //! The handle of a running node.
 
 use super::plan::Plan;
-use crate::error::Error;
+use super::problems::{Problem, StartError};
+use super::supervisor::{self, Running};
+use crate::job::TopicKey;
 
 /// A running node, from [`ContextFactory::start`](super::ContextFactory::start).
 #[derive(Debug)]
 pub struct Context {
-    plan: Plan,
+    running: Running,
 }
 
 impl Context {
     /// Hands the plan to the supervisor.
-    pub(super) async fn launch(plan: Plan) -> Result<Self, Error> {
+    pub(super) async fn launch(plan: Plan) -> Result<Self, StartError> {
         log(&plan);
-        Ok(Self { plan })
+        let url = plan.store.url();
+        let refused = |(key, error): (TopicKey, _)| {
+            let (url, topic) = (url.clone(), key.topic.to_string());
+            Problem::StoreTopic { url, topic, error }
+        };
+        match supervisor::start(plan).await {
+            Ok(running) => Ok(Self { running }),
+            Err(refusals) => Err(StartError::new(refusals.into_iter().map(refused).collect(), Vec::new())),
+        }
     }
 }
 

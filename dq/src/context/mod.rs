@@ -3,9 +3,7 @@
 mod ack;
 mod age;
 mod broadcast;
-mod contact;
 mod crash;
-mod discover;
 mod execute;
 mod factory;
 mod handle;
@@ -16,7 +14,6 @@ mod problems;
 mod retry;
 mod shutdown;
 mod smart_sleep;
-mod stores;
 mod subscription;
 mod supervisor;
 mod timeout;
@@ -24,11 +21,7 @@ mod timer;
 mod topic;
 mod transfer;
 
-pub use factory::ContextFactory;
+pub use factory::{ContextFactory, IntoStore, StoreChoice};
 pub use handle::Context;
 pub use health::{Condition, Counters, Health, TopicHealth};
 pub use problems::{BadStoreUrl, ListenerAt, Need, Problem, StartError};
-pub use stores::{IntoStore, StoreChoice};
-
-pub(crate) use plan::{BroadcastPlan, Plan, TopicPlan};
-pub(crate) use supervisor::{Running, start};

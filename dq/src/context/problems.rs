@@ -243,8 +243,8 @@ impl Problem {
     }
 }
 
-/// A node was not started: everything that is wrong, at once.
-#[derive(Debug)]
+/// A node was not started: everything that is wrong, at once. `Debug` shows what `Display` shows, so that a `main` which
+/// returns it prints text for people.
 pub struct StartError {
     problems: Vec<Problem>,
     provided: Vec<Provided>,
@@ -287,6 +287,12 @@ impl fmt::Display for StartError {
             write!(f, "\n{:>3}. {}", i + 1, problem.to_string().replace('\n', "\n       "))?;
         }
         self.write_provided(f)
+    }
+}
+
+impl fmt::Debug for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

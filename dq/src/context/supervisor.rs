@@ -88,7 +88,7 @@ async fn open_all(plan: &Plan) -> Result<(), Vec<(TopicKey, StoreError)>> {
 impl Running {
     fn start_topic(&mut self, plan: &Plan, topic: &TopicPlan, ordered: &watch::Receiver<StopOrder>) {
         let listener = format!("{} ({})", topic.name, topic.declared_at);
-        let gauge = Arc::new(Gauge::new(topic.key.topic.to_string(), listener, topic.settings.to_string()));
+        let gauge = Arc::new(Gauge::new(topic.key.topic.to_string(), listener, topic.listing.to_string()));
         self.gauges.push(gauge.clone());
         let parts = Parts {
             key: topic.key.clone(),

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::discover::{Listeners, listener_at};
 use crate::config::{Listing, NodeSettings, Resolved, TopicSettings};
-use crate::context::discover::{Listeners, listener_at};
 use crate::context::plan::{BroadcastPlan, Plan, TopicPlan};
 use crate::context::problems::{Need, Problem, StartError};
 use crate::environment::Environment;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::ContextFactory;
 use super::build::{Checked, ResolvedTopic, build};
+use super::contact::FirstContact;
+use super::discover::Listeners;
+use super::stores::{self, without_secrets};
 use crate::config::{Layers, Place, check_node, check_topic, of_this_process, read_file, read_variables};
-use crate::context::contact::FirstContact;
-use crate::context::discover::Listeners;
 use crate::context::plan::Plan;
 use crate::context::problems::{Problem, StartError};
-use crate::context::stores::{self, without_secrets};
 use crate::environment::Environment;
 use crate::job::AppName;
 use crate::listener::Injector;

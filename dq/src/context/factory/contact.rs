@@ -6,7 +6,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use super::discover::Listeners;
-use super::problems::Problem;
+use crate::context::problems::Problem;
 use crate::environment::Environment;
 use crate::job::{AppName, TopicKey, TopicName};
 use crate::store::{Store, StoreError};
@@ -41,8 +41,6 @@ impl FirstContact<'_> {
         for topic in topics {
             match self.within("open", self.store.open(&self.key(topic))).await {
                 Ok(()) => {}
-                // Somebody else's key stops its topic, not the node (PROTOCOL.md rule 1): the topic's link tells it.
-                Err(StoreError::WrongType { .. }) => {}
                 Err(error) if error.is_outage() => {
                     problems.push(Problem::StoreUnreachable { url: self.store.url(), error });
                     return;
