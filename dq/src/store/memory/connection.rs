@@ -99,6 +99,6 @@ impl Producer for MemoryProducer {
     }
 
     fn withdraw(&self, batch: Numbered<Withdrawal>) -> Pending<BatchAnswer<WithdrawOutcome>> {
-        Box::pin(ready(self.cell.step("withdraw", |topic, now| topic.withdraw(now, &self.producer, batch))))
+        Box::pin(ready(self.cell.step("withdraw", |topic, now| topic.withdraw(now, &self.producer, &batch))))
     }
 }

@@ -51,7 +51,7 @@ impl Topic {
         }
         match (ended, exit) {
             (Some(how), _) => drop(self.finish(now, id, how)),
-            (None, Exit::Settled(change, front)) => self.decide(now, id, &ending, change, front),
+            (None, Exit::Settled(change, front)) => self.decide(now, id, &ending, &change, front),
             (None, Exit::Reclaimed { charged: None }) => self.give_back(now, id, &ending, ending.crashes),
             (None, Exit::Reclaimed { charged: Some(cap) }) => match self.charge(id, &ending, cap) {
                 Some(crashes) => self.give_back(now, id, &ending, crashes),
@@ -71,8 +71,8 @@ impl Topic {
         None
     }
 
-    fn decide(&mut self, now: Now, id: &JobId, ending: &Ending, change: Change, front: Option<Front>) {
-        match change {
+    fn decide(&mut self, now: Now, id: &JobId, ending: &Ending, change: &Change, front: Option<Front>) {
+        match *change {
             Change::Ack => {
                 let removed = self.finish(now, id, Ended::Acked);
                 if removed.is_none() {

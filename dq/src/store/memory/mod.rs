@@ -24,6 +24,8 @@ mod places;
 mod reclaim;
 mod roles;
 mod settle;
+#[cfg(any(test, feature = "testing"))]
+mod snapshot;
 mod subscribers;
 mod topic;
 mod turns;
@@ -42,6 +44,9 @@ use futures_util::future::BoxFuture;
 use super::{Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts};
 use crate::environment::StoreClock;
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
+#[cfg(any(test, feature = "testing"))]
+pub use snapshot::Snapshot;
+
 use cell::Cell;
 use connection::{MemoryLink, MemoryProducer};
 use now::Now;

@@ -17,7 +17,7 @@ impl Topic {
         &mut self,
         now: Now,
         producer: &ProducerId,
-        batch: Numbered<Withdrawal>,
+        batch: &Numbered<Withdrawal>,
     ) -> Result<BatchAnswer<WithdrawOutcome>, StoreError> {
         within("the number of withdrawals", batch.items.len())?;
         if let Some(kept) = self.calls.kept(now, producer, batch.number) {

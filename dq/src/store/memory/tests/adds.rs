@@ -32,7 +32,7 @@ fn a_number_that_was_used_for_another_kind_is_an_error() {
     let mut bench = Bench::new();
     bench.add_numbered(1, vec![job("a")]);
     let batch = Numbered { number: 1, items: vec![] };
-    assert!(bench.topic.withdraw(bench.now, &ProducerId::new("p"), batch).is_err());
+    assert!(bench.topic.withdraw(bench.now, &ProducerId::new("p"), &batch).is_err());
 }
 
 #[test]

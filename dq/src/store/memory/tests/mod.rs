@@ -6,6 +6,7 @@ mod leases;
 mod marks;
 mod runs;
 mod signals;
+mod store;
 
 use std::time::Duration;
 
@@ -93,7 +94,7 @@ impl Bench {
     fn withdraw(&mut self, verb: WithdrawVerb, text: &str, fence: Option<Fence>) -> WithdrawOutcome {
         self.number += 1;
         let batch = Numbered { number: self.number, items: vec![Withdrawal { verb, id: id(text), fence }] };
-        let answer = self.topic.withdraw(self.now, &ProducerId::new("p"), batch).unwrap();
+        let answer = self.topic.withdraw(self.now, &ProducerId::new("p"), &batch).unwrap();
         self.after();
         match answer {
             BatchAnswer::Done(mut outcomes) => outcomes.remove(0),
