@@ -15,6 +15,7 @@ use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 
 use crate::job::{JobId, NodeId, ProducerId};
+use crate::time::Timestamp;
 
 mod clock;
 mod entropy;
@@ -81,6 +82,11 @@ impl Environment {
     /// Waits until [`now`](Self::now) is at least `at`.
     pub fn sleep_until(&self, at: Duration) -> BoxFuture<'static, ()> {
         self.clock.sleep_until(at)
+    }
+
+    /// The node's wall clock: for generated ids and for bounds on times that users give. Only the store's clock decides.
+    pub fn wall(&self) -> Timestamp {
+        Timestamp::from_millis(self.clock.wall_millis())
     }
 
     /// A random number.

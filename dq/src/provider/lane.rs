@@ -1,0 +1,229 @@
+//! The place where the callers of one topic leave their requests for its coalescer.
+//!
+//! A request is an [`Entry`]: what to do, and the [`Reply`] that answers the caller. Callers only push under a short lock;
+//! the one coalescer of the lane takes everything at once. It says from how many entries on it wants to be woken, so that
+//! nobody wakes it for what can only go with the next batch. Once the lane is closed, entries are dropped, which their
+//! callers read as *stopped*.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::error::Reason;
+use crate::job::TopicKey;
+use crate::store::{AddOutcome, BatchAnswer, NewJob, Numbered, Pending, Producer, WithdrawOutcome, Withdrawal};
+use crate::time::millis_ceil;
+
+/// How a request ended without an outcome.
+#[derive(Debug, Clone)]
+pub(super) enum Failed {
+    /// Certainly nothing was done, and nothing will be.
+    NotDone(Reason),
+    /// It may have been done, or may still be.
+    Unknown(Reason),
+}
+
+/// The two kinds of numbered steps.
+pub(super) trait Kind: Send + 'static {
+    type Item: Clone + Send + Unpin + 'static;
+    type Outcome: Send + 'static;
+
+    fn send(way: &dyn Producer, batch: Numbered<Self::Item>) -> Pending<BatchAnswer<Self::Outcome>>;
+    fn entry(item: Self::Item, reply: Reply<Self::Outcome>) -> Entry;
+}
+
+pub(super) struct Adds;
+pub(super) struct Withdrawals;
+
+impl Kind for Adds {
+    type Item = NewJob;
+    type Outcome = AddOutcome;
+
+    fn send(way: &dyn Producer, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
+        way.add(batch)
+    }
+
+    fn entry(item: NewJob, reply: Reply<AddOutcome>) -> Entry {
+        Entry::Add(item, reply)
+    }
+}
+
+impl Kind for Withdrawals {
+    type Item = Withdrawal;
+    type Outcome = WithdrawOutcome;
+
+    fn send(way: &dyn Producer, batch: Numbered<Withdrawal>) -> Pending<BatchAnswer<WithdrawOutcome>> {
+        way.withdraw(batch)
+    }
+
+    fn entry(item: Withdrawal, reply: Reply<WithdrawOutcome>) -> Entry {
+        Entry::Withdraw(item, reply)
+    }
+}
+
+/// How to answer a caller.
+pub(super) struct Reply<O> {
+    to: oneshot::Sender<Result<O, Failed>>,
+    /// When the caller's time is over, on the node's clock.
+    pub(super) deadline: Duration,
+    /// One of the provider's requests that may be unanswered; free again when this is dropped.
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+pub(super) type Answer<O> = oneshot::Receiver<Result<O, Failed>>;
+
+impl<O> Reply<O> {
+    pub(super) fn new(deadline: Duration, permit: Option<OwnedSemaphorePermit>) -> (Self, Answer<O>) {
+        let (to, answer) = oneshot::channel();
+        (Self { to, deadline, _permit: permit }, answer)
+    }
+
+    pub(super) fn send(self, answer: Result<O, Failed>) {
+        // The caller may have gone away; then nobody wants to know.
+        let _ = self.to.send(answer);
+    }
+
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.to.is_closed()
+    }
+}
+
+/// A request of a caller.
+pub(super) enum Entry {
+    Add(NewJob, Reply<AddOutcome>),
+    Withdraw(Withdrawal, Reply<WithdrawOutcome>),
+}
+
+impl Entry {
+    /// About what it takes in a request, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        const OVERHEAD: usize = 64;
+        OVERHEAD
+            + match self {
+                Self::Add(job, _) => job.id.as_str().len() + job.record.as_bytes().len(),
+                Self::Withdraw(withdrawal, _) => withdrawal.id.as_str().len(),
+            }
+    }
+}
+
+/// From when on the coalescer wants to be woken: this many entries, or this many bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct WakeAt {
+    pub(super) entries: usize,
+    pub(super) bytes: usize,
+}
+
+impl WakeAt {
+    pub(super) const ANY: Self = Self { entries: 1, bytes: 0 };
+    pub(super) const NEVER: Self = Self { entries: usize::MAX, bytes: usize::MAX };
+}
+
+struct Inbox {
+    entries: Vec<Entry>,
+    bytes: usize,
+    wake_at: WakeAt,
+    started: bool,
+    closed: bool,
+}
+
+impl Inbox {
+    fn is_worth_waking(&self) -> bool {
+        self.closed
+            || !self.entries.is_empty()
+                && (self.entries.len() >= self.wake_at.entries || self.bytes >= self.wake_at.bytes)
+    }
+}
+
+/// What callers and the coalescer of one topic share.
+pub(super) struct Lane {
+    pub(super) key: TopicKey,
+    /// Wakes the coalescer.
+    pub(super) wake: Notify,
+    /// Fires when the lane is closed and everything in it is answered.
+    pub(super) ended: CancellationToken,
+    inbox: Mutex<Inbox>,
+    default_delay_ms: AtomicU64,
+}
+
+const NO_DELAY: u64 = u64::MAX;
+
+impl Lane {
+    pub(super) fn new(key: TopicKey) -> Self {
+        let inbox = Inbox { entries: Vec::new(), bytes: 0, wake_at: WakeAt::ANY, started: false, closed: false };
+        Self {
+            key,
+            wake: Notify::new(),
+            ended: CancellationToken::new(),
+            inbox: Mutex::new(inbox),
+            default_delay_ms: AtomicU64::new(NO_DELAY),
+        }
+    }
+
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leaves entries, in their order. Says whether the coalescer must be started.
+    pub(super) fn post(&self, entries: impl IntoIterator<Item = Entry>) -> bool {
+        let mut inbox = self.inbox();
+        if inbox.closed {
+            return false;
+        }
+        let was_worth_waking = inbox.is_worth_waking();
+        for entry in entries {
+            inbox.bytes += entry.bytes();
+            inbox.entries.push(entry);
+        }
+        let wake = !was_worth_waking && inbox.is_worth_waking();
+        let start = !std::mem::replace(&mut inbox.started, true);
+        drop(inbox);
+        if wake && !start {
+            self.wake.notify_one();
+        }
+        start
+    }
+
+    /// Takes everything, into an empty vector.
+    pub(super) fn take(&self, into: &mut Vec<Entry>) {
+        let mut inbox = self.inbox();
+        inbox.bytes = 0;
+        std::mem::swap(&mut inbox.entries, into);
+    }
+
+    /// Says when to wake the coalescer; true when that has come already.
+    pub(super) fn wake_at(&self, at: WakeAt) -> bool {
+        let mut inbox = self.inbox();
+        inbox.wake_at = at;
+        !inbox.entries.is_empty() && inbox.is_worth_waking()
+    }
+
+    pub(super) fn is_closed_and_empty(&self) -> bool {
+        let inbox = self.inbox();
+        inbox.closed && inbox.entries.is_empty()
+    }
+
+    /// Takes no more entries; those that are there are still carried out.
+    pub(super) fn close(&self) {
+        let mut inbox = self.inbox();
+        inbox.closed = true;
+        if !inbox.started {
+            self.ended.cancel();
+        }
+        drop(inbox);
+        self.wake.notify_one();
+    }
+
+    pub(super) fn default_delay(&self) -> Option<Duration> {
+        match self.default_delay_ms.load(Ordering::Relaxed) {
+            NO_DELAY => None,
+            ms => Some(Duration::from_millis(ms)),
+        }
+    }
+
+    pub(super) fn set_default_delay(&self, delay: Duration) {
+        self.default_delay_ms.store(millis_ceil(delay), Ordering::Relaxed);
+    }
+}
