@@ -20,6 +20,7 @@ pub use dq_macros::{DelayJob, broadcast_listener, delay, delay_listener};
 pub use error::Error;
 pub use job::DelayJob;
 pub use listener::{Channel, Decided, Decision, DelayListener, Failure, Job, JobError, UnackedDecision};
+pub use provider::Provider;
 
 #[doc(hidden)]
 pub mod __private {

@@ -5,5 +5,6 @@
 pub use crate::broadcast::{Broadcast, BroadcastListener};
 pub use crate::job::DelayJob;
 pub use crate::listener::{Channel, Decided, Decision, DelayListener, Failure, Job, JobError, UnackedDecision};
+pub use crate::provider::Provider;
 pub use crate::{broadcast_listener, delay, delay_listener};
 pub use dq_macros::DelayJob;

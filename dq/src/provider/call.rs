@@ -133,12 +133,12 @@ impl Root {
     /// Resolves at `at` on the node's clock, on any runtime.
     fn ring_at(&self, at: Duration) -> oneshot::Receiver<()> {
         let (mut bell, ring) = oneshot::channel();
-        let alarm = self.environment.sleep_until(at);
+        let environment = self.environment.clone();
         self.environment.spawn(Place::Link, async move {
             tokio::select! {
                 biased;
                 () = bell.closed() => {}
-                () = alarm => {
+                () = environment.sleep_until(at) => {
                     // Whoever waited may just have been served.
                     let _ = bell.send(());
                 }

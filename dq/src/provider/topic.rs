@@ -111,7 +111,6 @@ impl TopicProvider {
     ///
     /// # Errors
     /// [`LookError`].
-    #[expect(clippy::needless_pass_by_value, reason = "reads as `get(7)`")]
     pub async fn get(&self, id: impl ToJobId) -> Result<Option<Seen<Value>>, LookError> {
         self.get_id(id.to_job_id()?).await
     }

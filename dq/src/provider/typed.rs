@@ -82,7 +82,6 @@ impl Provider {
     ///
     /// # Errors
     /// [`LookError`].
-    #[expect(clippy::needless_pass_by_value, reason = "reads as `get(7)`")]
     pub async fn get<J: DelayJob>(&self, id: impl ToJobId) -> Result<Option<Seen<J>>, LookError> {
         self.of::<J>()?.get_id(id.to_job_id()?).await
     }

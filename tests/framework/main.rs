@@ -1,0 +1,3 @@
+//! The whole of dq on the memory store, under the paused clock.
+
+mod provider;

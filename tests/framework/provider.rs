@@ -1,0 +1,402 @@
+//! The provider's whole surface, on the memory store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dq::DelayJob;
+use dq::config::NodeSettings;
+use dq::environment::{Environment, Seeded, StoreClock, TokioClock};
+use dq::job::{AppName, Cause, Deliver, Fence, Front, NodeId, State, TopicKey, TopicName, Turn};
+use dq::provider::{AddError, Addition, Provider, Seen, WithdrawError};
+use dq::store::memory::MemoryStore;
+use dq::store::step::{Change, Claim, Outcome, Reconcile, Settle, Transfer, Turned};
+use dq::store::{Link, Store, Whereabouts};
+use dq::time::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+const SECOND: Duration = Duration::from_secs(1);
+const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, DelayJob)]
+#[job(topic = "order-timeout", delay = "30m", retry = "1m, 5m", expires_after = "2h", retain = "1h")]
+struct CloseOrder {
+    #[job(id)]
+    order: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, DelayJob)]
+#[job(topic = "remind")]
+struct Remind {
+    who: String,
+}
+
+fn remind(who: &str) -> Remind {
+    Remind { who: who.into() }
+}
+
+struct Setting {
+    store: Arc<MemoryStore>,
+    provider: Provider,
+    node: Arc<dyn Link>,
+    turn: Turn,
+}
+
+/// A provider and a node of the topic `remind`, both on one memory store.
+async fn setting_with(settings: NodeSettings) -> Setting {
+    let clock = TokioClock::at(START.as_millis() * 1000);
+    let store = Arc::new(MemoryStore::new(Arc::new(clock)));
+    let environment = Environment::on_this_runtime(Arc::new(Seeded::new(1)));
+    let app = AppName::new("shop").unwrap();
+    let topic = TopicKey { app: app.clone(), topic: TopicName::new("remind").unwrap() };
+    let node = store.link(&topic, &NodeId::new("node"));
+    let first = node.reconcile(Reconcile { heard: Turn(0), after: None, limit: 10 }).await.unwrap();
+    let Turned::Done(first) = first else { panic!("the first page takes a turn") };
+    let provider = Provider::root(app, store.clone(), environment, settings);
+    Setting { store, provider, node, turn: first.standing.turn }
+}
+
+async fn setting() -> Setting {
+    setting_with(NodeSettings::default()).await
+}
+
+impl Setting {
+    async fn claim(&mut self) -> Vec<Claim> {
+        let request = Transfer { heard: self.turn, limit: 1_000, lease: 60 * SECOND, fallback: 15 * SECOND };
+        let Turned::Done(taken) = self.node.transfer(request).await.unwrap() else { panic!("no transfer is lost") };
+        self.turn = taken.standing.turn;
+        taken.claims
+    }
+
+    async fn settle(&self, claims: &[Claim], change: Change, front: Option<Front>) {
+        let outcome = |claim: &Claim| Outcome {
+            id: claim.id.clone(),
+            token: claim.token,
+            change: change.clone(),
+            front: front.clone(),
+        };
+        let outcomes = claims.iter().map(outcome).collect();
+        self.node.settle(Settle { heard: self.turn, lease: 60 * SECOND, outcomes }).await.unwrap();
+    }
+}
+
+fn due<P>(seen: &Seen<P>) -> Duration {
+    match seen.place {
+        Whereabouts::Delayed { due } => due.since(START),
+        ref other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_payload_says_id_delay_retry_expiry_and_retention() {
+    let at = setting().await;
+    let added = at.provider.add(CloseOrder { order: 7 }).await.unwrap();
+    assert_eq!((added.id.as_str(), added.how), ("7", Addition::New));
+
+    let seen = at.provider.get::<CloseOrder>(7).await.unwrap().unwrap();
+    assert_eq!((due(&seen), seen.state()), (1800 * SECOND, State::Delayed));
+    assert_eq!(seen.payload().unwrap(), CloseOrder { order: 7 });
+    let details = seen.details.unwrap();
+    assert_eq!((details.delay, details.retain), (1800 * SECOND, 3600 * SECOND));
+    assert_eq!(details.retry.as_deref(), Some("1m, 5m"));
+    assert_eq!(details.expires_at, Some(START.after(9000 * SECOND)), "two hours after its first due time");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_add_goes_before_the_defaults_of_its_payload() {
+    let at = setting().await;
+    let add = at.provider.add(CloseOrder { order: 7 }).id("other").after("15m").retry("none").retain("0s");
+    let added = add.expires_after(SECOND).header("trace", "1").header("trace", "2").await.unwrap();
+    assert_eq!(added.id.as_str(), "other");
+    let seen = at.provider.get::<CloseOrder>("other").await.unwrap().unwrap();
+    assert_eq!(due(&seen), 900 * SECOND);
+    let details = seen.details.unwrap();
+    assert_eq!((details.retry.as_deref(), details.retain), (Some("none"), Duration::ZERO));
+    assert_eq!(details.expires_at, Some(START.after(901 * SECOND)));
+    assert_eq!(details.headers, [("trace".to_owned(), "2".to_owned())]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_default_delay_of_a_topic_changes_for_later_adds_only() {
+    let at = setting().await;
+    at.provider.add(CloseOrder { order: 1 }).await.unwrap();
+    at.provider.set_default_delay::<CloseOrder>("5m").unwrap();
+    at.provider.add(CloseOrder { order: 2 }).await.unwrap();
+    at.provider.add(CloseOrder { order: 3 }).after("1m").await.unwrap();
+    let mut found = Vec::new();
+    for order in 1..=3 {
+        found.push(due(&at.provider.get::<CloseOrder>(order).await.unwrap().unwrap()).as_secs());
+    }
+    assert_eq!(found, [1800, 300, 60]);
+    assert!(at.provider.set_default_delay::<CloseOrder>("11y").is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_time_is_kept_and_one_that_is_past_is_at_once() {
+    let mut at = setting().await;
+    at.provider.add(remind("later")).id("later").at(START.after(5 * SECOND)).await.unwrap();
+    at.provider.add(remind("past")).id("past").at(std::time::SystemTime::UNIX_EPOCH).await.unwrap();
+    let later = at.provider.get::<Remind>("later").await.unwrap().unwrap();
+    assert_eq!(due(&later), 5 * SECOND);
+    let claims = at.claim().await;
+    assert_eq!(claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), ["past"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_known_id_is_an_error_or_kept_or_replaced_as_the_caller_says() {
+    let at = setting().await;
+    at.provider.add(remind("a")).id(1).after("1h").await.unwrap();
+    match at.provider.add(remind("b")).id(1).await {
+        Err(AddError::AlreadyExists { id, state: State::Delayed, .. }) => assert_eq!(id.as_str(), "1"),
+        other => panic!("{other:?}"),
+    }
+    let kept = at.provider.add(remind("b")).id(1).keep_existing().await.unwrap();
+    assert_eq!(kept.how, Addition::Kept(State::Delayed));
+    assert_eq!(at.provider.get::<Remind>(1).await.unwrap().unwrap().payload().unwrap(), remind("a"));
+    let replaced = at.provider.add(remind("b")).id(1).replace_existing().await.unwrap();
+    assert_eq!(replaced.how, Addition::Replaced(State::Delayed));
+    assert_eq!(at.provider.get::<Remind>(1).await.unwrap().unwrap().payload().unwrap(), remind("b"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replacement_of_a_running_job_waits_for_the_end_of_its_run() {
+    let mut at = setting().await;
+    at.provider.add(remind("a")).id(1).await.unwrap();
+    let claims = at.claim().await;
+    let waits = at.provider.add(remind("b")).id(1).after("1m").replace_existing().await.unwrap();
+    assert_eq!(waits.how, Addition::ReplacementWaits);
+    at.settle(&claims, Change::Ack, None).await;
+    let seen = at.provider.get::<Remind>(1).await.unwrap().unwrap();
+    assert_eq!((seen.payload().unwrap(), due(&seen)), (remind("b"), 60 * SECOND));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delete_tells_what_was_there() {
+    let mut at = setting().await;
+    at.provider.add(remind("a")).id(1).after("1h").await.unwrap();
+    let gone = at.provider.delete::<Remind>(1).await.unwrap();
+    assert_eq!((gone.found, gone.changed, gone.removed.is_some()), (Some(State::Delayed), true, true));
+    let nothing = at.provider.delete::<Remind>(1).await.unwrap();
+    assert_eq!((nothing.found, nothing.changed), (None, false));
+
+    at.provider.add(remind("b")).id(2).await.unwrap();
+    let claims = at.claim().await;
+    let marked = at.provider.cancel::<Remind>(2).await.unwrap();
+    assert_eq!((marked.found, marked.changed), (Some(State::Running), true));
+    at.settle(&claims, Change::Retry(SECOND), None).await;
+    assert!(at.provider.get::<Remind>(2).await.unwrap().is_none(), "the end of the run obeys the mark");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_job_is_acked_and_requeued_by_its_fence_only() {
+    let mut at = setting().await;
+    at.provider.add(remind("a")).id(1).await.unwrap();
+    let claims = at.claim().await;
+    at.settle(&claims, Change::Park, None).await;
+    let fence = claims[0].token.fence;
+    let other = at.provider.requeue::<Remind>(1).fence(Fence(fence.0 + 1)).await.unwrap();
+    assert_eq!((other.found, other.changed), (Some(State::Unacked), false));
+    assert!(at.provider.requeue::<Remind>(1).fence(fence).await.unwrap().changed);
+    let claims = at.claim().await;
+    at.settle(&claims, Change::Park, None).await;
+    assert_eq!(at.provider.unacked::<Remind>().next_page().await.unwrap().unwrap().len(), 1);
+    assert!(!at.provider.ack::<Remind>(1).fence(fence).await.unwrap().changed, "that was an earlier run");
+    assert!(at.provider.ack::<Remind>(1).await.unwrap().changed);
+    assert!(at.provider.get::<Remind>(1).await.unwrap().is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn dead_jobs_are_listed_with_their_cause_and_requeued_page_by_page() {
+    let mut at = setting().await;
+    let jobs = (0..25).map(|number| remind(&number.to_string()));
+    assert_eq!(at.provider.add_many(jobs).await.unwrap().len(), 25);
+    let claims = at.claim().await;
+    let front = Front { attempts: 6, cause: Some(Cause::Error), error: Some("no".into()), ..Front::default() };
+    at.settle(&claims, Change::Dead, Some(front)).await;
+
+    let mut dead = at.provider.dead::<Remind>().per_page(10);
+    let mut sizes = Vec::new();
+    while let Some(page) = dead.next_page().await.unwrap() {
+        for seen in &page {
+            let details = seen.details.as_ref().unwrap();
+            assert_eq!((details.attempts, details.cause), (6, Some(Cause::Error)));
+            assert_eq!(details.error.as_deref(), Some("no"));
+            assert!(seen.payload().unwrap().who.parse::<u32>().unwrap() < 25);
+        }
+        sizes.push(page.len());
+    }
+    assert_eq!(sizes, [10, 10, 5]);
+
+    let mut dead = at.provider.dead::<Remind>().per_page(10);
+    let first = dead.requeue_next().await.unwrap().unwrap();
+    assert_eq!((first.changed, first.untouched), (10, 0));
+    let cursor = dead.cursor().unwrap().clone();
+    let mut rest = at.provider.dead::<Remind>().per_page(10).starting_after(cursor);
+    let mut changed = 0;
+    while let Some(swept) = rest.requeue_next().await.unwrap() {
+        changed += swept.changed;
+    }
+    assert_eq!(changed, 15);
+    let counts = at.provider.counts::<Remind>().await.unwrap();
+    assert_eq!((counts.dead, counts.delayed, counts.ready), (0, 25, 25));
+
+    let mut waiting = at.provider.waiting::<Remind>().per_page(1_000);
+    assert_eq!(waiting.delete_next().await.unwrap().unwrap().changed, 25);
+    assert_eq!(waiting.delete_next().await.unwrap(), None);
+    assert_eq!(at.provider.counts::<Remind>().await.unwrap().delayed, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn running_jobs_are_listed_with_their_holder() {
+    let mut at = setting().await;
+    at.provider.add(remind("a")).id(1).await.unwrap();
+    let claims = at.claim().await;
+    let page = at.provider.running::<Remind>().next_page().await.unwrap().unwrap();
+    match &page[0].place {
+        Whereabouts::Running { holder: Some((node, fence)) } => {
+            assert_eq!((node.as_str(), *fence), ("node", claims[0].token.fence));
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_has_a_result_for_each_job() {
+    let at = setting().await;
+    let orders = [1, 2, 1, 3].map(|order| CloseOrder { order });
+    at.provider.add(CloseOrder { order: 3 }).await.unwrap();
+    let results = at.provider.add_many(orders).after("1m").await.unwrap();
+    assert!(matches!(&results[0], Ok(added) if added.id.as_str() == "1"));
+    assert!(matches!(&results[1], Ok(added) if added.id.as_str() == "2"));
+    assert!(matches!(&results[2], Err(AddError::RepeatedInBatch { id }) if id.as_str() == "1"));
+    assert!(matches!(&results[3], Err(AddError::AlreadyExists { id, .. }) if id.as_str() == "3"));
+    assert_eq!(at.provider.counts::<CloseOrder>().await.unwrap().delayed, 3);
+    assert!(at.provider.add_many::<CloseOrder>([]).await.unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_over_a_thousand_is_refused_whole() {
+    let at = setting().await;
+    let refused = at.provider.add_many((0..1_001).map(|order| CloseOrder { order })).await.unwrap_err();
+    assert_eq!(refused.to_string(), "the batch has 1001 jobs, 1000 are allowed");
+    assert_eq!(at.provider.counts::<CloseOrder>().await.unwrap().delayed, 0);
+    let all = at.provider.add_many((0..1_000).map(|order| CloseOrder { order })).await.unwrap();
+    assert!(all.iter().all(Result::is_ok));
+    assert_eq!(at.provider.counts::<CloseOrder>().await.unwrap().delayed, 1_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_wrong_is_told_with_field_limit_and_size_and_nothing_is_added() {
+    let mut settings = NodeSettings::default();
+    settings.payload_limit = 100;
+    let at = setting_with(settings).await;
+    let provider = &at.provider;
+    let text = |result: Result<_, AddError>| result.map(|_: dq::provider::Added| ()).unwrap_err().to_string();
+    let long = "x".repeat(100);
+    let cases = [
+        (
+            text(provider.add(remind(&long)).await),
+            "the payload of topic `remind` is 110 bytes, 100 are allowed (`payload_limit`)",
+        ),
+        (
+            text(provider.add(remind("")).header("h", "x".repeat(8 * 1024)).await),
+            "the headers are 8197 bytes, 4 for each header included, 8192 are allowed",
+        ),
+        (text(provider.add(remind("")).id("x".repeat(257)).await), "is 257 bytes long, 256 are allowed"),
+        (text(provider.add(remind("")).after("2x").await), "`after`: `2x` is not a duration"),
+        (text(provider.add(remind("")).expires_after("2x").await), "`expires_after`: `2x` is not a duration"),
+        (text(provider.add(remind("")).after(Duration::MAX).await), "is the limit"),
+        (text(provider.add(remind("")).at(Timestamp::from_millis(u64::MAX)).await), "`at` is "),
+        (text(provider.add(remind("")).retain("4000d").await), "`retain` is 10years"),
+        (text(provider.add(remind("")).retry("sometimes").await), "`retry`: step 1 of the ladder: `sometimes`"),
+    ];
+    for (text, expected) in cases {
+        assert!(text.contains(expected), "{text}");
+    }
+    let bad = provider.delete::<Remind>("").await;
+    assert!(matches!(bad, Err(WithdrawError::BadName(_))));
+    assert!(provider.topic("what?").unwrap_err().to_string().contains("'?'"));
+    assert!(
+        provider.topic("remind").unwrap().add_json("{").await.is_err_and(|e| matches!(e, AddError::BadPayload { .. }))
+    );
+    assert_eq!(provider.counts::<Remind>().await.unwrap().delayed, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_untyped_form_does_the_same_without_a_type() {
+    let at = setting().await;
+    let topic = at.provider.topic("remind").unwrap();
+    topic.add_json(json!({ "who": "a" })).id(1).after("1m").await.unwrap();
+    topic.add_json(r#"{ "who":  "b" }"#).id(2).after("2m").await.unwrap();
+    assert_eq!(at.provider.get::<Remind>(1).await.unwrap().unwrap().payload().unwrap(), remind("a"));
+    let second: Seen<Value> = topic.get(2).await.unwrap().unwrap();
+    assert_eq!(second.raw_payload().unwrap().1, br#"{ "who":  "b" }"#, "text is kept as it was written");
+    assert_eq!(second.payload().unwrap(), json!({ "who": "b" }));
+    let waiting = topic.waiting().next_page().await.unwrap().unwrap();
+    assert_eq!(waiting.iter().map(|seen| seen.id.as_str()).collect::<Vec<_>>(), ["1", "2"]);
+    assert!(topic.delete(1).await.unwrap().changed);
+    assert_eq!(topic.counts().await.unwrap().delayed, 1);
+    let many = topic.add_many_json([json!(1), json!([])]).after("1h").await.unwrap();
+    assert!(many.iter().all(Result::is_ok));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broadcast_waits_apart_from_the_queue() {
+    let at = setting().await;
+    at.provider.add(remind("a")).broadcast().after("1m").await.unwrap();
+    at.provider.add(remind("b")).deliver(Deliver::Both).after("1m").await.unwrap();
+    let counts = at.provider.counts::<Remind>().await.unwrap();
+    assert_eq!((counts.casts, counts.delayed), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn generated_ids_sort_in_the_order_of_the_adds() {
+    let at = setting().await;
+    let mut ids = Vec::new();
+    for _ in 0..50 {
+        ids.push(at.provider.add(remind("a")).after("1h").await.unwrap().id);
+    }
+    assert!(ids.is_sorted());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_closed_provider_refuses_adds_and_still_looks() {
+    let at = setting().await;
+    let clone = at.provider.clone();
+    let under_way = tokio::spawn(clone.add(remind("a")).id(1).after("1h"));
+    tokio::task::yield_now().await;
+    at.provider.close().await;
+    assert!(under_way.await.unwrap().is_ok(), "what was under way is flushed");
+    assert!(matches!(clone.add(remind("b")).await, Err(AddError::Stopped { .. })));
+    assert!(matches!(clone.add(CloseOrder { order: 1 }).await, Err(AddError::Stopped { .. })));
+    assert!(matches!(clone.delete::<Remind>(1).await, Err(WithdrawError::Stopped { .. })));
+    assert!(clone.get::<Remind>(1).await.unwrap().is_some());
+    assert!(at.store.url().starts_with("memory:"));
+}
+
+#[test]
+fn an_add_works_on_any_executor() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    let provider = {
+        let _entered = runtime.enter();
+        let environment = Environment::of_this_runtime().unwrap();
+        let clock: Arc<dyn StoreClock> = Arc::new(dq::environment::WallClock);
+        let store = Arc::new(MemoryStore::new(clock));
+        let mut settings = NodeSettings::default();
+        settings.unanswered_limit = 4;
+        Provider::root(AppName::new("shop").unwrap(), store, environment, settings)
+    };
+    let callers: Vec<_> = (0..8)
+        .map(|caller| {
+            let provider = provider.clone();
+            std::thread::spawn(move || {
+                for number in 0..100 {
+                    let add = provider.add(remind("a")).id(format!("{caller}/{number}")).after("1h");
+                    futures_executor::block_on(add).unwrap();
+                }
+            })
+        })
+        .collect();
+    callers.into_iter().for_each(|caller| caller.join().unwrap());
+    assert_eq!(futures_executor::block_on(provider.counts::<Remind>()).unwrap().delayed, 800);
+}
