@@ -1,3 +1,4 @@
-//! The whole of dq on the memory store, under the paused clock.
+//! The whole of dq on the memory store: what a user of it sees.
 
 mod provider;
+mod startup;

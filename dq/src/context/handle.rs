@@ -1,27 +1,49 @@
 //! The handle of a running node.
 
+use std::collections::BTreeMap;
+
 use super::plan::Plan;
 use super::problems::{Problem, StartError};
 use super::supervisor::{self, Running};
-use crate::job::TopicKey;
+use crate::config::Listing;
+use crate::job::{TopicKey, TopicName};
 
 /// A running node, from [`ContextFactory::start`](super::ContextFactory::start).
 #[derive(Debug)]
 pub struct Context {
     running: Running,
+    settings: Listing,
+    topics: BTreeMap<TopicName, Listing>,
 }
 
 impl Context {
+    /// The settings of the node, each with who said so.
+    pub const fn settings(&self) -> &Listing {
+        &self.settings
+    }
+
+    /// The settings of a topic that this node listens to, each with who said so.
+    pub fn topic_settings(&self, topic: &str) -> Option<&Listing> {
+        self.topics.get(topic)
+    }
+
+    /// The topics that this node listens to, in order of their names.
+    pub fn topics(&self) -> impl Iterator<Item = &TopicName> {
+        self.topics.keys()
+    }
+
     /// Hands the plan to the supervisor.
     pub(super) async fn launch(plan: Plan) -> Result<Self, StartError> {
         log(&plan);
         let url = plan.store.url();
+        let settings = plan.listing.clone();
+        let topics = plan.topics.iter().map(|topic| (topic.key.topic.clone(), topic.listing.clone())).collect();
         let refused = |(key, error): (TopicKey, _)| {
             let (url, topic) = (url.clone(), key.topic.to_string());
             Problem::StoreTopic { url, topic, error }
         };
         match supervisor::start(plan).await {
-            Ok(running) => Ok(Self { running }),
+            Ok(running) => Ok(Self { running, settings, topics }),
             Err(refusals) => Err(StartError::new(refusals.into_iter().map(refused).collect(), Vec::new())),
         }
     }

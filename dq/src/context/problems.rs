@@ -75,10 +75,7 @@ pub enum Problem {
         listeners: Vec<ListenerAt>,
     },
     /// A topic of `.expect_topics(..)` that has no listener.
-    #[error(
-        "topic `{topic}` is expected ({at}) and has no listener{}: if it is in another crate, mention that as `use that_crate as _;`",
-        did_you_mean(.suggestion.as_ref()).trim_end_matches('?')
-    )]
+    #[error("topic `{topic}` is expected ({at}) and has no listener{}", missing_crate(.suggestion.as_ref()))]
     Expected {
         /// Where it is expected.
         at: Place,
@@ -197,6 +194,13 @@ pub enum BadStoreUrl {
 
 /// What there is, for the two texts that say what there is not.
 const BUILT: &str = "there is `memory:` (private to its factory) and `memory:NAME` (shared by name in this process)";
+
+fn missing_crate(suggestion: Option<&String>) -> String {
+    match suggestion {
+        Some(_) => did_you_mean(suggestion),
+        None => ": if it is in another crate, mention that as `use that_crate as _;`".into(),
+    }
+}
 
 fn listed(listeners: &[ListenerAt]) -> String {
     listeners.iter().map(ListenerAt::to_string).collect::<Vec<_>>().join(", ")

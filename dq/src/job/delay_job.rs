@@ -46,7 +46,7 @@ pub trait DelayJob: Serialize + DeserializeOwned + Send + Sync + 'static {
 pub struct JobDefaults {
     /// The delay; zero: due at once.
     pub delay: Duration,
-    /// The retry policy as text; `None`: the listener's.
+    /// The retry policy as text: it holds where the listener and the settings of its node say nothing. `None`: the default.
     pub retry: Option<&'static str>,
     /// How long after its first due time a job is still worth running.
     pub expires_after: Option<Duration>,

@@ -1,0 +1,135 @@
+//! Everything that is wrong is told at once.
+
+use std::sync::Arc;
+
+use dq::context::{ContextFactory, Problem};
+use dq::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::{ConfigFile, NONE, refused};
+
+trait Notify: Send + Sync {}
+
+#[derive(Debug, Clone)]
+struct Mailer;
+impl Notify for Mailer {}
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "order-timeout")]
+struct CloseOrder;
+
+#[delay_listener(register = false)] // [close]
+async fn close(_job: Job<CloseOrder>, _notify: Arc<dyn Notify>) -> Result<(), JobError> {
+    Ok(())
+}
+
+#[delay_listener(register = false)] // [close_again]
+async fn close_again(_job: Job<CloseOrder>) -> Result<(), JobError> {
+    Ok(())
+}
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "remind")]
+struct Remind;
+
+#[delay_listener(register = false)] // [remind]
+async fn remind(_job: Job<Remind>, _mailer: Arc<dyn Notify>, _limit: u32) -> Result<(), JobError> {
+    Ok(())
+}
+
+/// The line of this file that ends in `// [marker]`, as messages name it.
+fn at(marker: &str) -> String {
+    let ending = format!("// [{marker}]");
+    let line = include_str!("errors.rs").lines().position(|line| line.ends_with(&ending)).unwrap();
+    format!("{}:{}", file!(), line + 1)
+}
+
+#[tokio::test]
+async fn everything_that_is_wrong_is_told_in_one_error() {
+    let file = ConfigFile::new("eight", "lease = \"10m\"\ngrase = \"5s\"\n");
+    let shop = ContextFactory::new("my shop"); // [app]
+    let shop = shop.without_inventory().listener::<close_again>().listener::<close>().listener::<remind>();
+    let shop = shop.expect_topics(["remind", "order-timeouts", "in-another-crate"]); // [expect]
+    let shop = shop.provide(7_u8); // [first]
+    let shop = shop.provide(8_u8); // [second]
+    let shop = shop.store("reddis://me:secret@host"); // [store]
+    let error = refused(shop.config_file(file.path()).variables([("DQ_LAESE", "5s")])).await;
+    let (app, expect, store, first, second) = (at("app"), at("expect"), at("store"), at("first"), at("second"));
+    let (close, close_again, remind, file) = (at("close"), at("close_again"), at("remind"), file.path());
+    let expected = format!(
+        "cannot start, 11 problems:
+  1. the app name `my shop` has ' ' in it, allowed is A-Z a-z 0-9 . _ - ({app})
+  2. topic `order-timeout` has 2 listeners, one is allowed: `close` ({close}), `close_again` ({close_again})
+  3. topic `in-another-crate` is expected ({expect}) and has no listener: if it is in another crate, mention that as `use \
+that_crate as _;`
+  4. topic `order-timeouts` is expected ({expect}) and has no listener: did you mean `order-timeout`?
+  5. the environment variable `DQ_LAESE` names no setting: did you mean `DQ_LEASE`?
+  6. `lease` is 10m ({file}:1), allowed is 100ms to 5m: write `lease = \"5m\"` or less
+  7. {file}:2: there is no setting `grase`: did you mean `grace`?
+  8. `u8` is provided twice, at {first} and at {second}: wrap one in a newtype of yours
+  9. `Arc<dyn Notify>` was not provided: call `.provide(..)` with a value of exactly that type; needed by
+       `close` ({close}) as `notify`
+       `remind` ({remind}) as `mailer`
+ 10. `u32` was not provided: call `.provide(..)` with a value of exactly that type; needed by
+       `remind` ({remind}) as `limit`
+ 11. the store `reddis://***@host` (builder at {store}): there is no scheme `reddis`: did you mean `redis:`?; there is \
+`memory:` (private to its factory) and `memory:NAME` (shared by name in this process)
+  provided are
+       `u8` ({first})"
+    );
+    assert_eq!(error.to_string(), expected);
+    assert_eq!(format!("{error:?}"), expected, "`main` prints `Debug`");
+    assert_eq!(format!("{:?}", dq::Error::from(error)), expected);
+}
+
+#[tokio::test]
+async fn a_value_of_another_type_is_named_beside_what_is_missing() {
+    let shop = ContextFactory::new("shop").store("memory:").variables(NONE).without_inventory().listener::<close>();
+    let error = refused(shop.provide(Arc::new(Mailer)).provide(at("close"))).await;
+    let text = error.to_string();
+    assert!(matches!(error.problems(), [Problem::NotProvided { written: "Arc<dyn Notify>", .. }]), "{text}");
+    assert!(text.contains("Mailer>` ("), "{text}");
+    let shop = ContextFactory::new("shop").store("memory:").variables(NONE).without_inventory().listener::<close>();
+    assert!(refused(shop).await.to_string().ends_with("\n  nothing is provided"));
+}
+
+#[tokio::test]
+async fn a_type_that_dq_provides_is_not_to_be_provided() {
+    let app = dq::job::AppName::new("shop").unwrap();
+    let shop = ContextFactory::new("shop").store("memory:").variables(NONE).without_listeners();
+    let shop = shop.provide(app); // [own]
+    let error = refused(shop).await.to_string();
+    let expected = format!("`dq::job::ident::AppName` is provided at {}, but dq provides it itself", at("own"));
+    assert!(error.contains(&expected), "{error}");
+}
+
+#[tokio::test]
+async fn a_node_without_store_and_listeners_is_told_how_to_get_them() {
+    let error = refused(ContextFactory::new("shop").without_inventory().variables(NONE)).await;
+    assert!(matches!(error.problems(), [Problem::NoListener, Problem::NoStore]), "{error}");
+}
+
+#[tokio::test]
+async fn texts_of_the_builder_are_read_at_start() {
+    let shop =
+        ContextFactory::new("shop").store("memory:").variables(NONE).without_inventory().listener::<close_again>();
+    let shop = shop.grace("5x"); // [grace]
+    let shop = shop.topic("order-timeout", |topic| topic.timeout("soon").retry("5x")); // [topic]
+    let error = refused(shop).await.to_string();
+    let (grace, topic) = (at("grace"), at("topic"));
+    let lines: Vec<_> = error.lines().collect();
+    assert_eq!(lines.len(), 4, "{error}");
+    assert!(lines[1].contains(&format!("`grace` (builder at {grace}): `5x` is not a duration")), "{error}");
+    let policy = format!("`retry` of topic `order-timeout` (builder at {topic}): step 1 of the ladder: `5x`");
+    assert!(lines[2].contains(&policy), "{error}");
+    let limit = format!("`timeout` of topic `order-timeout` (builder at {topic}): `soon` is not a duration");
+    assert!(lines[3].contains(&limit), "{error}");
+}
+
+#[tokio::test]
+async fn stores_that_are_not_built_say_which_are() {
+    for scheme in ["file:./data", "redis://host", "rediss://host", "redis+sentinel://host", "redis+cluster://host"] {
+        let error = refused(ContextFactory::new("shop").store(scheme).variables(NONE).without_listeners()).await;
+        assert!(error.to_string().contains("is not built yet; there is `memory:`"), "{error}");
+    }
+}

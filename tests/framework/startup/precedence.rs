@@ -1,0 +1,109 @@
+//! Environment > config file > builder > listener > payload > default; each value says whose it is.
+
+use dq::config::{Listing, Source};
+use dq::context::{Context, ContextFactory};
+use dq::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::{ConfigFile, NONE, refused};
+
+macro_rules! topic {
+    ($payload:ident, $topic:literal, #[$job:meta], $listener:ident, #[$declared:meta]) => {
+        #[derive(Debug, Serialize, Deserialize, DelayJob)]
+        #[$job]
+        struct $payload;
+
+        #[$declared]
+        async fn $listener(_job: Job<$payload>) -> Result<(), JobError> {
+            Ok(())
+        }
+    };
+}
+
+topic!(Plain, "plain", #[job(topic = "plain")], plain, #[delay_listener(register = false)]);
+topic!(Paid, "paid", #[job(topic = "paid", retry = "1s")], paid, #[delay_listener(register = false)]);
+topic!(Heard, "heard", #[job(topic = "heard", retry = "1s")], heard, #[delay_listener(register = false, retry = "2s")]);
+topic!(Colon, "mail:send.v1", #[job(topic = "mail:send.v1")], colon, #[delay_listener(register = false)]);
+
+fn shop() -> ContextFactory {
+    let shop = ContextFactory::new("shop").store("memory:").without_inventory().variables(NONE);
+    shop.listener::<plain>().listener::<paid>().listener::<heard>().listener::<colon>()
+}
+
+fn said<'a>(listing: &'a Listing, key: &str) -> (&'a str, &'a Source) {
+    let listed = listing.get(key).unwrap();
+    (&listed.value, &listed.source)
+}
+
+fn retry<'a>(context: &'a Context, topic: &str) -> (&'a str, &'a Source) {
+    said(context.topic_settings(topic).unwrap(), "retry")
+}
+
+#[tokio::test]
+async fn each_level_outweighs_the_one_below() {
+    let context = shop().start().await.unwrap();
+    let default = "exponential 10s x 5, factor 3, max 1h, jitter 10%";
+    assert_eq!(retry(&context, "plain"), (default, &Source::Default));
+    assert!(matches!(retry(&context, "paid"), ("1s", Source::Payload(_))));
+    assert!(matches!(retry(&context, "heard"), ("2s", Source::Listener(_))));
+
+    let built = || shop().topic("heard", |topic| topic.retry("3s")).topic("paid", |topic| topic.retry("3s"));
+    let context = built().start().await.unwrap();
+    assert!(matches!(retry(&context, "heard"), ("3s", Source::Builder(_))));
+
+    let file = ConfigFile::new("levels", "[topic.heard]\nretry = \"4s\"\n");
+    let context = built().config_file(file.path()).start().await.unwrap();
+    assert!(matches!(retry(&context, "heard"), ("4s", Source::File(at)) if at.line == 2));
+    assert!(matches!(retry(&context, "paid"), ("3s", Source::Builder(_))));
+
+    let variables = [("DQ_TOPIC_HEARD_RETRY", "5s"), ("DQ_TOPIC_MAIL_SEND_V1_RETRY", "none")];
+    let context = built().config_file(file.path()).variables(variables).start().await.unwrap();
+    assert_eq!(retry(&context, "heard"), ("5s", &Source::Variable("DQ_TOPIC_HEARD_RETRY".into())));
+    assert_eq!(retry(&context, "mail:send.v1").0, "none");
+}
+
+#[tokio::test]
+async fn settings_of_the_node_have_the_same_levels() {
+    let file = ConfigFile::new("node", "lease = \"31s\"\ngrace = \"1s\"\n");
+    let built = shop().lease("30s").renewal("9s").payload_limit(1024).config_file(file.path());
+    let context = built.variables([("DQ_LEASE", "32s")]).start().await.unwrap();
+    let settings = context.settings();
+    assert_eq!(said(settings, "lease"), ("32s", &Source::Variable("DQ_LEASE".into())));
+    assert!(matches!(said(settings, "grace"), ("1s", Source::File(_))));
+    assert!(matches!(said(settings, "renewal"), ("9s", Source::Builder(_))));
+    assert_eq!(said(settings, "call_timeout"), ("2s", &Source::Default));
+}
+
+#[tokio::test]
+async fn a_store_of_the_environment_outweighs_a_url_and_not_a_store() {
+    let taken = refused(shop().variables([("DQ_STORE", "nowhere:")])).await;
+    assert!(taken.to_string().contains("the store `nowhere:` (DQ_STORE): there is no scheme `nowhere`"), "{taken}");
+    let clock = std::sync::Arc::new(dq::environment::TokioClock::new());
+    let store = std::sync::Arc::new(dq::store::memory::MemoryStore::new(clock));
+    let started = shop().store(store).variables([("DQ_STORE", "nowhere:")]).start().await;
+    assert!(started.is_ok(), "{started:?}");
+}
+
+#[tokio::test]
+async fn a_file_names_the_line_of_each_problem() {
+    let text = "lease = 30\n[topic.plian]\nretry = \"none\"\n[topic.plain]\ntimeout = \"none\"\nconcurency = 1\n";
+    let file = ConfigFile::new("lines", text);
+    let error = refused(shop().config_file(file.path())).await.to_string();
+    let path = file.path();
+    let expected = format!(
+        "cannot start, 3 problems:
+  1. `lease` ({path}:1): `30` is not a duration: write a number and a unit, as \"500ms\", \"30s\", \"15m\", \"1h 30m\" or \
+\"2d\"
+  2. {path}:2: settings of topic `plian`, which has no listener: did you mean `plain`?
+  3. {path}:6: there is no setting `concurency` of topic `plain`: did you mean `concurrency`?"
+    );
+    assert_eq!(error, expected);
+}
+
+#[tokio::test]
+async fn a_node_that_only_provides_leaves_the_topics_of_a_shared_file_alone() {
+    let file = ConfigFile::new("shared", "[topic.of-another-program]\nretry = \"none\"\n");
+    let provider = ContextFactory::new("shop").store("memory:").without_listeners().config_file(file.path());
+    let started = provider.variables([("DQ_TOPIC_OF_ANOTHER_PROGRAM_RETRY", "none")]).start().await;
+    assert!(started.is_ok(), "{started:?}");
+}
