@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 
 use crate::context::StartError;
+use crate::job::BadName;
+use crate::provider::{AddError, LookError, SweepError, WithdrawError};
 use crate::store::StoreError;
 
 /// Any error of dq. `Debug` shows what `Display` shows, so that a `main` which returns it prints text for people.
@@ -13,6 +15,16 @@ pub enum Error {
     Start(StartError),
     /// The store failed.
     Store(StoreError),
+    /// A job was not added, or it is not known whether it was.
+    Add(AddError),
+    /// A delete, cancel, ack or requeue was not done, or it is not known whether it was.
+    Withdraw(WithdrawError),
+    /// A look at jobs failed.
+    Look(LookError),
+    /// Sweeping a place stopped half-way.
+    Sweep(SweepError),
+    /// A name that cannot be one.
+    Name(BadName),
     /// An error of the program's own, so that `?` works in a `main` that returns this type.
     Other(Box<dyn std::error::Error + Send + Sync>),
 }
@@ -27,22 +39,30 @@ impl Error {
         match self {
             Self::Start(error) => error,
             Self::Store(error) => error,
+            Self::Add(error) => error,
+            Self::Withdraw(error) => error,
+            Self::Look(error) => error,
+            Self::Sweep(error) => error,
+            Self::Name(error) => error,
             Self::Other(error) => &**error,
         }
     }
 }
 
 impl fmt::Display for Error {
-    /// The error and its sources, as `outer: inner`.
+    /// The error and its sources, as `outer: inner`; a source that the text already ends in is not said again.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let error = self.inner();
-        fmt::Display::fmt(error, f)?;
+        let mut text = error.to_string();
         let mut source = error.source();
         while let Some(error) = source {
-            write!(f, ": {error}")?;
+            let inner = error.to_string();
+            if !text.ends_with(&inner) {
+                text = format!("{text}: {inner}");
+            }
             source = error.source();
         }
-        Ok(())
+        f.write_str(&text)
     }
 }
 
@@ -55,17 +75,24 @@ impl fmt::Debug for Error {
 /// Without a source: the text has all of them already.
 impl std::error::Error for Error {}
 
-impl From<StartError> for Error {
-    fn from(error: StartError) -> Self {
-        Self::Start(error)
-    }
+macro_rules! from {
+    ($($variant:ident($error:ty)),+ $(,)?) => { $(
+        impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Self::$variant(error)
+            }
+        }
+    )+ };
 }
-
-impl From<StoreError> for Error {
-    fn from(error: StoreError) -> Self {
-        Self::Store(error)
-    }
-}
+from!(
+    Start(StartError),
+    Store(StoreError),
+    Add(AddError),
+    Withdraw(WithdrawError),
+    Look(LookError),
+    Sweep(SweepError),
+    Name(BadName),
+);
 
 impl From<io::Error> for Error {
     fn from(error: io::Error) -> Self {
@@ -83,5 +110,9 @@ mod tests {
         let error = Error::from(StoreError::Other { operation: "add", source });
         assert_eq!(format!("{error:?}"), "the store failed during add: the disk is full");
         assert_eq!(format!("{:?}", Error::from(io::Error::other("mine"))), "mine");
+        let source = StoreError::Unavailable { operation: "get", reason: "no answer".into() };
+        let look = LookError::Store { topic: crate::job::TopicName::new("t").unwrap(), source };
+        let text = "topic `t` cannot be looked at: the store is unavailable during get: no answer";
+        assert_eq!(Error::from(look).to_string(), text);
     }
 }

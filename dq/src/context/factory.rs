@@ -17,6 +17,7 @@ use crate::listener::{DelayListener, Injectable, Injector, Registration};
 use crate::store::Store;
 
 mod build;
+mod connect;
 mod contact;
 mod discover;
 mod prepare;
@@ -25,6 +26,7 @@ mod stores;
 
 pub use stores::{IntoStore, StoreChoice};
 
+use build::Prepared;
 use discover::{Named, Selection};
 use stores::Chosen;
 
@@ -53,6 +55,8 @@ pub struct ContextFactory {
     at: Place,
     /// A store made by hand; the URL of one is among the settings.
     store: Option<Arc<dyn Store>>,
+    /// A store that nobody else can reach is refused.
+    shared_store_only: bool,
     injector: Injector,
     selection: Selection,
     settings: Layer,
@@ -65,10 +69,15 @@ impl ContextFactory {
     /// A node of this app: 1 to 128 bytes of `A-Z a-z 0-9 . _ -`. Apps share nothing in a store.
     #[track_caller]
     pub fn new(app: impl Into<String>) -> Self {
+        Self::of(app.into(), Location::caller())
+    }
+
+    fn of(app: String, at: &'static Location<'static>) -> Self {
         Self {
-            app: app.into(),
-            at: Location::caller().into(),
+            app,
+            at: at.into(),
             store: None,
+            shared_store_only: false,
             injector: Injector::default(),
             selection: Selection::default(),
             settings: Layer::default(),
@@ -84,9 +93,13 @@ impl ContextFactory {
     /// the last of them. There is no default: a node without a store does not start. A URL is outweighed by `store` in
     /// the config file and by `DQ_STORE`; an `Arc` is not, so a variable in the shell never leads a test elsewhere.
     #[track_caller]
-    pub fn store(mut self, store: impl IntoStore) -> Self {
+    pub fn store(self, store: impl IntoStore) -> Self {
+        self.with_store(store, Location::caller())
+    }
+
+    fn with_store(mut self, store: impl IntoStore, at: &'static Location<'static>) -> Self {
         (self.store, self.settings.store) = match store.into_store().0 {
-            Chosen::Url(url) => (None, Some((url, Source::Builder(Location::caller().into())))),
+            Chosen::Url(url) => (None, Some((url, Source::Builder(at.into())))),
             Chosen::Made(store) => (Some(store), None),
         };
         self
@@ -191,8 +204,8 @@ impl ContextFactory {
     /// # Panics
     /// Outside of a tokio runtime.
     pub async fn start(self) -> Result<Context, StartError> {
-        let plan = self.prepare().await?;
-        Context::launch(plan).await
+        let Prepared { plan, provider } = self.prepare().await?;
+        Context::launch(plan, provider).await
     }
 
     /// Time, randomness and runtimes of the node, for tests and simulations. Default: those of the program.

@@ -7,16 +7,23 @@ use super::problems::{Problem, StartError};
 use super::supervisor::{self, Running};
 use crate::config::Listing;
 use crate::job::{TopicKey, TopicName};
+use crate::provider::Provider;
 
 /// A running node, from [`ContextFactory::start`](super::ContextFactory::start).
 #[derive(Debug)]
 pub struct Context {
     running: Running,
+    provider: Provider,
     settings: Listing,
     topics: BTreeMap<TopicName, Listing>,
 }
 
 impl Context {
+    /// Adds jobs and looks after them. Listeners have the same one, where they ask for a `Provider`.
+    pub const fn provider(&self) -> &Provider {
+        &self.provider
+    }
+
     /// The settings of the node, each with who said so.
     pub const fn settings(&self) -> &Listing {
         &self.settings
@@ -33,7 +40,7 @@ impl Context {
     }
 
     /// Hands the plan to the supervisor.
-    pub(super) async fn launch(plan: Plan) -> Result<Self, StartError> {
+    pub(super) async fn launch(plan: Plan, provider: Provider) -> Result<Self, StartError> {
         log(&plan);
         let url = plan.store.url();
         let settings = plan.listing.clone();
@@ -43,7 +50,7 @@ impl Context {
             Problem::StoreTopic { url, topic, error }
         };
         match supervisor::start(plan).await {
-            Ok(running) => Ok(Self { running, settings, topics }),
+            Ok(running) => Ok(Self { running, provider, settings, topics }),
             Err(refusals) => Err(StartError::new(refusals.into_iter().map(refused).collect(), Vec::new())),
         }
     }

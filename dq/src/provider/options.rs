@@ -92,7 +92,8 @@ impl Options {
             None => None,
         };
         let retain = self.retain.map(|delay| read("retain", delay)).transpose()?;
-        let retry = self.retry.as_deref().or(defaults.retry).map(canonical).transpose()?;
+        // The payload's own policy is weaker than the listener's settings: the node that runs the job knows both.
+        let retry = self.retry.as_deref().map(canonical).transpose()?;
         let front = Front {
             delay,
             retain: bounded("retain", retain.unwrap_or(defaults.retain))?,

@@ -1,8 +1,10 @@
 //! Which listeners a node runs.
 
 use dq::context::{Context, ContextFactory, Problem};
+use dq::job::{AppName, TopicName};
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::{NONE, refused};
 
@@ -42,7 +44,7 @@ fn shop() -> ContextFactory {
 }
 
 fn topics(context: &Context) -> Vec<&str> {
-    context.topics().map(dq::job::TopicName::as_str).collect()
+    context.topics().map(TopicName::as_str).collect()
 }
 
 #[tokio::test]
@@ -86,4 +88,28 @@ async fn two_factories_in_one_process_are_two_nodes() {
     let (a, b) = (shop().store("memory:two-nodes"), shop().store("memory:two-nodes"));
     let (a, b) = (a.start().await.unwrap(), b.start().await.unwrap());
     assert_eq!(topics(&a), topics(&b));
+}
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "hello")]
+struct Hello;
+
+#[delay_listener(register = false)]
+async fn hello(
+    _job: Job<Hello>,
+    provider: Provider,
+    app: AppName,
+    told: UnboundedSender<String>,
+) -> Result<(), JobError> {
+    told.send(format!("{app}, {}", provider.app()))?;
+    Ok(())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listener_gets_what_is_provided_and_what_dq_provides_itself() {
+    let (tell, mut told) = unbounded_channel::<String>();
+    let shop = ContextFactory::new("shop").store("memory:").variables(NONE).without_inventory();
+    let context = shop.listener::<hello>().provide(tell).start().await.unwrap();
+    context.provider().add(Hello).await.unwrap();
+    assert_eq!(told.recv().await.as_deref(), Some("shop, shop"));
 }

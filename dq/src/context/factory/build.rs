@@ -9,6 +9,7 @@ use crate::context::problems::{Need, Problem, StartError};
 use crate::environment::Environment;
 use crate::job::{AppName, TopicKey, TopicName};
 use crate::listener::{Build, Built, Injector, Registration};
+use crate::provider::Provider;
 use crate::store::Store;
 
 /// A topic, its listener and its settings.
@@ -29,10 +30,18 @@ pub(super) struct Checked {
     pub(super) injector: Injector,
 }
 
-/// Makes the listeners; the only problem left is one that needs more than it declared.
-pub(super) fn build(checked: Checked) -> Result<Plan, StartError> {
+/// A node that is ready to start, and its provider.
+pub(super) struct Prepared {
+    pub(super) plan: Plan,
+    pub(super) provider: Provider,
+}
+
+/// Makes the provider and the listeners; the only problem left is a listener that needs more than it declared.
+pub(super) fn build(checked: Checked) -> Result<Prepared, StartError> {
     let Checked { app, store, environment, node, topics, listeners, mut injector } = checked;
+    let provider = Provider::root(app.clone(), store.clone(), environment.clone(), node.settings.clone());
     injector.provide(app.clone(), None);
+    injector.provide(provider.clone(), None);
     let mut maker = Maker { injector, problems: Vec::new() };
     let key = |topic| TopicKey { app: app.clone(), topic };
     let mut topic_plans = Vec::new();
@@ -56,7 +65,7 @@ pub(super) fn build(checked: Checked) -> Result<Plan, StartError> {
         broadcasts.push(BroadcastPlan { channels, listener, name: registration.name });
     }
     maker.done()?;
-    Ok(Plan {
+    let plan = Plan {
         node: environment.node_id(),
         app,
         store,
@@ -65,7 +74,8 @@ pub(super) fn build(checked: Checked) -> Result<Plan, StartError> {
         settings: node.settings,
         topics: topic_plans,
         broadcasts,
-    })
+    };
+    Ok(Prepared { plan, provider })
 }
 
 struct Maker {

@@ -4,21 +4,21 @@ use std::any::{TypeId, type_name};
 use std::sync::Arc;
 
 use super::ContextFactory;
-use super::build::{Checked, ResolvedTopic, build};
+use super::build::{Checked, Prepared, ResolvedTopic, build};
 use super::contact::FirstContact;
 use super::discover::Listeners;
 use super::stores::{self, without_secrets};
 use crate::config::{Layers, Place, check_node, check_topic, of_this_process, read_file, read_variables};
-use crate::context::plan::Plan;
 use crate::context::problems::{Problem, StartError};
 use crate::environment::Environment;
 use crate::job::AppName;
 use crate::listener::Injector;
+use crate::provider::Provider;
 use crate::store::Store;
 
 impl ContextFactory {
     /// Checks everything and makes the plan.
-    pub(super) async fn prepare(self) -> Result<Plan, StartError> {
+    pub(super) async fn prepare(self) -> Result<Prepared, StartError> {
         let mut problems = Vec::new();
         let app = AppName::new(&self.app).map_err(|bad| problems.push(Problem::AppName { at: self.at.clone(), bad }));
         let listeners = self.selection.discover(&mut problems);
@@ -28,7 +28,7 @@ impl ContextFactory {
         let topics = resolve_topics(&layers, &listeners, &mut problems);
         check_provided(&self.injector, &mut problems);
         listeners.check_needs(&self.injector, &OWN.map(|(_, type_id)| type_id()), &mut problems);
-        let store = choose_store(self.store, &layers).map_err(|problem| problems.push(problem));
+        let store = choose_store(self.store, &layers, self.shared_store_only).map_err(|problem| problems.push(problem));
         let environment = self.environment.map_or_else(Environment::of_this_runtime, Ok);
         let environment = environment.map_err(|error| problems.push(Problem::NoThread(error)));
         if let (Ok(app), Ok(store), Ok(environment)) = (&app, &store, &environment) {
@@ -52,7 +52,8 @@ impl ContextFactory {
 }
 
 /// What dq provides itself.
-const OWN: [(fn() -> &'static str, fn() -> TypeId); 1] = [(type_name::<AppName>, TypeId::of::<AppName>)];
+const OWN: [(fn() -> &'static str, fn() -> TypeId); 2] =
+    [(type_name::<AppName>, TypeId::of::<AppName>), (type_name::<Provider>, TypeId::of::<Provider>)];
 
 fn resolve_topics(layers: &Layers, listeners: &Listeners, problems: &mut Vec<Problem>) -> Vec<ResolvedTopic> {
     let mut topics = Vec::new();
@@ -78,10 +79,10 @@ fn check_provided(injector: &Injector, problems: &mut Vec<Problem>) {
     }
 }
 
-fn choose_store(made: Option<Arc<dyn Store>>, layers: &Layers) -> Result<Arc<dyn Store>, Problem> {
+fn choose_store(made: Option<Arc<dyn Store>>, layers: &Layers, shared: bool) -> Result<Arc<dyn Store>, Problem> {
     if let Some(store) = made {
         return Ok(store);
     }
     let (url, at) = layers.store().ok_or(Problem::NoStore)?;
-    stores::open(url).map_err(|why| Problem::StoreUrl { at: at.clone(), url: without_secrets(url), why })
+    stores::open(url, shared).map_err(|why| Problem::StoreUrl { at: at.clone(), url: without_secrets(url), why })
 }

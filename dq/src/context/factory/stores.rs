@@ -60,10 +60,11 @@ impl<S: Store> IntoStore for Arc<S> {
     }
 }
 
-/// The store behind a URL. It is not asked yet whether it is there.
-pub(crate) fn open(url: &str) -> Result<Arc<dyn Store>, BadStoreUrl> {
+/// The store behind a URL; `shared` refuses one that nobody else can reach. It is not asked yet whether it is there.
+pub(crate) fn open(url: &str, shared: bool) -> Result<Arc<dyn Store>, BadStoreUrl> {
     let clock = || Arc::new(TokioClock::new());
     Ok(match Address::parse(url)? {
+        Address::PrivateMemory if shared => return Err(BadStoreUrl::Private),
         Address::PrivateMemory => Arc::new(MemoryStore::new(clock())),
         Address::NamedMemory(name) => Arc::new(MemoryStore::named(&name, clock())),
     })
