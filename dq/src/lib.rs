@@ -12,6 +12,8 @@ pub mod prelude;
 mod private;
 pub mod provider;
 pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod time;
 
 pub use broadcast::{Broadcast, BroadcastListener};
