@@ -1,8 +1,7 @@
 //! One request of a caller, from its first poll to its answer.
 //!
 //! A request needs one of the `unanswered_limit` places of its provider; while all are taken, callers wait in the order in
-//! which they came, at most until their time is over. The wait needs no timer of the caller's runtime: dq's own thread
-//! rings.
+//! which they came, at most until their time is over.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,12 +10,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::error::Reason;
 use super::lane::{Answer, Failed, Kind, Lane, Reply};
 use super::root::Root;
-use crate::environment::Place;
 
 /// Resolves to the outcome of one request. Dropped, it is not sent any more if it was not yet.
 pub(super) struct Call<K: Kind>(Step<K>);
@@ -47,7 +45,7 @@ impl<K: Kind> Call<K> {
         let work = Work { lane, item, deadline: root.deadline() };
         Self(match Arc::clone(&root.unanswered).try_acquire_owned() {
             Ok(permit) => work.post(root, permit),
-            Err(_) => Step::Waiting { permit: wait_for_places(root, 1, work.deadline), root: Arc::clone(root), work },
+            Err(_) => Step::Waiting { permit: wait_for_places(root, 1), root: Arc::clone(root), work },
         })
     }
 }
@@ -87,7 +85,7 @@ pub(super) async fn call_many<K: Kind>(
 ) -> Vec<Result<K::Outcome, Failed>> {
     let deadline = root.deadline();
     let places = u32::try_from(items.len().min(root.unanswered_limit())).unwrap_or(u32::MAX);
-    let mut permits = match wait_for_places(&root, places, deadline).await {
+    let mut permits = match wait_for_places(&root, places).await {
         Ok(permits) => permits,
         Err(failed) => return items.iter().map(|_| Err(failed.clone())).collect(),
     };
@@ -108,42 +106,8 @@ pub(super) async fn call_many<K: Kind>(
     outcomes
 }
 
-fn wait_for_places(
-    root: &Arc<Root>,
-    places: u32,
-    deadline: Duration,
-) -> BoxFuture<'static, Result<OwnedSemaphorePermit, Failed>> {
+/// Places for requests. No timer is needed: whoever holds one came earlier, so his time is over earlier.
+fn wait_for_places(root: &Root, places: u32) -> BoxFuture<'static, Result<OwnedSemaphorePermit, Failed>> {
     let acquired = Arc::clone(&root.unanswered).acquire_many_owned(places);
-    let root = Arc::clone(root);
-    Box::pin(async move {
-        tokio::pin!(acquired);
-        let ring = root.ring_at(deadline);
-        tokio::select! {
-            biased;
-            permits = &mut acquired => permits.map_err(|_| Failed::NotDone(Reason::Stopped)),
-            _ = ring => Err(Failed::NotDone(Reason::Overloaded {
-                limit: root.unanswered_limit(),
-                waited: root.settings.call_total,
-            })),
-        }
-    })
-}
-
-impl Root {
-    /// Resolves at `at` on the node's clock, on any runtime.
-    fn ring_at(&self, at: Duration) -> oneshot::Receiver<()> {
-        let (mut bell, ring) = oneshot::channel();
-        let environment = self.environment.clone();
-        self.environment.spawn(Place::Link, async move {
-            tokio::select! {
-                biased;
-                () = bell.closed() => {}
-                () = environment.sleep_until(at) => {
-                    // Whoever waited may just have been served.
-                    let _ = bell.send(());
-                }
-            }
-        });
-        ring
-    }
+    Box::pin(async move { acquired.await.map_err(|_| Failed::NotDone(Reason::Stopped)) })
 }

@@ -39,6 +39,8 @@ enum Weather {
     Clearing,
     /// Nothing is sent until this time of the node's clock; then everything unanswered is repeated.
     Paused(Duration),
+    /// The answers to the repeats are read first: those that are late go before anything new.
+    Repeating,
 }
 
 pub(super) struct Coalescer {
@@ -100,10 +102,10 @@ impl Coalescer {
                 // Lets the other tasks of dq's thread run, and callers come together.
                 tokio::task::yield_now().await;
             }
+            self.set_alarm();
             if self.lane.wake_at(self.wanted()) {
                 continue;
             }
-            self.set_alarm();
             tokio::select! {
                 biased;
                 (place, heard) = next_answer(&mut self.flying) => self.hear(place, heard),
@@ -117,11 +119,7 @@ impl Coalescer {
         let mut taken = std::mem::take(&mut self.taken);
         self.lane.take(&mut taken);
         for entry in taken.drain(..) {
-            let deadline = match &entry {
-                Entry::Add(_, reply) => reply.deadline,
-                Entry::Withdraw(_, reply) => reply.deadline,
-            };
-            self.next_deadline = self.next_deadline.min(deadline);
+            self.next_deadline = self.next_deadline.min(entry.deadline());
             self.line.push(entry, &mut self.spare);
         }
         self.taken = taken;
@@ -155,7 +153,8 @@ impl Coalescer {
             Weather::Paused(until) if until <= now => self.repeat(now),
             Weather::Paused(_) => {}
             Weather::Clearing if !self.awaits_answers() => self.pause(now),
-            Weather::Fair | Weather::Clearing => {
+            Weather::Repeating if !self.awaits_answers() => self.weather = Weather::Fair,
+            Weather::Fair | Weather::Clearing | Weather::Repeating => {
                 if self.awaits_answers() && self.quiet_since + self.pace.call_timeout <= now {
                     tracing::warn!(topic = %self.lane.key, waited = ?self.pace.call_timeout, "the store does not answer");
                     self.lose_way(now);
@@ -179,9 +178,10 @@ impl Coalescer {
 
     /// Everything unanswered again, in order, under its own numbers.
     fn repeat(&mut self, now: Duration) {
-        self.weather = Weather::Fair;
+        self.weather = Weather::Repeating;
         self.quiet_since = now;
         if self.flying.is_empty() {
+            self.weather = Weather::Fair;
             return;
         }
         let way = way(&mut self.way, &*self.store, &self.lane, &self.id);
@@ -215,10 +215,11 @@ impl Coalescer {
     }
 
     fn wanted(&self) -> WakeAt {
+        let before = self.alarm.as_ref().map_or(Duration::ZERO, |(at, _)| *at);
         match self.weather {
-            Weather::Fair if self.flying.is_empty() => WakeAt::ANY,
-            Weather::Fair if self.may_number() => WakeAt { entries: MOST_JOBS, bytes: BATCH_BYTES },
-            _ => WakeAt::NEVER,
+            Weather::Fair if self.flying.is_empty() => WakeAt { entries: 1, bytes: 0, before },
+            Weather::Fair if self.may_number() => WakeAt { entries: MOST_JOBS, bytes: BATCH_BYTES, before },
+            _ => WakeAt { entries: usize::MAX, bytes: usize::MAX, before },
         }
     }
 
@@ -263,7 +264,7 @@ impl Coalescer {
         tracing::warn!(topic = %self.lane.key, %error, "a batch failed");
         match error {
             StoreError::Refused { .. } => {
-                if self.weather == Weather::Fair {
+                if !matches!(self.weather, Weather::Paused(_)) {
                     self.weather = Weather::Clearing;
                 }
             }

@@ -28,17 +28,10 @@ pub enum Reason {
         /// How long was waited.
         waited: Duration,
     },
-    /// The time was over before it could be sent, because earlier requests had no answer yet.
+    /// The time was over before it could be sent, because earlier requests had no answer yet; at the most
+    /// `unanswered_limit` are sent at a time.
     #[error("it could not be sent within {} (`call_total`), earlier requests have no answer", format_duration(*.waited))]
     NeverSent {
-        /// How long was waited.
-        waited: Duration,
-    },
-    /// Too much was unanswered until the time was over.
-    #[error("{limit} requests of this provider were unanswered for {} (`unanswered_limit`)", format_duration(*.waited))]
-    Overloaded {
-        /// How many may be unanswered.
-        limit: usize,
         /// How long was waited.
         waited: Duration,
     },

@@ -98,6 +98,13 @@ pub(super) enum Entry {
 }
 
 impl Entry {
+    pub(super) const fn deadline(&self) -> Duration {
+        match self {
+            Self::Add(_, reply) => reply.deadline,
+            Self::Withdraw(_, reply) => reply.deadline,
+        }
+    }
+
     /// About what it takes in a request, in bytes.
     pub(super) fn bytes(&self) -> usize {
         const OVERHEAD: usize = 64;
@@ -109,31 +116,41 @@ impl Entry {
     }
 }
 
-/// From when on the coalescer wants to be woken: this many entries, or this many bytes.
+/// From when on the coalescer wants to be woken: this many entries, this many bytes, or an entry whose caller's time is over
+/// before this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct WakeAt {
     pub(super) entries: usize,
     pub(super) bytes: usize,
-}
-
-impl WakeAt {
-    pub(super) const ANY: Self = Self { entries: 1, bytes: 0 };
-    pub(super) const NEVER: Self = Self { entries: usize::MAX, bytes: usize::MAX };
+    pub(super) before: Duration,
 }
 
 struct Inbox {
     entries: Vec<Entry>,
     bytes: usize,
+    /// The earliest time at which a caller's time is over.
+    deadline: Duration,
     wake_at: WakeAt,
     started: bool,
     closed: bool,
 }
 
 impl Inbox {
+    const fn new() -> Self {
+        let wake_at = WakeAt { entries: 1, bytes: 0, before: Duration::ZERO };
+        Self { entries: Vec::new(), bytes: 0, deadline: Duration::MAX, wake_at, started: false, closed: false }
+    }
+
+    fn push(&mut self, entry: Entry) {
+        self.bytes += entry.bytes();
+        self.deadline = self.deadline.min(entry.deadline());
+        self.entries.push(entry);
+    }
+
     fn is_worth_waking(&self) -> bool {
-        self.closed
-            || !self.entries.is_empty()
-                && (self.entries.len() >= self.wake_at.entries || self.bytes >= self.wake_at.bytes)
+        let WakeAt { entries, bytes, before } = self.wake_at;
+        let wanted = self.entries.len() >= entries || self.bytes >= bytes || self.deadline < before;
+        !self.entries.is_empty() && wanted
     }
 }
 
@@ -152,12 +169,11 @@ const NO_DELAY: u64 = u64::MAX;
 
 impl Lane {
     pub(super) fn new(key: TopicKey) -> Self {
-        let inbox = Inbox { entries: Vec::new(), bytes: 0, wake_at: WakeAt::ANY, started: false, closed: false };
         Self {
             key,
             wake: Notify::new(),
             ended: CancellationToken::new(),
-            inbox: Mutex::new(inbox),
+            inbox: Mutex::new(Inbox::new()),
             default_delay_ms: AtomicU64::new(NO_DELAY),
         }
     }
@@ -173,10 +189,7 @@ impl Lane {
             return false;
         }
         let was_worth_waking = inbox.is_worth_waking();
-        for entry in entries {
-            inbox.bytes += entry.bytes();
-            inbox.entries.push(entry);
-        }
+        entries.into_iter().for_each(|entry| inbox.push(entry));
         let wake = !was_worth_waking && inbox.is_worth_waking();
         let start = !std::mem::replace(&mut inbox.started, true);
         drop(inbox);
@@ -190,6 +203,7 @@ impl Lane {
     pub(super) fn take(&self, into: &mut Vec<Entry>) {
         let mut inbox = self.inbox();
         inbox.bytes = 0;
+        inbox.deadline = Duration::MAX;
         std::mem::swap(&mut inbox.entries, into);
     }
 
@@ -197,7 +211,7 @@ impl Lane {
     pub(super) fn wake_at(&self, at: WakeAt) -> bool {
         let mut inbox = self.inbox();
         inbox.wake_at = at;
-        !inbox.entries.is_empty() && inbox.is_worth_waking()
+        inbox.is_worth_waking()
     }
 
     pub(super) fn is_closed_and_empty(&self) -> bool {

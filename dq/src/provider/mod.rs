@@ -44,3 +44,6 @@ pub use root::Provider;
 pub use seen::{Seen, UnreadablePayload};
 pub use topic::TopicProvider;
 pub use withdraw::{Withdraw, WithdrawRun};
+
+#[cfg(test)]
+mod tests;

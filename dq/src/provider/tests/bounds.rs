@@ -1,0 +1,117 @@
+//! Bounds of batches and of what is unanswered; callers that go away.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::{all_added, provider, provider_with, start_add, start_adds};
+use crate::config::NodeSettings;
+use crate::provider::{AddError, Reason};
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_has_at_most_a_thousand_jobs() {
+    let (_provider, topic, mut desk) = provider();
+    let adding: Vec<_> = (0..2_500).map(|number| tokio::spawn(topic.add_json("1").id(number))).collect();
+    let mut sizes = Vec::new();
+    for number in 1..=3 {
+        let sent = desk.next().await;
+        assert_eq!(sent.number, number);
+        sizes.push(sent.ids.len());
+        sent.done();
+    }
+    assert_eq!(sizes, [1_000, 1_000, 500]);
+    all_added(adding).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_has_at_most_a_mebibyte_unless_one_job_alone_has_more() {
+    let settings = NodeSettings { payload_limit: 4 << 20, ..NodeSettings::default() };
+    let (_provider, topic, mut desk) = provider_with(settings);
+    let add = |id: &str, size: usize| tokio::spawn(topic.add_json(format!("\"{}\"", "x".repeat(size))).id(id));
+    let adding = vec![add("a", 500_000), add("b", 500_000), add("c", 500_000), add("d", 3_000_000), add("e", 1)];
+    for (number, text) in [(1, "add a b"), (2, "add c"), (3, "add d"), (4, "add e")] {
+        desk.expect(number, text).await.done();
+    }
+    all_added(adding).await;
+}
+
+fn at_most_two() -> NodeSettings {
+    NodeSettings { unanswered_limit: 2, ..NodeSettings::default() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_over_the_unanswered_limit_wait_in_order() {
+    let (_provider, topic, mut desk) = provider_with(at_most_two());
+    let adding = start_adds(&topic, &["a", "b", "c", "d", "e"]).await;
+    let sent = desk.expect(1, "add a b").await;
+    desk.is_quiet().await;
+    sent.done();
+    desk.expect(2, "add c d").await.done();
+    desk.expect(3, "add e").await.done();
+    all_added(adding).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_that_found_no_place_is_told_not_added_when_its_time_is_over() {
+    let (_provider, topic, mut desk) = provider_with(at_most_two());
+    let _adding = start_adds(&topic, &["a", "b"]).await;
+    let start = Instant::now();
+    let waiting = start_add(&topic, "c").await;
+    let _unanswered = desk.expect(1, "add a b").await;
+    let error = waiting.await.unwrap().unwrap_err();
+    assert_eq!(start.elapsed().as_secs(), 10);
+    assert!(matches!(error, AddError::NotAdded { reason: Reason::NeverSent { .. }, .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_larger_than_the_unanswered_limit_still_goes() {
+    let (_provider, topic, mut desk) = provider_with(at_most_two());
+    let many = tokio::spawn(topic.add_many_json(["1"; 5]));
+    let sent = desk.next().await;
+    assert_eq!(sent.ids.len(), 5);
+    sent.done();
+    assert_eq!(many.await.unwrap().unwrap().len(), 5);
+    all_added(vec![{
+        let adding = start_add(&topic, "a").await;
+        desk.expect(2, "add a").await.done();
+        adding
+    }])
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_add_that_was_dropped_before_it_was_sent_is_not_sent() {
+    let (_provider, topic, mut desk) = provider();
+    let first = start_add(&topic, "a").await;
+    let sent = desk.expect(1, "add a").await;
+    let rest = start_adds(&topic, &["b", "c", "b"]).await;
+    rest[0].abort();
+    rest[2].abort();
+    tokio::task::yield_now().await;
+    sent.done();
+    desk.expect(2, "add c").await.done();
+    all_added(vec![first]).await;
+    desk.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_add_that_was_dropped_after_it_was_sent_is_carried_out() {
+    let (_provider, topic, mut desk) = provider();
+    let adding = start_add(&topic, "a").await;
+    let sent = desk.expect(1, "add a").await;
+    adding.abort();
+    tokio::task::yield_now().await;
+    sent.refused();
+    desk.expect(1, "add a").await.done();
+    desk.is_quiet().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_done_before_the_first_poll() {
+    let (_provider, topic, mut desk) = provider();
+    let add = topic.add_json("1").id("a");
+    desk.is_quiet().await;
+    drop(add);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    desk.is_quiet().await;
+}

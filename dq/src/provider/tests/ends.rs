@@ -1,0 +1,143 @@
+//! How it rests and how it ends.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::time::Instant;
+
+use super::desk::Desk;
+use super::{all_added, provider, start_add, start_adds};
+use crate::config::NodeSettings;
+use crate::environment::{Clock, Environment, Place, Seeded, Spawn, Task, TokioClock};
+use crate::job::AppName;
+use crate::provider::{AddError, LookError, Provider, TopicProvider};
+
+/// Counts the timers that are set, and keeps the tasks.
+#[derive(Debug)]
+struct Watched {
+    clock: TokioClock,
+    timers: Arc<AtomicUsize>,
+    tasks: Mutex<Vec<Task>>,
+}
+
+struct Timer(Arc<AtomicUsize>);
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Clock for Watched {
+    fn now(&self) -> Duration {
+        self.clock.now()
+    }
+
+    fn sleep_until(&self, at: Duration) -> BoxFuture<'static, ()> {
+        self.timers.fetch_add(1, Ordering::Relaxed);
+        let (timer, sleep) = (Timer(Arc::clone(&self.timers)), self.clock.sleep_until(at));
+        Box::pin(async move {
+            sleep.await;
+            drop(timer);
+        })
+    }
+}
+
+impl Spawn for Watched {
+    fn spawn(&self, _: Place, task: BoxFuture<'static, ()>) -> Task {
+        let handle = tokio::spawn(task).abort_handle();
+        self.tasks.lock().unwrap().push(Task::new(handle.clone()));
+        Task::new(handle)
+    }
+}
+
+fn watched() -> (Arc<Watched>, Provider, TopicProvider, Desk) {
+    let watched = Watched { clock: TokioClock::new(), timers: Arc::default(), tasks: Mutex::default() };
+    let watched = Arc::new(watched);
+    let environment = Environment::new(watched.clone(), Arc::new(Seeded::new(1)), watched.clone());
+    let (store, desk) = Desk::new();
+    let provider = Provider::root(AppName::new("shop").unwrap(), store, environment, NodeSettings::default());
+    let topic = provider.topic("remind").unwrap();
+    (watched, provider, topic, desk)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_coalescer_has_no_timer() {
+    let (watched, _provider, topic, mut desk) = watched();
+    let adding = start_add(&topic, "a").await;
+    let sent = desk.expect(1, "add a").await;
+    desk.is_quiet().await;
+    assert_eq!(watched.timers.load(Ordering::Relaxed), 1);
+    sent.done();
+    all_added(vec![adding]).await;
+    desk.is_quiet().await;
+    assert_eq!(watched.timers.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_are_told_when_the_task_is_gone() {
+    let (watched, _provider, topic, mut desk) = watched();
+    let sent = start_add(&topic, "sent").await;
+    let _unanswered = desk.expect(1, "add sent").await;
+    let unsent = start_add(&topic, "unsent").await;
+    watched.tasks.lock().unwrap().iter().for_each(Task::abort);
+    assert!(matches!(sent.await.unwrap(), Err(AddError::Unknown { .. })));
+    assert!(matches!(unsent.await.unwrap(), Err(AddError::Stopped { .. })));
+    assert!(matches!(topic.add_json("1").await, Err(AddError::Stopped { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_provider_flushes_and_leaves() {
+    let (provider, topic, mut desk) = provider();
+    let adding = start_adds(&topic, &["a", "b", "a"]).await;
+    let first = desk.expect(1, "add a b").await;
+    drop((provider, topic));
+    let second = desk.expect(2, "add a").await;
+    first.refused();
+    second.done();
+    desk.expect(1, "add a b").await.done();
+    all_added(adding).await;
+    desk.is_left().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_waits_for_the_answers() {
+    let (provider, topic, mut desk) = provider();
+    let adding = start_add(&topic, "a").await;
+    let sent = desk.expect(1, "add a").await;
+    let closing = tokio::spawn(async move { provider.close().await });
+    desk.is_quiet().await;
+    assert!(!closing.is_finished());
+    assert!(matches!(topic.add_json("1").await, Err(AddError::Stopped { .. })));
+    sent.done();
+    closing.await.unwrap();
+    assert!(adding.is_finished());
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_ends_though_the_store_never_answers() {
+    let (provider, topic, mut desk) = provider();
+    let start = Instant::now();
+    let adding = start_add(&topic, "a").await;
+    let _unanswered = desk.expect(1, "add a").await;
+    provider.close().await;
+    assert_eq!(start.elapsed().as_secs(), 10);
+    assert!(matches!(adding.await.unwrap(), Err(AddError::Unknown { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_provider_that_was_never_used_closes_at_once() {
+    let (provider, _topic, _desk) = provider();
+    provider.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_look_is_repeated_until_it_works_or_the_time_is_over() {
+    let (_provider, topic, _desk) = provider();
+    assert!(topic.counts().await.is_ok(), "the first answer is a refusal");
+    let start = Instant::now();
+    assert!(matches!(topic.get("a").await, Err(LookError::Store { .. })));
+    assert!((8..=10).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+}

@@ -1,0 +1,53 @@
+//! The coalescer against a store whose answers are given by hand, under the paused clock.
+
+mod bounds;
+mod desk;
+mod ends;
+mod order;
+mod repeats;
+
+use std::sync::Arc;
+
+use tokio::task::JoinHandle;
+
+use self::desk::Desk;
+use super::{AddError, Added, Provider, TopicProvider};
+use crate::config::NodeSettings;
+use crate::environment::{Environment, Seeded};
+use crate::job::AppName;
+
+fn provider_with(settings: NodeSettings) -> (Provider, TopicProvider, Desk) {
+    let (store, desk) = Desk::new();
+    let environment = Environment::on_this_runtime(Arc::new(Seeded::new(1)));
+    let provider = Provider::root(AppName::new("shop").unwrap(), store, environment, settings);
+    let topic = provider.topic("remind").unwrap();
+    (provider, topic, desk)
+}
+
+fn provider() -> (Provider, TopicProvider, Desk) {
+    provider_with(NodeSettings::default())
+}
+
+type Adding = JoinHandle<Result<Added, AddError>>;
+
+/// Starts an add and lets it get as far as its lane.
+async fn start_add(topic: &TopicProvider, id: &str) -> Adding {
+    let adding = tokio::spawn(topic.add_json("1").id(id));
+    tokio::task::yield_now().await;
+    adding
+}
+
+async fn start_adds(topic: &TopicProvider, ids: &[&str]) -> Vec<Adding> {
+    let mut adding = Vec::new();
+    for id in ids {
+        adding.push(tokio::spawn(topic.add_json("1").id(id)));
+    }
+    tokio::task::yield_now().await;
+    adding
+}
+
+async fn all_added(adding: Vec<Adding>) {
+    for add in adding {
+        add.await.unwrap().unwrap();
+    }
+}
