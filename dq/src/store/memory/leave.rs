@@ -76,7 +76,7 @@ impl Topic {
             Change::Ack => {
                 let removed = self.finish(now, id, Ended::Acked);
                 if removed.is_none() {
-                    self.refront(id, front, None);
+                    self.refront(id, front, ending.parked_by);
                 }
             }
             Change::Drop => drop(self.jobs.remove(id)),
