@@ -73,6 +73,41 @@ fn a_broadcast_that_waits_makes_its_id_known() {
 }
 
 #[test]
+fn an_added_job_is_parked_by_nobody_whatever_its_record_says() {
+    let mut bench = Bench::new();
+    let front = Front { parked_by: Some(Fence(9)), ..Front::default() };
+    let token = bench.run("n", NewJob { record: record(&front, "1"), ..job("a") });
+    bench.settle("n", "a", token, Change::Rollback);
+    assert_eq!(bench.state("a"), Some(State::Delayed));
+}
+
+#[test]
+fn a_broadcast_that_outlives_its_done_job_still_waits() {
+    let mut bench = Bench::new();
+    let retained = Front { retain: Duration::from_secs(60), ..Front::default() };
+    let token = bench.run("n", NewJob { record: record(&retained, "1"), ..both("a") });
+    bench.settle("n", "a", token, Change::Ack);
+    assert_eq!(bench.state("a"), Some(State::Done));
+    assert_eq!(bench.add(job("a")), AddOutcome::Exists(State::Delayed));
+    let cancelled = bench.withdraw(WithdrawVerb::Cancel, "a", None);
+    assert_eq!((cancelled.found, cancelled.changed), (Some(State::Delayed), true));
+    assert!(bench.topic.is_empty());
+}
+
+#[test]
+fn an_ack_from_outside_ends_both_parts_of_a_waiting_job_and_not_the_broadcast_of_a_running_one() {
+    let mut bench = Bench::new();
+    bench.add(both("a"));
+    assert!(bench.withdraw(WithdrawVerb::Ack, "a", None).removed.is_some());
+    assert!(bench.topic.is_empty());
+    let token = bench.run("n", both("a"));
+    bench.withdraw(WithdrawVerb::Ack, "a", None);
+    assert_eq!(bench.add(NewJob { on_duplicate: OnDuplicate::Keep, ..job("a") }), AddOutcome::Exists(State::Delayed));
+    bench.settle("n", "a", token, Change::Rollback);
+    assert_eq!((bench.topic.casts.len(), bench.state("a")), (1, None));
+}
+
+#[test]
 fn both_parts_are_replaced_and_deleted_together() {
     let mut bench = Bench::new();
     bench.add(both("a"));

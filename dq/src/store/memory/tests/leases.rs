@@ -101,3 +101,42 @@ fn a_settled_outcome_clears_the_crashes_and_a_rollback_keeps_them() {
     bench.settle("n", "a", claim.token, Change::Retry(Duration::ZERO));
     assert_eq!(bench.transfer("n", 1).claims[0].crashes, 0);
 }
+
+#[test]
+fn every_settle_renews_and_every_transfer_cuts_what_is_too_long() {
+    let mut bench = Bench::new();
+    let token = bench.run("n", job("a"));
+    bench.run("m", job("b"));
+    bench.run("n", job("c"));
+    bench.pass(Duration::from_secs(5));
+    bench.settle("n", "a", token, Change::Ack);
+    assert_eq!(bench.lease("n"), Some(Timestamp::from_millis(START_MS + 20_000)));
+    bench.now = Now::from_micros(1_000_000);
+    bench.transfer("m", 1);
+    assert_eq!(bench.lease("n"), Some(Timestamp::from_millis(1_000 + 300_000)));
+}
+
+#[test]
+fn a_turn_that_a_store_lost_is_never_given_out_again() {
+    let mut bench = Bench::new();
+    let request = Reconcile { heard: Turn(41), after: None, limit: 1 };
+    let Ok(Turned::Done(answer)) = bench.topic.reconcile(bench.now, &node("n"), &request) else {
+        panic!("the first page takes a turn")
+    };
+    assert_eq!(answer.standing.turn, Turn(42));
+    assert_eq!(bench.topic.release(bench.now, &node("n"), Release { heard: Turn(0) }).turn, Turn(43));
+}
+
+#[test]
+fn a_requeued_job_begins_with_no_crashes() {
+    let mut bench = Bench::new();
+    bench.run("n", job("a"));
+    bench.crash("n");
+    let parking = bench.claim("n", "a");
+    bench.settle("n", "a", parking, Change::Park);
+    bench.pass(LEASE);
+    bench.age("n", LEASE);
+    bench.crash("n");
+    bench.withdraw(WithdrawVerb::Requeue, "a", None);
+    assert_eq!(bench.transfer("n", 1).claims[0].crashes, 0);
+}

@@ -1,4 +1,5 @@
 use super::*;
+use crate::store::memory::places::Place;
 
 #[test]
 fn a_replacement_takes_the_place_however_the_run_ends() {
@@ -107,4 +108,27 @@ fn a_done_job_can_be_deleted() {
     assert!(!bench.withdraw(WithdrawVerb::Ack, "a", None).changed);
     assert!(bench.withdraw(WithdrawVerb::Delete, "a", None).removed.is_some());
     assert_eq!(bench.state("a"), None);
+}
+
+#[test]
+fn an_ack_that_names_no_run_makes_a_conditional_replacement_certain() {
+    let mut bench = Bench::new();
+    let token = bench.run("n", job("a"));
+    bench.withdraw(WithdrawVerb::Ack, "a", Some(Fence(1)));
+    bench.add(NewJob { on_duplicate: OnDuplicate::Keep, ..replacing("a", "2") });
+    assert!(bench.withdraw(WithdrawVerb::Ack, "a", None).changed);
+    assert!(!bench.withdraw(WithdrawVerb::Ack, "a", Some(token.fence)).changed);
+    let run = bench.topic.jobs.get(&id("a")).unwrap().place.clone();
+    let Place::Running(run) = run else { panic!("it runs") };
+    assert!(!run.mark.unwrap().replacement.unwrap().conditional);
+    bench.settle("n", "a", token, Change::Rollback);
+    assert_eq!(bench.payload("a"), "2");
+}
+
+#[test]
+fn a_second_delete_of_a_run_changes_nothing() {
+    let mut bench = Bench::new();
+    bench.run("n", job("a"));
+    assert!(bench.withdraw(WithdrawVerb::Delete, "a", None).changed);
+    assert!(!bench.withdraw(WithdrawVerb::Delete, "a", None).changed);
 }

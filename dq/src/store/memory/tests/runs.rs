@@ -93,6 +93,16 @@ fn an_ack_under_the_parking_fence_ends_an_aged_claim() {
 }
 
 #[test]
+fn a_note_of_exhaustion_leaves_the_parking_fence_alone() {
+    let mut bench = Bench::new();
+    let (parking, token) = aged(&mut bench);
+    let front = Front::default();
+    let request = Exhaust { heard: bench.turn("n"), lease: LEASE, id: id("a"), token, front };
+    assert_eq!(bench.topic.exhaust(bench.now, &node("n"), request).note, Note::Done);
+    assert_eq!(bench.front("a"), Front { exhausted: true, parked_by: Some(parking.fence), ..Front::default() });
+}
+
+#[test]
 fn a_retried_aged_claim_is_parked_no_more() {
     let mut bench = Bench::new();
     let (_, token) = aged(&mut bench);

@@ -35,6 +35,16 @@ fn the_watcher_is_told_the_head_the_deputy_a_quarter_of_a_second_later_the_other
 }
 
 #[test]
+fn a_deputy_that_becomes_the_watcher_leaves_its_place_to_another() {
+    let mut bench = Bench::new();
+    bench.transfer("n", 1);
+    assert_eq!(bench.transfer("m", 1).role, Some(Role::Deputy));
+    bench.topic.wake(&node("n"));
+    assert_eq!(bench.transfer("m", 1).role, Some(Role::Watcher));
+    assert_eq!(bench.transfer("o", 1).role, Some(Role::Deputy));
+}
+
+#[test]
 fn a_node_that_stops_or_cannot_take_what_is_due_frees_its_role_and_says_so() {
     let mut bench = Bench::new();
     bench.add(job("a"));
