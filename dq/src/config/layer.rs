@@ -43,10 +43,13 @@ impl<S> Change<S> {
         topic: Option<&str>,
         written: Written<'_>,
         source: Source,
-    ) -> Result<Self, SettingProblem> {
+    ) -> Result<Self, Box<SettingProblem>> {
         match (key.read)(written) {
             Ok(put) => Ok(Self { key: key.name, put, source }),
-            Err(why) => Err(SettingProblem::BadValue { setting: Setting::new(topic, key.name), at: source, why }),
+            Err(why) => {
+                let setting = Setting::new(topic, key.name);
+                Err(Box::new(SettingProblem::BadValue { setting, at: source, why }))
+            }
         }
     }
 }
@@ -89,18 +92,18 @@ pub(crate) struct Layer {
 
 impl Layer {
     /// Keeps a change of a node setting, or the problem with it.
-    pub(crate) fn change_node(&mut self, change: Result<Change<NodeSettings>, SettingProblem>) {
+    pub(crate) fn change_node(&mut self, change: Result<Change<NodeSettings>, Box<SettingProblem>>) {
         match change {
             Ok(change) => self.node.push(change),
-            Err(problem) => self.problems.push(problem),
+            Err(problem) => self.problems.push(*problem),
         }
     }
 
     /// Keeps a change of a topic's setting, or the problem with it.
-    pub(crate) fn change_topic(&mut self, topic: &str, change: Result<Change<TopicSettings>, SettingProblem>) {
+    pub(crate) fn change_topic(&mut self, topic: &str, change: Result<Change<TopicSettings>, Box<SettingProblem>>) {
         match change {
             Ok(change) => self.name_topic(topic, change.source.clone()).push(change),
-            Err(problem) => self.problems.push(problem),
+            Err(problem) => self.problems.push(*problem),
         }
     }
 

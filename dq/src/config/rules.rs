@@ -55,7 +55,7 @@ struct Judge<'a, S> {
 }
 
 impl<S: Keyed> Judge<'_, S> {
-    fn within<T: Value + PartialOrd>(&mut self, key: &'static str, value: T, least: T, most: T) {
+    fn within<T: Value + PartialOrd + Copy>(&mut self, key: &'static str, value: T, least: T, most: T) {
         let limit = format!("{} to {}", least.show(), most.show());
         if value < least {
             self.refuse(key, limit, format!("`{key} = {}` or more", least.quoted()));

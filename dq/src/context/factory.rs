@@ -23,6 +23,8 @@ mod discover;
 mod prepare;
 mod settings;
 mod stores;
+#[cfg(test)]
+mod tests;
 
 pub use stores::{IntoStore, StoreChoice};
 

@@ -27,8 +27,9 @@ impl ContextFactory {
         problems.extend(check_node(&node).into_iter().map(Problem::from));
         let topics = resolve_topics(&layers, &listeners, &mut problems);
         check_provided(&self.injector, &mut problems);
-        listeners.check_needs(&self.injector, &OWN.map(|(_, type_id)| type_id()), &mut problems);
-        let store = choose_store(self.store, &layers, self.shared_store_only).map_err(|problem| problems.push(problem));
+        listeners.check_needs(&self.injector, &own().map(|(_, type_id)| type_id), &mut problems);
+        let store =
+            choose_store(self.store, &layers, self.shared_store_only).map_err(|problem| problems.push(*problem));
         let environment = self.environment.map_or_else(Environment::of_this_runtime, Ok);
         let environment = environment.map_err(|error| problems.push(Problem::NoThread(error)));
         if let (Ok(app), Ok(store), Ok(environment)) = (&app, &store, &environment) {
@@ -52,8 +53,9 @@ impl ContextFactory {
 }
 
 /// What dq provides itself.
-const OWN: [(fn() -> &'static str, fn() -> TypeId); 2] =
-    [(type_name::<AppName>, TypeId::of::<AppName>), (type_name::<Provider>, TypeId::of::<Provider>)];
+fn own() -> [(&'static str, TypeId); 2] {
+    [(type_name::<AppName>(), TypeId::of::<AppName>()), (type_name::<Provider>(), TypeId::of::<Provider>())]
+}
 
 fn resolve_topics(layers: &Layers, listeners: &Listeners, problems: &mut Vec<Problem>) -> Vec<ResolvedTopic> {
     let mut topics = Vec::new();
@@ -73,16 +75,17 @@ fn check_provided(injector: &Injector, problems: &mut Vec<Problem>) {
         }
     }
     for provided in injector.provided() {
-        if let (true, Some(at)) = (OWN.iter().any(|(name, _)| name() == provided.type_name), provided.at) {
+        if let (true, Some(at)) = (own().iter().any(|(name, _)| *name == provided.type_name), provided.at) {
             problems.push(Problem::ProvidedByDq { at: at.into(), type_name: provided.type_name });
         }
     }
 }
 
-fn choose_store(made: Option<Arc<dyn Store>>, layers: &Layers, shared: bool) -> Result<Arc<dyn Store>, Problem> {
+fn choose_store(made: Option<Arc<dyn Store>>, layers: &Layers, shared: bool) -> Result<Arc<dyn Store>, Box<Problem>> {
     if let Some(store) = made {
         return Ok(store);
     }
     let (url, at) = layers.store().ok_or(Problem::NoStore)?;
-    stores::open(url, shared).map_err(|why| Problem::StoreUrl { at: at.clone(), url: without_secrets(url), why })
+    stores::open(url, shared)
+        .map_err(|why| Box::new(Problem::StoreUrl { at: at.clone(), url: without_secrets(url), why }))
 }

@@ -93,7 +93,7 @@ impl ContextFactory {
             Ok(duration) => self.put(key, move |node| put(node, duration)),
             Err(bad) => {
                 let (setting, at) = (Setting { topic: None, key }, Source::Builder(Location::caller().into()));
-                self.settings.change_node(Err(SettingProblem::BadValue { setting, at, why: bad.to_string() }));
+                self.settings.problems.push(SettingProblem::BadValue { setting, at, why: bad.to_string() });
                 self
             }
         }

@@ -1,0 +1,240 @@
+//! First contact with stores that misbehave, listeners that no attribute would let through, and what the log says.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
+use std::future::{pending, ready};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Metadata, Subscriber, span};
+
+use crate::context::{ContextFactory, Problem, StartError};
+use crate::environment::TokioClock;
+use crate::job::{AppName, DelayJob, JobDefaults, JobId, NodeId, ProducerId, TopicKey, TopicName};
+use crate::listener::{
+    Channel, Decided, Declared, DelayListener, Dependency, Injector, Job, JobError, ListenerSettings, Missing,
+};
+use crate::provider::Provider;
+use crate::store::memory::MemoryStore;
+use crate::store::{Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts};
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Mood {
+    Well,
+    Down,
+    Silent,
+    Newer,
+}
+
+/// The memory store, but for its first answers.
+#[derive(Debug)]
+struct Moody(Mood, MemoryStore);
+
+impl Moody {
+    fn new(mood: Mood) -> Arc<Self> {
+        Arc::new(Self(mood, MemoryStore::new(Arc::new(TokioClock::new()))))
+    }
+}
+
+impl Store for Moody {
+    fn url(&self) -> String {
+        "moody:".into()
+    }
+
+    fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
+        match self.0 {
+            Mood::Newer => Box::pin(ready(Err(StoreError::Version { topic: topic.clone(), found: 2, ours: 1 }))),
+            _ => self.1.open(topic),
+        }
+    }
+
+    fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
+        self.1.link(topic, node)
+    }
+
+    fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
+        self.1.producer(topic, producer)
+    }
+
+    fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
+        self.1.signals(topic, interest)
+    }
+
+    fn get<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        ids: &'a [JobId],
+    ) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
+        self.1.get(topic, ids)
+    }
+
+    fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
+        self.1.page(topic, request)
+    }
+
+    fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
+        match self.0 {
+            Mood::Down => {
+                let reason = "connection refused".into();
+                Box::pin(ready(Err(StoreError::Unavailable { operation: "topics", reason })))
+            }
+            Mood::Silent => Box::pin(pending()),
+            Mood::Well | Mood::Newer => self.1.topics(app),
+        }
+    }
+
+    fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
+        self.1.counts(topic)
+    }
+}
+
+/// A listener as somebody might write one by hand, past every check of the attribute.
+macro_rules! by_hand {
+    ($payload:ident, $listener:ident, $topic:literal, $line:literal, $settings:expr) => {
+        #[derive(Debug, Serialize, Deserialize)]
+        struct $payload;
+
+        impl DelayJob for $payload {
+            const TOPIC: &'static str = $topic;
+            const DEFAULTS: JobDefaults = JobDefaults::NONE;
+        }
+
+        #[derive(Debug)]
+        struct $listener;
+
+        impl Declared for $listener {
+            const NAME: &'static str = stringify!($listener);
+            const DECLARED_AT: &'static str = concat!("src/hand.rs:", $line);
+            const TOPIC: Option<&'static str> = None;
+            const SETTINGS: ListenerSettings = $settings;
+
+            fn dependencies() -> Vec<Dependency> {
+                Vec::new()
+            }
+
+            fn inject(_injector: &Injector) -> Result<Self, Missing> {
+                Ok(Self)
+            }
+        }
+
+        impl DelayListener for $listener {
+            type Job = $payload;
+
+            async fn on_due(&self, _job: Job<$payload>, channel: Channel) -> Result<Decided, JobError> {
+                Ok(channel.ack())
+            }
+        }
+    };
+}
+
+by_hand!(GoodJob, Good, "good", 7, ListenerSettings::NONE.with_concurrency(8));
+by_hand!(SpacedJob, Spaced, "with space", 11, ListenerSettings::NONE);
+by_hand!(WrongJob, Wrong, "wrong", 9, ListenerSettings::NONE.with_retry("5x").with_concurrency(0));
+
+fn shop(store: Arc<Moody>) -> ContextFactory {
+    let none = BTreeMap::<String, String>::new();
+    ContextFactory::new("shop").store(store).variables(none).without_inventory()
+}
+
+async fn refused(factory: ContextFactory) -> StartError {
+    factory.start().await.expect_err("it has to be refused")
+}
+
+#[tokio::test]
+async fn names_and_texts_that_were_written_by_hand_are_checked() {
+    let error = refused(shop(Moody::new(Mood::Well)).listener::<Wrong>().listener::<Spaced>()).await;
+    let expected = "cannot start, 3 problems:
+  1. `Spaced` (src/hand.rs:11): the topic `with space` has ' ' in it, allowed is A-Z a-z 0-9 . _ : -
+  2. `concurrency` of topic `wrong` is 0 (listener at src/hand.rs:9), allowed is 1 to 100000: write `concurrency = 1` or \
+more
+  3. `retry` of topic `wrong` (listener at src/hand.rs:9): step 1 of the ladder: `5x` is not a duration: write a number \
+and a unit, as \"500ms\", \"30s\", \"15m\", \"1h 30m\" or \"2d\"";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_down_is_one_problem_among_the_others() {
+    let error = refused(shop(Moody::new(Mood::Down)).listener::<Good>().lease("10m")).await;
+    assert!(matches!(error.problems(), [Problem::Setting(_), Problem::StoreUnreachable { .. }]), "{error}");
+    let text = "2. the store moody: cannot be reached: the store is unavailable during topics: connection refused";
+    assert!(error.to_string().ends_with(text), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_does_not_answer_is_given_up_after_the_time_of_a_call() {
+    let before = tokio::time::Instant::now();
+    let error = refused(shop(Moody::new(Mood::Silent)).listener::<Good>().call_total("3s")).await;
+    assert_eq!(before.elapsed(), Duration::from_secs(3));
+    assert!(error.to_string().ends_with("the store is unavailable during topics: no answer within 3s"), "{error}");
+}
+
+#[tokio::test]
+async fn a_topic_of_another_protocol_is_not_started() {
+    let error = refused(shop(Moody::new(Mood::Newer)).listener::<Good>()).await;
+    assert!(matches!(error.problems(), [Problem::StoreTopic { .. }]), "{error}");
+    assert!(
+        error.to_string().contains("shop:good is kept under protocol version 2, this dq speaks version 1"),
+        "{error}"
+    );
+}
+
+/// Keeps the lines of one thread.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<String>>>);
+
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        write!(self.0, " {}={value:?}", field.name()).unwrap();
+    }
+}
+
+impl Subscriber for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= Level::INFO && metadata.target().starts_with("dq::context::")
+    }
+
+    fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+        span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut text = Text(event.metadata().level().to_string());
+        event.record(&mut text);
+        self.0.lock().unwrap().push(text.0);
+    }
+
+    fn enter(&self, _: &span::Id) {}
+
+    fn exit(&self, _: &span::Id) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_start_log_has_settings_and_jobs_that_nobody_here_runs() {
+    let store = Moody::new(Mood::Well);
+    let environment = crate::environment::Environment::of_this_runtime().unwrap();
+    let app = AppName::new("shop").unwrap();
+    let jobs = Provider::root(app, store.clone(), environment, crate::config::NodeSettings::default());
+    for topic in ["good", "elsewhere"] {
+        jobs.topic(topic).unwrap().add_json("7").after("1h").await.unwrap();
+    }
+    let lines = Lines::default();
+    let _guard = tracing::subscriber::set_default(lines.clone());
+    let _context = shop(store).listener::<Good>().lease("20s").start().await.unwrap();
+    let lines = lines.0.lock().unwrap();
+    let [unserved, starting, listening] = &lines[..] else { panic!("{lines:?}") };
+    assert!(unserved.starts_with("WARN") && unserved.contains("topic=elsewhere waiting=1"), "{unserved}");
+    assert!(starting.starts_with("INFO") && starting.contains("store=\"moody:\""), "{starting}");
+    assert!(starting.contains("settings=lease = 20s (builder at "), "{starting}");
+    let concurrency = "topic=good listener=\"Good\" declared_at=\"src/hand.rs:7\" settings=concurrency = 8 (listener at \
+                       src/hand.rs:7), timeout = 30s,";
+    assert!(listening.starts_with("INFO") && listening.contains(concurrency), "{listening}");
+}
