@@ -2,7 +2,8 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote};
-use syn::{Attribute, Fields, Generics, Ident, Lifetime, Type, WherePredicate, parse_quote};
+use syn::ext::IdentExt;
+use syn::{Attribute, Fields, Generics, Ident, Type, WherePredicate, parse_quote};
 
 use crate::arguments::Root;
 use crate::errors::{Errors, nearest};
@@ -48,10 +49,11 @@ impl Injection {
         };
         let read = |(index, field): (usize, &mut syn::Field)| {
             let default = take_inject(&mut field.attrs, errors);
-            if let Type::Reference(reference) = &field.ty
-                && !reference.lifetime.as_ref().is_some_and(is_static)
+            if let Type::Reference(reference) = &mut field.ty
+                && reference.lifetime.is_none()
             {
-                errors.at(&field.ty, "a listener owns what it needs: `Arc<..>` instead of a reference");
+                errors.at(&*reference, "a listener owns what it needs: `Arc<..>` instead of a reference");
+                reference.lifetime = Some(parse_quote!('static)); // or the compiler asks for a lifetime
             }
             let name = field.ident.clone().unwrap_or_else(|| format_ident!("_{index}"));
             Field { cfg: cfg_of(&field.attrs), name, ty: field.ty.clone(), default }
@@ -66,7 +68,7 @@ impl Injection {
     /// The list of what is injected.
     fn dependencies(&self, root: &Root) -> TokenStream {
         let dependencies = self.injected().map(|Field { cfg, name, ty, .. }| {
-            let (name, written) = (name.to_string(), written(ty));
+            let (name, written) = (name.unraw().to_string(), written(ty));
             let (name, of) = (name.trim_start_matches('_'), quote!(#root::Dependency::of::<#ty>));
             let name = if name.is_empty() { "_" } else { name };
             quote!(#(#cfg)* #of(#name, #written))
@@ -129,10 +131,6 @@ impl Injection {
         };
         generic.map(bound).collect()
     }
-}
-
-fn is_static(lifetime: &Lifetime) -> bool {
-    lifetime.ident == "static"
 }
 
 fn mentions(tokens: TokenStream, name: &Ident) -> bool {

@@ -4,19 +4,16 @@ pub use dq_grammar::BadName;
 pub use inventory;
 
 pub use crate::broadcast::{BroadcastListener, Declared as BroadcastDeclared};
-pub use crate::job::{DelayJob, Deliver, JobDefaults, JobId, ToJobId};
+pub use crate::job::{DelayJob, Deliver, JobDefaults, JobId, Payload, ToJobId};
 pub use crate::listener::{
     AckMode, Channel, Decided, Declared, DelayListener, Dependency, Failure, Injectable, Injector, Job, JobError,
     ListenerSettings, Missing, OnTimeout, Registration,
 };
 
 pub mod keys;
+mod returned;
 
-/// What a generic payload must be, in one name.
-pub trait Payload: serde::Serialize + serde::de::DeserializeOwned + Send + Sync + 'static {}
-
-#[diagnostic::do_not_recommend]
-impl<T: serde::Serialize + serde::de::DeserializeOwned + Send + Sync + 'static> Payload for T {}
+pub use returned::{Acks, Decides};
 
 /// The value of a stand-in that is emitted beside a mistake, so that one mistake gives one error. Never called.
 pub fn stand_in<T>() -> T {

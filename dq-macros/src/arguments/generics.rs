@@ -1,19 +1,20 @@
 //! What a listener may be generic over.
 
-use syn::{Generics, Ident};
+use syn::ItemStruct;
 
 use crate::errors::Errors;
 
-/// Notes lifetimes, and parameters of a listener that registers itself.
-pub(crate) fn check_generics(name: &Ident, generics: &Generics, register: bool, errors: &mut Errors) {
+/// Notes lifetimes, and parameters of a listener that registers itself; `method` is what names it by hand.
+pub(crate) fn check_generics(item: &ItemStruct, method: &str, register: bool, errors: &mut Errors) {
+    let ItemStruct { ident, generics, .. } = item;
     if let Some(lifetime) = generics.lifetimes().next() {
-        errors.at(lifetime, "a listener owns what it needs: `Arc<..>` instead of a borrow");
+        errors.at(lifetime, "a listener owns what it needs: `Arc<..>` instead of a reference");
     } else if register && !generics.params.is_empty() {
         errors.at(
             generics,
             format!(
                 "a generic listener cannot register itself: add `register = false` here and call \
-                 `.listener::<{name}<..>>()`"
+                 `.{method}::<{ident}<..>>()`"
             ),
         );
     }

@@ -1,8 +1,9 @@
 //! Where dq is.
 
-use proc_macro2::{Span, TokenStream};
-use quote::{ToTokens, quote};
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::Path;
+use syn::spanned::Spanned;
 
 use super::Argument;
 use crate::errors::Errors;
@@ -25,13 +26,30 @@ impl Root {
     }
 }
 
+impl Root {
+    /// The same, as if it was written at `place`.
+    pub(crate) fn at(&self, place: Span) -> TokenStream {
+        let respan = |mut token: TokenTree| {
+            token.set_span(place);
+            token
+        };
+        self.to_token_stream().into_iter().map(respan).collect()
+    }
+}
+
 impl ToTokens for Root {
     /// The module that generated code may touch.
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        match &self.0 {
-            Some(path) => path.to_tokens(tokens),
-            None => tokens.extend(quote!(::dq)),
-        }
-        tokens.extend(quote!(::__private));
+        let place = match &self.0 {
+            Some(path) => {
+                path.to_tokens(tokens);
+                path.span().resolved_at(Span::call_site())
+            }
+            None => {
+                tokens.extend(quote!(::dq));
+                Span::call_site()
+            }
+        };
+        tokens.extend(quote_spanned!(place=> ::__private));
     }
 }

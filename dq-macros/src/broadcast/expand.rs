@@ -3,6 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::ItemStruct;
+use syn::ext::IdentExt;
 
 use super::model::Model;
 use crate::injection::Injection;
@@ -10,15 +11,12 @@ use crate::injection::Injection;
 /// The struct, `Declared`, and its registration.
 pub(super) fn of_struct(item: &ItemStruct, injection: &Injection, model: &Model, broken: bool) -> TokenStream {
     let (root, channels, name) = (&model.root, &model.channels, &item.ident);
-    let text = name.to_string();
+    let text = name.unraw().to_string();
     let (generics, body) = injection.implementation(&item.generics, root, broken);
     let (parameters, arguments, bounds) = generics.split_for_impl();
     let registration = (model.register && !broken).then(|| {
         quote! {
-            const _: () = {
-                const REGISTRATION: #root::Registration = #root::Registration::broadcast::<#name>();
-                #root::inventory::submit! { REGISTRATION }
-            };
+            #root::inventory::submit! { #root::Registration::broadcast::<#name>() }
         }
     });
     quote! {

@@ -44,7 +44,7 @@ impl Model {
                 "this listener needs its broadcast channels: `#[broadcast_listener(channels = [\"..\"])]`",
             );
         }
-        arguments::check_generics(&item.ident, &item.generics, model.register, errors);
+        arguments::check_generics(item, "broadcast_listener", model.register, errors);
         model
     }
 }

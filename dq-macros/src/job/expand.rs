@@ -1,7 +1,8 @@
 //! Writes `DelayJob`.
 
-use proc_macro2::TokenStream;
-use quote::{ToTokens, quote};
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::spanned::Spanned;
 use syn::{DeriveInput, parse_quote};
 
 use super::id::IdSource;
@@ -21,7 +22,7 @@ pub(super) fn of_payload(input: &DeriveInput, model: &Model) -> TokenStream {
     let id = id(model);
     let mut generics = input.generics.clone();
     if !generics.params.is_empty() {
-        let bound = parse_quote!(Self: #root::Payload);
+        let bound = parse_quote!(Self: #root::Payload + ::core::marker::Send + ::core::marker::Sync + 'static);
         generics.make_where_clause().predicates.push(bound);
     }
     let (parameters, arguments, bounds) = generics.split_for_impl();
@@ -60,12 +61,17 @@ fn id(model: &Model) -> Option<TokenStream> {
     let root = &model.root;
     let value = match &model.id {
         IdSource::Generated => return None,
-        IdSource::Field(member) => quote!(&self.#member),
-        IdSource::Template(text, members) => quote!(&::core::format_args!(#text #(, self.#members)*)),
+        IdSource::Field(member, ty) => {
+            let place = ty.span().resolved_at(Span::call_site());
+            quote_spanned!(place=> #root::ToJobId::to_job_id(&self.#member))
+        }
+        IdSource::Template(text, members) => {
+            quote!(#root::ToJobId::to_job_id(&::core::format_args!(#text #(, self.#members)*)))
+        }
     };
     Some(quote! {
         fn job_id(&self) -> ::core::option::Option<::core::result::Result<#root::JobId, #root::BadName>> {
-            ::core::option::Option::Some(#root::ToJobId::to_job_id(#value))
+            ::core::option::Option::Some(#value)
         }
     })
 }

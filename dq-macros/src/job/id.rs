@@ -1,7 +1,7 @@
 //! The id of a job from its payload: a marked field, or a template.
 
 use dq_grammar::check_id;
-use syn::{Data, DeriveInput, LitStr, Member};
+use syn::{Data, DeriveInput, LitStr, Member, Type};
 
 use super::parse::members;
 use crate::errors::{Errors, nearest};
@@ -11,8 +11,8 @@ use crate::errors::{Errors, nearest};
 pub(super) enum IdSource {
     /// It is generated.
     Generated,
-    /// A field.
-    Field(Member),
+    /// A field, and its type.
+    Field(Member, Type),
     /// A template: the text for `format_args!`, and its fields in order.
     Template(LitStr, Vec<Member>),
 }

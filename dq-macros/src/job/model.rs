@@ -84,11 +84,11 @@ impl Model {
     /// Takes the marked field, if the id is not said yet.
     fn mark(&mut self, parsed: &Parsed, errors: &mut Errors) {
         let templated = parsed.arguments.iter().any(|argument| argument.key == "id");
-        for (index, (member, mark)) in parsed.marked.iter().enumerate() {
+        for (index, marked) in parsed.marked.iter().enumerate() {
             if index > 0 || templated {
-                errors.at(mark, "the id is said twice: keep one, or write `id = \"{a}:{b}\"` above the type");
+                errors.at(&marked.mark, "the id is said twice: keep one, or write `id = \"{a}:{b}\"` above the type");
             } else {
-                self.id = IdSource::Field(member.clone());
+                self.id = IdSource::Field(marked.member.clone(), marked.ty.clone());
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::{Attribute, Data, DeriveInput, Fields, Ident, Index, Member, Meta};
+use syn::{Attribute, Data, DeriveInput, Fields, Ident, Index, Member, Meta, Type};
 
 use crate::arguments::{self, Argument, Key};
 use crate::completion;
@@ -26,10 +26,19 @@ pub(super) struct Parsed {
     pub(super) present: bool,
     /// The keys of the type.
     pub(super) arguments: Vec<Argument>,
-    /// The fields marked `#[job(id)]`, with the mark.
-    pub(super) marked: Vec<(Member, Ident)>,
+    /// The fields marked `#[job(id)]`.
+    pub(super) marked: Vec<Marked>,
     /// What an editor completes.
     pub(super) completion: TokenStream,
+}
+
+/// A field marked `#[job(id)]`.
+#[derive(Debug)]
+pub(super) struct Marked {
+    pub(super) member: Member,
+    pub(super) ty: Type,
+    /// The word `id`.
+    pub(super) mark: Ident,
 }
 
 /// Reads every `#[job(..)]`; several above the type count as one.
@@ -68,13 +77,15 @@ pub(super) fn members(fields: &Fields) -> impl Iterator<Item = (Member, &syn::Fi
     })
 }
 
-fn marked(data: &Data, errors: &mut Errors) -> Vec<(Member, Ident)> {
+fn marked(data: &Data, errors: &mut Errors) -> Vec<Marked> {
     let mut marked = Vec::new();
     match data {
         Data::Struct(data) => {
             for (member, field) in members(&data.fields) {
                 for attribute in jobs(&field.attrs) {
-                    marked.extend(mark(attribute, errors).map(|mark| (member.clone(), mark)));
+                    let mark = mark(attribute, errors);
+                    let of = |mark| Marked { member: member.clone(), ty: field.ty.clone(), mark };
+                    marked.extend(mark.map(of));
                 }
             }
         }

@@ -2,14 +2,16 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
-use syn::{Generics, Ident, Visibility};
+use syn::ext::IdentExt;
+use syn::spanned::Spanned;
+use syn::{Generics, Ident, LitStr, ReturnType, Visibility};
 
 use super::function::{Function, Parameter};
 use super::model::Model;
 use super::parse::Listener;
 use crate::arguments::Root;
 use crate::constants;
-use crate::injection::Injection;
+use crate::injection::{Field, Injection};
 
 /// A struct: itself, `Declared`, and its registration.
 pub(super) fn of_struct(listener: &Listener, model: &Model, broken: bool) -> TokenStream {
@@ -27,11 +29,11 @@ pub(super) fn of_function(function: &Function, model: &Model, broken: bool) -> T
     let name = &item.sig.ident;
     let private = Visibility::Inherited;
     let visibility = if model.register { &private } else { &item.vis };
-    let fields = injection.fields.iter().map(|field| {
+    let fields = injection.fields.iter().filter(|_| !broken).map(|field| {
         let (cfg, name, ty) = (&field.cfg, &field.name, &field.ty);
         quote!(#(#cfg)* #name: #ty)
     });
-    let text = name.to_string();
+    let text = name.unraw().to_string();
     let doc = format!("The listener that runs the function `{text}`.");
     let declared = declared(name, &Generics::default(), injection, model, broken);
     let handler = handler(function, model, broken);
@@ -60,7 +62,7 @@ pub(super) fn of_function(function: &Function, model: &Model, broken: bool) -> T
 /// `Declared`; when something is broken, one that compiles and is never used.
 fn declared(name: &Ident, generics: &Generics, injection: &Injection, model: &Model, broken: bool) -> TokenStream {
     let root = &model.root;
-    let text = name.to_string();
+    let text = name.unraw().to_string();
     let topic = constants::option(model.topic.as_ref().filter(|_| !broken));
     let settings = settings(model);
     let (generics, body) = injection.implementation(generics, root, broken);
@@ -100,13 +102,11 @@ fn registration(name: &Ident, model: &Model, broken: bool) -> TokenStream {
         return TokenStream::new();
     }
     let root = &model.root;
-    let place = model.topic.as_ref().map_or_else(Span::call_site, |topic| topic.span().resolved_at(Span::call_site()));
-    let make = quote_spanned!(place=> #root::Registration::delay::<#name>());
+    let place = model.topic.as_ref().map_or_else(Span::call_site, LitStr::span);
+    let root_there = root.at(place);
+    let make = quote_spanned!(place=> #root_there::Registration::delay::<#name>());
     quote! {
-        const _: () = {
-            const REGISTRATION: #root::Registration = #make;
-            #root::inventory::submit! { REGISTRATION }
-        };
+        #root::inventory::submit! { #make }
     }
 }
 
@@ -123,10 +123,12 @@ fn handler(function: &Function, model: &Model, broken: bool) -> Option<TokenStre
             }
         }
     });
+    let place = payload.span().resolved_at(Span::call_site());
+    let job = quote_spanned!(place=> type Job = #payload;);
     Some(quote! {
         #[automatically_derived]
         impl #root::DelayListener for #name {
-            type Job = #payload;
+            #job
 
             async fn on_due(
                 &self,
@@ -139,29 +141,33 @@ fn handler(function: &Function, model: &Model, broken: bool) -> Option<TokenStre
     })
 }
 
+/// What a run of the function gives, as the handler's result. Mistakes of types point to the type it returns, or to the
+/// type of a dependency.
 fn call(function: &Function, root: &Root) -> TokenStream {
-    let name = &function.item.sig.ident;
+    let sig = &function.item.sig;
+    let place = match &sig.output {
+        ReturnType::Type(_, ty) => ty.span().resolved_at(Span::call_site()),
+        ReturnType::Default => Span::call_site(),
+    };
+    let mut name = sig.ident.clone();
+    name.set_span(place);
     let arguments = function.parameters.iter().map(|parameter| match parameter {
         Parameter::Job => quote!(job),
         Parameter::Channel => quote!(channel),
         Parameter::Dependency { cfg, index, borrowed } => {
-            let field = &function.injection.fields[*index].name;
+            let Field { name, ty, .. } = &function.injection.fields[*index];
+            let place = ty.span().resolved_at(Span::call_site());
             if *borrowed {
-                quote!(#(#cfg)* &self.#field)
+                quote!(#(#cfg)* &self.#name)
             } else {
-                quote!(#(#cfg)* ::core::clone::Clone::clone(&self.#field))
+                quote_spanned!(place=> #(#cfg)* ::core::clone::Clone::clone(&self.#name))
             }
         }
     });
-    let place = match &function.item.sig.output {
-        syn::ReturnType::Type(_, ty) => syn::spanned::Spanned::span(ty).resolved_at(Span::call_site()),
-        syn::ReturnType::Default => Span::call_site(),
-    };
-    let run = quote!(#name(#(#arguments),*).await);
-    let decided = if function.decides() {
-        quote_spanned!(place=> let decided: #root::Decided = #run?;)
+    let returned = quote_spanned!(place=> #name(#(#arguments),*).await);
+    if function.decides() {
+        quote!({ #root::Decides::decided(#returned) })
     } else {
-        quote_spanned!(place=> let (): () = #run?; let decided = channel.ack();)
-    };
-    quote!({ #decided ::core::result::Result::Ok(decided) })
+        quote!({ #root::Acks::acked(#returned, channel) })
+    }
 }

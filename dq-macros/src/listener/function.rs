@@ -46,7 +46,7 @@ impl Function {
 /// Reads the parameters; `None` for a method, beside which nothing can be written.
 pub(super) fn read(item: FunctionItem, errors: &mut Errors) -> Option<Function> {
     if let Some(FnArg::Receiver(receiver)) = item.sig.inputs.first() {
-        errors.at(receiver, "`#[delay_listener]` goes above a function that is no method, or above a struct");
+        errors.at(receiver, "a method cannot be a listener: put `#[delay_listener]` above a free function or a struct");
         return None;
     }
     check_signature(&item, errors);
@@ -69,7 +69,7 @@ pub(super) fn read(item: FunctionItem, errors: &mut Errors) -> Option<Function> 
 fn check_signature(item: &FunctionItem, errors: &mut Errors) {
     let sig = &item.sig;
     if sig.asyncness.is_none() {
-        errors.at(sig.fn_token, "a function listener is `async fn`");
+        errors.at(sig.fn_token, "a listener is asynchronous: write `async fn`");
     }
     if let Safety::Unsafe(unsafety) = &sig.safety {
         errors.at(unsafety, "a listener is called by dq, which has no `unsafe`: leave it out");
@@ -156,10 +156,10 @@ fn is_channel(ty: &Type) -> bool {
 
 fn unsized_or_opaque(ty: &Type) -> Option<&'static str> {
     match ty {
-        Type::ImplTrait(_) => Some("`impl Trait` is no one type: it"),
-        Type::TraitObject(_) => Some("`dyn Trait` has no size: it"),
-        Type::Slice(_) => Some("a slice has no size: it"),
-        Type::Path(path) if path.path.is_ident("str") => Some("`str` has no size: it"),
+        Type::ImplTrait(_) => Some("`impl Trait` names no type and"),
+        Type::TraitObject(_) => Some("`dyn Trait` has no size and"),
+        Type::Slice(_) => Some("a slice has no size and"),
+        Type::Path(path) if path.path.is_ident("str") => Some("`str` has no size and"),
         _ => None,
     }
 }

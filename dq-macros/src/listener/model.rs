@@ -59,7 +59,7 @@ impl Model {
         }
         if let Annotated::Struct(listener) = annotated {
             let item = &listener.item;
-            arguments::check_generics(&item.ident, &item.generics, model.register, errors);
+            arguments::check_generics(item, "listener", model.register, errors);
         }
         model
     }
@@ -72,7 +72,7 @@ impl Model {
             "on_timeout" => self.on_timeout = argument.choice(&["retry", "immediate"], errors),
             "retry" => self.retry = argument.retry(errors),
             "ack" => self.ack = argument.choice(&["on_return", "on_claim"], errors),
-            "max_crashes" => self.max_crashes = argument.number(1..=u32::MAX, errors),
+            "max_crashes" => self.max_crashes = argument.number(1..=1_000, errors),
             "register" => self.register = argument.flag(errors).unwrap_or(true),
             "crate" => self.root = Root::named(argument, errors),
             _ => match annotated {

@@ -27,7 +27,7 @@ use super::id::JobId;
     label = "this payload has no topic",
     note = "derive it: `#[derive(Serialize, Deserialize, DelayJob)] #[job(topic = \"..\")]`; a type of another crate needs a newtype of yours"
 )]
-pub trait DelayJob: Serialize + DeserializeOwned + Send + Sync + 'static {
+pub trait DelayJob: Payload + Send + Sync + 'static {
     /// The topic; one payload type serves one topic.
     const TOPIC: &'static str;
 
@@ -39,6 +39,11 @@ pub trait DelayJob: Serialize + DeserializeOwned + Send + Sync + 'static {
         None
     }
 }
+
+/// What can be stored as a payload: anything that serde writes and reads.
+pub trait Payload: Serialize + DeserializeOwned {}
+
+impl<T: Serialize + DeserializeOwned> Payload for T {}
 
 /// Defaults of a payload; whatever an `add` says goes before them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +97,11 @@ pub enum Deliver {
 }
 
 /// What can be the id of a job: anything that can be displayed, as numbers, text, `Uuid`, `IpAddr` or a newtype of yours.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the id of a job",
+    label = "must be `Display`",
+    note = "take a number, a text, a `Uuid` or a type of yours that implements `Display`; of several fields write `#[job(id = \"{{a}}:{{b}}\")]` above the type"
+)]
 pub trait ToJobId {
     /// The id.
     ///
@@ -100,6 +110,7 @@ pub trait ToJobId {
     fn to_job_id(&self) -> Result<JobId, BadName>;
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Display + ?Sized> ToJobId for T {
     fn to_job_id(&self) -> Result<JobId, BadName> {
         JobId::new(self.to_string())

@@ -9,7 +9,7 @@ pub mod state;
 
 pub use dq_grammar::{BadName, BadRetry, RetryPolicy};
 
-pub use delay_job::{DelayJob, Deliver, JobDefaults, ToJobId};
+pub use delay_job::{DelayJob, Deliver, JobDefaults, Payload, ToJobId};
 pub use front::{BadRecord, Cause, Front};
 pub use id::JobId;
 pub use ident::{AppName, BadToken, Fence, NodeId, ProducerId, Token, TopicKey, TopicName, Turn};

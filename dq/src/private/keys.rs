@@ -32,7 +32,7 @@ pub mod delay_listener {
     pub mod retry {}
     /// `ack = "on_return"` or `"on_claim"`: when a job is acked. Default `"on_return"`.
     pub mod ack {}
-    /// `max_crashes = 3`: how many crashes exhaust a job. Default 3.
+    /// `max_crashes = 3`: how many crashes exhaust a job, 1 to 1000. Default 3.
     pub mod max_crashes {}
     /// `final_retry = "give_up"`: the function that is called when no attempt is left. Functions only.
     pub mod final_retry {}

@@ -1,0 +1,8 @@
+use dq::prelude::*;
+
+#[broadcast_listener(channels = ["cache-expired"])]
+struct DropCache<T> {
+    cache: T,
+}
+
+fn main() {}

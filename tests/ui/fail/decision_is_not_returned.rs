@@ -1,0 +1,19 @@
+#![deny(warnings)]
+use dq::prelude::*;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
+#[job(topic = "order-timeout")]
+struct CloseOrder {
+    order_id: u64,
+}
+
+#[delay_listener]
+async fn close(job: Job<CloseOrder>, channel: Channel) -> Result<Decided, JobError> {
+    if job.order_id == 7 {
+        channel.ack();
+    }
+    Err("no".into())
+}
+
+fn main() {}

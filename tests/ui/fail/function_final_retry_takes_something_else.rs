@@ -1,0 +1,20 @@
+use dq::prelude::*;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
+#[job(topic = "order-timeout")]
+struct CloseOrder {
+    order_id: u64,
+}
+
+async fn give_up(job: Job<CloseOrder>) {
+    let _ = job.order_id;
+}
+
+#[delay_listener(final_retry = "give_up")]
+async fn close(job: Job<CloseOrder>) -> Result<(), JobError> {
+    let _ = job.order_id;
+    Ok(())
+}
+
+fn main() {}

@@ -1,0 +1,15 @@
+use dq::prelude::*;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
+#[job(topic = "order-timeout")]
+struct CloseOrder {
+    order_id: u64,
+}
+
+#[delay_listener]
+async fn close(job: Job<CloseOrder>) {
+    let _ = job.order_id;
+}
+
+fn main() {}

@@ -1,0 +1,26 @@
+use dq::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use std::rc::Rc;
+
+#[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
+#[job(topic = "order-timeout")]
+struct CloseOrder {
+    order_id: u64,
+}
+
+#[delay_listener]
+struct OrderTimeout;
+
+impl DelayListener for OrderTimeout {
+    type Job = CloseOrder;
+
+    async fn on_due(&self, job: Job<CloseOrder>, channel: Channel) -> Result<Decided, JobError> {
+        let shared = Rc::new(job.order_id);
+        tokio::task::yield_now().await;
+        let _ = shared;
+        Ok(channel.ack())
+    }
+}
+
+fn main() {}

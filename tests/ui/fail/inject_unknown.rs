@@ -1,0 +1,29 @@
+use dq::prelude::*;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
+#[job(topic = "order-timeout")]
+struct CloseOrder {
+    order_id: u64,
+}
+
+#[delay_listener]
+struct OrderTimeout {
+    #[inject(defualt)]
+    seen: u8,
+    #[inject]
+    orders: u16,
+    #[inject(by = "name")]
+    mail: u32,
+}
+
+impl DelayListener for OrderTimeout {
+    type Job = CloseOrder;
+
+    async fn on_due(&self, job: Job<CloseOrder>, channel: Channel) -> Result<Decided, JobError> {
+        let _ = job.order_id;
+        Ok(channel.ack())
+    }
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use dq::prelude::*;
+
+#[delay_listener]
+enum OrderTimeout {
+    One,
+}
+
+fn main() {}

@@ -1,0 +1,6 @@
+use dq::prelude::*;
+
+#[delay_listener]
+struct OrderTimeout;
+
+fn main() {}

@@ -1,0 +1,13 @@
+use dq::prelude::*;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize, DelayJob)]
+#[job(topic = "order-timeout")]
+struct CloseOrder {
+    #[job(id)]
+    order_id: u64,
+    #[job(id)]
+    tenant: u64,
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+use dq::prelude::*;
+
+#[derive(DelayJob)]
+#[job(topic = "order-timeout")]
+union CloseOrder {
+    a: u8,
+}
+
+fn main() {}
