@@ -25,3 +25,6 @@ pub use factory::{ContextFactory, IntoStore, StoreChoice};
 pub use handle::Context;
 pub use health::{Condition, Counters, Health, TopicHealth};
 pub use problems::{BadStoreUrl, ListenerAt, Need, Problem, StartError};
+
+#[cfg(test)]
+mod tests;

@@ -155,7 +155,7 @@ impl Running {
     }
 
     /// Ends every task where it is, as a power cut would. For simulations.
-    #[cfg(feature = "testing")]
+    #[cfg(any(test, feature = "testing"))]
     pub(crate) fn kill(&self) {
         self.tasks.iter().for_each(Task::abort);
     }

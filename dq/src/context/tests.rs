@@ -1,0 +1,172 @@
+//! A node on a memory store under the paused clock, with a handler that the test scripts.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::mpsc;
+
+use super::plan::{Plan, TopicPlan};
+use super::supervisor::{Running, start};
+use crate::config::{NodeSettings, TopicSettings};
+use crate::environment::{Environment, Seeded, TokioClock};
+use crate::job::{AppName, Codec, Deliver, Front, JobId, ProducerId, Record, TopicKey, TopicName};
+use crate::listener::erased::{Call, ErasedListener, Returned};
+use crate::listener::{Decision, Delivery, Failure, RetryDelay};
+use crate::store::memory::MemoryStore;
+use crate::store::{Due, NewJob, Numbered, OnDuplicate, Producer, Store, TopicCounts};
+
+type Script = Box<dyn Fn(&Call, &Delivery) -> BoxFuture<'static, Returned> + Send + Sync>;
+
+struct Scripted(Script);
+
+impl std::fmt::Debug for Scripted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Scripted")
+    }
+}
+
+impl ErasedListener for Scripted {
+    fn call(self: Arc<Self>, call: Call, _: Record, delivery: Delivery) -> BoxFuture<'static, Returned> {
+        (self.0)(&call, &delivery)
+    }
+
+    fn retry_delay(&self, _: u32, _: &Failure) -> RetryDelay {
+        RetryDelay::BySettings
+    }
+}
+
+struct Node {
+    store: Arc<MemoryStore>,
+    running: Running,
+    producer: Arc<dyn Producer>,
+    key: TopicKey,
+    number: Mutex<u64>,
+}
+
+fn key() -> TopicKey {
+    TopicKey { app: AppName::new("test").unwrap(), topic: TopicName::new("t").unwrap() }
+}
+
+async fn node_on(store: Arc<MemoryStore>, seed: u64, settings: TopicSettings, script: Script) -> Node {
+    let environment = Environment::on_this_runtime(Arc::new(Seeded::new(seed)));
+    let key = key();
+    let topic = TopicPlan {
+        key: key.clone(),
+        listener: Arc::new(Scripted(script)),
+        name: "scripted",
+        declared_at: "here",
+        settings,
+    };
+    let plan = Plan {
+        app: key.app.clone(),
+        node: environment.node_id(),
+        store: store.clone(),
+        environment: environment.clone(),
+        settings: NodeSettings::default(),
+        topics: vec![topic],
+        broadcasts: Vec::new(),
+    };
+    let running = start(plan).await.unwrap();
+    let producer = store.producer(&key, &ProducerId::new(environment.random_text()));
+    Node { store, running, producer, key, number: Mutex::new(0) }
+}
+
+async fn node(settings: TopicSettings, script: Script) -> Node {
+    node_on(Arc::new(MemoryStore::new(Arc::new(TokioClock::new()))), 1, settings, script).await
+}
+
+impl Node {
+    async fn add(&self, id: &str, after: Duration) {
+        let number = {
+            let mut number = self.number.lock().unwrap();
+            *number += 1;
+            *number
+        };
+        let job = NewJob {
+            id: JobId::new(id).unwrap(),
+            generated: false,
+            due: Due::After(after),
+            expires_after: None,
+            record: Record::new(&Front { delay: after, ..Front::default() }, Codec::Json, b"{}"),
+            on_duplicate: OnDuplicate::Reject,
+            deliver: Deliver::Queue,
+        };
+        self.producer.add(Numbered { number, items: vec![job] }).await.unwrap();
+    }
+
+    async fn counts(&self) -> TopicCounts {
+        self.store.counts(&self.key).await.unwrap()
+    }
+}
+
+fn told(
+    script: impl Fn(&Call, &Delivery) -> Returned + Send + Sync + 'static,
+) -> (Script, mpsc::UnboundedReceiver<String>) {
+    let (tell, told) = mpsc::unbounded_channel();
+    let script: Script = Box::new(move |call, delivery| {
+        let kind = match call {
+            Call::OnDue => "due",
+            Call::FinalRetry(_) => "final",
+            Call::ProcessUnacked => "aged",
+        };
+        tell.send(format!("{kind} {} {}", delivery.id, delivery.attempt)).unwrap();
+        let returned = script(call, delivery);
+        Box::pin(async move { returned })
+    });
+    (script, told)
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[tokio::test(start_paused = true)]
+async fn a_job_runs_when_due_and_is_gone_when_acked() {
+    let (script, mut told) = told(|_, _| Returned::Decided(Decision::Ack));
+    let node = node(TopicSettings::default(), script).await;
+    let start = tokio::time::Instant::now();
+    node.add("a", 90 * SECOND).await;
+    assert_eq!(told.recv().await.unwrap(), "due a 0");
+    assert_eq!(start.elapsed().as_secs(), 90);
+    node.running.order_stop(SECOND);
+    node.running.stopped().await;
+    let counts = node.counts().await;
+    assert_eq!((counts.delayed, counts.running, counts.dead), (0, 0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failing_job_runs_once_more_than_it_has_retries_and_is_dead_after_final_retry() {
+    let (script, mut told) = told(|call, _| match call {
+        Call::FinalRetry(_) => Returned::FinalRetried,
+        _ => Returned::Failed(Failure::new(crate::job::Cause::Error, "no")),
+    });
+    let settings = TopicSettings { retry: "1m, 5m".parse().unwrap(), ..TopicSettings::default() };
+    let node = node(settings, script).await;
+    node.add("a", SECOND).await;
+    for expected in ["due a 0", "due a 1", "due a 2", "final a 3"] {
+        assert_eq!(told.recv().await.unwrap(), expected);
+    }
+    node.running.order_stop(SECOND);
+    node.running.stopped().await;
+    assert_eq!(node.counts().await.dead, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_jobs_of_a_killed_node_run_on_another() {
+    let store = Arc::new(MemoryStore::new(Arc::new(TokioClock::new())));
+    let (never, mut first) = mpsc::unbounded_channel();
+    let stuck: Script = Box::new(move |_, delivery| {
+        never.send(delivery.id.to_string()).unwrap();
+        Box::pin(std::future::pending())
+    });
+    let dying = node_on(store.clone(), 1, TopicSettings { timeout: None, ..TopicSettings::default() }, stuck).await;
+    dying.add("a", SECOND).await;
+    assert_eq!(first.recv().await.unwrap(), "a");
+    dying.running.kill();
+    let (script, mut second) = told(|_, _| Returned::Decided(Decision::Ack));
+    let other = node_on(store, 2, TopicSettings::default(), script).await;
+    let start = tokio::time::Instant::now();
+    assert_eq!(second.recv().await.unwrap(), "due a 0");
+    assert!(start.elapsed() < 25 * SECOND, "{:?}", start.elapsed());
+    other.running.order_stop(SECOND);
+    other.running.stopped().await;
+}
