@@ -1,21 +1,40 @@
 //! The handle of a running node.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use super::health::{Health, TopicHealth};
 use super::plan::Plan;
 use super::problems::{Problem, StartError};
+use super::signals::TerminationSignals;
 use super::supervisor::{self, Running};
 use crate::config::Listing;
+use crate::error::Error;
 use crate::job::{TopicKey, TopicName};
 use crate::provider::Provider;
 
 /// A running node, from [`ContextFactory::start`](super::ContextFactory::start).
+///
+/// Dropped without a [`shutdown`](Self::shutdown) it stops without a grace, in the background: handlers are cancelled and
+/// their jobs go back, as far as the program lives on for it.
 #[derive(Debug)]
+#[must_use = "dropping it stops the node: keep it, and end with `run_until_signal` or `shutdown`"]
 pub struct Context {
     running: Running,
     provider: Provider,
     settings: Listing,
     topics: BTreeMap<TopicName, Listing>,
+    grace: Duration,
+}
+
+/// What a node left behind when it stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stopped {
+    /// Jobs that could not be given back in time (the store did not answer), or were not to be: other nodes take them.
+    pub left: usize,
+    /// Handlers that were cancelled and have not returned: they block their thread.
+    pub still_running: usize,
 }
 
 impl Context {
@@ -43,16 +62,83 @@ impl Context {
     pub(super) async fn launch(plan: Plan, provider: Provider) -> Result<Self, StartError> {
         log(&plan);
         let url = plan.store.url();
-        let settings = plan.listing.clone();
+        let (settings, grace) = (plan.listing.clone(), plan.settings.grace);
         let topics = plan.topics.iter().map(|topic| (topic.key.topic.clone(), topic.listing.clone())).collect();
         let refused = |(key, error): (TopicKey, _)| {
             let (url, topic) = (url.clone(), key.topic.to_string());
             Problem::StoreTopic { url, topic, error }
         };
         match supervisor::start(plan).await {
-            Ok(running) => Ok(Self { running, provider, settings, topics }),
+            Ok(running) => Ok(Self { running, provider, settings, topics, grace }),
             Err(refusals) => Err(StartError::new(refusals.into_iter().map(refused).collect(), Vec::new())),
         }
+    }
+}
+
+impl Context {
+    /// How the node is. Asks nobody: costs some loads.
+    pub fn health(&self) -> Health {
+        self.running.health()
+    }
+
+    /// Stops the node, in the order of `docs/architecture.md`: claiming ends, what has not started goes back at once,
+    /// handlers go on for at most `grace`, what has not finished is cancelled and goes back with its attempt unspent, the
+    /// last outcomes are sent, the lease ends. Takes at most about `grace` and 15 s.
+    ///
+    /// Cancel safe: the stop goes on.
+    pub async fn shutdown(self, grace: Duration) -> Stopped {
+        self.running.order_stop(grace);
+        self.stopped().await
+    }
+
+    /// Runs until SIGTERM or SIGINT (Ctrl-C), then stops as [`shutdown`](Self::shutdown) with the `grace` of the settings.
+    /// A second signal ends the grace at once.
+    ///
+    /// # Errors
+    /// When the operating system gives no signals; the node is stopped then.
+    pub async fn run_until_signal(self) -> Result<(), Error> {
+        let mut signals = match TerminationSignals::listen() {
+            Ok(signals) => signals,
+            Err(error) => {
+                let grace = self.grace;
+                self.shutdown(grace).await;
+                return Err(error.into());
+            }
+        };
+        let name = signals.next().await;
+        tracing::info!(signal = name, grace = %humantime::format_duration(self.grace), "stopping");
+        self.running.order_stop(self.grace);
+        tokio::select! {
+            biased;
+            () = self.running.stopped() => {}
+            name = signals.next() => {
+                tracing::info!(signal = name, "stopping at once");
+                self.running.order_stop(Duration::ZERO);
+            }
+        }
+        self.stopped().await;
+        Ok(())
+    }
+
+    /// Waits for the end of the stop, then flushes what callers have added.
+    async fn stopped(&self) -> Stopped {
+        self.running.stopped().await;
+        self.provider.close().await;
+        let topics = self.running.health().topics;
+        let sum = |of: fn(&TopicHealth) -> usize| topics.iter().map(of).sum();
+        Stopped { left: sum(|topic| topic.held), still_running: sum(|topic| topic.running) }
+    }
+
+    /// Ends the node where it is, as a power cut would: nothing is given back. For tests of what other nodes do then.
+    #[cfg(feature = "testing")]
+    pub fn kill(self) {
+        self.running.kill();
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        self.running.order_stop(Duration::ZERO);
     }
 }
 

@@ -134,10 +134,6 @@ impl Line {
         self.link.is_some()
     }
 
-    pub(super) fn is_idle(&self) -> bool {
-        self.under_way.is_empty()
-    }
-
     /// Whether a request of one of these kinds is under way.
     pub(super) fn busy(&self, kinds: &[Kind]) -> bool {
         self.under_way.iter().any(|request| kinds.contains(&request.kind))

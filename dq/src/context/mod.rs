@@ -13,6 +13,7 @@ mod plan;
 mod problems;
 mod retry;
 mod shutdown;
+mod signals;
 mod smart_sleep;
 mod subscription;
 mod supervisor;
@@ -22,7 +23,7 @@ mod topic;
 mod transfer;
 
 pub use factory::{ContextFactory, IntoStore, StoreChoice};
-pub use handle::Context;
+pub use handle::{Context, Stopped};
 pub use health::{Condition, Counters, Health, TopicHealth};
 pub use problems::{BadStoreUrl, ListenerAt, Need, Problem, StartError};
 

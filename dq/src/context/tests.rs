@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 
 use super::plan::{Plan, TopicPlan};
 use super::supervisor::{Running, start};
-use crate::config::{NodeSettings, TopicSettings};
+use crate::config::{Listing, NodeSettings, TopicSettings};
 use crate::environment::{Environment, Seeded, TokioClock};
 use crate::job::{AppName, Codec, Deliver, Front, JobId, ProducerId, Record, TopicKey, TopicName};
 use crate::listener::erased::{Call, ErasedListener, Returned};
@@ -57,6 +57,7 @@ async fn node_on(store: Arc<MemoryStore>, seed: u64, settings: TopicSettings, sc
         name: "scripted",
         declared_at: "here",
         settings,
+        listing: Listing::default(),
     };
     let plan = Plan {
         app: key.app.clone(),
@@ -64,6 +65,7 @@ async fn node_on(store: Arc<MemoryStore>, seed: u64, settings: TopicSettings, sc
         store: store.clone(),
         environment: environment.clone(),
         settings: NodeSettings::default(),
+        listing: Listing::default(),
         topics: vec![topic],
         broadcasts: Vec::new(),
     };

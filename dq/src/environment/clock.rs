@@ -63,9 +63,10 @@ pub struct TokioClock {
 }
 
 impl TokioClock {
-    /// A clock that shows the wall clock's time now and goes on with tokio's.
+    /// A clock that shows the wall clock's time now, in whole milliseconds, and goes on with tokio's: so a delay of whole
+    /// milliseconds is over exactly when tokio's clock has moved by it.
     pub fn new() -> Self {
-        Self::at(wall_micros())
+        Self::at(wall_micros() / 1000 * 1000)
     }
 
     /// A clock that shows `micros` since the Unix epoch now and goes on with tokio's.

@@ -74,8 +74,8 @@ mod tests {
     fn an_error_tells_its_sources() {
         #[derive(Debug, thiserror::Error)]
         #[error("no answer")]
-        struct Outer(#[source] std::fmt::Error);
-        let error = JobError::from(Outer(std::fmt::Error));
+        struct Outer(#[source] fmt::Error);
+        let error = JobError::from(Outer(fmt::Error));
         assert!(error.to_string().starts_with("no answer: an error occurred"));
         assert_eq!(JobError::from("a text").to_string(), "a text");
     }

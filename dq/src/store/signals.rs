@@ -40,7 +40,7 @@ pub struct Cast {
 }
 
 /// How many signals wait for a slow subscriber before new ones are lost.
-pub const SIGNAL_BUFFER: usize = 1_024;
+pub(crate) const SIGNAL_BUFFER: usize = 1_024;
 
 /// The signals of a subscription; dropping it ends the subscription.
 #[derive(Debug)]

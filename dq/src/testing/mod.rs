@@ -1,9 +1,17 @@
 //! The testing kit, behind the feature `testing`.
 //!
-//! [`conformance`] is the list of behaviours that every store has, [`ManualClock`] a store's clock that stands still until
-//! it is moved by hand. Nothing here is meant for production: what is misused panics.
+//! * [`Harness`]: a node on a memory store with a hand-cranked clock: jobs that wait for days run at once.
+//! * [`job`], [`channel`], [`provider`]: what a handler is called with, for a test of the handler alone.
+//! * [`conformance`]: the list of behaviours that every store has, for who writes one; [`ManualClock`]: a store's clock that
+//!   stands still until it is moved by hand.
+//!
+//! Nothing here is meant for production: what is misused panics.
 
 pub mod conformance;
+mod fakes;
+mod harness;
 mod manual_clock;
 
+pub use fakes::{FakeJob, channel, job, provider};
+pub use harness::Harness;
 pub use manual_clock::ManualClock;

@@ -112,11 +112,6 @@ impl Runs {
         self.running.len()
     }
 
-    /// Handlers that were given up and have not returned.
-    pub(in crate::context) fn strays(&self) -> usize {
-        self.strays.len()
-    }
-
     /// The first timeout.
     pub(in crate::context) fn first_deadline(&self) -> Option<(RunId, Duration)> {
         self.running.first_key_value().and_then(|(run_id, run)| Some((*run_id, run.deadline?)))
@@ -125,10 +120,6 @@ impl Runs {
     /// All runs that were not given up, in order of their start.
     pub(in crate::context) fn all(&self) -> Vec<RunId> {
         self.running.keys().copied().collect()
-    }
-
-    pub(in crate::context) fn get(&self, run_id: RunId) -> Option<&Run> {
-        self.running.get(&run_id)
     }
 
     /// Whether there is a begun one, given up or not.

@@ -1,0 +1,152 @@
+//! A node on a memory store, under a clock that the test cranks by hand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::context::{Context, ContextFactory, Health, Stopped};
+use crate::environment::{Environment, Seeded, TokioClock};
+use crate::job::{DelayJob, ToJobId};
+use crate::provider::{Provider, Seen};
+use crate::store::memory::MemoryStore;
+use crate::store::{Store, TopicCounts};
+
+/// A node on a memory store of its own, under tokio's paused clock: nothing waits, everything happens in order.
+///
+/// It never reads the registry of annotated listeners, nor the `DQ_*` variables: name the listeners of the test.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use dq::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+/// #[derive(Debug, Serialize, Deserialize, DelayJob)]
+/// #[job(topic = "order-timeout", delay = "30m")]
+/// struct CloseOrder { #[job(id)] order: u64 }
+///
+/// #[delay_listener]
+/// async fn close(job: Job<CloseOrder>) -> Result<(), JobError> {
+///     Err(format!("order {} is locked", job.order).into())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let dq = dq::testing::Harness::start(|factory| factory.listener::<close>()).await;
+/// dq.provider().add(CloseOrder { order: 7 }).await.unwrap();
+/// dq.advance(Duration::from_secs(30 * 60)).await;
+/// let job = dq.job::<CloseOrder>(7).await.unwrap();
+/// assert_eq!(job.details.unwrap().attempts, 1); // it failed once, and waits for its retry
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Harness {
+    context: Context,
+    store: Arc<MemoryStore>,
+}
+
+/// How often others get their turn before the harness looks whether anything still changes.
+const TURNS: usize = 64;
+
+impl Harness {
+    /// Starts a node. `with` names its listeners, provides what they need, and may change settings.
+    ///
+    /// # Panics
+    /// When the node cannot start, with the text of its problems; on a multi-threaded runtime, whose clock cannot stand
+    /// still.
+    pub async fn start(with: impl FnOnce(ContextFactory) -> ContextFactory) -> Self {
+        if !TokioClock::is_paused() {
+            tokio::time::pause();
+        }
+        let store = Arc::new(MemoryStore::new(Arc::new(TokioClock::new())));
+        Self::start_on(store, 1, with).await
+    }
+
+    /// Starts another node on the same store, as another process would. `seed` decides its identity and jitter: another
+    /// one for each node (the first has 1).
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    pub async fn another(&self, seed: u64, with: impl FnOnce(ContextFactory) -> ContextFactory) -> Self {
+        Self::start_on(self.store.clone(), seed, with).await
+    }
+
+    async fn start_on(store: Arc<MemoryStore>, seed: u64, with: impl FnOnce(ContextFactory) -> ContextFactory) -> Self {
+        let factory = ContextFactory::new("test")
+            .without_inventory()
+            .variables([("", ""); 0])
+            .environment(Environment::on_this_runtime(Arc::new(Seeded::new(seed))))
+            .store(store.clone());
+        match with(factory).start().await {
+            Ok(context) => {
+                let harness = Self { context, store };
+                harness.settle().await;
+                harness
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// The provider of the node.
+    pub const fn provider(&self) -> &Provider {
+        self.context.provider()
+    }
+
+    /// The store of the node.
+    pub fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+
+    /// Lets `time` pass, and everything happen that is due in it, each at its own time; returns when nothing is left to do.
+    pub async fn advance(&self, time: Duration) {
+        // Not `tokio::time::advance`: that would skip what jobs that run meanwhile add or retry.
+        tokio::time::sleep(time).await;
+        self.settle().await;
+    }
+
+    /// Returns when nothing is left to do at this moment: until then everybody else gets a turn.
+    pub async fn settle(&self) {
+        loop {
+            let before = self.context.health();
+            for _ in 0..TURNS {
+                tokio::task::yield_now().await;
+            }
+            if self.context.health() == before {
+                return;
+            }
+        }
+    }
+
+    /// The job with this id, wherever it is.
+    ///
+    /// # Panics
+    /// When the id cannot be one.
+    pub async fn job<J: DelayJob>(&self, id: impl ToJobId) -> Option<Seen<J>> {
+        self.provider().get(id).await.expect("the memory store answers")
+    }
+
+    /// How many jobs of the topic are where.
+    ///
+    /// # Panics
+    /// When the topic cannot be one.
+    pub async fn counts<J: DelayJob>(&self) -> TopicCounts {
+        self.provider().counts::<J>().await.expect("the memory store answers")
+    }
+
+    /// How the node is.
+    pub fn health(&self) -> Health {
+        self.context.health()
+    }
+
+    /// Ends the node where it is, as a power cut would.
+    pub fn kill(self) {
+        self.context.kill();
+    }
+
+    /// Stops the node cleanly.
+    pub async fn shutdown(self, grace: Duration) -> Stopped {
+        self.context.shutdown(grace).await
+    }
+
+    /// The running node, to test what a program does with it.
+    pub fn into_context(self) -> Context {
+        self.context
+    }
+}
