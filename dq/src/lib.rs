@@ -5,7 +5,6 @@ pub mod broadcast;
 pub mod config;
 pub mod context;
 pub mod environment;
-mod error;
 pub mod job;
 pub mod listener;
 pub mod prelude;
@@ -17,9 +16,8 @@ pub mod testing;
 pub mod time;
 
 pub use broadcast::{Broadcast, BroadcastListener};
-pub use context::{Context, ContextFactory};
+pub use context::{Context, ContextFactory, Error};
 pub use dq_macros::{DelayJob, broadcast_listener, delay, delay_listener};
-pub use error::Error;
 pub use job::DelayJob;
 pub use listener::{Channel, Decided, Decision, DelayListener, Failure, Job, JobError, UnackedDecision};
 pub use provider::Provider;

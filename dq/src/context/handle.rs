@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::error::Error;
 use super::health::{Health, TopicHealth};
 use super::plan::Plan;
 use super::problems::{Problem, StartError};
 use super::signals::TerminationSignals;
 use super::supervisor::{self, Running};
 use crate::config::Listing;
-use crate::error::Error;
 use crate::job::{TopicKey, TopicName};
 use crate::provider::Provider;
 

@@ -4,6 +4,7 @@ mod ack;
 mod age;
 mod broadcast;
 mod crash;
+mod error;
 mod execute;
 mod factory;
 mod handle;
@@ -22,6 +23,7 @@ mod timer;
 mod topic;
 mod transfer;
 
+pub use error::Error;
 pub use factory::{ContextFactory, IntoStore, StoreChoice};
 pub use handle::{Context, Stopped};
 pub use health::{Condition, Counters, Health, TopicHealth};

@@ -171,11 +171,11 @@ impl Store for ByHand {
     }
 
     fn open<'a>(&'a self, _: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
-        unimplemented!()
+        unreachable!("a provider does not ask for this")
     }
 
     fn link(&self, _: &TopicKey, _: &NodeId) -> Arc<dyn Link> {
-        unimplemented!()
+        unreachable!("a provider does not ask for this")
     }
 
     fn producer(&self, _: &TopicKey, _: &ProducerId) -> Arc<dyn Producer> {
@@ -184,7 +184,7 @@ impl Store for ByHand {
     }
 
     fn signals<'a>(&'a self, _: &'a TopicKey, _: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
-        unimplemented!()
+        unreachable!("a provider does not ask for this")
     }
 
     fn get<'a>(&'a self, _: &'a TopicKey, _: &'a [JobId]) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
@@ -192,11 +192,11 @@ impl Store for ByHand {
     }
 
     fn page<'a>(&'a self, _: &'a TopicKey, _: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
-        unimplemented!()
+        unreachable!("a provider does not ask for this")
     }
 
     fn topics<'a>(&'a self, _: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
-        unimplemented!()
+        unreachable!("a provider does not ask for this")
     }
 
     /// Refuses the first time.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use crate::context::StartError;
+use super::problems::StartError;
 use crate::job::BadName;
 use crate::provider::{AddError, LookError, SweepError, WithdrawError};
 use crate::store::StoreError;
