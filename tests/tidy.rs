@@ -110,8 +110,7 @@ fn the_library_unwraps_nothing() {
 
 #[test]
 fn clocks_randomness_and_tasks_have_one_home() {
-    let library: Vec<_> =
-        texts(&["dq/src"], ".rs").into_iter().map(|(path, text)| (path, without_tests(&text).to_owned())).collect();
+    let library = code_of(&["dq/src"]);
     let words = [
         "SystemTime::now(",
         "Instant::now(",
