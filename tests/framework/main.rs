@@ -1,4 +1,5 @@
 //! The whole of dq on the memory store: what a user of it sees.
 
+mod broadcast;
 mod provider;
 mod startup;

@@ -113,7 +113,8 @@ impl Running {
         for (key, listeners) in channels {
             let ready = Arc::new(AtomicBool::new(false));
             self.channels.push(ready.clone());
-            let interest = Interest { node: None, casts: true };
+            // As a node, too: an earlier broadcast is signalled to the node that looks after them.
+            let interest = Interest { node: Some(plan.node.clone()), casts: true };
             let environment = self.environment.clone();
             let channel = Channel {
                 key: key.clone(),

@@ -1,0 +1,60 @@
+//! Broadcasts: when they come, and how often.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use dq::prelude::*;
+use dq::testing::Harness;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
+#[job(topic = "cache-expired", deliver = "broadcast")]
+struct CacheExpired {
+    key: String,
+}
+
+#[broadcast_listener(channels = ["cache-expired"])]
+struct DropEntry {
+    heard: Arc<Mutex<Vec<String>>>,
+}
+
+impl BroadcastListener for DropEntry {
+    type Message = CacheExpired;
+
+    async fn on_message(&self, expired: Broadcast<CacheExpired>) -> Result<(), JobError> {
+        self.heard.lock().unwrap().push(expired.message.key);
+        Ok(())
+    }
+}
+
+fn expired(key: &str) -> CacheExpired {
+    CacheExpired { key: key.into() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_node_hears_a_broadcast_once_and_when_it_is_due() {
+    let heard: [Arc<Mutex<Vec<String>>>; 3] = Default::default();
+    let with = |at: usize| {
+        let heard = heard[at].clone();
+        |factory: ContextFactory| factory.broadcast_listener::<DropEntry>().provide(heard)
+    };
+    let first = Harness::start(with(0)).await;
+    let others = [first.another(2, with(1)).await, first.another(3, with(2)).await];
+
+    let jobs = first.provider();
+    jobs.add(expired("prices")).after("300ms").await.unwrap();
+    jobs.add(expired("menu")).after("100ms").await.unwrap();
+    first.advance(Duration::from_millis(100)).await;
+    for heard in &heard {
+        assert_eq!(*heard.lock().unwrap(), ["menu"]);
+    }
+    first.advance(Duration::from_millis(200)).await;
+    for heard in &heard {
+        assert_eq!(*heard.lock().unwrap(), ["menu", "prices"]);
+    }
+    first.advance(Duration::from_secs(60)).await;
+    for (heard, node) in heard.iter().zip([first].into_iter().chain(others)) {
+        assert_eq!(heard.lock().unwrap().len(), 2);
+        node.shutdown(Duration::ZERO).await;
+    }
+}
