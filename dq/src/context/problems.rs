@@ -1,11 +1,16 @@
-//! What can keep a node from starting: every problem with its fields, and the list of all of them.
+//! What can keep a node from starting: every problem, with everything its text needs in fields.
 
 use std::fmt;
 use std::io;
 
+mod start_error;
+mod store_url;
+
+pub use start_error::StartError;
+pub use store_url::BadStoreUrl;
+
 use crate::config::{Place, SettingProblem, Source, did_you_mean};
 use crate::job::BadName;
-use crate::listener::Provided;
 use crate::store::StoreError;
 
 /// A listener by its name and the place where it is annotated.
@@ -164,37 +169,6 @@ pub enum Problem {
     NoThread(io::Error),
 }
 
-/// Why a URL leads to no store.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BadStoreUrl {
-    /// There is no such scheme.
-    #[error("there is no scheme `{scheme}`{}; {BUILT}", did_you_mean(.suggestion.as_ref()))]
-    UnknownScheme {
-        /// What stands before the colon; the whole text where there is none.
-        scheme: String,
-        /// What may have been meant.
-        suggestion: Option<String>,
-    },
-    /// The scheme is known, but this version of dq has no such store.
-    #[error("`{scheme}` is not built yet; {BUILT}")]
-    NotBuilt {
-        /// The scheme.
-        scheme: &'static str,
-    },
-    /// The name behind `memory:` cannot be one.
-    #[error("{0}")]
-    Name(BadName),
-    /// `Provider::connect("memory:")`: a store that nobody else can reach.
-    #[error(
-        "nobody would run its jobs: name it as `memory:NAME`, and give that to a `ContextFactory` of this process too"
-    )]
-    Private,
-}
-
-/// What there is, for the two texts that say what there is not.
-const BUILT: &str = "there is `memory:` (private to its factory) and `memory:NAME` (shared by name in this process)";
-
 fn missing_crate(suggestion: Option<&String>) -> String {
     match suggestion {
         Some(_) => did_you_mean(suggestion),
@@ -246,58 +220,3 @@ impl Problem {
         }
     }
 }
-
-/// A node was not started: everything that is wrong, at once. `Debug` shows what `Display` shows, so that a `main` which
-/// returns it prints text for people.
-pub struct StartError {
-    problems: Vec<Problem>,
-    provided: Vec<Provided>,
-}
-
-impl StartError {
-    /// The problems in the order in which they are told; `provided` is what there is instead of what is missing.
-    pub(crate) fn new(mut problems: Vec<Problem>, provided: Vec<Provided>) -> Self {
-        problems.sort_by_cached_key(|problem| (problem.group(), problem.place(), problem.to_string()));
-        Self { problems, provided }
-    }
-
-    /// The problems, at least one: grouped by what they are about, within a group by place.
-    pub fn problems(&self) -> &[Problem] {
-        &self.problems
-    }
-
-    /// What was provided, where something is missing.
-    fn write_provided(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if !self.problems.iter().any(|problem| matches!(problem, Problem::NotProvided { .. })) {
-            return Ok(());
-        }
-        if self.provided.is_empty() {
-            return f.write_str("\n  nothing is provided");
-        }
-        f.write_str("\n  provided are")?;
-        for provided in &self.provided {
-            write!(f, "\n       `{}`", provided.type_name)?;
-            provided.at.iter().try_for_each(|at| write!(f, " ({}:{})", at.file(), at.line()))?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plural = if self.problems.len() == 1 { "" } else { "s" };
-        write!(f, "cannot start, {} problem{plural}:", self.problems.len())?;
-        for (i, problem) in self.problems.iter().enumerate() {
-            write!(f, "\n{:>3}. {}", i + 1, problem.to_string().replace('\n', "\n       "))?;
-        }
-        self.write_provided(f)
-    }
-}
-
-impl fmt::Debug for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl std::error::Error for StartError {}

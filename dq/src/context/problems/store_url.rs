@@ -1,0 +1,35 @@
+//! Why a URL leads to no store.
+
+use crate::config::did_you_mean;
+use crate::job::BadName;
+
+/// Why a URL leads to no store.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadStoreUrl {
+    /// There is no such scheme.
+    #[error("there is no scheme `{scheme}`{}; {BUILT}", did_you_mean(.suggestion.as_ref()))]
+    UnknownScheme {
+        /// What stands before the colon; the whole text where there is none.
+        scheme: String,
+        /// What may have been meant.
+        suggestion: Option<String>,
+    },
+    /// The scheme is known, but this version of dq has no such store.
+    #[error("`{scheme}` is not built yet; {BUILT}")]
+    NotBuilt {
+        /// The scheme.
+        scheme: &'static str,
+    },
+    /// The name behind `memory:` cannot be one.
+    #[error("{0}")]
+    Name(BadName),
+    /// `Provider::connect("memory:")`: a store that nobody else can reach.
+    #[error(
+        "nobody would run its jobs: name it as `memory:NAME`, and give that to a `ContextFactory` of this process too"
+    )]
+    Private,
+}
+
+/// What there is, for the two texts that say what there is not.
+const BUILT: &str = "there is `memory:` (private to its factory) and `memory:NAME` (shared by name in this process)";
