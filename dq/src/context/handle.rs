@@ -1,6 +1,7 @@
 //! The handle of a running node.
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::time::Duration;
 
 use super::error::Error;
@@ -97,6 +98,15 @@ impl Context {
     /// # Errors
     /// When the operating system gives no signals; the node is stopped then.
     pub async fn run_until_signal(self) -> Result<(), Error> {
+        self.run_until(std::future::pending::<()>()).await.map(|_| ())
+    }
+
+    /// As [`run_until_signal`](Self::run_until_signal), and also ends when `work` is done: its output, or `None` when a
+    /// signal came first and `work` was dropped. For a program that ends by itself, or that has more to run than jobs.
+    ///
+    /// # Errors
+    /// When the operating system gives no signals; the node is stopped then, and `work` was dropped.
+    pub async fn run_until<T>(self, work: impl Future<Output = T>) -> Result<Option<T>, Error> {
         let mut signals = match TerminationSignals::listen() {
             Ok(signals) => signals,
             Err(error) => {
@@ -105,8 +115,14 @@ impl Context {
                 return Err(error.into());
             }
         };
-        let name = signals.next().await;
-        tracing::info!(signal = name, grace = %humantime::format_duration(self.grace), "stopping");
+        let done = tokio::select! {
+            biased;
+            name = signals.next() => {
+                tracing::info!(signal = name, grace = %humantime::format_duration(self.grace), "stopping");
+                None
+            }
+            done = work => Some(done),
+        };
         self.running.order_stop(self.grace);
         tokio::select! {
             biased;
@@ -117,7 +133,7 @@ impl Context {
             }
         }
         self.stopped().await;
-        Ok(())
+        Ok(done)
     }
 
     /// Waits for the end of the stop, then flushes what callers have added.
