@@ -15,8 +15,8 @@ const NONE: [(&str, &str); 0] = [];
 /// The error of a start that has to fail.
 async fn refused(factory: ContextFactory) -> StartError {
     match factory.start().await {
-        Ok(context) => panic!("it started: {context:?}"),
-        Err(error) => error,
+        Err(dq::Error::Start(error)) => error,
+        other => panic!("it has to be refused: {other:?}"),
     }
 }
 

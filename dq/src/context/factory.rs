@@ -8,8 +8,8 @@ use std::panic::Location;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::error::Error;
 use super::handle::Context;
-use super::problems::StartError;
 use crate::broadcast::BroadcastListener;
 use crate::config::{Layer, Place, Source, TopicOverrides, Variables};
 use crate::environment::Environment;
@@ -200,14 +200,14 @@ impl ContextFactory {
     /// Checks everything and starts the node. On the runtime it is called on, its handlers run.
     ///
     /// # Errors
-    /// [`StartError`] with everything that is wrong; then nothing was started. The store is asked whether it is there,
+    /// [`Error::Start`] with everything that is wrong; then nothing was started. The store is asked whether it is there,
     /// for `call_total` at the longest.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
-    pub async fn start(self) -> Result<Context, StartError> {
+    pub async fn start(self) -> Result<Context, Error> {
         let Prepared { plan, provider } = self.prepare().await?;
-        Context::launch(plan, provider).await
+        Ok(Context::launch(plan, provider).await?)
     }
 
     /// Time, randomness and runtimes of the node, for tests and simulations. Default: those of the program.

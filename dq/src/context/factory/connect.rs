@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use super::ContextFactory;
 use super::stores::IntoStore;
-use crate::context::problems::StartError;
+use crate::context::error::Error;
 use crate::provider::Provider;
 
 impl Provider {
@@ -15,15 +15,12 @@ impl Provider {
     /// way. `memory:` is refused, because nobody could run its jobs; `memory:NAME` is shared with the rest of the process.
     ///
     /// # Errors
-    /// [`StartError`] with everything that is wrong; the store is asked whether it is there.
+    /// [`Error::Start`] with everything that is wrong; the store is asked whether it is there.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
     #[track_caller]
-    pub fn connect(
-        app: impl Into<String>,
-        store: impl IntoStore,
-    ) -> impl Future<Output = Result<Self, StartError>> + Send {
+    pub fn connect(app: impl Into<String>, store: impl IntoStore) -> impl Future<Output = Result<Self, Error>> + Send {
         let factory = ContextFactory::of(app.into(), Location::caller()).with_store(store, Location::caller());
         let factory = ContextFactory { shared_store_only: true, ..factory.without_listeners() };
         async move { Ok(factory.prepare().await?.provider) }

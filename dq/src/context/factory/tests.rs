@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Metadata, Subscriber, span};
 
-use crate::context::{ContextFactory, Problem, StartError};
+use crate::context::{ContextFactory, Error, Problem, StartError};
 use crate::environment::TokioClock;
 use crate::job::{AppName, DelayJob, JobDefaults, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use crate::listener::{
@@ -140,7 +140,10 @@ fn shop(store: Arc<Moody>) -> ContextFactory {
 }
 
 async fn refused(factory: ContextFactory) -> StartError {
-    factory.start().await.expect_err("it has to be refused")
+    match factory.start().await {
+        Err(Error::Start(error)) => error,
+        other => panic!("it has to be refused: {other:?}"),
+    }
 }
 
 #[tokio::test]
