@@ -1,8 +1,9 @@
 //! Ids in order of a time: the due-time index, and the index of every other place that is left by time.
 //!
 //! A `BTreeSet` of (time, id): exact order, the head at once, bounded draining, pages from any point, no furthest time,
-//! and a clock that jumps changes nothing in it. A hierarchical timing wheel saves a tenth of a microsecond a job and
-//! has none of the rest (`benches/waiting.rs`).
+//! and a clock that jumps changes nothing in it. A hierarchical timing wheel takes 0.2 µs less of the 0.7 to 0.8 µs that
+//! a job costs here with a million waiting (`benches/waiting.rs`), and has neither the order of ids within a tick, nor
+//! pages, nor a way back when the clock jumps back: giving it those costs more than it saves.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
