@@ -9,18 +9,20 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::{format_ident, quote};
 use syn::Ident;
 
+use crate::arguments::Root;
+
 static IN_EDITOR: LazyLock<bool> =
     LazyLock::new(|| std::env::current_exe().is_ok_and(|program| program.to_string_lossy().contains("rust-analyzer")));
 
 /// What to emit beside the item; nothing when a compiler asks.
-pub(crate) fn of_keys(attribute: &str, arguments: &TokenStream) -> TokenStream {
-    if *IN_EDITOR { uses(attribute, arguments) } else { TokenStream::new() }
+pub(crate) fn of_keys(attribute: &str, arguments: &TokenStream, root: &Root) -> TokenStream {
+    if *IN_EDITOR { uses(attribute, arguments, root) } else { TokenStream::new() }
 }
 
-fn uses(attribute: &str, arguments: &TokenStream) -> TokenStream {
+fn uses(attribute: &str, arguments: &TokenStream, root: &Root) -> TokenStream {
     let module = format_ident!("{attribute}");
     let keys = leading_identifiers(arguments.clone());
-    quote!(#(const _: () = { use ::dq::__private::keys::#module::#keys as _; };)*)
+    quote!(#(const _: () = { use #root::keys::#module::#keys as _; };)*)
 }
 
 fn leading_identifiers(tokens: TokenStream) -> Vec<Ident> {
@@ -46,7 +48,7 @@ mod tests {
     fn a_key_is_what_begins_an_argument_however_broken_the_rest_is() {
         let found = leading_identifiers(quote!(topic = path, con, = 5, crate = work, timeout "5s" retry));
         assert_eq!(found, ["topic", "con", "timeout"]);
-        let emitted = uses("delay_listener", &quote!(con)).to_string();
+        let emitted = uses("delay_listener", &quote!(con), &Root::USUAL).to_string();
         assert!(emitted.contains("keys :: delay_listener :: con as _"), "{emitted}");
     }
 }

@@ -30,7 +30,7 @@ impl Errors {
 
     /// A `compile_error!` for each.
     pub(crate) fn into_tokens(self) -> TokenStream {
-        self.0.map_or_else(TokenStream::new, |all| all.into_compile_error())
+        self.0.map_or_else(TokenStream::new, syn::Error::into_compile_error)
     }
 }
 

@@ -137,7 +137,7 @@ fn parse_exponential(text: &str) -> Result<RetryPolicy, BadRetry> {
         let wrong = |allowed: &str| BadRetry(format!("`{part}`: `{word}` takes {allowed}"));
         match word {
             "factor" => {
-                *factor = value.parse().ok().filter(|f| (1..=100).contains(f)).ok_or_else(|| wrong("1 to 100"))?
+                *factor = value.parse().ok().filter(|f| (1..=100).contains(f)).ok_or_else(|| wrong("1 to 100"))?;
             }
             "max" => *longest = duration("max", value)?,
             "jitter" => {

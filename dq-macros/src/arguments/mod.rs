@@ -54,8 +54,24 @@ impl Argument {
     }
 }
 
+/// The arguments of an attribute.
+#[derive(Debug, Default)]
+pub(crate) struct Arguments {
+    /// The known keys, each once, in the order written.
+    pub(crate) list: Vec<Argument>,
+    /// What unknown keys were probably meant to be.
+    meant: Vec<&'static str>,
+}
+
+impl Arguments {
+    /// Whether the key is there, or something that was probably meant to be it.
+    pub(crate) fn mention(&self, name: &str) -> bool {
+        self.meant.contains(&name) || self.list.iter().any(|argument| argument.key == name)
+    }
+}
+
 /// Reads the arguments of `#[attribute(..)]`.
-pub(crate) fn read(tokens: TokenStream, attribute: &str, keys: &[Key], errors: &mut Errors) -> Vec<Argument> {
+pub(crate) fn read(tokens: TokenStream, attribute: &str, keys: &[Key], errors: &mut Errors) -> Arguments {
     let mut found = Vec::new();
     let read_all = |input: ParseStream<'_>| {
         while !input.is_empty() {
@@ -103,14 +119,17 @@ fn separator(input: ParseStream<'_>, errors: &mut Errors) -> syn::Result<()> {
     Ok(())
 }
 
-fn known_and_unique(found: Vec<(Ident, Value)>, attribute: &str, keys: &[Key], errors: &mut Errors) -> Vec<Argument> {
-    let mut arguments: Vec<Argument> = Vec::new();
+fn known_and_unique(found: Vec<(Ident, Value)>, attribute: &str, keys: &[Key], errors: &mut Errors) -> Arguments {
+    let mut arguments = Arguments::default();
     for (key, value) in found {
         let name = key.to_string();
         let Some(known) = keys.iter().find(|known| known.name == name) else {
             let names = keys.iter().map(|key| key.name);
             match nearest(&name, names.clone()) {
-                Some(near) => errors.at(&key, format!("Unknown key `{name}`. Did you mean `{near}`?")),
+                Some(near) => {
+                    errors.at(&key, format!("Unknown key `{name}`. Did you mean `{near}`?"));
+                    arguments.meant.push(near);
+                }
                 None => {
                     let names = listed(names, "and");
                     errors.at(&key, format!("Unknown key `{name}`. The keys of `#[{attribute}]` are {names}"));
@@ -118,11 +137,11 @@ fn known_and_unique(found: Vec<(Ident, Value)>, attribute: &str, keys: &[Key], e
             }
             continue;
         };
-        if arguments.iter().any(|argument| argument.key == key) {
+        if arguments.list.iter().any(|argument| argument.key == key) {
             errors.at(&key, format!("`{name}` is written twice: keep one"));
             continue;
         }
-        arguments.push(Argument { key, example: known.example, value });
+        arguments.list.push(Argument { key, example: known.example, value });
     }
     arguments
 }
@@ -141,7 +160,7 @@ mod tests {
 
     fn texts(tokens: TokenStream) -> (Vec<String>, Vec<String>) {
         let mut errors = Errors::default();
-        let keys = read(tokens, "delay_listener", KEYS, &mut errors).iter().map(Argument::name).collect();
+        let keys = read(tokens, "delay_listener", KEYS, &mut errors).list.iter().map(Argument::name).collect();
         (keys, errors.texts())
     }
 

@@ -53,3 +53,44 @@ impl ToTokens for Root {
         tokens.extend(quote_spanned!(place=> ::__private));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generated_code_means_the_named_crate_everywhere() {
+        let settings = quote!(crate = work, topic = "a", timeout = "1s", on_timeout = "retry", ack = "on_claim");
+        let payload = quote!(
+            #[job(topic = "a", delay = "1s", crate = "work", id = "{0}")]
+            struct Payload<T>(T);
+        );
+        let function = quote!(
+            async fn f(job: Job<P>, a: A, b: &B, channel: Channel) -> Result<Decided, E> {}
+        );
+        let all = [
+            crate::job::expand(payload),
+            crate::listener::expand(&settings, function),
+            crate::listener::expand(
+                &settings,
+                quote!(
+                    struct L {
+                        a: A,
+                        #[inject(default)]
+                        b: B,
+                    }
+                ),
+            ),
+            crate::broadcast::expand(
+                &quote!(channels = ["a"], crate = "work"),
+                quote!(
+                    struct L(A);
+                ),
+            ),
+        ];
+        for code in all.map(|code| code.to_string()) {
+            assert!(!code.contains("dq") && code.contains("work :: __private"), "{code}");
+            assert!(!code.contains("compile_error"), "{code}");
+        }
+    }
+}

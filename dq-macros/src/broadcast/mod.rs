@@ -14,14 +14,15 @@ mod model;
 use model::Model;
 
 /// The item and the implementations; with a mistake, the item, the mistakes and stand-ins for the implementations.
-pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn expand(arguments: &TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
-    let keys = completion::of_keys("broadcast_listener", &arguments);
     let code = match syn::parse2::<ItemStruct>(item.clone()) {
         Ok(mut listener) => {
             let injection = Injection::read(&mut listener.fields, &mut errors);
-            let model = Model::check(arguments, &listener, &mut errors);
-            expand::of_struct(&listener, &injection, &model, errors.any())
+            let model = Model::check(arguments.clone(), &listener, &mut errors);
+            let keys = completion::of_keys("broadcast_listener", arguments, &model.root);
+            let code = expand::of_struct(&listener, &injection, &model, errors.any());
+            quote!(#code #keys)
         }
         Err(_) => {
             errors.at(&item, "`#[broadcast_listener]` goes above a struct");
@@ -29,5 +30,5 @@ pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
         }
     };
     let errors = errors.into_tokens();
-    quote!(#code #errors #keys)
+    quote!(#code #errors)
 }

@@ -26,19 +26,15 @@ impl Model {
     /// Reads and checks every key.
     pub(super) fn check(tokens: TokenStream, item: &ItemStruct, errors: &mut Errors) -> Self {
         let mut model = Self { root: Root::USUAL, channels: Vec::new(), register: true };
-        let nothing_wrong = !errors.any();
-        let mut named = false;
-        for argument in arguments::read(tokens, ATTRIBUTE, KEYS, errors) {
+        let arguments = arguments::read(tokens, ATTRIBUTE, KEYS, errors);
+        for argument in &arguments.list {
             match &*argument.name() {
-                "channels" => {
-                    named = true;
-                    model.channels = argument.channels(errors).unwrap_or_default();
-                }
+                "channels" => model.channels = argument.channels(errors).unwrap_or_default(),
                 "register" => model.register = argument.flag(errors).unwrap_or(true),
-                _ => model.root = Root::named(&argument, errors),
+                _ => model.root = Root::named(argument, errors),
             }
         }
-        if !named && !(nothing_wrong && errors.any()) {
+        if !arguments.mention("channels") {
             errors.at(
                 &item.ident,
                 "this listener needs its broadcast channels: `#[broadcast_listener(channels = [\"..\"])]`",

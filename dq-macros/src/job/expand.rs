@@ -12,9 +12,8 @@ use crate::constants;
 /// The implementation. After a mistake it has what was right; a topic that is not known is empty, and is compared with
 /// none.
 pub(super) fn of_payload(input: &DeriveInput, model: &Model) -> TokenStream {
-    let completion = &model.completion;
     if model.borrows {
-        return completion.clone();
+        return TokenStream::new();
     }
     let (root, name) = (&model.root, &input.ident);
     let topic = model.topic.as_ref().map_or_else(|| quote!(""), ToTokens::to_token_stream);
@@ -33,7 +32,6 @@ pub(super) fn of_payload(input: &DeriveInput, model: &Model) -> TokenStream {
             #defaults
             #id
         }
-        #completion
     }
 }
 

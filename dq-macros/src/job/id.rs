@@ -12,7 +12,7 @@ pub(super) enum IdSource {
     /// It is generated.
     Generated,
     /// A field, and its type.
-    Field(Member, Type),
+    Field(Member, Box<Type>),
     /// A template: the text for `format_args!`, and its fields in order.
     Template(LitStr, Vec<Member>),
 }

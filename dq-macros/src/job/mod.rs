@@ -4,6 +4,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::DeriveInput;
 
+use crate::completion;
 use crate::errors::Errors;
 
 mod expand;
@@ -18,7 +19,9 @@ pub(crate) fn expand(item: TokenStream) -> TokenStream {
         Ok(input) => {
             let parsed = parse::read(&input, &mut errors);
             let model = model::Model::check(&parsed, &input, &mut errors);
-            expand::of_payload(&input, &model)
+            let keys = completion::of_keys("job", &parsed.tokens, &model.root);
+            let code = expand::of_payload(&input, &model);
+            quote!(#code #keys)
         }
         Err(error) => {
             errors.add(error);

@@ -21,8 +21,6 @@ pub(super) struct Model {
     pub(super) retain: Option<Duration>,
     pub(super) deliver: Option<&'static str>,
     pub(super) id: IdSource,
-    /// What an editor completes.
-    pub(super) completion: proc_macro2::TokenStream,
     /// Whether the payload borrows: then nothing can be implemented for it.
     pub(super) borrows: bool,
 }
@@ -39,16 +37,12 @@ impl Model {
             retain: None,
             deliver: None,
             id: IdSource::Generated,
-            completion: parsed.completion.clone(),
             borrows: false,
         };
-        let misread = errors.any();
-        let mut has_topic = false;
-        for argument in &parsed.arguments {
-            has_topic |= argument.key == "topic";
+        for argument in &parsed.arguments.list {
             model.set(argument, input, errors);
         }
-        if !has_topic && !(parsed.present && misread) {
+        if !parsed.unreadable && !parsed.arguments.mention("topic") {
             errors.at(&input.ident, "this payload needs `#[job(topic = \"..\")]`");
         }
         model.mark(parsed, errors);
@@ -83,12 +77,12 @@ impl Model {
 
     /// Takes the marked field, if the id is not said yet.
     fn mark(&mut self, parsed: &Parsed, errors: &mut Errors) {
-        let templated = parsed.arguments.iter().any(|argument| argument.key == "id");
+        let templated = parsed.arguments.list.iter().any(|argument| argument.key == "id");
         for (index, marked) in parsed.marked.iter().enumerate() {
             if index > 0 || templated {
                 errors.at(&marked.mark, "the id is said twice: keep one, or write `id = \"{a}:{b}\"` above the type");
             } else {
-                self.id = IdSource::Field(marked.member.clone(), marked.ty.clone());
+                self.id = IdSource::Field(marked.member.clone(), Box::new(marked.ty.clone()));
             }
         }
     }

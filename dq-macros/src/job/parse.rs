@@ -4,8 +4,7 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{Attribute, Data, DeriveInput, Fields, Ident, Index, Member, Meta, Type};
 
-use crate::arguments::{self, Argument, Key};
-use crate::completion;
+use crate::arguments::{self, Arguments, Key};
 use crate::errors::{Errors, nearest};
 
 pub(super) const KEYS: &[Key] = &[
@@ -22,14 +21,14 @@ pub(super) const KEYS: &[Key] = &[
 /// What was written.
 #[derive(Debug)]
 pub(super) struct Parsed {
-    /// Whether there is a `#[job(..)]` above the type.
-    pub(super) present: bool,
+    /// Whether a `#[job ..]` above the type has no keys to read, which is noted.
+    pub(super) unreadable: bool,
     /// The keys of the type.
-    pub(super) arguments: Vec<Argument>,
+    pub(super) arguments: Arguments,
     /// The fields marked `#[job(id)]`.
     pub(super) marked: Vec<Marked>,
-    /// What an editor completes.
-    pub(super) completion: TokenStream,
+    /// The keys as they were written.
+    pub(super) tokens: TokenStream,
 }
 
 /// A field marked `#[job(id)]`.
@@ -44,21 +43,22 @@ pub(super) struct Marked {
 /// Reads every `#[job(..)]`; several above the type count as one.
 pub(super) fn read(input: &DeriveInput, errors: &mut Errors) -> Parsed {
     let mut tokens = TokenStream::new();
-    let mut present = false;
+    let mut unreadable = false;
     for attribute in jobs(&input.attrs) {
-        present = true;
         match &attribute.meta {
             Meta::List(list) => {
                 let inner = &list.tokens;
                 let comma = (!tokens.is_empty() && !ends_with_comma(&tokens)).then(|| quote!(,));
                 tokens.extend(quote!(#comma #inner));
             }
-            other => errors.at(other, "write the keys in round brackets: `#[job(topic = \"..\")]`"),
+            other => {
+                unreadable = true;
+                errors.at(other, "write the keys in round brackets: `#[job(topic = \"..\")]`");
+            }
         }
     }
-    let completion = completion::of_keys("job", &tokens);
-    let arguments = arguments::read(tokens, "job", KEYS, errors);
-    Parsed { present, arguments, marked: marked(&input.data, errors), completion }
+    let arguments = arguments::read(tokens.clone(), "job", KEYS, errors);
+    Parsed { unreadable, arguments, marked: marked(&input.data, errors), tokens }
 }
 
 fn ends_with_comma(tokens: &TokenStream) -> bool {

@@ -15,19 +15,20 @@ use model::Model;
 use parse::Annotated;
 
 /// The item and the implementations; with a mistake, the item, the mistakes and stand-ins for the implementations.
-pub(crate) fn expand(arguments: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn expand(arguments: &TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
-    let keys = completion::of_keys("delay_listener", &arguments);
     let code = match parse::annotated(item.clone(), &mut errors) {
         Some(annotated) => {
-            let model = Model::check(arguments, &annotated, &mut errors);
-            match annotated {
+            let model = Model::check(arguments.clone(), &annotated, &mut errors);
+            let keys = completion::of_keys("delay_listener", arguments, &model.root);
+            let code = match annotated {
                 Annotated::Struct(listener) => expand::of_struct(&listener, &model, errors.any()),
                 Annotated::Function(function) => expand::of_function(&function, &model, errors.any()),
-            }
+            };
+            quote!(#code #keys)
         }
         None => item,
     };
     let errors = errors.into_tokens();
-    quote!(#code #errors #keys)
+    quote!(#code #errors)
 }

@@ -54,7 +54,7 @@ impl Model {
             final_retry: None,
             register: true,
         };
-        for argument in arguments::read(tokens, ATTRIBUTE, KEYS, errors) {
+        for argument in arguments::read(tokens, ATTRIBUTE, KEYS, errors).list {
             model.set(&argument, annotated, errors);
         }
         if let Annotated::Struct(listener) = annotated {

@@ -11,8 +11,8 @@ use crate::injection::Injection;
 /// A struct or a function with the attribute.
 #[derive(Debug)]
 pub(super) enum Annotated {
-    Struct(Listener),
-    Function(Function),
+    Struct(Box<Listener>),
+    Function(Box<Function>),
 }
 
 /// A struct with the attribute, which is gone from it as `#[inject]` is from its fields.
@@ -55,14 +55,14 @@ pub(super) fn annotated(item: TokenStream, errors: &mut Errors) -> Option<Annota
         match syn::parse2::<ItemStruct>(item) {
             Ok(mut item) => {
                 let injection = Injection::read(&mut item.fields, errors);
-                return Some(Annotated::Struct(Listener { item, injection }));
+                return Some(Annotated::Struct(Box::new(Listener { item, injection })));
             }
             Err(error) => errors.add(error),
         }
         return None;
     }
     match syn::parse2::<FunctionItem>(item.clone()) {
-        Ok(item) => function::read(item, errors).map(Annotated::Function),
+        Ok(item) => function::read(item, errors).map(Box::new).map(Annotated::Function),
         Err(_) => {
             errors.at(item, "`#[delay_listener]` goes above a struct or an async function");
             None
