@@ -1,0 +1,72 @@
+//! The calendar of one day, whose minutes are short.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::Notify;
+
+const MINUTE: Duration = Duration::from_millis(30);
+
+/// When each meeting begins, in minutes of the day, and how many reminders there were.
+pub(crate) struct Calendar {
+    day: SystemTime,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    begins: BTreeMap<String, u32>,
+    reminded: usize,
+    early: usize,
+}
+
+impl Calendar {
+    /// An empty calendar whose day begins now.
+    pub(crate) fn of_today() -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let day = UNIX_EPOCH + Duration::from_millis(now.as_millis() as u64); // due times have whole milliseconds
+        Self { day, state: Mutex::default(), changed: Notify::new() }
+    }
+
+    /// The time of a minute of the day.
+    pub(crate) fn time(&self, minute: u32) -> SystemTime {
+        self.day + MINUTE * minute
+    }
+
+    pub(crate) fn plan(&self, meeting: &str, begins: u32) {
+        self.state().begins.insert(meeting.into(), begins);
+    }
+
+    pub(crate) fn cancel(&self, meeting: &str) {
+        self.state().begins.remove(meeting);
+    }
+
+    /// Counts a reminder; the minute it is for, if there is such a meeting.
+    pub(crate) fn remind(&self, meeting: &str, minutes_before: u32) -> Option<u32> {
+        let now = SystemTime::now();
+        let mut state = self.state();
+        let minute = state.begins.get(meeting)?.saturating_sub(minutes_before);
+        state.reminded += 1;
+        state.early += usize::from(now < self.time(minute));
+        self.changed.notify_one();
+        Some(minute)
+    }
+
+    /// How many reminders came before their minute.
+    pub(crate) fn early(&self) -> usize {
+        self.state().early
+    }
+
+    /// Waits for so many reminders.
+    pub(crate) async fn all_reminded(&self, reminders: usize) {
+        while self.state().reminded < reminders {
+            self.changed.notified().await;
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,76 @@
+//! Reminds of meetings: ten minutes before, and when they begin. A minute is 30 ms here.
+
+mod calendar;
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use dq::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use calendar::Calendar;
+
+/// The reminders of a meeting, in minutes before it begins.
+const REMINDERS: [u32; 2] = [10, 0];
+
+/// Remind of this meeting. There are several reminders of one meeting: the id is made of both fields.
+#[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
+#[job(topic = "meeting-reminder", id = "{meeting}:{minutes_before}")]
+struct Remind {
+    meeting: String,
+    minutes_before: u32,
+}
+
+#[delay_listener(concurrency = 1, timeout = "5s")] // one after the other, in order of their times
+async fn remind(job: Job<Remind>, calendar: &Arc<Calendar>) -> Result<(), JobError> {
+    // The calendar decides: a reminder of a meeting that it does not know is a leftover.
+    let Some(minute) = calendar.remind(&job.meeting, job.minutes_before) else { return Ok(()) };
+    match job.minutes_before {
+        0 => println!("minute {minute}: {} begins", job.meeting),
+        before => println!("minute {minute}: {} begins in {before} minutes", job.meeting),
+    }
+    Ok(())
+}
+
+/// Plans a meeting, or moves it: reminders that wait already get their new time.
+async fn plan(jobs: &Provider, calendar: &Calendar, meeting: &str, begins: u32) -> Result<(), Box<dyn Error>> {
+    calendar.plan(meeting, begins);
+    for minutes_before in REMINDERS {
+        let at = calendar.time(begins.saturating_sub(minutes_before));
+        jobs.add(Remind { meeting: meeting.into(), minutes_before }).at(at).replace_existing().await?;
+    }
+    Ok(())
+}
+
+async fn cancel(jobs: &Provider, calendar: &Calendar, meeting: &str) -> Result<(), Box<dyn Error>> {
+    calendar.cancel(meeting);
+    for minutes_before in REMINDERS {
+        jobs.delete::<Remind>(format!("{meeting}:{minutes_before}")).await?;
+    }
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let calendar = Arc::new(Calendar::of_today());
+    let dq = ContextFactory::new("calendar")
+        .store("memory:") // `DQ_STORE` outweighs it
+        .provide(calendar.clone())
+        .start()
+        .await?;
+    let jobs = dq.provider();
+
+    plan(jobs, &calendar, "standup", 25).await?;
+    plan(jobs, &calendar, "review", 38).await?;
+    plan(jobs, &calendar, "retro", 40).await?;
+    println!("the review moves from minute 38 to minute 50, the retro is cancelled");
+    plan(jobs, &calendar, "review", 50).await?;
+    cancel(jobs, &calendar, "retro").await?;
+
+    calendar.all_reminded(2 * REMINDERS.len()).await;
+    dq.shutdown(delay!("5s")).await;
+    let early = calendar.early();
+    println!("reminders that came too early: {early}");
+    Ok(if early == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

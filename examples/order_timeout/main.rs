@@ -1,0 +1,120 @@
+//! Closes the orders of a shop that were not paid in time. The README beside this file says how to use it.
+
+mod arguments;
+mod books;
+mod generate;
+mod ledger;
+mod orders;
+mod progress;
+mod replay;
+mod report;
+mod shop;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arguments::{Arguments, Command, USAGE};
+use dq::prelude::*;
+use ledger::Ledger;
+use orders::Event;
+use report::Report;
+use shop::{Failed, Shop};
+
+/// How long after the last order is due everything must be over.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let done = match arguments::parse(std::env::args().skip(1)) {
+        Ok(Command::Run(arguments)) => run(&arguments).await,
+        Ok(Command::Generate(orders)) => generate(orders),
+        Ok(Command::Help) => {
+            println!("{USAGE}");
+            Ok(true)
+        }
+        Err(mistake) => {
+            eprintln!("order_timeout: {mistake}\n\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("order_timeout: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn generate(orders: u64) -> Result<bool, Failed> {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    for event in generate::day(orders) {
+        writeln!(out, "{}", serde_json::to_string(&event)?)?;
+    }
+    out.flush()?;
+    Ok(true)
+}
+
+/// Runs the shop; whether everything was as it should be.
+async fn run(arguments: &Arguments) -> Result<bool, Failed> {
+    let (events, malformed) = read_events(arguments)?;
+    let ledger = Arc::new(Ledger::open(&arguments.ledger, arguments.fresh)?);
+    let dq = ContextFactory::new("shop")
+        .store("memory:") // `DQ_STORE` outweighs it
+        .provide(ledger.clone())
+        .start()
+        .await?;
+    let timeout = arguments.timeout.div_f64(arguments.speed);
+    let shop = Shop { ledger, jobs: dq.provider().clone(), timeout };
+    let progress = tokio::spawn(progress::show(shop.ledger.counts()));
+
+    let done = dq.run_until(work(&shop, &events, arguments.speed)).await?;
+    progress.abort();
+    progress::end_line();
+    let stopped = done.transpose()?.is_none();
+
+    let report = Report::new(ledger::audit(&arguments.ledger)?, malformed);
+    print!("{report}");
+    eprintln!("{}", report.lateness());
+    let problems = report.problems(stopped);
+    problems.iter().for_each(|problem| println!("WRONG: {problem}"));
+    match (problems.is_empty(), stopped) {
+        (true, true) => eprintln!("stopped before the end: the same command without --fresh goes on from here"),
+        (true, false) => println!("every unpaid order was closed once, none early, none that was paid"),
+        (false, _) => {}
+    }
+    if arguments.json {
+        println!("{}", serde_json::to_string(&report.summary())?);
+    }
+    Ok(problems.is_empty())
+}
+
+fn read_events(arguments: &Arguments) -> io::Result<(Vec<Event>, usize)> {
+    let (name, text) = match &arguments.file {
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?;
+            (path.display().to_string(), text)
+        }
+        None => ("orders.jsonl".into(), include_str!("orders.jsonl").into()),
+    };
+    let (events, bad) = orders::read(&text);
+    bad.iter().for_each(|line| eprintln!("{name}:{}: skipped: {}", line.number, line.why));
+    Ok((events, bad.len()))
+}
+
+/// Plays the events and waits until no order is open, or until that takes too long.
+async fn work(shop: &Shop, events: &[Event], speed: f64) -> Result<(), Failed> {
+    shop.go_on().await?;
+    replay::replay(shop, &shop.left_of(events), speed).await?;
+    let mut counts = shop.ledger.counts();
+    tokio::select! {
+        biased;
+        _ = counts.wait_for(|counts| counts.open == 0) => {}
+        () = tokio::time::sleep(shop.longest_left() + PATIENCE) => {}
+    }
+    Ok(())
+}

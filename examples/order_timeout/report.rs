@@ -1,0 +1,94 @@
+//! What the books say at the end, for people and for programs.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::books::{Books, Counts};
+
+/// The summary of a ledger.
+pub(crate) struct Report {
+    counts: Counts,
+    malformed: usize,
+    lateness_us: Vec<u64>,
+}
+
+impl Report {
+    pub(crate) fn new(mut books: Books, malformed: usize) -> Self {
+        books.lateness_us.sort_unstable();
+        Self { counts: books.counts, malformed, lateness_us: books.lateness_us }
+    }
+
+    /// What is wrong, unless orders being open is; empty when every rule was kept.
+    pub(crate) fn problems(&self, may_be_open: bool) -> Vec<String> {
+        let Counts { open, early, twice, wrong, .. } = self.counts;
+        let open = if may_be_open { 0 } else { open };
+        let rules = [
+            ("unpaid and not closed", open),
+            ("closed early", early),
+            ("closed twice", twice),
+            ("closed though paid, cancelled or never placed", wrong),
+        ];
+        let broken = rules.iter().filter(|(_, orders)| *orders > 0);
+        broken.map(|(rule, orders)| format!("{rule}: {orders}")).collect()
+    }
+
+    /// The lateness of this part of the closings, in milliseconds: start of the handler less the due time of its job.
+    fn lateness_ms(&self, part: f64) -> Option<f64> {
+        let last = self.lateness_us.len().checked_sub(1)?;
+        Some(self.lateness_us[(last as f64 * part).ceil() as usize] as f64 / 1_000.0)
+    }
+
+    /// The lateness for people.
+    pub(crate) fn lateness(&self) -> String {
+        let tell = |part| self.lateness_ms(part).map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1} ms"));
+        format!("lateness p50 {}, p99 {}, max {}", tell(0.5), tell(0.99), tell(1.0))
+    }
+
+    /// For programs.
+    pub(crate) fn summary(&self) -> Summary {
+        let Counts { placed, closed, deleted, early, twice, .. } = self.counts;
+        let [p50, p99, max] = [0.5, 0.99, 1.0].map(|part| self.lateness_ms(part));
+        Summary { placed, closed, deleted, early, twice, lateness_ms: Lateness { p50, p99, max } }
+    }
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+pub(crate) struct Summary {
+    placed: u64,
+    closed: u64,
+    deleted: u64,
+    early: u64,
+    twice: u64,
+    lateness_ms: Lateness,
+}
+
+/// `null` where nothing was closed.
+#[derive(Serialize)]
+struct Lateness {
+    p50: Option<f64>,
+    p99: Option<f64>,
+    max: Option<f64>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Counts { placed, open, closed, deleted, too_late, early, twice, again, .. } = self.counts;
+        let rows = [
+            ("orders placed", placed),
+            ("closed when due", closed),
+            ("paid or cancelled in time", deleted),
+            ("paid too late", too_late),
+            ("still open", open),
+            ("closed early", early),
+            ("closed twice", twice),
+            ("run again after a restart", again),
+            ("malformed lines", self.malformed as u64),
+        ];
+        for (what, orders) in rows {
+            writeln!(f, "{what:<26}{orders:>7}")?;
+        }
+        Ok(())
+    }
+}

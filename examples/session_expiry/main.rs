@@ -1,0 +1,94 @@
+//! Ends sessions that nobody uses any more: the deadline moves as long as there are heartbeats.
+//!
+//! Two ways to move it. A *session* remembers when it was seen last, and its job looks there when it is due: not idle for
+//! long enough, so the job goes back for the rest of the time. That is one write an idle period, however many heartbeats
+//! there are. A *connection* moves its job with every ping: one write a ping, and nothing to remember.
+
+mod sessions;
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dq::prelude::*;
+use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
+
+use sessions::{Idle, Sessions};
+
+/// How long without a heartbeat until a session ends; at work half an hour.
+const IDLE: Duration = delay!("600ms");
+const HEARTBEAT: Duration = delay!("60ms");
+
+#[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
+#[job(topic = "session-expiry", delay = "600ms")]
+struct EndSession {
+    #[job(id)]
+    user: String,
+}
+
+#[delay_listener(timeout = "5s")]
+struct SessionExpiry {
+    sessions: Arc<Sessions>,
+}
+
+impl DelayListener for SessionExpiry {
+    type Job = EndSession;
+
+    async fn on_due(&self, job: Job<EndSession>, channel: Channel) -> Result<Decided, JobError> {
+        Ok(match self.sessions.end_if_idle(&job.user, IDLE) {
+            Idle::Ended | Idle::Gone => channel.ack(),
+            Idle::SeenAgo(ago) => channel.rejoin_after(IDLE - ago),
+        })
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
+#[job(topic = "connection-expiry", delay = "600ms")]
+struct DropConnection {
+    #[job(id)]
+    device: String,
+}
+
+#[delay_listener(timeout = "5s")]
+async fn drop_connection(job: Job<DropConnection>, connections: &Arc<Sessions>) -> Result<(), JobError> {
+    connections.end(&job.device, IDLE);
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let sessions = Arc::new(Sessions::default());
+    let dq = ContextFactory::new("chat")
+        .store("memory:") // `DQ_STORE` outweighs it
+        .provide(sessions.clone())
+        .start()
+        .await?;
+    let jobs = dq.provider();
+
+    for user in ["ana", "ben", "cleo"] {
+        sessions.seen(user);
+        jobs.add(EndSession { user: user.into() }).replace_existing().await?;
+    }
+    sessions.remove("cleo"); // logs out
+    jobs.delete::<EndSession>("cleo").await?;
+    for _ in 0..20 {
+        sleep(HEARTBEAT).await;
+        sessions.seen("ana");
+        sessions.seen("camera");
+        jobs.add(DropConnection { device: "camera".into() }).replace_existing().await?; // moves the deadline
+    }
+    sessions.all_ended().await;
+    dq.shutdown(delay!("5s")).await;
+
+    for (name, session) in sessions.report() {
+        let end = if session.too_soon { "ended TOO SOON" } else { "ended after the last heartbeat" };
+        println!("{name:<7} {:>2} heartbeats, {end}", session.heartbeats);
+    }
+    println!("cleo    logged out, her job was deleted");
+    let ana = sessions.looked_at("ana");
+    println!("the job of ana ran {} than she had heartbeats", if ana < 10 { "less often" } else { "MORE OFTEN" });
+    let fine = ana < 10 && sessions.report().iter().all(|(_, session)| !session.too_soon);
+    Ok(if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
