@@ -13,11 +13,14 @@ use crate::listener::erased::{Call, Returned};
 use crate::listener::{Decision, Failure, UnackedDecision};
 use crate::store::step::{Again, Change, MOST_JOBS, Outcome, Settle, Settled, Verdict};
 
+/// How long an outcome waits that the store could not settle; the others of its batch are settled.
+const UNSETTLED_PAUSE: Duration = Duration::from_secs(1);
+
 impl Topic {
     /// What follows from the end of a handler whose job is still held.
     pub(super) fn decide(&mut self, id: &JobId, call: &Call, ended: Ended) {
         let failure = match ended {
-            Ended::Dropped => return self.held.set(id, Stage::settling(Change::Rollback, None)),
+            Ended::Dropped => return self.roll_back(id),
             Ended::Panicked(message) => Failure::new(Cause::Panic, message),
             Ended::Returned(Returned::Failed(failure)) => failure,
             Ended::Returned(Returned::Decided(decision)) => return self.on_decision(id, &decision),
@@ -64,8 +67,14 @@ impl Topic {
 
     /// Sends the outcomes there are.
     pub(super) fn settle(&mut self, now: Duration) -> Option<Duration> {
+        while let Some((at, id)) = self.unsettled.front().cloned()
+            && at <= now
+        {
+            self.unsettled.pop_front();
+            self.unask_outcome(&id);
+        }
         if !self.held.has_outcomes() {
-            return None;
+            return self.unsettled.front().map(|(at, _)| *at);
         }
         if !self.line.can_send(Kind::Settle, now) {
             return self.line.pause_end(Kind::Settle, now);
@@ -120,8 +129,7 @@ impl Topic {
             }
             Verdict::Failed(reason) => {
                 tracing::error!(topic = %self.parts.key, job.id = %id, reason, "this job cannot be settled, trying again");
-                self.line.pause(Kind::Settle, now);
-                self.unask_outcome(id);
+                self.unsettled.push_back((now + UNSETTLED_PAUSE, id.clone()));
             }
         }
     }

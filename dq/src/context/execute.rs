@@ -176,6 +176,10 @@ impl Topic {
         if run.detached {
             return self.on_detached_end(&run, end.ended);
         }
+        if matches!(end.ended, Ended::Dropped) {
+            // Not given up, and yet dropped: the runtime of the handlers is shutting down, and would drop the next ones too.
+            self.line.pause(Kind::Transfer, now, true);
+        }
         if self.held.under(&run.id, run.token).is_some() {
             self.decide(&run.id, &run.call, end.ended);
         }

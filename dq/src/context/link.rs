@@ -149,9 +149,10 @@ impl Line {
         Some(self.paused[kind as usize]).filter(|end| *end > now && self.link.is_some())
     }
 
-    /// Sends no request of this kind for a while.
-    pub(super) fn pause(&mut self, kind: Kind, now: Duration) {
-        self.paused[kind as usize] = now + FIRST_PAUSE + self.environment.random_below(FIRST_PAUSE * 4);
+    /// Sends no request of this kind for a while: for half a second at most, or for several seconds.
+    pub(super) fn pause(&mut self, kind: Kind, now: Duration, long: bool) {
+        let pause = if long { LONGEST_PAUSE } else { FIRST_PAUSE * 5 };
+        self.paused[kind as usize] = now + pause / 5 + self.environment.random_below(pause * 4 / 5);
     }
 
     /// The store has answered: it is reachable.

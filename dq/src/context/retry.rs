@@ -3,6 +3,7 @@
 //! That a job is exhausted is written into the store before `final_retry` is called (rule 15): if the node dies in
 //! between, the next claim calls `final_retry` again and never `on_due`.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use super::link::Kind;
@@ -41,7 +42,7 @@ impl Topic {
         let own = job.front.retry.as_deref().and_then(|text| text.parse::<RetryPolicy>().ok());
         let delay = match own {
             Some(policy) => policy.delay(failed, random),
-            None => match self.parts.listener.retry_delay(failed, failure) {
+            None => match self.listener_delay(failed, failure) {
                 RetryDelay::BySettings => self.parts.topic.retry.delay(failed, random),
                 RetryDelay::By(policy) => policy.delay(failed, random),
                 RetryDelay::After(delay) => Some(delay),
@@ -50,6 +51,16 @@ impl Topic {
         };
         let at_once = failure.cause == Cause::Timeout && self.parts.topic.on_timeout == OnTimeout::Immediate;
         if at_once { delay.map(|_| Duration::ZERO) } else { delay }
+    }
+
+    /// What the listener's own policy says; one that panics says nothing.
+    fn listener_delay(&self, failed: u32, failure: &Failure) -> RetryDelay {
+        let listener = &self.parts.listener;
+        let said = catch_unwind(AssertUnwindSafe(|| listener.retry_delay(failed, failure)));
+        said.unwrap_or_else(|_| {
+            tracing::error!(topic = %self.parts.key, "`retry_delay` of the listener panicked: its settings are used");
+            RetryDelay::BySettings
+        })
     }
 
     /// Tells the store of the next exhausted job.

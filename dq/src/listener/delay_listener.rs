@@ -72,7 +72,8 @@ pub trait DelayListener: Declared + Send + Sync + 'static {
     /// A retry policy that a text cannot say; goes before the attribute's, but not before an add's own.
     ///
     /// Asked after each failure, with the number of failed runs so far (the first time 1): the delay before the next run,
-    /// or `None` when the job is exhausted. The default leaves it to the settings.
+    /// or that the job is exhausted. It is called on dq's own thread: it must be quick and must not block. One that panics
+    /// counts as [`RetryDelay::BySettings`], which is the default.
     fn retry_delay(&self, failed: u32, failure: &Failure) -> RetryDelay {
         let _ = (failed, failure);
         RetryDelay::BySettings

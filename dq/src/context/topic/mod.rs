@@ -13,6 +13,7 @@ mod deadlines;
 mod held;
 mod runs;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ use super::subscription::Subscription;
 use super::transfer::Prefetch;
 use crate::config::{NodeSettings, TopicSettings};
 use crate::environment::Environment;
-use crate::job::TopicKey;
+use crate::job::{JobId, TopicKey};
 use crate::listener::erased::ErasedListener;
 use crate::store::{Signal, StoreError};
 
@@ -63,6 +64,10 @@ pub(super) struct Topic {
     pub(super) reconciliation: Reconciliation,
     pub(super) reclaims: Reclaims,
     pub(super) stopping: Stopping,
+    /// Outcomes that the store could not settle, and when each is sent again.
+    pub(super) unsettled: VecDeque<(Duration, JobId)>,
+    /// What the store refuses until somebody changes something.
+    stopped_by: Option<Kind>,
     /// When to look for aged jobs next.
     pub(super) age_at: Duration,
     pub(super) ends: mpsc::UnboundedSender<RunEnd>,
@@ -86,6 +91,8 @@ impl Topic {
             reconciliation: Reconciliation::needed(),
             reclaims: Reclaims::default(),
             stopping: Stopping::new(stop),
+            unsettled: VecDeque::new(),
+            stopped_by: None,
             age_at: now + parts.environment.random_below(super::age::PERIOD),
             parts,
             line,
@@ -147,7 +154,10 @@ impl Topic {
             Err(error) => self.on_error(answered.kind, &error, now),
             Ok(answer) => {
                 self.line.answered();
-                self.parts.gauge.contact();
+                if self.stopped_by.is_none_or(|kind| kind == answered.kind) {
+                    self.stopped_by = None;
+                    self.parts.gauge.contact();
+                }
                 match answer {
                     Answer::Transferred(turned) => self.on_transferred(turned, sent, now),
                     Answer::Settled(asked, settled) => self.on_settled(asked, settled, sent, named, now),
@@ -165,17 +175,19 @@ impl Topic {
         }
     }
 
-    /// An error is an outage: nothing is decided by it. What the store may still execute is for the tokens and turns to
-    /// judge; what it certainly did not do is sent again after a pause.
+    /// An error decides nothing. What the store may still execute is for the tokens and turns to judge; what it certainly
+    /// did not do is sent again after a pause, a long one if somebody must change something first.
     fn on_error(&mut self, kind: Kind, error: &StoreError, now: Duration) {
-        self.parts.gauge.trouble(error);
-        if error.is_outage() && error.nothing_done() {
-            tracing::debug!(topic = %self.parts.key, ?kind, error = %error, "refused for now");
-            self.line.pause(kind, now);
-            self.unask(Some(kind));
-        } else {
-            self.fail_link(error, now);
+        if !error.nothing_done() {
+            return self.fail_link(error, now);
         }
+        if !error.is_outage() {
+            tracing::error!(topic = %self.parts.key, ?kind, error = %error, "the topic cannot go on");
+            self.stopped_by = Some(kind);
+        }
+        self.parts.gauge.trouble(error);
+        self.line.pause(kind, now, !error.is_outage());
+        self.unask(Some(kind));
     }
 
     fn on_signal(&mut self, signal: Signal) {
