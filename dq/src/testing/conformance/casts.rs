@@ -236,6 +236,42 @@ pub async fn earlier_broadcast_is_signalled(t: &Topic) {
     assert!(!heard.contains(&Signal::Due), "{heard:?}");
 }
 
+/// Once somebody looks after the broadcasts, that node hears of an earlier one (rules 23, 24).
+pub async fn caster_hears_of_an_earlier_broadcast(t: &Topic) {
+    t.add_job(NewJob { deliver: Deliver::Broadcast, ..later("late", secs(10)) }).await;
+    publish(t, "n", 10).await;
+    let mut ear = t.listen("n").await;
+    t.add_job(NewJob { deliver: Deliver::Broadcast, ..later("later", secs(11)) }).await;
+    t.add_job(NewJob { deliver: Deliver::Broadcast, ..later("earlier", ms(0)) }).await;
+    let heard = ear.heard_all(t).await;
+    assert_eq!(heard.iter().filter(|signal| **signal == Signal::CastDue).count(), 1, "{heard:?}");
+}
+
+/// A replacement of a running job that is for both comes as both when the run ends, and is one broadcast (rules 12, 24).
+pub async fn replacement_for_both_comes_as_both(t: &Topic) {
+    let mut ear = t.listen("n").await;
+    t.add_job(both("a")).await;
+    let claim = t.claim("n", "a").await;
+    let new = NewJob { deliver: Deliver::Both, on_duplicate: OnDuplicate::Replace, ..saying("a", "new") };
+    assert_eq!(t.add_job(new.clone()).await, AddOutcome::ReplacementWaits);
+    t.end("n", &claim, Change::Ack).await;
+    let counts = t.counts().await;
+    assert_eq!((counts.casts, counts.delayed), (1, 1));
+    assert_eq!(publish(t, "n", 10).await.published, 1);
+    let sent = Signal::Cast(crate::store::Cast { id: id("a"), record: new.record.as_bytes().clone() });
+    assert!(ear.heard(t).await.contains(&sent));
+    assert_eq!(t.says("a").await, "new");
+}
+
+/// A delete of a running job takes the broadcast that was added with it and waits still (rule 24).
+pub async fn delete_of_a_running_job_takes_its_broadcast(t: &Topic) {
+    t.add_job(both("a")).await;
+    let claim = t.claim("n", "a").await;
+    assert!(t.delete("a").await.changed);
+    t.end("n", &claim, Change::Retry(ms(0))).await;
+    assert_eq!((t.counts().await.casts, publish(t, "n", 10).await.published), (0, 0));
+}
+
 /// Publishing over the limit is refused (rule 5).
 pub async fn cast_over_the_limit_changes_nothing(t: &Topic) {
     t.add_job(cast("a")).await;

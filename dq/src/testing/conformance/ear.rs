@@ -33,7 +33,8 @@ impl Ear {
         let marker = format!("{MARKER}{}-{}", self.name, self.marks.fetch_add(1, Ordering::Relaxed));
         topic.add_job(NewJob { deliver: Deliver::Broadcast, ..job(&marker) }).await;
         let request = step::Cast { limit: MOST_JOBS, fallback: FALLBACK, expires_after: FALLBACK };
-        topic.link("marker").cast(request).await.expect("cast is answered");
+        let casted = topic.link("marker").cast(request).await.expect("cast is answered");
+        assert!(casted.published > 0, "the marker is due");
         let mut heard = Vec::new();
         loop {
             match self.signals.next().await.expect("the store is there") {

@@ -2,7 +2,7 @@
 
 use super::calls::job;
 use super::drive::{WAYS_OUT, leave_running};
-use super::topic::{LEASE, START, Topic, ms, refused, secs};
+use super::topic::{LEASE, START, Topic, done, ms, refused, secs};
 use crate::job::Turn;
 use crate::store::step::{
     Begin, Change, Exhaust, Hold, LONGEST_LEASE, MOST_JOBS, Reclaim, Reclaimed, Release, Settle, Transfer,
@@ -135,13 +135,19 @@ pub async fn lease_far_ahead_is_cut(t: &Topic) {
     assert_eq!(t.scan().await.leases, [(t.node("n"), t.now().after(LONGEST_LEASE))]);
 }
 
-/// Nobody gets a lease of more than five minutes (rule 20).
+/// Nobody gets a lease of more than five minutes; it is cut when it is given, not when somebody looks (rule 20).
 pub async fn lease_is_at_most_five_minutes(t: &Topic) {
     t.add("a").await;
     t.enter("n").await;
     let request = Transfer { lease: secs(900), ..t.transfer_of("n", 10) };
-    t.link("n").transfer(request).await.expect("transfer is answered");
-    assert_eq!(t.lease("n").await, Some(t.now().after(LONGEST_LEASE)));
+    let heard = done(t.link("n").transfer(request).await.expect("transfer is answered")).standing.turn;
+    let end = t.now().after(LONGEST_LEASE);
+    t.advance(secs(100)).await;
+    assert_eq!(t.lease("n").await, Some(end));
+    t.link("n").hold(Hold { heard, lease: secs(900) }).await.expect("hold is answered");
+    let end = t.now().after(LONGEST_LEASE);
+    t.advance(secs(100)).await;
+    assert_eq!(t.lease("n").await, Some(end));
 }
 
 /// Every answer tells the node's rows and turn, whatever the step was (rule 7).

@@ -57,10 +57,11 @@ impl Topic {
     pub async fn pages(&self, state: State, limit: usize) -> Vec<Stored> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
-            let request = PageRequest { state, after, limit };
+            let request = PageRequest { state, after: after.clone(), limit };
             let page = self.store.page(&self.key, request).await.expect("page is answered");
             assert!(page.jobs.len() <= limit, "a page of {} jobs where {limit} were asked for", page.jobs.len());
             all.extend(page.jobs);
+            assert!(page.next.is_none() || page.next != after, "a page of {state} leads to itself");
             after = page.next;
             if after.is_none() {
                 return all;

@@ -267,6 +267,7 @@ macro_rules! store_conformance {
             kept_job_keeps_its_parking_fence
             returned_aged_job_is_parked_as_it_was
             retried_aged_job_is_parked_no_more
+            requeue_clears_the_crashes_of_an_aged_job
             requeued_job_is_parked_no_more
             dropped_aged_job_is_gone
             ack_of_the_parked_run_ends_an_aged_job
@@ -308,6 +309,9 @@ macro_rules! store_conformance {
             publishing_is_bounded
             caster_is_told_the_head
             earlier_broadcast_is_signalled
+            caster_hears_of_an_earlier_broadcast
+            replacement_for_both_comes_as_both
+            delete_of_a_running_job_takes_its_broadcast
             cast_over_the_limit_changes_nothing;
         looks:
             counts_tell_every_place

@@ -127,6 +127,16 @@ pub async fn retried_aged_job_is_parked_no_more(t: &Topic) {
     }
 }
 
+/// Crashes of `process_unacked` are counted like others, and a requeue clears them with the rest (rules 19, 25).
+pub async fn requeue_clears_the_crashes_of_an_aged_job(t: &Topic) {
+    aged(t, "n", "a").await;
+    t.crash("n").await;
+    assert_eq!(t.claim_aged("n", "a").await.crashes, 1);
+    t.crash("n").await;
+    t.requeue("a").await;
+    assert_eq!(t.claim("n", "a").await.crashes, 0);
+}
+
 /// A requeued job that is claimed again belongs to the queue: its rollback leads there, not back to UNACKED (rule 25).
 pub async fn requeued_job_is_parked_no_more(t: &Topic) {
     let run = t.running("n", "a").await;

@@ -117,14 +117,19 @@ pub async fn roles_are_given_up(t: &Topic) {
     }
 }
 
-/// `wake` calls the other nodes: somebody must take what its node cannot (rule 23).
+/// `wake` calls the other nodes, whether its node has a role or not: somebody must take what it cannot (rule 23).
 pub async fn wake_calls_the_others(t: &Topic) {
-    t.add_all(vec![job("a"), job("b")]).await;
+    t.add_all(vec![job("a"), job("b"), job("c")]).await;
     let (mut d, mut o) = (t.listen("d").await, t.listen("o").await);
     told(t, "w").await;
-    t.wake("w").await;
-    assert!(d.heard(t).await.contains(&Signal::Due));
-    assert!(o.heard(t).await.contains(&Signal::Due));
+    told(t, "d").await;
+    o.heard(t).await;
+    for caller in ["n", "w"] {
+        d.heard(t).await;
+        t.wake(caller).await;
+        assert!(d.heard(t).await.contains(&Signal::Due), "wake by {caller}");
+        assert!(o.heard(t).await.contains(&Signal::Due), "wake by {caller}");
+    }
 }
 
 /// The end of a watcher calls the others to what waits (rule 23).
