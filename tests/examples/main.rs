@@ -1,0 +1,44 @@
+//! The examples, as their users run them.
+
+mod order_timeout;
+mod program;
+
+use program::{Program, run, shipped};
+use rustix::process::Signal;
+
+async fn prints_what_is_expected(name: &str) {
+    let ended = run(name, &[]).await;
+    assert!(ended.status.success(), "{ended:?}");
+    assert_eq!(ended.stdout, shipped(&format!("{name}/expected.txt")), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn payment_notify_prints_what_is_expected() {
+    prints_what_is_expected("payment_notify").await;
+}
+
+#[tokio::test]
+async fn meeting_reminder_prints_what_is_expected() {
+    prints_what_is_expected("meeting_reminder").await;
+}
+
+#[tokio::test]
+async fn session_expiry_prints_what_is_expected() {
+    prints_what_is_expected("session_expiry").await;
+}
+
+#[tokio::test]
+async fn cache_invalidation_prints_what_is_expected() {
+    prints_what_is_expected("cache_invalidation").await;
+}
+
+#[tokio::test]
+async fn the_listing_ends_cleanly_on_a_signal() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let mut listing = Program::start("listing", &[]);
+        assert_eq!(listing.line().await, shipped("listing/expected.txt").trim_end());
+        listing.signal(signal);
+        let ended = listing.end().await;
+        assert_eq!((ended.status.code(), ended.stdout.as_str()), (Some(0), ""), "{ended:?}");
+    }
+}

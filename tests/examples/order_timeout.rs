@@ -1,0 +1,205 @@
+//! `order_timeout`: the counts of the shipped day, bad input, interruptions, races, and that its checks can fail.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::program::{Ended, Program, run, shipped};
+
+/// A file of this test alone, which is not there yet.
+fn file(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("order_timeout.{name}"));
+    let _ = fs::remove_file(&path);
+    path.to_str().unwrap().to_owned()
+}
+
+fn file_with(name: &str, text: &str) -> String {
+    let path = file(name);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+fn event(at_ms: u64, order: u64, event: &str) -> String {
+    json!({ "at_ms": at_ms, "order": order, "event": event }).to_string() + "\n"
+}
+
+/// The last line of stdout, less what differs from run to run.
+fn summary(ended: &Ended) -> Value {
+    let mut summary: Value = serde_json::from_str(ended.stdout.lines().last().expect("it printed something")).unwrap();
+    let lateness = summary.as_object_mut().unwrap().remove("lateness_ms").unwrap();
+    let of = |part: &str| lateness[part].as_f64();
+    assert!(of("p50") <= of("p99") && of("p99") <= of("max"), "{lateness}");
+    summary
+}
+
+/// How many lines of the ledger tell this of each order.
+fn entries(ledger: &str, entry: &str) -> BTreeMap<u64, usize> {
+    let mut orders = BTreeMap::new();
+    for line in fs::read_to_string(ledger).unwrap().lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        if line["entry"] == entry {
+            *orders.entry(line["order"].as_u64().unwrap()).or_default() += 1;
+        }
+    }
+    orders
+}
+
+#[tokio::test]
+async fn the_shipped_day_ends_as_expected() {
+    let ledger = file("day.ledger");
+    let ended = run("order_timeout", &["--speed", "5", "--json", "--ledger", &ledger]).await;
+    assert!(ended.status.success(), "{ended:?}");
+    let counts = json!({ "placed": 2000, "closed": 682, "deleted": 1318, "early": 0, "twice": 0 });
+    assert_eq!(summary(&ended), counts, "{ended:?}");
+    let people = ended.stdout.trim_end().rsplit_once('\n').unwrap().0;
+    assert_eq!(people, shipped("order_timeout/expected.txt").trim_end());
+    assert!(entries(&ledger, "closed").values().all(|times| *times == 1));
+}
+
+#[tokio::test]
+async fn the_shipped_day_is_the_generated_one() {
+    let ended = run("order_timeout", &["--generate", "2000"]).await;
+    assert!(ended.status.success());
+    assert!(ended.stdout == shipped("order_timeout/orders.jsonl"), "generate it again: see its README");
+}
+
+#[tokio::test]
+async fn a_line_that_cannot_be_used_is_reported_with_its_number_and_skipped() {
+    let lines = [
+        event(0, 1, "placed"),
+        "{\"at_ms\":1,\n".into(),
+        event(2, 2, "eaten"),
+        "\n".into(),
+        event(20, 3, "paid"),
+        event(10, 1, "paid"),
+        event(5, 4, "placed"),
+        event(6, 1, "placed"),
+        "{\"at_ms\":-1,\"order\":1,\"event\":\"paid\"}\n".into(),
+    ];
+    let (orders, ledger) = (file_with("bad.jsonl", &lines.concat()), file("bad.ledger"));
+    let ended = run("order_timeout", &[&orders, "--timeout", "100ms", "--json", "--ledger", &ledger]).await;
+    assert!(ended.status.success(), "{ended:?}");
+    for reported in [
+        ":2: skipped: EOF while parsing",
+        ":3: skipped: unknown variant `eaten`, expected one of `placed`, `paid`, `cancelled`",
+        ":5: skipped: order 3 was not placed before",
+        ":8: skipped: order 1 was placed by line 1 already",
+        ":9: skipped: invalid value: integer `-1`",
+    ] {
+        assert!(ended.stderr.contains(&format!("{orders}{reported}")), "{reported}\n{}", ended.stderr);
+    }
+    assert!(ended.stdout.contains("malformed lines                 5\n"), "{}", ended.stdout);
+    assert_eq!(summary(&ended), json!({ "placed": 2, "closed": 1, "deleted": 1, "early": 0, "twice": 0 }));
+}
+
+async fn goes_on_after(signal: Signal) {
+    let ledger = file(&format!("{}.ledger", signal.as_raw()));
+    let arguments = ["--speed", "10", "--json", "--ledger", &ledger];
+    let mut first = Program::start("order_timeout", &arguments);
+    first.line_of_stderr(|line| line.contains("  placed ") && !line.contains("  closed 0 ")).await;
+    first.signal(signal);
+    let ended = first.end().await;
+    if signal == Signal::INT {
+        assert!(ended.status.success(), "{ended:?}");
+        assert!(ended.stderr.contains("the same command without --fresh goes on from here"), "{ended:?}");
+    }
+    let before = entries(&ledger, "closed").len();
+    assert!((1..682).contains(&before), "{before} were closed by the first run");
+
+    let ended = run("order_timeout", &arguments).await;
+    assert!(ended.status.success(), "{ended:?}");
+    assert!(ended.stderr.contains("going on: "), "{ended:?}");
+    let summary = summary(&ended);
+    assert_eq!((&summary["placed"], &summary["early"], &summary["twice"]), (&json!(2000), &json!(0), &json!(0)));
+    assert_eq!(summary["closed"].as_u64().unwrap() + summary["deleted"].as_u64().unwrap(), 2000);
+    for entry in ["placed", "closed"] {
+        assert!(entries(&ledger, entry).values().all(|times| *times == 1), "{entry} twice");
+    }
+}
+
+#[tokio::test]
+async fn a_second_run_goes_on_where_the_first_was_stopped() {
+    goes_on_after(Signal::INT).await;
+}
+
+#[tokio::test]
+async fn a_second_run_goes_on_where_the_first_was_killed() {
+    goes_on_after(Signal::KILL).await;
+}
+
+#[tokio::test]
+async fn a_payment_at_the_moment_of_the_closing_is_either_in_time_or_too_late() {
+    let mut events = String::new();
+    for order in 0..300 {
+        events += &event(order, order, "placed");
+        events += &event(order + 199 + order % 4, order, "paid");
+    }
+    let (orders, ledger) = (file_with("race.jsonl", &events), file("race.ledger"));
+    let ended = run("order_timeout", &[&orders, "--timeout", "200ms", "--json", "--ledger", &ledger]).await;
+    assert!(ended.status.success(), "{ended:?}");
+    let (closed, in_time) = (entries(&ledger, "closed"), entries(&ledger, "ended"));
+    assert_eq!(closed.len() + in_time.len(), 300);
+    assert_eq!(entries(&ledger, "too_late").into_keys().collect::<Vec<_>>(), closed.into_keys().collect::<Vec<_>>());
+}
+
+/// Without this the other tests would prove nothing: a ledger in which every rule is broken.
+#[tokio::test]
+async fn a_broken_rule_is_told_and_ends_the_program_with_1() {
+    let mut broken = json!({ "entry": "started", "at_ms": 0 }).to_string() + "\n";
+    for order in 1..=3 {
+        writeln!(broken, "{}", json!({ "entry": "placed", "order": order, "at_ms": 0, "due_ms": 1000 })).unwrap();
+    }
+    let closed = |order: u64, at_us: u64| {
+        json!({ "entry": "closed", "order": order, "fence": 7, "due_ms": 1000, "at_us": at_us }).to_string() + "\n"
+    };
+    broken += &closed(1, 999_999);
+    broken += &closed(2, 1_000_000);
+    writeln!(broken, "{}", json!({ "entry": "ran_again", "order": 2, "fence": 8 })).unwrap();
+    writeln!(broken, "{}", json!({ "entry": "ended", "order": 3, "event": "paid" })).unwrap();
+    broken += &closed(3, 1_000_000);
+    let (orders, ledger) = (file_with("none.jsonl", ""), file_with("broken.ledger", &broken));
+    let ended = run("order_timeout", &[&orders, "--json", "--ledger", &ledger]).await;
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    for rule in ["closed early: 1", "closed twice: 1", "closed though paid, cancelled or never placed: 1"] {
+        assert!(ended.stdout.contains(&format!("WRONG: {rule}\n")), "{rule}\n{}", ended.stdout);
+    }
+    assert_eq!(summary(&ended), json!({ "placed": 3, "closed": 3, "deleted": 1, "early": 1, "twice": 1 }));
+}
+
+#[tokio::test]
+async fn a_line_of_the_ledger_that_was_cut_by_a_crash_is_dropped() {
+    let ledger =
+        file_with("torn.ledger", "{\"entry\":\"placed\",\"order\":1,\"at_ms\":0,\"due_ms\":1}\n{\"entry\":\"clo");
+    let orders = file_with("nothing.jsonl", "");
+    let ended = run("order_timeout", &[&orders, "--json", "--ledger", &ledger]).await;
+    assert!(ended.status.success(), "{ended:?}");
+    assert_eq!(summary(&ended), json!({ "placed": 1, "closed": 1, "deleted": 0, "early": 0, "twice": 0 }));
+}
+
+#[tokio::test]
+async fn a_mistake_in_the_command_line_gets_the_usage_and_2() {
+    for (arguments, mistake) in [
+        (&["--sped", "2"][..], "there is no option `--sped`"),
+        (&["--speed", "fast"], "`--speed fast`: expected a number from 0.01 to 1000"),
+        (&["--timeout", "8"], "`--timeout`: "),
+        (&["--ledger"], "`--ledger` needs a value"),
+        (&["a.jsonl", "b.jsonl"], "`b.jsonl` is one too many"),
+    ] {
+        let ended = run("order_timeout", arguments).await;
+        assert_eq!(ended.status.code(), Some(2), "{ended:?}");
+        assert!(ended.stderr.contains(mistake) && ended.stderr.contains("usage: order_timeout"), "{}", ended.stderr);
+    }
+    let help = run("order_timeout", &["--help"]).await;
+    assert!(help.status.success() && help.stdout.starts_with("usage: order_timeout"), "{help:?}");
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_there_is_named() {
+    let ended = run("order_timeout", &["no-such-file.jsonl"]).await;
+    assert_eq!(ended.status.code(), Some(1));
+    assert!(ended.stderr.contains("no-such-file.jsonl: "), "{}", ended.stderr);
+}

@@ -1,0 +1,108 @@
+//! An example as a process.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, ChildStdout};
+
+/// No example takes longer.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// The folder of the built examples.
+static BUILT: LazyLock<PathBuf> = LazyLock::new(|| {
+    let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
+    let output = Command::new(cargo)
+        .args(["build", "--package=dq-examples", "--bins", "--message-format=json-render-diagnostics"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stderr(Stdio::inherit())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "the examples do not build");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let built = text.lines().filter_map(|line| {
+        let artifact: serde_json::Value = serde_json::from_str(line).unwrap();
+        artifact["executable"].as_str().map(PathBuf::from)
+    });
+    built.last().expect("cargo tells what it built").parent().unwrap().to_path_buf()
+});
+
+/// The text of a file in the folder of the examples.
+pub(crate) fn shipped(path: &str) -> String {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    std::fs::read_to_string(folder.join(path)).unwrap()
+}
+
+/// An example that runs; it is killed when this is dropped.
+pub(crate) struct Program {
+    child: Child,
+    stdout: Lines<BufReader<ChildStdout>>,
+    stderr: Lines<BufReader<ChildStderr>>,
+}
+
+impl Program {
+    /// Starts an example on a memory store, in the folder of temporary files.
+    pub(crate) fn start(name: &str, arguments: &[&str]) -> Self {
+        let mut child = tokio::process::Command::new(BUILT.join(name))
+            .args(arguments)
+            .current_dir(env!("CARGO_TARGET_TMPDIR"))
+            .env("DQ_STORE", "memory:")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap()).lines();
+        let stderr = BufReader::new(child.stderr.take().unwrap()).lines();
+        Self { child, stdout, stderr }
+    }
+
+    /// The next line of stdout.
+    pub(crate) async fn line(&mut self) -> String {
+        let line = tokio::time::timeout(LIMIT, self.stdout.next_line()).await.expect("no line in time");
+        line.unwrap().expect("the program ended")
+    }
+
+    /// The next line of stderr for which `wanted` says so.
+    pub(crate) async fn line_of_stderr(&mut self, wanted: impl Fn(&str) -> bool) -> String {
+        loop {
+            let line = tokio::time::timeout(LIMIT, self.stderr.next_line()).await.expect("no line in time");
+            let line = line.unwrap().expect("the program ended");
+            if wanted(&line) {
+                return line;
+            }
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let id = self.child.id().expect("the program runs");
+        kill_process(Pid::from_raw(id.try_into().unwrap()).unwrap(), signal).unwrap();
+    }
+
+    /// Waits for the end; what was not read yet, and how it ended.
+    pub(crate) async fn end(mut self) -> Ended {
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        let (mut out, mut err) = (self.stdout.into_inner(), self.stderr.into_inner());
+        let end =
+            async { tokio::join!(out.read_to_string(&mut stdout), err.read_to_string(&mut stderr), self.child.wait()) };
+        let (_, _, status) = tokio::time::timeout(LIMIT, end).await.expect("the program does not end");
+        Ended { status: status.unwrap(), stdout, stderr }
+    }
+}
+
+/// How a program ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Runs an example to its end.
+pub(crate) async fn run(name: &str, arguments: &[&str]) -> Ended {
+    Program::start(name, arguments).end().await
+}
