@@ -1,7 +1,7 @@
 //! Settings: what they are, their defaults, and where they come from.
 //!
 //! Precedence: an add's own > environment > config file > builder > listener > payload > default. Each source is a
-//! [layer](layer) of changes over the one before; the value that holds keeps its source, which every message and the
+//! layer of changes over the one before; the value that holds keeps its source, which every message and the
 //! start log name. What is wrong with settings is collected, not thrown: a start tells all of it at once.
 //!
 //! | setting of the node | of a topic |

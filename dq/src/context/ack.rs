@@ -25,13 +25,13 @@ impl Topic {
             Ended::Returned(Returned::Failed(failure)) => failure,
             Ended::Returned(Returned::Decided(decision)) => return self.on_decision(id, &decision),
             Ended::Returned(Returned::Unacked(decision)) => return self.on_unacked_decision(id, decision),
-            Ended::Returned(Returned::FinalRetried) => return self.to_dead(id),
+            Ended::Returned(Returned::FinalRetried) => return self.give_up(id),
         };
         tracing::warn!(topic = %self.parts.key, job.id = %id, cause = %failure.cause, "the handler failed");
         self.parts.gauge.failed();
         match call {
             Call::OnDue => self.on_failure(id, &failure),
-            Call::FinalRetry(_) => self.to_dead(id),
+            Call::FinalRetry(_) => self.give_up(id),
             Call::ProcessUnacked => self.held.set(id, Stage::settling(Change::Park, None)),
         }
     }
@@ -60,7 +60,7 @@ impl Topic {
     }
 
     /// Gives up a job, for the cause its front has.
-    fn to_dead(&mut self, id: &JobId) {
+    fn give_up(&mut self, id: &JobId) {
         let front = self.held.get(id).map(|job| job.front.clone());
         self.held.set(id, Stage::settling(Change::Dead, front));
     }

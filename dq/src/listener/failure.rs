@@ -52,7 +52,8 @@ impl Failure {
         const CUT: &str = " … (cut)";
         let mut message = message.into();
         if message.len() > LONGEST_ERROR {
-            message.truncate(message.floor_char_boundary(LONGEST_ERROR - CUT.len()));
+            let most = LONGEST_ERROR - CUT.len();
+            message.truncate((0..=most).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0));
             message.push_str(CUT);
             message.shrink_to_fit();
         }

@@ -1,6 +1,6 @@
 //! Listeners: what users write to handle the jobs of a topic, and the erased form the contexts run.
 //!
-//! Generics end in [`erased`]: everything behind it knows a listener as `Arc<dyn ErasedListener>`.
+//! Generics end in `erased`: everything behind it knows a listener as `Arc<dyn ErasedListener>`.
 
 mod channel;
 mod delay_listener;

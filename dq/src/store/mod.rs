@@ -4,7 +4,7 @@
 //! [`Store`], and **the order of the steps is the order of the calls**: a request is under way when the method returns,
 //! and the future is only its answer. Dropping the future drops the answer, not the request.
 //!
-//! Every request of a link names the last turn it has [heard](step); every answer to a link carries a [`Standing`]:
+//! Every request of a link names the last turn it has [heard](step); every answer to a link carries a [`Standing`](step::Standing):
 //! turn and number of rows. Who meets a difference reconciles. `docs/architecture.md` tells why.
 //!
 //! An error of a step means *unknown*: the request may have been executed, may be executed later, or never, unless

@@ -156,11 +156,13 @@ impl Held {
 
     /// Moves a job on.
     pub(in crate::context) fn set(&mut self, id: &JobId, stage: Stage) {
-        let Some(job) = self.jobs.get_mut(id) else { return };
-        let (token, old) = (job.token, std::mem::replace(&mut job.stage, stage.clone()));
-        self.count(&old, false);
+        let Some(token) = self.jobs.get(id).map(|job| job.token) else { return };
         self.count(&stage, true);
         self.queue(id, token, &stage);
+        if let Some(job) = self.jobs.get_mut(id) {
+            let before = std::mem::replace(&mut job.stage, stage);
+            self.count(&before, false);
+        }
     }
 
     /// Replaces the front of a job, as the node knows it.

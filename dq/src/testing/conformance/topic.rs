@@ -98,7 +98,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Topic {
-    /// The topic for the behaviour of this name; the clock shows [`START`].
+    /// The topic for the behaviour of this name; the clock shows the start.
     pub async fn open(fixture: impl StoreFixture, behaviour: &str) -> Self {
         let fixture: Arc<dyn StoreFixture> = Arc::new(fixture);
         fixture.set_clock(START).await;
