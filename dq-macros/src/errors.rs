@@ -45,7 +45,8 @@ impl Errors {
 /// The candidate that `word` was probably meant to be.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let rated = candidates.into_iter().map(|candidate| (strsim::jaro_winkler(word, candidate), candidate));
-    let likely = rated.filter(|(likeness, _)| *likeness > 0.8);
+    let slips = |candidate: &str| word.len() >= 5 && strsim::osa_distance(word, candidate) <= 2;
+    let likely = rated.filter(|(likeness, candidate)| *likeness > 0.8 || slips(candidate));
     likely.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, candidate)| candidate)
 }
 
@@ -66,6 +67,7 @@ mod tests {
     #[test]
     fn a_slip_of_the_pen_is_recognised_and_another_word_is_not() {
         assert_eq!(nearest("topc", ["timeout", "topic"]), Some("topic"));
+        assert_eq!(nearest("tipoc", ["timeout", "topic"]), Some("topic"));
         assert_eq!(nearest("priority", ["timeout", "topic"]), None);
     }
 

@@ -159,6 +159,13 @@ fn parse_ladder(text: &str) -> Result<RetryPolicy, BadRetry> {
     steps.iter().enumerate().map(step).collect::<Result<_, _>>().map(RetryPolicy::Ladder)
 }
 
+fn unknown(text: &str) -> BadRetry {
+    let text: String = text.chars().take(100).collect();
+    BadRetry(format!(
+        "`{text}` is not a retry policy: write `none`, `immediate x 3`, `30s x 5`, `1m, 5m, 10m` or `exponential 10s x 5`"
+    ))
+}
+
 impl FromStr for RetryPolicy {
     type Err = BadRetry;
 
@@ -179,7 +186,7 @@ impl FromStr for RetryPolicy {
         Ok(match split_times(text)? {
             ("immediate", number) => Self::Immediate { times: number.unwrap_or(USUAL_RETRIES) },
             (delay, Some(times)) => Self::Fixed { delay: duration("delay", delay)?, times },
-            (_, None) => parse_ladder(text)?,
+            (delay, None) => Self::Ladder(vec![parse_duration(delay).map_err(|_| unknown(delay))?]),
         })
     }
 }
@@ -264,5 +271,6 @@ mod tests {
         assert!(bad("30s x 0").contains("write 1 to 1000"));
         assert!(bad("exponential 1s, foo 3").contains("expected `factor 3`, `max 1h` or `jitter 10%`"));
         assert!(bad("").contains("`none`"));
+        assert!(bad("fixed 5s").starts_with("`fixed 5s` is not a retry policy: write `none`,"));
     }
 }

@@ -27,7 +27,8 @@ impl Dependency {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be injected into a listener",
     label = "must be `Clone + Send + Sync + 'static`",
-    note = "share it: make the field `Arc<{Self}>` and call `.provide(Arc::new(value))`, or mark it `#[inject(default)]` if it is the listener's own state"
+    note = "share it: make the field `Arc<{Self}>`, or `Arc<Mutex<{Self}>>` if it is not `Sync`, and call `.provide(Arc::new(..))`",
+    note = "or mark the field `#[inject(default)]` if it is the listener's own state"
 )]
 pub trait Injectable: Clone + Send + Sync + 'static {}
 
