@@ -23,11 +23,11 @@ static BUILT: LazyLock<PathBuf> = LazyLock::new(|| {
         .unwrap();
     assert!(output.status.success(), "the examples do not build");
     let text = String::from_utf8(output.stdout).unwrap();
-    let built = text.lines().filter_map(|line| {
+    let mut built = text.lines().filter_map(|line| {
         let artifact: serde_json::Value = serde_json::from_str(line).unwrap();
         artifact["executable"].as_str().map(PathBuf::from)
     });
-    built.last().expect("cargo tells what it built").parent().unwrap().to_path_buf()
+    built.next_back().expect("cargo tells what it built").parent().unwrap().to_path_buf()
 });
 
 /// The text of a file in the folder of the examples.
