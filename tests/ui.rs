@@ -1,5 +1,7 @@
 //! What a user reads: programs with a mistake and the text the compiler prints for each, and programs without one.
 //!
+//! Most texts are ours; those of the compiler's own are as the current stable toolchain prints them.
+//!
 //! `TRYBUILD=overwrite cargo test -p dq-tests --test ui` writes the texts anew; read each one as a user would.
 
 #[test]
