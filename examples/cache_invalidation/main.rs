@@ -75,9 +75,7 @@ async fn start_node(cache: Arc<Cache>) -> Result<Context, Box<dyn Error>> {
         .provide(cache)
         .start()
         .await?;
-    while !dq.health().ready {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    dq.ready().await; // from here on it hears every broadcast
     Ok(dq)
 }
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tracing::Instrument;
 
 use super::shutdown::StopOrder;
@@ -46,6 +46,8 @@ pub(super) struct Channel {
     pub(super) listeners: Vec<(&'static str, Arc<dyn ErasedBroadcast>)>,
     /// Whether the last step was answered.
     pub(super) ready: Arc<AtomicBool>,
+    /// Told after each step.
+    pub(super) changed: Arc<Notify>,
 }
 
 impl Channel {
@@ -83,6 +85,7 @@ impl Channel {
             () = given_up => Err(StoreError::Unavailable { operation: "cast", reason: "no answer in time".into() }),
         };
         self.ready.store(answer.is_ok(), Relaxed);
+        self.changed.notify_waiters();
         match answer {
             Ok(Casted { more: true, .. }) => Duration::ZERO,
             Ok(casted) => {

@@ -82,6 +82,12 @@ impl Context {
         self.running.health()
     }
 
+    /// Waits until every topic and broadcast channel is in touch with the store ([`Health::ready`]): from then on this
+    /// node hears every broadcast. Waits for ever while the store cannot be reached. Cancel safe.
+    pub async fn ready(&self) {
+        self.running.ready().await;
+    }
+
     /// Stops the node, in the order of `docs/architecture.md`: claiming ends, what has not started goes back at once,
     /// handlers go on for at most `grace`, what has not finished is cancelled and goes back with its attempt unspent, the
     /// last outcomes are sent, the lease ends. Takes at most about `grace` and 15 s.

@@ -3,10 +3,11 @@
 //! Every topic's task keeps a gauge up to date; reading it asks nobody and costs no round trip.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
+use tokio::sync::Notify;
 
 use crate::job::NodeId;
 use crate::store::StoreError;
@@ -151,6 +152,8 @@ pub(super) struct Gauge {
     listener: String,
     settings: String,
     condition: Mutex<Condition>,
+    /// Told when the condition becomes another.
+    changed: Arc<Notify>,
     cells: Cells,
     held: AtomicUsize,
     running: AtomicUsize,
@@ -161,12 +164,13 @@ pub(super) struct Gauge {
 }
 
 impl Gauge {
-    pub(super) fn new(topic: String, listener: String, settings: String) -> Self {
+    pub(super) fn new(topic: String, listener: String, settings: String, changed: Arc<Notify>) -> Self {
         Self {
             topic,
             listener,
             settings,
             condition: Mutex::new(Condition::Starting),
+            changed,
             cells: Cells::default(),
             held: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
@@ -200,12 +204,15 @@ impl Gauge {
     /// The store has answered.
     pub(super) fn contact(&self) {
         let mut condition = self.condition();
-        if let Condition::Recovering(_) | Condition::Stopped(_) = *condition {
-            tracing::info!(topic = self.topic, "the store answers again");
+        match *condition {
+            Condition::Working | Condition::Stopping => return,
+            Condition::Starting => {}
+            Condition::Recovering(_) | Condition::Stopped(_) => {
+                tracing::info!(topic = self.topic, "the store answers again");
+            }
         }
-        if *condition != Condition::Stopping {
-            *condition = Condition::Working;
-        }
+        *condition = Condition::Working;
+        self.changed.notify_waiters();
     }
 
     /// The store has not answered, or has refused.

@@ -4,13 +4,14 @@
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
 
 use super::broadcast::Channel;
@@ -39,6 +40,7 @@ pub(crate) struct Running {
     tasks: Vec<Task>,
     gauges: Vec<Arc<Gauge>>,
     channels: Vec<Arc<AtomicBool>>,
+    changed: Arc<Notify>,
 }
 
 /// Opens every topic and starts its task.
@@ -58,6 +60,7 @@ pub(crate) async fn start(plan: Plan) -> Result<Running, Vec<(TopicKey, StoreErr
         tasks: Vec::new(),
         gauges: Vec::new(),
         channels: Vec::new(),
+        changed: Arc::default(),
     };
     for topic in &plan.topics {
         running.start_topic(&plan, topic, &ordered);
@@ -88,7 +91,12 @@ async fn open_all(plan: &Plan) -> Result<(), Vec<(TopicKey, StoreError)>> {
 impl Running {
     fn start_topic(&mut self, plan: &Plan, topic: &TopicPlan, ordered: &watch::Receiver<StopOrder>) {
         let listener = format!("{} ({})", topic.name, topic.declared_at);
-        let gauge = Arc::new(Gauge::new(topic.key.topic.to_string(), listener, topic.listing.to_string()));
+        let gauge = Arc::new(Gauge::new(
+            topic.key.topic.to_string(),
+            listener,
+            topic.listing.to_string(),
+            self.changed.clone(),
+        ));
         self.gauges.push(gauge.clone());
         let parts = Parts {
             key: topic.key.clone(),
@@ -124,6 +132,7 @@ impl Running {
                 settings: plan.settings.clone(),
                 listeners,
                 ready,
+                changed: self.changed.clone(),
             };
             let task = self.tracker.track_future(channel.run(ordered.clone()));
             self.tasks.push(self.environment.spawn(Place::Link, task));
@@ -135,6 +144,18 @@ impl Running {
         topics.sort_by(|a, b| a.topic.cmp(&b.topic));
         let casts_ready = self.channels.iter().all(|ready| ready.load(Relaxed));
         Health::new(self.app.to_string(), &self.node, self.store.url(), topics, casts_ready)
+    }
+
+    /// Waits until everything is in touch with the store.
+    pub(crate) async fn ready(&self) {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable(); // registered before the look, so that no change is missed
+            if self.health().ready {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// Tells every task to stop, giving handlers `grace` from now. A second call can only shorten the grace.

@@ -172,3 +172,12 @@ async fn the_jobs_of_a_killed_node_run_on_another() {
     other.running.order_stop(SECOND);
     other.running.stopped().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_node_is_ready_once_the_store_has_answered_every_topic() {
+    let (script, _told) = told(|_, _| Returned::Decided(Decision::Ack));
+    let node = node(TopicSettings::default(), script).await;
+    assert!(!node.running.health().ready);
+    node.running.ready().await;
+    assert!(node.running.health().ready);
+}
