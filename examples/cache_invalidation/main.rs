@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
