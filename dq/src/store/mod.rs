@@ -15,6 +15,8 @@ mod inspect;
 mod link;
 pub mod memory;
 mod producer;
+#[cfg(feature = "redis")]
+pub mod redis;
 mod signals;
 pub mod step;
 

@@ -1,0 +1,53 @@
+//! Connections, each for one purpose: a line of steps, the subscriptions, the looks.
+//!
+//! Every time-out is explicit. RESP3 says at once when a connection is gone; nothing that blocks is ever sent.
+
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, PushInfo};
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::errors::plain;
+use super::url::Address;
+use crate::store::StoreError;
+
+/// How long a connection may take to be there.
+const CONNECT_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long an answer may take before the connection counts as broken. Callers have shorter limits of their own.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// Makes connections to one server.
+#[derive(Debug)]
+pub(super) struct Connector {
+    address: Address,
+}
+
+impl Connector {
+    pub(super) const fn new(address: Address) -> Self {
+        Self { address }
+    }
+
+    /// The URL without secrets.
+    pub(super) fn url(&self) -> String {
+        self.address.masked()
+    }
+
+    /// A new connection; what the server pushes goes to `pushes`.
+    pub(super) async fn connect(
+        &self,
+        operation: &'static str,
+        pushes: Option<UnboundedSender<PushInfo>>,
+    ) -> Result<MultiplexedConnection, StoreError> {
+        let client = Client::open(self.address.info().clone()).map_err(|error| plain(operation, error))?;
+        let mut config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECT_WITHIN))
+            .set_response_timeout(Some(ANSWER_WITHIN));
+        if let Some(pushes) = pushes {
+            config = config.set_push_sender(pushes);
+        }
+        let connected = client.get_multiplexed_async_connection_with_config(&config).await;
+        connected.map_err(|error| plain(operation, error))
+    }
+}

@@ -1,0 +1,166 @@
+//! Looking at a topic: reads only, over the shared connection.
+
+use redis::Value;
+
+use super::keys::{Key, Keys};
+use super::producer::state;
+use super::reply::{Reply, fence_of, strange};
+use super::scripts::Step;
+use super::{RedisStore, within};
+use crate::job::{AppName, JobId, NodeId, State, TopicKey, TopicName};
+use crate::store::{Cursor, Page, PageRequest, StoreError, Stored, TopicCounts, Whereabouts};
+use crate::time::Timestamp;
+
+/// The most topics that are listed.
+const MOST_TOPICS: usize = 10_000;
+
+impl RedisStore {
+    pub(super) async fn get_by_ids(&self, topic: &TopicKey, ids: &[JobId]) -> Result<Vec<Option<Stored>>, StoreError> {
+        within("the number of ids", ids.len())?;
+        let mut call = self.scripts.call(Step::Get, &Keys::new(topic), "");
+        ids.iter().for_each(|id| call.push(id.as_str()));
+        let mut reply = self.looks.ask_list(call).await?;
+        let mut found = Vec::with_capacity(ids.len());
+        for id in ids {
+            let Some(mut job) = reply.nested_or_nothing()? else {
+                found.push(None);
+                continue;
+            };
+            let (letter, at) = (job.text()?, job.time()?);
+            let state = letter.chars().next().and_then(state).ok_or_else(|| strange("get", "a place is unknown"))?;
+            found.push(Some(Stored { id: id.clone(), record: job.record()?, place: place(state, at) }));
+        }
+        Ok(found)
+    }
+
+    pub(super) async fn page_of(&self, topic: &TopicKey, request: PageRequest) -> Result<Page, StoreError> {
+        within("the limit of a page", request.limit)?;
+        let (keys, limit) = (Keys::new(topic), request.limit.max(1));
+        let key = match request.state {
+            State::Running => return self.page_of_runs(&keys, request.after, limit).await,
+            State::Delayed => Key::Delayed,
+            State::Unacked => Key::Unacked,
+            State::Dead => Key::Dead,
+            State::Done => Key::Done,
+        };
+        let names = vec![keys.name(Key::Jobs, ""), keys.name(key, "")];
+        let call = self.scripts.call_on(Step::Page, names, &keys).arg(limit);
+        let call = match &request.after {
+            Some(cursor) => call.arg(cursor.at.as_millis()).arg(&cursor.id),
+            None => call.arg("").arg(""),
+        };
+        let mut reply = self.looks.ask_list(call).await?;
+        let (mut ids, mut times, mut records) = (reply.nested()?, reply.nested()?, reply.nested()?);
+        let more = reply.is_set()?;
+        let (mut jobs, mut next) = (Vec::with_capacity(ids.len()), None);
+        while ids.len() > 0 {
+            let (id, at, record) = (ids.id()?, times.time()?, records.record_or_nothing()?);
+            let Ok(id) = id else { continue };
+            next = Some(Cursor { at, id: id.to_string() });
+            jobs.extend(record.map(|record| Stored { id, record, place: place(request.state, at) }));
+        }
+        Ok(Page { jobs, next: next.filter(|_| more) })
+    }
+
+    /// Node by node, id by id. Not one moment: nodes go on while the pages are read.
+    async fn page_of_runs(&self, keys: &Keys, after: Option<Cursor>, limit: usize) -> Result<Page, StoreError> {
+        let after = match &after {
+            Some(cursor) => Some(cursor.id.split_once('/').ok_or_else(|| StoreError::Other {
+                operation: "page",
+                source: "the cursor was not given by this store: it names no node".into(),
+            })?),
+            None => None,
+        };
+        let mut jobs = Vec::new();
+        for node in self.holders(keys).await? {
+            let behind = match after {
+                Some((last, _)) if node.as_str() < last => continue,
+                Some((last, id)) if node.as_str() == last => id,
+                _ => "",
+            };
+            let call = self.scripts.call(Step::Rows, keys, node.as_str()).arg(limit + 1 - jobs.len()).arg(behind);
+            let mut reply = self.looks.ask_list(call).await?;
+            let (mut ids, mut tokens, mut records) = (reply.nested()?, reply.nested()?, reply.nested()?);
+            while ids.len() > 0 {
+                let (id, token, record) = (ids.id()?, tokens.text()?, records.record_or_nothing()?);
+                let holder = Some((node.clone(), fence_of(&token)));
+                let place = Whereabouts::Running { holder };
+                jobs.extend(id.ok().zip(record).map(|(id, record)| Stored { id, record, place }));
+            }
+            if jobs.len() > limit {
+                break;
+            }
+        }
+        let more = jobs.len() > limit;
+        jobs.truncate(limit);
+        let cursor = |job: &Stored| match &job.place {
+            Whereabouts::Running { holder: Some((node, _)) } => {
+                Some(Cursor { at: Timestamp::EPOCH, id: format!("{node}/{}", job.id) })
+            }
+            _ => None,
+        };
+        let next = jobs.last().filter(|_| more).and_then(cursor);
+        Ok(Page { jobs, next })
+    }
+
+    async fn holders(&self, keys: &Keys) -> Result<Vec<NodeId>, StoreError> {
+        let mut cmd = redis::cmd("ZRANGE");
+        cmd.arg(keys.name(Key::Leases, "")).arg(0).arg(-1);
+        let mut reply = Reply::list("page", self.looks.command("page", &cmd).await?)?;
+        let mut nodes = Vec::with_capacity(reply.len());
+        while reply.len() > 0 {
+            nodes.push(reply.node()?);
+        }
+        nodes.sort();
+        Ok(nodes)
+    }
+
+    pub(super) async fn topics_of(&self, app: &AppName) -> Result<Vec<TopicName>, StoreError> {
+        let mut cmd = redis::cmd("SMEMBERS");
+        cmd.arg(Keys::directory(app.as_str()));
+        let names = match self.looks.command("topics", &cmd).await? {
+            Value::Set(values) | Value::Array(values) => Value::Array(values),
+            other => other,
+        };
+        let mut names = Reply::list("topics", names)?;
+        let mut known = Vec::with_capacity(names.len());
+        while names.len() > 0 {
+            known.extend(TopicName::new(names.text()?).ok());
+        }
+        known.sort();
+        let mut held = Vec::new();
+        for topic in known {
+            let keys = Keys::new(&TopicKey { app: app.clone(), topic: topic.clone() });
+            let mut cmd = redis::cmd("EXISTS");
+            cmd.arg(keys.name(Key::Jobs, "")).arg(keys.name(Key::CastJobs, ""));
+            if self.looks.command("topics", &cmd).await? != Value::Int(0) {
+                held.push(topic);
+            }
+            if held.len() == MOST_TOPICS {
+                break;
+            }
+        }
+        Ok(held)
+    }
+
+    pub(super) async fn counts_of(&self, topic: &TopicKey) -> Result<TopicCounts, StoreError> {
+        let mut reply = self.looks.ask_list(self.scripts.call(Step::Counts, &Keys::new(topic), "")).await?;
+        let (clock, jobs) = (reply.time()?, reply.count()?);
+        let (delayed, ready) = (reply.count()?, reply.count()?);
+        let (unacked, dead, done) = (reply.count()?, reply.count()?, reply.count()?);
+        let casts = reply.count()?;
+        let head = u64::try_from(reply.int()?).ok().map(Timestamp::from_millis);
+        let running = jobs.saturating_sub(delayed + unacked + dead + done);
+        Ok(TopicCounts { clock, delayed, ready, running, unacked, dead, done, casts, head })
+    }
+}
+
+const fn place(state: State, at: Timestamp) -> Whereabouts {
+    match state {
+        State::Delayed => Whereabouts::Delayed { due: at },
+        State::Running => Whereabouts::Running { holder: None },
+        State::Unacked => Whereabouts::Unacked { since: at },
+        State::Dead => Whereabouts::Dead { since: at },
+        State::Done => Whereabouts::Done { until: at },
+    }
+}

@@ -1,0 +1,148 @@
+//! An ordered way to the server: one connection, first in, first out.
+//!
+//! A call is under way when [`Line::ask`] returns: it stands in the queue of the line's task, which alone sends, in that
+//! order. The first sign that the connection is of no use (broken, silent, no master any more) ends the line for good:
+//! what was under way is answered *unavailable*, everything later too, and whoever needs a way makes a new one. A line
+//! that is dropped takes its connection with it, so that what it had sent may arrive late and its answers never do.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesOrdered, StreamExt};
+use redis::aio::MultiplexedConnection;
+use redis::{Cmd, RedisResult, Value};
+use tokio::sync::{mpsc, oneshot};
+
+use super::connect::Connector;
+use super::errors::{Failure, failure};
+use super::reply::Reply;
+use super::scripts::{Call, Scripts};
+use crate::store::StoreError;
+
+type Answer = Result<Value, StoreError>;
+
+#[derive(Debug)]
+struct Asked {
+    call: Call,
+    in_full: bool,
+    reply: oneshot::Sender<Answer>,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    queue: mpsc::UnboundedSender<Asked>,
+}
+
+impl Line {
+    /// A line on the current runtime. It connects by itself and sends `first` before anything else, whose answer counts
+    /// for nothing.
+    pub(super) fn open(connector: Arc<Connector>, scripts: Arc<Scripts>, first: Cmd) -> Self {
+        let (queue, asked) = mpsc::unbounded_channel();
+        super::spawn(run(connector, scripts, asked, first));
+        Self { queue }
+    }
+
+    /// Sends a call; the future is only its answer.
+    pub(super) fn ask(&self, call: Call) -> impl Future<Output = Result<Value, StoreError>> + Send + use<> {
+        let operation = call.step.name();
+        let (reply, answer) = oneshot::channel();
+        // A task that has ended drops what it is sent, and with it `reply`.
+        drop(self.queue.send(Asked { call, in_full: false, reply }));
+        async move { answer.await.unwrap_or_else(|_| Err(lost(operation))) }
+    }
+
+    /// Sends a call whose answer is a list.
+    pub(super) fn ask_list(&self, call: Call) -> impl Future<Output = Result<Reply, StoreError>> + Send + use<> {
+        let operation = call.step.name();
+        let answer = self.ask(call);
+        async move { Reply::list(operation, answer.await?) }
+    }
+}
+
+fn lost(operation: &'static str) -> StoreError {
+    StoreError::Unavailable { operation, reason: "the connection was lost before the answer came".into() }
+}
+
+type UnderWay = FuturesOrdered<BoxFuture<'static, (Asked, RedisResult<Value>)>>;
+
+async fn run(connector: Arc<Connector>, scripts: Arc<Scripts>, mut queue: mpsc::UnboundedReceiver<Asked>, first: Cmd) {
+    let connection = match connector.connect("connect", None).await {
+        Ok(connection) => connection,
+        Err(error) => return refuse_all(&mut queue, &error),
+    };
+    let mut directory = connection.clone();
+    let mut under_way: UnderWay = FuturesOrdered::new();
+    let mut noted = Box::pin(async move { directory.send_packed_command(&first).await });
+    let mut is_noted = false;
+    loop {
+        tokio::select! {
+            biased;
+            _ = &mut noted, if !is_noted => is_noted = true,
+            Some((asked, answer)) = under_way.next() => match judge(&scripts, asked, answer) {
+                Judged::Answered => {}
+                Judged::Again(asked) => under_way.push_back(send(&connection, asked)),
+                Judged::Broken => return,
+            },
+            asked = queue.recv() => match asked {
+                Some(asked) => under_way.push_back(send(&connection, asked)),
+                None => return,
+            },
+        }
+    }
+}
+
+fn send(connection: &MultiplexedConnection, asked: Asked) -> BoxFuture<'static, (Asked, RedisResult<Value>)> {
+    let mut connection = connection.clone();
+    Box::pin(async move {
+        let answer = connection.send_packed_command(&asked.call.cmd).await;
+        (asked, answer)
+    })
+}
+
+enum Judged {
+    Answered,
+    Again(Asked),
+    Broken,
+}
+
+/// Gives an answer to who asked. A script that the server does not know is sent in full, behind what is under way: scripts
+/// bear to be executed in another order (PROTOCOL.md rules 6, 7 and 18).
+fn judge(scripts: &Scripts, mut asked: Asked, answer: RedisResult<Value>) -> Judged {
+    let operation = asked.call.step.name();
+    let (error, judged) = match answer.map_err(|error| failure(operation, Some(&asked.call), error)) {
+        Ok(value) => {
+            // Nobody waits for it any more.
+            drop(asked.reply.send(Ok(value)));
+            return Judged::Answered;
+        }
+        Err(Failure::NoScript) if !asked.in_full => {
+            asked.call.cmd = scripts.in_full(asked.call.step, &asked.call.cmd);
+            asked.in_full = true;
+            return Judged::Again(asked);
+        }
+        Err(Failure::NoScript) => {
+            let reason = "the server forgets scripts at once".into();
+            (StoreError::Refused { operation, reason }, Judged::Answered)
+        }
+        Err(Failure::Answered(error)) => (error, Judged::Answered),
+        Err(Failure::Broken(error)) => (error, Judged::Broken),
+    };
+    drop(asked.reply.send(Err(error)));
+    judged
+}
+
+/// Answers everything that waits for a connection that will not come.
+fn refuse_all(queue: &mut mpsc::UnboundedReceiver<Asked>, error: &StoreError) {
+    queue.close();
+    while let Ok(asked) = queue.try_recv() {
+        let operation = asked.call.step.name();
+        let reason = error.to_string();
+        drop(asked.reply.send(Err(match error {
+            StoreError::Refused { .. } => StoreError::Refused { operation, reason },
+            StoreError::Unavailable { reason, .. } => StoreError::Refused { operation, reason: reason.clone() },
+            _ => StoreError::Other { operation, source: reason.into() },
+        })));
+    }
+}

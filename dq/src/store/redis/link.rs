@@ -1,0 +1,277 @@
+//! The steps of a node, each a script over the node's own line.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::keys::{Key, Keys};
+use super::line::Line;
+use super::outcomes::{Sorted, sorted};
+use super::reply::{Reply, strange};
+use super::scripts::{Scripts, Step};
+use super::{front_bytes, micros, millis, within};
+use crate::job::{JobId, NodeId, Token};
+use crate::store::step::{
+    Age, Aged, Begin, Cast, Casted, Claim, Exhaust, Hold, Note, Noted, Reclaim, Reclaimed, Reconcile, Reconciled,
+    Release, Role, Scan, Scanned, Settle, Settled, Standing, Transfer, Transferred, Turned, Verdict, Wake,
+};
+use crate::store::{Link, Pending, StoreError};
+
+/// The way of a node.
+#[derive(Debug)]
+pub(super) struct RedisLink {
+    pub(super) line: Line,
+    pub(super) scripts: Arc<Scripts>,
+    pub(super) keys: Keys,
+    pub(super) node: NodeId,
+}
+
+/// How often a scan is sent while nodes come and go.
+const SCANS: usize = 16;
+
+impl RedisLink {
+    fn call(&self, step: Step) -> super::scripts::Call {
+        self.scripts.call(step, &self.keys, self.node.as_str()).arg(self.node.as_str())
+    }
+
+    fn warn_dropped(keys: &Keys, ids: &[JobId]) {
+        if !ids.is_empty() {
+            tracing::warn!(
+                topic = %keys.topic(), count = ids.len(), first = %ids[0],
+                "dropped jobs whose records were removed by another program"
+            );
+        }
+    }
+}
+
+fn refused<T: Send + 'static>(error: StoreError) -> Pending<T> {
+    Box::pin(std::future::ready(Err(error)))
+}
+
+impl Link for RedisLink {
+    fn transfer(&self, request: Transfer) -> Pending<Turned<Transferred>> {
+        if let Err(error) = within("the limit of a transfer", request.limit) {
+            return refused(error);
+        }
+        let call = self.call(Step::Transfer).arg(request.heard.0).arg(request.limit);
+        let call = call.arg(millis(request.lease)).arg(micros(request.fallback));
+        let (answer, keys) = (self.line.ask_list(call), self.keys.clone());
+        Box::pin(async move {
+            let mut reply = answer.await?;
+            let (is_done, standing) = (reply.is_set()?, reply.standing()?);
+            if !is_done {
+                return Ok(Turned::Reconcile(standing));
+            }
+            let (clock, role) = (reply.time()?, role_of(reply.int()?));
+            let (sleep, more) = (reply.micros()?.min(request.fallback), reply.is_set()?);
+            let (holder, end) = (reply.node()?, reply.time()?);
+            let foreign_lease = (!holder.as_str().is_empty()).then_some((holder, end));
+            let claims = claims_of(&mut reply)?;
+            let dropped = reply.ids()?;
+            Self::warn_dropped(&keys, &dropped);
+            Ok(Turned::Done(Transferred { standing, clock, role, sleep, more, foreign_lease, claims, dropped }))
+        })
+    }
+
+    fn settle(&self, request: Settle) -> Pending<Settled> {
+        if let Err(error) = within("the number of outcomes", request.outcomes.len()) {
+            return refused(error);
+        }
+        let call = self.call(Step::Settle).arg(request.heard.0).arg(millis(request.lease));
+        let Sorted { call, places, mut verdicts } = sorted(call, request.outcomes);
+        let (answer, keys) = (self.line.ask_list(call), self.keys.clone());
+        Box::pin(async move {
+            let mut reply = answer.await?;
+            let standing = reply.standing()?;
+            let mut stale = reply.nested()?;
+            while stale.len() > 0 {
+                let place = stale.count()?.checked_sub(1).and_then(|n| places.get(n));
+                verdicts[*place.ok_or_else(|| strange("settle", "it judges what was not sent"))?] = Verdict::Stale;
+            }
+            Self::warn_dropped(&keys, &reply.ids()?);
+            Ok(Settled { standing, verdicts })
+        })
+    }
+
+    fn hold(&self, request: Hold) -> Pending<Standing> {
+        let call = self.call(Step::Hold).arg(request.heard.0).arg(millis(request.lease));
+        let answer = self.line.ask_list(call);
+        Box::pin(async move { answer.await?.standing() })
+    }
+
+    fn begin(&self, request: Begin) -> Pending<Noted> {
+        let call = self.call(Step::Begin).arg(request.heard.0).arg(millis(request.lease));
+        let answer = self.line.ask_list(call.arg(request.id.as_str()).arg(request.token.to_string()));
+        Box::pin(async move { noted_of(answer.await?) })
+    }
+
+    fn exhaust(&self, mut request: Exhaust) -> Pending<Noted> {
+        request.front.exhausted = true;
+        let call = self.call(Step::Exhaust).arg(request.heard.0).arg(millis(request.lease));
+        let call = call.arg(request.id.as_str()).arg(request.token.to_string());
+        let answer = self.line.ask_list(call.arg(front_bytes(request.front)));
+        Box::pin(async move { noted_of(answer.await?) })
+    }
+
+    fn reconcile(&self, request: Reconcile) -> Pending<Turned<Reconciled>> {
+        if let Err(error) = within("the limit of a reconcile", request.limit) {
+            return refused(error);
+        }
+        let after = request.after.as_ref().map_or("", JobId::as_str);
+        let call = self.call(Step::Reconcile).arg(request.heard.0).arg(after).arg(request.limit.max(1));
+        let (answer, keys) = (self.line.ask_list(call), self.keys.clone());
+        Box::pin(async move {
+            let mut reply = answer.await?;
+            let (is_done, standing) = (reply.is_set()?, reply.standing()?);
+            if !is_done {
+                return Ok(Turned::Reconcile(standing));
+            }
+            let (mut ids, mut tokens) = (reply.nested()?, reply.nested()?);
+            let mut rows = Vec::with_capacity(ids.len());
+            while ids.len() > 0 {
+                rows.push((valid(ids.id()?)?, token_of(&tokens.text()?)?));
+            }
+            let more = reply.is_set()?;
+            Self::warn_dropped(&keys, &reply.ids()?);
+            let next = if more { rows.last().map(|(id, _)| id.clone()) } else { None };
+            rows.sort();
+            Ok(Turned::Done(Reconciled { standing, rows, next }))
+        })
+    }
+
+    fn reclaim(&self, request: Reclaim) -> Pending<Reclaimed> {
+        if let Err(error) = within("the limit of a reclaim", request.limit) {
+            return refused(error);
+        }
+        let dead = request.node.as_str();
+        let call = self.scripts.call(Step::Reclaim, &self.keys, dead).arg(dead).arg(request.seen.as_millis());
+        let answer = self.line.ask_list(call.arg(request.limit.max(1)).arg(request.max_crashes));
+        let keys = self.keys.clone();
+        Box::pin(async move {
+            let mut reply = answer.await?;
+            let reclaimed = Reclaimed { moved: reply.count()?, left: reply.count()? };
+            Self::warn_dropped(&keys, &reply.ids()?);
+            Ok(reclaimed)
+        })
+    }
+
+    fn release(&self, request: Release) -> Pending<Standing> {
+        let answer = self.line.ask_list(self.call(Step::Release).arg(request.heard.0));
+        Box::pin(async move { answer.await?.standing() })
+    }
+
+    fn age(&self, request: Age) -> Pending<Turned<Aged>> {
+        if let Err(error) = within("the limit of an age", request.limit) {
+            return refused(error);
+        }
+        let call = self.call(Step::Age).arg(request.heard.0).arg(request.limit).arg(millis(request.lease));
+        let call = call.arg(millis(request.unacked_age)).arg(millis(request.dead_kept)).arg(request.dead_most);
+        let answer = self.line.ask_list(call);
+        Box::pin(async move {
+            let mut reply = answer.await?;
+            let (is_done, standing) = (reply.is_set()?, reply.standing()?);
+            if !is_done {
+                return Ok(Turned::Reconcile(standing));
+            }
+            let clock = reply.time()?;
+            let claims = claims_of(&mut reply)?;
+            let (pruned_dead, pruned_done, more) = (reply.count()?, reply.count()?, reply.is_set()?);
+            Ok(Turned::Done(Aged { standing, clock, claims, pruned_dead, pruned_done, more }))
+        })
+    }
+
+    fn cast(&self, request: Cast) -> Pending<Casted> {
+        if let Err(error) = within("the limit of a cast", request.limit) {
+            return refused(error);
+        }
+        let call = self.call(Step::Cast).arg(request.limit).arg(micros(request.fallback));
+        let answer = self.line.ask_list(call.arg(millis(request.expires_after)));
+        Box::pin(async move {
+            let mut reply = answer.await?;
+            let (published, dropped) = (reply.count()?, reply.count()?);
+            let (sleep, more) = (reply.micros()?.min(request.fallback), reply.is_set()?);
+            Ok(Casted { published, dropped, sleep, more })
+        })
+    }
+
+    fn wake(&self, Wake: Wake) -> Pending<()> {
+        let answer = self.line.ask(self.call(Step::Wake));
+        Box::pin(async move { answer.await.map(drop) })
+    }
+
+    fn scan(&self, Scan: Scan) -> Pending<Scanned> {
+        let mut nodes = BTreeSet::new();
+        let mut answer = Box::pin(self.line.ask_list(scan_call(&self.scripts, &self.keys, &nodes)));
+        let (line, scripts, keys) = (self.line.clone(), Arc::clone(&self.scripts), self.keys.clone());
+        Box::pin(async move {
+            for _ in 0..SCANS {
+                let (again, scanned) = scanned_of(answer.await?)?;
+                if !again {
+                    return Ok(scanned);
+                }
+                nodes.extend(scanned.leases.into_iter().map(|(node, _)| node));
+                answer = Box::pin(line.ask_list(scan_call(&scripts, &keys, &nodes)));
+            }
+            Err(StoreError::Refused { operation: "scan", reason: "nodes come and go too fast to be counted".into() })
+        })
+    }
+}
+
+fn scan_call(scripts: &Scripts, keys: &Keys, nodes: &BTreeSet<NodeId>) -> super::scripts::Call {
+    let own = Step::Scan.keys().iter().filter(|key| !key.is_owned());
+    let mut names: Vec<_> = own.map(|key| keys.name(*key, "")).collect();
+    names.extend(nodes.iter().map(|node| keys.name(Key::Running, node.as_str())));
+    let mut call = scripts.call_on(Step::Scan, names, keys);
+    nodes.iter().for_each(|node| call.push(node.as_str()));
+    call
+}
+
+fn scanned_of(mut reply: Reply) -> Result<(bool, Scanned), StoreError> {
+    let (again, clock, mut ends) = (reply.is_set()?, reply.time()?, reply.nested()?);
+    let mut leases = Vec::with_capacity(ends.len() / 2);
+    while ends.len() > 0 {
+        leases.push((ends.node()?, ends.time()?));
+    }
+    leases.sort();
+    Ok((again, Scanned { clock, leases, records: reply.count()?, places: reply.count()? }))
+}
+
+const fn role_of(number: i64) -> Option<Role> {
+    match number {
+        1 => Some(Role::Watcher),
+        2 => Some(Role::Deputy),
+        _ => None,
+    }
+}
+
+fn claims_of(reply: &mut Reply) -> Result<Vec<Claim>, StoreError> {
+    let (mut ids, mut tokens) = (reply.nested()?, reply.nested()?);
+    let (mut records, mut crashes) = (reply.nested()?, reply.nested()?);
+    let mut claims = Vec::with_capacity(ids.len());
+    while ids.len() > 0 {
+        let (id, token) = (valid(ids.id()?)?, token_of(&tokens.text()?)?);
+        let record = records.record()?;
+        let crashes = if crashes.len() > 0 { u32::try_from(crashes.int()?).unwrap_or(u32::MAX) } else { 0 };
+        claims.push(Claim { id, token, record, crashes });
+    }
+    Ok(claims)
+}
+
+fn valid(id: Result<JobId, Bytes>) -> Result<JobId, StoreError> {
+    id.map_err(|bytes| strange("a claim", &format!("`{}` is no id of dq", bytes.escape_ascii())))
+}
+
+fn token_of(text: &str) -> Result<Token, StoreError> {
+    text.parse().map_err(|bad: crate::job::BadToken| strange("a claim", &bad.to_string()))
+}
+
+fn noted_of(mut reply: Reply) -> Result<Noted, StoreError> {
+    let standing = reply.standing()?;
+    let note = match reply.text()?.as_str() {
+        "d" => Note::Done,
+        "e" => Note::Ended,
+        _ => Note::Stale,
+    };
+    Ok(Noted { standing, note })
+}

@@ -1,0 +1,160 @@
+--[[ add: new jobs -> DELAYED, among the broadcasts, or into the mark of a running job.
+
+KEYS[1]  {app:topic}:jobs            HASH  job id -> record
+KEYS[2]  {app:topic}:delayed         ZSET  job id scored by due time, ms
+KEYS[3]  {app:topic}:unacked         ZSET  job id scored by when it was parked, ms
+KEYS[4]  {app:topic}:dead            ZSET  job id scored by when it was given up, ms
+KEYS[5]  {app:topic}:done            ZSET  job id scored by the end of its retention, ms
+KEYS[6]  {app:topic}:casts           ZSET  broadcast id scored by due time, ms
+KEYS[7]  {app:topic}:cast-jobs       HASH  broadcast id -> record
+KEYS[8]  {app:topic}:marks           HASH  job id -> mark
+KEYS[9]  {app:topic}:crashes         HASH  job id -> crashes, `!` when begun
+KEYS[10] {app:topic}:calls:PRODUCER  HASH  number mod 16 -> number, answer
+KEYS[11] {app:topic}:meta            HASH  protocol, roles; retains: a job with a retention was added once
+KEYS[12] {app:topic}:wake            CHANNEL of any node
+ARGV[1]  number of the batch
+ARGV[2]  retains: 1 where a job of the batch has a retention
+ARGV[3]  and on, never an id twice: id, how, record. `how` is DUPLICATE DELIVER DUE EXPIRY without blanks: g (generated id), r
+         (reject), k (keep) or p (replace); q, b or t (queue, broadcast, both); +µs or @ms; nothing or ,ms after the due
+         time, which goes into the record, where a field for it is
+
+Returns  {'done', answer}, {'kept', answer} or {'late'}; the answer is `a*` (all added) or `a` and for each job A (added),
+         d r u x (exists, and where), D U X (replaced, and where), W (waits for the end of a run), I (if the end applies)
+Holds    rules 2, 12, 13, 17, 18, 24: whatever puts an id into a place takes it out of every other
+Cost     O(n log n): per job one field and one member written, one field read where the id was chosen
+]]
+-- include types.lua
+local jobs, delayed, unacked, dead, done, casts, cast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local marks, crashes, calls, meta, wake = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
+local number, retains = ARGV[1], ARGV[2]
+local LAST = 281474976710655
+-- include version.lua
+-- include clock.lua
+-- include bulk.lua
+-- include signal.lua
+-- include marks.lua
+-- include whereabouts.lua
+-- include calls.lua
+local parsed = {}
+local function parse(how)
+  local duplicate, deliver, kind, time, expiry = string.match(how, '^([grkp])([qbt])([+@])(%d+),?(%d*)$')
+  local due = kind == '+' and after(time) or math.max(tonumber(time), ceil)
+  local p = {duplicate = duplicate, deliver = deliver, due = due, text = int(due)}
+  if expiry ~= '' then p.expires = struct.pack('<I6', math.min(due + expiry, LAST)) end
+  parsed[how] = p
+  return p
+end
+local function stamped(record, expires)
+  local at = string.byte(record, 4) % 2 == 1 and 14 or 8
+  return string.sub(record, 1, at) .. expires .. string.sub(record, at + 7)
+end
+-- What is known of the ids that callers chose.
+local chosen, index = {}, {}
+for i = 3, #ARGV, 3 do
+  if string.byte(ARGV[i + 1]) ~= 103 then
+    chosen[#chosen + 1] = ARGV[i]
+    index[ARGV[i]] = #chosen
+  end
+end
+local known_ids, states, cast_waits, marked = {}, {}, {}, {}
+if #chosen > 0 then
+  local records = read('HMGET', jobs, chosen)
+  for i, id in ipairs(chosen) do
+    if records[i] then known_ids[#known_ids + 1] = id end
+  end
+  if #known_ids > 0 then
+    local places = places_of(known_ids)
+    local texts = read('HMGET', marks, known_ids)
+    for i, id in ipairs(known_ids) do
+      states[id], marked[id] = places[i], mark_of(texts[i])
+    end
+  end
+  if redis.call('EXISTS', casts) == 1 then
+    local waits = read('ZMSCORE', casts, chosen)
+    for i, id in ipairs(chosen) do cast_waits[id] = waits[i] end
+  end
+end
+local z, h, cast_z, cast_h, marks_h = {}, {}, {}, {}, {}
+local leaves, uncast, gone = {}, {}, {}
+local earliest, earliest_cast = math.huge, math.huge
+local function put(id, p, record)
+  if states[id] then leaves[#leaves + 1] = id end
+  if p.deliver ~= 'q' then
+    cast_z[#cast_z + 1], cast_z[#cast_z + 2] = p.text, id
+    cast_h[#cast_h + 1], cast_h[#cast_h + 2] = id, record
+    if p.due < earliest_cast then earliest_cast = p.due end
+  elseif cast_waits[id] then
+    uncast[#uncast + 1] = id
+  end
+  if p.deliver ~= 'b' then
+    local n = #z
+    z[n + 1], z[n + 2], h[n + 1], h[n + 2] = p.text, id, id, record
+    if p.due < earliest then earliest = p.due end
+  elseif states[id] then
+    gone[#gone + 1] = id
+  end
+end
+local function over_run(id, p, record)
+  local mark = marked[id]
+  local is_over = mark and mark.how and mark.fence == ''
+  local may_wait = mark and mark.how and not mark.record
+  local answer = 'W'
+  if p.duplicate ~= 'p' then
+    if is_over and cast_waits[id] then return 'd' end
+    if not (may_wait and (is_over or p.duplicate == 'k')) then return 'r' end
+    if not is_over then answer = 'I' end
+  end
+  local how, fence = mark and mark.how, mark and mark.fence or ''
+  local new = {how = how, fence = fence, conditional = answer == 'I', deliver = p.deliver, due = p.due, record = record}
+  marks_h[#marks_h + 1], marks_h[#marks_h + 2] = id, mark_text(new)
+  return answer
+end
+local answers, plain = {}, true
+for i = 3, #ARGV, 3 do
+  local id, record = ARGV[i], ARGV[i + 2]
+  local p = parsed[ARGV[i + 1]] or parse(ARGV[i + 1])
+  if p.expires then record = stamped(record, p.expires) end
+  local state, answer = states[id], 'A'
+  if (not state or state == 'f') and cast_waits[id] then state = 'd' end
+  if state == 'r' then
+    answer = over_run(id, p, record)
+  elseif not state or state == 'f' then
+    put(id, p, record)
+  elseif p.duplicate == 'p' then
+    put(id, p, record)
+    answer = string.upper(state)
+  else
+    answer = state
+  end
+  answers[#answers + 1] = answer
+  plain = plain and answer == 'A'
+end
+if #leaves > 0 then
+  for _, place in ipairs({delayed, unacked, dead, done}) do write('ZREM', place, leaves) end
+  write('HDEL', crashes, leaves)
+  write('HDEL', marks, leaves)
+  write('HDEL', jobs, gone)
+end
+if #uncast > 0 then
+  write('ZREM', casts, uncast)
+  write('HDEL', cast_jobs, uncast)
+end
+local head = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
+write('HSET', jobs, h)
+write('ZADD', delayed, z)
+if #cast_z > 0 then
+  local cast_head = redis.call('ZRANGE', casts, 0, 0, 'WITHSCORES')[2]
+  write('HSET', cast_jobs, cast_h)
+  write('ZADD', casts, cast_z)
+  if not cast_head or earliest_cast < tonumber(cast_head) then
+    local role = redis.call('HMGET', meta, 'caster', 'caster-until')
+    signal('cast', role[1], role[2])
+  end
+end
+write('HSET', marks, marks_h)
+if not known[1] then redis.call('HSET', meta, 'protocol', PROTOCOL) end
+if retains == '1' and not known[3] then redis.call('HSET', meta, 'retains', 1) end
+local answer = plain and 'a*' or 'a' .. table.concat(answers)
+keep(answer)
+if #z > 0 and (not head or earliest < tonumber(head)) then signal('due', known[4], known[5]) end
+return {'done', answer}

@@ -1,0 +1,46 @@
+--[[ claim: gives a node what is in a place at a time or before, under one fence; takes a turn; renews.
+
+Needs    jobs, running, leases, turns, meta, crashes; node, heard, lease; clock, bulk, known (the fence at 2)
+Gives    claim(place, ends, limit, is_elsewhere): ids, tokens, records, crash counts, ids dropped because nothing is kept of them,
+         turn, rows. `is_elsewhere(ids)`, where there is one, tells for each id whether it is no member of this place
+Holds    rules 3, 6, 8, 9: begins with a removal; turn, rows and lease are written together
+Cost     O(limit log n): per job one member removed, one field read, one field written
+]]
+local LONGEST_LEASE = 300000
+local function claim(place, ends, limit, is_elsewhere)
+  local due = redis.call('ZRANGE', place, '-inf', ends, 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
+  local n, ids, tokens, rows, dropped = #due / 2, {}, {}, {}, {}
+  for i = 1, n do ids[i] = due[2 * i - 1] end
+  local records = read('HMGET', jobs, ids)
+  local elsewhere = is_elsewhere and is_elsewhere(ids) or {}
+  local fence = micros
+  if known[2] and tonumber(known[2]) >= fence then fence = known[2] + 1 end
+  local prefix, kept, texts = int(fence) .. ':', 0, {}
+  for i = 1, n do
+    local id, at = ids[i], due[2 * i]
+    if #at ~= 13 then at = int(at) end
+    if not records[i] or elsewhere[i] then
+      dropped[#dropped + 1] = id
+    else
+      kept = kept + 1
+      ids[kept], tokens[kept], texts[kept] = id, prefix .. at, records[i]
+      rows[2 * kept - 1], rows[2 * kept] = id, tokens[kept]
+    end
+  end
+  for i = kept + 1, n do ids[i] = nil end
+  local lost = {}
+  if kept > 0 and redis.call('EXISTS', crashes) == 1 then
+    lost = redis.call('HMGET', crashes, unpack(ids))
+    for i = 1, kept do lost[i] = lost[i] and tonumber(string.match(lost[i], '^%d+') or 0) or 0 end
+  end
+  if n > 0 then redis.call('ZREMRANGEBYRANK', place, 0, n - 1) else redis.call('HDEL', crashes, '') end
+  if kept > 0 then
+    write('HSET', running, rows)
+    redis.call('HSET', meta, 'fence', int(fence), 'protocol', PROTOCOL)
+  end
+  local turn = heard + 1
+  redis.call('SET', turns, int(turn), 'EX', 86400)
+  local held = redis.call('HLEN', running)
+  if held > 0 then redis.call('ZADD', leases, floor + math.min(lease, LONGEST_LEASE), node) end
+  return ids, tokens, texts, lost, dropped, turn, held
+end

@@ -1,0 +1,10 @@
+--[[ clock: the server's clock, read once a step. *Now* rounds down to the millisecond, due times round up (rule 4).
+
+Gives    micros, floor, ceil: now in µs, in ms rounded down and up; after(µs): the ms that is so much later; int(n): n as text
+Cost     one TIME
+]]
+local time = redis.call('TIME')
+local micros = time[1] * 1000000 + time[2]
+local floor, ceil = math.floor(micros / 1000), math.ceil(micros / 1000)
+local function after(delay) return math.ceil((micros + delay) / 1000) end
+local function int(n) return string.format('%.0f', n) end

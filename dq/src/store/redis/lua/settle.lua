@@ -1,0 +1,76 @@
+--[[ settle: RUNNING -> wherever the outcomes say, each judged by its token alone; renews.
+
+KEYS[1]  {app:topic}:jobs          HASH    job id -> record
+KEYS[2]  {app:topic}:delayed       ZSET    job id scored by due time, ms
+KEYS[3]  {app:topic}:unacked       ZSET    job id scored by when it was parked, ms
+KEYS[4]  {app:topic}:dead          ZSET    job id scored by when it was given up, ms
+KEYS[5]  {app:topic}:done          ZSET    job id scored by the end of its retention, ms
+KEYS[6]  {app:topic}:casts         ZSET    broadcast id scored by due time, ms
+KEYS[7]  {app:topic}:cast-jobs     HASH    broadcast id -> record
+KEYS[8]  {app:topic}:running:NODE  HASH    job id -> token
+KEYS[9]  {app:topic}:leases        ZSET    node scored by the end of its lease, ms
+KEYS[10] {app:topic}:turn:NODE     STRING  the node's last executed turn
+KEYS[11] {app:topic}:marks         HASH    job id -> mark
+KEYS[12] {app:topic}:crashes       HASH    job id -> crashes, `!` when begun
+KEYS[13] {app:topic}:meta          HASH    roles; retains: a job with a retention was added once
+KEYS[14] {app:topic}:wake          CHANNEL of any node
+ARGV[1]  node
+ARGV[2]  heard, the last turn whose answer was read
+ARGV[3]  lease, ms
+ARGV[4]  n, the number of acks without a front
+ARGV[5]  and on: n times id, token; then id, token, outcome, argument, front ('' = unchanged): see parts/leave.lua
+
+Returns  {turn, rows, numbers of the stale outcomes, ids dropped because nothing is kept of them}
+Holds    an outcome whose token is not the job's row changes nothing; marks are obeyed
+Cost     acks: one field read and two removed a job; others O(log n) a job
+]]
+-- include types.lua
+local jobs, delayed, unacked, dead, done, casts, cast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local running, leases, turns, marks, crashes, meta, wake = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]
+local node, heard, lease, acks = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+-- include version.lua
+-- include clock.lua
+-- include bulk.lua
+-- include signal.lua
+-- include front.lua
+-- include marks.lua
+-- include leave.lua
+-- include stand.lua
+local ids, at = {}, {}
+for i = 1, acks do
+  ids[i], at[i] = ARGV[3 + 2 * i], 3 + 2 * i
+end
+for i = 5 + 2 * acks, #ARGV, 5 do
+  ids[#ids + 1], at[#at + 1] = ARGV[i], i
+end
+local tokens, stale = read('HMGET', running, ids), {}
+local mine, plain = {}, {}
+local rare = redis.call('EXISTS', marks, crashes) > 0
+for i = 1, #ids do
+  if tokens[i] ~= ARGV[at[i] + 1] then
+    stale[#stale + 1] = i
+  elseif i <= acks and not rare and not known[3] then
+    plain[#plain + 1] = ids[i]
+  else
+    mine[#mine + 1] = i
+  end
+end
+redis.call('HDEL', marks, '')
+write('HDEL', running, plain)
+write('HDEL', jobs, plain)
+if #mine > 0 then
+  local named = {}
+  for k, i in ipairs(mine) do named[k] = ids[i] end
+  local records = read('HMGET', jobs, named)
+  local marked = rare and read('HMGET', marks, named) or {}
+  local lost = rare and read('HMGET', crashes, named) or {}
+  for k, i in ipairs(mine) do
+    local how, argument, front = 'a', '', ''
+    if i > acks then how, argument, front = ARGV[at[i] + 2], ARGV[at[i] + 3], ARGV[at[i] + 4] end
+    leave(ids[i], tokens[i], records[k] or nil, mark_of(marked[k]), lost[k], how, argument, front)
+  end
+  for _, id in ipairs(plan.lost) do push(plan.gone, id) end
+  finish()
+end
+local turn, rows = stand()
+return {turn, rows, stale, plan.lost}

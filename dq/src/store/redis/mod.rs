@@ -1,0 +1,181 @@
+//! Jobs in a Redis or Valkey server, for many nodes: `redis://` and `rediss://`.
+//!
+//! Every step is one Lua script (`lua/`), so it is executed whole, by one clock, the server's. The rules of `PROTOCOL.md`
+//! are in the scripts; this side only puts requests together and reads answers. What is kept is described in `keys`, what
+//! an error means in `errors`.
+//!
+//! Each link and each producer has a connection of its own ([`line`]): its requests stay in order, and when it is dropped,
+//! so is the connection, and with it every answer that was still to come. Looks share one connection, and so do all
+//! subscriptions. Nothing here retries a step: whoever sent it knows its turn, its token or its number.
+
+mod check;
+mod connect;
+mod errors;
+mod inspect;
+mod keys;
+mod line;
+mod link;
+mod looks;
+mod outcomes;
+mod producer;
+mod reply;
+mod scripts;
+mod signals;
+mod url;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use tokio::runtime::Handle;
+
+use self::check::Check;
+use self::connect::Connector;
+use self::keys::Keys;
+use self::line::Line;
+use self::link::RedisLink;
+use self::looks::Looks;
+use self::producer::RedisProducer;
+use self::scripts::Scripts;
+use self::signals::Subscriptions;
+use self::url::Address;
+use super::step::MOST_JOBS;
+use super::{Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts};
+use crate::environment::{Place, Spawn, SpawnOn};
+use crate::job::{AppName, Codec, Front, JobId, NodeId, ProducerId, Record, TopicKey, TopicName};
+
+pub use self::url::BadRedisUrl;
+
+/// A store in a Redis or Valkey server. It connects when it is used, and again whenever a connection broke.
+///
+/// Redis from 6.2 on, 7 and 8, and Valkey 8 and 9 serve it. The user of the URL may be limited; `docs/operations.md` says
+/// to which commands and keys.
+#[derive(Debug)]
+pub struct RedisStore {
+    connector: Arc<Connector>,
+    scripts: Arc<Scripts>,
+    looks: Looks,
+    subscriptions: Subscriptions,
+    check: Check,
+}
+
+impl RedisStore {
+    /// The store behind `redis://USER:PASSWORD@HOST:PORT/DATABASE`, of which all but the host may be left out, or
+    /// `rediss://` for TLS. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`BadRedisUrl`] when the URL cannot be used.
+    pub fn new(url: &str) -> Result<Self, BadRedisUrl> {
+        Self::made(url, None)
+    }
+
+    /// The same store under a clock that a test moves: the hash `clock` of the server, with the fields `seconds` and
+    /// `micros`, stands in for the server's clock.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    #[cfg(feature = "testing")]
+    pub fn with_test_clock(url: &str, clock: &str) -> Result<Self, BadRedisUrl> {
+        Self::made(url, Some(clock.to_owned()))
+    }
+
+    fn made(url: &str, test_clock: Option<String>) -> Result<Self, BadRedisUrl> {
+        let connector = Arc::new(Connector::new(Address::parse(url)?));
+        let scripts = Arc::new(Scripts::new(test_clock));
+        Ok(Self {
+            looks: Looks::new(Arc::clone(&connector), Arc::clone(&scripts)),
+            subscriptions: Subscriptions::new(Arc::clone(&connector)),
+            check: Check::default(),
+            connector,
+            scripts,
+        })
+    }
+
+    fn line(&self, topic: &TopicKey) -> Line {
+        let directory = Keys::directory(topic.app.as_str());
+        let mut note = redis::cmd("SADD");
+        note.arg(directory).arg(topic.topic.as_str());
+        Line::open(Arc::clone(&self.connector), Arc::clone(&self.scripts), note)
+    }
+}
+
+impl Store for RedisStore {
+    fn url(&self) -> String {
+        self.connector.url()
+    }
+
+    fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.looks.ask(self.scripts.call(scripts::Step::Open, &Keys::new(topic), "")).await?;
+            self.check.once(&self.looks, &self.connector.url()).await;
+            Ok(())
+        })
+    }
+
+    /// # Panics
+    /// Outside of a tokio runtime, like [`producer`](Self::producer).
+    fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
+        let (scripts, keys) = (Arc::clone(&self.scripts), Keys::new(topic));
+        Arc::new(RedisLink { line: self.line(topic), scripts, keys, node: node.clone() })
+    }
+
+    fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
+        let (scripts, keys) = (Arc::clone(&self.scripts), Keys::new(topic));
+        Arc::new(RedisProducer { line: self.line(topic), scripts, keys, producer: producer.clone() })
+    }
+
+    fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
+        Box::pin(self.subscriptions.subscribe(topic, interest))
+    }
+
+    fn get<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        ids: &'a [JobId],
+    ) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
+        Box::pin(self.get_by_ids(topic, ids))
+    }
+
+    fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
+        Box::pin(self.page_of(topic, request))
+    }
+
+    fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
+        Box::pin(self.topics_of(app))
+    }
+
+    fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
+        Box::pin(self.counts_of(topic))
+    }
+}
+
+/// Starts a task on the current runtime: lines belong to whoever opens them.
+fn spawn(task: impl Future<Output = ()> + Send + 'static) {
+    let here = Handle::current();
+    SpawnOn { link: here.clone(), handler: here }.spawn(Place::Link, Box::pin(task));
+}
+
+/// The last time that a script calculates with exactly, and the longest period, in ms.
+const LAST_MS: u64 = 1 << 42;
+
+/// A period in whole milliseconds, rounded up.
+fn millis(period: Duration) -> u64 {
+    crate::time::millis_ceil(period).min(LAST_MS)
+}
+
+/// A period in whole microseconds, rounded up.
+fn micros(period: Duration) -> u64 {
+    u64::try_from(period.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX).min(LAST_MS * 1_000)
+}
+
+/// A front as a script puts it before a payload; the parking fence is the store's and left out.
+fn front_bytes(front: Front) -> Vec<u8> {
+    let record = Record::new(&Front { parked_by: None, ..front }, Codec::Json, b"");
+    let bytes = record.as_bytes();
+    bytes[..bytes.len() - 1].to_vec()
+}
+
+/// Checks a bound of a request before anything is sent.
+const fn within(what: &'static str, size: usize) -> Result<(), StoreError> {
+    if size > MOST_JOBS { Err(StoreError::OverLimit { what, size, limit: MOST_JOBS }) } else { Ok(()) }
+}

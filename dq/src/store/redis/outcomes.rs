@@ -1,0 +1,62 @@
+//! The outcomes of a settle as its script wants them: acks without a front first, because they need two texts each and
+//! most outcomes are acks.
+
+use std::collections::BTreeSet;
+
+use super::scripts::Call;
+use super::{front_bytes, micros};
+use crate::store::step::{Again, Change, Outcome, Verdict};
+
+/// A call with its outcomes.
+pub(super) struct Sorted {
+    pub(super) call: Call,
+    /// For each outcome that was sent, its place in the request.
+    pub(super) places: Vec<usize>,
+    /// Verdicts in the order of the request; those that were sent are done unless the script says otherwise.
+    pub(super) verdicts: Vec<Verdict>,
+}
+
+/// Adds the outcomes to the call. One that names a run for the second time finds its row gone: it is stale and not sent.
+pub(super) fn sorted(mut call: Call, outcomes: Vec<Outcome>) -> Sorted {
+    let mut verdicts = vec![Verdict::Done; outcomes.len()];
+    let mut named = BTreeSet::new();
+    let (mut acks, mut others) = (Vec::with_capacity(outcomes.len()), Vec::new());
+    for (place, outcome) in outcomes.into_iter().enumerate() {
+        if !named.insert((outcome.id.clone(), outcome.token)) {
+            verdicts[place] = Verdict::Stale;
+        } else if outcome.change == Change::Ack && outcome.front.is_none() {
+            acks.push((place, outcome));
+        } else {
+            others.push((place, outcome));
+        }
+    }
+    call.push(acks.len());
+    for (_, Outcome { id, token, .. }) in &acks {
+        call.push(id.as_str());
+        call.push(token.to_string());
+    }
+    let places = acks.iter().chain(&others).map(|(place, _)| *place).collect();
+    for (_, Outcome { id, token, change, front }) in others {
+        call.push(id.as_str());
+        call.push(token.to_string());
+        let (how, argument) = coded(&change);
+        call.push(how);
+        call.push(argument);
+        call.push(front.map(front_bytes).unwrap_or_default());
+    }
+    Sorted { call, places, verdicts }
+}
+
+fn coded(change: &Change) -> (&'static str, u64) {
+    match *change {
+        Change::Ack => ("a", 0),
+        Change::Rejoin(Again::AsAdded) => ("j", 0),
+        Change::Rejoin(Again::After(delay)) => ("J", micros(delay)),
+        Change::Rejoin(Again::At(at)) => ("t", at.as_millis().min(super::LAST_MS)),
+        Change::Retry(after) => ("r", micros(after)),
+        Change::Rollback => ("b", 0),
+        Change::Park => ("p", 0),
+        Change::Dead => ("x", 0),
+        Change::Drop => ("d", 0),
+    }
+}

@@ -1,0 +1,185 @@
+//! The steps of a caller, over the producer's own line.
+
+use std::collections::HashSet;
+use std::future::ready;
+use std::sync::Arc;
+use std::time::Duration;
+
+use foldhash::fast::FixedState;
+
+use super::keys::Keys;
+use super::line::Line;
+use super::reply::{Reply, strange};
+use super::scripts::{Call, Scripts, Step};
+use super::{LAST_MS, micros, millis, within};
+use crate::job::{Deliver, ProducerId, Record, State};
+use crate::store::{
+    AddOutcome, BatchAnswer, Due, NewJob, Numbered, OnDuplicate, Pending, Producer, StoreError, WithdrawOutcome,
+    WithdrawVerb, Withdrawal,
+};
+use crate::time::Timestamp;
+
+/// The way of a caller.
+#[derive(Debug)]
+pub(super) struct RedisProducer {
+    pub(super) line: Line,
+    pub(super) scripts: Arc<Scripts>,
+    pub(super) keys: Keys,
+    pub(super) producer: ProducerId,
+}
+
+impl RedisProducer {
+    fn call(&self, step: Step, number: u64) -> Call {
+        self.scripts.call(step, &self.keys, self.producer.as_str()).arg(number)
+    }
+}
+
+impl Producer for RedisProducer {
+    fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
+        if let Err(error) = within("the number of jobs to add", batch.items.len()) {
+            return Box::pin(ready(Err(error)));
+        }
+        let mut outcomes = Vec::with_capacity(batch.items.len());
+        let mut named = HashSet::with_capacity_and_hasher(batch.items.len(), FixedState::default());
+        let mut sent = Vec::with_capacity(batch.items.len());
+        let mut retains = false;
+        for job in &batch.items {
+            if !named.insert(&job.id) {
+                outcomes.push(Some(AddOutcome::Repeated));
+                continue;
+            }
+            retains |= !job.record.fixed().retain.is_zero();
+            match ready_to_stamp(&job.record, job.expires_after) {
+                Ok(record) => {
+                    outcomes.push(None);
+                    sent.push((job, record));
+                }
+                Err(reason) => outcomes.push(Some(AddOutcome::Refused(reason))),
+            }
+        }
+        let mut call = self.call(Step::Add, batch.number).arg(u8::from(retains));
+        for (job, record) in sent {
+            call.push(job.id.as_str());
+            call.push(how(job));
+            call.push(record.as_bytes().as_ref());
+        }
+        let answer = self.line.ask_list(call);
+        Box::pin(async move { added(answer.await?, outcomes) })
+    }
+
+    fn withdraw(&self, batch: Numbered<Withdrawal>) -> Pending<BatchAnswer<WithdrawOutcome>> {
+        if let Err(error) = within("the number of withdrawals", batch.items.len()) {
+            return Box::pin(ready(Err(error)));
+        }
+        let mut call = self.call(Step::Withdraw, batch.number);
+        for Withdrawal { verb, id, fence } in &batch.items {
+            call.push(match verb {
+                WithdrawVerb::Delete => "d",
+                WithdrawVerb::Cancel => "c",
+                WithdrawVerb::Ack => "a",
+                WithdrawVerb::Requeue => "q",
+            });
+            call.push(id.as_str());
+            call.push(fence.map(|fence| fence.to_string()).unwrap_or_default());
+        }
+        let answer = self.line.ask_list(call);
+        Box::pin(async move { withdrawn(answer.await?) })
+    }
+}
+
+/// The record with room for its expiry, which the script writes by position, and parked by nobody.
+fn ready_to_stamp(record: &Record, expires_after: Option<Duration>) -> Result<Record, String> {
+    if expires_after.is_none() && record.fixed().parked_by.is_none() {
+        return Ok(record.clone());
+    }
+    let mut front = record.front().map_err(|bad| bad.to_string())?;
+    front.parked_by = None;
+    if expires_after.is_some() {
+        front.expires_at = Some(Timestamp::EPOCH);
+    }
+    Ok(record.with_front(&front))
+}
+
+/// See the header of `add.lua`.
+fn how(job: &NewJob) -> String {
+    let duplicate = match job.on_duplicate {
+        _ if job.generated => 'g',
+        OnDuplicate::Reject => 'r',
+        OnDuplicate::Keep => 'k',
+        OnDuplicate::Replace => 'p',
+    };
+    let deliver = match job.deliver {
+        Deliver::Queue => 'q',
+        Deliver::Broadcast => 'b',
+        Deliver::Both => 't',
+    };
+    let (kind, time) = match job.due {
+        Due::After(delay) => ('+', micros(delay)),
+        Due::At(at) => ('@', at.as_millis().min(LAST_MS)),
+    };
+    let expiry = job.expires_after.map(|after| format!(",{}", millis(after))).unwrap_or_default();
+    format!("{duplicate}{deliver}{kind}{time}{expiry}")
+}
+
+/// The answer's codes, or `None` when the batch is late.
+fn codes(reply: &mut Reply, kind: char, operation: &'static str) -> Result<Option<String>, StoreError> {
+    if reply.text()? == "late" {
+        return Ok(None);
+    }
+    let text = reply.text()?;
+    match text.strip_prefix(kind) {
+        Some(codes) => Ok(Some(codes.to_owned())),
+        None => Err(StoreError::Other {
+            operation,
+            source: "the number of the batch was used for a batch of another kind".into(),
+        }),
+    }
+}
+
+fn added(mut reply: Reply, outcomes: Vec<Option<AddOutcome>>) -> Result<BatchAnswer<AddOutcome>, StoreError> {
+    let Some(codes) = codes(&mut reply, 'a', "add")? else { return Ok(BatchAnswer::Late) };
+    let mut codes = codes.chars();
+    let all = codes.as_str() == "*";
+    let mut next = || if all { Some('A') } else { codes.next() };
+    let outcomes = outcomes.into_iter().map(|known| match known {
+        Some(known) => Ok(known),
+        None => next().and_then(outcome).ok_or_else(|| strange("add", "it has another number of outcomes")),
+    });
+    outcomes.collect::<Result<_, _>>().map(BatchAnswer::Done)
+}
+
+fn outcome(code: char) -> Option<AddOutcome> {
+    Some(match code {
+        'A' => AddOutcome::Added,
+        'W' => AddOutcome::ReplacementWaits,
+        'I' => AddOutcome::ReplacementIfEnds,
+        code if code.is_ascii_uppercase() => AddOutcome::Replaced(state(code.to_ascii_lowercase())?),
+        code => AddOutcome::Exists(state(code)?),
+    })
+}
+
+fn withdrawn(mut reply: Reply) -> Result<BatchAnswer<WithdrawOutcome>, StoreError> {
+    let Some(codes) = codes(&mut reply, 'w', "withdraw")? else { return Ok(BatchAnswer::Late) };
+    let mut removed = if reply.len() > 0 { Some(reply.nested()?) } else { None };
+    let mut outcomes = Vec::with_capacity(codes.len() / 2);
+    for pair in codes.as_bytes().chunks_exact(2) {
+        let removed = match &mut removed {
+            Some(records) => records.record_or_nothing()?,
+            None => None,
+        };
+        outcomes.push(WithdrawOutcome { found: state(pair[0].into()), changed: pair[1] == b'+', removed });
+    }
+    Ok(BatchAnswer::Done(outcomes))
+}
+
+/// The state behind a letter of the scripts.
+pub(super) const fn state(code: char) -> Option<State> {
+    match code {
+        'd' => Some(State::Delayed),
+        'r' => Some(State::Running),
+        'u' => Some(State::Unacked),
+        'x' => Some(State::Dead),
+        'f' => Some(State::Done),
+        _ => None,
+    }
+}

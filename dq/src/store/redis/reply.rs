@@ -1,0 +1,157 @@
+//! Reading what a script answers. What is not as the script says is an error that names the step, never a panic.
+
+use std::str::FromStr;
+use std::time::Duration;
+use std::vec;
+
+use bytes::Bytes;
+use redis::Value;
+
+use crate::job::{Fence, JobId, NodeId, Record, Turn};
+use crate::store::StoreError;
+use crate::store::step::Standing;
+use crate::time::Timestamp;
+
+/// The values of an answer, read one by one.
+#[derive(Debug)]
+pub(super) struct Reply {
+    operation: &'static str,
+    values: vec::IntoIter<Value>,
+}
+
+impl Reply {
+    /// The values of an answer that is a list.
+    pub(super) fn list(operation: &'static str, value: Value) -> Result<Self, StoreError> {
+        match value {
+            Value::Array(values) => Ok(Self { operation, values: values.into_iter() }),
+            other => Err(strange(operation, &format!("a list was expected, not {}", kind(&other)))),
+        }
+    }
+
+    fn next(&mut self) -> Result<Value, StoreError> {
+        self.values.next().ok_or_else(|| strange(self.operation, "it ends too early"))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    pub(super) fn nested(&mut self) -> Result<Self, StoreError> {
+        let value = self.next()?;
+        Self::list(self.operation, value)
+    }
+
+    /// A list, or nothing where the script has `false`.
+    pub(super) fn nested_or_nothing(&mut self) -> Result<Option<Self>, StoreError> {
+        match self.next()? {
+            Value::Nil => Ok(None),
+            value => Self::list(self.operation, value).map(Some),
+        }
+    }
+
+    pub(super) fn int(&mut self) -> Result<i64, StoreError> {
+        match self.next()? {
+            Value::Int(n) => Ok(n),
+            other => self.parse(other),
+        }
+    }
+
+    pub(super) fn count(&mut self) -> Result<usize, StoreError> {
+        Ok(usize::try_from(self.int()?).unwrap_or_default())
+    }
+
+    pub(super) fn is_set(&mut self) -> Result<bool, StoreError> {
+        Ok(self.int()? != 0)
+    }
+
+    fn parse<T: FromStr>(&self, value: Value) -> Result<T, StoreError> {
+        let bytes = self.bytes_of(value)?;
+        let text = std::str::from_utf8(&bytes).map_err(|_| strange(self.operation, "a text is not UTF-8"))?;
+        text.parse().map_err(|_| strange(self.operation, &format!("`{text}` is no number")))
+    }
+
+    fn bytes_of(&self, value: Value) -> Result<Vec<u8>, StoreError> {
+        match value {
+            Value::BulkString(bytes) => Ok(bytes),
+            Value::SimpleString(text) => Ok(text.into_bytes()),
+            Value::Okay => Ok(b"OK".to_vec()),
+            other => Err(strange(self.operation, &format!("a text was expected, not {}", kind(&other)))),
+        }
+    }
+
+    pub(super) fn bytes(&mut self) -> Result<Bytes, StoreError> {
+        let value = self.next()?;
+        self.bytes_of(value).map(Bytes::from)
+    }
+
+    pub(super) fn text(&mut self) -> Result<String, StoreError> {
+        let value = self.next()?;
+        String::from_utf8(self.bytes_of(value)?).map_err(|_| strange(self.operation, "a text is not UTF-8"))
+    }
+
+    pub(super) fn record(&mut self) -> Result<Record, StoreError> {
+        self.bytes().map(Record::from_bytes)
+    }
+
+    /// A record, or nothing where there is none.
+    pub(super) fn record_or_nothing(&mut self) -> Result<Option<Record>, StoreError> {
+        match self.next()? {
+            Value::Nil => Ok(None),
+            value => Ok(Some(Record::from_bytes(Bytes::from(self.bytes_of(value)?)))),
+        }
+    }
+
+    /// An id, or its bytes where it is none that dq gives: another program wrote it.
+    pub(super) fn id(&mut self) -> Result<Result<JobId, Bytes>, StoreError> {
+        let bytes = self.bytes()?;
+        let id = std::str::from_utf8(&bytes).ok().and_then(|text| JobId::new(text).ok());
+        Ok(id.ok_or(bytes))
+    }
+
+    /// The ids of a list that are ids.
+    pub(super) fn ids(&mut self) -> Result<Vec<JobId>, StoreError> {
+        let mut list = self.nested()?;
+        let mut ids = Vec::with_capacity(list.len());
+        while list.len() > 0 {
+            ids.extend(list.id()?);
+        }
+        Ok(ids)
+    }
+
+    pub(super) fn node(&mut self) -> Result<NodeId, StoreError> {
+        self.text().map(NodeId::new)
+    }
+
+    /// A time in ms; before the epoch is the epoch.
+    pub(super) fn time(&mut self) -> Result<Timestamp, StoreError> {
+        Ok(Timestamp::from_millis(u64::try_from(self.int()?).unwrap_or_default()))
+    }
+
+    pub(super) fn micros(&mut self) -> Result<Duration, StoreError> {
+        Ok(Duration::from_micros(u64::try_from(self.int()?).unwrap_or_default()))
+    }
+
+    pub(super) fn standing(&mut self) -> Result<Standing, StoreError> {
+        let turn = Turn(u64::try_from(self.int()?).unwrap_or_default());
+        Ok(Standing { turn, rows: self.count()? })
+    }
+}
+
+/// The fence of a row's text.
+pub(super) fn fence_of(token: &str) -> Fence {
+    Fence(token.split(':').next().and_then(|fence| fence.parse().ok()).unwrap_or_default())
+}
+
+pub(super) fn strange(operation: &'static str, what: &str) -> StoreError {
+    StoreError::Other { operation, source: format!("the script's answer is strange: {what}").into() }
+}
+
+const fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Nil => "nothing",
+        Value::Int(_) => "a number",
+        Value::BulkString(_) | Value::SimpleString(_) | Value::Okay => "a text",
+        Value::Array(_) => "a list",
+        _ => "something else",
+    }
+}

@@ -1,0 +1,172 @@
+//! The Lua scripts: one file a step, put together from its parts when the store is made.
+//!
+//! A file names its keys and arguments in its header; `-- include PART.lua` stands for a part. The loader writes the types
+//! of the keys and the protocol version in front, from [`KEYS`](Step::keys), so that a script checks exactly what it is
+//! given. Scripts are called by their hash; a server that does not know one (new, flushed, failed over) is sent the text
+//! once ([`Line`](super::line::Line)). Those of an older dq stay beside the new ones.
+
+use redis::Cmd;
+
+use super::keys::{Key, Keys};
+use crate::store::PROTOCOL_VERSION;
+
+macro_rules! steps {
+    ($($step:ident $name:literal [$($key:ident)+];)+) => {
+        /// The steps that are scripts.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(super) enum Step { $($step,)+ }
+
+        impl Step {
+            const ALL: &'static [Self] = &[$(Self::$step,)+];
+
+            /// What it is called in errors, and its file.
+            pub(super) const fn name(self) -> &'static str {
+                match self { $(Self::$step => $name,)+ }
+            }
+
+            /// Its keys, in order.
+            pub(super) const fn keys(self) -> &'static [Key] {
+                match self { $(Self::$step => &[$(Key::$key,)+],)+ }
+            }
+
+            const fn text(self) -> &'static str {
+                match self { $(Self::$step => include_str!(concat!("lua/", $name, ".lua")),)+ }
+            }
+        }
+    };
+}
+
+steps! {
+    Transfer "transfer" [Jobs Delayed Running Leases Turn Crashes Meta];
+    Settle "settle" [Jobs Delayed Unacked Dead Done Casts CastJobs Running Leases Turn Marks Crashes Meta Wake];
+    Hold "hold" [Running Leases Turn];
+    Begin "begin" [Running Leases Turn Marks Crashes];
+    Exhaust "exhaust" [Running Leases Turn Marks Jobs];
+    Reconcile "reconcile" [Running Leases Turn Jobs Dead];
+    Reclaim "reclaim" [Jobs Delayed Unacked Dead Done Casts CastJobs Running Leases Marks Crashes Meta Wake];
+    Release "release" [Delayed Casts Running Leases Turn Meta Wake];
+    Wake "wake" [Delayed Meta Wake];
+    Age "age" [Jobs Delayed Unacked Dead Done Running Leases Turn Crashes Meta];
+    Cast "cast" [Casts CastJobs Meta Cast];
+    Scan "scan" [Jobs Delayed Unacked Dead Done Leases Running];
+    Add "add" [Jobs Delayed Unacked Dead Done Casts CastJobs Marks Crashes Calls Meta Wake];
+    Withdraw "withdraw" [Jobs Delayed Unacked Dead Done Casts CastJobs Marks Crashes Calls Meta Wake];
+    Open "open" [Jobs Delayed Unacked Dead Done Casts CastJobs Leases Marks Crashes Meta];
+    Get "get" [Jobs Delayed Unacked Dead Done Casts CastJobs];
+    Page "page" [Jobs Delayed];
+    Rows "rows" [Jobs Running];
+    Counts "counts" [Jobs Delayed Unacked Dead Done Casts];
+}
+
+const PARTS: &[(&str, &str)] = &[
+    ("bulk.lua", include_str!("lua/parts/bulk.lua")),
+    ("calls.lua", include_str!("lua/parts/calls.lua")),
+    ("claim.lua", include_str!("lua/parts/claim.lua")),
+    ("clock.lua", include_str!("lua/parts/clock.lua")),
+    ("cut.lua", include_str!("lua/parts/cut.lua")),
+    ("front.lua", include_str!("lua/parts/front.lua")),
+    ("leave.lua", include_str!("lua/parts/leave.lua")),
+    ("marks.lua", include_str!("lua/parts/marks.lua")),
+    ("roles.lua", include_str!("lua/parts/roles.lua")),
+    ("signal.lua", include_str!("lua/parts/signal.lua")),
+    ("stand.lua", include_str!("lua/parts/stand.lua")),
+    ("types.lua", include_str!("lua/parts/types.lua")),
+    ("version.lua", include_str!("lua/parts/version.lua")),
+    ("whereabouts.lua", include_str!("lua/parts/whereabouts.lua")),
+];
+
+/// The one line that reads the clock, and what takes its place where a test moves the clock by hand: the clock's key is
+/// then the last of the keys.
+const SERVER_CLOCK: &str = "local time = redis.call('TIME')";
+const TEST_CLOCK: &str = "local time = redis.call('HMGET', KEYS[#KEYS], 'seconds', 'micros')";
+
+/// The scripts of a store, each with its hash.
+#[derive(Debug)]
+pub(super) struct Scripts {
+    scripts: Vec<(String, String)>,
+    test_clock: Option<String>,
+}
+
+impl Scripts {
+    /// Puts the scripts together. `test_clock` is the key of a clock that stands in for the server's.
+    pub(super) fn new(test_clock: Option<String>) -> Self {
+        let ready = |step: &Step| {
+            let mut text = assembled(*step);
+            if test_clock.is_some() {
+                text = text.replace(SERVER_CLOCK, TEST_CLOCK);
+            }
+            let hash = redis::Script::new(&text).get_hash().to_owned();
+            (text, hash)
+        };
+        Self { scripts: Step::ALL.iter().map(ready).collect(), test_clock }
+    }
+
+    /// A call without arguments yet; `owner` is the node or producer.
+    pub(super) fn call(&self, step: Step, keys: &Keys, owner: &str) -> Call {
+        self.call_on(step, step.keys().iter().map(|key| keys.name(*key, owner)).collect(), keys)
+    }
+
+    /// The same on keys that the caller names.
+    pub(super) fn call_on(&self, step: Step, names: Vec<String>, keys: &Keys) -> Call {
+        let mut cmd = redis::cmd("EVALSHA");
+        cmd.arg(&self.scripts[step as usize].1).arg(names.len() + usize::from(self.test_clock.is_some())).arg(&names);
+        if let Some(clock) = &self.test_clock {
+            cmd.arg(clock);
+        }
+        Call { step, cmd, names, keys: keys.clone() }
+    }
+
+    /// The same call with the text of the script in the place of its hash.
+    pub(super) fn in_full(&self, step: Step, cmd: &Cmd) -> Cmd {
+        let mut full = redis::cmd("EVAL");
+        full.arg(&self.scripts[step as usize].0);
+        for argument in cmd.args_iter().skip(2) {
+            match argument {
+                redis::Arg::Simple(bytes) => full.arg(bytes),
+                _ => continue,
+            };
+        }
+        full
+    }
+}
+
+/// A script, its keys and its arguments.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub(super) step: Step,
+    pub(super) cmd: Cmd,
+    pub(super) names: Vec<String>,
+    pub(super) keys: Keys,
+}
+
+impl Call {
+    /// Adds an argument.
+    pub(super) fn arg(mut self, argument: impl redis::ToRedisArgs) -> Self {
+        self.cmd.arg(argument);
+        self
+    }
+
+    /// Adds an argument, in a loop.
+    pub(super) fn push(&mut self, argument: impl redis::ToRedisArgs) {
+        self.cmd.arg(argument);
+    }
+}
+
+/// The text behind the header.
+fn body(text: &str) -> &str {
+    text.split_once("]]\n").map_or(text, |(_, body)| body)
+}
+
+fn assembled(step: Step) -> String {
+    let types: Vec<_> = step.keys().iter().map(|key| format!("'{}'", key.kind())).collect();
+    let mut text = format!("local TYPES, PROTOCOL = {{{}}}, '{PROTOCOL_VERSION}'\n", types.join(", "));
+    for line in body(step.text()).lines() {
+        let part = line.strip_prefix("-- include ").and_then(|name| PARTS.iter().find(|(part, _)| *part == name));
+        text.push_str(part.map_or(line, |(_, part)| body(part)));
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

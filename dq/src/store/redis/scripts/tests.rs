@@ -1,0 +1,95 @@
+//! The scripts against their headers and `keys.rs`.
+
+use super::*;
+
+/// `KEYS[1]  {app:topic}:jobs  HASH  ...` as (`jobs`, `HASH`).
+fn keys_of_header(step: Step) -> Vec<(String, String)> {
+    let header = step.text().split_once("]]\n").expect("a script has a header").0;
+    let lines = header.lines().filter_map(|line| line.strip_prefix("KEYS["));
+    lines
+        .enumerate()
+        .map(|(n, line)| {
+            let (number, rest) = line.split_once(']').unwrap();
+            assert_eq!(number, (n + 1).to_string(), "{}: keys are numbered in order", step.name());
+            let mut words = rest.split_whitespace();
+            let name = words.next().unwrap().strip_prefix("{app:topic}:").expect("a key of the topic").to_owned();
+            (name, words.next().unwrap().to_owned())
+        })
+        .collect()
+}
+
+#[test]
+fn headers_name_the_keys_that_scripts_are_given() {
+    for step in Step::ALL {
+        let given = step.keys().iter().map(|key| {
+            let owner = match key {
+                Key::Calls => ":PRODUCER",
+                key if key.is_owned() => ":NODE",
+                _ => "",
+            };
+            (format!("{}{owner}", key.suffix()), key.kind().to_uppercase())
+        });
+        assert_eq!(keys_of_header(*step), given.collect::<Vec<_>>(), "{}", step.name());
+    }
+}
+
+#[test]
+fn headers_say_what_a_reader_must_know() {
+    let parts = PARTS.iter().map(|(name, text)| (*name, *text, &["Cost"][..0]));
+    let files = Step::ALL.iter().map(|step| (step.name(), step.text(), &["Returns", "Holds", "Cost"][..]));
+    for (name, text, wanted) in files.chain(parts) {
+        let (header, _) = text.split_once("]]\n").unwrap_or_else(|| panic!("{name} has no header"));
+        let purpose = format!("--[[ {}: ", name.trim_end_matches(".lua"));
+        assert!(header.starts_with(&purpose), "{name}: the header begins with `{purpose}`");
+        for word in wanted {
+            assert!(header.lines().any(|line| line.starts_with(word)), "{name}: the header has no `{word}`");
+        }
+    }
+}
+
+#[test]
+fn headers_name_every_argument() {
+    for step in Step::ALL {
+        let (header, body) = step.text().split_once("]]\n").unwrap();
+        let used = (1..=9).filter(|n| body.contains(&format!("ARGV[{n}]"))).max().unwrap_or_default();
+        for n in 1..=used {
+            assert!(header.contains(&format!("ARGV[{n}]  ")), "{}: ARGV[{n}] is not in the header", step.name());
+        }
+    }
+}
+
+#[test]
+fn every_part_is_included_and_every_include_is_a_part() {
+    let texts: String = Step::ALL.iter().map(|step| step.text()).collect();
+    for (name, _) in PARTS {
+        assert!(texts.contains(&format!("-- include {name}\n")), "nobody includes {name}");
+    }
+    for step in Step::ALL {
+        assert!(!assembled(*step).contains("-- include "), "{} includes what is no part", step.name());
+        assert!(assembled(*step).matches("redis.call('TIME')").count() <= 1, "{} reads one clock", step.name());
+    }
+}
+
+#[test]
+fn keys_of_a_script_are_named_in_the_order_they_are_given() {
+    for step in Step::ALL.iter().filter(|step| **step != Step::Open) {
+        let body = body(step.text());
+        let mut named = Vec::new();
+        for line in body.lines().filter(|line| line.starts_with("local ") && line.contains("= KEYS[")) {
+            let (names, values) = line["local ".len()..].split_once(" = ").unwrap();
+            named.extend(names.split(", ").zip(values.split(", ")).map(|(name, value)| format!("{name}={value}")));
+        }
+        let given = step.keys().iter().enumerate().map(|(n, key)| {
+            let name = match key {
+                Key::CastJobs => "cast_jobs",
+                Key::Turn => "turns",
+                Key::Cast => "channel",
+                Key::Delayed if *step == Step::Page => "place",
+                key => key.suffix(),
+            };
+            format!("{name}=KEYS[{}]", n + 1)
+        });
+        let given: Vec<_> = given.take(if *step == Step::Scan { 6 } else { usize::MAX }).collect();
+        assert_eq!(named, given, "{}", step.name());
+    }
+}

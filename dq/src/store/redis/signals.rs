@@ -1,0 +1,253 @@
+//! Signals: one connection for all subscriptions of a store, and the task that owns it.
+//!
+//! RESP3 brings messages over the connection that subscribed and tells at once when that is gone. Then the task connects
+//! again, with growing pauses, subscribes everything anew and says [`Signal::Resubscribed`], because anything may have been
+//! missed. Signals are hints: one that does not fit is dropped.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use redis::aio::MultiplexedConnection;
+use redis::{PushInfo, PushKind, Value};
+use tokio::sync::{mpsc, oneshot};
+
+use super::connect::Connector;
+use super::errors::plain;
+use super::keys::{Key, Keys};
+use crate::environment::{Boottime, Clock};
+use crate::job::{JobId, TopicKey};
+use crate::store::{Cast, Interest, Signal, Signals, StoreError, WithdrawVerb};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// The subscriptions of a store.
+#[derive(Debug)]
+pub(super) struct Subscriptions {
+    connector: Arc<Connector>,
+    hub: Mutex<Option<mpsc::UnboundedSender<Wish>>>,
+}
+
+#[derive(Debug)]
+struct Wish {
+    subscriber: Subscriber,
+    done: oneshot::Sender<Result<(), StoreError>>,
+}
+
+#[derive(Debug)]
+struct Subscriber {
+    channels: Vec<String>,
+    feed: mpsc::Sender<Signal>,
+}
+
+impl Subscriptions {
+    pub(super) const fn new(connector: Arc<Connector>) -> Self {
+        Self { connector, hub: Mutex::new(None) }
+    }
+
+    /// Subscribes; the future is ready when the server has confirmed it.
+    pub(super) async fn subscribe(&self, topic: &TopicKey, interest: Interest) -> Result<Signals, StoreError> {
+        let (feed, signals) = Signals::channel();
+        let (done, confirmed) = oneshot::channel();
+        let keys = Keys::new(topic);
+        let mut channels = Vec::new();
+        if let Some(node) = &interest.node {
+            channels.extend([keys.name(Key::Wake, ""), keys.wake_of(node.as_str())]);
+        }
+        if interest.casts {
+            channels.push(keys.name(Key::Cast, ""));
+        }
+        self.wish(Wish { subscriber: Subscriber { channels, feed }, done });
+        let ended = || StoreError::Unavailable { operation: "signals", reason: "the subscription ended".into() };
+        confirmed.await.unwrap_or_else(|_| Err(ended()))?;
+        Ok(signals)
+    }
+
+    /// Hands the wish to the task, which is started where there is none, or none any more.
+    fn wish(&self, wish: Wish) {
+        let mut hub = self.hub.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wish = Some(wish);
+        if let (Some(known), Some(asked)) = (hub.as_ref(), wish.take()) {
+            match known.send(asked) {
+                Ok(()) => return,
+                Err(mpsc::error::SendError(unsent)) => wish = Some(unsent),
+            }
+        }
+        let (wishes, waiting) = mpsc::unbounded_channel();
+        super::spawn(Hub::new(Arc::clone(&self.connector)).run(waiting));
+        if let Some(wish) = wish {
+            // The task that hears it was just started.
+            drop(wishes.send(wish));
+        }
+        *hub = Some(wishes);
+    }
+}
+
+/// The task's own.
+struct Hub {
+    connector: Arc<Connector>,
+    subscribers: Vec<Subscriber>,
+    /// What the connection is subscribed to.
+    channels: BTreeSet<String>,
+    connection: Option<(MultiplexedConnection, mpsc::UnboundedReceiver<PushInfo>)>,
+    failures: u32,
+}
+
+enum Heard {
+    Wish(Option<Wish>),
+    Push(Option<PushInfo>),
+    Retry,
+}
+
+impl Hub {
+    const fn new(connector: Arc<Connector>) -> Self {
+        Self { connector, subscribers: Vec::new(), channels: BTreeSet::new(), connection: None, failures: 0 }
+    }
+
+    async fn run(mut self, mut wishes: mpsc::UnboundedReceiver<Wish>) {
+        loop {
+            match self.hear(&mut wishes).await {
+                Heard::Wish(None) => return,
+                Heard::Wish(Some(Wish { subscriber, done })) => {
+                    let subscribed = self.take_in(subscriber).await;
+                    // Who asked may have gone away; its feed is closed then.
+                    drop(done.send(subscribed));
+                }
+                Heard::Push(Some(push)) if push.kind == PushKind::Message => self.pass_on(push).await,
+                Heard::Push(Some(push)) if push.kind != PushKind::Disconnection => {}
+                Heard::Push(_) => self.connection = None,
+                Heard::Retry => self.reconnect().await,
+            }
+        }
+    }
+
+    /// The next thing that happens. Cancel safe.
+    async fn hear(&mut self, wishes: &mut mpsc::UnboundedReceiver<Wish>) -> Heard {
+        let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(10)).min(LONGEST_PAUSE);
+        let is_wanted = !self.subscribers.is_empty();
+        match &mut self.connection {
+            Some((_, pushes)) => tokio::select! {
+                biased;
+                wish = wishes.recv() => Heard::Wish(wish),
+                push = pushes.recv() => Heard::Push(push),
+            },
+            None => tokio::select! {
+                biased;
+                wish = wishes.recv() => Heard::Wish(wish),
+                () = Boottime.sleep_until(Boottime.now() + pause), if is_wanted => Heard::Retry,
+            },
+        }
+    }
+
+    async fn take_in(&mut self, subscriber: Subscriber) -> Result<(), StoreError> {
+        self.prune().await;
+        if self.connection.is_none() {
+            self.connect().await?;
+        }
+        let subscribed = self.subscribe(&subscriber.channels).await;
+        if subscribed.is_ok() {
+            self.subscribers.push(subscriber);
+        }
+        subscribed
+    }
+
+    /// A new connection with all subscriptions; those who are there are told.
+    async fn connect(&mut self) -> Result<(), StoreError> {
+        let (pushes, pushed) = mpsc::unbounded_channel();
+        self.channels.clear();
+        self.connection = Some((self.connector.connect("signals", Some(pushes)).await?, pushed));
+        let wanted: Vec<_> = self.subscribers.iter().flat_map(|subscriber| subscriber.channels.clone()).collect();
+        self.subscribe(&wanted).await?;
+        self.failures = 0;
+        for subscriber in &self.subscribers {
+            // Full: what it missed is covered by what waits there already.
+            drop(subscriber.feed.try_send(Signal::Resubscribed));
+        }
+        Ok(())
+    }
+
+    async fn reconnect(&mut self) {
+        self.prune().await;
+        if self.subscribers.is_empty() {
+            return;
+        }
+        if let Err(error) = self.connect().await {
+            self.failures += 1;
+            tracing::warn!(error = %error, failures = self.failures, "cannot subscribe, trying again");
+        }
+    }
+
+    /// Subscribes to what is not subscribed yet.
+    async fn subscribe(&mut self, wanted: &[String]) -> Result<(), StoreError> {
+        let new: BTreeSet<_> = wanted.iter().filter(|channel| !self.channels.contains(*channel)).cloned().collect();
+        let Some((connection, _)) = &mut self.connection else { return Ok(()) };
+        if new.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<_> = new.iter().collect();
+        if let Err(error) = connection.subscribe(&names).await {
+            self.connection = None;
+            return Err(plain("signals", error));
+        }
+        self.channels.extend(new);
+        Ok(())
+    }
+
+    /// Forgets subscribers that went away, and channels that nobody wants any more.
+    async fn prune(&mut self) {
+        self.subscribers.retain(|subscriber| !subscriber.feed.is_closed());
+        let wanted: BTreeSet<_> = self.subscribers.iter().flat_map(|subscriber| &subscriber.channels).collect();
+        let unwanted: Vec<_> = self.channels.iter().filter(|channel| !wanted.contains(channel)).cloned().collect();
+        let Some((connection, _)) = &mut self.connection else { return };
+        if !unwanted.is_empty() && connection.unsubscribe(&unwanted).await.is_err() {
+            self.connection = None;
+        }
+        self.channels.retain(|channel| !unwanted.contains(channel));
+    }
+
+    async fn pass_on(&mut self, push: PushInfo) {
+        let mut data = push.data.into_iter();
+        let (Some(Value::BulkString(channel)), Some(Value::BulkString(message))) = (data.next(), data.next()) else {
+            return;
+        };
+        let is_cast = channel.ends_with(b":cast");
+        let message = Bytes::from(message);
+        let Some(signal) = (if is_cast { cast_of(&message) } else { signal_of(&message) }) else { return };
+        let mut gone = false;
+        for subscriber in &self.subscribers {
+            if subscriber.channels.iter().any(|wanted| wanted.as_bytes() == channel) {
+                gone |= matches!(subscriber.feed.try_send(signal.clone()), Err(mpsc::error::TrySendError::Closed(_)));
+            }
+        }
+        if gone {
+            self.prune().await;
+        }
+    }
+}
+
+/// `ID`, line feed, record.
+fn cast_of(message: &Bytes) -> Option<Signal> {
+    let end = message.iter().position(|byte| *byte == b'\n')?;
+    let id = JobId::new(std::str::from_utf8(&message[..end]).ok()?).ok()?;
+    Some(Signal::Cast(Cast { id, record: message.slice(end + 1..) }))
+}
+
+/// `due`, `cast`, or `mark VERB ID`.
+fn signal_of(message: &[u8]) -> Option<Signal> {
+    match std::str::from_utf8(message).ok()? {
+        "due" => Some(Signal::Due),
+        "cast" => Some(Signal::CastDue),
+        text => {
+            let (verb, id) = text.strip_prefix("mark ")?.split_once(' ')?;
+            let verb = match verb {
+                "delete" => WithdrawVerb::Delete,
+                "cancel" => WithdrawVerb::Cancel,
+                "ack" => WithdrawVerb::Ack,
+                _ => return None,
+            };
+            Some(Signal::Mark(verb, JobId::new(id).ok()?))
+        }
+    }
+}
