@@ -42,6 +42,12 @@ mod memory {
     dq::store_conformance!(async { MemoryFixture::new() });
 }
 
+mod redis {
+    use dq_tests::redis::RedisFixture;
+
+    dq::store_conformance!(async { RedisFixture::start() });
+}
+
 const TABLE: &str = include_str!("../docs/requirements.md");
 
 #[test]

@@ -128,7 +128,7 @@ async fn texts_of_the_builder_are_read_at_start() {
 
 #[tokio::test]
 async fn stores_that_are_not_built_say_which_are() {
-    for scheme in ["file:./data", "redis://host", "rediss://host", "redis+sentinel://host", "redis+cluster://host"] {
+    for scheme in ["file:./data", "redis+sentinel://host", "redis+cluster://host"] {
         let error = refused(ContextFactory::new("shop").store(scheme).variables(NONE).without_listeners()).await;
         assert!(error.to_string().contains("is not built yet; there is `memory:`"), "{error}");
     }

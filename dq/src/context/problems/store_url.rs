@@ -29,7 +29,17 @@ pub enum BadStoreUrl {
         "nobody would run its jobs: name it as `memory:NAME`, and give that to a `ContextFactory` of this process too"
     )]
     Private,
+    /// What follows `redis:` or `rediss:` cannot be used.
+    #[cfg(feature = "redis")]
+    #[error(transparent)]
+    Redis(#[from] crate::store::redis::BadRedisUrl),
 }
 
 /// What there is, for the two texts that say what there is not.
-const BUILT: &str = "there is `memory:` (private to its factory) and `memory:NAME` (shared by name in this process)";
+#[cfg(feature = "redis")]
+const BUILT: &str = "there is `memory:` (private to its factory), `memory:NAME` (shared by name in this process) and \
+                     `redis://HOST` (many nodes on one server)";
+/// What there is, for the two texts that say what there is not.
+#[cfg(not(feature = "redis"))]
+const BUILT: &str = "there is `memory:` (private to its factory) and `memory:NAME` (shared by name in this process); the \
+                     feature `redis` was left out";

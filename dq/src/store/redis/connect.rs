@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, PushInfo};
+use redis::{AsyncConnectionConfig, Client, Cmd, PushInfo, RedisResult, Value};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::errors::plain;
@@ -40,6 +40,8 @@ impl Connector {
         operation: &'static str,
         pushes: Option<UnboundedSender<PushInfo>>,
     ) -> Result<MultiplexedConnection, StoreError> {
+        #[cfg(feature = "tls")]
+        install_tls();
         let client = Client::open(self.address.info().clone()).map_err(|error| plain(operation, error))?;
         let mut config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_WITHIN))
@@ -49,5 +51,22 @@ impl Connector {
         }
         let connected = client.get_multiplexed_async_connection_with_config(&config).await;
         connected.map_err(|error| plain(operation, error))
+    }
+}
+
+/// The client panics on `rediss://` unless the process has a provider of cryptography; one that the program chose stays.
+#[cfg(feature = "tls")]
+fn install_tls() {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // Somebody else was faster: then there is one.
+        drop(rustls::crypto::ring::default_provider().install_default());
+    }
+}
+
+/// Sends a command; an error the server answers with is an error.
+pub(super) async fn send(connection: &mut MultiplexedConnection, cmd: &Cmd) -> RedisResult<Value> {
+    match connection.send_packed_command(cmd).await? {
+        Value::ServerError(error) => Err(error.into()),
+        value => Ok(value),
     }
 }

@@ -14,7 +14,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisResult, Value};
 use tokio::sync::{mpsc, oneshot};
 
-use super::connect::Connector;
+use super::connect::{self, Connector};
 use super::errors::{Failure, failure};
 use super::reply::Reply;
 use super::scripts::{Call, Scripts};
@@ -96,7 +96,7 @@ async fn run(connector: Arc<Connector>, scripts: Arc<Scripts>, mut queue: mpsc::
 fn send(connection: &MultiplexedConnection, asked: Asked) -> BoxFuture<'static, (Asked, RedisResult<Value>)> {
     let mut connection = connection.clone();
     Box::pin(async move {
-        let answer = connection.send_packed_command(&asked.call.cmd).await;
+        let answer = connect::send(&mut connection, &asked.call.cmd).await;
         (asked, answer)
     })
 }

@@ -9,7 +9,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{Cmd, Value};
 use tokio::sync::Mutex;
 
-use super::connect::Connector;
+use super::connect::{Connector, send};
 use super::errors::{Failure, failure, plain};
 use super::reply::Reply;
 use super::scripts::{Call, Scripts};
@@ -57,14 +57,14 @@ impl Looks {
         let mut broken = None;
         for _ in 1..TRIES {
             let mut connection = self.connection(operation, broken).await?;
-            match connection.1.send_packed_command(cmd).await {
+            match send(&mut connection.1, cmd).await {
                 Ok(value) => return Ok(value),
                 Err(error) if is_broken(operation, None, &error) => broken = Some(connection.0),
                 Err(error) => return Err(plain(operation, error)),
             }
         }
         let mut connection = self.connection(operation, broken).await?;
-        connection.1.send_packed_command(cmd).await.map_err(|error| plain(operation, error))
+        send(&mut connection.1, cmd).await.map_err(|error| plain(operation, error))
     }
 
     /// A script that only reads.
@@ -74,7 +74,7 @@ impl Looks {
         loop {
             tries += 1;
             let mut connection = self.connection(operation, broken).await?;
-            let answer = connection.1.send_packed_command(&call.cmd).await;
+            let answer = send(&mut connection.1, &call.cmd).await;
             match answer.map_err(|error| failure(operation, Some(&call), error)) {
                 Ok(value) => return Ok(value),
                 Err(Failure::NoScript) if !in_full => {

@@ -68,19 +68,15 @@ impl Subscriptions {
     /// Hands the wish to the task, which is started where there is none, or none any more.
     fn wish(&self, wish: Wish) {
         let mut hub = self.hub.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut wish = Some(wish);
-        if let (Some(known), Some(asked)) = (hub.as_ref(), wish.take()) {
-            match known.send(asked) {
-                Ok(()) => return,
-                Err(mpsc::error::SendError(unsent)) => wish = Some(unsent),
-            }
-        }
+        let unheard = match hub.as_ref() {
+            Some(known) => known.send(wish).err().map(|unsent| unsent.0),
+            None => Some(wish),
+        };
+        let Some(wish) = unheard else { return };
         let (wishes, waiting) = mpsc::unbounded_channel();
         super::spawn(Hub::new(Arc::clone(&self.connector)).run(waiting));
-        if let Some(wish) = wish {
-            // The task that hears it was just started.
-            drop(wishes.send(wish));
-        }
+        // The task that hears it was just started.
+        drop(wishes.send(wish));
         *hub = Some(wishes);
     }
 }

@@ -1,0 +1,200 @@
+//! A throw-away Redis or Valkey server: on a free port of 127.0.0.1, in a folder of its own, gone with its value.
+//!
+//! It is the program `redis-server`, or the one that `DQ_REDIS_SERVER` names. It is ready when it says so in its log, and
+//! is stopped by its process handle, never by a name or a number.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dq::store::Store;
+use dq::store::redis::RedisStore;
+
+/// The hash that stands in for the server's clock where a test moves it.
+pub const CLOCK: &str = "dq-test-clock";
+
+/// How often a port that was free may be taken by somebody else before the server has it.
+const PORTS: usize = 10;
+
+/// See the module.
+#[derive(Debug)]
+pub struct RedisServer {
+    child: Child,
+    port: u16,
+    folder: PathBuf,
+    settings: Vec<String>,
+    /// Kept open: a server whose log nobody reads must not fail on it.
+    _log: ChildStdout,
+}
+
+impl RedisServer {
+    /// A server that keeps nothing on disk.
+    pub fn start() -> Self {
+        Self::start_with(&["--save", "", "--appendonly", "no"])
+    }
+
+    /// A server with these settings.
+    pub fn start_with(settings: &[&str]) -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("dq-redis-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder can be made");
+        let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        for _ in 0..PORTS {
+            let port = free_port();
+            if let Some((child, log)) = launch(port, &folder, &settings) {
+                return Self { child, port, folder, settings, _log: log };
+            }
+        }
+        panic!("no redis-server starts: is it installed? (tests/run installs it; DQ_REDIS_SERVER names another)");
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}/", self.port)
+    }
+
+    /// Its port.
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills it and starts it again on the same port, with what it had on disk.
+    pub fn restart(&mut self) {
+        self.kill();
+        let (child, log) = launch(self.port, &self.folder, &self.settings).expect("the port is free again");
+        (self.child, self._log) = (child, log);
+    }
+
+    /// Kills it.
+    pub fn kill(&mut self) {
+        self.child.kill().expect("it is this process's child");
+        self.child.wait().expect("it is this process's child");
+    }
+
+    /// Sends one command and gives the answer as it came, without the line ends of its last line.
+    ///
+    /// # Panics
+    /// When the server cannot be reached.
+    pub fn command(&self, words: &[&str]) -> String {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server is there");
+        ask(&mut stream, words)
+    }
+
+    /// A connection for [`ask`].
+    pub fn connect(&self) -> TcpStream {
+        TcpStream::connect(("127.0.0.1", self.port)).expect("the server is there")
+    }
+
+    /// How often the server executed each command since it started, in scripts and outside.
+    pub fn calls(&self) -> std::collections::BTreeMap<String, u64> {
+        let stats = self.command(&["INFO", "commandstats"]);
+        let line = |line: &str| {
+            let (name, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+            Some((name.to_lowercase(), rest.split(',').next()?.parse().ok()?))
+        };
+        stats.lines().filter_map(line).collect()
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
+    listener.local_addr().expect("it is bound").port()
+}
+
+fn launch(port: u16, folder: &PathBuf, settings: &[String]) -> Option<(Child, ChildStdout)> {
+    let program = std::env::var("DQ_REDIS_SERVER").unwrap_or_else(|_| "redis-server".into());
+    let mut child = Command::new(program)
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--dir"])
+        .arg(folder)
+        .args(["--enable-debug-command", "local"].iter().filter(|_| settings.iter().any(|s| s == "debug")))
+        .args(settings.iter().filter(|setting| *setting != "debug"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    let mut log = BufReader::new(child.stdout.take().expect("it is piped"));
+    let mut line = String::new();
+    while log.read_line(&mut line).is_ok_and(|read| read > 0) {
+        if line.contains("eady to accept connections") {
+            return Some((child, log.into_inner()));
+        }
+        line.clear();
+    }
+    child.wait().ok()?;
+    None
+}
+
+/// Sends one command over a connection and gives the answer: a line, or the text behind its length.
+pub fn ask(stream: &mut TcpStream, words: &[&str]) -> String {
+    let mut request = format!("*{}\r\n", words.len());
+    for word in words {
+        request.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+    }
+    stream.write_all(request.as_bytes()).expect("the server listens");
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).expect("the server answers");
+    let line = line.trim_end().to_owned();
+    let Some(length) = line.strip_prefix('$').and_then(|length| length.parse::<usize>().ok()) else { return line };
+    let mut text = vec![0; length + 2];
+    reader.read_exact(&mut text).expect("the server answers");
+    text.truncate(length);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// A store on a server of its own, under a clock that is moved by hand.
+#[derive(Debug)]
+pub struct RedisFixture {
+    /// The store.
+    pub store: std::sync::Arc<RedisStore>,
+    /// Its server.
+    pub server: RedisServer,
+    clock: AtomicU64,
+}
+
+impl RedisFixture {
+    /// A new server and a store on it.
+    pub fn start() -> Self {
+        Self::on(RedisServer::start())
+    }
+
+    /// A store on this server.
+    pub fn on(server: RedisServer) -> Self {
+        let store = RedisStore::with_test_clock(&server.url(), CLOCK).expect("the URL is valid").into();
+        Self { store, server, clock: AtomicU64::new(0) }
+    }
+}
+
+impl dq::testing::conformance::StoreFixture for RedisFixture {
+    fn store(&self) -> std::sync::Arc<dyn Store> {
+        self.store.clone()
+    }
+
+    fn clock(&self) -> u64 {
+        self.clock.load(Ordering::SeqCst)
+    }
+
+    fn set_clock(&self, micros: u64) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        let (seconds, rest) = ((micros / 1_000_000).to_string(), (micros % 1_000_000).to_string());
+        self.server.command(&["HSET", CLOCK, "seconds", &seconds, "micros", &rest]);
+        self.clock.store(micros, Ordering::SeqCst);
+        Box::pin(std::future::ready(()))
+    }
+}
