@@ -126,6 +126,11 @@ impl Environment {
         JobId::generated(id >> 16, id as u16, self.random())
     }
 
+    /// Starts many tasks at once.
+    pub fn spawn_all(&self, place: Place, tasks: Vec<BoxFuture<'static, ()>>) {
+        self.spawn.spawn_all(place, tasks);
+    }
+
     /// Starts a task.
     pub fn spawn(&self, place: Place, task: impl Future<Output = ()> + Send + 'static) -> Task {
         self.spawn.spawn(place, Box::pin(task))

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use futures_util::future::abortable;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -140,13 +141,21 @@ impl Topic {
                 Err(panic) => Ended::Panicked(format!("the handler panicked: {}", panic_message(&*panic))),
             });
         };
-        let task = self.parts.environment.spawn(Place::Handler, task.instrument(span));
+        let (task, abort) = abortable(task.instrument(span));
+        self.starting.push(Box::pin(task.map(drop)));
         let deadline = self.parts.topic.timeout.map(|timeout| now + timeout);
         if !detached {
             self.held.set(id, Stage::Running(run_id));
         }
-        let run = Run { id: id.clone(), token, call, started: now, deadline, suspect, detached, cancel, task };
+        let run = Run { id: id.clone(), token, call, started: now, deadline, suspect, detached, cancel, abort };
         self.runs.insert(run_id, run);
+    }
+
+    /// Hands the handlers that were started to the user's runtime, all at once.
+    pub(super) fn hand_over(&mut self) {
+        if !self.starting.is_empty() {
+            self.parts.environment.spawn_all(Place::Handler, std::mem::take(&mut self.starting));
+        }
     }
 
     /// Gives up the run of a held job, if it has one, and forgets the job.

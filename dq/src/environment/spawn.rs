@@ -35,6 +35,13 @@ impl Task {
 pub trait Spawn: fmt::Debug + Send + Sync + 'static {
     /// Starts a task.
     fn spawn(&self, place: Place, task: BoxFuture<'static, ()>) -> Task;
+
+    /// Starts many tasks at once.
+    fn spawn_all(&self, place: Place, tasks: Vec<BoxFuture<'static, ()>>) {
+        for task in tasks {
+            self.spawn(place, task);
+        }
+    }
 }
 
 /// Starts tasks on tokio runtimes.
@@ -53,5 +60,18 @@ impl Spawn for SpawnOn {
             Place::Handler => &self.handler,
         };
         Task::new(runtime.spawn(task).abort_handle())
+    }
+
+    /// One task crosses to the other runtime and starts the rest there: a crossing wakes a thread, a start on the spot
+    /// does not.
+    fn spawn_all(&self, place: Place, tasks: Vec<BoxFuture<'static, ()>>) {
+        self.spawn(
+            place,
+            Box::pin(async move {
+                for task in tasks {
+                    tokio::spawn(task);
+                }
+            }),
+        );
     }
 }

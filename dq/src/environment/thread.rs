@@ -43,6 +43,10 @@ impl Spawn for OwnThread {
     fn spawn(&self, place: Place, task: BoxFuture<'static, ()>) -> Task {
         self.runtimes.spawn(place, task)
     }
+
+    fn spawn_all(&self, place: Place, tasks: Vec<BoxFuture<'static, ()>>) {
+        self.runtimes.spawn_all(place, tasks);
+    }
 }
 
 impl fmt::Debug for OwnThread {

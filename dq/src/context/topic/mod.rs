@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, watch};
 
 pub(super) use deadlines::earliest;
@@ -70,6 +71,8 @@ pub(super) struct Topic {
     stopped_by: Option<Kind>,
     /// When to look for aged jobs next.
     pub(super) age_at: Duration,
+    /// Handlers to hand over to the user's runtime.
+    pub(super) starting: Vec<BoxFuture<'static, ()>>,
     pub(super) ends: mpsc::UnboundedSender<RunEnd>,
     ended: mpsc::UnboundedReceiver<RunEnd>,
     signals: Subscription,
@@ -94,6 +97,7 @@ impl Topic {
             unsettled: VecDeque::new(),
             stopped_by: None,
             age_at: now + parts.environment.random_below(super::age::PERIOD),
+            starting: Vec::new(),
             parts,
             line,
             ends,
@@ -143,6 +147,7 @@ impl Topic {
             self.look_at_leases(now),
             self.reclaim(now),
         ];
+        self.hand_over();
         self.gauge_now();
         earliest(stages)
     }

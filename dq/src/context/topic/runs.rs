@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use futures_util::future::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::environment::Task;
 use crate::job::{JobId, Token};
 use crate::listener::erased::Call;
 
@@ -27,7 +27,7 @@ pub(in crate::context) struct Run {
     /// It was acked on claim: its end settles nothing.
     pub(in crate::context) detached: bool,
     pub(in crate::context) cancel: CancellationToken,
-    pub(in crate::context) task: Task,
+    pub(in crate::context) abort: AbortHandle,
 }
 
 /// Whether some handlers forbid others to start beside them.
@@ -83,7 +83,7 @@ impl Runs {
     pub(in crate::context) fn give_up(&mut self, run_id: RunId, timeout: Option<Duration>) -> Option<Run> {
         let run = self.remove(run_id)?;
         run.cancel.cancel();
-        run.task.abort();
+        run.abort.abort();
         let counts_until = run.started + longest_count(timeout);
         self.suspects += usize::from(run.suspect);
         self.strays.insert(run_id, Stray { id: run.id.clone(), suspect: run.suspect, counts_until });
@@ -156,7 +156,7 @@ impl Drop for Runs {
     fn drop(&mut self) {
         for run in self.running.values() {
             run.cancel.cancel();
-            run.task.abort();
+            run.abort.abort();
         }
     }
 }
