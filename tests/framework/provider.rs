@@ -311,7 +311,7 @@ async fn what_is_wrong_is_told_with_field_limit_and_size_and_nothing_is_added() 
         (text(provider.add(remind("")).after(Duration::MAX).await), "is the limit"),
         (text(provider.add(remind("")).at(Timestamp::from_millis(u64::MAX)).await), "`at` is "),
         (text(provider.add(remind("")).retain("4000d").await), "`retain` is 10years"),
-        (text(provider.add(remind("")).retry("sometimes").await), "`retry`: step 1 of the ladder: `sometimes`"),
+        (text(provider.add(remind("")).retry("sometimes").await), "`retry`: `sometimes` is not a retry policy"),
     ];
     for (text, expected) in cases {
         assert!(text.contains(expected), "{text}");

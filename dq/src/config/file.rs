@@ -168,8 +168,8 @@ mod tests {
                  \"1h 30m\" or \"2d\"",
                 "`concurrency` of topic `a` (dq.toml:5): `many` is not a whole number, as 64",
                 "dq.toml:6: there is no setting `retri` of topic `a`: did you mean `retry`?",
-                "`retry` of topic `b:c` (dq.toml:8): step 1 of the ladder: `5x` is not a duration: write a number and a \
-                 unit, as \"500ms\", \"30s\", \"15m\", \"1h 30m\" or \"2d\"",
+                "`retry` of topic `b:c` (dq.toml:8): `5x` is not a retry policy: write `none`, `immediate x 3`, \
+                 `30s x 5`, `1m, 5m, 10m` or `exponential 10s x 5`",
                 "dq.toml:9: there is no setting `topics`: did you mean `topic`?",
             ]
         );

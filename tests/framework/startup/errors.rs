@@ -120,7 +120,7 @@ async fn texts_of_the_builder_are_read_at_start() {
     let lines: Vec<_> = error.lines().collect();
     assert_eq!(lines.len(), 4, "{error}");
     assert!(lines[1].contains(&format!("`grace` (builder at {grace}): `5x` is not a duration")), "{error}");
-    let policy = format!("`retry` of topic `order-timeout` (builder at {topic}): step 1 of the ladder: `5x`");
+    let policy = format!("`retry` of topic `order-timeout` (builder at {topic}): `5x` is not a retry policy");
     assert!(lines[2].contains(&policy), "{error}");
     let limit = format!("`timeout` of topic `order-timeout` (builder at {topic}): `soon` is not a duration");
     assert!(lines[3].contains(&limit), "{error}");

@@ -153,8 +153,8 @@ async fn names_and_texts_that_were_written_by_hand_are_checked() {
   1. `Spaced` (src/hand.rs:11): the topic `with space` has ' ' in it, allowed is A-Z a-z 0-9 . _ : -
   2. `concurrency` of topic `wrong` is 0 (listener at src/hand.rs:9), allowed is 1 to 100000: write `concurrency = 1` or \
 more
-  3. `retry` of topic `wrong` (listener at src/hand.rs:9): step 1 of the ladder: `5x` is not a duration: write a number \
-and a unit, as \"500ms\", \"30s\", \"15m\", \"1h 30m\" or \"2d\"";
+  3. `retry` of topic `wrong` (listener at src/hand.rs:9): `5x` is not a retry policy: write `none`, \
+`immediate x 3`, `30s x 5`, `1m, 5m, 10m` or `exponential 10s x 5`";
     assert_eq!(error.to_string(), expected);
 }
 
