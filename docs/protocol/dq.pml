@@ -1,0 +1,755 @@
+/* dq: the protocol of one topic, for the model checker spin.
+ *
+ * A step is atomic in the store.  A request may be answered, executed with the reply lost, never
+ * executed, or executed at any later time ("late": it sat in a socket buffer).  A node may crash (and comes back
+ * under a new identity), stop cleanly, or be slow for so long that its lease runs out; a cancelled handler may
+ * still hand in an outcome ("zombie").  Time is not modelled: every waiting job is due.
+ *
+ * Numbers in [] are the rules of docs/requirements.md.  They are on by default; each -D below takes one away
+ * (README.md says what the checker then finds).
+ *   NO_FENCE  NO_RECONCILE  NO_TURN  NO_COUNT  SPLIT_RECLAIM  LEASE_FIRST  BLIND_RELEASE  RELEASE_KEEPS_TURN
+ *   BLIND_REPLACE  INPLACE_REPLACE  NO_MARK  ADD_IS_KEPT  NO_ADD_NUMBER  NO_DELETE_NUMBER  NO_LATE_NUMBER
+ *   RENEW_ROWLESS  with ACKS: ACK_BLIND ACK_FIRST ACK_LAST  with DEAF=1: RECONCILE_RENEWS  and with TAIL=1: COUNTER_FENCE  QUIET_FAILOVER
+ */
+#ifndef FAULTS
+#define FAULTS 2        /* replies lost, requests lost, requests late */
+#endif
+#ifndef CRASHES
+#define CRASHES 1       /* kill -9, restarted under a new identity */
+#endif
+#ifndef PAUSES
+#define PAUSES 1        /* leases that run out although the node lives */
+#endif
+#ifndef BACKS
+#define BACKS 1         /* runs that end in retry or rejoin */
+#endif
+#ifndef STOPS
+#define STOPS 0         /* node 1 may stop cleanly */
+#endif
+#ifndef REPLACES
+#define REPLACES 0      /* one add with on_duplicate = replace on job 0 */
+#endif
+#ifndef DELETES
+#define DELETES 0       /* one delete of job 0, then an add of the same id by the same caller */
+#endif
+#ifndef ACKS
+#define ACKS 0          /* acks from outside that name a run of job 0; not with TAIL */
+#endif
+#ifndef TAIL
+#define TAIL 0          /* the store may once fall back to an earlier state (failover, AOF everysec) */
+#endif
+#ifndef DEAF
+#define DEAF 0          /* from some time on node 1 hears no reply, its requests arrive */
+#endif
+#ifdef SMALL
+#define NJ 1
+#else
+#define NJ 2
+#endif
+#define NN (2 + CRASHES)
+#define AT(n,j) ((n)*NJ+(j))
+
+#define NONE 0
+#define ALIVE 1
+#define EXPIRED 2
+#define ACK 1
+#define BACK 2          /* retry, rejoin, rollback: the same move */
+
+/* Calls of the one producer, by number: an add for each job, a replace of job 0, a delete of it, an add after that. */
+#define DEL (NJ + REPLACES)
+#define READD (DEL + 1)
+#define CALLS (NJ + REPLACES + 2 * DELETES)
+
+/* ---- the store ---- */
+bit  rec[NJ];           /* jobs: the record */
+byte ver[NJ];           /* which add the record comes from */
+bit  delayed[NJ];
+byte row[NN*NJ];        /* running:NODE, id -> fence */
+byte lease[NN];
+byte turn[NN];          /* last transfer, reconcile or release executed for the node */
+byte fence;
+bit  ended[NJ];         /* mark: the end, deleted while it ran */
+bit  next[NJ];          /* mark: the replacement */
+#if ACKS
+byte ackf;              /* mark of job 0: the end that names a run, its fence */
+#endif
+bit  seen[NJ+REPLACES+2];   /* numbers of calls that were executed */
+byte top;               /* highest of them, + 1 */
+
+/* ---- what each node believes ---- */
+byte held[NN*NJ];       /* fence of the job it holds */
+byte out[NN*NJ];        /* outcome not yet confirmed */
+byte heard[NN];         /* last turn whose reply it read; in each of its requests */
+bit  lost[NN];          /* must reconcile before it claims again */
+bit  dead[NN];
+byte zf[NN*NJ];         /* a cancelled handler that still runs: its fence */
+byte id[2];             /* identity of the two processes */
+byte fresh = 2;         /* next unused identity */
+
+/* ---- in the network ---- */
+bit  lt[NN]; byte lt_echo[NN];                                 /* a late transfer */
+byte ls; byte ls_n; byte ls_j; byte ls_f; byte ls_r; byte ls_o; byte ls_h; /* a late settle */
+bit  lr; byte lr_n; byte lr_h;                                 /* a late reconcile */
+byte la = 255;                                                 /* a late add or delete */
+#if ACKS
+byte wf[ACKS]; byte wr[ACKS]; byte told;                       /* acks on their way: fence and run they name */
+#endif
+
+/* ---- ghosts: only for the assertions ---- */
+byte rid;               /* every claim has its own number, never reset */
+byte cur[NN*NJ];        /* run number of the row in running:NODE */
+byte cver[NN*NJ];       /* version of the record when it was claimed */
+byte hrid[NN*NJ];       /* run number behind held */
+byte zr[NN*NJ];         /* run number behind zf */
+byte effect[NJ+REPLACES+2]; /* how often a call was executed */
+byte owed[NJ];          /* the version that is to be acked: added last, neither acked nor deleted since */
+byte wiped[NJ];         /* the version that was deleted last */
+bit  left[NN];          /* nodes whose release was executed */
+#if ACKS
+byte said;              /* the run that was acked from outside while it ran */
+byte ackr;              /* the run that the fence in the mark belongs to */
+#endif
+bit  over = 0;          /* every call has returned */
+bit  settled = 0;       /* answer of the last exec_settle or exec_transfer */
+bit  fellback = 0;
+
+byte faults = FAULTS, crashes = CRASHES, pauses = PAUSES, backs = BACKS, stops = STOPS, tails = TAIL;
+
+#ifdef NO_TURN
+#define CURRENT(n,h) true
+#else
+#define CURRENT(n,h) (turn[n] == (h))       /* [6] the request names the last turn */
+#endif
+#define HEARS(n) CURRENT(n, heard[n])
+#if DEAF
+bit deaf1;
+#define deaf (s == 1 && deaf1)
+#else
+#define deaf false
+#endif
+#if defined(RECONCILE_RENEWS) && DEAF
+#define KEEPS(n) (HEARS(n) || deaf1 && n == id[1])  /* its reconciles, one after the other, keep the lease alive */
+#else
+#define KEEPS(n) HEARS(n)                   /* who has not heard cannot keep its lease alive */
+#endif
+#ifdef NO_RECONCILE
+#define LOSE(n) skip
+#else
+#define LOSE(n) lost[n] = 1                 /* [7] every time-out starts a reconcile */
+#endif
+#if defined(NO_COUNT) || defined(NO_RECONCILE)
+#define DIFFERS(n) skip
+#else
+#define DIFFERS(n) lost[n] = 1              /* [7] so does a number of rows that is not the expected one */
+#endif
+#if defined(NO_ADD_NUMBER)
+#define KEPT(c) (c == DEL && (seen[c] || c < top))
+#elif defined(NO_DELETE_NUMBER)
+#define KEPT(c) (c != DEL && (seen[c] || c < top))
+#elif defined(NO_LATE_NUMBER)
+#define KEPT(c) seen[c]
+#else
+#define KEPT(c) (seen[c] || c < top)        /* [18] the kept answer, or late */
+#endif
+#if NJ == 1
+#define ROWS(n) (row[AT(n,0)] != 0)
+#define KNOWN(n) (row[AT(n,0)] || held[AT(n,0)] || zf[AT(n,0)])
+#define WAITING (delayed[0])
+#define HOLDS(n) (held[AT(n,0)] != 0)
+#define COUNTS(n) ((row[AT(n,0)] != 0) == (held[AT(n,0)] != 0))
+#else
+#define ROWS(n) (row[AT(n,0)] != 0 || row[AT(n,1)] != 0)
+#define KNOWN(n) (row[AT(n,0)] || held[AT(n,0)] || zf[AT(n,0)] || row[AT(n,1)] || held[AT(n,1)] || zf[AT(n,1)])
+#define WAITING (delayed[0] || delayed[1])
+#define HOLDS(n) (held[AT(n,0)] != 0 || held[AT(n,1)] != 0)
+#define COUNTS(n) ((row[AT(n,0)] != 0) + (row[AT(n,1)] != 0) == (held[AT(n,0)] != 0) + (held[AT(n,1)] != 0))
+#endif
+#if CRASHES == 0
+#define INRUN(j) ((row[AT(0,j)]!=0) + (row[AT(1,j)]!=0))
+#define ANY_KNOWN (KNOWN(0) || KNOWN(1))
+#elif CRASHES == 1
+#define INRUN(j) ((row[AT(0,j)]!=0) + (row[AT(1,j)]!=0) + (row[AT(2,j)]!=0))
+#define ANY_KNOWN (KNOWN(0) || KNOWN(1) || KNOWN(2))
+#else
+#define INRUN(j) ((row[AT(0,j)]!=0) + (row[AT(1,j)]!=0) + (row[AT(2,j)]!=0) + (row[AT(3,j)]!=0))
+#define ANY_KNOWN (KNOWN(0) || KNOWN(1) || KNOWN(2) || KNOWN(3))
+#endif
+#if ACKS == 2
+#define ON_ITS_WAY_OUTSIDE (wf[0] || wf[1] || ackf)
+#elif ACKS == 1
+#define ON_ITS_WAY_OUTSIDE (wf[0] || ackf)
+#else
+#define ON_ITS_WAY_OUTSIDE false
+#endif
+#if ACKS
+#define MARKED(j) (next[j] || ended[j] || j == 0 && ackf != 0)
+#else
+#define MARKED(j) (next[j] || ended[j])
+#endif
+#ifdef NO_PLACE_CHECK
+#define ONE_PLACE(j) skip
+#else
+#define ONE_PLACE(j) assert(delayed[j] + INRUN(j) == rec[j] && (INRUN(j) || !MARKED(j)))
+#endif
+
+/* [17] The end of run r, which had fence f: an end that names a run counts for that run only, and goes with it. */
+inline obey_ack(j, f, r)
+{
+#if ACKS
+    if
+    :: j == 0 && ackf != 0 ->
+#ifdef ACK_BLIND
+        if :: true ->
+#else
+        if :: ackf == f ->
+#endif
+            assert(ackr == r);                            /* an ack ends the run it names, never another */
+            ended[j] = 1;
+            if :: owed[j] == ver[j] -> owed[j] = 0 :: else fi
+        :: else
+        fi;
+        ackf = 0; ackr = 0
+    :: else
+    fi;
+    assert(j != 0 || said != r || ended[j]);              /* the ack of this run is never swallowed */
+    if :: j == 0 && said == r -> said = 0 :: else fi
+#else
+    skip
+#endif
+}
+
+/* [12, 13] Same move for all that leaves RUNNING without being acked: a replacement takes the place, an end ends it. */
+inline go_back(j)
+{
+    if
+    :: next[j] -> next[j] = 0; ended[j] = 0; ver[j]++; delayed[j] = 1
+    :: !next[j] && ended[j] -> ended[j] = 0; rec[j] = 0
+    :: else -> delayed[j] = 1
+    fi
+}
+
+/* [6, 8] A lease row exists exactly while the node has rows; a request that does not name the last turn renews nothing. */
+inline renew(n, h)
+{
+    if
+#ifdef RENEW_ROWLESS
+    :: true -> lease[n] = ALIVE
+#else
+    :: !ROWS(n) -> lease[n] = NONE
+    :: ROWS(n) && CURRENT(n, h) -> assert(!left[n]); lease[n] = ALIVE
+    :: else
+#endif
+    fi
+}
+
+/* [6] A new turn, and nothing is renewed, whether the reply arrives or not. */
+inline new_turn(n, h)
+{
+    turn[n] = (turn[n] > h -> turn[n] : h) + 1
+}
+
+/* Only equal or not matters of turns and fences: count from 0 again when nobody knows an old one (fewer states). */
+#define ON_ITS_WAY(n) (lt[n] || ls && ls_n == n || lr && lr_n == n)
+inline renumber(n)
+{
+#if !TAIL
+    if :: (turn[n] == heard[n] || dead[n]) && !ON_ITS_WAY(n) -> turn[n] = 0; heard[n] = 0 :: else fi
+#else
+    skip
+#endif
+}
+inline renumber_claims()
+{
+#if !TAIL
+    if :: !ls && !ANY_KNOWN && !ON_ITS_WAY_OUTSIDE -> fence = 0; rid = 0 :: else fi
+#else
+    skip
+#endif
+}
+
+inline exec_reconcile(n, h)
+{
+    new_turn(n, h);
+#ifdef RECONCILE_RENEWS
+    if :: ROWS(n) -> lease[n] = ALIVE :: else fi
+#endif
+}
+
+inline claim(n, j)
+{
+    if
+    :: delayed[j] ->
+        assert(ver[j] > wiped[j] || fellback);            /* what was deleted does not run again */
+        assert(!left[n]);                                 /* nothing is claimed for a node that left */
+        delayed[j] = 0; fence++; rid++;
+        row[AT(n,j)] = fence; cur[AT(n,j)] = rid; cver[AT(n,j)] = ver[j];
+        ONE_PLACE(j)
+    :: else
+    fi
+}
+
+inline exec_transfer(n, echo)   /* settled = whether it was let in */
+{
+    settled = CURRENT(n, echo);
+    if
+    :: settled ->
+        claim(n, 0);
+#if NJ == 2
+        claim(n, 1);
+#endif
+        turn[n]++;
+        if :: ROWS(n) -> lease[n] = ALIVE :: else fi
+    :: else
+    fi
+}
+
+inline exec_settle(n, j, f, r, o, h)
+{
+    if
+#ifdef NO_FENCE
+    :: rec[j] && row[AT(n,j)] != 0 || rec[j] ->
+#else
+    :: row[AT(n,j)] == f ->
+#endif
+        assert(cur[AT(n,j)] == r);                       /* a stale outcome never changes anything */
+        obey_ack(j, row[AT(n,j)], cur[AT(n,j)]);
+        row[AT(n,j)] = 0; cur[AT(n,j)] = 0;
+        if
+        :: o == ACK && !next[j] ->
+            assert(ver[j] == cver[AT(n,j)]);              /* what is acked is what was run */
+            if :: owed[j] == ver[j] -> owed[j] = 0 :: else fi;
+            rec[j] = 0; ended[j] = 0
+        :: else -> go_back(j)
+        fi;
+        cver[AT(n,j)] = 0;
+        settled = 1;
+        ONE_PLACE(j)
+    :: else -> settled = 0
+    fi;
+    renew(n, h)
+}
+
+inline exec_add(c, j)
+{
+    if
+    :: !rec[j] -> rec[j] = 1; delayed[j] = 1; ver[j]++; owed[j] = ver[j]
+    :: rec[j] && ended[j] ->                              /* [13] under an end the id counts as absent */
+        owed[j] = ver[j] + 1;
+#ifndef ADD_IS_KEPT
+        next[j] = 1
+#endif
+    :: rec[j] && !ended[j] && c >= NJ && c < DEL ->       /* replace */
+        if
+        :: delayed[j] -> ver[j]++; owed[j] = ver[j]
+        :: else ->
+#ifdef BLIND_REPLACE
+            ver[j]++; owed[j] = ver[j]; delayed[j] = 1
+#elif defined(INPLACE_REPLACE)
+            ver[j]++; owed[j] = ver[j]
+#else
+            next[j] = 1; owed[j] = ver[j] + 1
+#endif
+        fi
+    :: else                                               /* exists */
+    fi
+}
+
+inline exec_delete(j)
+{
+    if
+    :: rec[j] && (!ended[j] || next[j]) ->
+        assert(effect[READD] == 0 || fellback);           /* never what was added after it */
+        wiped[j] = ver[j]; owed[j] = 0; next[j] = 0;
+        if
+        :: delayed[j] -> delayed[j] = 0; rec[j] = 0
+        :: else ->
+#ifdef NO_MARK
+            skip
+#else
+            ended[j] = 1
+#endif
+        fi
+    :: else                                               /* absent */
+    fi
+}
+
+inline exec_call(c, j)
+{
+    if
+    :: KEPT(c)
+    :: else ->
+        seen[c] = 1;
+        if :: c != DEL -> effect[c]++ :: else fi;
+        if :: top <= c -> top = c + 1 :: else fi;
+        assert(c == DEL || effect[c] <= 1 || fellback);   /* one call, one effect: an acked job never returns */
+        if
+        :: c == DEL -> exec_delete(j)
+        :: else -> exec_add(c, j)
+        fi;
+        ONE_PLACE(j)
+    fi
+}
+
+/* The node forgets a job; its handler may still be running. */
+inline drop(n, j)
+{
+    zf[AT(n,j)] = held[AT(n,j)]; zr[AT(n,j)] = hrid[AT(n,j)];
+    held[AT(n,j)] = 0; hrid[AT(n,j)] = 0; out[AT(n,j)] = 0
+}
+
+/* The reply of a transfer (jobs claimed after run number r) or of a reconcile (r = 0, o = BACK: rows that it does not
+ * hold go back by their own token, and are held until that is answered). */
+inline read_rows(n, j, r, o)
+{
+    if
+    :: row[AT(n,j)] != 0 && cur[AT(n,j)] > r && cur[AT(n,j)] != hrid[AT(n,j)] ->
+        if :: held[AT(n,j)] != 0 -> drop(n, j) :: else fi;
+        held[AT(n,j)] = row[AT(n,j)]; hrid[AT(n,j)] = cur[AT(n,j)]; out[AT(n,j)] = o
+    :: else
+    fi
+}
+
+proctype Client()
+{
+    byte c = 0; byte j;
+    do
+    :: c < CALLS ->
+        j = (c < NJ -> c : 0);
+        if
+        :: atomic { exec_call(c, j); c++ }
+        :: atomic { faults > 0 -> faults--; exec_call(c, j) }                               /* reply lost: again */
+        :: atomic { faults > 0 && la == 255 -> faults--; la = c }                        /* late: again */
+        :: atomic { c == DEL && faults > 0 && la == 255 -> faults--; la = c; c++ }       /* late, and given up: Unknown */
+        fi
+    :: else -> over = 1; break
+    od
+}
+
+#if ACKS
+#if CRASHES == 0
+#define IS_CUR(r) (cur[AT(0,0)] == r || cur[AT(1,0)] == r)
+#elif CRASHES == 1
+#define IS_CUR(r) (cur[AT(0,0)] == r || cur[AT(1,0)] == r || cur[AT(2,0)] == r)
+#else
+#define IS_CUR(r) (cur[AT(0,0)] == r || cur[AT(1,0)] == r || cur[AT(2,0)] == r || cur[AT(3,0)] == r)
+#endif
+
+/* [17] An ack from outside that names the run with fence f (its number is r): a webhook. Of two on one run the one of
+ * the later run counts; under an end without a fence, or of a job that waits, it does nothing. */
+inline exec_ack(f, r)
+{
+    if
+    :: rec[0] && !delayed[0] && !ended[0] ->
+        if
+#if defined(ACK_FIRST)
+        :: ackf == 0 -> ackf = f; ackr = r
+#elif defined(ACK_LAST)
+        :: true -> ackf = f; ackr = r
+#else
+        :: f > ackf -> ackf = f; ackr = r
+#endif
+        :: else
+        fi;
+        if :: IS_CUR(r) -> said = r :: else fi
+    :: else
+    fi
+}
+
+/* Somebody outside is told of a run, and acks it at any later time; the last told may come first. */
+proctype Webhook()
+{
+    byte m = 0;
+end:
+    do
+    :: atomic { told < ACKS && row[AT(0,0)] != 0 -> wf[told] = row[AT(0,0)]; wr[told] = cur[AT(0,0)]; told++ }
+    :: atomic { told < ACKS && row[AT(1,0)] != 0 -> wf[told] = row[AT(1,0)]; wr[told] = cur[AT(1,0)]; told++ }
+    :: atomic { wf[0] != 0 -> exec_ack(wf[0], wr[0]); wf[0] = 0; wr[0] = 0 }
+#if ACKS == 2
+    :: atomic { wf[1] != 0 -> exec_ack(wf[1], wr[1]); wf[1] = 0; wr[1] = 0 }
+#endif
+    od
+}
+#endif
+
+proctype Net()
+{
+    byte n, j;
+end:
+    do
+    :: atomic { la != 255 -> n = la; la = 255; j = (n < NJ -> n : 0); exec_call(n, j); n = 0; j = 0 }
+    :: atomic { lr -> lr = 0; exec_reconcile(lr_n, lr_h); lr_n = 0; lr_h = 0 }
+    :: atomic { lt[0] -> lt[0] = 0; exec_transfer(0, lt_echo[0]); lt_echo[0] = 0 }
+    :: atomic { lt[1] -> lt[1] = 0; exec_transfer(1, lt_echo[1]); lt_echo[1] = 0 }
+    :: atomic { ls -> ls = 0; exec_settle(ls_n, ls_j, ls_f, ls_r, ls_o, ls_h);
+                      ls_n = 0; ls_j = 0; ls_f = 0; ls_r = 0; ls_o = 0; ls_h = 0 }
+    od
+}
+
+/* Leases run out: of dead nodes always, of nodes that do not renew always, of living ones as often as PAUSES says. */
+proctype Clock()
+{
+    byte n;
+end:
+    do
+    :: atomic { lease[0] == ALIVE && (dead[0] || !KEEPS(0)) -> lease[0] = EXPIRED }
+    :: atomic { lease[1] == ALIVE && (dead[1] || !KEEPS(1)) -> lease[1] = EXPIRED }
+#if CRASHES > 0
+    :: atomic { lease[2] == ALIVE && (dead[2] || !KEEPS(2)) -> lease[2] = EXPIRED }
+#endif
+#if CRASHES > 1
+    :: atomic { lease[3] == ALIVE && (dead[3] || !KEEPS(3)) -> lease[3] = EXPIRED }
+#endif
+    :: atomic { pauses > 0 && lease[id[0]] == ALIVE && !dead[id[0]] -> pauses--; lease[id[0]] = EXPIRED }
+    :: atomic { pauses > 0 && lease[id[1]] == ALIVE && !dead[id[1]] -> pauses--; lease[id[1]] = EXPIRED }
+    od
+}
+
+#if TAIL
+/* A failover: the store takes a look at some time, and falls back to it at another. */
+bit  k_rec[NJ]; byte k_ver[NJ]; bit k_delayed[NJ]; byte k_row[NN*NJ]; byte k_lease[NN]; byte k_turn[NN];
+byte k_fence; bit k_ended[NJ]; bit k_next[NJ]; bit k_seen[NJ+REPLACES+2]; byte k_top; byte k_owed[NJ]; byte k_cur[NN*NJ]; byte k_cver[NN*NJ];
+#define CP(to, from, len) i = 0; do :: i < len -> to[i] = from[i]; i++ :: else -> break od; i = 0
+proctype Failover()
+{
+    byte i;
+    atomic {
+        over ->                 /* every call was confirmed and is on the replica */
+        CP(k_rec, rec, NJ); CP(k_ver, ver, NJ); CP(k_delayed, delayed, NJ); CP(k_row, row, NN*NJ);
+        CP(k_lease, lease, NN); CP(k_turn, turn, NN); CP(k_next, next, NJ);
+        CP(k_ended, ended, NJ); CP(k_seen, seen, NJ+REPLACES+2); CP(k_owed, owed, NJ); k_top = top;
+        CP(k_cur, cur, NN*NJ); CP(k_cver, cver, NN*NJ); k_fence = fence
+    }
+    atomic {
+        CP(rec, k_rec, NJ); CP(ver, k_ver, NJ); CP(delayed, k_delayed, NJ); CP(row, k_row, NN*NJ);
+        CP(lease, k_lease, NN); CP(turn, k_turn, NN); CP(next, k_next, NJ);
+        CP(ended, k_ended, NJ); CP(seen, k_seen, NJ+REPLACES+2); CP(owed, k_owed, NJ); top = k_top;
+        CP(cur, k_cur, NN*NJ); CP(cver, k_cver, NN*NJ);
+#ifdef COUNTER_FENCE
+        fence = k_fence;        /* the counter falls back too; a fence from the clock does not */
+#endif
+        fellback = 1;
+        /* the connection broke: every living node reconciles */
+#if !defined(NO_RECONCILE) && !defined(QUIET_FAILOVER)
+        lost[id[0]] = 1; lost[id[1]] = 1;
+#endif
+        k_fence = 0; k_top = 0
+    }
+}
+#endif
+
+/* One script of reclaim: a bounded number of rows (one), or the end of the lease. */
+inline reclaim(m)
+{
+    if
+    :: lease[m] == EXPIRED && m != n ->
+#ifdef SPLIT_RECLAIM
+        if
+        :: row[AT(m,0)] != 0 -> row[AT(m,0)] = 0; cur[AT(m,0)] = 0; hand = 1
+#if NJ == 2
+        :: row[AT(m,1)] != 0 -> row[AT(m,1)] = 0; cur[AT(m,1)] = 0; hand = 2
+#endif
+        :: else -> lease[m] = NONE
+        fi
+#else
+        if
+        :: row[AT(m,0)] != 0 -> obey_ack(0, row[AT(m,0)], cur[AT(m,0)]);
+                              row[AT(m,0)] = 0; cur[AT(m,0)] = 0; cver[AT(m,0)] = 0; go_back(0); ONE_PLACE(0)
+#if NJ == 2
+        :: row[AT(m,1)] != 0 -> obey_ack(1, row[AT(m,1)], cur[AT(m,1)]);
+                              row[AT(m,1)] = 0; cur[AT(m,1)] = 0; cver[AT(m,1)] = 0; go_back(1); ONE_PLACE(1)
+#endif
+        :: else
+        fi;
+#ifdef LEASE_FIRST
+        lease[m] = NONE
+#else
+        if :: !ROWS(m) -> lease[m] = NONE :: else fi
+#endif
+#endif
+    fi
+}
+
+/* What the node does with one job that it holds. */
+inline act(j)
+{
+    if
+    :: out[AT(n,j)] == 0 -> out[AT(n,j)] = ACK
+    :: out[AT(n,j)] == 0 && backs > 0 -> backs--; out[AT(n,j)] = BACK
+    :: out[AT(n,j)] == 0 && stopping -> out[AT(n,j)] = BACK
+    :: out[AT(n,j)] != 0 ->
+        if
+        :: !deaf ->
+            exec_settle(n, j, held[AT(n,j)], hrid[AT(n,j)], out[AT(n,j)], heard[n]);
+            if :: settled -> zf[AT(n,j)] = 0; zr[AT(n,j)] = 0; held[AT(n,j)] = 0; hrid[AT(n,j)] = 0; out[AT(n,j)] = 0
+               :: else -> drop(n, j); DIFFERS(n) fi
+        :: !deaf && faults > 0 -> faults--; LOSE(n);
+            exec_settle(n, j, held[AT(n,j)], hrid[AT(n,j)], out[AT(n,j)], heard[n])                /* reply lost */
+        :: !deaf && faults > 0 && !ls -> faults--; LOSE(n); ls = 1; ls_n = n; ls_j = j; ls_f = held[AT(n,j)];
+                                ls_r = hrid[AT(n,j)]; ls_o = out[AT(n,j)]; ls_h = heard[n]         /* late */
+        :: deaf -> exec_settle(n, j, held[AT(n,j)], hrid[AT(n,j)], out[AT(n,j)], heard[n])
+        fi
+    fi
+}
+#define MAY_ACT(j) (held[AT(n,j)] != 0 && (!deaf || out[AT(n,j)] == 0 || row[AT(n,j)] == held[AT(n,j)]))
+
+/* [7] The reply of a reconcile: what it does not hold goes back, what it holds without a row is dropped. */
+inline compare(j)
+{
+    if :: held[AT(n,j)] != 0 && row[AT(n,j)] != held[AT(n,j)] -> drop(n, j) :: else fi;
+    read_rows(n, j, 0, BACK)
+}
+
+proctype Node(byte s)
+{
+    byte n = s;
+    bit stopping = 0;
+    byte r;
+#ifdef SPLIT_RECLAIM
+    byte hand = 0;      /* a job between the two steps of a broken reclaim */
+#endif
+end:
+    do
+    /* transfer: one in flight, none while a reply is missing */
+    :: atomic { WAITING && !lost[n] && !stopping && !deaf ->
+        if
+        :: renumber_claims(); r = rid; exec_transfer(n, heard[n]);
+            if
+            :: settled ->
+                heard[n] = turn[n];
+                read_rows(n, 0, r, 0);
+#if NJ == 2
+                read_rows(n, 1, r, 0);
+#endif
+                renumber(n)
+            :: else -> LOSE(n)
+            fi;
+            r = 0
+        :: faults > 0 -> faults--; exec_transfer(n, heard[n]); LOSE(n)
+        :: faults > 0 && n < 2 && !lt[n] -> faults--; lt[n] = 1; lt_echo[n] = heard[n]; LOSE(n)
+        fi }
+    /* reconcile */
+    :: atomic { lost[n] && !deaf ->
+        if
+        :: exec_reconcile(n, heard[n]); heard[n] = turn[n]; lost[n] = 0;
+            compare(0);
+#if NJ == 2
+            compare(1);
+#endif
+            renumber(n)
+        :: faults > 0 -> faults--; exec_reconcile(n, heard[n])
+        :: faults > 0 && !lr -> faults--; lr = 1; lr_n = n; lr_h = heard[n]
+        fi }
+#if DEAF
+    /* a deaf node asks and reconciles again and again (only what changes something, so that the end is seen) */
+    :: atomic { s == 1 && !deaf1 -> deaf1 = 1 }
+    :: atomic { deaf && WAITING && CURRENT(n, heard[n]) -> exec_transfer(n, heard[n]) }
+#ifdef RECONCILE_RENEWS
+    :: atomic { deaf && (turn[n] == heard[n] || lease[n] == EXPIRED && ROWS(n)) -> exec_reconcile(n, heard[n]) }
+#else
+    :: atomic { deaf && turn[n] == heard[n] -> exec_reconcile(n, heard[n]) }
+#endif
+#endif
+#if !defined(NO_COUNT) && !defined(NO_RECONCILE)
+    /* [7] every reply carries turn and number of rows, held is what the number must be: a difference starts a reconcile */
+    :: atomic { !lost[n] && !deaf && (!HEARS(n) || !COUNTS(n)) -> lost[n] = 1 }
+#endif
+    /* heartbeat: renews a lease that ran out and that nobody took yet */
+    :: atomic { HOLDS(n) && lease[n] == EXPIRED && ROWS(n) && HEARS(n) -> lease[n] = ALIVE }
+    /* handlers */
+    :: atomic { MAY_ACT(0) -> act(0) }
+    :: atomic { zf[AT(n,0)] != 0 -> exec_settle(n, 0, zf[AT(n,0)], zr[AT(n,0)], ACK, heard[n]); zf[AT(n,0)] = 0; zr[AT(n,0)] = 0 }
+#if NJ == 2
+    :: atomic { MAY_ACT(1) -> act(1) }
+    :: atomic { zf[AT(n,1)] != 0 -> exec_settle(n, 1, zf[AT(n,1)], zr[AT(n,1)], ACK, heard[n]); zf[AT(n,1)] = 0; zr[AT(n,1)] = 0 }
+#endif
+    /* reclaim of others */
+    :: atomic { lease[0] == EXPIRED && n != 0 && !deaf -> reclaim(0) }
+    :: atomic { lease[1] == EXPIRED && n != 1 && !deaf -> reclaim(1) }
+#if CRASHES > 0
+    :: atomic { lease[2] == EXPIRED && n != 2 && !deaf -> reclaim(2) }
+#endif
+#if CRASHES > 1
+    :: atomic { lease[3] == EXPIRED && n != 3 && !deaf -> reclaim(3) }
+#endif
+#ifdef SPLIT_RECLAIM
+    :: atomic { hand == 1 -> hand = 0; go_back(0) }
+    :: atomic { hand == 2 -> hand = 0; go_back(1) }
+#endif
+    /* kill -9 */
+    :: atomic { crashes > 0 -> crashes--;
+        dead[n] = 1; lost[n] = 0;
+        held[AT(n,0)] = 0; hrid[AT(n,0)] = 0; out[AT(n,0)] = 0; zf[AT(n,0)] = 0; zr[AT(n,0)] = 0;
+#if NJ == 2
+        held[AT(n,1)] = 0; hrid[AT(n,1)] = 0; out[AT(n,1)] = 0; zf[AT(n,1)] = 0; zr[AT(n,1)] = 0;
+#endif
+#ifdef SPLIT_RECLAIM
+        hand = 0;
+#endif
+        renumber(n);
+        n = fresh; id[s] = fresh; fresh++; stopping = 0 }
+    /* clean stop of node 1: roll back, then release; it may give up on what does not get an answer */
+    :: atomic { s == 1 && stops > 0 -> stops--; stopping = 1 }
+    :: atomic { stopping && (!HOLDS(n) || faults > 0) ->
+        if :: HOLDS(n) -> faults-- :: else fi;
+        if
+        :: left[n] = 1;
+#ifndef RELEASE_KEEPS_TURN
+            new_turn(n, heard[n]);                        /* [8] what of it is still on its way does nothing */
+#endif
+            if
+#ifdef BLIND_RELEASE
+            :: true -> lease[n] = NONE
+#else
+            :: ROWS(n) -> lease[n] = EXPIRED
+            :: else -> lease[n] = NONE
+#endif
+            fi
+        :: faults > 0 -> faults--                         /* never executed */
+        fi;
+        dead[n] = 1; lost[n] = 0;
+        held[AT(n,0)] = 0; hrid[AT(n,0)] = 0; out[AT(n,0)] = 0; zf[AT(n,0)] = 0; zr[AT(n,0)] = 0;
+#if NJ == 2
+        held[AT(n,1)] = 0; hrid[AT(n,1)] = 0; out[AT(n,1)] = 0; zf[AT(n,1)] = 0; zr[AT(n,1)] = 0;
+#endif
+        renumber(n);
+        break }
+    od
+}
+
+#if NJ == 1
+#define DONE (over && !rec[0])
+#define OWED (owed[0])
+#else
+#define DONE (over && !rec[0] && !rec[1])
+#define OWED (owed[0] || owed[1])
+#endif
+
+/* When nothing can move any more, everything must be done and nothing be left behind. */
+proctype Watch()
+{
+end:
+    timeout ->
+        assert(DONE);
+        assert(!OWED);                  /* what an add promised was acked, replaced or deleted */
+        assert(lease[0] == NONE && lease[1] == NONE);
+#if CRASHES > 0
+        assert(lease[2] == NONE)
+#endif
+}
+
+init {
+    atomic {
+        id[0] = 0; id[1] = 1;
+        run Node(0); run Node(1); run Client(); run Net(); run Clock(); run Watch();
+#if TAIL
+        run Failover();
+#endif
+#if ACKS
+        run Webhook();
+#endif
+    }
+}
+
+#ifdef LIVE
+ltl ends { <> [] DONE }
+#endif
