@@ -135,7 +135,7 @@ impl Topic {
         for claim in claims {
             tracing::trace!(name: "dq.claimed", topic = %self.parts.key, job.id = %claim.id, fence = claim.token.fence.0);
             self.drop_held(&claim.id);
-            let (front, stage) = self.first_stage(&claim, clock);
+            let (front, stage) = self.first_stage(&claim, mode, clock);
             let late = clock.since(claim.token.due);
             self.parts.gauge.claimed(late);
             let job = HeldJob::new(claim.token, claim.record, front, claim.crashes, mode, stage);
@@ -143,7 +143,7 @@ impl Topic {
         }
     }
 
-    fn first_stage(&self, claim: &Claim, clock: Timestamp) -> (Front, Stage) {
+    fn first_stage(&self, claim: &Claim, mode: Mode, clock: Timestamp) -> (Front, Stage) {
         let give_up = |front: Front, cause, error: String| {
             let error = Some(Failure::new(cause, error).message);
             let front = Front { cause: Some(cause), exhausted: true, error, ..front };
@@ -151,7 +151,7 @@ impl Topic {
         };
         match claim.record.front() {
             Err(bad) => give_up(Front::default(), Cause::Decode, bad.to_string()),
-            Ok(front) if !front.exhausted && front.expires_at.is_some_and(|at| at < clock) => {
+            Ok(front) if mode == Mode::Due && !front.exhausted && front.expires_at.is_some_and(|at| at < clock) => {
                 let error = format!("it was worth running until {}", front.expires_at.unwrap_or_default());
                 give_up(front, Cause::Expired, error)
             }
