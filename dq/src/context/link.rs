@@ -230,7 +230,7 @@ impl Line {
     }
 
     /// When the oldest request is given up.
-    fn give_up_at(&self) -> Option<Duration> {
+    pub(super) fn give_up_at(&self) -> Option<Duration> {
         self.under_way.front().map(|request| request.sent + self.call_timeout)
     }
 
@@ -256,7 +256,7 @@ impl Topic {
             self.fail_link(&StoreError::Unavailable { operation: "a request", reason }, now);
         }
         if self.line.is_connected() {
-            return self.line.give_up_at();
+            return None;
         }
         if now < self.line.reconnect_at {
             return Some(self.line.reconnect_at);

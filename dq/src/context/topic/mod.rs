@@ -130,15 +130,16 @@ impl Topic {
         }
     }
 
-    /// Lets every subsystem do what there is to do; when the first of them wants to be asked again.
+    /// Lets every subsystem do what there is to do; when the first of them wants to be asked again. Whoever looks after what
+    /// another starts comes after it: timeouts after starts, and the patience with the store after all requests.
     fn pump(&mut self, now: Duration) -> Option<Duration> {
         let stages = [
             self.reconnect(now),
-            self.expire_lease(now),
-            self.expire_timeouts(now),
             self.stop(now),
             self.reconcile(now),
             self.start_handlers(now),
+            self.expire_lease(now),
+            self.expire_timeouts(now),
             self.exhaust(now),
             self.settle(now),
             self.hold(now),
@@ -146,6 +147,7 @@ impl Topic {
             self.age(now),
             self.look_at_leases(now),
             self.reclaim(now),
+            self.line.give_up_at(),
         ];
         self.hand_over();
         self.gauge_now();
