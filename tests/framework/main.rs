@@ -2,5 +2,12 @@
 
 mod broadcast;
 mod ending;
+mod failures;
+mod parking;
 mod provider;
+mod rejoins;
+mod retries;
+mod runs;
 mod startup;
+mod timeouts;
+mod worker;
