@@ -12,6 +12,7 @@ use crate::job::{Cause, JobId, Token};
 use crate::listener::erased::{Call, Returned};
 use crate::listener::{Decision, Failure, UnackedDecision};
 use crate::store::step::{Again, Change, MOST_JOBS, Outcome, Settle, Settled, Verdict};
+use crate::time::{LONGEST_DELAY, Timestamp};
 
 /// How long an outcome waits that the store could not settle; the others of its batch are settled.
 const UNSETTLED_PAUSE: Duration = Duration::from_secs(1);
@@ -41,7 +42,14 @@ impl Topic {
             Decision::Ack => Change::Ack,
             Decision::Rejoin => Change::Rejoin(Again::AsAdded),
             Decision::RejoinAfter(delay) => Change::Rejoin(Again::After(*delay)),
-            Decision::RejoinAt(time) => Change::Rejoin(Again::At((*time).into())),
+            Decision::RejoinAt(time) => {
+                let at = Timestamp::from(*time);
+                if at.since(self.parts.environment.wall()) > LONGEST_DELAY {
+                    let text = "rejoin_at: the time is further away than ten years, which is the limit";
+                    return self.on_failure(id, &Failure::new(Cause::Error, text));
+                }
+                Change::Rejoin(Again::At(at))
+            }
             Decision::Park => Change::Park,
             Decision::BadDelay(text) => return self.on_failure(id, &Failure::new(Cause::Error, text.as_str())),
         };

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::link::Kind;
-use super::topic::{Mode, Run, RunId, Stage, Topic};
+use super::topic::{HeldJob, Mode, Run, RunId, Stage, Topic};
 use crate::environment::Place;
 use crate::job::JobId;
 use crate::listener::erased::{Call, Returned};
@@ -78,14 +78,16 @@ impl Topic {
             if self.runs.has_suspects() && self.runs.counted(now, timeout).suspect {
                 return self.runs.next_uncounted(now, timeout);
             }
-            let suspect = self.held.get(&id).is_some_and(|job| job.crashes + 1 >= self.parts.topic.max_crashes);
-            if !suspect {
+            if !self.held.get(&id).is_some_and(|job| self.is_suspect(job)) {
                 self.start_held(&id, now, false);
                 continue;
             }
-            // Nothing overtakes a job one crash short of its cap: else it starves.
+            // Nothing overtakes a job one crash short of its cap, else it starves; and nothing may be on its way to a handler.
             if self.runs.counted(now, timeout).any {
                 return self.runs.next_uncounted(now, timeout);
+            }
+            if self.held.needing_permits() > self.held.waiting() + self.runs.with_job() {
+                return None;
             }
             if !self.line.can_send(Kind::Begin, now) {
                 return self.line.pause_end(Kind::Begin, now);
@@ -95,6 +97,11 @@ impl Topic {
             return None;
         }
         None
+    }
+
+    /// Whether the job is one crash short of its cap: it starts by `begin`, and runs alone.
+    pub(super) fn is_suspect(&self, job: &HeldJob) -> bool {
+        job.crashes + 1 >= self.parts.topic.max_crashes
     }
 
     /// Starts the handler that a held job is for; one that is acked on claim is acked first.
@@ -166,7 +173,7 @@ impl Topic {
 
     /// Gives up the run of a held job, if it has one.
     pub(super) fn give_up_run(&mut self, id: &JobId) {
-        if let Some(Stage::Running(run_id)) = self.held.get(id).map(super::topic::HeldJob::stage) {
+        if let Some(Stage::Running(run_id)) = self.held.get(id).map(HeldJob::stage) {
             self.runs.give_up(*run_id, self.parts.topic.timeout);
         }
     }
