@@ -281,6 +281,15 @@ impl Topic {
         if is(Kind::Reconcile) {
             self.reconciliation.interrupted();
         }
+        if is(Kind::Transfer) {
+            self.sleep.wake();
+        }
+        if is(Kind::Scan) {
+            self.reclaims.look_at(Duration::ZERO);
+        }
+        if is(Kind::Age) {
+            self.age_at = Duration::ZERO;
+        }
         let asked = |stage: &Stage| match stage {
             Stage::Beginning => is(Kind::Begin),
             Stage::Exhausting { asked: true } => is(Kind::Exhaust),

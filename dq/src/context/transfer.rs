@@ -86,10 +86,10 @@ impl Topic {
         None
     }
 
-    /// The fallback scan, jittered downwards by up to a third.
+    /// The fallback scan, jittered downwards by up to a fifth.
     fn fallback(&self) -> Duration {
         let period = self.parts.node.fallback_scan;
-        period - self.parts.environment.random_below(period / 3)
+        period - self.parts.environment.random_below(period / 5)
     }
 
     fn give_up_role(&mut self, now: Duration) -> Option<Duration> {
