@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::context::{Context, ContextFactory, Health, Stopped};
+use crate::context::{Context, ContextFactory, Health, HealthProbe, Stopped};
 use crate::environment::{Environment, Seeded, TokioClock};
 use crate::job::{DelayJob, ToJobId};
 use crate::provider::{Provider, Seen};
@@ -141,6 +141,11 @@ impl Harness {
     /// How the node is.
     pub fn health(&self) -> Health {
         self.context.health()
+    }
+
+    /// The same for who does not hold the harness.
+    pub fn probe(&self) -> HealthProbe {
+        self.context.probe()
     }
 
     /// Ends the node where it is, as a power cut would.
