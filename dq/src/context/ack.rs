@@ -28,13 +28,22 @@ impl Topic {
             Ended::Returned(Returned::Unacked(decision)) => return self.on_unacked_decision(id, decision),
             Ended::Returned(Returned::FinalRetried) => return self.give_up(id),
         };
-        tracing::warn!(topic = %self.parts.key, job.id = %id, cause = %failure.cause, "the handler failed");
-        self.parts.gauge.failed();
+        self.tell_failure(id, &failure);
         match call {
             Call::OnDue => self.on_failure(id, &failure),
             Call::FinalRetry(_) => self.give_up(id),
             Call::ProcessUnacked => self.held.set(id, Stage::settling(Change::Park, None)),
         }
+    }
+
+    /// Logs and counts a failure. What a decoder says quotes the payload, which is not for logs: it is kept with the job.
+    fn tell_failure(&self, id: &JobId, failure: &Failure) {
+        let error = match failure.cause {
+            Cause::Decode => "the payload is not what the listener takes; the details are kept with the DEAD job",
+            _ => failure.message.as_str(),
+        };
+        tracing::warn!(topic = %self.parts.key, job.id = %id, cause = %failure.cause, error, "the handler failed");
+        self.parts.gauge.failed();
     }
 
     fn on_decision(&mut self, id: &JobId, decision: &Decision) {
@@ -51,7 +60,11 @@ impl Topic {
                 Change::Rejoin(Again::At(at))
             }
             Decision::Park => Change::Park,
-            Decision::BadDelay(text) => return self.on_failure(id, &Failure::new(Cause::Error, text.as_str())),
+            Decision::BadDelay(text) => {
+                let failure = Failure::new(Cause::Error, text.as_str());
+                self.tell_failure(id, &failure);
+                return self.on_failure(id, &failure);
+            }
         };
         self.held.set(id, Stage::settling(change, None));
     }
