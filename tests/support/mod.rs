@@ -1,6 +1,3 @@
-//! What the tests share: throw-away servers, and a store that fails when it is told to.
+//! What the tests share: node processes and throw-away servers.
 
-mod faulty_store;
 pub mod redis;
-
-pub use faulty_store::{Fault, Faults, FaultyStore};
