@@ -79,6 +79,15 @@ impl RedisServer {
         self.child.wait().expect("it is this process's child");
     }
 
+    /// Makes its snapshots fail, so that it takes no writes until one succeeds.
+    pub fn break_snapshots(&self) {
+        std::fs::create_dir_all(self.folder.join("dump.rdb/in-the-way")).expect("a folder can be made");
+        let before = self.command(&["INFO", "persistence"]);
+        assert!(before.contains("rdb_last_bgsave_status:ok"), "{before}");
+        self.command(&["BGSAVE"]);
+        while !self.command(&["INFO", "persistence"]).contains("rdb_last_bgsave_status:err") {}
+    }
+
     /// Sends one command and gives the answer as it came, without the line ends of its last line.
     ///
     /// # Panics
@@ -122,8 +131,7 @@ fn launch(port: u16, folder: &PathBuf, settings: &[String]) -> Option<(Child, Ch
     let mut child = Command::new(program)
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--dir"])
         .arg(folder)
-        .args(["--enable-debug-command", "local"].iter().filter(|_| settings.iter().any(|s| s == "debug")))
-        .args(settings.iter().filter(|setting| *setting != "debug"))
+        .args(settings)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -43,7 +43,7 @@ pub trait BroadcastListener: Declared + Send + Sync + 'static {
 
     /// Called for each broadcast, at most once on each node. Messages of one node's listener come one after the other.
     ///
-    /// An error, a panic, a timeout (30 s unless set otherwise) or a payload that does not decode is logged and counted;
+    /// An error, a panic, a timeout (30 s) or a payload that does not decode is logged and counted;
     /// there is no retry.
     fn on_message(&self, broadcast: Broadcast<Self::Message>) -> impl Future<Output = Result<(), JobError>> + Send;
 }

@@ -56,11 +56,11 @@ pub struct NodeSettings {
     pub lease: Duration,
     /// When a lease is renewed if nothing else did. Default 5 s, at most a third of the lease.
     pub renewal: Duration,
-    /// When a node looks for due jobs though nobody told it to; jittered downwards by up to a third. Default 15 s.
+    /// When a node looks for due jobs though nobody told it to; jittered downwards by up to a fifth. Default 15 s.
     pub fallback_scan: Duration,
     /// How long handlers may go on at shutdown. Default 25 s.
     pub grace: Duration,
-    /// Whether jobs that a stopping node holds go back at once; else they wait for its lease to run out. Default yes.
+    /// Whether a stopping node gives back itself what it holds; else other nodes take it back. Default yes.
     pub crash_rollback: bool,
     /// How long to wait for the answer to one request. Default 2 s.
     pub call_timeout: Duration,

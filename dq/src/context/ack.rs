@@ -12,6 +12,7 @@ use crate::job::{Cause, JobId, Token};
 use crate::listener::erased::{Call, Returned};
 use crate::listener::{Decision, Failure, UnackedDecision};
 use crate::store::step::{Again, Change, MOST_JOBS, Outcome, Settle, Settled, Verdict};
+use crate::time::{LONGEST_DELAY, Timestamp};
 
 /// How long an outcome waits that the store could not settle; the others of its batch are settled.
 const UNSETTLED_PAUSE: Duration = Duration::from_secs(1);
@@ -27,8 +28,7 @@ impl Topic {
             Ended::Returned(Returned::Unacked(decision)) => return self.on_unacked_decision(id, decision),
             Ended::Returned(Returned::FinalRetried) => return self.give_up(id),
         };
-        tracing::warn!(topic = %self.parts.key, job.id = %id, cause = %failure.cause, "the handler failed");
-        self.parts.gauge.failed();
+        self.tell_failure(id, &failure);
         match call {
             Call::OnDue => self.on_failure(id, &failure),
             Call::FinalRetry(_) => self.give_up(id),
@@ -36,14 +36,35 @@ impl Topic {
         }
     }
 
+    /// Logs and counts a failure. What a decoder says quotes the payload, which is not for logs: it is kept with the job.
+    fn tell_failure(&self, id: &JobId, failure: &Failure) {
+        let error = match failure.cause {
+            Cause::Decode => "the payload is not what the listener takes; the details are kept with the DEAD job",
+            _ => failure.message.as_str(),
+        };
+        tracing::warn!(topic = %self.parts.key, job.id = %id, cause = %failure.cause, error, "the handler failed");
+        self.parts.gauge.failed();
+    }
+
     fn on_decision(&mut self, id: &JobId, decision: &Decision) {
         let change = match decision {
             Decision::Ack => Change::Ack,
             Decision::Rejoin => Change::Rejoin(Again::AsAdded),
             Decision::RejoinAfter(delay) => Change::Rejoin(Again::After(*delay)),
-            Decision::RejoinAt(time) => Change::Rejoin(Again::At((*time).into())),
+            Decision::RejoinAt(time) => {
+                let at = Timestamp::from(*time);
+                if at.since(self.parts.environment.wall()) > LONGEST_DELAY {
+                    let text = "rejoin_at: the time is further away than ten years, which is the limit";
+                    return self.on_failure(id, &Failure::new(Cause::Error, text));
+                }
+                Change::Rejoin(Again::At(at))
+            }
             Decision::Park => Change::Park,
-            Decision::BadDelay(text) => return self.on_failure(id, &Failure::new(Cause::Error, text.as_str())),
+            Decision::BadDelay(text) => {
+                let failure = Failure::new(Cause::Error, text.as_str());
+                self.tell_failure(id, &failure);
+                return self.on_failure(id, &failure);
+            }
         };
         self.held.set(id, Stage::settling(change, None));
     }
@@ -117,10 +138,8 @@ impl Topic {
                     return;
                 };
                 self.parts.gauge.settled(&change);
-                match then_run {
-                    true if self.handlers_gone || self.stopping.is_cancelling() => self.lose(id, "the node stops"),
-                    true => self.start(id, Call::OnDue, now, false, true),
-                    false => {}
+                if then_run {
+                    self.start(id, Call::OnDue, now, false, true);
                 }
                 self.held.remove(id);
             }

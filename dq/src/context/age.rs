@@ -8,13 +8,13 @@ use super::link::Kind;
 use super::topic::{Mode, Topic};
 use crate::store::step::{Age, Aged, Role, Turned};
 
-/// How often.
-pub(super) const PERIOD: Duration = Duration::from_secs(60);
+/// How often: ages are days, and an idle topic is to cost less than a request in ten seconds.
+pub(super) const PERIOD: Duration = Duration::from_secs(300);
 
 impl Topic {
     /// Sends an age step when it is time.
     pub(super) fn age(&mut self, now: Duration) -> Option<Duration> {
-        if self.takes_no_more()
+        if self.stopping.is_ordered()
             || self.sleep.role() != Some(Role::Watcher)
             || !self.reconciliation.is_settled()
             || self.line.busy(&[Kind::Transfer, Kind::Age])

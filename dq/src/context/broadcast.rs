@@ -5,19 +5,21 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{mpsc, watch};
+use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
+use super::channel_health::ChannelGauge;
+use super::execute::panic_message;
 use super::shutdown::StopOrder;
 use super::subscription::Subscription;
 use super::timer::Timer;
 use crate::broadcast::ErasedBroadcast;
 use crate::config::NodeSettings;
-use crate::environment::{Environment, Place};
+use crate::environment::{Environment, Place, Task};
 use crate::job::{JobId, Record, TopicKey, TopicName};
 use crate::store::step::{Cast, Casted, MOST_JOBS};
 use crate::store::{Link, Signal, StoreError};
@@ -44,16 +46,16 @@ pub(super) struct Channel {
     pub(super) environment: Environment,
     pub(super) settings: NodeSettings,
     pub(super) listeners: Vec<(&'static str, Arc<dyn ErasedBroadcast>)>,
-    /// Whether the last step was answered.
-    pub(super) ready: Arc<AtomicBool>,
-    /// Told after each step.
-    pub(super) changed: Arc<Notify>,
+    pub(super) gauge: Arc<ChannelGauge>,
 }
 
 impl Channel {
     /// Runs until the node stops.
     pub(super) async fn run(mut self, mut stop: watch::Receiver<StopOrder>) {
-        let queues: Vec<_> = self.listeners.iter().map(|listener| self.start_listener(listener)).collect();
+        let workers = TaskTracker::new();
+        let started = self.listeners.iter().map(|listener| self.start_listener(listener, &workers));
+        let (queues, tasks): (Vec<_>, Vec<_>) = started.unzip();
+        workers.close();
         let mut timer = Timer::new(self.environment.clone());
         let mut cast_at = None; // not before the subscription is there: nobody would hear it
         loop {
@@ -71,12 +73,15 @@ impl Channel {
                 }
             }
         }
+        drop(queues);
+        let environment = self.environment.clone();
+        let_finish(&workers, &tasks, stop, &environment).await;
     }
 
     /// Publishes what is due; how long to sleep then.
     async fn cast(&mut self) -> Duration {
         let period = self.settings.fallback_scan;
-        let fallback = period - self.environment.random_below(period / 3);
+        let fallback = period - self.environment.random_below(period / 5);
         let request = Cast { limit: MOST_JOBS, fallback, expires_after: self.settings.broadcast_expires_after };
         let given_up = self.environment.sleep_until(self.environment.now() + self.settings.call_timeout);
         let answer = tokio::select! {
@@ -84,17 +89,16 @@ impl Channel {
             answer = self.link.cast(request) => answer,
             () = given_up => Err(StoreError::Unavailable { operation: "cast", reason: "no answer in time".into() }),
         };
-        self.ready.store(answer.is_ok(), Relaxed);
-        self.changed.notify_waiters();
         match answer {
-            Ok(Casted { more: true, .. }) => Duration::ZERO,
-            Ok(casted) => {
-                if casted.dropped > 0 {
-                    tracing::warn!(channel = %self.key, broadcasts = casted.dropped, "broadcasts that nobody served in time were dropped");
+            Ok(Casted { published, dropped, sleep, more }) => {
+                self.gauge.casted(published, dropped);
+                if dropped > 0 {
+                    tracing::warn!(channel = %self.key, broadcasts = dropped, "broadcasts that nobody served in time were dropped");
                 }
-                casted.sleep
+                if more { Duration::ZERO } else { sleep }
             }
             Err(error) => {
+                self.gauge.trouble(&error);
                 tracing::warn!(channel = %self.key, error = %error, "cannot publish broadcasts, trying again");
                 PAUSE + self.environment.random_below(PAUSE * 3)
             }
@@ -102,43 +106,83 @@ impl Channel {
     }
 
     fn hand_out(&self, queues: &[mpsc::Sender<Delivery>], cast: crate::store::Cast) {
+        self.gauge.heard();
         let record = Record::from_bytes(cast.record);
         for (queue, (name, _)) in queues.iter().zip(&self.listeners) {
             if queue.try_send(Delivery { id: cast.id.clone(), record: record.clone() }).is_err() {
                 tracing::warn!(channel = %self.key, job.id = %cast.id, listener = name, "the listener is {QUEUE} broadcasts behind: this one is dropped");
+                self.gauge.missed();
             }
         }
     }
 
-    fn start_listener(&self, (name, listener): &(&'static str, Arc<dyn ErasedBroadcast>)) -> mpsc::Sender<Delivery> {
+    fn start_listener(
+        &self,
+        (name, listener): &(&'static str, Arc<dyn ErasedBroadcast>),
+        workers: &TaskTracker,
+    ) -> (mpsc::Sender<Delivery>, Task) {
         let (queue, deliveries) = mpsc::channel(QUEUE);
-        let worker = listen(self.key.topic.clone(), name, Arc::clone(listener), deliveries, self.environment.clone());
-        self.environment.spawn(Place::Handler, worker);
-        queue
+        let worker = Worker {
+            channel: self.key.topic.clone(),
+            name,
+            listener: Arc::clone(listener),
+            environment: self.environment.clone(),
+            gauge: Arc::clone(&self.gauge),
+        };
+        let task = self.environment.spawn(Place::Handler, workers.track_future(worker.listen(deliveries)));
+        (queue, task)
     }
 }
 
-/// Hands one broadcast after the other to a listener, until the channel is gone.
-async fn listen(
+/// Listeners may go on with what they have heard until the grace ends.
+async fn let_finish(
+    workers: &TaskTracker,
+    tasks: &[Task],
+    mut stop: watch::Receiver<StopOrder>,
+    environment: &Environment,
+) {
+    loop {
+        let grace_until = match *stop.borrow_and_update() {
+            StopOrder::Stop { grace_until } => grace_until,
+            StopOrder::Work => Duration::ZERO, // the supervisor is gone
+        };
+        tokio::select! {
+            biased;
+            () = workers.wait() => return,
+            Ok(()) = stop.changed() => {}
+            () = environment.sleep_until(grace_until) => return tasks.iter().for_each(Task::abort),
+        }
+    }
+}
+
+/// One listener of a channel.
+struct Worker {
     channel: TopicName,
     name: &'static str,
     listener: Arc<dyn ErasedBroadcast>,
-    mut deliveries: mpsc::Receiver<Delivery>,
     environment: Environment,
-) {
-    while let Some(Delivery { id, record }) = deliveries.recv().await {
-        let span = tracing::info_span!("dq.broadcast", %channel, job.id = %id, listener = name);
-        let handled = Arc::clone(&listener).deliver(channel.clone(), id.clone(), record).instrument(span);
-        let too_late = environment.sleep_until(environment.now() + LISTENER_TIMEOUT);
-        let failure = tokio::select! {
-            biased;
-            handled = AssertUnwindSafe(handled).catch_unwind() => match handled {
-                Ok(Ok(())) => continue,
-                Ok(Err(failure)) => failure.to_string(),
-                Err(_) => "it panicked".into(),
-            },
-            () = too_late => "it did not return within 30s".into(),
-        };
-        tracing::error!(%channel, job.id = %id, listener = name, failure, "a broadcast listener failed");
+    gauge: Arc<ChannelGauge>,
+}
+
+impl Worker {
+    /// Hands one broadcast after the other to the listener, until the channel is gone.
+    async fn listen(self, mut deliveries: mpsc::Receiver<Delivery>) {
+        let Self { channel, name, listener, environment, gauge } = self;
+        while let Some(Delivery { id, record }) = deliveries.recv().await {
+            let span = tracing::info_span!("dq.broadcast", %channel, job.id = %id, listener = name);
+            let handled = Arc::clone(&listener).deliver(channel.clone(), id.clone(), record).instrument(span);
+            let too_late = environment.sleep_until(environment.now() + LISTENER_TIMEOUT);
+            let failure = tokio::select! {
+                biased;
+                handled = AssertUnwindSafe(handled).catch_unwind() => match handled {
+                    Ok(Ok(())) => continue,
+                    Ok(Err(failure)) => failure.to_string(),
+                    Err(panic) => format!("it panicked: {}", panic_message(&*panic)),
+                },
+                () = too_late => "it did not return within 30s".into(),
+            };
+            gauge.failed();
+            tracing::error!(%channel, job.id = %id, listener = name, failure, "a broadcast listener failed");
+        }
     }
 }

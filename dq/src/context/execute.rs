@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::link::Kind;
-use super::topic::{Mode, Run, RunId, Stage, Topic};
+use super::topic::{HeldJob, Mode, Run, RunId, Stage, Topic};
 use crate::environment::Place;
 use crate::job::JobId;
 use crate::listener::erased::{Call, Returned};
@@ -66,7 +66,7 @@ pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
 impl Topic {
     /// Starts what waits, as long as there are permits and the lease is provably good (rule 21).
     pub(super) fn start_handlers(&mut self, now: Duration) -> Option<Duration> {
-        while self.permits_used() < self.parts.topic.concurrency && !self.takes_no_more() {
+        while self.permits_used() < self.parts.topic.concurrency && !self.stopping.is_ordered() {
             let (id, token) = self.held.next_to_start()?;
             if !self.lease.is_good(now) {
                 return None;
@@ -78,14 +78,16 @@ impl Topic {
             if self.runs.has_suspects() && self.runs.counted(now, timeout).suspect {
                 return self.runs.next_uncounted(now, timeout);
             }
-            let suspect = self.held.get(&id).is_some_and(|job| job.crashes + 1 >= self.parts.topic.max_crashes);
-            if !suspect {
+            if !self.held.get(&id).is_some_and(|job| self.is_suspect(job)) {
                 self.start_held(&id, now, false);
                 continue;
             }
-            // Nothing overtakes a job one crash short of its cap: else it starves.
+            // Nothing overtakes a job one crash short of its cap, else it starves; and nothing may be on its way to a handler.
             if self.runs.counted(now, timeout).any {
                 return self.runs.next_uncounted(now, timeout);
+            }
+            if self.held.needing_permits() > self.held.waiting() + self.runs.with_job() {
+                return None;
             }
             if !self.line.can_send(Kind::Begin, now) {
                 return self.line.pause_end(Kind::Begin, now);
@@ -97,14 +99,9 @@ impl Topic {
         None
     }
 
-    /// Whether nothing that is claimed now could start soon: a begun job runs alone, or waits until it can.
-    pub(super) fn is_held_up(&mut self, now: Duration) -> bool {
-        let alone = self.runs.has_suspects() && self.runs.counted(now, self.parts.topic.timeout).suspect;
-        if alone || self.line.busy(&[Kind::Begin]) {
-            return true;
-        }
-        let next = self.held.next_to_start();
-        next.and_then(|(id, _)| self.held.get(&id)).is_some_and(|job| job.crashes + 1 >= self.parts.topic.max_crashes)
+    /// Whether the job is one crash short of its cap: it starts by `begin`, and runs alone.
+    pub(super) fn is_suspect(&self, job: &HeldJob) -> bool {
+        job.crashes + 1 >= self.parts.topic.max_crashes
     }
 
     /// Starts the handler that a held job is for; one that is acked on claim is acked first.
@@ -176,7 +173,7 @@ impl Topic {
 
     /// Gives up the run of a held job, if it has one.
     pub(super) fn give_up_run(&mut self, id: &JobId) {
-        if let Some(Stage::Running(run_id)) = self.held.get(id).map(super::topic::HeldJob::stage) {
+        if let Some(Stage::Running(run_id)) = self.held.get(id).map(HeldJob::stage) {
             self.runs.give_up(*run_id, self.parts.topic.timeout);
         }
     }
@@ -192,42 +189,25 @@ impl Topic {
             return;
         };
         self.prefetch.ended(now);
-        if matches!(end.ended, Ended::Dropped) {
-            self.on_handlers_gone(now);
-        }
         if run.detached {
             return self.on_detached_end(&run, end.ended);
+        }
+        if matches!(end.ended, Ended::Dropped) {
+            // Not given up, and yet dropped: the runtime of the handlers is shutting down, and would drop the next ones too.
+            self.line.pause(Kind::Transfer, now, true);
         }
         if self.held.under(&run.id, run.token).is_some() {
             self.decide(&run.id, &run.call, end.ended);
         }
     }
 
-    /// A handler was dropped that was not given up: its runtime has shut down, and would drop all others too. What has not
-    /// started goes back, and others take what is due.
-    fn on_handlers_gone(&mut self, now: Duration) {
-        if std::mem::replace(&mut self.handlers_gone, true) {
-            return;
-        }
-        tracing::error!(topic = %self.parts.key, "the runtime of the handlers has shut down before dq: nothing is claimed any more");
-        self.parts.gauge.handlers_gone();
-        self.sleep.called_wake(now);
-        self.line.wake();
-        self.roll_back_waiting();
-    }
-
     fn on_detached_end(&self, run: &Run, ended: Ended) {
-        match ended {
-            Ended::Returned(Returned::Failed(failure)) => self.lose(&run.id, &failure.to_string()),
-            Ended::Panicked(message) => self.lose(&run.id, &message),
-            Ended::Dropped => self.lose(&run.id, "its runtime has shut down"),
-            Ended::Returned(_) => {}
-        }
-    }
-
-    /// A job that was acked on claim was not done.
-    pub(super) fn lose(&self, id: &JobId, failure: &str) {
-        tracing::error!(topic = %self.parts.key, job.id = %id, failure, "failed after its ack on claim: the job is lost");
+        let failure = match ended {
+            Ended::Returned(Returned::Failed(failure)) => failure.to_string(),
+            Ended::Panicked(message) => message,
+            Ended::Returned(_) | Ended::Dropped => return,
+        };
+        tracing::error!(topic = %self.parts.key, job.id = %run.id, failure, "failed after its ack on claim: the job is lost");
         self.parts.gauge.failed();
     }
 }

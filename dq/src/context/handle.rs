@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::error::Error;
 use super::health::{Health, TopicHealth};
 use super::plan::Plan;
+use super::probe::HealthProbe;
 use super::problems::{Problem, StartError};
 use super::signals::TerminationSignals;
 use super::supervisor::{self, Running};
@@ -88,11 +89,16 @@ impl Context {
         self.running.ready().await;
     }
 
+    /// The health for those who do not hold the node: a readiness probe beside [`run_until_signal`](Self::run_until_signal).
+    pub fn probe(&self) -> HealthProbe {
+        self.running.probe()
+    }
+
     /// Stops the node, in the order of `docs/architecture.md`: claiming ends, what has not started goes back at once,
     /// handlers go on for at most `grace`, what has not finished is cancelled and goes back with its attempt unspent, the
     /// last outcomes are sent, the lease ends. Takes at most about `grace` and 15 s.
     ///
-    /// Cancel safe: the stop goes on.
+    /// Cancel safe: dropped, the stop goes on without the rest of the grace.
     pub async fn shutdown(self, grace: Duration) -> Stopped {
         self.running.order_stop(grace);
         self.stopped().await

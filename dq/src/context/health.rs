@@ -2,14 +2,15 @@
 //!
 //! Every topic's task keeps a gauge up to date; reading it asks nobody and costs no round trip.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
 use tokio::sync::Notify;
 
-use crate::job::NodeId;
+use super::channel_health::ChannelHealth;
+use super::condition::{Condition, LiveCondition};
 use crate::store::StoreError;
 use crate::store::step::Change;
 
@@ -23,27 +24,14 @@ pub struct Health {
     pub node: String,
     /// The store, without secrets.
     pub store: String,
+    /// The settings of the node, as `lease = 15s, renewal = 5s, ..`.
+    pub settings: String,
     /// Every topic and broadcast channel is in touch with the store and none is stopping: fit for a readiness probe.
     pub ready: bool,
-    /// Each topic, in order of the names.
+    /// Each topic that is listened to, in order of the names.
     pub topics: Vec<TopicHealth>,
-}
-
-/// What a topic is doing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case", tag = "state", content = "error")]
-#[non_exhaustive]
-pub enum Condition {
-    /// It has not heard from the store yet.
-    Starting,
-    /// It works.
-    Working,
-    /// It cannot reach the store, or the store refuses; it goes on trying. What it said.
-    Recovering(String),
-    /// It does not go on by itself: the store's data or this program must be changed. What is wrong.
-    Stopped(String),
-    /// It is stopping, or has stopped.
-    Stopping,
+    /// Each broadcast channel that is listened to, in order of the names.
+    pub channels: Vec<ChannelHealth>,
 }
 
 /// How one topic is on this node.
@@ -151,9 +139,7 @@ pub(super) struct Gauge {
     topic: String,
     listener: String,
     settings: String,
-    condition: Mutex<Condition>,
-    /// Told when the condition becomes another.
-    changed: Arc<Notify>,
+    condition: LiveCondition,
     cells: Cells,
     held: AtomicUsize,
     running: AtomicUsize,
@@ -169,8 +155,7 @@ impl Gauge {
             topic,
             listener,
             settings,
-            condition: Mutex::new(Condition::Starting),
-            changed,
+            condition: LiveCondition::new(changed),
             cells: Cells::default(),
             held: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
@@ -186,7 +171,7 @@ impl Gauge {
             topic: self.topic.clone(),
             listener: self.listener.clone(),
             settings: self.settings.clone(),
-            condition: self.condition().clone(),
+            condition: self.condition.read(),
             held: self.held.load(Relaxed),
             running: self.running.load(Relaxed),
             waiting: self.waiting.load(Relaxed),
@@ -196,44 +181,18 @@ impl Gauge {
         }
     }
 
-    /// A value of this type is whole at every moment, so a poisoned lock is as good as any.
-    fn condition(&self) -> MutexGuard<'_, Condition> {
-        self.condition.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The store has answered.
     pub(super) fn contact(&self) {
-        let mut condition = self.condition();
-        match *condition {
-            Condition::Working | Condition::Stopping => return,
-            Condition::Starting => {}
-            Condition::Recovering(_) | Condition::Stopped(_) => {
-                tracing::info!(topic = self.topic, "the store answers again");
-            }
-        }
-        *condition = Condition::Working;
-        self.changed.notify_waiters();
+        self.condition.contact(&self.topic);
     }
 
     /// The store has not answered, or has refused.
     pub(super) fn trouble(&self, error: &StoreError) {
-        let mut condition = self.condition();
-        if *condition != Condition::Stopping {
-            let text = error.to_string();
-            *condition = if error.is_outage() { Condition::Recovering(text) } else { Condition::Stopped(text) };
-        }
-    }
-
-    /// Nothing can be started any more.
-    pub(super) fn handlers_gone(&self) {
-        let mut condition = self.condition();
-        if *condition != Condition::Stopping {
-            *condition = Condition::Stopped("the runtime of the handlers has shut down".into());
-        }
+        self.condition.trouble(error);
     }
 
     pub(super) fn stopping(&self) {
-        *self.condition() = Condition::Stopping;
+        self.condition.set(Condition::Stopping);
     }
 
     pub(super) fn now(&self, held: usize, running: usize, waiting: usize, settling: usize) {
@@ -295,7 +254,7 @@ impl Gauge {
 
     pub(super) fn restarted(&self, panic: &str) {
         self.cells.restarts.fetch_add(1, Relaxed);
-        *self.condition() = Condition::Recovering(format!("dq panicked: {panic}"));
+        self.condition.set(Condition::Recovering(format!("dq panicked: {panic}")));
     }
 
     /// The audit of the store (rule 26).
@@ -310,12 +269,5 @@ impl Gauge {
         }
         self.records.store(records as u64, Relaxed);
         self.places.store(places as u64, Relaxed);
-    }
-}
-
-impl Health {
-    pub(super) fn new(app: String, node: &NodeId, store: String, topics: Vec<TopicHealth>, casts_ready: bool) -> Self {
-        let ready = casts_ready && topics.iter().all(|topic| topic.condition == Condition::Working);
-        Self { app, node: node.to_string(), store, ready, topics }
     }
 }

@@ -230,7 +230,7 @@ impl Line {
     }
 
     /// When the oldest request is given up.
-    fn give_up_at(&self) -> Option<Duration> {
+    pub(super) fn give_up_at(&self) -> Option<Duration> {
         self.under_way.front().map(|request| request.sent + self.call_timeout)
     }
 
@@ -256,7 +256,7 @@ impl Topic {
             self.fail_link(&StoreError::Unavailable { operation: "a request", reason }, now);
         }
         if self.line.is_connected() {
-            return self.line.give_up_at();
+            return None;
         }
         if now < self.line.reconnect_at {
             return Some(self.line.reconnect_at);
@@ -280,6 +280,15 @@ impl Topic {
         let is = |wanted| kind.is_none_or(|kind| kind == wanted);
         if is(Kind::Reconcile) {
             self.reconciliation.interrupted();
+        }
+        if is(Kind::Transfer) {
+            self.sleep.wake();
+        }
+        if is(Kind::Scan) {
+            self.reclaims.look_at(Duration::ZERO);
+        }
+        if is(Kind::Age) {
+            self.age_at = Duration::ZERO;
         }
         let asked = |stage: &Stage| match stage {
             Stage::Beginning => is(Kind::Begin),

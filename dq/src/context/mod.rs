@@ -3,6 +3,8 @@
 mod ack;
 mod age;
 mod broadcast;
+mod channel_health;
+mod condition;
 mod crash;
 mod error;
 mod execute;
@@ -11,6 +13,7 @@ mod handle;
 mod health;
 mod link;
 mod plan;
+mod probe;
 mod problems;
 mod retry;
 mod shutdown;
@@ -23,10 +26,13 @@ mod timer;
 mod topic;
 mod transfer;
 
+pub use channel_health::ChannelHealth;
+pub use condition::Condition;
 pub use error::Error;
 pub use factory::{ContextFactory, IntoStore, StoreChoice};
 pub use handle::{Context, Stopped};
-pub use health::{Condition, Counters, Health, TopicHealth};
+pub use health::{Counters, Health, TopicHealth};
+pub use probe::HealthProbe;
 pub use problems::{BadStoreUrl, ListenerAt, Need, Problem, StartError};
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::job::{Cause, Front, JobId, RetryPolicy, Token, Turn};
 use crate::listener::erased::Call;
 use crate::listener::{Failure, OnTimeout, RetryDelay};
 use crate::store::step::{Change, Exhaust, Note, Noted};
+use crate::time::LONGEST_DELAY;
 
 impl Topic {
     /// A run failed: retry it after its delay, or, when no attempt is left, go on to `final_retry`.
@@ -45,7 +46,7 @@ impl Topic {
             None => match self.listener_delay(failed, failure) {
                 RetryDelay::BySettings => self.parts.topic.retry.delay(failed, random),
                 RetryDelay::By(policy) => policy.delay(failed, random),
-                RetryDelay::After(delay) => Some(delay),
+                RetryDelay::After(delay) => Some(delay.min(LONGEST_DELAY)),
                 RetryDelay::Exhausted => None,
             },
         };
@@ -75,6 +76,18 @@ impl Topic {
         None
     }
 
+    /// Starts `final_retry`; where one of the two jobs runs alone, the one or the other waits for its turn.
+    fn finally(&mut self, id: &JobId, now: Duration) {
+        let Some(job) = self.held.get(id) else { return };
+        if !self.stopping.is_ordered()
+            && (self.is_suspect(job) || self.runs.has_suspects() || self.line.busy(&[Kind::Begin]))
+        {
+            return self.held.set(id, Stage::Waiting);
+        }
+        let failure = job.exhausted_by().unwrap_or_else(|| Failure::new(Cause::Error, ""));
+        self.start(id, Call::FinalRetry(failure), now, false, false);
+    }
+
     pub(super) fn on_exhausted(
         &mut self,
         id: &JobId,
@@ -87,11 +100,7 @@ impl Topic {
         if self.held.under(id, token).is_some_and(|job| matches!(job.stage(), Stage::Exhausting { .. })) {
             match noted.note {
                 Note::Stale => self.held.remove(id).map_or((), drop),
-                Note::Done if self.lease.is_good(now) && !self.stopping.is_cancelling() => {
-                    let failure = self.held.get(id).and_then(HeldJob::exhausted_by);
-                    let call = Call::FinalRetry(failure.unwrap_or_else(|| Failure::new(Cause::Error, "")));
-                    self.start(id, call, now, false, false);
-                }
+                Note::Done if self.lease.is_good(now) && !self.stopping.is_cancelling() => self.finally(id, now),
                 Note::Done | Note::Ended => self.held.set(id, Stage::settling(Change::Rollback, None)),
             }
         }

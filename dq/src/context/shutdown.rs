@@ -49,20 +49,23 @@ const ORDER: [Phase; 7] =
 /// How long the last outcomes, and then the release, may take.
 const FLUSH: Duration = Duration::from_secs(5);
 
+/// How long cancelled handlers have to be gone; who blocks its thread takes longer.
+const DROP: Duration = Duration::from_millis(100);
+
 /// How far the stop of a topic has come.
 #[derive(Debug)]
 pub(super) struct Stopping {
     order: watch::Receiver<StopOrder>,
     closed: bool,
     done: usize,
-    flush_until: Option<Duration>,
+    cancelled_at: Option<Duration>,
     release_until: Option<Duration>,
     released: bool,
 }
 
 impl Stopping {
     pub(super) const fn new(order: watch::Receiver<StopOrder>) -> Self {
-        Self { order, closed: false, done: 0, flush_until: None, release_until: None, released: false }
+        Self { order, closed: false, done: 0, cancelled_at: None, release_until: None, released: false }
     }
 
     /// Waits for the next order. Cancel safe.
@@ -126,9 +129,10 @@ impl Topic {
         let rollback = self.parts.node.crash_rollback;
         match phase {
             Phase::Claiming => {
-                // Also without a role that it knows of: the answer that gives it one may be under way.
-                self.sleep.called_wake(now);
-                self.line.wake();
+                if self.sleep.role().is_some() {
+                    self.sleep.called_wake(now);
+                    self.line.wake();
+                }
                 Ok(())
             }
             Phase::Waiting => {
@@ -138,45 +142,40 @@ impl Topic {
                 Ok(())
             }
             Phase::Handlers => {
-                if rollback && self.held.waiting() > 0 {
-                    self.roll_back_waiting(); // what waits again because its `begin` was not answered
-                }
                 let unfinished = self.held.needing_permits() - self.held.waiting() + self.runs.running();
                 if unfinished == 0 || now >= grace_until { Ok(()) } else { Err(grace_until) }
             }
             Phase::Cancel => {
                 self.cancel_unfinished(rollback);
-                self.stopping.flush_until = Some(now + FLUSH);
+                self.stopping.cancelled_at = Some(now);
                 Ok(())
             }
             Phase::Outcomes => {
-                let end = self.stopping.flush_until.unwrap_or(now);
-                // Rows that an unanswered claim left in the store are found by a reconcile, and go back too.
-                let agreed = self.reconciliation.is_settled() || !rollback;
-                let flushed =
-                    agreed && self.held.settling() == 0 && !self.line.busy(&[Kind::Transfer, Kind::Age, Kind::Settle]);
-                if flushed || now >= end { Ok(()) } else { Err(end) }
+                let cancelled_at = self.stopping.cancelled_at.unwrap_or(now);
+                let flushed = self.held.settling() == 0 && !self.line.busy(&[Kind::Transfer, Kind::Age, Kind::Settle]);
+                let end = cancelled_at + if flushed { DROP } else { FLUSH };
+                if now >= end || (flushed && self.runs.active() == 0) { Ok(()) } else { Err(end) }
             }
             Phase::Lease => self.release(now),
             Phase::Store => Ok(()),
         }
     }
 
-    /// Asks for the release, and waits for its answer for a while.
+    /// Asks for the release until it is answered, for a while.
     fn release(&mut self, now: Duration) -> Result<(), Duration> {
-        if self.stopping.released {
-            return Ok(());
-        }
-        let Some(end) = self.stopping.release_until else {
+        let end = *self.stopping.release_until.get_or_insert_with(|| {
             let left = self.held.len();
             if left > 0 {
                 tracing::warn!(topic = %self.parts.key, jobs = left, "stopped with jobs in hand: other nodes take them");
             }
+            now + FLUSH.min(self.parts.node.call_timeout)
+        });
+        if self.stopping.released || now >= end {
+            return Ok(());
+        }
+        if self.line.can_send(Kind::Release, now) {
             self.line.release();
-            let end = now + FLUSH.min(self.parts.node.call_timeout);
-            self.stopping.release_until = Some(end);
-            return Err(end);
-        };
-        if now >= end || !self.line.is_connected() { Ok(()) } else { Err(end) }
+        }
+        Err(self.line.pause_end(Kind::Release, now).map_or(end, |pause| pause.min(end)))
     }
 }

@@ -24,13 +24,23 @@ pub(super) struct Subscription {
     topic: TopicKey,
     interest: Interest,
     environment: Environment,
+    patience: Duration,
     state: State,
 }
 
 impl Subscription {
-    pub(super) fn new(store: Arc<dyn Store>, topic: TopicKey, interest: Interest, environment: Environment) -> Self {
-        let state = State::Subscribing(subscribe(&store, &topic, &interest));
-        Self { store, topic, interest, environment, state }
+    /// Subscribes from now on; an attempt that is not answered within `patience` is given up for another.
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        topic: TopicKey,
+        interest: Interest,
+        environment: Environment,
+        patience: Duration,
+    ) -> Self {
+        let pause = Box::pin(std::future::ready(()));
+        let mut new = Self { store, topic, interest, environment, patience, state: State::Pausing(pause) };
+        new.subscribe();
+        new
     }
 
     /// The next signal; [`Signal::Resubscribed`] whenever the subscription begins. Cancel safe.
@@ -53,17 +63,9 @@ impl Subscription {
                 },
                 State::Pausing(pause) => {
                     pause.await;
-                    self.state = State::Subscribing(subscribe(&self.store, &self.topic, &self.interest));
+                    self.subscribe();
                 }
             }
-        }
-    }
-
-    /// A signal that is there already.
-    pub(super) fn try_next(&mut self) -> Option<Signal> {
-        match &mut self.state {
-            State::Live(signals) => signals.try_next(),
-            State::Pausing(_) | State::Subscribing(_) => None,
         }
     }
 
@@ -71,13 +73,18 @@ impl Subscription {
         let end = self.environment.now() + PAUSE / 4 + self.environment.random_below(PAUSE * 3 / 4);
         self.state = State::Pausing(self.environment.sleep_until(end));
     }
-}
 
-fn subscribe(
-    store: &Arc<dyn Store>,
-    topic: &TopicKey,
-    interest: &Interest,
-) -> BoxFuture<'static, Result<Signals, StoreError>> {
-    let (store, topic, interest) = (store.clone(), topic.clone(), interest.clone());
-    Box::pin(async move { store.signals(&topic, interest).await })
+    fn subscribe(&mut self) {
+        let (store, topic, interest) = (self.store.clone(), self.topic.clone(), self.interest.clone());
+        let too_late = self.environment.sleep_until(self.environment.now() + self.patience);
+        self.state = State::Subscribing(Box::pin(async move {
+            tokio::select! {
+                biased;
+                signals = store.signals(&topic, interest) => signals,
+                () = too_late => {
+                    Err(StoreError::Unavailable { operation: "signals", reason: "no answer in time".into() })
+                }
+            }
+        }));
+    }
 }

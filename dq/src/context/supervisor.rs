@@ -4,9 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -15,14 +13,17 @@ use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
 
 use super::broadcast::Channel;
+use super::channel_health::ChannelGauge;
 use super::health::{Gauge, Health};
 use super::link::Line;
 use super::plan::{Plan, TopicPlan};
+use super::probe::{Board, HealthProbe};
 use super::shutdown::StopOrder;
 use super::subscription::Subscription;
 use super::topic::{Parts, Topic};
+use crate::broadcast::ErasedBroadcast;
 use crate::environment::{Environment, Place, Task};
-use crate::job::{AppName, NodeId, TopicKey};
+use crate::job::{NodeId, TopicKey};
 use crate::store::{Interest, Store, StoreError};
 
 /// The pause before a topic whose task panicked starts again.
@@ -31,16 +32,11 @@ const RESTART_PAUSE: Duration = Duration::from_secs(1);
 /// A node that runs.
 #[derive(Debug)]
 pub(crate) struct Running {
-    app: AppName,
-    node: NodeId,
-    store: Arc<dyn Store>,
     environment: Environment,
     order: watch::Sender<StopOrder>,
     tracker: TaskTracker,
     tasks: Vec<Task>,
-    gauges: Vec<Arc<Gauge>>,
-    channels: Vec<Arc<AtomicBool>>,
-    changed: Arc<Notify>,
+    board: Arc<Board>,
 }
 
 /// Opens every topic and starts its task.
@@ -50,24 +46,57 @@ pub(crate) struct Running {
 pub(crate) async fn start(plan: Plan) -> Result<Running, Vec<(TopicKey, StoreError)>> {
     open_all(&plan).await?;
     let (order, ordered) = watch::channel(StopOrder::Work);
+    let channels = listeners_by_channel(&plan);
+    let board = Arc::new(board(&plan, &channels));
     let mut running = Running {
-        app: plan.app.clone(),
-        node: plan.node.clone(),
-        store: plan.store.clone(),
         environment: plan.environment.clone(),
         order,
         tracker: TaskTracker::new(),
         tasks: Vec::new(),
-        gauges: Vec::new(),
-        channels: Vec::new(),
-        changed: Arc::default(),
+        board: board.clone(),
     };
-    for topic in &plan.topics {
-        running.start_topic(&plan, topic, &ordered);
+    for (topic, gauge) in plan.topics.iter().zip(&board.topics) {
+        running.start_topic(&plan, topic, gauge.clone(), &ordered);
     }
-    running.start_channels(&plan, &ordered);
+    for ((key, listeners), gauge) in channels.into_iter().zip(&board.channels) {
+        running.start_channel(&plan, key, listeners, gauge.clone(), &ordered);
+    }
     running.tracker.close();
     Ok(running)
+}
+
+type NamedListener = (&'static str, Arc<dyn ErasedBroadcast>);
+
+fn listeners_by_channel(plan: &Plan) -> BTreeMap<&TopicKey, Vec<NamedListener>> {
+    let mut channels: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for broadcast in &plan.broadcasts {
+        for channel in &broadcast.channels {
+            channels.entry(channel).or_default().push((broadcast.name, broadcast.listener.clone()));
+        }
+    }
+    channels
+}
+
+/// Where the tasks of the node will write down how it is: a gauge for each topic and channel, in their order.
+fn board(plan: &Plan, channels: &BTreeMap<&TopicKey, Vec<NamedListener>>) -> Board {
+    let changed = Arc::<Notify>::default();
+    let topic = |topic: &TopicPlan| {
+        let listener = format!("{} ({})", topic.name, topic.declared_at);
+        Arc::new(Gauge::new(topic.key.topic.to_string(), listener, topic.listing.to_string(), changed.clone()))
+    };
+    let channel = |(key, listeners): (&&TopicKey, &Vec<NamedListener>)| {
+        let names: Vec<_> = listeners.iter().map(|(name, _)| *name).collect();
+        Arc::new(ChannelGauge::new(key.topic.to_string(), names.join(", "), changed.clone()))
+    };
+    Board {
+        app: plan.app.to_string(),
+        node: plan.node.to_string(),
+        store: plan.store.url(),
+        settings: plan.listing.to_string(),
+        topics: plan.topics.iter().map(topic).collect(),
+        channels: channels.iter().map(channel).collect(),
+        changed: changed.clone(),
+    }
 }
 
 async fn open_all(plan: &Plan) -> Result<(), Vec<(TopicKey, StoreError)>> {
@@ -89,15 +118,7 @@ async fn open_all(plan: &Plan) -> Result<(), Vec<(TopicKey, StoreError)>> {
 }
 
 impl Running {
-    fn start_topic(&mut self, plan: &Plan, topic: &TopicPlan, ordered: &watch::Receiver<StopOrder>) {
-        let listener = format!("{} ({})", topic.name, topic.declared_at);
-        let gauge = Arc::new(Gauge::new(
-            topic.key.topic.to_string(),
-            listener,
-            topic.listing.to_string(),
-            self.changed.clone(),
-        ));
-        self.gauges.push(gauge.clone());
+    fn start_topic(&mut self, plan: &Plan, topic: &TopicPlan, gauge: Arc<Gauge>, ordered: &watch::Receiver<StopOrder>) {
         let parts = Parts {
             key: topic.key.clone(),
             listener: topic.listener.clone(),
@@ -111,56 +132,47 @@ impl Running {
         self.tasks.push(self.environment.spawn(Place::Link, self.tracker.track_future(task)));
     }
 
-    fn start_channels(&mut self, plan: &Plan, ordered: &watch::Receiver<StopOrder>) {
-        let mut channels: BTreeMap<&TopicKey, Vec<_>> = BTreeMap::new();
-        for broadcast in &plan.broadcasts {
-            for channel in &broadcast.channels {
-                channels.entry(channel).or_default().push((broadcast.name, broadcast.listener.clone()));
-            }
-        }
-        for (key, listeners) in channels {
-            let ready = Arc::new(AtomicBool::new(false));
-            self.channels.push(ready.clone());
-            // As a node, too: an earlier broadcast is signalled to the node that looks after them.
-            let interest = Interest { node: Some(plan.node.clone()), casts: true };
-            let environment = self.environment.clone();
-            let channel = Channel {
-                key: key.clone(),
-                link: plan.store.link(key, &plan.node),
-                subscription: Subscription::new(plan.store.clone(), key.clone(), interest, environment.clone()),
-                environment,
-                settings: plan.settings.clone(),
-                listeners,
-                ready,
-                changed: self.changed.clone(),
-            };
-            let task = self.tracker.track_future(channel.run(ordered.clone()));
-            self.tasks.push(self.environment.spawn(Place::Link, task));
-        }
+    fn start_channel(
+        &mut self,
+        plan: &Plan,
+        key: &TopicKey,
+        listeners: Vec<NamedListener>,
+        gauge: Arc<ChannelGauge>,
+        ordered: &watch::Receiver<StopOrder>,
+    ) {
+        // As a node, too: an earlier broadcast is signalled to the node that looks after them.
+        let interest = Interest { node: Some(plan.node.clone()), casts: true };
+        let (store, environment) = (plan.store.clone(), self.environment.clone());
+        let patience = plan.settings.call_timeout;
+        let channel = Channel {
+            key: key.clone(),
+            link: plan.store.link(key, &plan.node),
+            subscription: Subscription::new(store, key.clone(), interest, environment.clone(), patience),
+            environment,
+            settings: plan.settings.clone(),
+            listeners,
+            gauge,
+        };
+        let task = self.tracker.track_future(channel.run(ordered.clone()));
+        self.tasks.push(self.environment.spawn(Place::Link, task));
     }
 
     pub(crate) fn health(&self) -> Health {
-        let mut topics: Vec<_> = self.gauges.iter().map(|gauge| gauge.read()).collect();
-        topics.sort_by(|a, b| a.topic.cmp(&b.topic));
-        let casts_ready = self.channels.iter().all(|ready| ready.load(Relaxed));
-        Health::new(self.app.to_string(), &self.node, self.store.url(), topics, casts_ready)
+        self.board.health()
+    }
+
+    pub(super) fn probe(&self) -> HealthProbe {
+        HealthProbe(Arc::clone(&self.board))
     }
 
     /// Waits until everything is in touch with the store.
     pub(crate) async fn ready(&self) {
-        loop {
-            let mut changed = pin!(self.changed.notified());
-            changed.as_mut().enable(); // registered before the look, so that no change is missed
-            if self.health().ready {
-                return;
-            }
-            changed.await;
-        }
+        self.board.ready().await;
     }
 
     /// Tells every task to stop, giving handlers `grace` from now. A second call can only shorten the grace.
     pub(crate) fn order_stop(&self, grace: Duration) {
-        self.gauges.iter().for_each(|gauge| gauge.stopping());
+        self.board.stopping();
         let wanted = self.environment.now() + grace;
         self.order.send_modify(|order| {
             let grace_until = match *order {
@@ -183,23 +195,19 @@ impl Running {
     }
 }
 
-/// Runs a topic until it stops; a panic of dq itself starts it again, also to give back what it held when the node is
-/// stopping, but then once only: other nodes take what is left.
+/// Runs a topic until it stops; a panic of dq itself starts it again.
 async fn keep_running(parts: Parts, store: Arc<dyn Store>, node: NodeId, ordered: watch::Receiver<StopOrder>) {
     loop {
         let (key, environment) = (parts.key.clone(), parts.environment.clone());
         let interest = Interest { node: Some(node.clone()), casts: false };
-        let subscription = Subscription::new(store.clone(), key.clone(), interest, environment.clone());
-        let line = Line::new(store.clone(), key.clone(), node.clone(), environment.clone(), parts.node.call_timeout);
+        let patience = parts.node.call_timeout;
+        let subscription = Subscription::new(store.clone(), key.clone(), interest, environment.clone(), patience);
+        let line = Line::new(store.clone(), key.clone(), node.clone(), environment.clone(), patience);
         let topic = Topic::new(parts.clone(), line, subscription, ordered.clone());
-        let was_stopping = *ordered.borrow() != StopOrder::Work;
         let Err(panic) = AssertUnwindSafe(topic.run()).catch_unwind().await else { return };
         let text = super::execute::panic_message(&*panic);
         tracing::error!(topic = %key, panic = text, "dq panicked in this topic, starting it again: please report this");
         parts.gauge.restarted(&text);
-        if was_stopping {
-            return; // one that panics again and again must not keep the node from its end
-        }
         environment.sleep_until(environment.now() + RESTART_PAUSE).await;
     }
 }

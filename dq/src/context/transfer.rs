@@ -54,12 +54,8 @@ impl Topic {
         self.held.needing_permits() - self.held.waiting() + self.runs.without_job()
     }
 
-    /// How many more jobs this node wants; zero while what it holds is enough for now, or none could start: a job that
-    /// runs alone, or waits until it can, may do so for long.
+    /// How many more jobs this node wants; zero while what it holds is enough for now.
     pub(super) fn wanted(&mut self, now: Duration) -> usize {
-        if self.is_held_up(now) {
-            return 0;
-        }
         let most = self.parts.topic.concurrency + self.prefetch.ahead(now);
         let free = most.saturating_sub(self.held.needing_permits() + self.runs.without_job()).min(MOST_JOBS);
         // A few at a time would cost a round trip each: while there is something to start, ask for a good part at once.
@@ -68,7 +64,10 @@ impl Topic {
 
     /// Sends a transfer when it is time. A node with a role that cannot take what is due gives the role up and wakes others.
     pub(super) fn transfer(&mut self, now: Duration) -> Option<Duration> {
-        if self.takes_no_more() || !self.reconciliation.is_settled() || self.line.busy(&[Kind::Transfer, Kind::Age]) {
+        if self.stopping.is_ordered()
+            || !self.reconciliation.is_settled()
+            || self.line.busy(&[Kind::Transfer, Kind::Age])
+        {
             return None;
         }
         if !self.sleep.is_awake(now) {
@@ -87,14 +86,14 @@ impl Topic {
         None
     }
 
-    /// The fallback scan, jittered downwards by up to a third.
+    /// The fallback scan, jittered downwards by up to a fifth.
     fn fallback(&self) -> Duration {
         let period = self.parts.node.fallback_scan;
-        period - self.parts.environment.random_below(period / 3)
+        period - self.parts.environment.random_below(period / 5)
     }
 
     fn give_up_role(&mut self, now: Duration) -> Option<Duration> {
-        if self.held.waiting() > 0 && self.runs.active() < self.parts.topic.concurrency && !self.is_held_up(now) {
+        if self.held.waiting() > 0 && self.runs.active() < self.parts.topic.concurrency {
             return None;
         }
         let at = self.sleep.may_call_wake_at()?;
@@ -136,7 +135,7 @@ impl Topic {
         for claim in claims {
             tracing::trace!(name: "dq.claimed", topic = %self.parts.key, job.id = %claim.id, fence = claim.token.fence.0);
             self.drop_held(&claim.id);
-            let (front, stage) = self.first_stage(&claim, clock);
+            let (front, stage) = self.first_stage(&claim, mode, clock);
             let late = clock.since(claim.token.due);
             self.parts.gauge.claimed(late);
             let job = HeldJob::new(claim.token, claim.record, front, claim.crashes, mode, stage);
@@ -144,7 +143,7 @@ impl Topic {
         }
     }
 
-    fn first_stage(&self, claim: &Claim, clock: Timestamp) -> (Front, Stage) {
+    fn first_stage(&self, claim: &Claim, mode: Mode, clock: Timestamp) -> (Front, Stage) {
         let give_up = |front: Front, cause, error: String| {
             let error = Some(Failure::new(cause, error).message);
             let front = Front { cause: Some(cause), exhausted: true, error, ..front };
@@ -152,11 +151,11 @@ impl Topic {
         };
         match claim.record.front() {
             Err(bad) => give_up(Front::default(), Cause::Decode, bad.to_string()),
-            Ok(front) if !front.exhausted && front.expires_at.is_some_and(|at| at < clock) => {
+            Ok(front) if mode == Mode::Due && !front.exhausted && front.expires_at.is_some_and(|at| at < clock) => {
                 let error = format!("it was worth running until {}", front.expires_at.unwrap_or_default());
                 give_up(front, Cause::Expired, error)
             }
-            Ok(front) if self.takes_no_more() && self.parts.node.crash_rollback => {
+            Ok(front) if self.stopping.is_ordered() && self.parts.node.crash_rollback => {
                 (front, Stage::settling(Change::Rollback, None))
             }
             Ok(front) => (front, Stage::Waiting),

@@ -77,7 +77,7 @@ impl Channel {
     }
 
     /// Not yet: the job goes back as it was added and is due at `time`, or, when that is past, after the delay it was
-    /// added with. No attempt is spent.
+    /// added with. No attempt is spent. A time more than ten years away makes the run a failure that says so.
     pub fn rejoin_at(self, time: SystemTime) -> Decided {
         Decided(Decision::RejoinAt(time))
     }

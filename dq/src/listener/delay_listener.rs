@@ -87,7 +87,7 @@ pub enum RetryDelay {
     BySettings,
     /// What this policy says.
     By(RetryPolicy),
-    /// After this.
+    /// After this; what is longer than ten years is ten years.
     After(std::time::Duration),
     /// No attempt is left.
     Exhausted,

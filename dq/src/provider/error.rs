@@ -10,7 +10,20 @@ use humantime::format_duration;
 
 use crate::job::{BadName, BadRetry, JobId, State, TopicName};
 use crate::store::StoreError;
-use crate::time::BadDuration;
+use crate::time::{BadDuration, LONGEST_DELAY};
+
+/// Ten years are not whole calendar years to a formatter of durations.
+fn in_words(limit: Duration) -> String {
+    if limit == LONGEST_DELAY { "ten years".to_owned() } else { format_duration(limit).to_string() }
+}
+
+/// What to write when the id is known.
+const fn instead(state: State) -> &'static str {
+    match state {
+        State::Dead => "`.keep_existing()` leaves it, `.replace_existing()` replaces it, `requeue` runs it again",
+        _ => "`.keep_existing()` leaves it, `.replace_existing()` replaces it",
+    }
+}
 
 /// Why something was not done, or why it is not known whether it was.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -44,8 +57,8 @@ pub enum Reason {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddError {
-    /// The payload cannot be serialized. Nothing was sent; mend the payload.
-    #[error("the payload of topic `{topic}` cannot be written as JSON")]
+    /// The payload cannot be serialized, or the text of an untyped add is no JSON. Nothing was sent; mend the payload.
+    #[error("the payload of topic `{topic}` is no JSON, or cannot be written as JSON: {source}")]
     BadPayload {
         /// The topic.
         topic: TopicName,
@@ -83,7 +96,7 @@ pub enum AddError {
         source: BadDuration,
     },
     /// A duration is over the limit, or `at` is further away. Nothing was sent.
-    #[error("`{field}` is {}, {} is the limit", format_duration(*.delay), format_duration(*.limit))]
+    #[error("`{field}` is {}, {} is the limit", format_duration(*.delay), in_words(*.limit))]
     DelayTooLong {
         /// Which: `after`, `at`, `expires_after` or `retain`.
         field: &'static str,
@@ -110,7 +123,7 @@ pub enum AddError {
         id: JobId,
     },
     /// The id is known and neither `keep_existing` nor `replace_existing` was asked for. The old job is untouched.
-    #[error("job `{id}` of topic `{topic}` exists and is {state}")]
+    #[error("job `{id}` of topic `{topic}` exists and is {state}: {}", instead(*.state))]
     AlreadyExists {
         /// The topic.
         topic: TopicName,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::context::{Context, ContextFactory, Health, Stopped};
+use crate::context::{Context, ContextFactory, Health, HealthProbe, Stopped};
 use crate::environment::{Environment, Seeded, TokioClock};
 use crate::job::{DelayJob, ToJobId};
 use crate::provider::{Provider, Seen};
@@ -39,7 +39,7 @@ use crate::store::{Store, TopicCounts};
 #[derive(Debug)]
 pub struct Harness {
     context: Context,
-    store: Arc<MemoryStore>,
+    store: Arc<dyn Store>,
 }
 
 /// How often others get their turn before the harness looks whether anything still changes.
@@ -55,8 +55,7 @@ impl Harness {
         if !TokioClock::is_paused() {
             tokio::time::pause();
         }
-        let store = Arc::new(MemoryStore::new(Arc::new(TokioClock::new())));
-        Self::start_on(store, 1, with).await
+        Self::start_on(Arc::new(MemoryStore::new(Arc::new(TokioClock::new()))), 1, with).await
     }
 
     /// Starts another node on the same store, as another process would. `seed` decides its identity and jitter: another
@@ -68,7 +67,16 @@ impl Harness {
         Self::start_on(self.store.clone(), seed, with).await
     }
 
-    async fn start_on(store: Arc<MemoryStore>, seed: u64, with: impl FnOnce(ContextFactory) -> ContextFactory) -> Self {
+    /// Starts a node on this store: on one that fails, for example. Call it under the paused clock; `seed` decides the
+    /// node's identity and jitter.
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    pub async fn start_on(
+        store: Arc<dyn Store>,
+        seed: u64,
+        with: impl FnOnce(ContextFactory) -> ContextFactory,
+    ) -> Self {
         let factory = ContextFactory::new("test")
             .without_inventory()
             .variables([("", ""); 0])
@@ -133,6 +141,11 @@ impl Harness {
     /// How the node is.
     pub fn health(&self) -> Health {
         self.context.health()
+    }
+
+    /// The same for who does not hold the harness.
+    pub fn probe(&self) -> HealthProbe {
+        self.context.probe()
     }
 
     /// Ends the node where it is, as a power cut would.

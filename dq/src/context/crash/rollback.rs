@@ -7,11 +7,11 @@ use crate::store::step::Change;
 
 impl Topic {
     /// Somebody left a mark on a running job. If it is held here unstarted it goes back, and the mark takes effect in that
-    /// step; a cancel also fires the handler's token.
+    /// step; a cancel also fires the handler's token: the handler may stop, and however it ends the mark takes effect.
     pub(in crate::context) fn on_mark(&mut self, verb: WithdrawVerb, id: &JobId) {
         match self.held.get(id).map(HeldJob::stage) {
             Some(Stage::Waiting) => {}
-            Some(Stage::Running(_)) if verb == WithdrawVerb::Cancel => self.give_up_run(id),
+            Some(Stage::Running(run_id)) if verb == WithdrawVerb::Cancel => return self.runs.ask_to_stop(*run_id),
             _ => return,
         }
         self.roll_back(id);
@@ -21,11 +21,9 @@ impl Topic {
         self.held.set(id, Stage::settling(Change::Rollback, None));
     }
 
-    /// At shutdown: what has not started goes back at once, and what was to be acked first, if that was not sent.
+    /// At shutdown: what has not started goes back at once.
     pub(in crate::context) fn roll_back_waiting(&mut self) {
-        let unstarted =
-            |stage: &Stage| matches!(stage, Stage::Waiting | Stage::Settling { then_run: true, asked: false, .. });
-        for id in self.held.ids(unstarted) {
+        for id in self.held.ids(|stage| *stage == Stage::Waiting) {
             self.roll_back(&id);
         }
     }

@@ -22,7 +22,7 @@ impl ContextFactory {
         self.duration("renewal", renewal, |node, renewal| node.renewal = renewal)
     }
 
-    /// When the node looks for due jobs though nobody told it to, jittered downwards by up to a third: what repairs a lost
+    /// When the node looks for due jobs though nobody told it to, jittered downwards by up to a fifth: what repairs a lost
     /// wake-up. Default 15 s, 10 ms to 1 h.
     #[track_caller]
     pub fn fallback_scan(self, period: impl IntoDelay) -> Self {
@@ -36,8 +36,8 @@ impl ContextFactory {
         self.duration("grace", grace, |node, grace| node.grace = grace)
     }
 
-    /// Whether the jobs that a stopping node still holds go back at once. Default yes; with `false` they wait until its
-    /// lease has run out.
+    /// Whether a stopping node gives back itself what it still holds. Default yes; with `false` it leaves the jobs with a
+    /// lease that has ended: the next node that looks takes them back, and no crash is counted.
     #[track_caller]
     pub fn crash_rollback(self, rollback: bool) -> Self {
         self.put("crash_rollback", move |node| node.crash_rollback = rollback)

@@ -67,8 +67,6 @@ pub(super) struct Topic {
     pub(super) stopping: Stopping,
     /// Outcomes that the store could not settle, and when each is sent again.
     pub(super) unsettled: VecDeque<(Duration, JobId)>,
-    /// The runtime of the handlers has shut down: nothing can be started any more.
-    pub(super) handlers_gone: bool,
     /// What the store refuses until somebody changes something.
     stopped_by: Option<Kind>,
     /// When to look for aged jobs next.
@@ -80,8 +78,8 @@ pub(super) struct Topic {
     signals: Subscription,
 }
 
-/// How many signals are taken in at once.
-const SIGNALS_AT_ONCE: usize = 256;
+/// How many handler ends are taken in at once.
+const ENDS_AT_ONCE: usize = 512;
 
 impl Topic {
     pub(super) fn new(parts: Parts, line: Line, signals: Subscription, stop: watch::Receiver<StopOrder>) -> Self {
@@ -97,7 +95,6 @@ impl Topic {
             reclaims: Reclaims::default(),
             stopping: Stopping::new(stop),
             unsettled: VecDeque::new(),
-            handlers_gone: false,
             stopped_by: None,
             age_at: now + parts.environment.random_below(super::age::PERIOD),
             starting: Vec::new(),
@@ -111,10 +108,10 @@ impl Topic {
 
     /// Runs until the node stops.
     pub(super) async fn run(mut self) {
+        let mut ends = Vec::with_capacity(ENDS_AT_ONCE);
         let mut timer = super::timer::Timer::new(self.parts.environment.clone());
         loop {
             let now = self.parts.environment.now();
-            self.take_in(now);
             let wait = self.pump(now);
             if self.stopping.is_over() {
                 break;
@@ -122,9 +119,9 @@ impl Topic {
             tokio::select! {
                 biased;
                 answer = self.line.next_answer() => self.on_answer(answer),
-                Some(end) = self.ended.recv() => {
+                _ = self.ended.recv_many(&mut ends, ENDS_AT_ONCE) => {
                     let now = self.parts.environment.now();
-                    self.on_run_end(end, now);
+                    ends.drain(..).for_each(|end| self.on_run_end(end, now));
                 }
                 () = self.stopping.ordered() => {}
                 signal = self.signals.next() => self.on_signal(signal),
@@ -133,28 +130,16 @@ impl Topic {
         }
     }
 
-    /// Takes in what is there already before anything is decided by the time: a handler that has returned has not timed
-    /// out, and its outcome counts though the lease be gone by now. Signals too: a busy topic may never come to wait.
-    fn take_in(&mut self, now: Duration) {
-        for _ in 0..self.ended.len() {
-            let Ok(end) = self.ended.try_recv() else { break };
-            self.on_run_end(end, now);
-        }
-        for _ in 0..SIGNALS_AT_ONCE {
-            let Some(signal) = self.signals.try_next() else { break };
-            self.on_signal(signal);
-        }
-    }
-
-    /// Lets every subsystem do what there is to do; when the first of them wants to be asked again.
+    /// Lets every subsystem do what there is to do; when the first of them wants to be asked again. Whoever looks after what
+    /// another starts comes after it: timeouts after starts, and the patience with the store after all requests.
     fn pump(&mut self, now: Duration) -> Option<Duration> {
         let stages = [
             self.reconnect(now),
-            self.expire_lease(now),
-            self.expire_timeouts(now),
             self.stop(now),
             self.reconcile(now),
             self.start_handlers(now),
+            self.expire_lease(now),
+            self.expire_timeouts(now),
             self.exhaust(now),
             self.settle(now),
             self.hold(now),
@@ -162,6 +147,7 @@ impl Topic {
             self.age(now),
             self.look_at_leases(now),
             self.reclaim(now),
+            self.line.give_up_at(),
         ];
         self.hand_over();
         self.gauge_now();
@@ -175,7 +161,7 @@ impl Topic {
             Err(error) => self.on_error(answered.kind, &error, now),
             Ok(answer) => {
                 self.line.answered();
-                if !self.handlers_gone && self.stopped_by.is_none_or(|kind| kind == answered.kind) {
+                if self.stopped_by.is_none_or(|kind| kind == answered.kind) {
                     self.stopped_by = None;
                     self.parts.gauge.contact();
                 }
@@ -194,11 +180,6 @@ impl Topic {
                 }
             }
         }
-    }
-
-    /// Nothing is claimed or started any more: the node stops, or could not run it.
-    pub(super) fn takes_no_more(&self) -> bool {
-        self.handlers_gone || self.stopping.is_ordered()
     }
 
     /// An error decides nothing. What the store may still execute is for the tokens and turns to judge; what it certainly

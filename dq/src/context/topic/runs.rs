@@ -78,6 +78,13 @@ impl Runs {
         Some(run)
     }
 
+    /// The token of the run fires; the rest is its handler's.
+    pub(in crate::context) fn ask_to_stop(&self, run_id: RunId) {
+        if let Some(run) = self.running.get(&run_id) {
+            run.cancel.cancel();
+        }
+    }
+
     /// The run is given up: its token fires and its future is dropped at its next `await`. Until it returns it keeps its
     /// permit. `timeout` bounds how long it counts as running beside others.
     pub(in crate::context) fn give_up(&mut self, run_id: RunId, timeout: Option<Duration>) -> Option<Run> {
@@ -105,6 +112,11 @@ impl Runs {
     /// Handlers that have a permit but no held job.
     pub(in crate::context) fn without_job(&self) -> usize {
         self.strays.len() + self.detached
+    }
+
+    /// Handlers that have a permit and a held job.
+    pub(in crate::context) fn with_job(&self) -> usize {
+        self.running.len() - self.detached
     }
 
     /// Handlers that run and were not given up.

@@ -48,13 +48,21 @@ pub(super) fn failure(operation: &'static str, call: Option<&Call>, error: Redis
         _ => {}
     }
     if NOT_NOW.contains(&code.as_str()) {
-        let refused = StoreError::Refused { operation, reason: error.to_string() };
+        let refused = StoreError::Refused { operation, reason: said(&error) };
         return if code == "READONLY" { Failure::Broken(refused) } else { Failure::Answered(refused) };
     }
     if error.is_io_error() || error.is_timeout() || error.is_connection_dropped() || error.is_connection_refusal() {
         return Failure::Broken(StoreError::Unavailable { operation, reason: error.to_string() });
     }
-    Failure::Answered(StoreError::Other { operation, source: Box::new(error) })
+    Failure::Answered(StoreError::Other { operation, source: said(&error).into() })
+}
+
+/// What the server said, as it said it; of other errors what the client says.
+fn said(error: &RedisError) -> String {
+    match (error.code(), error.detail()) {
+        (Some(code), Some(detail)) => format!("{code} {detail}"),
+        _ => error.to_string(),
+    }
 }
 
 /// The code of an error; of one that a script ran into, Redis 6 hides it behind `ERR Error running script`.

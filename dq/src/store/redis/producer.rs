@@ -58,6 +58,7 @@ impl Producer for RedisProducer {
             }
         }
         let mut call = self.call(Step::Add, batch.number).arg(u8::from(retains));
+        call.push(sent.iter().filter(|(job, _)| !job.generated).count());
         for (job, record) in sent {
             call.push(job.id.as_str());
             call.push(how(job));

@@ -14,7 +14,8 @@ KEYS[11] {app:topic}:meta            HASH  protocol, roles; retains: a job with 
 KEYS[12] {app:topic}:wake            CHANNEL of any node
 ARGV[1]  number of the batch
 ARGV[2]  retains: 1 where a job of the batch has a retention
-ARGV[3]  and on, never an id twice: id, how, record. `how` is DUPLICATE DELIVER DUE EXPIRY without blanks: g (generated id), r
+ARGV[3]  how many of the ids were chosen by callers
+ARGV[4]  and on, never an id twice: id, how, record. `how` is DUPLICATE DELIVER DUE EXPIRY without blanks: g (generated id), r
          (reject), k (keep) or p (replace); q, b or t (queue, broadcast, both); +µs or @ms; nothing or ,ms after the due
          time, which goes into the record, where a field for it is
 
@@ -26,7 +27,7 @@ Cost     O(n log n): per job one field and one member written, one field read wh
 -- include types.lua
 local jobs, delayed, unacked, dead, done, casts, cast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local marks, crashes, calls, meta, wake = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local number, retains = ARGV[1], ARGV[2]
+local number, retains, chosen_count = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local LAST = 281474976710655
 -- include version.lua
 -- include clock.lua
@@ -40,6 +41,7 @@ local function parse(how)
   local duplicate, deliver, kind, time, expiry = string.match(how, '^([grkp])([qbt])([+@])(%d+),?(%d*)$')
   local due = kind == '+' and after(time) or math.max(tonumber(time), ceil)
   local p = {duplicate = duplicate, deliver = deliver, due = due, text = int(due)}
+  p.is_plain = duplicate == 'g' and deliver == 'q' and expiry == ''
   if expiry ~= '' then p.expires = struct.pack('<I6', math.min(due + expiry, LAST)) end
   parsed[how] = p
   return p
@@ -49,11 +51,10 @@ local function stamped(record, expires)
   return string.sub(record, 1, at) .. expires .. string.sub(record, at + 7)
 end
 -- What is known of the ids that callers chose.
-local chosen, index = {}, {}
-for i = 3, #ARGV, 3 do
-  if string.byte(ARGV[i + 1]) ~= 103 then
-    chosen[#chosen + 1] = ARGV[i]
-    index[ARGV[i]] = #chosen
+local chosen = {}
+if chosen_count > 0 then
+  for i = 4, #ARGV, 3 do
+    if string.byte(ARGV[i + 1]) ~= 103 then chosen[#chosen + 1] = ARGV[i] end
   end
 end
 local known_ids, states, cast_waits, marked = {}, {}, {}, {}
@@ -109,25 +110,29 @@ local function over_run(id, p, record)
   marks_h[#marks_h + 1], marks_h[#marks_h + 2] = id, mark_text(new)
   return answer
 end
-local answers, plain = {}, true
-for i = 3, #ARGV, 3 do
-  local id, record = ARGV[i], ARGV[i + 2]
-  local p = parsed[ARGV[i + 1]] or parse(ARGV[i + 1])
+local function add(id, p, record)
   if p.expires then record = stamped(record, p.expires) end
-  local state, answer = states[id], 'A'
+  local state = states[id]
   if (not state or state == 'f') and cast_waits[id] then state = 'd' end
-  if state == 'r' then
-    answer = over_run(id, p, record)
-  elseif not state or state == 'f' then
-    put(id, p, record)
-  elseif p.duplicate == 'p' then
-    put(id, p, record)
-    answer = string.upper(state)
+  if state == 'r' then return over_run(id, p, record) end
+  if state and state ~= 'f' and p.duplicate ~= 'p' then return state end
+  put(id, p, record)
+  return state and state ~= 'f' and string.upper(state) or 'A'
+end
+local answers, all_added, n = {}, true, 0
+for i = 4, #ARGV, 3 do
+  local p = parsed[ARGV[i + 1]] or parse(ARGV[i + 1])
+  local answer = 'A'
+  if p.is_plain then
+    local id, k = ARGV[i], #z
+    z[k + 1], z[k + 2], h[k + 1], h[k + 2] = p.text, id, id, ARGV[i + 2]
+    if p.due < earliest then earliest = p.due end
   else
-    answer = state
+    answer = add(ARGV[i], p, ARGV[i + 2])
   end
-  answers[#answers + 1] = answer
-  plain = plain and answer == 'A'
+  n = n + 1
+  answers[n] = answer
+  all_added = all_added and answer == 'A'
 end
 if #leaves > 0 then
   for _, place in ipairs({delayed, unacked, dead, done}) do write('ZREM', place, leaves) end
@@ -154,7 +159,7 @@ end
 write('HSET', marks, marks_h)
 if not known[1] then redis.call('HSET', meta, 'protocol', PROTOCOL) end
 if retains == '1' and not known[3] then redis.call('HSET', meta, 'retains', 1) end
-local answer = plain and 'a*' or 'a' .. table.concat(answers)
+local answer = all_added and 'a*' or 'a' .. table.concat(answers)
 keep(answer)
 if #z > 0 and (not head or earliest < tonumber(head)) then signal('due', known[4], known[5]) end
 return {'done', answer}

@@ -17,13 +17,13 @@ Cost     O(nodes log nodes)
 -- include types.lua
 local jobs, delayed, unacked, dead, done, leases = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 -- include clock.lua
--- include cut.lua
-local ends, read, again = redis.call('ZRANGE', leases, 0, -1, 'WITHSCORES'), {}, 0
-local places = 0
+local read, places, again = {}, 0, 0
 for i, node in ipairs(ARGV) do
   read[node] = true
   places = places + redis.call('HLEN', KEYS[6 + i])
 end
+-- include cut.lua
+local ends = redis.call('ZRANGE', leases, 0, -1, 'WITHSCORES')
 for i = 1, #ends, 2 do
   if not read[ends[i]] then again = 1 end
 end

@@ -37,23 +37,26 @@ local node, heard, lease, acks = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 -- include leave.lua
 -- include stand.lua
 local ids, at = {}, {}
-for i = 1, acks do
-  ids[i], at[i] = ARGV[3 + 2 * i], 3 + 2 * i
-end
+for i = 1, acks do ids[i] = ARGV[3 + 2 * i] end
 for i = 5 + 2 * acks, #ARGV, 5 do
-  ids[#ids + 1], at[#at + 1] = ARGV[i], i
+  ids[#ids + 1] = ARGV[i]
+  at[#ids] = i
 end
 local tokens, stale = read('HMGET', running, ids), {}
 local mine, plain = {}, {}
 local rare = redis.call('EXISTS', marks, crashes) > 0
-for i = 1, #ids do
-  if tokens[i] ~= ARGV[at[i] + 1] then
+local is_plain = not rare and not known[3]
+for i = 1, acks do
+  if tokens[i] ~= ARGV[4 + 2 * i] then
     stale[#stale + 1] = i
-  elseif i <= acks and not rare and not known[3] then
+  elseif is_plain then
     plain[#plain + 1] = ids[i]
   else
     mine[#mine + 1] = i
   end
+end
+for i = acks + 1, #ids do
+  if tokens[i] ~= ARGV[at[i] + 1] then stale[#stale + 1] = i else mine[#mine + 1] = i end
 end
 redis.call('HDEL', marks, '')
 write('HDEL', running, plain)

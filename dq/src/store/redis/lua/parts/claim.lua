@@ -13,21 +13,25 @@ local function claim(place, ends, limit, is_elsewhere)
   for i = 1, n do ids[i] = due[2 * i - 1] end
   local records = read('HMGET', jobs, ids)
   local elsewhere = is_elsewhere and is_elsewhere(ids) or {}
-  local fence = micros
-  if known[2] and tonumber(known[2]) >= fence then fence = known[2] + 1 end
-  local prefix, kept, texts = int(fence) .. ':', 0, {}
+  local kept = 0
   for i = 1, n do
-    local id, at = ids[i], due[2 * i]
-    if #at ~= 13 then at = int(at) end
     if not records[i] or elsewhere[i] then
-      dropped[#dropped + 1] = id
+      dropped[#dropped + 1] = ids[i]
     else
       kept = kept + 1
-      ids[kept], tokens[kept], texts[kept] = id, prefix .. at, records[i]
-      rows[2 * kept - 1], rows[2 * kept] = id, tokens[kept]
+      if kept < i then ids[kept], records[kept], due[2 * kept] = ids[i], records[i], due[2 * i] end
     end
   end
-  for i = kept + 1, n do ids[i] = nil end
+  for i = kept + 1, n do ids[i], records[i] = nil, nil end
+  local fence = micros
+  if known[2] and tonumber(known[2]) >= fence then fence = known[2] + 1 end
+  local prefix = int(fence) .. ':'
+  for i = 1, kept do
+    local at = due[2 * i]
+    if #at ~= 13 then at = int(at) end
+    at = prefix .. at
+    tokens[i], rows[2 * i - 1], rows[2 * i] = at, ids[i], at
+  end
   local lost = {}
   if kept > 0 and redis.call('EXISTS', crashes) == 1 then
     lost = redis.call('HMGET', crashes, unpack(ids))
@@ -42,5 +46,5 @@ local function claim(place, ends, limit, is_elsewhere)
   redis.call('SET', turns, int(turn), 'EX', 86400)
   local held = redis.call('HLEN', running)
   if held > 0 then redis.call('ZADD', leases, floor + math.min(lease, LONGEST_LEASE), node) end
-  return ids, tokens, texts, lost, dropped, turn, held
+  return ids, tokens, records, lost, dropped, turn, held
 end

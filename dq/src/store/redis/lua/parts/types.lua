@@ -6,7 +6,7 @@ Holds    rule 1: nothing was written yet
 Cost     one TYPE a key
 ]]
 for i, expected in ipairs(TYPES) do
-  if expected ~= 'channel' then
+  if KEYS[i] and expected ~= 'channel' then
     local found = redis.call('TYPE', KEYS[i]).ok
     if found ~= expected and found ~= 'none' then return redis.error_reply('DQTYPE ' .. i) end
   end

@@ -1,0 +1,94 @@
+//! How one broadcast channel is on this node.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use serde::Serialize;
+use tokio::sync::Notify;
+
+use super::condition::{Condition, LiveCondition};
+use crate::store::StoreError;
+
+/// How one broadcast channel is on this node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ChannelHealth {
+    /// The broadcast channel.
+    pub channel: String,
+    /// Its listeners.
+    pub listeners: String,
+    /// What it is doing.
+    pub condition: Condition,
+    /// Broadcasts this node published since its start; each is published by one node.
+    pub published: u64,
+    /// Broadcasts this node heard since its start.
+    pub heard: u64,
+    /// How often a listener failed: errors, panics, timeouts, payloads that do not decode.
+    pub failed: u64,
+    /// Broadcasts a listener did not get because it was too far behind.
+    pub missed: u64,
+    /// Broadcasts this node dropped because nobody had served them in time.
+    pub expired: u64,
+}
+
+/// The live figures of one channel.
+#[derive(Debug)]
+pub(super) struct ChannelGauge {
+    channel: String,
+    listeners: String,
+    condition: LiveCondition,
+    published: AtomicU64,
+    heard: AtomicU64,
+    failed: AtomicU64,
+    missed: AtomicU64,
+    expired: AtomicU64,
+}
+
+impl ChannelGauge {
+    pub(super) fn new(channel: String, listeners: String, changed: Arc<Notify>) -> Self {
+        let [published, heard, failed, missed, expired] = Default::default();
+        let condition = LiveCondition::new(changed);
+        Self { channel, listeners, condition, published, heard, failed, missed, expired }
+    }
+
+    pub(super) fn read(&self) -> ChannelHealth {
+        ChannelHealth {
+            channel: self.channel.clone(),
+            listeners: self.listeners.clone(),
+            condition: self.condition.read(),
+            published: self.published.load(Relaxed),
+            heard: self.heard.load(Relaxed),
+            failed: self.failed.load(Relaxed),
+            missed: self.missed.load(Relaxed),
+            expired: self.expired.load(Relaxed),
+        }
+    }
+
+    /// The store has answered.
+    pub(super) fn casted(&self, published: usize, expired: usize) {
+        self.condition.contact(&self.channel);
+        self.published.fetch_add(published as u64, Relaxed);
+        self.expired.fetch_add(expired as u64, Relaxed);
+    }
+
+    /// The store has not answered, or has refused.
+    pub(super) fn trouble(&self, error: &StoreError) {
+        self.condition.trouble(error);
+    }
+
+    pub(super) fn stopping(&self) {
+        self.condition.set(Condition::Stopping);
+    }
+
+    pub(super) fn heard(&self) {
+        self.heard.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn failed(&self) {
+        self.failed.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn missed(&self) {
+        self.missed.fetch_add(1, Relaxed);
+    }
+}

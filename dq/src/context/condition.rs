@@ -1,0 +1,72 @@
+//! What a topic is doing, as its task writes it down and others read it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use tokio::sync::Notify;
+
+use crate::store::StoreError;
+
+/// What a topic or a broadcast channel is doing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "state", content = "error")]
+#[non_exhaustive]
+pub enum Condition {
+    /// It has not heard from the store yet.
+    Starting,
+    /// It works.
+    Working,
+    /// It cannot reach the store, or the store refuses; it goes on trying. What it said.
+    Recovering(String),
+    /// It does not go on by itself: the store's data or this program must be changed. What is wrong.
+    Stopped(String),
+    /// It is stopping, or has stopped.
+    Stopping,
+}
+
+/// The condition of something that runs. Once it is [`Condition::Stopping`] it stays so.
+#[derive(Debug)]
+pub(super) struct LiveCondition {
+    now: Mutex<Condition>,
+    /// Told when it becomes another.
+    changed: Arc<Notify>,
+}
+
+impl LiveCondition {
+    pub(super) const fn new(changed: Arc<Notify>) -> Self {
+        Self { now: Mutex::new(Condition::Starting), changed }
+    }
+
+    /// A value of this type is whole at every moment, so a poisoned lock is as good as any.
+    fn lock(&self) -> MutexGuard<'_, Condition> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn read(&self) -> Condition {
+        self.lock().clone()
+    }
+
+    pub(super) fn set(&self, condition: Condition) {
+        let mut now = self.lock();
+        if *now != Condition::Stopping && *now != condition {
+            *now = condition;
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// The store has answered.
+    pub(super) fn contact(&self, topic: &str) {
+        match *self.lock() {
+            Condition::Working | Condition::Stopping => return,
+            Condition::Starting => {}
+            Condition::Recovering(_) | Condition::Stopped(_) => tracing::info!(topic, "the store answers again"),
+        }
+        self.set(Condition::Working);
+    }
+
+    /// The store has not answered, or has refused.
+    pub(super) fn trouble(&self, error: &StoreError) {
+        let text = error.to_string();
+        self.set(if error.is_outage() { Condition::Recovering(text) } else { Condition::Stopped(text) });
+    }
+}

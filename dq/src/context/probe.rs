@@ -1,0 +1,77 @@
+//! A look at the health of a node that is held elsewhere.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use tokio::sync::Notify;
+
+use super::channel_health::ChannelGauge;
+use super::condition::Condition;
+use super::health::{Gauge, Health};
+
+/// How a node is, for those who do not hold its [`Context`](super::Context): a readiness probe beside
+/// `run_until_signal`. Cheap to clone; it does not keep the node alive.
+#[derive(Debug, Clone)]
+pub struct HealthProbe(pub(super) Arc<Board>);
+
+impl HealthProbe {
+    /// How the node is, or was when it ended. Asks nobody: costs some loads.
+    pub fn health(&self) -> Health {
+        self.0.health()
+    }
+
+    /// Waits until the node is [`ready`](Health::ready); for ever while the store cannot be reached, and when the node has
+    /// stopped. Cancel safe.
+    pub async fn ready(&self) {
+        self.0.ready().await;
+    }
+}
+
+/// Where everything on a node writes down how it is.
+#[derive(Debug)]
+pub(super) struct Board {
+    pub(super) app: String,
+    pub(super) node: String,
+    pub(super) store: String,
+    pub(super) settings: String,
+    pub(super) topics: Vec<Arc<Gauge>>,
+    pub(super) channels: Vec<Arc<ChannelGauge>>,
+    /// Told when a condition becomes another.
+    pub(super) changed: Arc<Notify>,
+}
+
+impl Board {
+    pub(super) fn health(&self) -> Health {
+        let mut topics: Vec<_> = self.topics.iter().map(|gauge| gauge.read()).collect();
+        topics.sort_by(|a, b| a.topic.cmp(&b.topic));
+        let channels: Vec<_> = self.channels.iter().map(|gauge| gauge.read()).collect();
+        let conditions = topics.iter().map(|topic| &topic.condition);
+        let mut conditions = conditions.chain(channels.iter().map(|channel| &channel.condition));
+        Health {
+            app: self.app.clone(),
+            node: self.node.clone(),
+            store: self.store.clone(),
+            settings: self.settings.clone(),
+            ready: conditions.all(|condition| *condition == Condition::Working),
+            topics,
+            channels,
+        }
+    }
+
+    /// Waits until everything is in touch with the store. Cancel safe.
+    pub(super) async fn ready(&self) {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable(); // registered before the look, so that no change is missed
+            if self.health().ready {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    pub(super) fn stopping(&self) {
+        self.topics.iter().for_each(|gauge| gauge.stopping());
+        self.channels.iter().for_each(|gauge| gauge.stopping());
+    }
+}

@@ -1,0 +1,136 @@
+//! Permits: how many handlers run at once, and how many jobs wait in hand for them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::worker::{HOUR, MINUTE, MS, SECOND, Script, Work, handler_takes, usual, work};
+
+/// How many handlers run, and the most there ever were.
+#[derive(Default)]
+struct Meter {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+fn metered(time: Duration) -> (Script, Arc<Meter>) {
+    let meter = Arc::<Meter>::default();
+    let script = {
+        let meter = meter.clone();
+        Script::new(move |_, channel| {
+            let meter = meter.clone();
+            async move {
+                let now = meter.now.fetch_add(1, Relaxed) + 1;
+                meter.most.fetch_max(now, Relaxed);
+                handler_takes(time).await;
+                meter.now.fetch_sub(1, Relaxed);
+                Ok(channel.ack())
+            }
+        })
+    };
+    (script, meter)
+}
+
+#[tokio::test(start_paused = true)]
+async fn there_are_never_more_handlers_than_permits() {
+    let (script, meter) = metered(10 * MS);
+    let dq = script.start(|topic| topic.concurrency(7)).await;
+    dq.provider().add_many((0..500).map(work)).await.unwrap();
+    dq.advance(MINUTE).await;
+    assert_eq!((meter.most.load(Relaxed), script.log.take().len()), (7, 500));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timed_out_handler_that_goes_on_keeps_its_permit_until_it_returns() {
+    let (script, _) = metered(MINUTE);
+    let dq = script.start(|topic| topic.concurrency(1).timeout("1s").retry("1h")).await;
+    for id in ["a", "b"] {
+        dq.provider().add(work(id)).await.unwrap();
+    }
+    dq.advance(10 * SECOND).await;
+    assert_eq!(script.log.take(), ["0ns due a 0", "1s due b 0"], "a future that is dropped gives its permit back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_permits_mean_more_throughput() {
+    let mut took = Vec::new();
+    for permits in [1, 4, 16] {
+        let (script, _) = metered(100 * MS);
+        let dq = script.start(|topic| topic.concurrency(permits)).await;
+        let start = Instant::now();
+        dq.provider().add_many((0..160).map(work)).await.unwrap();
+        while dq.health().topics[0].counters.acked < 160 {
+            dq.advance(10 * MS).await;
+        }
+        took.push(start.elapsed().as_millis() / 100);
+    }
+    assert_eq!(took, [160, 40, 10], "in rounds of a tenth of a second");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_node_takes_no_more_than_it_can_start() {
+    let (script, _) = metered(MINUTE);
+    let dq = script.start(|topic| topic.concurrency(3).timeout("0s")).await;
+    dq.provider().add_many((0..100).map(work)).await.unwrap();
+    dq.advance(10 * MINUTE + SECOND).await;
+    let counts = dq.counts::<Work>().await;
+    assert_eq!((counts.running, counts.delayed), (3, 67), "what it cannot start stays for others");
+    assert_eq!(dq.health().topics[0].waiting, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_jobs_wait_in_hand_than_ended_within_fifty_milliseconds() {
+    let (script, meter) = metered(10 * MS);
+    let dq = script.start(|topic| topic.concurrency(4)).await;
+    dq.provider().add_many((0..1_000).map(work)).await.unwrap();
+    let mut most = 0;
+    for _ in 0..1_000 {
+        dq.advance(MS).await;
+        let health = &dq.health().topics[0];
+        most = most.max(health.waiting);
+        assert!(health.waiting <= 24, "{health:?}");
+    }
+    assert!(most > 0, "a fast topic does not wait for the store between two jobs");
+    assert_eq!(meter.most.load(Relaxed), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_node_takes_its_share() {
+    let (one, first) = metered(SECOND);
+    let (two, second) = metered(SECOND);
+    let dq = one.start(|topic| topic.concurrency(5)).await;
+    let other = two.beside(&dq, 2, |topic| topic.concurrency(5)).await;
+    dq.provider().add_many((0..100).map(work)).after(SECOND).await.unwrap();
+    dq.advance(12 * SECOND).await;
+    let (ran, also_ran) = (one.log.take(), two.log.take());
+    assert_eq!(ran.len() + also_ran.len(), 100, "each job on one of them");
+    assert_eq!((first.most.load(Relaxed), second.most.load(Relaxed)), (5, 5), "both are busy");
+    assert_eq!(other.counts::<Work>().await.delayed, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_topic_has_its_own_concurrency_on_each_node() {
+    let (script, meter) = metered(SECOND);
+    let dq = script.start(|topic| topic.concurrency(2)).await;
+    let other = script.beside(&dq, 2, |topic| topic.concurrency(3)).await;
+    dq.provider().add_many((0..50).map(work)).await.unwrap();
+    other.advance(HOUR).await;
+    assert_eq!(meter.most.load(Relaxed), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn thousands_of_jobs_of_one_millisecond_all_run() {
+    let script = Script::acks();
+    let dq = script.start(usual).await;
+    let clock = dq.counts::<Work>().await.clock;
+    for batch in 0..5 {
+        let jobs = (0..1_000).map(|id| work(batch * 1_000 + id));
+        dq.provider().add_many(jobs).at(clock.after(MINUTE)).await.unwrap();
+    }
+    dq.advance(MINUTE).await;
+    let ran = script.log.take();
+    assert_eq!(ran.len(), 5_000);
+    assert!(ran.iter().all(|line| line.starts_with("60s ")), "{:?}", ran.last());
+}

@@ -1,0 +1,98 @@
+//! `health()`: what a readiness probe and a person want to know.
+
+use dq::context::{Condition, Counters};
+use dq::testing::Harness;
+use dq_tests::{Fault, FaultyStore};
+
+use crate::worker::{HOUR, MINUTE, SECOND, Script, handler_takes, usual, work};
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_works_is_ready_and_tells_its_settings() {
+    let dq = Script::acks().start(|topic| topic.concurrency(8)).await;
+    let health = dq.health();
+    assert!(health.ready);
+    assert_eq!((health.app.as_str(), health.store.as_str()), ("test", "memory:"));
+    assert!(health.settings.contains("lease = 15s"), "{}", health.settings);
+    let topic = &health.topics[0];
+    assert_eq!((topic.topic.as_str(), &topic.condition), ("work", &Condition::Working));
+    assert!(topic.listener.starts_with("Worker (") && topic.listener.contains("worker.rs:"), "{}", topic.listener);
+    assert!(
+        topic.settings.contains("concurrency = 8") && topic.settings.contains("timeout = 30s"),
+        "{}",
+        topic.settings
+    );
+    let json = serde_json::to_value(&health).unwrap();
+    assert_eq!(json["topics"][0]["condition"]["state"], "working");
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_tells_what_a_topic_holds_and_what_became_of_its_jobs() {
+    let script = Script::new(|job, channel| async move {
+        match job.id().as_str() {
+            "acks" => Ok(channel.ack()),
+            "rejoins" => Ok(channel.rejoin_after("1h")),
+            "parks" => Ok(channel.park()),
+            "fails" => Err("no".into()),
+            "panics" => panic!("no"),
+            _ => std::future::pending().await,
+        }
+    });
+    let dq = script.start(|topic| topic.retry("1h").timeout("1m")).await;
+    for id in ["acks", "rejoins", "parks", "fails", "panics", "hangs"] {
+        dq.provider().add(work(id)).await.unwrap();
+    }
+    dq.provider().add(work("dies")).retry("none").await.unwrap();
+    dq.advance(SECOND).await;
+    let topic = &dq.health().topics[0];
+    assert_eq!((topic.held, topic.running, topic.waiting, topic.settling), (2, 2, 0, 0));
+    dq.advance(MINUTE).await;
+    let counters = dq.health().topics[0].counters;
+    let mut expected = Counters::default();
+    (expected.claimed, expected.acked, expected.rejoined, expected.parked) = (7, 1, 1, 1);
+    (expected.failed, expected.retried, expected.timed_out, expected.dead) = (4, 3, 2, 1);
+    expected.reconciled = 1;
+    assert_eq!(counters, expected);
+    assert_eq!(dq.health().topics[0].held, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_stops_is_not_ready_and_a_probe_beside_it_sees_that() {
+    let dq = Script::takes(MINUTE).start(|topic| topic.timeout("0s")).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.settle().await;
+    let probe = dq.probe();
+    assert!(probe.health().ready);
+    let stop = tokio::spawn(dq.shutdown(HOUR));
+    handler_takes(SECOND).await;
+    let health = probe.health();
+    assert_eq!((health.ready, &health.topics[0].condition), (false, &Condition::Stopping));
+    assert_eq!(health.topics[0].running, 1, "its handler goes on");
+    stop.await.unwrap();
+    assert_eq!(probe.health().topics[0].counters.acked, 1, "it tells how the node was when it ended");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_store_fails_recovers_and_says_what_it_heard() {
+    let harness = Harness::start(|factory| factory.without_listeners()).await;
+    let (store, faults) = FaultyStore::over(harness.store());
+    let script = Script::acks();
+    let dq = Harness::start_on(store, 2, |factory| script.on(factory, usual)).await;
+    assert!(dq.health().ready);
+    faults.all(Fault::Unavailable);
+    dq.advance(30 * SECOND).await;
+    let health = dq.health();
+    assert!(!health.ready);
+    let Condition::Recovering(text) = &health.topics[0].condition else { panic!("{health:?}") };
+    assert!(text.contains("the test says so"), "{text}");
+    faults.none();
+    dq.advance(10 * SECOND).await;
+    assert!(dq.health().ready);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_that_takes_its_time_is_seen_as_running() {
+    let dq = Script::takes(10 * SECOND).start(usual).await;
+    dq.provider().add(work("a")).await.unwrap();
+    handler_takes(SECOND).await;
+    assert_eq!(dq.health().topics[0].running, 1);
+}

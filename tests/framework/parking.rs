@@ -1,0 +1,167 @@
+//! Park: the outcome is told from outside, or asked for when it was not.
+
+use std::sync::{Arc, Mutex};
+
+use dq::job::{Fence, State};
+use dq::prelude::*;
+
+use crate::worker::{DAY, HOUR, SECOND, Script, Work, handler_takes, kept, usual, work};
+
+/// Parks, and tells the fences of its runs.
+fn parks() -> (Script, Arc<Mutex<Vec<Fence>>>) {
+    let fences = Arc::<Mutex<Vec<Fence>>>::default();
+    let told = fences.clone();
+    let script = Script::new(move |job, channel| {
+        told.lock().unwrap().push(job.fence());
+        async { Ok(channel.park()) }
+    });
+    (script, fences)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_job_is_listed_and_ends_by_an_ack_from_outside() {
+    let (script, fences) = parks();
+    let dq = script.start(usual).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.advance(HOUR).await;
+    let listed = dq.provider().unacked::<Work>().next_page().await.unwrap().unwrap();
+    assert_eq!(listed[0].id.as_str(), "a");
+    let fence = fences.lock().unwrap()[0];
+    let ended = dq.provider().ack::<Work>("a").fence(fence).await.unwrap();
+    assert_eq!((ended.found, ended.changed), (Some(State::Unacked), true));
+    dq.advance(30 * DAY).await;
+    assert_eq!(script.log.take_whats(), ["due a 0"]);
+    assert!(dq.job::<Work>("a").await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_job_runs_again_when_it_is_requeued_and_old_fences_are_void() {
+    let (script, fences) = parks();
+    let dq = script.start(usual).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.settle().await;
+    assert!(dq.provider().requeue::<Work>("a").await.unwrap().changed);
+    dq.settle().await;
+    assert_eq!(script.log.take_whats(), ["due a 0", "due a 0"]);
+    let first = fences.lock().unwrap()[0];
+    assert!(!dq.provider().ack::<Work>("a").fence(first).await.unwrap().changed, "that run is over");
+    assert_eq!(kept(&dq, "a").await.state, State::Unacked);
+    let second = fences.lock().unwrap()[1];
+    assert!(second > first);
+    assert!(dq.provider().ack::<Work>("a").fence(second).await.unwrap().changed);
+}
+
+/// A job whose webhook comes while its handler still runs; what is told then, by which fence, is `webhook`'s.
+async fn webhook_before_the_park(right: bool) -> Option<State> {
+    let (fences, script) = {
+        let fences = Arc::<Mutex<Vec<Fence>>>::default();
+        let told = fences.clone();
+        let script = Script::new(move |job, channel| {
+            told.lock().unwrap().push(job.fence());
+            async {
+                handler_takes(5 * SECOND).await;
+                Ok(channel.park())
+            }
+        });
+        (fences, script)
+    };
+    let dq = script.start(usual).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.advance(SECOND).await;
+    let fence = fences.lock().unwrap()[0];
+    let fence = if right { fence } else { Fence(fence.0 - 1) };
+    let marked = dq.provider().ack::<Work>("a").fence(fence).await.unwrap();
+    assert_eq!((marked.found, marked.changed), (Some(State::Running), true));
+    dq.advance(HOUR).await;
+    assert_eq!(script.log.take_whats(), ["due a 0"]);
+    dq.job::<Work>("a").await.map(|seen| seen.state())
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ack_that_comes_before_the_park_is_not_lost() {
+    assert_eq!(webhook_before_the_park(true).await, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ack_for_another_run_that_comes_before_the_park_does_nothing() {
+    assert_eq!(webhook_before_the_park(false).await, Some(State::Unacked));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ack_from_outside_ends_a_waiting_job() {
+    let script = Script::acks();
+    let dq = script.start(usual).await;
+    dq.provider().add(work("a")).after(SECOND).await.unwrap();
+    assert!(dq.provider().ack::<Work>("a").await.unwrap().changed);
+    dq.advance(HOUR).await;
+    assert!(script.log.take().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_told_for_seven_days_so_the_listener_is_asked_once_and_drops_it() {
+    let script = Script::parks();
+    let dq = script.start(usual).await;
+    let other = script.beside(&dq, 2, usual).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.advance(7 * DAY - SECOND).await;
+    assert_eq!(script.log.take_whats(), ["due a 0"]);
+    dq.advance(HOUR).await;
+    assert_eq!(script.log.take_whats(), ["aged a 0"], "on one node");
+    assert!(dq.job::<Work>("a").await.is_none());
+    let dropped = [&dq, &other].map(|node| node.health().topics[0].counters.dropped);
+    assert_eq!(dropped.iter().sum::<u64>(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_kept_is_asked_about_again_after_another_period() {
+    let (parks, fences) = parks();
+    let script = parks.unacked(|_| async { Ok(UnackedDecision::Keep) });
+    let dq = script.start(|topic| topic.unacked_age("1d")).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.advance(2 * DAY + HOUR).await;
+    assert_eq!(script.log.take_whats(), ["due a 0", "aged a 0", "aged a 0"]);
+    let fence = fences.lock().unwrap()[0];
+    assert!(dq.provider().ack::<Work>("a").fence(fence).await.unwrap().changed, "the fence of its run still counts");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_retried_after_its_age_spends_an_attempt_and_waits_its_backoff() {
+    let script = Script::parks().unacked(|_| async { Ok(UnackedDecision::Retry) });
+    let dq = script.start(|topic| topic.unacked_age("1d").retry("1h")).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.advance(DAY + 30 * 60 * SECOND).await;
+    assert_eq!(script.log.take_whats(), ["due a 0", "aged a 0"]);
+    let waits = kept(&dq, "a").await;
+    assert_eq!((waits.state, waits.attempts), (State::Delayed, 1));
+    dq.advance(HOUR).await;
+    assert_eq!(script.log.take_whats(), ["due a 1"]);
+    dq.advance(2 * DAY).await;
+    assert_eq!(script.log.take_whats(), ["aged a 1", "final a 2 error"], "no attempt is left");
+    assert_eq!(kept(&dq, "a").await.state, State::Dead);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_aged_job_is_asked_about_although_it_has_expired() {
+    let script = Script::parks();
+    let dq = script.start(|topic| topic.unacked_age("1d")).await;
+    dq.provider().add(work("a")).expires_after("1h").await.unwrap();
+    dq.advance(DAY + HOUR).await;
+    assert_eq!(script.log.take_whats(), ["due a 0", "aged a 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_default_of_process_unacked_drops_and_counts() {
+    #[delay_listener(register = false)]
+    struct Plain {}
+    impl DelayListener for Plain {
+        type Job = Work;
+        async fn on_due(&self, _job: Job<Work>, channel: Channel) -> Result<Decided, JobError> {
+            Ok(channel.park())
+        }
+    }
+    let dq = dq::testing::Harness::start(|factory| factory.listener::<Plain>()).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.advance(8 * DAY).await;
+    assert!(dq.job::<Work>("a").await.is_none());
+    assert_eq!(dq.health().topics[0].counters.dropped, 1);
+}

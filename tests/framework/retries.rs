@@ -1,0 +1,202 @@
+//! Retries: when a failed job runs again, and that it runs once more than it has retries.
+
+use dq::job::{Cause, State};
+use dq::listener::RetryDelay;
+use dq::prelude::*;
+use dq::testing::Harness;
+use std::time::Duration;
+
+use crate::worker::{DAY, HOUR, MINUTE, SECOND, Script, Work, kept, usual, work};
+
+/// What happens to a job that always fails, under this policy.
+async fn life(policy: &str) -> Vec<String> {
+    let script = Script::fails("no");
+    let dq = script.start(|topic| topic.retry(policy)).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.advance(30 * HOUR).await;
+    assert_eq!(kept(&dq, "a").await.state, State::Dead);
+    script.log.take()
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_retry_means_one_run_and_the_topic_goes_on() {
+    let script = Script::fails("no");
+    let dq = script.start(|topic| topic.retry("none")).await;
+    for id in ["a", "b"] {
+        dq.provider().add(work(id)).await.unwrap();
+        dq.settle().await;
+    }
+    assert_eq!(script.log.take_whats(), ["due a 0", "final a 1 error", "due b 0", "final b 1 error"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn n_retries_are_n_plus_one_runs() {
+    assert_eq!(life("immediate x 2").await, ["0ns due a 0", "0ns due a 1", "0ns due a 2", "0ns final a 3 error"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fixed_policy_waits_as_long_each_time_from_now_on() {
+    assert_eq!(
+        life("30s x 3").await,
+        ["0ns due a 0", "30s due a 1", "60s due a 2", "90s due a 3", "90s final a 4 error"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_callback_ladder_has_a_retry_for_each_step() {
+    let seconds = ["0ns", "60s", "360s", "960s", "2760s", "6360s"];
+    let runs = seconds.iter().enumerate().map(|(attempt, at)| format!("{at} due a {attempt}"));
+    let expected: Vec<_> = runs.chain(["6360s final a 6 error".to_owned()]).collect();
+    assert_eq!(life("1m, 5m, 10m, 30m, 1h").await, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exponential_policy_grows_up_to_its_longest_delay() {
+    assert_eq!(
+        life("exponential 10s x 4, factor 3, max 1m, jitter 0%").await,
+        ["0ns due a 0", "10s due a 1", "40s due a 2", "100s due a 3", "160s due a 4", "160s final a 5 error"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn jitter_spreads_the_retries_of_jobs_that_failed_together() {
+    let script = Script::fails("no");
+    let dq = script.start(usual).await;
+    for id in 0..50 {
+        dq.provider().add(work(id)).await.unwrap();
+    }
+    dq.settle().await;
+    script.log.take();
+    let (mut early, mut late) = (0, 0);
+    for _ in 0..20 {
+        dq.advance(SECOND / 10).await; // up to 2 s: nobody is that early
+    }
+    assert!(script.log.take().is_empty());
+    dq.advance(8 * SECOND).await;
+    early += script.log.take().len();
+    dq.advance(2 * SECOND).await;
+    late += script.log.take().len();
+    assert_eq!(early + late, 50, "10 s, ten percent more or less");
+    assert!(early > 5 && late > 5, "{early} and {late}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_default_is_five_retries() {
+    let script = Script::fails("no");
+    let dq = script.start(usual).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.advance(DAY).await;
+    let lines = script.log.take_whats();
+    assert_eq!(lines.len(), 7);
+    assert_eq!(lines[6], "final a 6 error");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_function_says_each_delay_and_when_it_is_over() {
+    let script = Script::fails("try later").delays(|failed, failure| match failed {
+        _ if failure.message != "try later" => RetryDelay::Exhausted,
+        1 => RetryDelay::After(7 * SECOND),
+        2 => RetryDelay::By("1m x 9".parse().unwrap()),
+        _ => RetryDelay::Exhausted,
+    });
+    let dq = script.start(usual).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.advance(HOUR).await;
+    assert_eq!(script.log.take(), ["0ns due a 0", "7s due a 1", "67s due a 2", "67s final a 3 error"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_function_that_panics_leaves_it_to_the_settings() {
+    let script = Script::fails("no").delays(|_, _| panic!("a defect of the user's"));
+    let dq = script.start(|topic| topic.retry("1m")).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.advance(HOUR).await;
+    assert_eq!(script.log.take(), ["0ns due a 0", "60s due a 1", "60s final a 2 error"]);
+    assert_eq!(dq.health().topics[0].counters.restarts, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_function_cannot_put_a_job_off_for_longer_than_ten_years() {
+    let script = Script::fails("no").delays(|_, _| RetryDelay::After(Duration::MAX));
+    let dq = script.start(usual).await;
+    let clock = dq.counts::<Work>().await.clock;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.settle().await;
+    let head = dq.counts::<Work>().await.head.unwrap();
+    assert_eq!(head.since(clock), dq::time::LONGEST_DELAY);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_policy_of_an_add_outweighs_all_others() {
+    let script = Script::fails("no").delays(|_, _| RetryDelay::Exhausted);
+    let dq = script.start(|topic| topic.retry("1h")).await;
+    dq.provider().add(work("a")).retry("2m").await.unwrap();
+    dq.provider().add(work("b")).retry("none").await.unwrap();
+    dq.advance(HOUR).await;
+    assert_eq!(
+        script.log.take(),
+        ["0ns due a 0", "0ns due b 0", "0ns final b 1 error", "120s due a 1", "120s final a 2 error"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_policy_of_a_payload_holds_where_nobody_else_says_one() {
+    #[derive(Debug, serde::Serialize, serde::Deserialize, DelayJob)]
+    #[job(topic = "paid", retry = "1m")]
+    struct Paid {}
+
+    #[delay_listener(register = false)]
+    async fn notify(job: Job<Paid>, script: Script) -> Result<(), JobError> {
+        script.log.say(job.attempt());
+        Err("no".into())
+    }
+    let script = Script::acks();
+    let dq = Harness::start(|factory| factory.provide(script.clone()).listener::<notify>()).await;
+    dq.provider().add(Paid {}).await.unwrap();
+    dq.advance(HOUR).await;
+    assert_eq!(script.log.take(), ["0ns 0", "60s 1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_counts_from_now_and_not_from_the_due_time() {
+    let script = Script::new(|_, _| async {
+        crate::worker::handler_takes(20 * SECOND).await;
+        Err("no".into())
+    });
+    let dq = script.start(|topic| topic.retry("1m")).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.advance(HOUR).await;
+    assert_eq!(script.log.take(), ["0ns due a 0", "80s due a 1", "100s final a 2 error"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_count_of_failed_runs_is_kept_over_a_rejoin() {
+    let script = Script::new(|job, channel| async move {
+        match job.attempt() {
+            1 if job.header("once").is_none() => Ok(channel.rejoin_after("10s")),
+            _ => Err("no".into()),
+        }
+    });
+    let dq = script.start(|topic| topic.retry("1m, 1m")).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.advance(61 * SECOND).await;
+    assert_eq!(script.log.take(), ["0ns due a 0", "60s due a 1"]);
+    dq.advance(10 * SECOND).await;
+    assert_eq!(script.log.take(), ["70s due a 1"], "the attempt is neither spent nor forgotten");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_job_tells_why_and_starts_afresh_when_it_is_requeued() {
+    let script = Script::fails("the bank is closed");
+    let dq = script.start(|topic| topic.retry("immediate x 1")).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.settle().await;
+    let dead = kept(&dq, "a").await;
+    assert_eq!((dead.state, dead.attempts, dead.cause), (State::Dead, 2, Some(Cause::Error)));
+    assert_eq!(dead.error, "the bank is closed");
+    script.log.take();
+    dq.advance(MINUTE).await;
+    assert!(dq.provider().requeue::<Work>("a").await.unwrap().changed);
+    dq.settle().await;
+    assert_eq!(script.log.take(), ["60s due a 0", "60s due a 1", "60s final a 2 error"]);
+}

@@ -1,0 +1,166 @@
+//! A job and its run: when, how often, with what.
+
+use std::sync::{Arc, Mutex};
+
+use dq::prelude::*;
+use dq::testing::Harness;
+
+use crate::worker::{HOUR, MS, SECOND, Script, Work, handler_takes, usual, work};
+
+#[tokio::test(start_paused = true)]
+async fn a_job_runs_once_at_its_millisecond_and_is_gone() {
+    let script = Script::acks();
+    let dq = script.start(usual).await;
+    dq.provider().add(work("a")).after(60 * SECOND).await.unwrap();
+    dq.advance(60 * SECOND - MS).await;
+    assert!(script.log.take().is_empty(), "never early");
+    dq.advance(MS).await;
+    assert_eq!(script.log.take(), ["60s due a 0"], "after exactly one delay, not two");
+    dq.advance(2 * HOUR).await;
+    assert!(script.log.take().is_empty(), "once");
+    assert!(dq.job::<Work>("a").await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_runs_at_the_time_it_was_added_for() {
+    let script = Script::acks();
+    let dq = script.start(usual).await;
+    let clock = dq.counts::<Work>().await.clock;
+    dq.provider().add(work("meeting")).at(clock.after(90 * SECOND)).await.unwrap();
+    dq.provider().add(work("past")).at(std::time::SystemTime::UNIX_EPOCH).await.unwrap();
+    dq.settle().await;
+    assert_eq!(script.log.take(), ["0ns due past 0"], "a time that is past is at once");
+    dq.advance(HOUR).await;
+    assert_eq!(script.log.take(), ["90s due meeting 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_run_in_the_order_they_are_due_whatever_the_order_of_the_adds() {
+    let script = Script::acks();
+    let dq = script.start(usual).await;
+    for (id, seconds) in [("c", 30), ("a", 10), ("b", 20), ("far", 40_000_000)] {
+        dq.provider().add(work(id)).after(seconds * SECOND).await.unwrap();
+    }
+    dq.advance(30 * SECOND).await;
+    assert_eq!(script.log.take(), ["10s due a 0", "20s due b 0", "30s due c 0"]);
+    assert_eq!(dq.counts::<Work>().await.delayed, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_earlier_job_that_comes_later_is_not_late() {
+    let script = Script::acks();
+    let dq = script.start(usual).await;
+    dq.provider().add(work("far")).after(12 * SECOND).await.unwrap();
+    dq.advance(SECOND).await;
+    dq.provider().add(work("near")).after(MS).await.unwrap();
+    dq.advance(11 * SECOND).await;
+    assert_eq!(script.log.take(), ["1.001s due near 0", "12s due far 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deleted_job_does_not_run() {
+    let script = Script::acks();
+    let dq = script.start(usual).await;
+    dq.provider().add(work("a")).after(SECOND).await.unwrap();
+    let gone = dq.provider().delete::<Work>("a").await.unwrap();
+    assert!(gone.changed && gone.removed.is_some());
+    dq.advance(HOUR).await;
+    assert!(script.log.take().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_sees_id_due_time_headers_attempt_and_a_growing_fence() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let told = seen.clone();
+    let script = Script::new(move |job, _| {
+        let header = job.header("trace").map(str::to_owned);
+        told.lock().unwrap().push((job.id().to_string(), job.attempt(), header, job.due(), job.fence()));
+        async { Err("again".into()) }
+    });
+    let dq = script.start(|topic| topic.retry("1s, 1s")).await;
+    let clock = dq.counts::<Work>().await.clock;
+    dq.provider().add(work("a")).header("trace", "7").after(5 * SECOND).await.unwrap();
+    dq.advance(HOUR).await;
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    let due = |seconds: u32| clock.after(seconds * SECOND).into();
+    let what: Vec<_> =
+        seen.iter().map(|(id, attempt, header, at, _)| (&**id, *attempt, header.as_deref(), *at)).collect();
+    assert_eq!(what, [("a", 0, Some("7"), due(5)), ("a", 1, Some("7"), due(6)), ("a", 2, Some("7"), due(7))]);
+    assert!(seen.is_sorted_by(|one, next| one.4 < next.4), "fences grow from run to run");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_adds_jobs_and_what_it_adds_outlives_its_ack() {
+    #[delay_listener(register = false)]
+    struct Chain {
+        provider: Provider,
+        script: Script,
+    }
+    impl DelayListener for Chain {
+        type Job = Work;
+        async fn on_due(&self, job: Job<Work>, channel: Channel) -> Result<Decided, JobError> {
+            self.script.log.say(format_args!("due {}", job.id()));
+            if job.id().as_str() == "first" {
+                self.provider.add(work("second")).after(SECOND).await?;
+            }
+            Ok(channel.ack())
+        }
+    }
+    let script = Script::acks();
+    let dq = Harness::start(|factory| factory.provide(script.clone()).listener::<Chain>()).await;
+    dq.provider().add(work("first")).await.unwrap();
+    dq.advance(HOUR).await;
+    assert_eq!(script.log.take(), ["0ns due first", "1s due second"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_acked_job_is_kept_as_done_for_its_retention_and_its_id_is_free() {
+    let script = Script::acks();
+    let dq = script.start(usual).await;
+    dq.provider().add(work("a")).retain("1h").await.unwrap();
+    dq.settle().await;
+    assert_eq!(dq.job::<Work>("a").await.unwrap().state(), dq::job::State::Done);
+    dq.provider().add(work("a")).after(2 * HOUR).await.unwrap();
+    assert_eq!(dq.job::<Work>("a").await.unwrap().state(), dq::job::State::Delayed);
+
+    dq.provider().add(work("b")).retain("1h").await.unwrap();
+    dq.advance(HOUR - MS).await;
+    assert_eq!(dq.counts::<Work>().await.done, 1);
+    dq.advance(HOUR / 2).await;
+    assert_eq!(dq.counts::<Work>().await.done, 0, "forgotten soon after its retention");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_longer_than_the_lease_keeps_its_lease() {
+    let script = Script::takes(HOUR);
+    let dq = script.start(|topic| topic.timeout("0s")).await;
+    let other = script.beside(&dq, 2, usual).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.advance(HOUR).await;
+    assert_eq!(script.log.take(), ["0ns due a 0"], "nobody takes it over: the heartbeat holds the lease");
+    assert_eq!(other.counts::<Work>().await.running, 0);
+    assert_eq!(dq.health().topics[0].counters.acked + other.health().topics[0].counters.acked, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_topics_of_one_node_do_not_wait_for_each_other() {
+    #[derive(Debug, serde::Serialize, serde::Deserialize, DelayJob)]
+    #[job(topic = "slow")]
+    struct Slow {}
+
+    #[delay_listener(register = false, concurrency = 1, timeout = "none")]
+    async fn slow(_job: Job<Slow>, script: Script) -> Result<(), JobError> {
+        script.log.say("slow");
+        handler_takes(HOUR).await;
+        Ok(())
+    }
+    let script = Script::acks();
+    let dq = Harness::start(|factory| script.on(factory, usual).listener::<slow>()).await;
+    for _ in 0..3 {
+        dq.provider().add(Slow {}).await.unwrap();
+    }
+    dq.settle().await;
+    dq.provider().add(work("a")).after(SECOND).await.unwrap();
+    dq.advance(SECOND).await;
+    assert_eq!(script.log.take(), ["0ns slow", "1s due a 0"]);
+}

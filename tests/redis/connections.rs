@@ -1,0 +1,101 @@
+//! Connections that break, and what comes late over them.
+
+use dq::job::NodeId;
+use dq::store::{Interest, Signal, Store};
+use dq_tests::redis::RedisServer;
+
+use super::topic::{Topic, job};
+
+fn interest() -> Interest {
+    Interest { node: Some(NodeId::new("n")), casts: true }
+}
+
+#[tokio::test]
+async fn subscriptions_come_back_and_say_so() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    let mut signals = topic.store.signals(&topic.key, interest()).await.unwrap();
+    topic.add(vec![job("a")]).await;
+    assert_eq!(signals.next().await, Some(Signal::Due));
+    server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    assert_eq!(signals.next().await, Some(Signal::Resubscribed));
+    server.command(&["PUBLISH", "dq:{shop:t}:wake:n", "mark cancel a b"]);
+    let id = super::topic::id("a b");
+    assert_eq!(signals.next().await, Some(Signal::Mark(dq::store::WithdrawVerb::Cancel, id)));
+}
+
+#[tokio::test]
+async fn a_subscription_survives_a_restart_of_the_server() {
+    let mut server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    let mut signals = topic.store.signals(&topic.key, interest()).await.unwrap();
+    server.restart();
+    assert_eq!(signals.next().await, Some(Signal::Resubscribed));
+    server.command(&["PUBLISH", "dq:{shop:t}:cast", "id\nrecord"]);
+    assert!(matches!(signals.next().await, Some(Signal::Cast(cast)) if cast.id.as_str() == "id"));
+}
+
+#[tokio::test]
+async fn messages_that_are_none_of_ours_are_not_heard() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    let mut signals = topic.store.signals(&topic.key, interest()).await.unwrap();
+    for message in ["", "rubbish", "mark", "mark delete", "mark what a", "due\n"] {
+        server.command(&["PUBLISH", "dq:{shop:t}:wake", message]);
+    }
+    server.command(&["PUBLISH", "dq:{shop:t}:cast", "no line feed"]);
+    server.command(&["PUBLISH", "dq:{shop:t}:wake", "cast"]);
+    assert_eq!(signals.next().await, Some(Signal::CastDue));
+}
+
+#[tokio::test]
+async fn looks_find_the_server_again() {
+    let mut server = RedisServer::start_with(&["--save", "", "--appendonly", "yes", "--appendfsync", "always"]);
+    let topic = Topic::on(&server.url());
+    topic.add(vec![job("a")]).await;
+    assert_eq!(topic.store.counts(&topic.key).await.unwrap().delayed, 1);
+    server.restart();
+    assert_eq!(topic.store.counts(&topic.key).await.unwrap().delayed, 1);
+}
+
+#[tokio::test]
+async fn a_broken_line_answers_everything_and_a_new_one_works() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    topic.add(vec![job("a")]).await;
+    server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    for name in ["b", "c"] {
+        let error = topic.try_add(vec![job(name)]).await.unwrap_err();
+        assert!(error.is_outage() && !error.nothing_done(), "{error:?}");
+    }
+    let again = Topic::on(&server.url());
+    again.reconcile().await;
+    assert_eq!(again.claims().await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_dropped_link_takes_its_connection_with_it() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    topic.reconcile().await;
+    topic.add(vec![job("a")]).await;
+    let clients = |server: &RedisServer| server.command(&["CLIENT", "LIST", "TYPE", "normal"]).lines().count();
+    let before = clients(&server);
+    let Topic { store, key, link, producer, .. } = topic;
+    drop((link, producer));
+    while clients(&server) != before - 2 {
+        tokio::task::yield_now().await;
+    }
+    drop((store, key));
+}
+
+#[tokio::test]
+async fn a_database_is_chosen_by_the_url() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&format!("{}3", server.url()));
+    topic.add(vec![job("a")]).await;
+    assert_eq!(server.command(&["DBSIZE"]), ":0");
+    let Topic { store, key, .. } = &topic;
+    assert_eq!(store.topics(&key.app).await.unwrap(), std::slice::from_ref(&key.topic));
+    assert!(server.command(&["INFO", "keyspace"]).contains("db3:"));
+}

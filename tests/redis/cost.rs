@@ -1,0 +1,83 @@
+//! What the steps cost: commands inside the scripts a batch, and none a job (PROTOCOL.md section 5).
+
+use std::collections::BTreeMap;
+
+use dq::store::step::{Change, Verdict};
+use dq_tests::redis::RedisServer;
+
+use super::topic::{Topic, generated, job};
+
+/// Commands that `step` made the server execute, without those that ask for the count.
+async fn spent(server: &RedisServer, step: impl Future<Output = ()>) -> BTreeMap<String, u64> {
+    server.command(&["CONFIG", "RESETSTAT"]);
+    step.await;
+    let mut calls = server.calls();
+    for own in ["config|resetstat", "config", "info", "evalsha", "eval"] {
+        calls.remove(own);
+    }
+    calls
+}
+
+fn total(calls: &BTreeMap<String, u64>) -> u64 {
+    calls.values().sum()
+}
+
+/// The commands of a whole life of `count` jobs, step by step.
+async fn life(count: u16) -> [BTreeMap<String, u64>; 3] {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    topic.reconcile().await;
+    topic.add(vec![generated(60_000)]).await;
+    let claims = topic.claims().await;
+    topic.try_settle(&claims, Change::Ack).await.unwrap();
+    let add = spent(&server, topic.add((0..count).map(generated).collect())).await;
+    let mut claims = Vec::new();
+    topic.ready().await;
+    let transfer = spent(&server, async { claims = topic.try_transfer(1_000).await.unwrap().claims }).await;
+    assert_eq!(claims.len(), usize::from(count));
+    let settle = spent(&server, async {
+        let settled = topic.try_settle(&claims, Change::Ack).await.unwrap();
+        assert!(settled.verdicts.iter().all(|verdict| *verdict == Verdict::Done));
+    });
+    [add, transfer, settle.await]
+}
+
+#[tokio::test]
+async fn a_batch_costs_as_many_commands_as_one_job() {
+    let (one, many) = (life(1).await, life(400).await);
+    assert_eq!(one, many, "400 jobs fit into one call of each command");
+    // Types of keys are not counted: they are asked for once a step.
+    let without_types = many.map(|mut calls| {
+        calls.remove("type");
+        total(&calls)
+    });
+    let [add, transfer, settle] = without_types;
+    assert!(add <= 9 && transfer <= 17 && settle <= 10, "add {add}, transfer {transfer}, settle {settle}");
+}
+
+#[tokio::test]
+async fn the_common_path_asks_once_for_what_is_rare() {
+    let [add, transfer, settle] = life(100).await;
+    assert_eq!((add.get("hset"), add.get("zadd"), add.get("hmget")), (Some(&2), Some(&1), Some(&2)), "{add:?}");
+    assert_eq!(transfer.get("exists"), Some(&1), "crashes: {transfer:?}");
+    assert_eq!(transfer.get("zremrangebyrank"), Some(&1), "the head is taken by rank: {transfer:?}");
+    assert_eq!(settle.get("exists"), Some(&1), "marks and crashes: {settle:?}");
+    assert_eq!(settle.get("hdel"), Some(&3), "rows, records, and the removal it begins with: {settle:?}");
+    assert!(!settle.contains_key("hset") && !settle.contains_key("publish"), "{settle:?}");
+}
+
+#[tokio::test]
+async fn ids_that_callers_chose_cost_one_read_for_all() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    topic.add(vec![generated(0)]).await;
+    let chosen = spent(&server, topic.add((0..400).map(|n| job(&format!("j{n}"))).collect())).await;
+    let free = spent(&server, topic.add((1..400).map(generated).collect())).await;
+    assert_eq!(total(&chosen), total(&free) + 2, "one HMGET, and whether broadcasts wait at all");
+}
+
+#[tokio::test]
+async fn a_batch_of_a_thousand_goes_in_chunks() {
+    let [add, transfer, settle] = life(1_000).await;
+    assert!(total(&add) + total(&transfer) + total(&settle) < 80);
+}

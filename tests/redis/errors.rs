@@ -1,0 +1,159 @@
+//! What a server, or the way to it, can say, and which class it has (the table is in `store/redis/errors.rs`).
+
+use std::net::TcpListener;
+
+use dq::store::{Store, StoreError};
+use dq_tests::redis::RedisServer;
+
+use super::scripted::{Says, start};
+use super::topic::{Topic, id, job};
+
+async fn error_of_add(topic: &Topic) -> StoreError {
+    topic.try_add(vec![job("a")]).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn a_server_that_says_not_now_has_done_nothing() {
+    let lines = [
+        "-LOADING Redis is loading the dataset in memory",
+        "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+        "-CLUSTERDOWN The cluster is down",
+        "-TRYAGAIN Multiple keys request during rehashing of slot",
+        "-BUSY Redis is busy running a script.",
+        "-NOREPLICAS Not enough good replicas to write.",
+        "-READONLY You can't write against a read only replica.",
+        "-OOM command not allowed when used memory > 'maxmemory'.",
+        "-MISCONF Redis is configured to save RDB snapshots",
+        "-ERR Error running script (call to f_0): @user_script:9: @user_script: 9: -OOM command not allowed when used memory > 'maxmemory'.",
+    ];
+    for line in lines {
+        let topic = Topic::on(&start(Says::Line(line)));
+        let error = error_of_add(&topic).await;
+        assert!(matches!(error, StoreError::Refused { operation: "add", .. }), "{line}: {error:?}");
+        assert!(error.nothing_done() && error.is_outage(), "{line}");
+        let code = line[1..].split(' ').next().unwrap().replace("ERR", "OOM");
+        assert!(error.to_string().contains(&code), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_line_to_a_replica_ends_so_that_the_next_one_finds_the_master() {
+    let topic = Topic::on(&start(Says::Line("-READONLY You can't write against a read only replica.")));
+    assert!(error_of_add(&topic).await.nothing_done());
+    assert!(matches!(error_of_add(&topic).await, StoreError::Unavailable { .. }));
+}
+
+#[tokio::test]
+async fn a_line_goes_on_after_any_other_error() {
+    let topic = Topic::on(&start(Says::Line("-LOADING Redis is loading the dataset in memory")));
+    for _ in 0..3 {
+        assert!(matches!(error_of_add(&topic).await, StoreError::Refused { .. }));
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_leaves_unknown_what_was_done() {
+    let topic = Topic::on(&start(Says::Nothing));
+    let error = error_of_add(&topic).await;
+    assert!(matches!(error, StoreError::Unavailable { operation: "add", .. }), "{error:?}");
+    assert!(!error.nothing_done() && error.is_outage());
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_has_done_nothing() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let topic = Topic::on(&format!("redis://127.0.0.1:{port}/"));
+    let error = error_of_add(&topic).await;
+    assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
+    let look = topic.store.get(&topic.key, &[id("a")]).await.unwrap_err();
+    assert!(look.is_outage(), "{look:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_never_greets_is_given_up() {
+    let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let topic = Topic::on(&format!("redis://127.0.0.1:{}/", silent.local_addr().unwrap().port()));
+    let error = error_of_add(&topic).await;
+    assert!(error.is_outage() && error.nothing_done(), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_replica_refuses_before_anything_is_written() {
+    let server = RedisServer::start();
+    server.command(&["REPLICAOF", "127.0.0.1", "1"]);
+    let topic = Topic::on(&server.url());
+    let error = error_of_add(&topic).await;
+    assert!(error.nothing_done() && error.is_outage(), "{error:?}");
+    assert_eq!(server.command(&["DBSIZE"]), ":0");
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_save_refuses_before_anything_is_written() {
+    let server = RedisServer::start_with(&["--save", "3600 1", "--dbfilename", "dump.rdb"]);
+    // A folder that is gone: the snapshot fails, and the server stops taking writes.
+    let folder = server.command(&["CONFIG", "GET", "dir"]);
+    assert!(folder.starts_with('*'), "{folder}");
+    server.break_snapshots();
+    let topic = Topic::on(&server.url());
+    let error = error_of_add(&topic).await;
+    assert!(error.nothing_done() && error.to_string().contains("MISCONF"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_user_without_permission_is_told_so() {
+    let server = RedisServer::start();
+    server.command(&["ACL", "SETUSER", "guest", "on", ">secret", "~dq:*", "+@connection", "+ping", "+sadd"]);
+    let url = server.url().replace("127", "guest:secret@127");
+    let topic = Topic::on(&url);
+    let error = error_of_add(&topic).await;
+    assert!(matches!(error, StoreError::Other { .. }) && !error.is_outage(), "{error:?}");
+    assert!(std::error::Error::source(&error).unwrap().to_string().contains("NOPERM"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_no_outage_and_stays_a_secret() {
+    let server = RedisServer::start();
+    server.command(&["CONFIG", "SET", "requirepass", "right"]);
+    let topic = Topic::on(&server.url().replace("127", ":wrong@127"));
+    let error = error_of_add(&topic).await;
+    assert!(!error.is_outage() && !format!("{error:?}").contains("wrong@"), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_key_of_a_wrong_type_is_named_and_stops_its_topic_alone() {
+    let server = RedisServer::start();
+    let (topic, other) = (Topic::on(&server.url()), Topic::named(&server.url(), "other"));
+    server.command(&["SET", "dq:{shop:t}:done", "mine"]);
+    for error in [error_of_add(&topic).await, topic.store.open(&topic.key).await.unwrap_err()] {
+        let StoreError::WrongType { key, expected } = &error else { panic!("{error:?}") };
+        assert_eq!((key.as_str(), *expected), ("dq:{shop:t}:done", "zset"));
+    }
+    assert_eq!(server.command(&["EXISTS", "dq:{shop:t}:jobs", "dq:{shop:t}:delayed"]), ":0", "nothing was written");
+    other.add(vec![job("a")]).await;
+    server.command(&["DEL", "dq:{shop:t}:done"]);
+    topic.add(vec![job("a")]).await;
+}
+
+#[tokio::test]
+async fn a_topic_of_another_protocol_version_is_refused_naming_both() {
+    let server = RedisServer::start();
+    server.command(&["HSET", "dq:{shop:t}:meta", "protocol", "7"]);
+    let topic = Topic::on(&server.url());
+    for error in [error_of_add(&topic).await, topic.store.open(&topic.key).await.unwrap_err()] {
+        assert!(matches!(error, StoreError::Version { found: 7, ours: 1, .. }), "{error:?}");
+    }
+    assert_eq!(server.command(&["EXISTS", "dq:{shop:t}:jobs"]), ":0");
+}
+
+#[tokio::test]
+async fn scripts_that_the_server_forgot_are_sent_again() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    topic.add(vec![job("a")]).await;
+    server.command(&["SCRIPT", "FLUSH"]);
+    topic.add(vec![job("b")]).await;
+    server.command(&["SCRIPT", "FLUSH"]);
+    assert_eq!(topic.store.counts(&topic.key).await.unwrap().delayed, 2);
+}

@@ -1,0 +1,53 @@
+//! Memory full: adds are refused before they write anything, every other step goes on (PROTOCOL.md rule 3).
+
+use std::time::Duration;
+
+use dq::job::Front;
+use dq::store::step::{Again, Begin, Cast, Change, Exhaust, Hold, Note, Release, Scan, Verdict, Wake};
+use dq::store::{Store, WithdrawVerb};
+use dq_tests::redis::RedisServer;
+
+use super::topic::{LEASE, Topic, job};
+
+#[tokio::test]
+async fn every_step_but_an_add_goes_on_when_memory_is_full() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    topic.reconcile().await;
+    topic.add("abcdefghi".chars().map(|name| job(&name.to_string())).collect()).await;
+    let claims = topic.claims().await;
+    assert_eq!(claims.len(), 9);
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+
+    let error = topic.try_add(vec![job("late")]).await.unwrap_err();
+    assert!(error.nothing_done() && error.to_string().contains("OOM"), "{error:?}");
+    let again = Change::Rejoin(Again::After(Duration::from_secs(60)));
+    let changes =
+        [Change::Ack, again, Change::Retry(Duration::from_secs(60)), Change::Rollback, Change::Park, Change::Dead];
+    for (claim, change) in claims.iter().zip(changes) {
+        let settled = topic.try_settle(std::slice::from_ref(claim), change.clone()).await;
+        assert_eq!(settled.unwrap().verdicts, [Verdict::Done], "{change:?}");
+    }
+    let (heard, lease, claim) = (topic.heard(), LEASE, &claims[6]);
+    let (id, token) = (claim.id.clone(), claim.token);
+    topic.link.hold(Hold { heard, lease }).await.unwrap();
+    let begin = Begin { heard, lease, id: id.clone(), token };
+    assert_eq!(topic.link.begin(begin).await.unwrap().note, Note::Done);
+    let exhaust = Exhaust { heard, lease, id, token, front: Front { exhausted: true, ..Front::default() } };
+    assert_eq!(topic.link.exhaust(exhaust).await.unwrap().note, Note::Done);
+    assert!(topic.withdraw(WithdrawVerb::Delete, "h").await.changed);
+    assert!(topic.withdraw(WithdrawVerb::Requeue, "f").await.changed);
+    assert_eq!(topic.reconcile().await, 3);
+    while topic.store.counts(&topic.key).await.unwrap().ready < 2 {}
+    assert_eq!(topic.try_transfer(10).await.unwrap().claims.len(), 2, "the one that was rolled back, the requeued one");
+    let request = Cast { limit: 10, fallback: LEASE, expires_after: LEASE };
+    topic.link.cast(request).await.unwrap();
+    topic.link.wake(Wake).await.unwrap();
+    let scanned = topic.link.scan(Scan).await.unwrap();
+    assert_eq!(scanned.records, scanned.places);
+    topic.link.release(Release { heard: topic.heard() }).await.unwrap();
+
+    server.command(&["CONFIG", "SET", "maxmemory", "0"]);
+    topic.add(vec![job("late")]).await;
+    assert_eq!(topic.store.counts(&topic.key).await.unwrap().running, 5);
+}

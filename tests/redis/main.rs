@@ -1,0 +1,9 @@
+//! What the Redis store does beyond the conformance suite: errors, full memory, mangled data, cost, connections.
+
+mod connections;
+mod cost;
+mod errors;
+mod full_memory;
+mod mangled;
+mod scripted;
+mod topic;

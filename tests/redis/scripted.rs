@@ -1,0 +1,56 @@
+//! A server that says what a test wants it to: it greets as a Redis does, and answers every script with one line.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+
+/// What it does with a script.
+#[derive(Debug, Clone, Copy)]
+pub enum Says {
+    /// Answers this line.
+    Line(&'static str),
+    /// Closes the connection.
+    Nothing,
+}
+
+/// Starts one and gives its URL. It lives as long as the test's process.
+pub fn start(says: Says) -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || serve(stream, says));
+        }
+    });
+    format!("redis://127.0.0.1:{port}/")
+}
+
+fn serve(mut stream: TcpStream, says: Says) -> Option<()> {
+    let mut requests = BufReader::new(stream.try_clone().ok()?);
+    loop {
+        let words = request(&mut requests)?;
+        let answer = match (words.first()?.as_str(), says) {
+            ("HELLO", _) => "%1\r\n+server\r\n+redis\r\n".to_owned(),
+            ("EVALSHA" | "EVAL", Says::Line(line)) => format!("{line}\r\n"),
+            ("EVALSHA" | "EVAL", Says::Nothing) => return None,
+            _ => "+OK\r\n".to_owned(),
+        };
+        stream.write_all(answer.as_bytes()).ok()?;
+    }
+}
+
+fn request(reader: &mut impl BufRead) -> Option<Vec<String>> {
+    let count = length(reader, '*')?;
+    (0..count)
+        .map(|_| {
+            let mut text = vec![0; length(reader, '$')? + 2];
+            reader.read_exact(&mut text).ok()?;
+            Some(String::from_utf8_lossy(&text[..text.len() - 2]).into_owned())
+        })
+        .collect()
+}
+
+fn length(reader: &mut impl BufRead, kind: char) -> Option<usize> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    line.trim_end().strip_prefix(kind)?.parse().ok()
+}

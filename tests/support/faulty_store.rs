@@ -1,0 +1,270 @@
+//! A store between a node and another store: counts what it is asked, and fails when it is told to.
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::sync::{Arc, Mutex};
+
+use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
+use dq::store::step::{
+    Age, Aged, Begin, Cast, Casted, Exhaust, Hold, Noted, Reclaim, Reclaimed, Reconcile, Reconciled, Release, Scan,
+    Scanned, Settle, Settled, Standing, Transfer, Transferred, Turned, Verdict, Wake,
+};
+use dq::store::{
+    AddOutcome, BatchAnswer, Interest, Link, NewJob, Numbered, Page, PageRequest, Pending, Producer, Signals, Store,
+    StoreError, Stored, TopicCounts, WithdrawOutcome, Withdrawal,
+};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+/// What happens to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It is not executed, and the answer says so.
+    Refused,
+    /// It is not executed, and nobody can know that.
+    Unavailable,
+    /// It is not executed, and there is no answer.
+    Lost,
+    /// It is executed, and there is no answer.
+    AnswerLost,
+    /// It is executed, and the store says that this job alone cannot be settled (`settle`); else as [`Refused`](Self::Refused).
+    Unsettled,
+}
+
+type Rule = Box<dyn Fn(&str) -> Option<Fault> + Send>;
+
+/// What was asked, and what to do about what is asked next.
+#[derive(Default)]
+pub struct Faults(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    asked: BTreeMap<&'static str, usize>,
+    rule: Option<Rule>,
+    without_signals: bool,
+}
+
+impl std::fmt::Debug for Faults {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(&self.0.lock().unwrap().asked).finish()
+    }
+}
+
+impl Faults {
+    /// From now on: what happens to a request for this step.
+    pub fn now(&self, rule: impl Fn(&str) -> Option<Fault> + Send + 'static) {
+        self.0.lock().unwrap().rule = Some(Box::new(rule));
+    }
+
+    /// From now on every request fails like this.
+    pub fn all(&self, fault: Fault) {
+        self.now(move |_| Some(fault));
+    }
+
+    /// From now on this step fails like this.
+    pub fn only(&self, step: &'static str, fault: Fault) {
+        self.now(move |asked| (asked == step).then_some(fault));
+    }
+
+    /// The next request for this step fails like this, no other.
+    pub fn next(&self, step: &'static str, fault: Fault) {
+        let left = Mutex::new(1_u8);
+        self.now(move |asked| {
+            let mut left = left.lock().unwrap();
+            (asked == step && *left > 0).then(|| {
+                *left -= 1;
+                fault
+            })
+        });
+    }
+
+    /// Everything works again.
+    pub fn none(&self) {
+        self.0.lock().unwrap().rule = None;
+    }
+
+    /// No signal arrives any more, and no subscriber learns of that.
+    pub fn lose_signals(&self) {
+        self.0.lock().unwrap().without_signals = true;
+    }
+
+    /// How often this step was asked for.
+    pub fn asked(&self, step: &str) -> usize {
+        self.0.lock().unwrap().asked.get(step).copied().unwrap_or_default()
+    }
+
+    /// How many requests there were.
+    pub fn asked_in_all(&self) -> usize {
+        self.0.lock().unwrap().asked.values().sum()
+    }
+
+    fn ask(&self, step: &'static str) -> Option<Fault> {
+        let mut state = self.0.lock().unwrap();
+        *state.asked.entry(step).or_default() += 1;
+        state.rule.as_ref().and_then(|rule| rule(step))
+    }
+
+    fn answer<T: Send + 'static>(&self, step: &'static str, send: impl FnOnce() -> Pending<T>) -> Pending<T> {
+        match self.ask(step) {
+            None => send(),
+            Some(Fault::AnswerLost) => {
+                drop(send());
+                pending().boxed()
+            }
+            Some(fault) => no_answer(step, fault),
+        }
+    }
+}
+
+fn no_answer<T: Send + 'static>(step: &'static str, fault: Fault) -> Pending<T> {
+    let reason = String::from("the test says so");
+    match fault {
+        Fault::Refused | Fault::Unsettled => {
+            async move { Err(StoreError::Refused { operation: step, reason }) }.boxed()
+        }
+        Fault::Unavailable => async move { Err(StoreError::Unavailable { operation: step, reason }) }.boxed(),
+        Fault::Lost | Fault::AnswerLost => pending().boxed(),
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct FaultyStore {
+    inner: Arc<dyn Store>,
+    faults: Arc<Faults>,
+}
+
+impl FaultyStore {
+    /// A store over this one, and what controls it.
+    pub fn over(inner: Arc<dyn Store>) -> (Arc<dyn Store>, Arc<Faults>) {
+        let faults = Arc::<Faults>::default();
+        (Arc::new(Self { inner, faults: faults.clone() }), faults)
+    }
+}
+
+impl Store for FaultyStore {
+    fn url(&self) -> String {
+        self.inner.url()
+    }
+
+    fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
+        match self.faults.ask("open") {
+            None => self.inner.open(topic),
+            Some(fault) => no_answer("open", fault),
+        }
+    }
+
+    fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
+        Arc::new(FaultyLink { inner: self.inner.link(topic, node), faults: self.faults.clone() })
+    }
+
+    fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
+        Arc::new(FaultyProducer { inner: self.inner.producer(topic, producer), faults: self.faults.clone() })
+    }
+
+    fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
+        if let Some(fault) = self.faults.ask("signals") {
+            return no_answer("signals", fault);
+        }
+        async move {
+            let mut heard = self.inner.signals(topic, interest).await?;
+            let (feed, signals) = Signals::channel();
+            let faults = self.faults.clone();
+            tokio::spawn(async move {
+                while let Some(signal) = heard.next().await {
+                    let lost = faults.0.lock().unwrap().without_signals;
+                    if !lost && feed.send(signal).await.is_err() {
+                        break;
+                    }
+                }
+            });
+            Ok(signals)
+        }
+        .boxed()
+    }
+
+    fn get<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        ids: &'a [JobId],
+    ) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
+        self.inner.get(topic, ids)
+    }
+
+    fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
+        self.inner.page(topic, request)
+    }
+
+    fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
+        self.inner.topics(app)
+    }
+
+    fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
+        self.inner.counts(topic)
+    }
+}
+
+#[derive(Debug)]
+struct FaultyLink {
+    inner: Arc<dyn Link>,
+    faults: Arc<Faults>,
+}
+
+macro_rules! steps {
+    ($($step:ident($request:ty) -> $answer:ty),+ $(,)?) => {
+        $(fn $step(&self, request: $request) -> Pending<$answer> {
+            self.faults.answer(stringify!($step), || self.inner.$step(request))
+        })+
+    };
+}
+
+impl Link for FaultyLink {
+    steps!(
+        transfer(Transfer) -> Turned<Transferred>,
+        hold(Hold) -> Standing,
+        begin(Begin) -> Noted,
+        exhaust(Exhaust) -> Noted,
+        reconcile(Reconcile) -> Turned<Reconciled>,
+        reclaim(Reclaim) -> Reclaimed,
+        release(Release) -> Standing,
+        age(Age) -> Turned<Aged>,
+        cast(Cast) -> Casted,
+        wake(Wake) -> (),
+        scan(Scan) -> Scanned,
+    );
+
+    /// Under [`Fault::Unsettled`] the first outcome is left out and said to have failed.
+    fn settle(&self, mut request: Settle) -> Pending<Settled> {
+        match self.faults.ask("settle") {
+            None => self.inner.settle(request),
+            Some(Fault::Unsettled) => {
+                request.outcomes.remove(0);
+                let told = self.inner.settle(request);
+                async move {
+                    let mut settled = told.await?;
+                    settled.verdicts.insert(0, Verdict::Failed("the test says so".into()));
+                    Ok(settled)
+                }
+                .boxed()
+            }
+            Some(Fault::AnswerLost) => {
+                drop(self.inner.settle(request));
+                pending().boxed()
+            }
+            Some(fault) => no_answer("settle", fault),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct FaultyProducer {
+    inner: Arc<dyn Producer>,
+    faults: Arc<Faults>,
+}
+
+impl Producer for FaultyProducer {
+    steps!(
+        add(Numbered<NewJob>) -> BatchAnswer<AddOutcome>,
+        withdraw(Numbered<Withdrawal>) -> BatchAnswer<WithdrawOutcome>,
+    );
+}
