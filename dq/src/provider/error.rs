@@ -237,3 +237,34 @@ pub enum SweepError {
     #[error(transparent)]
     Withdraw(#[from] WithdrawError),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exists(state: State) -> String {
+        let (topic, id) = (TopicName::new("t").unwrap(), JobId::new("7").unwrap());
+        AddError::AlreadyExists { topic, id, state }.to_string()
+    }
+
+    #[test]
+    fn a_known_id_says_how_to_go_on() {
+        assert!(exists(State::Delayed).ends_with("`.keep_existing()` leaves it, `.replace_existing()` replaces it"));
+        assert!(exists(State::Dead).ends_with("`requeue` runs it again"));
+    }
+
+    #[test]
+    fn the_longest_delay_is_said_in_words() {
+        let delay = Duration::from_secs(1_000_000_000);
+        let text = AddError::DelayTooLong { field: "after", delay, limit: LONGEST_DELAY }.to_string();
+        assert!(text.ends_with("ten years is the limit"), "{text}");
+    }
+
+    #[test]
+    fn a_text_that_is_no_json_says_where() {
+        let source = serde_json::from_str::<serde_json::Value>("{oops").unwrap_err();
+        let error = AddError::BadPayload { topic: TopicName::new("t").unwrap(), source };
+        assert!(error.to_string().contains("is no JSON") && error.to_string().ends_with("line 1 column 2"), "{error}");
+        assert_eq!(crate::Error::from(error).to_string().matches("column 2").count(), 1);
+    }
+}

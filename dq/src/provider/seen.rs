@@ -16,7 +16,7 @@ pub struct Seen<P> {
     /// Where it is, and since or until when.
     pub place: Whereabouts,
     /// What is kept of it besides its payload: attempts, cause, last error, headers and so on; an error where these bytes
-    /// are no record of this version.
+    /// are no record of this version. Why a job is DEAD is in its `cause` and `error`.
     pub details: Result<Front, BadRecord>,
     record: Record,
     payload: PhantomData<fn() -> P>,
