@@ -73,6 +73,8 @@ struct UnderWay {
 
 /// How long to wait before a refused request is sent again, and before the first new link.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// The longest wait before a refused request is sent again.
+const LONGEST_REFUSAL: Duration = Duration::from_secs(2);
 /// The longest wait for a new link.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -89,6 +91,8 @@ pub(super) struct Line {
     pub(super) heard: Turn,
     /// Not before this is a request of this kind sent again.
     paused: [Duration; Kind::COUNT],
+    /// How often in a row each kind was refused.
+    refused: [u32; Kind::COUNT],
     failures: u32,
     reconnect_at: Duration,
 }
@@ -120,6 +124,7 @@ impl Line {
             under_way: VecDeque::new(),
             heard: Turn::default(),
             paused: [Duration::ZERO; Kind::COUNT],
+            refused: [0; Kind::COUNT],
             failures: 0,
             reconnect_at: Duration::ZERO,
         }
@@ -149,15 +154,19 @@ impl Line {
         Some(self.paused[kind as usize]).filter(|end| *end > now && self.link.is_some())
     }
 
-    /// Sends no request of this kind for a while: for half a second at most, or for several seconds.
+    /// Sends no request of this kind for a while: for half a second at most, then longer each time it is refused, up to two
+    /// seconds; or for several.
     pub(super) fn pause(&mut self, kind: Kind, now: Duration, long: bool) {
-        let pause = if long { LONGEST_PAUSE } else { FIRST_PAUSE * 5 };
+        let refused = &mut self.refused[kind as usize];
+        let pause = if long { LONGEST_PAUSE } else { (FIRST_PAUSE * 5 * 2_u32.pow(*refused)).min(LONGEST_REFUSAL) };
+        *refused = (*refused + 1).min(8);
         self.paused[kind as usize] = now + pause / 5 + self.environment.random_below(pause * 4 / 5);
     }
 
-    /// The store has answered: it is reachable.
-    pub(super) const fn answered(&mut self) {
+    /// The store has answered a request of this kind: it is reachable.
+    pub(super) const fn answered(&mut self, kind: Kind) {
         self.failures = 0;
+        self.refused[kind as usize] = 0;
     }
 
     fn push<T: Send + 'static>(

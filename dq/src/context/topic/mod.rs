@@ -160,7 +160,7 @@ impl Topic {
         match answered.answer {
             Err(error) => self.on_error(answered.kind, &error, now),
             Ok(answer) => {
-                self.line.answered();
+                self.line.answered(answered.kind);
                 if self.stopped_by.is_none_or(|kind| kind == answered.kind) {
                     self.stopped_by = None;
                     self.parts.gauge.contact();
