@@ -56,17 +56,17 @@ async fn a_timed_out_handler_that_goes_on_keeps_its_permit_until_it_returns() {
 #[tokio::test(start_paused = true)]
 async fn more_permits_mean_more_throughput() {
     let mut took = Vec::new();
-    for permits in [1, 4, 16] {
+    for permits in [1, 4, 8] {
         let (script, _) = metered(100 * MS);
         let dq = script.start(|topic| topic.concurrency(permits)).await;
         let start = Instant::now();
-        dq.provider().add_many((0..160).map(work)).await.unwrap();
-        while dq.health().topics[0].counters.acked < 160 {
-            dq.advance(10 * MS).await;
+        dq.provider().add_many((0..40).map(work)).await.unwrap();
+        while dq.health().topics[0].counters.acked < 40 {
+            dq.advance(100 * MS).await;
         }
         took.push(start.elapsed().as_millis() / 100);
     }
-    assert_eq!(took, [160, 40, 10], "in rounds of a tenth of a second");
+    assert_eq!(took, [40, 10, 5], "in rounds of a tenth of a second");
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,9 +84,9 @@ async fn a_slow_node_takes_no_more_than_it_can_start() {
 async fn no_more_jobs_wait_in_hand_than_ended_within_fifty_milliseconds() {
     let (script, meter) = metered(10 * MS);
     let dq = script.start(|topic| topic.concurrency(4)).await;
-    dq.provider().add_many((0..1_000).map(work)).await.unwrap();
+    dq.provider().add_many((0..200).map(work)).await.unwrap();
     let mut most = 0;
-    for _ in 0..1_000 {
+    for _ in 0..400 {
         dq.advance(MS).await;
         let health = &dq.health().topics[0];
         most = most.max(health.waiting);

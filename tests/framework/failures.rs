@@ -4,7 +4,7 @@ use dq::config::TopicOverrides;
 use dq::job::{Cause, State};
 use dq::testing::Harness;
 
-use crate::worker::{DAY, HOUR, MS, SECOND, Script, Work, kept, usual, work};
+use crate::worker::{HOUR, MS, SECOND, Script, Work, kept, usual, work};
 
 fn no_retry(topic: TopicOverrides) -> TopicOverrides {
     topic.retry("none")
@@ -70,7 +70,7 @@ async fn final_retry_that_panics_leaves_the_job_dead_with_its_own_cause() {
     let script = Script::fails("no").finally(|_, _| async { panic!("in final_retry") });
     let dq = script.start(no_retry).await;
     dq.provider().add(work("a")).await.unwrap();
-    dq.advance(DAY).await;
+    dq.advance(HOUR).await;
     assert_eq!(script.log.take_whats(), ["due a 0", "final a 1 error"]);
     let dead = kept(&dq, "a").await;
     assert_eq!((dead.state, dead.cause, dead.error.as_str()), (State::Dead, Some(Cause::Error), "no"));
@@ -83,10 +83,10 @@ async fn process_unacked_that_panics_or_fails_keeps_the_job_for_another_period()
         assert!(job.id().as_str() != "a", "in process_unacked");
         Err("not now".into())
     });
-    let dq = script.start(|topic| topic.unacked_age("1d")).await;
+    let dq = script.start(|topic| topic.unacked_age("1h")).await;
     dq.provider().add(work("a")).await.unwrap();
     dq.provider().add(work("b")).await.unwrap();
-    dq.advance(3 * DAY + HOUR).await;
+    dq.advance(3 * HOUR + 30 * 60 * SECOND).await;
     let aged = script.log.take_whats();
     let times = |what: &str| aged.iter().filter(|line| *line == what).count();
     assert_eq!((times("aged a 0"), times("aged b 0")), (3, 3), "{aged:?}");

@@ -162,8 +162,8 @@ async fn an_id_that_runs_is_known_until_it_is_deleted() {
     let dq = script.start(usual).await;
     dq.provider().add(work("a")).await.unwrap();
     dq.advance(SECOND).await;
-    let refused = dq.provider().add(work("a")).await.unwrap_err();
-    assert_eq!(refused.to_string(), "job `a` of topic `work` exists and is running");
+    let refused = dq.provider().add(work("a")).await.unwrap_err().to_string();
+    assert!(refused.starts_with("job `a` of topic `work` exists and is running"), "{refused}");
     let kept = dq.provider().add(work("a")).keep_existing().await.unwrap();
     assert_eq!(kept.how, Addition::Kept(State::Running));
     dq.provider().delete::<Work>("a").await.unwrap();

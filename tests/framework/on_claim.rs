@@ -54,7 +54,7 @@ async fn a_node_that_dies_loses_what_it_had_acked_and_nothing_else() {
         dq.provider().add(work(id)).await.unwrap();
     }
     dq.settle().await;
-    let other = other_script.beside(&dq, 2, |topic| on_claim(topic)).await;
+    let other = other_script.beside(&dq, 2, on_claim).await;
     dq.kill();
     other.advance(HOUR).await;
     assert_eq!(script.log.take_whats(), ["due a 0", "due b 0"]);

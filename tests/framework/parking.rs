@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use dq::job::{Fence, State};
 use dq::prelude::*;
+use dq::testing::Harness;
 
-use crate::worker::{DAY, HOUR, SECOND, Script, Work, handler_takes, kept, usual, work};
+use crate::worker::{DAY, HOUR, MINUTE, SECOND, Script, Work, handler_takes, kept, usual, work};
 
 /// Parks, and tells the fences of its runs.
 fn parks() -> (Script, Arc<Mutex<Vec<Fence>>>) {
@@ -29,7 +30,7 @@ async fn a_parked_job_is_listed_and_ends_by_an_ack_from_outside() {
     let fence = fences.lock().unwrap()[0];
     let ended = dq.provider().ack::<Work>("a").fence(fence).await.unwrap();
     assert_eq!((ended.found, ended.changed), (Some(State::Unacked), true));
-    dq.advance(30 * DAY).await;
+    dq.advance(HOUR).await;
     assert_eq!(script.log.take_whats(), ["due a 0"]);
     assert!(dq.job::<Work>("a").await.is_none());
 }
@@ -100,8 +101,9 @@ async fn an_ack_from_outside_ends_a_waiting_job() {
 #[tokio::test(start_paused = true)]
 async fn nobody_told_for_seven_days_so_the_listener_is_asked_once_and_drops_it() {
     let script = Script::parks();
-    let dq = script.start(usual).await;
-    let other = script.beside(&dq, 2, usual).await;
+    let rarely = |factory: ContextFactory| script.on(factory, usual).fallback_scan("1h");
+    let dq = Harness::start(rarely).await;
+    let other = dq.another(2, rarely).await;
     dq.provider().add(work("a")).await.unwrap();
     dq.advance(7 * DAY - SECOND).await;
     assert_eq!(script.log.take_whats(), ["due a 0"]);
@@ -116,9 +118,9 @@ async fn nobody_told_for_seven_days_so_the_listener_is_asked_once_and_drops_it()
 async fn a_job_that_is_kept_is_asked_about_again_after_another_period() {
     let (parks, fences) = parks();
     let script = parks.unacked(|_| async { Ok(UnackedDecision::Keep) });
-    let dq = script.start(|topic| topic.unacked_age("1d")).await;
+    let dq = script.start(|topic| topic.unacked_age("1h")).await;
     dq.provider().add(work("a")).await.unwrap();
-    dq.advance(2 * DAY + HOUR).await;
+    dq.advance(2 * HOUR + 20 * MINUTE).await;
     assert_eq!(script.log.take_whats(), ["due a 0", "aged a 0", "aged a 0"]);
     let fence = fences.lock().unwrap()[0];
     assert!(dq.provider().ack::<Work>("a").fence(fence).await.unwrap().changed, "the fence of its run still counts");
@@ -127,15 +129,15 @@ async fn a_job_that_is_kept_is_asked_about_again_after_another_period() {
 #[tokio::test(start_paused = true)]
 async fn a_job_that_is_retried_after_its_age_spends_an_attempt_and_waits_its_backoff() {
     let script = Script::parks().unacked(|_| async { Ok(UnackedDecision::Retry) });
-    let dq = script.start(|topic| topic.unacked_age("1d").retry("1h")).await;
+    let dq = script.start(|topic| topic.unacked_age("2h").retry("1h")).await;
     dq.provider().add(work("a")).await.unwrap();
-    dq.advance(DAY + 30 * 60 * SECOND).await;
+    dq.advance(2 * HOUR + 30 * MINUTE).await;
     assert_eq!(script.log.take_whats(), ["due a 0", "aged a 0"]);
     let waits = kept(&dq, "a").await;
     assert_eq!((waits.state, waits.attempts), (State::Delayed, 1));
     dq.advance(HOUR).await;
     assert_eq!(script.log.take_whats(), ["due a 1"]);
-    dq.advance(2 * DAY).await;
+    dq.advance(3 * HOUR).await;
     assert_eq!(script.log.take_whats(), ["aged a 1", "final a 2 error"], "no attempt is left");
     assert_eq!(kept(&dq, "a").await.state, State::Dead);
 }
@@ -143,9 +145,9 @@ async fn a_job_that_is_retried_after_its_age_spends_an_attempt_and_waits_its_bac
 #[tokio::test(start_paused = true)]
 async fn an_aged_job_is_asked_about_although_it_has_expired() {
     let script = Script::parks();
-    let dq = script.start(|topic| topic.unacked_age("1d")).await;
+    let dq = script.start(|topic| topic.unacked_age("2h")).await;
     dq.provider().add(work("a")).expires_after("1h").await.unwrap();
-    dq.advance(DAY + HOUR).await;
+    dq.advance(3 * HOUR).await;
     assert_eq!(script.log.take_whats(), ["due a 0", "aged a 0"]);
 }
 
@@ -159,9 +161,9 @@ async fn the_default_of_process_unacked_drops_and_counts() {
             Ok(channel.park())
         }
     }
-    let dq = dq::testing::Harness::start(|factory| factory.listener::<Plain>()).await;
+    let dq = Harness::start(|factory| factory.listener::<Plain>().topic("work", |topic| topic.unacked_age("1h"))).await;
     dq.provider().add(work("a")).await.unwrap();
-    dq.advance(8 * DAY).await;
+    dq.advance(2 * HOUR).await;
     assert!(dq.job::<Work>("a").await.is_none());
     assert_eq!(dq.health().topics[0].counters.dropped, 1);
 }

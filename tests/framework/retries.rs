@@ -6,14 +6,14 @@ use dq::prelude::*;
 use dq::testing::Harness;
 use std::time::Duration;
 
-use crate::worker::{DAY, HOUR, MINUTE, SECOND, Script, Work, kept, usual, work};
+use crate::worker::{HOUR, MINUTE, SECOND, Script, Work, kept, usual, work};
 
 /// What happens to a job that always fails, under this policy.
 async fn life(policy: &str) -> Vec<String> {
     let script = Script::fails("no");
     let dq = script.start(|topic| topic.retry(policy)).await;
     dq.provider().add(work("a")).await.unwrap();
-    dq.advance(30 * HOUR).await;
+    dq.advance(2 * HOUR).await;
     assert_eq!(kept(&dq, "a").await.state, State::Dead);
     script.log.take()
 }
@@ -85,7 +85,7 @@ async fn the_default_is_five_retries() {
     let script = Script::fails("no");
     let dq = script.start(usual).await;
     dq.provider().add(work("a")).await.unwrap();
-    dq.advance(DAY).await;
+    dq.advance(2 * HOUR).await;
     let lines = script.log.take_whats();
     assert_eq!(lines.len(), 7);
     assert_eq!(lines[6], "final a 6 error");

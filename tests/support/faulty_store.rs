@@ -34,8 +34,10 @@ pub enum Fault {
 type Rule = Box<dyn Fn(&str) -> Option<Fault> + Send>;
 
 /// What was asked, and what to do about what is asked next.
-#[derive(Default)]
-pub struct Faults(Mutex<State>);
+pub struct Faults {
+    below: Arc<dyn Store>,
+    state: Mutex<State>,
+}
 
 #[derive(Default)]
 struct State {
@@ -46,14 +48,19 @@ struct State {
 
 impl std::fmt::Debug for Faults {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_map().entries(&self.0.lock().unwrap().asked).finish()
+        f.debug_map().entries(&self.state.lock().unwrap().asked).finish()
     }
 }
 
 impl Faults {
+    /// The store below, which never fails.
+    pub fn below(&self) -> Arc<dyn Store> {
+        self.below.clone()
+    }
+
     /// From now on: what happens to a request for this step.
     pub fn now(&self, rule: impl Fn(&str) -> Option<Fault> + Send + 'static) {
-        self.0.lock().unwrap().rule = Some(Box::new(rule));
+        self.state.lock().unwrap().rule = Some(Box::new(rule));
     }
 
     /// From now on every request fails like this.
@@ -80,26 +87,26 @@ impl Faults {
 
     /// Everything works again.
     pub fn none(&self) {
-        self.0.lock().unwrap().rule = None;
+        self.state.lock().unwrap().rule = None;
     }
 
     /// No signal arrives any more, and no subscriber learns of that.
     pub fn lose_signals(&self) {
-        self.0.lock().unwrap().without_signals = true;
+        self.state.lock().unwrap().without_signals = true;
     }
 
     /// How often this step was asked for.
     pub fn asked(&self, step: &str) -> usize {
-        self.0.lock().unwrap().asked.get(step).copied().unwrap_or_default()
+        self.state.lock().unwrap().asked.get(step).copied().unwrap_or_default()
     }
 
     /// How many requests there were.
     pub fn asked_in_all(&self) -> usize {
-        self.0.lock().unwrap().asked.values().sum()
+        self.state.lock().unwrap().asked.values().sum()
     }
 
     fn ask(&self, step: &'static str) -> Option<Fault> {
-        let mut state = self.0.lock().unwrap();
+        let mut state = self.state.lock().unwrap();
         *state.asked.entry(step).or_default() += 1;
         state.rule.as_ref().and_then(|rule| rule(step))
     }
@@ -137,7 +144,7 @@ pub struct FaultyStore {
 impl FaultyStore {
     /// A store over this one, and what controls it.
     pub fn over(inner: Arc<dyn Store>) -> (Arc<dyn Store>, Arc<Faults>) {
-        let faults = Arc::<Faults>::default();
+        let faults = Arc::new(Faults { below: inner.clone(), state: Mutex::default() });
         (Arc::new(Self { inner, faults: faults.clone() }), faults)
     }
 }
@@ -172,7 +179,7 @@ impl Store for FaultyStore {
             let faults = self.faults.clone();
             tokio::spawn(async move {
                 while let Some(signal) = heard.next().await {
-                    let lost = faults.0.lock().unwrap().without_signals;
+                    let lost = faults.state.lock().unwrap().without_signals;
                     if !lost && feed.send(signal).await.is_err() {
                         break;
                     }

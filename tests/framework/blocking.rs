@@ -1,0 +1,149 @@
+//! Handlers that block their thread, on the real clock and dq's own thread.
+//!
+//! One node runs on a current-thread runtime that its handler blocks; all of it waits for what is seen from outside.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use dq::context::HealthProbe;
+use dq::listener::OnTimeout;
+use dq::prelude::*;
+use serde::{Deserialize, Serialize};
+use tokio::sync::Notify;
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "blocks")]
+struct Blocks {
+    #[job(id)]
+    id: String,
+}
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "waits")]
+struct Waits {
+    #[job(id)]
+    id: String,
+}
+
+/// What a node's handlers do, and whom they tell.
+#[derive(Clone)]
+struct Hands {
+    node: &'static str,
+    told: Sender<String>,
+    /// Blocks the thread of whoever takes it until its sender is dropped.
+    gate: Arc<Mutex<Option<Receiver<()>>>>,
+    go_on: Arc<Notify>,
+}
+
+impl Hands {
+    fn tell(&self, what: std::fmt::Arguments<'_>) {
+        self.told.send(format!("{} {what}", self.node)).unwrap();
+    }
+}
+
+#[delay_listener(register = false, concurrency = 1, timeout = "100ms")]
+async fn blocks(job: Job<Blocks>, hands: Hands) -> Result<(), JobError> {
+    hands.tell(format_args!("blocks {} {}", job.id(), job.attempt()));
+    let gate = hands.gate.lock().unwrap().take();
+    if let Some(gate) = gate {
+        assert!(gate.recv().is_err(), "it opens by the end of the other side");
+    }
+    Ok(())
+}
+
+#[delay_listener(register = false, timeout = "none")]
+async fn waits(job: Job<Waits>, hands: Hands) -> Result<(), JobError> {
+    hands.tell(format_args!("waits {} {}", job.id(), job.attempt()));
+    hands.go_on.notified().await;
+    Ok(())
+}
+
+/// A node on a current-thread runtime in a thread of its own; ends when it is told to.
+struct Node {
+    provider: Provider,
+    probe: HealthProbe,
+    end: tokio::sync::oneshot::Sender<()>,
+    thread: thread::JoinHandle<()>,
+}
+
+fn start(store: &'static str, hands: Hands) -> Node {
+    let (handles, started) = channel();
+    let (end, ended) = tokio::sync::oneshot::channel();
+    let run = async move {
+        let factory = ContextFactory::new("test").store(store).without_inventory().variables([("", ""); 0]);
+        let factory = factory.lease("600ms").renewal("200ms").call_timeout("300ms").provide(hands);
+        let factory = factory.topic("blocks", |topic| topic.on_timeout(OnTimeout::Immediate));
+        let context = factory.listener::<blocks>().listener::<waits>().start().await.unwrap();
+        context.ready().await;
+        handles.send((context.provider().clone(), context.probe())).unwrap();
+        ended.await.unwrap();
+        context.shutdown(Duration::from_secs(5)).await;
+    };
+    let thread = thread::spawn(|| {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(run);
+    });
+    let (provider, probe) = started.recv().unwrap();
+    Node { provider, probe, end, thread }
+}
+
+impl Node {
+    fn stop(self) {
+        self.end.send(()).unwrap();
+        self.thread.join().unwrap();
+    }
+}
+
+#[test]
+fn a_handler_that_blocks_its_thread_is_settled_as_timed_out_and_costs_neither_lease_nor_topic() {
+    let (told, heard) = channel();
+    let (block, gate) = channel::<()>();
+    let gate = Arc::new(Mutex::new(Some(gate)));
+    let go_on = Arc::new(Notify::new());
+    let hands = |node| Hands { node, told: told.clone(), gate: gate.clone(), go_on: go_on.clone() };
+    let next = || heard.recv_timeout(Duration::from_secs(20)).expect("something happens");
+
+    let first = start("memory:a-handler-that-blocks", hands("first"));
+    let adds = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    adds.block_on(first.provider.add(Waits { id: "patient".into() })).unwrap();
+    assert_eq!(next(), "first waits patient 0");
+    adds.block_on(first.provider.add(Blocks { id: "a".into() })).unwrap();
+    assert_eq!(next(), "first blocks a 0");
+
+    // The thread of the first node is blocked from here on. Its job is settled as timed out, and the second node gets it.
+    let second = start("memory:a-handler-that-blocks", hands("second"));
+    assert_eq!(next(), "second blocks a 1", "the retry, at once");
+    assert_eq!(first.probe.health().topics[0].counters.timed_out, 1);
+
+    // A lease and one and a half renewals later nobody has taken what the first node holds besides.
+    adds.block_on(second.provider.add(Blocks { id: "marker".into() }).after("1200ms")).unwrap();
+    assert_eq!(
+        next(),
+        "second blocks marker 0",
+        "the blocked handler keeps its permit, so the first node takes nothing"
+    );
+    let health = first.probe.health();
+    assert_eq!((health.topics[1].topic.as_str(), health.topics[1].held), ("waits", 1), "its lease stays");
+    assert_eq!(health.topics[0].running, 1, "it has not returned");
+    assert_eq!(second.probe.health().topics[1].counters.reclaimed, 0);
+
+    drop(block); // the handler returns, and says it has done the job
+    go_on.notify_one();
+    adds.block_on(async {
+        while first.probe.health().topics[1].counters.acked == 0 || first.probe.health().topics[0].running > 0 {
+            tokio::task::yield_now().await;
+        }
+    });
+    let counters = first.probe.health().topics[0].counters;
+    assert_eq!(
+        (counters.late_outcomes, counters.acked, counters.stale_outcomes),
+        (1, 0, 0),
+        "its late outcome is refused"
+    );
+    let counts = adds.block_on(second.provider.counts::<Blocks>()).unwrap();
+    assert_eq!((counts.delayed, counts.running), (0, 0));
+    first.stop();
+    second.stop();
+    assert!(heard.try_recv().is_err(), "nothing ran twice");
+}

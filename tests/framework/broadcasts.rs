@@ -1,0 +1,206 @@
+//! Broadcast listeners: who hears what, and what they may do wrong.
+
+use dq::context::Condition;
+use dq::job::Deliver;
+use dq::prelude::*;
+use dq::testing::Harness;
+use serde::{Deserialize, Serialize};
+
+use crate::worker::{HOUR, Log, MINUTE, SECOND, Script, Work, handler_takes, usual, work};
+
+#[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
+#[job(topic = "prices", deliver = "broadcast")]
+struct Prices {
+    what: String,
+}
+
+fn prices(what: &str) -> Prices {
+    Prices { what: what.into() }
+}
+
+/// Listens to two channels; what it does is in the message.
+#[broadcast_listener(channels = ["prices", "work"], register = false)]
+struct Ear {
+    log: Log,
+}
+
+impl BroadcastListener for Ear {
+    type Message = serde_json::Value;
+
+    async fn on_message(&self, heard: Broadcast<serde_json::Value>) -> Result<(), JobError> {
+        let what = heard.message["what"].as_str().unwrap_or("-");
+        self.log.say(format_args!("{} {what}", heard.channel));
+        match what {
+            "fail" => Err("no".into()),
+            "panic" => panic!("no"),
+            "hang" => std::future::pending().await,
+            "slow" => {
+                handler_takes(10 * SECOND).await;
+                self.log.say("slow is over");
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A second listener of one of the channels.
+#[broadcast_listener(channels = ["prices"], register = false)]
+struct OtherEar {
+    log: Log,
+}
+
+impl BroadcastListener for OtherEar {
+    type Message = Prices;
+
+    async fn on_message(&self, heard: Broadcast<Prices>) -> Result<(), JobError> {
+        self.log.say(format_args!("other {}", heard.message.what));
+        Ok(())
+    }
+}
+
+fn ear(log: &Log) -> impl FnOnce(ContextFactory) -> ContextFactory {
+    let log = log.clone();
+    move |factory| factory.provide(log).broadcast_listener::<Ear>()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listener_hears_all_its_channels_and_all_listeners_of_a_channel_hear_it() {
+    let log = Log::new();
+    let dq = Harness::start(|factory| ear(&log)(factory).broadcast_listener::<OtherEar>()).await;
+    dq.provider().add(prices("a")).after(SECOND).await.unwrap();
+    dq.provider().add(work("w")).broadcast().after(2 * SECOND).await.unwrap();
+    dq.advance(HOUR).await;
+    let mut lines = log.take();
+    lines.sort();
+    assert_eq!(lines, ["1s other a", "1s prices a", "2s work -"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn both_is_one_run_and_one_broadcast_and_retries_publish_nothing() {
+    let log = Log::new();
+    let script = Script::fails("no");
+    let dq = Harness::start(|factory| script.on(ear(&log)(factory), |topic| topic.retry("1m, 1m"))).await;
+    dq.provider().add(work("a")).deliver(Deliver::Both).after(SECOND).await.unwrap();
+    dq.advance(HOUR).await;
+    assert_eq!(log.take(), ["1s work -"]);
+    assert_eq!(script.log.take(), ["1s due a 0", "61s due a 1", "121s due a 2", "121s final a 3 error"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rejoin_and_a_rollback_publish_nothing_either() {
+    let log = Log::new();
+    let script = Script::new(|_, channel| async { Ok(channel.rejoin_after("1m")) });
+    let dq = Harness::start(|factory| script.on(ear(&log)(factory), usual)).await;
+    dq.provider().add(work("a")).deliver(Deliver::Both).await.unwrap();
+    dq.advance(10 * MINUTE).await;
+    let heir = dq.another(2, ear(&log)).await;
+    dq.shutdown(SECOND).await;
+    heir.advance(HOUR).await;
+    assert_eq!(log.take(), ["0ns work -"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_queue_does_not_hear_broadcasts_nor_broadcast_listeners_the_queue() {
+    let log = Log::new();
+    let script = Script::acks();
+    let dq = Harness::start(|factory| script.on(ear(&log)(factory), usual)).await;
+    dq.provider().add(work("queue")).await.unwrap();
+    dq.settle().await;
+    assert!(log.take().is_empty());
+    assert_eq!(script.log.take_whats(), ["due queue 0"]);
+    dq.provider().add(work("cast")).broadcast().await.unwrap();
+    dq.settle().await;
+    assert!(script.log.take().is_empty());
+    assert_eq!(log.take_whats(), ["work -"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_without_a_listener_is_broadcast_by_whoever_subscribes() {
+    let log = Log::new();
+    let producer = Harness::start(|factory| factory.without_listeners()).await;
+    let subscriber = producer.another(2, ear(&log)).await;
+    producer.provider().add(prices("a")).after(MINUTE).await.unwrap();
+    subscriber.advance(MINUTE).await;
+    assert_eq!(log.take_whats(), ["prices a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn errors_panics_timeouts_and_odd_payloads_are_counted_and_the_channel_goes_on() {
+    let log = Log::new();
+    let dq = Harness::start(|factory| ear(&log)(factory).broadcast_listener::<OtherEar>()).await;
+    for what in ["fail", "panic", "hang", "fine"] {
+        dq.provider().add(prices(what)).await.unwrap();
+        dq.advance(MINUTE).await;
+    }
+    let heard: Vec<_> = log.take_whats().into_iter().filter(|line| line.starts_with("prices")).collect();
+    assert_eq!(heard, ["prices fail", "prices panic", "prices hang", "prices fine"]);
+    dq.provider().topic("prices").unwrap().add_json(r#"{"odd": 1}"#).broadcast().await.unwrap();
+    dq.settle().await;
+    assert_eq!(log.take_whats(), ["prices -"], "the one that takes anything");
+    let channel = &dq.health().channels[0];
+    assert_eq!((channel.channel.as_str(), &channel.condition), ("prices", &Condition::Working));
+    assert_eq!((channel.heard, channel.published, channel.failed), (5, 5, 4));
+    assert_eq!(channel.listeners, "Ear, OtherEar");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_listener_holds_nobody_else_back_and_hears_one_after_the_other() {
+    let log = Log::new();
+    let dq = Harness::start(|factory| ear(&log)(factory).broadcast_listener::<OtherEar>()).await;
+    for what in ["slow", "next"] {
+        dq.provider().add(prices(what)).await.unwrap();
+    }
+    dq.advance(MINUTE).await;
+    let mut lines = log.take();
+    lines.sort();
+    assert_eq!(lines, ["0ns other next", "0ns other slow", "0ns prices slow", "10s prices next", "10s slow is over"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopping_node_lets_its_broadcast_listeners_finish_within_the_grace() {
+    let log = Log::new();
+    for (grace, expected) in [(MINUTE, vec!["prices slow", "slow is over"]), (SECOND, vec!["prices slow"])] {
+        let dq = Harness::start(ear(&log)).await;
+        dq.provider().add(prices("slow")).await.unwrap();
+        dq.settle().await;
+        dq.shutdown(grace).await;
+        assert_eq!(log.take_whats(), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broadcast_that_nobody_served_in_time_is_dropped_and_counted() {
+    let log = Log::new();
+    let producer = Harness::start(|factory| factory.without_listeners()).await;
+    producer.provider().add(prices("stale")).await.unwrap();
+    producer.provider().add(prices("fresh")).after(30 * MINUTE).await.unwrap();
+    producer.provider().add(prices("brief")).after(30 * MINUTE).expires_after("1m").await.unwrap();
+    producer.advance(HOUR + SECOND).await;
+    let dq = producer.another(2, ear(&log)).await;
+    dq.advance(MINUTE).await;
+    assert_eq!(log.take_whats(), ["prices fresh"]);
+    assert_eq!(dq.health().channels[0].expired, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broadcast_that_waits_can_be_deleted_and_replaced() {
+    let log = Log::new();
+    let dq = Harness::start(ear(&log)).await;
+    dq.provider().add(prices("old")).id("a").after(MINUTE).await.unwrap();
+    dq.provider().add(prices("new")).id("a").after(MINUTE).replace_existing().await.unwrap();
+    dq.provider().add(prices("gone")).id("b").after(MINUTE).await.unwrap();
+    assert!(dq.provider().delete::<Prices>("b").await.unwrap().changed);
+    dq.advance(HOUR).await;
+    assert_eq!(log.take_whats(), ["prices new"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_only_listens_to_broadcasts_is_ready_once_it_hears() {
+    let log = Log::new();
+    let dq = Harness::start(ear(&log)).await;
+    let health = dq.health();
+    assert!(health.ready && health.topics.is_empty());
+    assert_eq!(health.channels.len(), 2);
+    assert_eq!(dq.counts::<Work>().await.delayed, 0);
+}

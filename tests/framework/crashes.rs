@@ -1,0 +1,261 @@
+//! Nodes that die, and the jobs they held.
+
+use std::sync::{Arc, Mutex};
+
+use dq::config::TopicOverrides;
+use dq::job::{Cause, State};
+use dq::listener::AckMode;
+use dq::testing::Harness;
+
+use crate::worker::{HOUR, MINUTE, SECOND, Script, Work, handler_takes, kept, usual, work};
+
+fn never_ends(topic: TopicOverrides) -> TopicOverrides {
+    topic.timeout("0s")
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_jobs_of_a_dead_node_run_again_within_a_lease_and_one_and_a_half_renewals() {
+    let (stuck, script) = (Script::hangs(), Script::acks());
+    let dq = stuck.start(never_ends).await;
+    let other = script.beside(&dq, 2, usual).await;
+    dq.provider().add(work("mine")).await.unwrap();
+    dq.settle().await;
+    let holder = if dq.health().topics[0].running == 1 { dq } else { panic!("the first node was awake") };
+    holder.advance(MINUTE).await;
+    holder.kill();
+    other.advance(22_500 * crate::worker::MS).await;
+    let lines = script.log.take_whats();
+    assert_eq!(lines, ["due mine 0"], "attempt unspent; 15 s and 7.5 s");
+    assert_eq!(other.health().topics[0].counters.reclaimed, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_its_lease_is_alive_nobody_takes_the_jobs_of_a_silent_node() {
+    let (stuck, script) = (Script::hangs(), Script::acks());
+    let dq = stuck.start(never_ends).await;
+    let other = script.beside(&dq, 2, usual).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.advance(SECOND).await;
+    dq.kill();
+    other.advance(14 * SECOND).await;
+    assert!(script.log.take().is_empty());
+    assert_eq!(other.counts::<Work>().await.running, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_fence_of_the_new_run_is_larger_than_that_of_the_dead_one() {
+    let fences = Arc::<Mutex<Vec<_>>>::default();
+    let told = fences.clone();
+    let script = Script::new(move |job, _| {
+        told.lock().unwrap().push(job.fence());
+        std::future::pending()
+    });
+    let dq = script.start(never_ends).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.settle().await;
+    let other = script.beside(&dq, 2, never_ends).await;
+    dq.kill();
+    other.advance(MINUTE).await;
+    let fences = fences.lock().unwrap().clone();
+    assert!(fences.len() == 2 && fences[0] < fences[1], "{fences:?}");
+}
+
+/// A job whose nodes die while it runs, one after the other: the last of them, and what ran where, node by node.
+async fn killed_by_one_job(nodes: u64) -> (Harness, Vec<Vec<String>>) {
+    let script = Script::hangs();
+    let mut dq = script.start(never_ends).await;
+    dq.provider().add(work("killer")).await.unwrap();
+    let mut ran = Vec::new();
+    for seed in 2..2 + nodes {
+        dq.settle().await;
+        let next = script.beside(&dq, seed, never_ends).await;
+        dq.kill();
+        next.advance(30 * SECOND).await;
+        ran.push(script.log.take_whats());
+        dq = next;
+    }
+    (dq, ran)
+}
+
+/// Another node on the same store, and the end of this one.
+async fn replace(dq: Harness, seed: u64, script: &Script) -> Harness {
+    let next = script.beside(&dq, seed, never_ends).await;
+    dq.shutdown(SECOND).await;
+    next
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_kills_its_nodes_is_dead_after_its_crashes() {
+    let (dq, ran) = killed_by_one_job(2).await;
+    assert_eq!(ran.concat(), ["due killer 0", "due killer 0", "due killer 0"]);
+    let script = Script::acks();
+    let heir = script.beside(&dq, 50, usual).await;
+    dq.kill();
+    heir.advance(MINUTE).await;
+    assert_eq!(script.log.take_whats(), ["final killer 0 crashes"], "the third crash: only `final_retry` runs");
+    let dead = kept(&heir, "killer").await;
+    assert_eq!((dead.state, dead.cause, dead.attempts), (State::Dead, Some(Cause::Crashes), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn final_retry_that_kills_its_node_too_is_the_last() {
+    let (dq, _) = killed_by_one_job(2).await;
+    let deadly = Script::acks().finally(|_, _| std::future::pending());
+    let next = deadly.beside(&dq, 50, never_ends).await;
+    dq.kill();
+    next.advance(MINUTE).await;
+    assert_eq!(deadly.log.take_whats(), ["final killer 0 crashes"]);
+    let script = Script::acks();
+    let heir = script.beside(&next, 51, usual).await;
+    next.kill();
+    heir.advance(MINUTE).await;
+    assert!(script.log.take().is_empty(), "no handler is called any more");
+    let dead = kept(&heir, "killer").await;
+    assert_eq!((dead.state, dead.cause), (State::Dead, Some(Cause::Crashes)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_that_sat_beside_a_killer_do_not_die_for_it() {
+    let script = Script::new(|job, channel| async move {
+        if job.id().as_str() == "killer" {
+            std::future::pending::<()>().await;
+        }
+        handler_takes(SECOND / 10).await;
+        Ok(channel.ack())
+    });
+    let script = script.finally(|_, _| std::future::pending());
+    let mut dq = script.start(never_ends).await;
+    dq.provider().add_many(["0", "1", "2", "killer", "x", "y", "z"].map(work)).await.unwrap();
+    let mut ran = Vec::new();
+    for seed in 2..6 {
+        // The node dies as soon as the killer has started.
+        let mut lines = Vec::new();
+        while !lines.iter().any(|line: &String| line.contains("killer")) {
+            dq.advance(SECOND / 20).await;
+            lines.extend(script.log.take_whats());
+        }
+        ran.push(lines);
+        let next = script.beside(&dq, seed, never_ends).await;
+        dq.kill();
+        dq = next;
+    }
+    dq.advance(HOUR).await;
+    let starts_of_the_killer: Vec<_> = ran.concat().into_iter().filter(|line| line.contains("killer")).collect();
+    assert_eq!(starts_of_the_killer, ["due killer 0", "due killer 0", "due killer 0", "final killer 0 crashes"]);
+    let dead = dq.provider().dead::<Work>().next_page().await.unwrap().unwrap();
+    assert_eq!(dead.iter().map(|seen| seen.id.as_str()).collect::<Vec<_>>(), ["killer"]);
+    let counts = dq.counts::<Work>().await;
+    assert_eq!((counts.dead, counts.delayed, counts.running), (1, 0, 0), "all others are done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_one_crash_short_of_its_cap_runs_alone() {
+    let stuck = Script::hangs();
+    let dq = stuck.start(|topic| never_ends(topic).max_crashes(2)).await;
+    for id in ["a", "b", "c"] {
+        dq.provider().add(work(id)).await.unwrap();
+    }
+    dq.settle().await;
+    let script = Script::takes(10 * SECOND);
+    let heir = script.beside(&dq, 2, |topic| never_ends(topic).max_crashes(2)).await;
+    dq.kill();
+    heir.advance(30 * SECOND).await;
+    heir.provider().add(work("fresh")).await.unwrap();
+    heir.advance(HOUR).await;
+    let starts: Vec<_> = script.log.take();
+    let seconds: Vec<f64> = starts.iter().map(|line| line.split('s').next().unwrap().parse().unwrap()).collect();
+    assert_eq!(starts.len(), 4, "{starts:?}");
+    for (one, next) in seconds[..3].iter().zip(&seconds[1..]) {
+        assert!(next - one >= 9.999, "one after the other: {starts:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn final_retry_of_a_suspect_runs_alone_too() {
+    let stuck = Script::hangs();
+    let dq = stuck.start(|topic| never_ends(topic).max_crashes(2)).await;
+    dq.provider().add(work("suspect")).await.unwrap();
+    dq.settle().await;
+    let script = Script::new(|job, channel| async move {
+        if job.id().as_str() == "suspect" {
+            return Err("no".into());
+        }
+        handler_takes(10 * SECOND).await;
+        Ok(channel.ack())
+    });
+    let slowly = script.clone().finally(|_, _| handler_takes(10 * SECOND));
+    let heir = slowly.beside(&dq, 2, |topic| never_ends(topic).max_crashes(2).retry("none")).await;
+    dq.kill();
+    heir.advance(15 * SECOND).await;
+    heir.provider().add_many((0..3).map(work)).after("7500ms").await.unwrap();
+    heir.advance(HOUR).await;
+    let lines = slowly.log.take();
+    let at = |what: &str| lines.iter().position(|line| line.contains(what)).unwrap();
+    let second = |line: &str| line.split('s').next().unwrap().parse::<f64>().unwrap();
+    let last = second(&lines[at("final suspect")]);
+    for id in 0..3 {
+        let start = second(&lines[at(&format!("due {id} 0"))]);
+        assert!((start - last).abs() >= 9.999, "{lines:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settled_outcome_forgives_the_crashes_before_it() {
+    let (dq, _) = killed_by_one_job(1).await;
+    let script = Script::new(|_, channel| async { Ok(channel.rejoin_after("1h")) });
+    let next = script.beside(&dq, 50, usual).await;
+    dq.kill();
+    next.advance(MINUTE).await;
+    assert_eq!(script.log.take_whats(), ["due killer 0"]);
+    let stuck = Script::hangs();
+    let next = replace(next, 51, &stuck).await;
+    next.advance(HOUR).await;
+    assert_eq!(stuck.log.take_whats(), ["due killer 0"]);
+    let script = Script::acks();
+    let heir = script.beside(&next, 52, usual).await;
+    next.kill();
+    heir.advance(MINUTE).await;
+    assert_eq!(script.log.take_whats(), ["due killer 0"], "this was its first crash since");
+}
+
+#[tokio::test(start_paused = true)]
+async fn exhaustion_is_durable_so_another_node_runs_final_retry_and_never_on_due() {
+    let deadly = Script::fails("no").finally(|_, _| std::future::pending());
+    let dq = deadly.start(|topic| never_ends(topic).retry("none")).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.settle().await;
+    assert_eq!(deadly.log.take_whats(), ["due a 0", "final a 1 error"]);
+    let script = Script::acks();
+    let heir = script.beside(&dq, 2, |topic| topic.ack(AckMode::OnReturn).retry("1m x 9")).await;
+    dq.kill();
+    heir.advance(HOUR).await;
+    assert_eq!(script.log.take_whats(), ["final a 1 error"]);
+    let dead = kept(&heir, "a").await;
+    assert_eq!((dead.state, dead.cause, dead.error.as_str()), (State::Dead, Some(Cause::Error), "no"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_aged_job_whose_node_dies_is_asked_about_again() {
+    let stuck = Script::parks().unacked(|_| std::future::pending());
+    let dq = stuck.start(|topic| never_ends(topic).unacked_age("1h")).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.advance(HOUR + 10 * MINUTE).await;
+    assert_eq!(stuck.log.take_whats(), ["due a 0", "aged a 0"]);
+    let script = Script::acks();
+    let heir = script.beside(&dq, 2, |topic| topic.unacked_age("1h")).await;
+    dq.kill();
+    heir.advance(HOUR).await;
+    assert_eq!(script.log.take_whats(), ["aged a 0"], "`on_due` never runs for it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_node_that_held_nothing_leaves_nothing_to_take_back() {
+    let script = Script::acks();
+    let dq = script.start(usual).await;
+    dq.provider().add(work("a")).after(MINUTE).await.unwrap();
+    let heir = script.beside(&dq, 2, usual).await;
+    dq.kill();
+    heir.advance(HOUR).await;
+    assert_eq!(script.log.take_whats(), ["due a 0"]);
+    assert_eq!(heir.health().topics[0].counters.reclaimed, 0);
+}
