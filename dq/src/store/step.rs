@@ -264,7 +264,7 @@ pub struct Reclaim {
 pub struct Reclaimed {
     /// Rows that were taken.
     pub moved: usize,
-    /// Rows that are left.
+    /// Rows that are left to take under this lease end; zero where it was another.
     pub left: usize,
 }
 

@@ -2,7 +2,8 @@
 //!
 //! * [`Harness`]: a node on a memory store with a hand-cranked clock: jobs that wait for days run at once.
 //! * [`job`], [`channel`], [`provider`]: what a handler is called with, for a test of the handler alone.
-//! * [`conformance`]: the list of behaviours that every store has, for who writes one; [`ManualClock`]: a store's clock that
+//! * [`conformance`]: the list of behaviours that every store has, and [`model`]: random histories on a store and on a plain
+//!   reference, both for who writes a store; [`ManualClock`]: a store's clock that
 //!   stands still until it is moved by hand.
 //!
 //! Nothing here is meant for production: what is misused panics.
@@ -11,6 +12,7 @@ pub mod conformance;
 mod fakes;
 mod harness;
 mod manual_clock;
+pub mod model;
 
 pub use fakes::{FakeJob, channel, job, provider};
 pub use harness::Harness;
