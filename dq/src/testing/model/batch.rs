@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::reference::Job;
 use super::step::{self, Adding, Settling, Withdrawing};
 use super::world::{World, job, ms};
 use crate::job::{Cause, Codec, Fence, Front, Record};
@@ -71,6 +72,6 @@ impl World {
     }
 
     fn front(&self, id: u8) -> Front {
-        self.topic.jobs.get(&job(id)).map(|job| job.front()).unwrap_or_default()
+        self.topic.jobs.get(&job(id)).map(Job::front).unwrap_or_default()
     }
 }

@@ -19,6 +19,7 @@ mod world;
 
 use std::fmt;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 use futures_util::future::BoxFuture;
@@ -74,20 +75,19 @@ pub fn check<F: StoreFixture>(seeds: Range<u64>, open: impl Fn() -> BoxFuture<'s
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
         let config = Config { cases: 1, failure_persistence: None, max_shrink_iters: 4_096, ..Config::default() };
         let histories = Machine::sequential_strategy(STEPS);
-        let run = TestRunner::new_with_rng(config, rng).run(&histories, |(world, steps, seen)| {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let run = TestRunner::new_with_rng(config, rng).run(&histories, |(_, steps, seen)| {
             let each = || {
                 if let Some(seen) = &seen {
                     seen.fetch_add(1, Ordering::SeqCst);
                 }
             };
-            runtime.block_on(history(open(), world, &steps, each)).map_err(TestCaseError::fail)
+            run(&open, &steps, each).map_err(TestCaseError::fail)
         });
         match run {
             Ok(()) => {}
             Err(TestError::Fail(what, (_, steps, _))) => {
-                let steps = steps.iter().map(|step| format!("{step:?}")).collect();
-                return Err(Difference { seed, steps, what: what.message().into() });
+                let (steps, what) = without_idle_steps(&open, steps, what.message().into());
+                return Err(Difference { seed, steps: steps.iter().map(|step| format!("{step:?}")).collect(), what });
             }
             Err(TestError::Abort(why)) => panic!("the model test gave up: {why}"),
         }
@@ -95,10 +95,35 @@ pub fn check<F: StoreFixture>(seeds: Range<u64>, open: impl Fn() -> BoxFuture<'s
     Ok(())
 }
 
+/// Leaves out every step without which a history fails too: plainer steps may have made others idle.
+fn without_idle_steps<F: StoreFixture>(
+    open: &impl Fn() -> BoxFuture<'static, F>,
+    mut steps: Vec<Step>,
+    mut what: String,
+) -> (Vec<Step>, String) {
+    for n in (0..steps.len()).rev() {
+        let fewer = [&steps[..n], &steps[n + 1..]].concat();
+        let failed = catch_unwind(AssertUnwindSafe(|| run(open, &fewer, || {})));
+        if let Ok(Err(why)) = failed {
+            (steps, what) = (fewer, why);
+        }
+    }
+    (steps, what)
+}
+
+/// One history on a new store, in a runtime of its own.
+fn run<F: StoreFixture>(
+    open: &impl Fn() -> BoxFuture<'static, F>,
+    steps: &[Step],
+    each: impl Fn(),
+) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| error.to_string())?.block_on(history(open(), steps, each))
+}
+
 /// One history, and its end.
 async fn history<F: StoreFixture>(
     fixture: BoxFuture<'static, F>,
-    world: World,
     steps: &[Step],
     each: impl Fn(),
 ) -> Result<(), String> {
@@ -110,7 +135,7 @@ async fn history<F: StoreFixture>(
     };
     let store = fixture.store();
     store.open(&key).await.map_err(|error| error.to_string())?;
-    let mut pair = Pair { wires: Wires::new(store.clone(), key.clone()), fixture, store, key, world };
+    let mut pair = Pair { wires: Wires::new(store.clone(), key.clone()), fixture, store, key, world: World::new() };
     for step in steps {
         each();
         pair.step(step).await?;

@@ -9,7 +9,7 @@ use crate::time::Timestamp;
 impl Topic {
     pub(in super::super) fn reclaim(&mut self, request: &Reclaim, choice: Choice<'_>) -> Reclaimed {
         let rows = self.rows(&request.node);
-        let expired = request.seen == Timestamp::EPOCH || request.seen < self.now();
+        let expired = request.seen <= self.now();
         if self.leases.get(&request.node) != Some(&request.seen) || !expired {
             return Reclaimed { moved: 0, left: 0 };
         }
