@@ -5,6 +5,7 @@ use std::time::Duration;
 use dq::job::State;
 use dq::store::Whereabouts;
 use dq::testing::Harness;
+use dq_tests::{Fault, FaultyStore};
 use tokio::time::Instant;
 
 use crate::worker::{HOUR, Log, MINUTE, SECOND, Script, Work, handler_takes, kept, usual, work};
@@ -187,4 +188,17 @@ async fn the_provider_of_a_stopped_node_refuses_and_says_so() {
     dq.shutdown(SECOND).await;
     let refused = provider.add(work("a")).await.unwrap_err().to_string();
     assert_eq!(refused, "job `a` of topic `work` was not added: the provider was stopped");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_lost_answer_left_with_a_stopping_node_goes_back_too() {
+    let look = Harness::start(|factory| factory.without_listeners()).await;
+    let (store, faults) = FaultyStore::over(look.store());
+    let dq = Harness::start_on(store, 2, |factory| Script::acks().on(factory, usual)).await;
+    faults.next("transfer", Fault::AnswerLost);
+    dq.provider().add(work("a")).await.unwrap();
+    look.settle().await;
+    assert_eq!(kept(&look, "a").await.state, State::Running, "claimed, and the node does not know");
+    assert_eq!(dq.shutdown(SECOND).await.left, 0);
+    assert_eq!(kept(&look, "a").await.state, State::Delayed);
 }

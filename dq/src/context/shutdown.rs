@@ -129,10 +129,9 @@ impl Topic {
         let rollback = self.parts.node.crash_rollback;
         match phase {
             Phase::Claiming => {
-                if self.sleep.role().is_some() {
-                    self.sleep.called_wake(now);
-                    self.line.wake();
-                }
+                // Also without a role that it knows of: the answer that gives it one may be under way.
+                self.sleep.called_wake(now);
+                self.line.wake();
                 Ok(())
             }
             Phase::Waiting => {
@@ -142,6 +141,9 @@ impl Topic {
                 Ok(())
             }
             Phase::Handlers => {
+                if rollback && self.held.waiting() > 0 {
+                    self.roll_back_waiting(); // what waits again because its `begin` was not answered
+                }
                 let unfinished = self.held.needing_permits() - self.held.waiting() + self.runs.running();
                 if unfinished == 0 || now >= grace_until { Ok(()) } else { Err(grace_until) }
             }
@@ -152,7 +154,10 @@ impl Topic {
             }
             Phase::Outcomes => {
                 let cancelled_at = self.stopping.cancelled_at.unwrap_or(now);
-                let flushed = self.held.settling() == 0 && !self.line.busy(&[Kind::Transfer, Kind::Age, Kind::Settle]);
+                // Rows that an unanswered claim left in the store are found by a reconcile, and go back too.
+                let agreed = self.reconciliation.is_settled() || !rollback;
+                let flushed =
+                    agreed && self.held.settling() == 0 && !self.line.busy(&[Kind::Transfer, Kind::Age, Kind::Settle]);
                 let end = cancelled_at + if flushed { DROP } else { FLUSH };
                 if now >= end || (flushed && self.runs.active() == 0) { Ok(()) } else { Err(end) }
             }

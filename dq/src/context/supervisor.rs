@@ -195,7 +195,8 @@ impl Running {
     }
 }
 
-/// Runs a topic until it stops; a panic of dq itself starts it again.
+/// Runs a topic until it stops; a panic of dq itself starts it again, also to give back what it held when the node is
+/// stopping, but then once only: other nodes take what is left.
 async fn keep_running(parts: Parts, store: Arc<dyn Store>, node: NodeId, ordered: watch::Receiver<StopOrder>) {
     loop {
         let (key, environment) = (parts.key.clone(), parts.environment.clone());
@@ -204,10 +205,14 @@ async fn keep_running(parts: Parts, store: Arc<dyn Store>, node: NodeId, ordered
         let subscription = Subscription::new(store.clone(), key.clone(), interest, environment.clone(), patience);
         let line = Line::new(store.clone(), key.clone(), node.clone(), environment.clone(), patience);
         let topic = Topic::new(parts.clone(), line, subscription, ordered.clone());
+        let was_stopping = *ordered.borrow() != StopOrder::Work;
         let Err(panic) = AssertUnwindSafe(topic.run()).catch_unwind().await else { return };
         let text = super::execute::panic_message(&*panic);
         tracing::error!(topic = %key, panic = text, "dq panicked in this topic, starting it again: please report this");
         parts.gauge.restarted(&text);
+        if was_stopping {
+            return; // one that panics again and again must not keep the node from its end
+        }
         environment.sleep_until(environment.now() + RESTART_PAUSE).await;
     }
 }
