@@ -138,8 +138,10 @@ impl Topic {
                     return;
                 };
                 self.parts.gauge.settled(&change);
-                if then_run {
-                    self.start(id, Call::OnDue, now, false, true);
+                match then_run {
+                    true if self.handlers_gone || self.stopping.is_cancelling() => self.lose(id, "the node stops"),
+                    true => self.start(id, Call::OnDue, now, false, true),
+                    false => {}
                 }
                 self.held.remove(id);
             }

@@ -14,7 +14,7 @@ pub(super) const PERIOD: Duration = Duration::from_secs(300);
 impl Topic {
     /// Sends an age step when it is time.
     pub(super) fn age(&mut self, now: Duration) -> Option<Duration> {
-        if self.stopping.is_ordered()
+        if self.takes_no_more()
             || self.sleep.role() != Some(Role::Watcher)
             || !self.reconciliation.is_settled()
             || self.line.busy(&[Kind::Transfer, Kind::Age])

@@ -66,7 +66,7 @@ pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
 impl Topic {
     /// Starts what waits, as long as there are permits and the lease is provably good (rule 21).
     pub(super) fn start_handlers(&mut self, now: Duration) -> Option<Duration> {
-        while self.permits_used() < self.parts.topic.concurrency && !self.stopping.is_ordered() {
+        while self.permits_used() < self.parts.topic.concurrency && !self.takes_no_more() {
             let (id, token) = self.held.next_to_start()?;
             if !self.lease.is_good(now) {
                 return None;
@@ -102,6 +102,16 @@ impl Topic {
     /// Whether the job is one crash short of its cap: it starts by `begin`, and runs alone.
     pub(super) fn is_suspect(&self, job: &HeldJob) -> bool {
         job.crashes + 1 >= self.parts.topic.max_crashes
+    }
+
+    /// Whether nothing that is claimed now could start soon: a begun job runs alone, or waits until it can.
+    pub(super) fn is_held_up(&mut self, now: Duration) -> bool {
+        let alone = self.runs.has_suspects() && self.runs.counted(now, self.parts.topic.timeout).suspect;
+        if alone || self.line.busy(&[Kind::Begin]) {
+            return true;
+        }
+        let next = self.held.next_to_start();
+        next.and_then(|(id, _)| self.held.get(&id)).is_some_and(|job| self.is_suspect(job))
     }
 
     /// Starts the handler that a held job is for; one that is acked on claim is acked first.
@@ -189,25 +199,42 @@ impl Topic {
             return;
         };
         self.prefetch.ended(now);
+        if matches!(end.ended, Ended::Dropped) {
+            self.on_handlers_gone(now);
+        }
         if run.detached {
             return self.on_detached_end(&run, end.ended);
-        }
-        if matches!(end.ended, Ended::Dropped) {
-            // Not given up, and yet dropped: the runtime of the handlers is shutting down, and would drop the next ones too.
-            self.line.pause(Kind::Transfer, now, true);
         }
         if self.held.under(&run.id, run.token).is_some() {
             self.decide(&run.id, &run.call, end.ended);
         }
     }
 
+    /// A handler was dropped that was not given up: its runtime has shut down, and would drop all others too. What has not
+    /// started goes back, and others take what is due.
+    fn on_handlers_gone(&mut self, now: Duration) {
+        if std::mem::replace(&mut self.handlers_gone, true) {
+            return;
+        }
+        tracing::error!(topic = %self.parts.key, "the runtime of the handlers has shut down before dq: nothing is claimed any more");
+        self.parts.gauge.handlers_gone();
+        self.sleep.called_wake(now);
+        self.line.wake();
+        self.roll_back_waiting();
+    }
+
     fn on_detached_end(&self, run: &Run, ended: Ended) {
-        let failure = match ended {
-            Ended::Returned(Returned::Failed(failure)) => failure.to_string(),
-            Ended::Panicked(message) => message,
-            Ended::Returned(_) | Ended::Dropped => return,
-        };
-        tracing::error!(topic = %self.parts.key, job.id = %run.id, failure, "failed after its ack on claim: the job is lost");
+        match ended {
+            Ended::Returned(Returned::Failed(failure)) => self.lose(&run.id, &failure.to_string()),
+            Ended::Panicked(message) => self.lose(&run.id, &message),
+            Ended::Dropped => self.lose(&run.id, "its runtime has shut down"),
+            Ended::Returned(_) => {}
+        }
+    }
+
+    /// A job that was acked on claim was not done.
+    pub(super) fn lose(&self, id: &JobId, failure: &str) {
+        tracing::error!(topic = %self.parts.key, job.id = %id, failure, "failed after its ack on claim: the job is lost");
         self.parts.gauge.failed();
     }
 }

@@ -191,6 +191,11 @@ impl Gauge {
         self.condition.trouble(error);
     }
 
+    /// Nothing can be started any more.
+    pub(super) fn handlers_gone(&self) {
+        self.condition.set(Condition::Stopped("the runtime of the handlers has shut down".into()));
+    }
+
     pub(super) fn stopping(&self) {
         self.condition.set(Condition::Stopping);
     }

@@ -69,6 +69,14 @@ impl Subscription {
         }
     }
 
+    /// A signal that is there already.
+    pub(super) fn try_next(&mut self) -> Option<Signal> {
+        match &mut self.state {
+            State::Live(signals) => signals.try_next(),
+            State::Pausing(_) | State::Subscribing(_) => None,
+        }
+    }
+
     fn pause(&mut self) {
         let end = self.environment.now() + PAUSE / 4 + self.environment.random_below(PAUSE * 3 / 4);
         self.state = State::Pausing(self.environment.sleep_until(end));

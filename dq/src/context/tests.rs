@@ -9,10 +9,10 @@ use tokio::sync::mpsc;
 use super::plan::{Plan, TopicPlan};
 use super::supervisor::{Running, start};
 use crate::config::{Listing, NodeSettings, TopicSettings};
-use crate::environment::{Environment, Seeded, TokioClock};
+use crate::environment::{Environment, Seeded, SpawnOn, TokioClock};
 use crate::job::{AppName, Codec, Deliver, Front, JobId, ProducerId, Record, TopicKey, TopicName};
 use crate::listener::erased::{Call, ErasedListener, Returned};
-use crate::listener::{Decision, Delivery, Failure, RetryDelay};
+use crate::listener::{AckMode, Decision, Delivery, Failure, RetryDelay};
 use crate::store::memory::MemoryStore;
 use crate::store::{Due, NewJob, Numbered, OnDuplicate, Producer, Store, TopicCounts};
 
@@ -49,7 +49,10 @@ fn key() -> TopicKey {
 }
 
 async fn node_on(store: Arc<MemoryStore>, seed: u64, settings: TopicSettings, script: Script) -> Node {
-    let environment = Environment::on_this_runtime(Arc::new(Seeded::new(seed)));
+    node_in(Environment::on_this_runtime(Arc::new(Seeded::new(seed))), store, settings, script).await
+}
+
+async fn node_in(environment: Environment, store: Arc<MemoryStore>, settings: TopicSettings, script: Script) -> Node {
     let key = key();
     let topic = TopicPlan {
         key: key.clone(),
@@ -180,4 +183,67 @@ async fn a_node_is_ready_once_the_store_has_answered_every_topic() {
     assert!(!node.running.health().ready);
     node.running.ready().await;
     assert!(node.running.health().ready);
+}
+
+/// Lets everybody do what can be done at this moment, and moves the clock by this.
+async fn advance(by: Duration) {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::advance(by).await;
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_handlers_have_no_runtime_any_more_takes_no_jobs() {
+    let gone = std::thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.handle().clone()
+    });
+    let handler = gone.join().unwrap();
+    let spawn = Arc::new(SpawnOn { link: tokio::runtime::Handle::current(), handler });
+    let environment = Environment::new(Arc::new(TokioClock::new()), Arc::new(Seeded::new(1)), spawn);
+    let store = Arc::new(MemoryStore::new(Arc::new(TokioClock::new())));
+    let settings = TopicSettings { ack: AckMode::OnClaim, concurrency: 1, ..TopicSettings::default() };
+    let (script, _told) = told(|_, _| Returned::Decided(Decision::Ack));
+    let node = node_in(environment, store, settings, script).await;
+    for job in 0..10 {
+        node.add(&job.to_string(), Duration::ZERO).await;
+    }
+    for _ in 0..60 {
+        advance(SECOND).await;
+    }
+    assert_eq!(node.counts().await.delayed, 9, "one job told it");
+    assert!(!node.running.health().ready);
+    node.running.order_stop(SECOND);
+    node.running.stopped().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_takes_no_jobs_while_one_runs_alone() {
+    let (never, mut started) = mpsc::unbounded_channel();
+    let stuck: Script = Box::new(move |_, delivery| {
+        never.send(delivery.id.to_string()).unwrap();
+        Box::pin(std::future::pending())
+    });
+    let store = Arc::new(MemoryStore::new(Arc::new(TokioClock::new())));
+    let first = TopicSettings { max_crashes: 1, timeout: None, ..TopicSettings::default() };
+    let node = node_on(store.clone(), 1, first, stuck).await;
+    node.add("alone", Duration::ZERO).await;
+    assert_eq!(started.recv().await.unwrap(), "alone");
+    let (script, mut told) = told(|_, _| Returned::Decided(Decision::Ack));
+    let other = node_on(store, 2, TopicSettings::default(), script).await;
+    for job in 0..5 {
+        node.add(&job.to_string(), SECOND).await;
+    }
+    for _ in 0..5 {
+        let line = tokio::time::timeout(10 * SECOND, told.recv()).await.expect("others take what is due");
+        assert!(line.unwrap().starts_with("due"));
+    }
+    for node in [&node, &other] {
+        node.running.order_stop(Duration::ZERO);
+        node.running.stopped().await;
+    }
 }

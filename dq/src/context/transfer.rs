@@ -54,8 +54,12 @@ impl Topic {
         self.held.needing_permits() - self.held.waiting() + self.runs.without_job()
     }
 
-    /// How many more jobs this node wants; zero while what it holds is enough for now.
+    /// How many more jobs this node wants; zero while what it holds is enough for now, or none could start: a job that
+    /// runs alone, or waits until it can, may do so for long.
     pub(super) fn wanted(&mut self, now: Duration) -> usize {
+        if self.is_held_up(now) {
+            return 0;
+        }
         let most = self.parts.topic.concurrency + self.prefetch.ahead(now);
         let free = most.saturating_sub(self.held.needing_permits() + self.runs.without_job()).min(MOST_JOBS);
         // A few at a time would cost a round trip each: while there is something to start, ask for a good part at once.
@@ -64,10 +68,7 @@ impl Topic {
 
     /// Sends a transfer when it is time. A node with a role that cannot take what is due gives the role up and wakes others.
     pub(super) fn transfer(&mut self, now: Duration) -> Option<Duration> {
-        if self.stopping.is_ordered()
-            || !self.reconciliation.is_settled()
-            || self.line.busy(&[Kind::Transfer, Kind::Age])
-        {
+        if self.takes_no_more() || !self.reconciliation.is_settled() || self.line.busy(&[Kind::Transfer, Kind::Age]) {
             return None;
         }
         if !self.sleep.is_awake(now) {
@@ -93,7 +94,7 @@ impl Topic {
     }
 
     fn give_up_role(&mut self, now: Duration) -> Option<Duration> {
-        if self.held.waiting() > 0 && self.runs.active() < self.parts.topic.concurrency {
+        if self.held.waiting() > 0 && self.runs.active() < self.parts.topic.concurrency && !self.is_held_up(now) {
             return None;
         }
         let at = self.sleep.may_call_wake_at()?;
@@ -155,7 +156,7 @@ impl Topic {
                 let error = format!("it was worth running until {}", front.expires_at.unwrap_or_default());
                 give_up(front, Cause::Expired, error)
             }
-            Ok(front) if self.stopping.is_ordered() && self.parts.node.crash_rollback => {
+            Ok(front) if self.takes_no_more() && self.parts.node.crash_rollback => {
                 (front, Stage::settling(Change::Rollback, None))
             }
             Ok(front) => (front, Stage::Waiting),

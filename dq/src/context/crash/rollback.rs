@@ -21,9 +21,11 @@ impl Topic {
         self.held.set(id, Stage::settling(Change::Rollback, None));
     }
 
-    /// At shutdown: what has not started goes back at once.
+    /// At shutdown: what has not started goes back at once, and what was to be acked first, if that was not sent.
     pub(in crate::context) fn roll_back_waiting(&mut self) {
-        for id in self.held.ids(|stage| *stage == Stage::Waiting) {
+        let unstarted =
+            |stage: &Stage| matches!(stage, Stage::Waiting | Stage::Settling { then_run: true, asked: false, .. });
+        for id in self.held.ids(unstarted) {
             self.roll_back(&id);
         }
     }

@@ -67,6 +67,8 @@ pub(super) struct Topic {
     pub(super) stopping: Stopping,
     /// Outcomes that the store could not settle, and when each is sent again.
     pub(super) unsettled: VecDeque<(Duration, JobId)>,
+    /// The runtime of the handlers has shut down: nothing can be started any more.
+    pub(super) handlers_gone: bool,
     /// What the store refuses until somebody changes something.
     stopped_by: Option<Kind>,
     /// When to look for aged jobs next.
@@ -78,8 +80,8 @@ pub(super) struct Topic {
     signals: Subscription,
 }
 
-/// How many handler ends are taken in at once.
-const ENDS_AT_ONCE: usize = 512;
+/// How many signals are taken in at once.
+const SIGNALS_AT_ONCE: usize = 256;
 
 impl Topic {
     pub(super) fn new(parts: Parts, line: Line, signals: Subscription, stop: watch::Receiver<StopOrder>) -> Self {
@@ -95,6 +97,7 @@ impl Topic {
             reclaims: Reclaims::default(),
             stopping: Stopping::new(stop),
             unsettled: VecDeque::new(),
+            handlers_gone: false,
             stopped_by: None,
             age_at: now + parts.environment.random_below(super::age::PERIOD),
             starting: Vec::new(),
@@ -108,10 +111,10 @@ impl Topic {
 
     /// Runs until the node stops.
     pub(super) async fn run(mut self) {
-        let mut ends = Vec::with_capacity(ENDS_AT_ONCE);
         let mut timer = super::timer::Timer::new(self.parts.environment.clone());
         loop {
             let now = self.parts.environment.now();
+            self.take_in(now);
             let wait = self.pump(now);
             if self.stopping.is_over() {
                 break;
@@ -119,14 +122,27 @@ impl Topic {
             tokio::select! {
                 biased;
                 answer = self.line.next_answer() => self.on_answer(answer),
-                _ = self.ended.recv_many(&mut ends, ENDS_AT_ONCE) => {
+                Some(end) = self.ended.recv() => {
                     let now = self.parts.environment.now();
-                    ends.drain(..).for_each(|end| self.on_run_end(end, now));
+                    self.on_run_end(end, now);
                 }
                 () = self.stopping.ordered() => {}
                 signal = self.signals.next() => self.on_signal(signal),
                 () = timer.until(wait) => {}
             }
+        }
+    }
+
+    /// Takes in what is there already before anything is decided by the time: a handler that has returned has not timed
+    /// out, and its outcome counts though the lease be gone by now. Signals too: a busy topic may never come to wait.
+    fn take_in(&mut self, now: Duration) {
+        for _ in 0..self.ended.len() {
+            let Ok(end) = self.ended.try_recv() else { break };
+            self.on_run_end(end, now);
+        }
+        for _ in 0..SIGNALS_AT_ONCE {
+            let Some(signal) = self.signals.try_next() else { break };
+            self.on_signal(signal);
         }
     }
 
@@ -161,7 +177,7 @@ impl Topic {
             Err(error) => self.on_error(answered.kind, &error, now),
             Ok(answer) => {
                 self.line.answered(answered.kind);
-                if self.stopped_by.is_none_or(|kind| kind == answered.kind) {
+                if !self.handlers_gone && self.stopped_by.is_none_or(|kind| kind == answered.kind) {
                     self.stopped_by = None;
                     self.parts.gauge.contact();
                 }
@@ -180,6 +196,11 @@ impl Topic {
                 }
             }
         }
+    }
+
+    /// Nothing is claimed or started any more: the node stops, or could not run it.
+    pub(super) fn takes_no_more(&self) -> bool {
+        self.handlers_gone || self.stopping.is_ordered()
     }
 
     /// An error decides nothing. What the store may still execute is for the tokens and turns to judge; what it certainly
