@@ -2,6 +2,7 @@
 
 mod connections;
 mod cost;
+mod disturbed;
 mod errors;
 mod full_memory;
 mod mangled;

@@ -79,6 +79,24 @@ impl RedisServer {
         self.child.wait().expect("it is this process's child");
     }
 
+    /// Stops it where it is (SIGSTOP): its connections stay, and nothing is answered.
+    #[cfg(unix)]
+    pub fn pause(&self) {
+        self.signal(rustix::process::Signal::STOP);
+    }
+
+    /// Lets it go on after a [`pause`](Self::pause).
+    #[cfg(unix)]
+    pub fn go_on(&self) {
+        self.signal(rustix::process::Signal::CONT);
+    }
+
+    #[cfg(unix)]
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
+        rustix::process::kill_process(pid.expect("it runs"), signal).expect("it is this process's child");
+    }
+
     /// Makes its snapshots fail, so that it takes no writes until one succeeds.
     pub fn break_snapshots(&self) {
         std::fs::create_dir_all(self.folder.join("dump.rdb/in-the-way")).expect("a folder can be made");

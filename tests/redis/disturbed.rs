@@ -1,0 +1,190 @@
+//! Whole nodes on a server that is disturbed while they work: nothing is lost, and nothing that was confirmed runs again.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use dq::context::Condition;
+use dq::prelude::*;
+use dq::{Context, ContextFactory};
+use dq_tests::redis::RedisServer;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+#[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
+#[job(topic = "count")]
+struct Count {
+    #[job(id)]
+    n: u64,
+}
+
+/// Who ran which job.
+#[derive(Debug)]
+struct Ledger {
+    runs: Mutex<BTreeMap<u64, Vec<&'static str>>>,
+    handled: watch::Sender<usize>,
+}
+
+#[derive(Debug)]
+struct Seat {
+    ledger: Arc<Ledger>,
+    node: &'static str,
+}
+
+#[delay_listener(topic = "count")]
+struct Counter {
+    seat: Arc<Seat>,
+}
+
+impl DelayListener for Counter {
+    type Job = Count;
+
+    async fn on_due(&self, job: Job<Count>, channel: Channel) -> Result<Decided, JobError> {
+        let Seat { ledger, node } = &*self.seat;
+        let mut runs = ledger.runs.lock().unwrap();
+        runs.entry(job.n).or_default().push(node);
+        ledger.handled.send_replace(runs.len());
+        drop(runs);
+        Ok(channel.ack())
+    }
+}
+
+impl Ledger {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { runs: Mutex::default(), handled: watch::Sender::new(0) })
+    }
+
+    async fn has(&self, count: usize) {
+        self.handled.subscribe().wait_for(|handled| *handled >= count).await.unwrap();
+    }
+
+    /// Jobs that ran more than once.
+    fn doubled(&self) -> usize {
+        self.runs.lock().unwrap().values().filter(|runs| runs.len() > 1).count()
+    }
+
+    fn runs_of(&self, node: &str) -> usize {
+        self.runs.lock().unwrap().values().flatten().filter(|by| **by == node).count()
+    }
+}
+
+async fn node(server: &RedisServer, ledger: &Arc<Ledger>, node: &'static str) -> Context {
+    const SHORT: [(&str, &str); 3] = [("DQ_LEASE", "3s"), ("DQ_RENEWAL", "1s"), ("DQ_CALL_TIMEOUT", "500ms")];
+    ContextFactory::new("shop")
+        .store(server.url())
+        .variables(SHORT)
+        .without_inventory()
+        .listener::<Counter>()
+        .provide(Arc::new(Seat { ledger: Arc::clone(ledger), node }))
+        .start()
+        .await
+        .unwrap()
+}
+
+async fn add(context: &Context, from: u64, count: u64) {
+    for start in (from..from + count).step_by(1_000) {
+        let end = (start + 1_000).min(from + count);
+        for added in context.provider().add_many((start..end).map(|n| Count { n })).await.unwrap() {
+            added.unwrap();
+        }
+    }
+}
+
+/// Nothing of the topic is left in the server.
+async fn is_empty(server: &RedisServer) {
+    while server.command(&["EXISTS", "dq:{shop:count}:jobs", "dq:{shop:count}:delayed", "dq:{shop:count}:leases"])
+        != ":0"
+    {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Runs jobs on one node while `disturb` is called every now and then.
+async fn disturbed(settings: &[&str], mut disturb: impl FnMut(&mut RedisServer)) -> Arc<Ledger> {
+    const JOBS: u64 = 20_000;
+    const PARTS: u64 = 10;
+    let mut server = RedisServer::start_with(settings);
+    let ledger = Ledger::new();
+    let context = node(&server, &ledger, "one").await;
+    for part in 0..PARTS {
+        add(&context, part * JOBS / PARTS, JOBS / PARTS).await;
+        disturb(&mut server);
+    }
+    ledger.has(JOBS as usize).await;
+    is_empty(&server).await;
+    assert_eq!(ledger.runs.lock().unwrap().len() as u64, JOBS);
+    ledger
+}
+
+const IN_MEMORY: [&str; 4] = ["--save", "", "--appendonly", "no"];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn forgotten_scripts_lose_and_double_nothing() {
+    let ledger = disturbed(&IN_MEMORY, |server| drop(server.command(&["SCRIPT", "FLUSH"]))).await;
+    assert_eq!(ledger.doubled(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_connections_lose_and_double_nothing() {
+    let ledger = disturbed(&IN_MEMORY, |server| {
+        server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
+        server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    })
+    .await;
+    assert_eq!(ledger.doubled(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_restarts_from_its_file_loses_and_doubles_nothing() {
+    let on_disk = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+    let ledger = disturbed(&on_disk, RedisServer::restart).await;
+    assert_eq!(ledger.doubled(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_nodes_share_the_work_and_each_job_runs_once() {
+    let (server, ledger) = (RedisServer::start(), Ledger::new());
+    let (one, two) = (node(&server, &ledger, "one").await, node(&server, &ledger, "two").await);
+    add(&one, 0, 10_000).await;
+    ledger.has(10_000).await;
+    is_empty(&server).await;
+    assert_eq!(ledger.doubled(), 0);
+    assert!(ledger.runs_of("one") > 0 && ledger.runs_of("two") > 0, "{} by one", ledger.runs_of("one"));
+    drop(two);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_killed_node_held_runs_on_the_other() {
+    let (server, ledger) = (RedisServer::start(), Ledger::new());
+    let (one, two) = (node(&server, &ledger, "one").await, node(&server, &ledger, "two").await);
+    add(&one, 0, 5_000).await;
+    two.kill();
+    add(&one, 5_000, 5_000).await;
+    ledger.has(10_000).await;
+    is_empty(&server).await;
+    assert_eq!(ledger.runs.lock().unwrap().len(), 10_000);
+    assert!(ledger.doubled() <= 1_000, "{} ran twice: more than a node holds", ledger.doubled());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_from_before_a_pause_of_the_server_claims_nothing_that_stays() {
+    let (server, ledger) = (RedisServer::start(), Ledger::new());
+    let context = node(&server, &ledger, "one").await;
+    add(&context, 0, 1_000).await;
+    ledger.has(1_000).await;
+    // The server stands still for longer than a node waits for an answer; what was sent meanwhile is executed late.
+    server.pause();
+    let adding = tokio::spawn({
+        let provider = context.provider().clone();
+        async move { provider.add_many((1_000..2_000).map(|n| Count { n })).await.map(|added| added.len()) }
+    });
+    let is_troubled =
+        || context.health().topics.iter().any(|topic| matches!(topic.condition, Condition::Recovering(_)));
+    while !is_troubled() && !adding.is_finished() {
+        tokio::task::yield_now().await;
+    }
+    server.go_on();
+    assert_eq!(adding.await.unwrap().unwrap(), 1_000);
+    ledger.has(2_000).await;
+    is_empty(&server).await;
+    assert_eq!(ledger.doubled(), 0);
+}
