@@ -12,6 +12,18 @@ async fn prints_what_is_expected(name: &str) {
     assert_eq!(ended.stdout, shipped(&format!("{name}/expected.txt")), "{}", ended.stderr);
 }
 
+/// The same output on a server: no example knows where its jobs are kept.
+#[tokio::test]
+async fn every_example_prints_the_same_on_redis() {
+    for name in ["payment_notify", "meeting_reminder", "session_expiry", "cache_invalidation"] {
+        let server = dq_tests::redis::RedisServer::start();
+        let ended = Program::start_on(&server.url(), name, &[]).end().await;
+        assert!(ended.status.success(), "{ended:?}");
+        assert_eq!(ended.stdout, shipped(&format!("{name}/expected.txt")), "{}", ended.stderr);
+        assert!(!ended.stderr.contains("lost the store"), "{}", ended.stderr);
+    }
+}
+
 #[tokio::test]
 async fn payment_notify_prints_what_is_expected() {
     prints_what_is_expected("payment_notify").await;

@@ -46,10 +46,15 @@ pub(crate) struct Program {
 impl Program {
     /// Starts an example on a memory store, in the folder of temporary files.
     pub(crate) fn start(name: &str, arguments: &[&str]) -> Self {
+        Self::start_on("memory:", name, arguments)
+    }
+
+    /// The same on this store.
+    pub(crate) fn start_on(store: &str, name: &str, arguments: &[&str]) -> Self {
         let mut child = tokio::process::Command::new(BUILT.join(name))
             .args(arguments)
             .current_dir(env!("CARGO_TARGET_TMPDIR"))
-            .env("DQ_STORE", "memory:")
+            .env("DQ_STORE", store)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

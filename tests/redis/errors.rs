@@ -2,11 +2,13 @@
 
 use std::net::TcpListener;
 
-use dq::store::{Store, StoreError};
+use dq::job::{Deliver, State};
+use dq::store::step::{self, Age, Change, Turned};
+use dq::store::{Interest, NewJob, PageRequest, Signal, Store, StoreError, WithdrawVerb};
 use dq_tests::redis::RedisServer;
 
 use super::scripted::{Says, start};
-use super::topic::{Topic, id, job};
+use super::topic::{LEASE, Topic, id, job};
 
 async fn error_of_add(topic: &Topic) -> StoreError {
     topic.try_add(vec![job("a")]).await.unwrap_err()
@@ -110,6 +112,42 @@ async fn a_user_without_permission_is_told_so() {
     let error = error_of_add(&topic).await;
     assert!(matches!(error, StoreError::Other { .. }) && !error.is_outage(), "{error:?}");
     assert!(std::error::Error::source(&error).unwrap().to_string().contains("NOPERM"), "{error:?}");
+}
+
+/// The least a user needs, as `docs/operations.md` has it.
+const LEAST: &str = include_str!("../../docs/operations.md");
+
+#[tokio::test]
+async fn the_least_permissions_of_the_docs_are_enough() {
+    let rule = LEAST.lines().find_map(|line| line.strip_prefix("ACL SETUSER dq ")).expect("the docs have the rule");
+    let server = RedisServer::start();
+    let words: Vec<&str> = ["ACL", "SETUSER", "dq"].into_iter().chain(rule.split_whitespace()).collect();
+    assert_eq!(server.command(&words), "+OK");
+    let topic = Topic::on(&server.url().replace("127", "dq:SECRET@127"));
+    let interest = Interest { node: Some(dq::job::NodeId::new("n")), casts: true };
+    topic.store.open(&topic.key).await.unwrap();
+    let mut signals = topic.store.signals(&topic.key, interest).await.unwrap();
+    topic.reconcile().await;
+    let both = NewJob { deliver: Deliver::Both, ..job("b") };
+    topic.add(vec![job("a"), both]).await;
+    assert!(matches!(signals.next().await, Some(Signal::Due | Signal::CastDue)));
+    let claims = topic.claims().await;
+    assert!(topic.withdraw(WithdrawVerb::Cancel, "a").await.changed);
+    topic.try_settle(&claims, Change::Retry(LEASE)).await.unwrap();
+    let request = step::Cast { limit: 10, fallback: LEASE, expires_after: LEASE };
+    assert_eq!(topic.link.cast(request).await.unwrap().published, 1);
+    let age =
+        Age { heard: topic.heard(), limit: 10, lease: LEASE, unacked_age: LEASE, dead_kept: LEASE, dead_most: 10 };
+    assert!(matches!(topic.link.age(age).await.unwrap(), Turned::Done(_)));
+    topic.reconcile().await;
+    topic.link.scan(step::Scan).await.unwrap();
+    topic.link.wake(step::Wake).await.unwrap();
+    topic.link.release(step::Release { heard: topic.heard() }).await.unwrap();
+    for state in State::ALL {
+        topic.store.page(&topic.key, PageRequest { state, after: None, limit: 10 }).await.unwrap();
+    }
+    assert_eq!(topic.store.topics(&topic.key.app).await.unwrap().len(), 1);
+    assert_eq!(server.command(&["ACL", "LOG"]), "*0", "nothing was refused");
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ impl Address {
         }
         let info = url.into_connection_info().map_err(|error| malformed(error.category()))?;
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
-        let settings = settings.set_lib_name("dq", env!("CARGO_PKG_VERSION"));
+        let settings = settings.set_skip_set_lib_name();
         let info = info.set_redis_settings(settings).set_tcp_settings(TcpSettings::default().set_nodelay(true));
         Ok(Self { info, masked })
     }
