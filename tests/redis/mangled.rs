@@ -89,6 +89,23 @@ async fn a_row_that_dq_did_not_write_is_sorted_out_by_reclaim() {
 }
 
 #[tokio::test]
+async fn a_job_whose_id_is_none_of_dqs_is_dropped_alone() {
+    let (server, topic) = three().await;
+    let long = "x".repeat(300);
+    for stranger in ["line\nfeed", long.as_str()] {
+        server.command(&["HSET", "dq:{shop:t}:jobs", stranger, "mine"]);
+        server.command(&["ZADD", "dq:{shop:t}:delayed", "1", stranger]);
+    }
+    let answer = topic.try_transfer(10).await.unwrap();
+    assert_eq!((names(&answer.claims), answer.standing.rows), (vec!["a", "b", "c"], 3));
+    let settled = topic.try_settle(&answer.claims, Change::Ack).await.unwrap();
+    assert_eq!(settled.standing.rows, 0);
+    assert_eq!(server.command(&["EXISTS", "dq:{shop:t}:jobs", "dq:{shop:t}:running:n"]), ":0");
+    server.command(&["HSET", "dq:{shop:t}:running:n", "line\nfeed", "1:2"]);
+    assert_eq!(topic.reconcile().await, 0);
+}
+
+#[tokio::test]
 async fn text_that_is_no_mark_is_no_mark() {
     let (server, topic) = three().await;
     let claims = topic.claims().await;

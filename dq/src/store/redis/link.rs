@@ -35,6 +35,11 @@ impl RedisLink {
         self.scripts.call(step, &self.keys, self.node.as_str()).arg(self.node.as_str())
     }
 
+    fn sorter(&self) -> Sorter {
+        let (line, scripts) = (self.line.clone(), Arc::clone(&self.scripts));
+        Sorter { line, scripts, keys: self.keys.clone(), node: self.node.clone() }
+    }
+
     fn warn_dropped(keys: &Keys, ids: &[JobId]) {
         if !ids.is_empty() {
             tracing::warn!(
@@ -42,6 +47,37 @@ impl RedisLink {
                 "dropped jobs whose records were removed by another program"
             );
         }
+    }
+}
+
+/// What is needed to sort out rows whose ids or tokens dq did not give: another program wrote them.
+#[derive(Debug, Clone)]
+struct Sorter {
+    line: Line,
+    scripts: Arc<Scripts>,
+    keys: Keys,
+    node: NodeId,
+}
+
+/// A row that cannot be told as a job: its id and its token as they are.
+type Stranger = (Bytes, Bytes);
+
+impl Sorter {
+    /// Drops such rows and their records, with a warning, and counts them out: the request is under way when this returns.
+    fn sort_out(&self, strangers: &[Stranger], standing: &mut Standing) {
+        let Some((first, _)) = strangers.first() else { return };
+        let first = first.escape_ascii().to_string();
+        tracing::warn!(topic = %self.keys.topic(), count = strangers.len(), %first, "dropped jobs whose ids are none of dq's");
+        let call = self.scripts.call(Step::Settle, &self.keys, self.node.as_str()).arg(self.node.as_str());
+        // No turn is named, so nothing is renewed.
+        let mut call = call.arg("").arg(0).arg(0);
+        for (id, token) in strangers {
+            for argument in [id.as_ref(), token.as_ref(), b"d", b"0", b""] {
+                call.push(argument);
+            }
+        }
+        drop(self.line.ask(call));
+        standing.rows = standing.rows.saturating_sub(strangers.len());
     }
 }
 
@@ -56,10 +92,10 @@ impl Link for RedisLink {
         }
         let call = self.call(Step::Transfer).arg(request.heard.0).arg(request.limit);
         let call = call.arg(millis(request.lease)).arg(micros(request.fallback));
-        let (answer, keys) = (self.line.ask_list(call), self.keys.clone());
+        let (answer, sorter) = (self.line.ask_list(call), self.sorter());
         Box::pin(async move {
             let mut reply = answer.await?;
-            let (is_done, standing) = (reply.is_set()?, reply.standing()?);
+            let (is_done, mut standing) = (reply.is_set()?, reply.standing()?);
             if !is_done {
                 return Ok(Turned::Reconcile(standing));
             }
@@ -67,9 +103,10 @@ impl Link for RedisLink {
             let (sleep, more) = (reply.micros()?.min(request.fallback), reply.is_set()?);
             let (holder, end) = (reply.node()?, reply.time()?);
             let foreign_lease = (!holder.as_str().is_empty()).then_some((holder, end));
-            let claims = claims_of(&mut reply)?;
+            let (claims, strangers) = claims_of(&mut reply)?;
+            sorter.sort_out(&strangers, &mut standing);
             let dropped = reply.ids()?;
-            Self::warn_dropped(&keys, &dropped);
+            Self::warn_dropped(&sorter.keys, &dropped);
             Ok(Turned::Done(Transferred { standing, clock, role, sleep, more, foreign_lease, claims, dropped }))
         })
     }
@@ -120,20 +157,24 @@ impl Link for RedisLink {
         }
         let after = request.after.as_ref().map_or("", JobId::as_str);
         let call = self.call(Step::Reconcile).arg(request.heard.0).arg(after).arg(request.limit.max(1));
-        let (answer, keys) = (self.line.ask_list(call), self.keys.clone());
+        let (answer, sorter) = (self.line.ask_list(call), self.sorter());
         Box::pin(async move {
             let mut reply = answer.await?;
-            let (is_done, standing) = (reply.is_set()?, reply.standing()?);
+            let (is_done, mut standing) = (reply.is_set()?, reply.standing()?);
             if !is_done {
                 return Ok(Turned::Reconcile(standing));
             }
             let (mut ids, mut tokens) = (reply.nested()?, reply.nested()?);
-            let mut rows = Vec::with_capacity(ids.len());
+            let (mut rows, mut strangers) = (Vec::with_capacity(ids.len()), Vec::new());
             while ids.len() > 0 {
-                rows.push((valid(ids.id()?)?, token_of(&tokens.text()?)?));
+                match row_of(ids.bytes()?, tokens.bytes()?) {
+                    Ok(row) => rows.push(row),
+                    Err(stranger) => strangers.push(stranger),
+                }
             }
             let more = reply.is_set()?;
-            Self::warn_dropped(&keys, &reply.ids()?);
+            sorter.sort_out(&strangers, &mut standing);
+            Self::warn_dropped(&sorter.keys, &reply.ids()?);
             let next = if more { rows.last().map(|(id, _)| id.clone()) } else { None };
             rows.sort();
             Ok(Turned::Done(Reconciled { standing, rows, next }))
@@ -167,15 +208,16 @@ impl Link for RedisLink {
         }
         let call = self.call(Step::Age).arg(request.heard.0).arg(request.limit).arg(millis(request.lease));
         let call = call.arg(millis(request.unacked_age)).arg(millis(request.dead_kept)).arg(request.dead_most);
-        let answer = self.line.ask_list(call);
+        let (answer, sorter) = (self.line.ask_list(call), self.sorter());
         Box::pin(async move {
             let mut reply = answer.await?;
-            let (is_done, standing) = (reply.is_set()?, reply.standing()?);
+            let (is_done, mut standing) = (reply.is_set()?, reply.standing()?);
             if !is_done {
                 return Ok(Turned::Reconcile(standing));
             }
             let clock = reply.time()?;
-            let claims = claims_of(&mut reply)?;
+            let (claims, strangers) = claims_of(&mut reply)?;
+            sorter.sort_out(&strangers, &mut standing);
             let (pruned_dead, pruned_done, more) = (reply.count()?, reply.count()?, reply.is_set()?);
             Ok(Turned::Done(Aged { standing, clock, claims, pruned_dead, pruned_done, more }))
         })
@@ -245,25 +287,25 @@ const fn role_of(number: i64) -> Option<Role> {
     }
 }
 
-fn claims_of(reply: &mut Reply) -> Result<Vec<Claim>, StoreError> {
+fn claims_of(reply: &mut Reply) -> Result<(Vec<Claim>, Vec<Stranger>), StoreError> {
     let (mut ids, mut tokens) = (reply.nested()?, reply.nested()?);
     let (mut records, mut crashes) = (reply.nested()?, reply.nested()?);
-    let mut claims = Vec::with_capacity(ids.len());
+    let (mut claims, mut strangers) = (Vec::with_capacity(ids.len()), Vec::new());
     while ids.len() > 0 {
-        let (id, token) = (valid(ids.id()?)?, token_of(&tokens.text()?)?);
-        let record = records.record()?;
+        let (row, record) = (row_of(ids.bytes()?, tokens.bytes()?), records.record()?);
         let crashes = if crashes.len() > 0 { u32::try_from(crashes.int()?).unwrap_or(u32::MAX) } else { 0 };
-        claims.push(Claim { id, token, record, crashes });
+        match row {
+            Ok((id, token)) => claims.push(Claim { id, token, record, crashes }),
+            Err(stranger) => strangers.push(stranger),
+        }
     }
-    Ok(claims)
+    Ok((claims, strangers))
 }
 
-fn valid(id: Result<JobId, Bytes>) -> Result<JobId, StoreError> {
-    id.map_err(|bytes| strange("a claim", &format!("`{}` is no id of dq", bytes.escape_ascii())))
-}
-
-fn token_of(text: &str) -> Result<Token, StoreError> {
-    text.parse().map_err(|bad: crate::job::BadToken| strange("a claim", &bad.to_string()))
+fn row_of(id: Bytes, token: Bytes) -> Result<(JobId, Token), Stranger> {
+    let text = |bytes: &Bytes| std::str::from_utf8(bytes).ok().map(str::to_owned);
+    let job = text(&id).and_then(|id| JobId::new(id).ok());
+    job.zip(text(&token).and_then(|token| token.parse().ok())).ok_or((id, token))
 }
 
 fn noted_of(mut reply: Reply) -> Result<Noted, StoreError> {
