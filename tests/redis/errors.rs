@@ -8,7 +8,7 @@ use dq::store::{Interest, NewJob, PageRequest, Signal, Store, StoreError, Withdr
 use dq_tests::redis::RedisServer;
 
 use super::scripted::{Says, start};
-use super::topic::{LEASE, Topic, id, job};
+use super::topic::{LEASE, Topic, generated, id, job};
 
 async fn error_of_add(topic: &Topic) -> StoreError {
     topic.try_add(vec![job("a")]).await.unwrap_err()
@@ -170,6 +170,32 @@ async fn a_key_of_a_wrong_type_is_named_and_stops_its_topic_alone() {
     other.add(vec![job("a")]).await;
     server.command(&["DEL", "dq:{shop:t}:done"]);
     topic.add(vec![job("a")]).await;
+}
+
+#[tokio::test]
+async fn every_key_of_a_wrong_type_is_named_before_anything_is_written() {
+    for (key, kind) in [("jobs", "hash"), ("delayed", "zset"), ("calls:p", "hash"), ("meta", "hash")] {
+        let server = RedisServer::start();
+        let (topic, name) = (Topic::on(&server.url()), format!("dq:{{shop:t}}:{key}"));
+        server.command(&["SET", &name, "mine"]);
+        let error = topic.try_add(vec![generated(1)]).await.unwrap_err();
+        let StoreError::WrongType { key, expected } = &error else { panic!("{error:?}") };
+        assert_eq!((key, *expected), (&name, kind));
+        assert_eq!(server.command(&["DBSIZE"]), ":2", "that key, and the directory");
+    }
+    for key in ["jobs", "delayed", "running:n", "leases", "turn:n", "crashes", "meta"] {
+        let server = RedisServer::start();
+        let (topic, name) = (Topic::on(&server.url()), format!("dq:{{shop:t}}:{key}"));
+        topic.reconcile().await;
+        topic.add(vec![job("a")]).await;
+        topic.ready().await;
+        server.command(&["DEL", &name]);
+        server.command(&["LPUSH", &name, "mine"]);
+        let before = server.changes();
+        let error = topic.try_transfer(10).await.unwrap_err();
+        assert!(matches!(&error, StoreError::WrongType { key, .. } if *key == name), "{key}: {error:?}");
+        assert_eq!(server.changes(), before, "{key}: something was written");
+    }
 }
 
 #[tokio::test]

@@ -120,6 +120,13 @@ impl RedisServer {
         TcpStream::connect(("127.0.0.1", self.port)).expect("the server is there")
     }
 
+    /// How many changes were made to its data.
+    pub fn changes(&self) -> u64 {
+        let info = self.command(&["INFO", "persistence"]);
+        let line = info.lines().find_map(|line| line.strip_prefix("rdb_changes_since_last_save:"));
+        line.and_then(|count| count.trim().parse().ok()).expect("the server counts its changes")
+    }
+
     /// How often the server executed each command since it started, in scripts and outside.
     pub fn calls(&self) -> std::collections::BTreeMap<String, u64> {
         let stats = self.command(&["INFO", "commandstats"]);

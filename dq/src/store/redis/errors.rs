@@ -6,7 +6,7 @@
 //! | `LOADING`, `MASTERDOWN`, `CLUSTERDOWN`, `TRYAGAIN`, `BUSY` | `Refused` | refused before the script began; passes by itself |
 //! | `READONLY`, `OOM`, `MISCONF`, `NOREPLICAS` | `Refused` | refused at the first write of the script, which reads and checks everything before that |
 //! | `NOSCRIPT` | – | the script is sent in full; the caller never sees it |
-//! | `DQTYPE` (a key of a wrong type) | `WrongType` | the script looked before it wrote |
+//! | `DQTYPE`, `WRONGTYPE` (a key of a wrong type) | `WrongType` | the script looked before it wrote; a second one finds out which key |
 //! | `DQVERSION` (another protocol version) | `Version` | likewise |
 //! | `NOPERM`, `NOAUTH`, `WRONGPASS`, everything else | `Other` | somebody must change something |
 
@@ -26,6 +26,8 @@ pub(super) enum Failure {
     Broken(StoreError),
     /// The server does not know the script.
     NoScript,
+    /// A key has a wrong type, and the server does not say which.
+    WrongType,
     /// An answer, and the connection goes on.
     Answered(StoreError),
 }
@@ -34,8 +36,13 @@ pub(super) enum Failure {
 pub(super) fn plain(operation: &'static str, error: RedisError) -> StoreError {
     match failure(operation, None, error) {
         Failure::Broken(error) | Failure::Answered(error) => error,
-        Failure::NoScript => StoreError::Refused { operation, reason: "NOSCRIPT".into() },
+        Failure::NoScript | Failure::WrongType => refused(operation),
     }
+}
+
+/// What was wrong a moment ago is so no more, or the server forgets scripts at once.
+pub(super) fn refused(operation: &'static str) -> StoreError {
+    StoreError::Refused { operation, reason: "the server changed meanwhile".into() }
 }
 
 /// The class of an error.
@@ -43,6 +50,7 @@ pub(super) fn failure(operation: &'static str, call: Option<&Call>, error: Redis
     let code = code(&error);
     match code.as_str() {
         "NOSCRIPT" => return Failure::NoScript,
+        "WRONGTYPE" if call.is_some() => return Failure::WrongType,
         "DQTYPE" => return Failure::Answered(wrong_type(operation, call, error)),
         "DQVERSION" => return Failure::Answered(version(operation, call, error)),
         _ => {}

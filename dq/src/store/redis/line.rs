@@ -15,17 +15,26 @@ use redis::{Cmd, RedisResult, Value};
 use tokio::sync::{mpsc, oneshot};
 
 use super::connect::{self, Connector};
-use super::errors::{Failure, failure};
+use super::errors::{Failure, failure, refused};
 use super::reply::Reply;
 use super::scripts::{Call, Scripts};
 use crate::store::StoreError;
 
 type Answer = Result<Value, StoreError>;
 
+/// What was sent of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    ByHash,
+    InFull,
+    /// Not the call: which key has a wrong type.
+    Diagnosis,
+}
+
 #[derive(Debug)]
 struct Asked {
     call: Call,
-    in_full: bool,
+    stage: Stage,
     reply: oneshot::Sender<Answer>,
 }
 
@@ -49,7 +58,7 @@ impl Line {
         let operation = call.step.name();
         let (reply, answer) = oneshot::channel();
         // A task that has ended drops what it is sent, and with it `reply`.
-        drop(self.queue.send(Asked { call, in_full: false, reply }));
+        drop(self.queue.send(Asked { call, stage: Stage::ByHash, reply }));
         async move { answer.await.unwrap_or_else(|_| Err(lost(operation))) }
     }
 
@@ -112,20 +121,23 @@ enum Judged {
 fn judge(scripts: &Scripts, mut asked: Asked, answer: RedisResult<Value>) -> Judged {
     let operation = asked.call.step.name();
     let (error, judged) = match answer.map_err(|error| failure(operation, Some(&asked.call), error)) {
+        Ok(_) if asked.stage == Stage::Diagnosis => (refused(operation), Judged::Answered),
         Ok(value) => {
             // Nobody waits for it any more.
             drop(asked.reply.send(Ok(value)));
             return Judged::Answered;
         }
-        Err(Failure::NoScript) if !asked.in_full => {
+        Err(Failure::NoScript) if asked.stage == Stage::ByHash => {
             asked.call.cmd = scripts.in_full(asked.call.step, &asked.call.cmd);
-            asked.in_full = true;
+            asked.stage = Stage::InFull;
             return Judged::Again(asked);
         }
-        Err(Failure::NoScript) => {
-            let reason = "the server forgets scripts at once".into();
-            (StoreError::Refused { operation, reason }, Judged::Answered)
+        Err(Failure::WrongType) if asked.stage != Stage::Diagnosis => {
+            asked.call.cmd = scripts.diagnosis(asked.call.step, &asked.call.cmd);
+            asked.stage = Stage::Diagnosis;
+            return Judged::Again(asked);
         }
+        Err(Failure::NoScript | Failure::WrongType) => (refused(operation), Judged::Answered),
         Err(Failure::Answered(error)) => (error, Judged::Answered),
         Err(Failure::Broken(error)) => (error, Judged::Broken),
     };

@@ -10,7 +10,7 @@ use redis::{Cmd, Value};
 use tokio::sync::Mutex;
 
 use super::connect::{Connector, send};
-use super::errors::{Failure, failure, plain};
+use super::errors::{Failure, failure, plain, refused};
 use super::reply::Reply;
 use super::scripts::{Call, Scripts};
 use crate::store::StoreError;
@@ -83,9 +83,7 @@ impl Looks {
                 }
                 Err(Failure::Broken(_)) if tries < TRIES + usize::from(in_full) => broken = Some(connection.0),
                 Err(Failure::Broken(error) | Failure::Answered(error)) => return Err(error),
-                Err(Failure::NoScript) => {
-                    return Err(StoreError::Refused { operation, reason: "the server forgets scripts at once".into() });
-                }
+                Err(Failure::NoScript | Failure::WrongType) => return Err(refused(operation)),
             }
         }
     }

@@ -58,7 +58,7 @@ impl Producer for RedisProducer {
             }
         }
         let mut call = self.call(Step::Add, batch.number).arg(u8::from(retains));
-        call.push(sent.iter().filter(|(job, _)| !job.generated).count());
+        call.push(sent.iter().filter(|(job, _)| !is_plain(job)).count());
         for (job, record) in sent {
             call.push(job.id.as_str());
             call.push(how(job));
@@ -99,6 +99,11 @@ fn ready_to_stamp(record: &Record, expires_after: Option<Duration>) -> Result<Re
         front.expires_at = Some(Timestamp::EPOCH);
     }
     Ok(record.with_front(&front))
+}
+
+/// A job that touches nothing but the queue, and of whose id nothing can be known.
+fn is_plain(job: &NewJob) -> bool {
+    job.generated && job.deliver == Deliver::Queue && job.expires_after.is_none()
 }
 
 /// See the header of `add.lua`.

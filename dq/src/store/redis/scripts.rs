@@ -58,6 +58,19 @@ steps! {
     Counts "counts" [Jobs Delayed Unacked Dead Done Casts];
 }
 
+impl Step {
+    /// The keys that the common path of a script writes without having read them before its first write; it looks at their
+    /// types each time. `None`: at the types of all. The hot steps alone have a list: a look costs as much as a job.
+    const fn unread(self) -> Option<&'static [Key]> {
+        match self {
+            Self::Transfer => Some(&[Key::Running, Key::Leases]),
+            Self::Settle => Some(&[Key::Jobs, Key::Leases, Key::Turn]),
+            Self::Add => Some(&[]),
+            _ => None,
+        }
+    }
+}
+
 const PARTS: &[(&str, &str)] = &[
     ("bulk.lua", include_str!("lua/parts/bulk.lua")),
     ("calls.lua", include_str!("lua/parts/calls.lua")),
@@ -118,16 +131,24 @@ impl Scripts {
 
     /// The same call with the text of the script in the place of its hash.
     pub(super) fn in_full(&self, step: Step, cmd: &Cmd) -> Cmd {
-        let mut full = redis::cmd("EVAL");
-        full.arg(&self.scripts[step as usize].0);
-        for argument in cmd.args_iter().skip(2) {
-            match argument {
-                redis::Arg::Simple(bytes) => full.arg(bytes),
-                _ => continue,
-            };
-        }
-        full
+        with_text(&self.scripts[step as usize].0, cmd)
     }
+
+    /// On the same keys: which of them has a wrong type.
+    pub(super) fn diagnosis(&self, step: Step, cmd: &Cmd) -> Cmd {
+        with_text(&diagnosis(step), cmd)
+    }
+}
+
+fn with_text(text: &str, cmd: &Cmd) -> Cmd {
+    let mut full = redis::cmd("EVAL");
+    full.arg(text);
+    for argument in cmd.args_iter().skip(2) {
+        if let redis::Arg::Simple(bytes) = argument {
+            full.arg(bytes);
+        }
+    }
+    full
 }
 
 /// A script, its keys and its arguments.
@@ -157,15 +178,31 @@ fn body(text: &str) -> &str {
     text.split_once("]]\n").map_or(text, |(_, body)| body)
 }
 
-fn assembled(step: Step) -> String {
+/// What the loader writes in front of a script.
+fn preamble(step: Step) -> String {
     let types: Vec<_> = step.keys().iter().map(|key| format!("'{}'", key.kind())).collect();
-    let mut text = format!("local TYPES, PROTOCOL = {{{}}}, '{PROTOCOL_VERSION}'\n", types.join(", "));
+    let is_unread = |key: &Key| step.unread().is_none_or(|unread| unread.contains(key));
+    let unread: Vec<_> = step.keys().iter().map(|key| is_unread(key).to_string()).collect();
+    let (types, unread) = (types.join(", "), unread.join(", "));
+    format!("local TYPES, UNREAD, PROTOCOL = {{{types}}}, {{{unread}}}, '{PROTOCOL_VERSION}'\n")
+}
+
+fn part(name: &str) -> Option<&'static str> {
+    PARTS.iter().find(|(part, _)| *part == name).map(|(_, text)| body(text))
+}
+
+fn assembled(step: Step) -> String {
+    let mut text = preamble(step);
     for line in body(step.text()).lines() {
-        let part = line.strip_prefix("-- include ").and_then(|name| PARTS.iter().find(|(part, _)| *part == name));
-        text.push_str(part.map_or(line, |(_, part)| body(part)));
+        text.push_str(line.strip_prefix("-- include ").and_then(part).unwrap_or(line));
         text.push('\n');
     }
     text
+}
+
+/// A script on the keys of a step that only says which of them has a wrong type.
+fn diagnosis(step: Step) -> String {
+    format!("{}{}return wrong_type(true) or 1\n", preamble(step), part("types.lua").unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ KEYS[11] {app:topic}:meta            HASH  protocol, roles; retains: a job with 
 KEYS[12] {app:topic}:wake            CHANNEL of any node
 ARGV[1]  number of the batch
 ARGV[2]  retains: 1 where a job of the batch has a retention
-ARGV[3]  how many of the ids were chosen by callers
+ARGV[3]  how many jobs are not plain: a chosen id, a broadcast, or an expiry
 ARGV[4]  and on, never an id twice: id, how, record. `how` is DUPLICATE DELIVER DUE EXPIRY without blanks: g (generated id), r
          (reject), k (keep) or p (replace); q, b or t (queue, broadcast, both); +µs or @ms; nothing or ,ms after the due
          time, which goes into the record, where a field for it is
@@ -27,7 +27,7 @@ Cost     O(n log n): per job one field and one member written, one field read wh
 -- include types.lua
 local jobs, delayed, unacked, dead, done, casts, cast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local marks, crashes, calls, meta, wake = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local number, retains, chosen_count = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local number, retains, others = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local LAST = 281474976710655
 -- include version.lua
 -- include clock.lua
@@ -52,7 +52,9 @@ local function stamped(record, expires)
 end
 -- What is known of the ids that callers chose.
 local chosen = {}
-if chosen_count > 0 then
+if others > 0 then
+  wrong = wrong_type(true)
+  if wrong then return wrong end
   for i = 4, #ARGV, 3 do
     if string.byte(ARGV[i + 1]) ~= 103 then chosen[#chosen + 1] = ARGV[i] end
   end

@@ -58,6 +58,10 @@ end
 for i = acks + 1, #ids do
   if tokens[i] ~= ARGV[at[i] + 1] then stale[#stale + 1] = i else mine[#mine + 1] = i end
 end
+if #mine > 0 then
+  wrong = wrong_type(true)
+  if wrong then return wrong end
+end
 redis.call('HDEL', marks, '')
 write('HDEL', running, plain)
 write('HDEL', jobs, plain)
