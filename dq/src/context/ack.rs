@@ -107,7 +107,6 @@ impl Topic {
             outcomes.push(Outcome { id, token, change, front });
         }
         if !outcomes.is_empty() {
-            tracing::debug!(name: "dq.settle", topic = %self.parts.key, jobs = outcomes.len());
             self.line.settle(Settle { heard: self.line.heard, lease: self.parts.node.lease, outcomes });
         }
         None
@@ -121,6 +120,7 @@ impl Topic {
         named: crate::job::Turn,
         now: Duration,
     ) {
+        let _settle = tracing::debug_span!("dq.settle", topic = %self.parts.key.topic, jobs = asked.len()).entered();
         for ((id, token), verdict) in asked.into_iter().zip(settled.verdicts) {
             if self.held.under(&id, token).is_some() {
                 self.on_verdict(&id, token, verdict, now);
@@ -130,7 +130,8 @@ impl Topic {
     }
 
     fn on_verdict(&mut self, id: &JobId, token: Token, verdict: Verdict, now: Duration) {
-        tracing::trace!(name: "dq.settled", topic = %self.parts.key, job.id = %id, fence = token.fence.0, ?verdict);
+        let attempt = self.held.get(id).map_or(0, |job| job.front.attempts);
+        tracing::debug!(job.id = %id, attempt, fence = token.fence.0, ?verdict, "settled");
         match verdict {
             Verdict::Done => {
                 let Some(Stage::Settling { change, then_run, .. }) = self.held.get(id).map(|job| job.stage().clone())

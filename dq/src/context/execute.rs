@@ -147,7 +147,7 @@ impl Topic {
         };
         let (token, record, run_id) = (job.token, job.record.clone(), self.runs.next_id());
         let span = tracing::info_span!(
-            "dq.run", topic = %self.parts.key.topic, job.id = %id, attempt = delivery.attempt, fence = token.fence.0
+            parent: None, "dq.run", topic = %self.parts.key.topic, job.id = %id, attempt = delivery.attempt, fence = token.fence.0
         );
         let tell = TellEnd { run: run_id, ended: Ended::Dropped, ends: self.ends.clone() };
         let handler = Arc::clone(&self.parts.listener).call(call.clone(), record, delivery);

@@ -120,7 +120,10 @@ impl Topic {
             tracing::warn!(topic = %self.parts.key, job.id = %id, "nothing is kept of this job, its entry is dropped");
             self.parts.gauge.dropped();
         }
-        tracing::debug!(name: "dq.claim", topic = %self.parts.key, jobs = answer.claims.len(), more = answer.more);
+        let span = tracing::debug_span!(
+            "dq.claim", topic = %self.parts.key.topic, jobs = answer.claims.len(), more = answer.more
+        );
+        let _claim = span.entered();
         self.admit(answer.claims, Mode::Due, answer.clock);
         if answer.standing.rows > 0 {
             self.lease.renewed(sent);
@@ -134,9 +137,9 @@ impl Topic {
     /// Takes in what was claimed. A job that is held already is given up under its older token first (rule 9).
     pub(super) fn admit(&mut self, claims: Vec<Claim>, mode: Mode, clock: Timestamp) {
         for claim in claims {
-            tracing::trace!(name: "dq.claimed", topic = %self.parts.key, job.id = %claim.id, fence = claim.token.fence.0);
             self.drop_held(&claim.id);
             let (front, stage) = self.first_stage(&claim, mode, clock);
+            tracing::debug!(job.id = %claim.id, attempt = front.attempts, fence = claim.token.fence.0, "claimed");
             let late = clock.since(claim.token.due);
             self.parts.gauge.claimed(late);
             let job = HeldJob::new(claim.token, claim.record, front, claim.crashes, mode, stage);

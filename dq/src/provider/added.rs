@@ -38,6 +38,7 @@ pub(super) fn told(
     on_duplicate: OnDuplicate,
     outcome: Result<AddOutcome, Failed>,
 ) -> Result<Added, AddError> {
+    let _add = tracing::debug_span!("dq.add", %topic, job.id = %id).entered();
     let how = match outcome {
         Ok(AddOutcome::Added) => Addition::New,
         Ok(AddOutcome::Exists(state)) if on_duplicate == OnDuplicate::Keep => Addition::Kept(state),
@@ -49,7 +50,7 @@ pub(super) fn told(
         Ok(AddOutcome::Refused(why)) => return Err(failed(topic, id, Failed::NotDone(Reason::Refused(why)))),
         Err(how) => return Err(failed(topic, id, how)),
     };
-    tracing::debug!(%topic, %id, ?how, "added");
+    tracing::debug!(?how, "added");
     Ok(Added { id, how })
 }
 
