@@ -33,3 +33,57 @@ async fn a_node_runs_until_the_work_of_the_program_is_done_and_leaves_nothing() 
     assert_eq!((counts.delayed, counts.running), (0, 0));
     assert!(jobs.add(Greet).await.is_err(), "the node's provider is closed");
 }
+
+/// Run as a process of its own by the next test: a node with a handler that never ends and an hour of grace.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_program_that_is_busy_for_an_hour() {
+    #[delay_listener(register = false, timeout = "none")]
+    async fn busy(_job: Job<Greet>) -> Result<(), JobError> {
+        println!("running");
+        std::future::pending().await
+    }
+    if std::env::var_os("DQ_TEST_BUSY").is_none() {
+        return;
+    }
+    let factory = ContextFactory::new("test").store("memory:").without_inventory().variables([("", ""); 0]);
+    let dq = factory.listener::<busy>().grace("1h").start().await.unwrap();
+    dq.provider().add(Greet).await.unwrap();
+    let probe = dq.probe();
+    tokio::spawn(async move {
+        while probe.health().topics[0].condition != dq::context::Condition::Stopping {
+            tokio::task::yield_now().await;
+        }
+        println!("stopping");
+    });
+    dq.run_until_signal().await.unwrap();
+    println!("stopped");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn the_first_signal_gives_the_grace_and_the_second_ends_it() {
+    use rustix::process::{Pid, Signal, kill_process};
+    use tokio::io::{AsyncBufReadExt, BufReader};
+
+    let mut busy = tokio::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "ending::a_program_that_is_busy_for_an_hour", "--nocapture", "--test-threads=1"])
+        .env("DQ_TEST_BUSY", "1")
+        .stdout(std::process::Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let pid = Pid::from_raw(busy.id().unwrap().try_into().unwrap()).unwrap();
+    let mut lines = BufReader::new(busy.stdout.take().unwrap()).lines();
+    let mut signals = [Signal::INT, Signal::TERM].into_iter();
+    let mut seen = Vec::new();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        let said = ["running", "stopping", "stopped"].into_iter().find(|word| line.ends_with(word));
+        seen.extend(said);
+        if let Some("running" | "stopping") = said {
+            kill_process(pid, signals.next().unwrap()).unwrap();
+        }
+    }
+    assert_eq!(seen, ["running", "stopping", "stopped"]);
+    assert!(busy.wait().await.unwrap().success());
+}

@@ -1,0 +1,176 @@
+//! Rules of the protocol that a store alone cannot show: what a node does about leases, turns, roles and clocks.
+
+use std::sync::Arc;
+
+use dq::job::{AppName, NodeId, Token, TopicKey, TopicName, Turn};
+use dq::listener::Job;
+use dq::store::memory::MemoryStore;
+use dq::store::step::{Change, Outcome, Settle, Verdict};
+use dq::testing::{Harness, ManualClock};
+use dq_tests::{Fault, FaultyStore};
+
+use crate::idle::watched_store;
+use crate::worker::{HOUR, Log, MINUTE, MS, SECOND, Script, Work, handler_takes, usual, work};
+
+/// Says so when it is dropped.
+struct TellDrop(Log);
+
+impl Drop for TellDrop {
+    fn drop(&mut self) {
+        self.0.say("dropped");
+    }
+}
+
+/// A script that hangs and tells its token; its future says when it is dropped.
+fn hangs_with_token() -> (Script, Arc<std::sync::Mutex<Vec<Token>>>) {
+    let tokens = Arc::<std::sync::Mutex<Vec<Token>>>::default();
+    let told = tokens.clone();
+    let log = Log::new();
+    let seen = log.clone();
+    let mut script = Script::new(move |job: Job<Work>, _| {
+        told.lock().unwrap().push(Token { fence: job.fence(), due: job.due().into() });
+        let tell = TellDrop(seen.clone());
+        async move {
+            let _tell = tell;
+            std::future::pending().await
+        }
+    });
+    script.log = log;
+    (script, tokens)
+}
+
+/// Something else settles a job of this node behind its back, as a late copy of a request would.
+async fn settle_behind_its_back(dq: &Harness, token: Token, change: Change) {
+    let topic = TopicKey { app: AppName::new("test").unwrap(), topic: TopicName::new("work").unwrap() };
+    let link = dq.store().link(&topic, &NodeId::new(dq.health().node));
+    let outcome = Outcome { id: dq::job::JobId::new("a").unwrap(), token, change, front: None };
+    let settled = link.settle(Settle { heard: Turn(0), lease: SECOND, outcomes: vec![outcome] }).await.unwrap();
+    assert_eq!(settled.verdicts, [Verdict::Done]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_given_a_job_which_it_still_holds_cancels_the_older_run_first() {
+    let (script, tokens) = hangs_with_token();
+    let dq = script.start(|topic| topic.timeout("0s")).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.advance(SECOND).await;
+    let token = tokens.lock().unwrap()[0];
+    settle_behind_its_back(&dq, token, Change::Rollback).await;
+    dq.settle().await;
+    let lines = script.log.take_whats();
+    assert_eq!(lines.iter().filter(|line| *line == "due a 0").count(), 2);
+    assert!(lines.contains(&"dropped".to_owned()), "{lines:?}");
+    let topic = &dq.health().topics[0];
+    assert_eq!((topic.running, topic.held, topic.counters.stale_outcomes), (1, 1, 0));
+    assert!(tokens.lock().unwrap()[1].fence > token.fence);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_difference_of_rows_starts_a_reconcile_and_cancels_what_is_not_held_any_more() {
+    let (script, tokens) = hangs_with_token();
+    let dq = script.start(|topic| topic.timeout("0s")).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.advance(SECOND).await;
+    let token = tokens.lock().unwrap()[0];
+    settle_behind_its_back(&dq, token, Change::Ack).await;
+    dq.advance(5 * SECOND).await; // the heartbeat is told the number of rows
+    assert_eq!(script.log.take_whats(), ["due a 0", "dropped"]);
+    let topic = &dq.health().topics[0];
+    assert_eq!((topic.running, topic.held, topic.counters.lease_lost, topic.counters.reconciled), (0, 0, 1, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_clock_of_the_store_decides_and_that_of_the_node_does_not() {
+    let clock = Arc::new(ManualClock::at(1_800_000_000_000_000));
+    let store = Arc::new(MemoryStore::new(clock.clone()));
+    let script = Script::acks();
+    let dq = Harness::start_on(store, 1, |factory| script.on(factory, usual)).await;
+    dq.provider().add(work("a")).after(MINUTE).await.unwrap();
+    dq.advance(10 * MINUTE).await;
+    assert!(script.log.take().is_empty(), "for the store no time has passed");
+    clock.advance(MINUTE);
+    dq.advance(15 * SECOND).await;
+    assert_eq!(script.log.take_whats(), ["due a 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_an_outage_longer_than_a_lease_nobody_takes_what_others_still_hold() {
+    let (store, faults) = watched_store();
+    let (beside, faults_beside) = FaultyStore::over(faults.below());
+    let script = Script::takes(5 * SECOND);
+    let dq = Harness::start_on(store, 1, |factory| script.on(factory, usual)).await;
+    let other = Harness::start_on(beside, 2, |factory| script.on(factory, usual)).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.advance(SECOND).await;
+    faults.all(Fault::Lost);
+    faults_beside.all(Fault::Lost);
+    dq.advance(MINUTE).await; // it has finished meanwhile, and nobody could renew
+    faults_beside.none();
+    dq.advance(5 * SECOND).await;
+    faults.none();
+    dq.advance(HOUR).await;
+    assert_eq!(script.log.take_whats(), ["due a 0"], "the first one back does not take everybody's jobs");
+    assert_eq!(other.health().topics[0].counters.reclaimed, 0);
+    assert!(dq.job::<Work>("a").await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_node_leaves_its_watch_to_another() {
+    let script = Script::takes(MINUTE);
+    let dq = script.start(|topic| topic.concurrency(1).timeout("0s")).await;
+    dq.advance(SECOND).await; // the first one watches
+    let other = script.beside(&dq, 2, |topic| topic.concurrency(1).timeout("0s")).await;
+    let clock = dq.counts::<Work>().await.clock;
+    for id in ["a", "b"] {
+        dq.provider().add(work(id)).at(clock.after(SECOND)).await.unwrap();
+    }
+    other.advance(SECOND + 20 * MS).await;
+    let lines = script.log.take();
+    assert_eq!(lines.len(), 2, "one on each node: {lines:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_that_stops_tells_the_others() {
+    let script = Script::acks();
+    let dq = script.start(usual).await;
+    let other = script.beside(&dq, 2, usual).await;
+    dq.provider().add(work("a")).after(7 * SECOND).await.unwrap();
+    dq.advance(SECOND).await;
+    dq.shutdown(SECOND).await;
+    other.advance(6 * SECOND).await;
+    assert_eq!(script.log.take(), ["7s due a 0"], "not a millisecond late");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_deputy_comes_when_the_watcher_does_not() {
+    let script = Script::acks();
+    let (store, faults) = watched_store();
+    let dq = Harness::start_on(store, 1, |factory| script.on(factory, usual)).await;
+    let deputy = Harness::start_on(faults.below(), 2, |factory| script.on(factory, usual)).await;
+    deputy.provider().add(work("a")).after(MINUTE).await.unwrap();
+    deputy.advance(MINUTE - MS).await;
+    faults.all(Fault::Lost); // the watcher is cut off
+    deputy.advance(300 * MS).await;
+    assert_eq!(script.log.take(), ["60.25s due a 0"], "a quarter of a second after it");
+    drop(dq);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_suspect_waits_ten_minutes_at_most_for_a_handler_without_a_timeout() {
+    let stuck = Script::hangs();
+    let dq = stuck.start(|topic| topic.timeout("0s").max_crashes(2)).await;
+    dq.provider().add(work("suspect")).await.unwrap();
+    dq.settle().await;
+    let script = Script::new(|job, channel| async move {
+        if job.id().as_str() == "long" {
+            handler_takes(HOUR).await;
+        }
+        Ok(channel.ack())
+    });
+    let heir = script.beside(&dq, 2, |topic| topic.timeout("0s").max_crashes(2)).await;
+    dq.kill();
+    heir.advance(20 * SECOND).await; // by now it watches, and the suspect is not taken back yet
+    heir.provider().add(work("long")).await.unwrap();
+    heir.advance(HOUR / 2).await;
+    assert_eq!(script.log.take(), ["20s due long 0", "620s due suspect 0"]);
+}

@@ -1,0 +1,100 @@
+//! What dq tells of a job's life to `tracing`: spans for add, claim, run and settle, and never a payload.
+
+use std::collections::BTreeMap;
+use std::fmt::{Debug, Write};
+use std::sync::{Arc, Mutex};
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+use crate::worker::{HOUR, Script, usual, work};
+
+/// Every span and event of dq as a line, events with the name of the span they are in.
+#[derive(Clone, Default)]
+struct Traces(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    lines: Vec<String>,
+    spans: BTreeMap<u64, String>,
+    entered: Vec<u64>,
+}
+
+struct Text(String);
+
+impl Visit for Text {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        write!(self.0, " {}={value:?}", field.name()).unwrap();
+    }
+}
+
+impl Subscriber for Traces {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target().starts_with("dq::")
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut text = Text(span.metadata().name().to_owned());
+        span.record(&mut text);
+        let mut state = self.0.lock().unwrap();
+        state.lines.push(text.0);
+        let id = state.spans.len() as u64 + 1;
+        state.spans.insert(id, span.metadata().name().to_owned());
+        Id::from_u64(id)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut state = self.0.lock().unwrap();
+        let within = state.entered.last().map(|id| format!("{}: ", state.spans[id])).unwrap_or_default();
+        let mut text = Text(within);
+        event.record(&mut text);
+        state.lines.push(text.0);
+    }
+
+    fn enter(&self, id: &Id) {
+        self.0.lock().unwrap().entered.push(id.into_u64());
+    }
+
+    fn exit(&self, _: &Id) {
+        self.0.lock().unwrap().entered.pop();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_leaves_spans_of_add_claim_run_and_settle_with_id_attempt_and_fence_and_no_payload() {
+    let traces = Traces::default();
+    let _guard = tracing::subscriber::set_default(traces.clone());
+    let script = Script::fails("no");
+    let dq = script.start(|topic| topic.retry("1m")).await;
+    dq.provider().topic("work").unwrap().add_json(r#"{"id": "the secret"}"#).id("a").await.unwrap();
+    dq.advance(HOUR).await;
+    let lines = std::mem::take(&mut traces.0.lock().unwrap().lines);
+    let has = |what: &[&str]| lines.iter().any(|line| what.iter().all(|part| line.contains(part)));
+    assert!(has(&["dq.add topic=work job.id=a"]), "{lines:#?}");
+    assert!(has(&["dq.claim topic=work jobs=1"]), "{lines:#?}");
+    assert!(has(&["dq.claim: ", "claimed", "job.id=a attempt=1 fence="]), "{lines:#?}");
+    assert!(has(&["dq.run topic=work job.id=a attempt=1 fence="]), "{lines:#?}");
+    assert!(has(&["dq.settle topic=work jobs=1"]), "{lines:#?}");
+    assert!(has(&["dq.settle: ", "settled", "job.id=a attempt=2 fence=", "verdict=Done"]), "{lines:#?}");
+    assert!(!has(&["secret"]), "{lines:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_handler_logs_is_within_the_span_of_its_run() {
+    let traces = Traces::default();
+    let _guard = tracing::subscriber::set_default(traces.clone());
+    let script = Script::new(|_, channel| async {
+        tracing::info!(target: "dq::of_the_user", "hello");
+        Ok(channel.ack())
+    });
+    let dq = script.start(usual).await;
+    dq.provider().add(work("a")).await.unwrap();
+    dq.settle().await;
+    let lines = std::mem::take(&mut traces.0.lock().unwrap().lines);
+    assert!(lines.iter().any(|line| line == "dq.run:  message=hello"), "{lines:#?}");
+}
