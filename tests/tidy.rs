@@ -243,3 +243,24 @@ fn every_test_that_the_docs_name_exists() {
     }
     report("no test has this name", &found);
 }
+
+/// Every line of the source documents, and every rule, has its row, which names a test or says why there is none.
+#[test]
+fn every_requirement_has_its_row() {
+    let text = fs::read_to_string(root().join("docs/requirements.md")).unwrap();
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(" | ").collect()).collect();
+    let lines = [("S0-", 28), ("S1-", 15), ("S2-", 14), ("S3-", 84), ("S4-", 44), ("S4U-", 18), ("Y-", 4)];
+    let defects = [("D0-", 8), ("D1-", 8), ("D2-", 3), ("D3-", 16), ("D4-", 6)];
+    let lines = lines.into_iter().flat_map(|(prefix, most)| (1..=most).map(move |n| format!("| {prefix}{n:02}")));
+    let defects = defects.into_iter().flat_map(|(prefix, most)| (1..=most).map(move |n| format!("| {prefix}{n}")));
+    let rules = (1..=26).map(|rule| format!("| {rule}"));
+    let reasons = ["rejected", "later", "nothing to", "is in the docs", "not visible here", "a rule of the"];
+    let answered = |row: &[&str]| {
+        row.len() == 3 && (row[2].contains('`') || reasons.iter().any(|reason| row[1..].concat().contains(reason)))
+    };
+    let unanswered = lines.chain(defects).chain(rules).filter(|name| {
+        let mut of_this = rows.iter().filter(|row| row[0] == name).peekable();
+        of_this.peek().is_none() || !of_this.all(|row| answered(row))
+    });
+    report("say in docs/requirements.md what shows these", &unanswered.collect::<Vec<_>>());
+}
