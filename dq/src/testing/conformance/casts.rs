@@ -4,7 +4,7 @@ use super::calls::{job, later, saying};
 use super::topic::{FALLBACK, Topic, id, ms, secs};
 use crate::job::{Deliver, State};
 use crate::store::step::{self, Casted, Change};
-use crate::store::{AddOutcome, NewJob, OnDuplicate, Signal, StoreError};
+use crate::store::{AddOutcome, NewJob, OnDuplicate, Signal, StoreError, Whereabouts};
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -169,6 +169,16 @@ pub async fn waiting_broadcast_is_known(t: &Topic) {
     assert_eq!((counts.casts, counts.delayed), (1, 0));
     publish(t, "n", 10).await;
     assert_eq!(t.add_job(cast("a")).await, AddOutcome::Added);
+}
+
+/// A look by id finds a waiting broadcast as DELAYED (rule 24).
+pub async fn look_finds_a_waiting_broadcast(t: &Topic) {
+    let waiting = NewJob { deliver: Deliver::Broadcast, ..later("a", secs(60)) };
+    t.add_job(waiting.clone()).await;
+    let found = t.stored("a").await;
+    assert_eq!((found.place, found.record), (Whereabouts::Delayed { due: t.in_ms(60_000) }, waiting.record));
+    t.delete("a").await;
+    assert_eq!(t.find("a").await, None);
 }
 
 /// A broadcast of the id of a queued, running, parked or dead job finds that job (rules 2, 24).

@@ -214,6 +214,17 @@ pub async fn ends_of_running_jobs_are_signalled(t: &Topic) {
     }
 }
 
+/// An ack that names a run may be for another one, so nobody hears of it (rules 13, 17).
+pub async fn fenced_ack_is_not_signalled(t: &Topic) {
+    let mut ear = t.listen("n").await;
+    let claim = t.running("n", "a").await;
+    ear.heard(t).await;
+    assert!(t.ack_run("a", claim.token.fence).await.changed);
+    assert_eq!(ear.heard(t).await, []);
+    t.end("n", &claim, Change::Rollback).await;
+    assert_eq!(t.find("a").await, None);
+}
+
 /// A withdrawal of a job that nobody runs is no mark (rule 13).
 pub async fn ends_of_waiting_jobs_are_no_marks(t: &Topic) {
     let mut ear = t.listen("n").await;

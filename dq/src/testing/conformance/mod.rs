@@ -231,6 +231,7 @@ macro_rules! store_conformance {
             running_job_is_not_requeued
             ended_job_does_not_come_back_by_crashes
             ends_of_running_jobs_are_signalled
+            fenced_ack_is_not_signalled
             ends_of_waiting_jobs_are_no_marks;
         fenced:
             ack_of_this_run_is_obeyed_by_every_way_out
@@ -289,6 +290,7 @@ macro_rules! store_conformance {
             wake_calls_the_others
             release_of_the_watcher_calls_the_others
             earlier_head_wakes_the_watcher
+            lapsed_watcher_is_not_the_only_one_who_hears
             earlier_head_wakes_all_where_nobody_watches
             every_earlier_head_is_signalled
             clock_that_jumps_back_makes_nobody_sleep_long;
@@ -304,6 +306,7 @@ macro_rules! store_conformance {
             both_are_deleted_together
             waiting_broadcast_is_deleted
             waiting_broadcast_is_known
+            look_finds_a_waiting_broadcast
             queued_job_is_known_to_a_broadcast
             replaced_broadcast_is_the_new_one
             publishing_is_bounded

@@ -153,6 +153,18 @@ pub async fn earlier_head_wakes_the_watcher(t: &Topic) {
     assert_eq!((w.heard(t).await, o.heard(t).await), (vec![Signal::Due], vec![]));
 }
 
+/// A watcher that did not come in time may be dead: an earlier head is signalled to everybody (rule 23).
+pub async fn lapsed_watcher_is_not_the_only_one_who_hears(t: &Topic) {
+    told(t, "w").await;
+    let mut o = t.listen("o").await;
+    t.advance(FALLBACK + ms(200)).await;
+    t.add_later("a", secs(9)).await;
+    assert_eq!(o.heard(t).await, [], "the watcher is still in time");
+    t.advance(ms(1)).await;
+    t.add_later("b", secs(5)).await;
+    assert_eq!(o.heard(t).await, [Signal::Due]);
+}
+
 /// Where there is no watcher, an earlier head is signalled to everybody (rule 23).
 pub async fn earlier_head_wakes_all_where_nobody_watches(t: &Topic) {
     let (mut a, mut b) = (t.listen("a").await, t.listen("b").await);

@@ -10,7 +10,7 @@ use proptest_state_machine::ReferenceStateMachine;
 use super::reference::Choice;
 use super::step::{Adding, By, Change, Due, Fence, Number, Seen, Settling, Step, Token, Turn, Withdrawing};
 use super::world::{JOBS, NODES, PRODUCERS, World};
-use crate::job::Deliver;
+use crate::job::{Deliver, State};
 use crate::store::step::MOST_JOBS;
 use crate::store::{OnDuplicate, WithdrawVerb};
 
@@ -30,18 +30,21 @@ impl ReferenceStateMachine for Machine {
         // A node that the store does not know is refused until it reconciles, which one that knows nothing does first.
         let unknown = u32::from(NODES) - world.topic.turns.len() as u32;
         let running = world.topic.leases.len() as u32;
+        let unacked = world.topic.counts().unacked as u32;
+        let expired = world.topic.expired().count() as u32;
         prop_oneof![
             14 => adds(),
             5 => clock(),
             12 => transfer(),
             2 + 8 * unknown => reconcile(),
-            4 + 6 * running => settle(),
-            7 => withdraw(),
-            2 => notes(),
+            4 + 6 * running => settle(job_in(world, &[State::Running])),
+            7 => withdraw(job_in(world, &[State::Running, State::Unacked, State::Dead])),
+            2 => notes(job_in(world, &[State::Running])),
             2 => (0..PRODUCERS, 0..4_u8).prop_map(|(producer, back)| Step::Repeat { producer, back }),
-            2 + 2 * running => reclaim(),
+            1 + running => reclaim(),
+            1 + 12 * expired => reclaim_expired(),
             1 => (node(), turn(), lease()).prop_map(|(node, turn, lease)| Step::Hold { node, turn, lease }),
-            2 => age(),
+            2 + 3 * unacked => age(),
             2 => cast(),
             1 => (node(), turn()).prop_map(|(node, turn)| Step::Release { node, turn }),
             1 => node().prop_map(|node| Step::Wake { node }),
@@ -63,6 +66,13 @@ fn node() -> impl Strategy<Value = u8> {
 
 fn job() -> impl Strategy<Value = u8> {
     0..JOBS
+}
+
+/// Mostly one of those in these states.
+fn job_in(world: &World, states: &[State]) -> BoxedStrategy<u8> {
+    let state = |n| world.topic.jobs.get(&super::world::job(n)).map(|job| job.place.state());
+    let there: Vec<u8> = (0..JOBS).filter(|n| state(*n).is_some_and(|state| states.contains(&state))).collect();
+    if there.is_empty() { job().boxed() } else { prop_oneof![1 => job(), 4 => select(there)].boxed() }
 }
 
 fn lost() -> impl Strategy<Value = bool> {
@@ -135,7 +145,7 @@ fn adds() -> impl Strategy<Value = Step> {
     })
 }
 
-fn withdraw() -> impl Strategy<Value = Step> {
+fn withdraw(job: BoxedStrategy<u8>) -> impl Strategy<Value = Step> {
     let verb = select(vec![
         WithdrawVerb::Delete,
         WithdrawVerb::Cancel,
@@ -149,7 +159,7 @@ fn withdraw() -> impl Strategy<Value = Step> {
         2 => (0..3_u8).prop_map(Fence::Old),
         1 => Just(Fence::Wrong),
     ];
-    let item = (job(), verb, fence).prop_map(|(job, verb, fence)| Withdrawing { job, verb, fence });
+    let item = (job, verb, fence).prop_map(|(job, verb, fence)| Withdrawing { job, verb, fence });
     (0..PRODUCERS, number(), vec(item, 1..3), lost()).prop_map(|(producer, number, items, lost)| Step::Withdraw {
         producer,
         number,
@@ -168,19 +178,19 @@ fn transfer() -> impl Strategy<Value = Step> {
     })
 }
 
-fn settle() -> impl Strategy<Value = Step> {
+fn settle(job: BoxedStrategy<u8>) -> impl Strategy<Value = Step> {
     let change = prop_oneof![
-        Just(Change::Ack),
-        Just(Change::RejoinAsAdded),
-        wait().prop_map(Change::RejoinAfter),
-        select(vec![-4, 0, 900]).prop_map(Change::RejoinIn),
-        wait().prop_map(Change::Retry),
-        Just(Change::Rollback),
-        Just(Change::Park),
-        Just(Change::Dead),
-        Just(Change::Drop),
+        1 => Just(Change::Ack),
+        1 => Just(Change::RejoinAsAdded),
+        1 => wait().prop_map(Change::RejoinAfter),
+        1 => select(vec![-4, 0, 900]).prop_map(Change::RejoinIn),
+        1 => wait().prop_map(Change::Retry),
+        1 => Just(Change::Rollback),
+        2 => Just(Change::Park),
+        1 => Just(Change::Dead),
+        1 => Just(Change::Drop),
     ];
-    let outcome = (job(), token(), change, any::<bool>());
+    let outcome = (job, token(), change, any::<bool>());
     let outcome = outcome.prop_map(|(job, token, change, front)| Settling { job, token, change, front });
     (by(), turn(), vec(outcome, 1..4), lost()).prop_map(|(by, turn, outcomes, lost)| Step::Settle {
         by,
@@ -190,8 +200,8 @@ fn settle() -> impl Strategy<Value = Step> {
     })
 }
 
-fn notes() -> impl Strategy<Value = Step> {
-    (by(), turn(), job(), token(), any::<bool>()).prop_map(|(by, turn, job, token, last)| match last {
+fn notes(job: BoxedStrategy<u8>) -> impl Strategy<Value = Step> {
+    (by(), turn(), job, token(), any::<bool>()).prop_map(|(by, turn, job, token, last)| match last {
         false => Step::Begin { by, turn, job, token },
         true => Step::Exhaust { by, turn, job, token },
     })
@@ -213,9 +223,20 @@ fn reclaim() -> impl Strategy<Value = Step> {
     })
 }
 
+/// Of whoever's lease ended first.
+fn reclaim_expired() -> impl Strategy<Value = Step> {
+    (node(), limit(), 1..4_u32).prop_map(|(node, limit, max_crashes)| Step::Reclaim {
+        node,
+        of: NODES,
+        seen: Seen::Right,
+        limit,
+        max_crashes,
+    })
+}
+
 fn age() -> impl Strategy<Value = Step> {
-    let kept = || select(vec![0, 2_000, 1_000_000]);
-    (node(), turn(), limit(), kept(), kept(), select(vec![100, 1, 0])).prop_map(
+    let kept = || select(vec![1_000_000, 2_000, 0]);
+    (node(), turn(), limit(), select(vec![0, 0, 2_000]), kept(), select(vec![100, 1, 0])).prop_map(
         |(node, turn, limit, unacked_age, dead_kept, dead_most)| Step::Age {
             node,
             turn,

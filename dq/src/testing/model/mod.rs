@@ -36,7 +36,7 @@ use crate::job::{AppName, TopicKey, TopicName};
 use crate::store::Store;
 
 /// How long a history is.
-const STEPS: Range<usize> = 10..60;
+const STEPS: Range<usize> = 10..80;
 
 /// A history on which a store and the reference differ, as short as it could be made.
 #[derive(Debug)]

@@ -206,7 +206,9 @@ impl World {
             }
             Step::Reclaim { node: n, of, seen, limit, max_crashes } => {
                 // A node does not reclaim from itself.
-                let of = node(if of % NODES == n % NODES { of + 1 } else { *of });
+                let other = node(if of % NODES == n % NODES { of + 1 } else { *of });
+                let first = self.topic.expired().filter(|(of, _)| **of != node(*n)).min_by_key(|(_, end)| *end);
+                let of = first.filter(|_| *of == NODES).map_or(other, |(of, _)| of.clone());
                 let seen = self.seen(&of, *seen);
                 Request::Reclaim(node(*n), Reclaim { node: of, seen, limit: *limit, max_crashes: *max_crashes })
             }

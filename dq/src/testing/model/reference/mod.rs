@@ -250,6 +250,11 @@ impl Topic {
         }
     }
 
+    /// The nodes whose leases have run out.
+    pub(super) fn expired(&self) -> impl Iterator<Item = (&NodeId, Timestamp)> {
+        self.leases.iter().map(|(node, end)| (node, *end)).filter(|(_, end)| *end <= self.now())
+    }
+
     /// Cuts every lease to the longest there is, as who looks at them does.
     pub(super) fn cut_leases(&mut self) {
         let longest = self.now().after(LONGEST_LEASE);
