@@ -1,45 +1,11 @@
 //! Every store passes the same list of behaviours.
 
-use std::sync::Arc;
-
-use dq::environment::StoreClock;
-use dq::store::Store;
-use dq::store::memory::MemoryStore;
-use dq::testing::ManualClock;
-use dq::testing::conformance::{BEHAVIOURS, StoreFixture};
-
-/// The memory store under a clock that is moved by hand.
-struct MemoryFixture {
-    clock: Arc<ManualClock>,
-    store: Arc<MemoryStore>,
-}
-
-impl MemoryFixture {
-    fn new() -> Self {
-        let clock = Arc::new(ManualClock::at(0));
-        Self { store: Arc::new(MemoryStore::new(clock.clone())), clock }
-    }
-}
-
-impl StoreFixture for MemoryFixture {
-    fn store(&self) -> Arc<dyn Store> {
-        self.store.clone()
-    }
-
-    fn clock(&self) -> u64 {
-        self.clock.micros()
-    }
-
-    fn set_clock(&self, micros: u64) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        self.clock.set(micros);
-        Box::pin(async {})
-    }
-}
+use dq::testing::conformance::BEHAVIOURS;
 
 mod memory {
-    use super::MemoryFixture;
+    use dq_tests::memory::MemoryFixture;
 
-    dq::store_conformance!(async { MemoryFixture::new() });
+    dq::store_conformance!(async { MemoryFixture::empty() });
 }
 
 mod redis {
