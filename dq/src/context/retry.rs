@@ -97,6 +97,7 @@ impl Topic {
         named: Turn,
         now: Duration,
     ) {
+        self.lease.renewed_if(noted.standing, sent, named);
         if self.held.under(id, token).is_some_and(|job| matches!(job.stage(), Stage::Exhausting { .. })) {
             match noted.note {
                 Note::Stale => self.held.remove(id).map_or((), drop),
@@ -104,6 +105,6 @@ impl Topic {
                 Note::Done | Note::Ended => self.held.set(id, Stage::settling(Change::Rollback, None)),
             }
         }
-        self.on_standing(noted.standing, sent, named);
+        self.compare_rows(noted.standing);
     }
 }

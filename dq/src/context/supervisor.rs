@@ -200,13 +200,15 @@ impl Running {
 async fn keep_running(parts: Parts, store: Arc<dyn Store>, node: NodeId, ordered: watch::Receiver<StopOrder>) {
     loop {
         let (key, environment) = (parts.key.clone(), parts.environment.clone());
-        let interest = Interest { node: Some(node.clone()), casts: false };
-        let patience = parts.node.call_timeout;
-        let subscription = Subscription::new(store.clone(), key.clone(), interest, environment.clone(), patience);
-        let line = Line::new(store.clone(), key.clone(), node.clone(), environment.clone(), patience);
-        let topic = Topic::new(parts.clone(), line, subscription, ordered.clone());
         let was_stopping = *ordered.borrow() != StopOrder::Work;
-        let Err(panic) = AssertUnwindSafe(topic.run()).catch_unwind().await else { return };
+        let run = async {
+            let (store, patience) = (&store, parts.node.call_timeout);
+            let interest = Interest { node: Some(node.clone()), casts: false };
+            let subscription = Subscription::new(store.clone(), key.clone(), interest, environment.clone(), patience);
+            let line = Line::new(store.clone(), key.clone(), node.clone(), environment.clone(), patience);
+            Topic::new(parts.clone(), line, subscription, ordered.clone()).run().await;
+        };
+        let Err(panic) = AssertUnwindSafe(run).catch_unwind().await else { return };
         let text = super::execute::panic_message(&*panic);
         tracing::error!(topic = %key, panic = text, "dq panicked in this topic, starting it again: please report this");
         parts.gauge.restarted(&text);

@@ -72,7 +72,7 @@ that_crate as _;`
        `remind` ({remind}) as `mailer`
  10. `u32` was not provided: call `.provide(..)` with a value of exactly that type; needed by
        `remind` ({remind}) as `limit`
- 11. the store `reddis://***@host` (builder at {store}): there is no scheme `reddis`: did you mean `redis:`?; there is \
+ 11. the store `reddis://***@host` (builder at {store}): there is no scheme `reddis` (did you mean `redis:`?); there is \
 `memory:` (private to its factory), `memory:NAME` (shared by name in this process) \
          and `redis://HOST` (many nodes on one server)
   provided are

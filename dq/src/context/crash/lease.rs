@@ -33,7 +33,7 @@ impl Lease {
     }
 
     /// An answer counts as a renewal if rows are there and its turn is the one its request named.
-    fn renewed_if(&mut self, standing: Standing, sent: Duration, named: Turn) {
+    pub(in crate::context) fn renewed_if(&mut self, standing: Standing, sent: Duration, named: Turn) {
         if standing.rows > 0 && standing.turn == named {
             self.renewed(sent);
         }

@@ -160,9 +160,9 @@ mod tests {
 
     #[test]
     fn an_unknown_scheme_gets_a_suggestion() {
-        assert!(refused("reddis://host").starts_with("there is no scheme `reddis`: did you mean `redis:`?; there is"));
-        assert!(refused("memory").starts_with("there is no scheme `memory`: did you mean `memory:`?"));
-        assert!(refused("./data").starts_with("there is no scheme `./data`: did you mean `file:./data`?"));
+        assert!(refused("reddis://host").starts_with("there is no scheme `reddis` (did you mean `redis:`?); there is"));
+        assert!(refused("memory").starts_with("there is no scheme `memory` (did you mean `memory:`?)"));
+        assert!(refused("./data").starts_with("there is no scheme `./data` (did you mean `file:./data`?)"));
         assert!(refused("postgresql://host").starts_with("there is no scheme `postgresql`; there is"));
     }
 

@@ -1,6 +1,5 @@
 //! Why a URL leads to no store.
 
-use crate::config::did_you_mean;
 use crate::job::BadName;
 
 /// Why a URL leads to no store.
@@ -8,7 +7,7 @@ use crate::job::BadName;
 #[non_exhaustive]
 pub enum BadStoreUrl {
     /// There is no such scheme.
-    #[error("there is no scheme `{scheme}`{}; {BUILT}", did_you_mean(.suggestion.as_ref()))]
+    #[error("there is no scheme `{scheme}`{}; {BUILT}", suggested(.suggestion.as_deref()))]
     UnknownScheme {
         /// What stands before the colon; the whole text where there is none.
         scheme: String,
@@ -33,6 +32,10 @@ pub enum BadStoreUrl {
     #[cfg(feature = "redis")]
     #[error(transparent)]
     Redis(#[from] crate::store::redis::BadRedisUrl),
+}
+
+fn suggested(suggestion: Option<&str>) -> String {
+    suggestion.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
 }
 
 /// What there is, for the two texts that say what there is not.
