@@ -19,6 +19,7 @@ use crate::time::Timestamp;
 
 mod clock;
 mod entropy;
+pub(crate) mod rules;
 mod spawn;
 mod thread;
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::link::Kind;
 use super::topic::{HeldJob, Stage, Topic};
+use crate::environment::rules::without;
 use crate::job::{Cause, Front, JobId, RetryPolicy, Token, Turn};
 use crate::listener::erased::Call;
 use crate::listener::{Failure, OnTimeout, RetryDelay};
@@ -32,6 +33,10 @@ impl Topic {
         let stage = match delay {
             Some(delay) => Stage::settling(Change::Retry(delay), Some(front)),
             None if undecodable => Stage::settling(Change::Dead, Some(front)),
+            None if without(15) => {
+                let now = self.parts.environment.now();
+                return self.start(id, Call::FinalRetry(failure.clone()), now, false, false);
+            }
             None => Stage::Exhausting { asked: false },
         };
         self.held.set(id, stage);

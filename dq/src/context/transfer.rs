@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::link::Kind;
 use super::topic::{HeldJob, Mode, Stage, Topic};
+use crate::environment::rules::without;
 use crate::job::{Cause, Front};
 use crate::listener::Failure;
 use crate::store::step::{Change, Claim, MOST_JOBS, Transfer, Transferred, Turned};
@@ -137,6 +138,9 @@ impl Topic {
     /// Takes in what was claimed. A job that is held already is given up under its older token first (rule 9).
     pub(super) fn admit(&mut self, claims: Vec<Claim>, mode: Mode, clock: Timestamp) {
         for claim in claims {
+            if without(9) {
+                self.held.remove(&claim.id);
+            }
             self.drop_held(&claim.id);
             let (front, stage) = self.first_stage(&claim, mode, clock);
             tracing::debug!(job.id = %claim.id, attempt = front.attempts, fence = claim.token.fence.0, "claimed");

@@ -5,6 +5,7 @@
 //! * [`conformance`]: the list of behaviours that every store has, and [`model`]: random histories on a store and on a plain
 //!   reference, both for who writes a store; [`ManualClock`]: a store's clock that
 //!   stands still until it is moved by hand.
+//! * [`simulation`]: many nodes, a bad network and a judge, all decided by one seed.
 //!
 //! Nothing here is meant for production: what is misused panics.
 
@@ -13,6 +14,7 @@ mod fakes;
 mod harness;
 mod manual_clock;
 pub mod model;
+pub mod simulation;
 
 pub use fakes::{FakeJob, channel, job, provider};
 pub use harness::Harness;

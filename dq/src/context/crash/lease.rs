@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::context::link::Kind;
 use crate::context::topic::{Stage, Topic};
+use crate::environment::rules::without;
 use crate::job::{JobId, Token, Turn};
 use crate::store::step::{Change, Hold, Note, Noted, Standing};
 
@@ -41,7 +42,7 @@ impl Lease {
 
     /// Whether it is provably good.
     pub(in crate::context) fn is_good(&self, now: Duration) -> bool {
-        now < self.good_until
+        now < self.good_until || without(21)
     }
 
     /// Asks for a heartbeat at once.
@@ -60,7 +61,7 @@ impl Topic {
 
     pub(in crate::context) fn compare_rows(&mut self, standing: Standing) {
         let differs = standing.rows != self.held.len() || standing.turn != self.line.heard;
-        if self.reconciliation.is_settled() && differs {
+        if self.reconciliation.is_settled() && differs && !without(7) {
             tracing::debug!(topic = %self.parts.key, rows = standing.rows, held = self.held.len(), "the store knows other rows: reconciling");
             self.reconciliation.need();
         }

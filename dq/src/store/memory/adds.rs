@@ -10,6 +10,7 @@ use super::marks::{Fresh, Mark, Replacement};
 use super::now::Now;
 use super::places::{Place, Shelf};
 use super::topic::{Topic, within};
+use crate::environment::rules::without;
 use crate::job::{Deliver, JobId, ProducerId, Record, State};
 use crate::store::{AddOutcome, BatchAnswer, Due, NewJob, Numbered, OnDuplicate, StoreError};
 use crate::time::Timestamp;
@@ -71,7 +72,12 @@ impl Topic {
     /// Over a running job only its mark changes: the new one takes the place when the run ends.
     fn add_over_run(&mut self, id: &JobId, fresh: Fresh, on_duplicate: OnDuplicate) -> AddOutcome {
         let cast_waits = self.casts.contains(id);
-        let Some(Place::Running(run)) = self.jobs.get_mut(id).map(|slot| &mut slot.place) else {
+        let slot = self.jobs.get_mut(id);
+        if without(12) && on_duplicate == OnDuplicate::Replace {
+            slot.expect("the state of the job is RUNNING").record = fresh.record;
+            return AddOutcome::ReplacementWaits;
+        }
+        let Some(Place::Running(run)) = slot.map(|slot| &mut slot.place) else {
             unreachable!("the state of the job is RUNNING")
         };
         let mark = run.mark.as_deref();

@@ -6,6 +6,7 @@ use super::now::Now;
 use super::places::Shelf;
 use super::topic::{Topic, within};
 use super::turns::lease_end;
+use crate::environment::rules::without;
 use crate::job::{Fence, NodeId, Turn};
 use crate::store::StoreError;
 use crate::store::step::{Age, Aged, Claim, Transfer, Transferred, Turned};
@@ -77,7 +78,8 @@ impl Topic {
         what: (Shelf, Timestamp, usize),
         (heard, lease): (Turn, Duration),
     ) -> Vec<Claim> {
-        let fence = Fence(now.micros().max(self.fence.0 + 1));
+        let clock = if without(9) { 0 } else { now.micros() };
+        let fence = Fence(clock.max(self.fence.0 + 1));
         let end = lease_end(now, lease);
         let claims = self.jobs.claim(what, node, (fence, end));
         if !claims.is_empty() {

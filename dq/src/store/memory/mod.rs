@@ -29,6 +29,8 @@ mod snapshot;
 mod subscribers;
 mod topic;
 mod turns;
+#[cfg(feature = "testing")]
+mod view;
 mod waiting;
 mod withdraw;
 
@@ -46,6 +48,8 @@ use crate::environment::StoreClock;
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 #[cfg(any(test, feature = "testing"))]
 pub use snapshot::Snapshot;
+#[cfg(feature = "testing")]
+pub(crate) use view::{JobView, View};
 
 use cell::Cell;
 use connection::{MemoryLink, MemoryProducer};

@@ -96,6 +96,12 @@ impl Jobs {
         self.slots.get_mut(id)
     }
 
+    /// Every job, in no order.
+    #[cfg(feature = "testing")]
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&JobId, &Slot)> {
+        self.slots.iter()
+    }
+
     pub(super) fn state(&self, id: &JobId) -> Option<State> {
         self.slots.get(id).map(|slot| slot.place.state())
     }

@@ -1,0 +1,141 @@
+//! What goes wrong, and when.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::network::Outage;
+use super::sim::Sim;
+use super::terms::Fault;
+use super::world::{MS, SECOND, lock};
+
+impl Sim {
+    /// Something goes wrong now, and something else later.
+    pub(super) fn next_fault(self: &Arc<Self>) {
+        if self.is_calm() || self.is_over() || self.faults.load(Relaxed) >= self.terms().most_faults {
+            return;
+        }
+        let kinds = self.terms().faults();
+        if !kinds.is_empty() {
+            let fault = self.world.pick(kinds);
+            self.world.say(|| format!("FAULT {fault:?}"));
+            self.fault();
+            self.cause(fault);
+        }
+        let sim = Arc::clone(self);
+        self.world.at(self.world.now() + self.world.between(SECOND, 12 * SECOND), move || sim.next_fault());
+    }
+
+    fn cause(self: &Arc<Self>, fault: Fault) {
+        let (world, now) = (&self.world, self.world.now());
+        match fault {
+            Fault::Out => {
+                let outage =
+                    world.pick(&[Outage::Silent, Outage::Loading, Outage::Reset, Outage::Frozen, Outage::Frozen]);
+                let until = now + world.between(SECOND, 40 * SECOND);
+                self.change_weather(|weather| (weather.out_until, weather.outage) = (until, outage));
+                self.break_ears(None);
+                self.note_fault_of_all();
+            }
+            Fault::Slow => {
+                let until = now + world.between(SECOND, 10 * SECOND);
+                self.change_weather(|weather| weather.slow_until = until);
+            }
+            Fault::Full => {
+                let until = now + world.between(SECOND, 6 * SECOND);
+                self.change_weather(|weather| weather.full_until = until);
+            }
+            Fault::Jump => self.jump(),
+            Fault::Snap => {
+                if let Ok(snapshot) = self.store.snapshot() {
+                    let ghost = self.court().ghost.clone();
+                    *lock(&self.snapshot) = Some((snapshot, ghost));
+                }
+            }
+            Fault::Fall => self.fall_back(),
+            Fault::Caller => {
+                let new = self.start_caller();
+                let mut callers = lock(&self.callers);
+                let place = world.below(callers.len() as u64) as usize;
+                callers[place].0.kill();
+                callers[place] = new;
+            }
+            Fault::Kill
+            | Fault::KillAtSend
+            | Fault::Stop
+            | Fault::Pause
+            | Fault::PauseAtSend
+            | Fault::Deaf
+            | Fault::Ears
+            | Fault::Wall => {
+                self.strike_node(fault);
+            }
+        }
+    }
+
+    fn strike_node(self: &Arc<Self>, fault: Fault) {
+        let (world, now, alive) = (&self.world, self.world.now(), self.alive());
+        if alive.is_empty() {
+            return;
+        }
+        let node = &alive[world.below(alive.len() as u64) as usize];
+        world.say(|| format!("  .. of {}", node.process.name));
+        match fault {
+            Fault::Kill => self.kill(&node.process),
+            Fault::KillAtSend => node.dies_after.store(world.below(8), Relaxed),
+            Fault::Stop if alive.len() > 1 => {
+                self.stop_node(node);
+                let sim = Arc::clone(self);
+                world.at(now + world.between(SECOND, 8 * SECOND), move || sim.start_node());
+            }
+            Fault::Pause => {
+                node.process.pause(now + world.between(SECOND, 45 * SECOND));
+                self.note_fault(&node.process);
+            }
+            Fault::PauseAtSend => {
+                node.pause.store(world.between(SECOND, 45 * SECOND), Relaxed);
+                node.pauses_after.store(world.below(8), Relaxed);
+            }
+            Fault::Deaf => {
+                node.process.deafen(now + world.pick(&[1, 3, 10, 40, 100]) * SECOND);
+                self.note_fault(&node.process);
+            }
+            Fault::Ears => self.break_ears(Some(&node.process)),
+            Fault::Wall => {
+                let by = world.between(0, 120 * SECOND) as i64 - 60 * SECOND as i64;
+                node.process.clock.skew.store(by, Relaxed);
+            }
+            _ => {}
+        }
+    }
+
+    fn jump(&self) {
+        let by = self.world.pick(&[500 * MS, 10 * SECOND, 20 * SECOND, 600 * SECOND]) as i64;
+        let by = if self.world.chance(0.5) { by } else { -by };
+        let most = 600 * SECOND as i64;
+        let skew = (self.clock.skew.load(Relaxed) + by).clamp(-most, most);
+        self.clock.skew.store(skew, Relaxed);
+        self.court().jumped = true;
+        self.world.say(|| format!("the store's clock is {skew} µs ahead"));
+    }
+
+    fn fall_back(&self) {
+        let Some((snapshot, ghost)) = lock(&self.snapshot).take() else { return };
+        if self.store.restore(&snapshot).is_err() {
+            return;
+        }
+        let view = self.store.view(&self.key);
+        let mut court = self.court();
+        court.ghost = ghost;
+        court.before = view;
+        court.fell = true;
+        self.world.say(|| "the store falls back".into());
+    }
+
+    fn note_fault_of_all(&self) {
+        let now = self.world.now();
+        for conduct in self.court().conduct.values_mut() {
+            conduct.trouble = now;
+            conduct.settled = None;
+        }
+    }
+}

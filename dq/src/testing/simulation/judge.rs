@@ -1,0 +1,390 @@
+//! The judge: looks at the store after every step and says what is broken. It has run numbers of its own, never fences.
+//!
+//! It knows what every step was asked and what it answered, and keeps, apart from the store, which versions of jobs took
+//! effect, which ended and why, and what callers were promised. What it knows of the store falls back with the store.
+
+mod after;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::environment::rules::without;
+use crate::job::{Cause, Fence, JobId, NodeId, ProducerId, Record, State, Token};
+use crate::store::memory::{JobView, View};
+use crate::store::step::{Change, Claim, Outcome, Verdict};
+use crate::store::{AddOutcome, Due, NewJob, WithdrawOutcome, WithdrawVerb, Withdrawal};
+use crate::time::Timestamp;
+
+/// What a step did.
+#[derive(Debug, Clone)]
+pub(super) enum Did {
+    /// Nothing that moves jobs.
+    Nothing,
+    Claim {
+        node: NodeId,
+        claims: Vec<Claim>,
+        aged: bool,
+    },
+    Settle {
+        node: NodeId,
+        outcomes: Vec<(Outcome, Verdict)>,
+    },
+    Reclaim {
+        from: NodeId,
+        charged: bool,
+    },
+    Release {
+        node: NodeId,
+    },
+    Add {
+        jobs: Vec<(NewJob, AddOutcome)>,
+    },
+    Withdraw {
+        items: Vec<(Withdrawal, WithdrawOutcome)>,
+    },
+    Cast,
+}
+
+/// The version of a job: its payload. The lowest bits say how its handler behaves.
+pub(super) fn version(record: &Record) -> u64 {
+    let payload = record.payload().ok().and_then(|(_, payload)| std::str::from_utf8(payload).ok());
+    payload.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// How a handler ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Acked,
+    Rejoined,
+    Parked,
+    Failed,
+    FinalOver,
+    Dropped,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    OnDue,
+    Final,
+    Aged,
+}
+
+/// A claim that was executed.
+#[derive(Debug, Clone)]
+struct Run {
+    node: NodeId,
+    token: Token,
+    version: u64,
+    aged: bool,
+    started: Vec<Kind>,
+    ended: Vec<End>,
+}
+
+/// What falls back with the store.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ghost {
+    effected: BTreeSet<u64>,
+    ended: BTreeMap<u64, &'static str>,
+    /// Ends that callers were promised for a running version, each perhaps for one run alone.
+    promised: BTreeMap<u64, Vec<(WithdrawVerb, Option<Fence>)>>,
+    /// The exact time before which a version must not run, on the store's clock.
+    due: BTreeMap<u64, u64>,
+    /// When it was put into DELAYED, on the store's clock, in ms.
+    put: BTreeMap<u64, u64>,
+    rows: BTreeMap<(NodeId, JobId), u64>,
+    finals: BTreeSet<u64>,
+    parked: BTreeSet<u64>,
+    executed: BTreeSet<(ProducerId, u64)>,
+    /// Of versions that are exhausted by crashes: whether the last charged run was begun, and whether it was alone.
+    charged: BTreeMap<u64, (bool, bool)>,
+}
+
+/// What the judge knows of a node beside the store.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Conduct {
+    /// When something last went wrong between it and the store.
+    pub(super) trouble: u64,
+    /// Since when it is connected and reconciled.
+    pub(super) settled: Option<u64>,
+    pub(super) dead: bool,
+    pub(super) died_at: u64,
+    /// Handlers that run: run number and when it started. What ran when it died stays.
+    pub(super) handlers: BTreeMap<u64, (JobId, u64)>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Court {
+    pub(super) ghost: Ghost,
+    pub(super) before: View,
+    runs: BTreeMap<u64, Run>,
+    delivered: BTreeMap<(NodeId, JobId, Fence), u64>,
+    fences: BTreeMap<JobId, Fence>,
+    not_added: BTreeSet<u64>,
+    pub(super) conduct: BTreeMap<NodeId, Conduct>,
+    pub(super) fell: bool,
+    pub(super) jumped: bool,
+    pub(super) found: Option<String>,
+    pub(super) steps: u64,
+    pub(super) handled: u64,
+    pub(super) timeout_micros: u64,
+    /// Whether lateness is judged: the earliest time since when a permit was free, on the store's clock in ms.
+    pub(super) punctual_since: Option<u64>,
+    /// Whether a permit was free after the last step.
+    pub(super) permit_free: bool,
+}
+
+impl Court {
+    pub(super) fn bad(&mut self, what: String) {
+        self.found.get_or_insert(what);
+    }
+
+    pub(super) fn is_repeated(&self, producer: &ProducerId, number: u64, never: bool) -> bool {
+        !never && self.ghost.executed.contains(&(producer.clone(), number))
+    }
+
+    pub(super) fn executed(&mut self, producer: &ProducerId, number: u64) {
+        self.ghost.executed.insert((producer.clone(), number));
+    }
+
+    pub(super) fn token_of(&self, node: &NodeId, id: &JobId) -> Option<Token> {
+        self.before.jobs.get(id)?.row.as_ref().filter(|row| row.node == *node).map(|row| row.token)
+    }
+
+    pub(super) fn lease_of(&self, node: &NodeId) -> Option<Timestamp> {
+        self.before.leases.get(node).copied()
+    }
+
+    pub(super) fn claims_heard(&mut self, node: &NodeId, claims: &[Claim]) {
+        for claim in claims {
+            let key = (node.clone(), claim.id.clone());
+            // The answer of a step is of the row it made, which may be another's by now: look for the run of that token.
+            let run = self.ghost.rows.get(&key).copied().filter(|run| self.runs[run].token == claim.token);
+            let of_token = |(_, run): &(&u64, &Run)| {
+                run.node == *node && run.token == claim.token && run.version == version(&claim.record)
+            };
+            let run = run.or_else(|| self.runs.iter().rev().find(of_token).map(|(number, _)| *number));
+            if let Some(run) = run {
+                self.delivered.insert((node.clone(), claim.id.clone(), claim.token.fence), run);
+            }
+        }
+    }
+
+    /// Looks after a step.
+    pub(super) fn look(&mut self, did: &Did, after: View, micros: u64) {
+        self.steps += 1;
+        let before = std::mem::take(&mut self.before);
+        if !after.consistent {
+            self.bad("[2] slots and places differ".into());
+        }
+        self.note(did, &before, micros);
+        let ids: BTreeSet<&JobId> = before.jobs.keys().chain(after.jobs.keys()).collect();
+        for id in ids {
+            self.look_at(did, id, before.jobs.get(id), after.jobs.get(id), micros);
+        }
+        self.look_at_leases(did, &before, &after);
+        self.before = after;
+    }
+
+    /// What a step says it did, before what it did is looked at.
+    fn note(&mut self, did: &Did, before: &View, micros: u64) {
+        match did {
+            Did::Add { jobs } => {
+                for (job, outcome) in jobs {
+                    self.note_add(job, outcome, micros);
+                }
+            }
+            Did::Withdraw { items } => {
+                for (item, _) in items {
+                    self.note_withdrawal(item, before.jobs.get(&item.id));
+                }
+            }
+            Did::Claim { node, claims, aged } => {
+                for claim in claims {
+                    self.note_claim(node, claim, *aged, micros);
+                }
+            }
+            Did::Settle { node, outcomes } => {
+                for (outcome, verdict) in outcomes {
+                    if *verdict == Verdict::Done {
+                        self.note_outcome(node, outcome, before.jobs.get(&outcome.id));
+                    }
+                }
+            }
+            Did::Nothing | Did::Reclaim { .. } | Did::Release { .. } | Did::Cast => {}
+        }
+    }
+
+    fn note_add(&mut self, job: &NewJob, outcome: &AddOutcome, micros: u64) {
+        let version = version(&job.record);
+        let took_effect = !matches!(outcome, AddOutcome::Exists(_) | AddOutcome::Repeated | AddOutcome::Refused(_));
+        if !took_effect {
+            if self.ghost.effected.contains(&version) {
+                self.bad(format!("[18] the add of {version} is told that its own job exists"));
+            }
+            return;
+        }
+        if !self.ghost.effected.insert(version) {
+            self.bad(format!("[18] the add of {version} ({}) took effect twice", job.id));
+        }
+        if self.not_added.contains(&version) {
+            self.bad(format!("[18] the add of {version} took effect after its caller was told NotAdded"));
+        }
+        let due = match job.due {
+            Due::After(delay) => micros + delay.as_micros() as u64,
+            Due::At(at) => micros.max(at.as_millis() * 1000),
+        };
+        self.ghost.due.insert(version, due);
+    }
+
+    fn note_withdrawal(&mut self, item: &Withdrawal, job: Option<&JobView>) {
+        let Some(job) = job else { return };
+        if job.state != State::Running || item.verb == WithdrawVerb::Requeue {
+            return;
+        }
+        let promised = self.ghost.promised.entry(version(&job.record)).or_default();
+        let ended = promised.iter().any(|(_, fence)| fence.is_none());
+        if !ended || item.verb != WithdrawVerb::Ack {
+            promised.push((item.verb, item.fence));
+        }
+    }
+
+    fn note_claim(&mut self, node: &NodeId, claim: &Claim, aged: bool, micros: u64) {
+        let version = version(&claim.record);
+        if !aged && self.ghost.due.get(&version).is_some_and(|due| micros < *due) {
+            let early = self.ghost.due[&version] - micros;
+            self.bad(format!("[4] {} ({version}) is claimed {early} µs early", claim.id));
+        }
+        let last = self.fences.entry(claim.id.clone()).or_default();
+        let fell = claim.token.fence <= *last;
+        *last = claim.token.fence.max(*last);
+        if fell && !(self.fell && self.jumped) {
+            self.bad(format!("[9] the fence of {} does not grow: {}", claim.id, claim.token.fence));
+        }
+        if let (Some(since), Some(put), false) = (self.punctual_since, self.ghost.put.get(&version), aged) {
+            let wanted = claim.token.due.as_millis().max(since).max(*put);
+            let late = (micros / 1000).saturating_sub(wanted);
+            if late > 400 {
+                self.bad(format!("[23] {} ({version}) is claimed {late} ms late without a fault", claim.id));
+            }
+        }
+        let number = self.runs.len() as u64 + 1;
+        self.ghost.rows.insert((node.clone(), claim.id.clone()), number);
+        let (started, ended) = Default::default();
+        let run = Run { node: node.clone(), token: claim.token, version, aged, started, ended };
+        self.runs.insert(number, run);
+    }
+
+    /// An outcome that was accepted must be that of the run that holds the job.
+    fn note_outcome(&mut self, node: &NodeId, outcome: &Outcome, job: Option<&JobView>) {
+        let Some(number) = self.ghost.rows.get(&(node.clone(), outcome.id.clone())).copied() else {
+            return self
+                .bad(format!("[10] an outcome of {} is accepted from {node}, which does not hold it", outcome.id));
+        };
+        let run = self.runs[&number].clone();
+        let holds = job.map(|job| version(&job.record)).unwrap_or_default();
+        if holds != run.version {
+            self.bad(format!("[12] an outcome of a run of {} settles {holds} ({})", run.version, outcome.id));
+        }
+        let is = |end: End| run.ended.contains(&end);
+        let exhausted = job.is_some_and(|job| job.record.fixed().exhausted);
+        let is_it = match &outcome.change {
+            Change::Ack => is(End::Acked),
+            Change::Rejoin(_) => is(End::Rejoined),
+            Change::Park => {
+                if run.aged {
+                    !run.started.is_empty()
+                } else {
+                    is(End::Parked)
+                }
+            }
+            Change::Retry(_) => run.started.iter().any(|kind| *kind != Kind::Final),
+            Change::Drop => run.aged && !run.started.is_empty(),
+            Change::Rollback => true,
+            Change::Dead => {
+                let expired = outcome.front.as_ref().is_some_and(|front| front.cause == Some(Cause::Expired));
+                expired || run.started.contains(&Kind::Final) || exhausted && without(15)
+            }
+        };
+        if !is_it {
+            self.bad(format!(
+                "[10] {:?} of {} is accepted for run {number} of {}, which had {:?} and {:?}",
+                outcome.change, outcome.id, run.version, run.started, run.ended
+            ));
+        }
+    }
+
+    /// A handler starts. Gives the number of its run.
+    pub(super) fn started(&mut self, node: &NodeId, id: &JobId, fence: Fence, kind: Kind, now: (u64, u64)) -> u64 {
+        let (micros, time) = now;
+        self.handled += 1;
+        let Some(number) = self.delivered.get(&(node.clone(), id.clone(), fence)).copied() else {
+            self.bad(format!("a handler of {id} starts on {node} under fence {fence}, which it never heard of"));
+            return 0;
+        };
+        let version = self.runs[&number].version;
+        if let Some(run) = self.runs.get_mut(&number) {
+            run.started.push(kind);
+        }
+        self.conduct.entry(node.clone()).or_default().handlers.insert(number, (id.clone(), time.max(1)));
+        let lease = self.lease_of(node).unwrap_or_default();
+        if !(self.jumped || self.fell) && lease.as_millis() * 1000 <= micros {
+            self.bad(format!("[21] {node} starts a handler of {id} without a live lease"));
+        }
+        let current = self.ghost.rows.get(&(node.clone(), id.clone())) == Some(&number);
+        if current && kind == Kind::OnDue && self.ghost.finals.contains(&version) {
+            self.bad(format!("[15] on_due of {id} ({version}) after its final_retry"));
+        }
+        if current && kind == Kind::OnDue && self.ghost.parked.contains(&version) {
+            self.bad(format!("[25] on_due of {id} ({version}), which is parked"));
+        }
+        if kind == Kind::Final {
+            self.ghost.finals.insert(version);
+        }
+        number
+    }
+
+    /// A handler has ended, or was given up and has gone.
+    pub(super) fn ended(&mut self, node: &NodeId, number: u64, end: End) {
+        if let Some(run) = self.runs.get_mut(&number) {
+            run.ended.push(end);
+        }
+        if let Some(conduct) = self.conduct.get_mut(node).filter(|conduct| !conduct.dead) {
+            conduct.handlers.remove(&number);
+        }
+    }
+
+    pub(super) fn reconciled(&mut self, node: &NodeId, now: u64) {
+        self.conduct.entry(node.clone()).or_default().settled.get_or_insert(now);
+    }
+
+    /// What a caller was told of an add.
+    pub(super) fn told(&mut self, version: u64, told: Told) {
+        match told {
+            Told::Added if !self.ghost.effected.contains(&version) && !self.fell => {
+                self.bad(format!("[18] the caller of {version} was told that it is added, and it is not"));
+            }
+            Told::NotAdded if self.ghost.effected.contains(&version) => {
+                self.bad(format!("[18] the caller of {version} was told NotAdded, and it is added"));
+            }
+            Told::NotAdded => drop(self.not_added.insert(version)),
+            _ => {}
+        }
+    }
+
+    /// What is not over yet.
+    pub(super) fn unfinished(&self) -> Option<String> {
+        let open = |state| matches!(state, State::Delayed | State::Running | State::Unacked);
+        let left: Vec<_> = self.before.jobs.iter().filter(|(_, job)| open(job.state)).collect();
+        let text = |(id, job): &(&JobId, &JobView)| format!("{id} {} {:?}", job.state, job.row);
+        (!left.is_empty()).then(|| left.iter().map(text).collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// What a caller was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    Added,
+    Exists,
+    NotAdded,
+    Unknown,
+}

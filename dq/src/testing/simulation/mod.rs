@@ -1,0 +1,22 @@
+//! A simulation of many nodes that one seed decides: time, randomness, faults, who comes first.
+//!
+//! Real nodes, real providers and the memory store run on one thread under a virtual clock; between them is a network that
+//! loses requests and answers, delays them, and executes requests after their client gave them up and went on. Processes
+//! are paused and killed, the store falls back to an earlier state, clocks jump. After every step of the store a judge
+//! looks at what it holds. A seed gives the same run again, byte for byte of its log.
+
+mod callers;
+mod faults;
+mod judge;
+mod network;
+mod nodes;
+mod process;
+mod run;
+mod script;
+mod sim;
+mod store;
+mod terms;
+mod world;
+
+pub use run::{Options, Report, simulate};
+pub use terms::Profile;

@@ -1,0 +1,222 @@
+//! The nodes of a run: real ones, each in a process of its own.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use super::judge::Court;
+use super::process::Process;
+use super::script::Scripted;
+use super::sim::Sim;
+use super::store::FaultyStore;
+use super::terms::Profile;
+use super::world::{SECOND, lock};
+use crate::config::{Listing, NodeSettings, TopicSettings};
+use crate::context::plan::{Plan, TopicPlan};
+use crate::context::supervisor::{self, Running};
+use crate::environment::Place;
+use crate::job::NodeId;
+use crate::provider::Provider;
+
+/// A node and its process.
+#[derive(Debug)]
+pub(super) struct NodeAt {
+    pub(super) process: Arc<Process>,
+    pub(super) id: NodeId,
+    pub(super) running: Mutex<Option<Running>>,
+    pub(super) stopping: AtomicBool,
+    /// It dies when it has sent this many requests; it stops for a while then.
+    pub(super) dies_after: AtomicU64,
+    pub(super) pauses_after: AtomicU64,
+    pub(super) pause: AtomicU64,
+}
+
+impl Sim {
+    /// Starts a node.
+    pub(super) fn start_node(self: &Arc<Self>) {
+        let number = self.names.fetch_add(1, Relaxed) + 1;
+        let process = Process::new(format!("n{number}"), &self.world);
+        let environment = process.environment();
+        let id = environment.node_id();
+        let node = Arc::new(NodeAt {
+            process: Arc::clone(&process),
+            id: id.clone(),
+            running: Mutex::default(),
+            stopping: AtomicBool::new(false),
+            dies_after: AtomicU64::new(u64::MAX),
+            pauses_after: AtomicU64::new(u64::MAX),
+            pause: AtomicU64::new(0),
+        });
+        self.world.say(|| format!("{} starts as {id}", process.name));
+        self.court().conduct.entry(id.clone()).or_default().trouble = self.world.now();
+        lock(&self.nodes).push(Arc::clone(&node));
+        let store = Arc::new(FaultyStore { sim: Arc::clone(self), process: Arc::clone(&process) });
+        let settings = NodeSettings { grace: Duration::from_secs(3), ..NodeSettings::default() };
+        let provider = Provider::root(self.key.app.clone(), store.clone(), environment.clone(), settings.clone());
+        let listener = Arc::new(Scripted {
+            sim: Arc::clone(self),
+            process,
+            node: id.clone(),
+            environment: environment.clone(),
+            provider: OnceLock::from(provider),
+        });
+        let topic = TopicPlan {
+            key: self.key.clone(),
+            listener,
+            name: "scripted",
+            declared_at: "the simulation",
+            settings: self.topic_settings(),
+            listing: Listing::default(),
+        };
+        let plan = Plan {
+            app: self.key.app.clone(),
+            node: id,
+            store,
+            environment: environment.clone(),
+            settings,
+            listing: Listing::default(),
+            topics: vec![topic],
+            broadcasts: Vec::new(),
+        };
+        environment.spawn(Place::Link, async move {
+            if let Ok(running) = supervisor::start(plan).await {
+                *lock(&node.running) = Some(running);
+            }
+        });
+    }
+
+    fn topic_settings(&self) -> TopicSettings {
+        let terms = self.terms();
+        TopicSettings {
+            concurrency: terms.concurrency,
+            timeout: Some(Duration::from_micros(terms.timeout)),
+            retry: "200ms, 1s, 4s".parse().expect("it is a good policy"),
+            max_crashes: 3,
+            unacked_age: Duration::from_secs(20),
+            ..TopicSettings::default()
+        }
+    }
+
+    pub(super) fn alive(&self) -> Vec<Arc<NodeAt>> {
+        let alive = |node: &&Arc<NodeAt>| !node.process.is_dead() && !node.stopping.load(Relaxed);
+        lock(&self.nodes).iter().filter(alive).cloned().collect()
+    }
+
+    fn node_of(&self, process: &Arc<Process>) -> Option<Arc<NodeAt>> {
+        lock(&self.nodes).iter().find(|node| Arc::ptr_eq(&node.process, process)).cloned()
+    }
+
+    /// A process dies, and another node starts some time later.
+    pub(super) fn kill(self: &Arc<Self>, process: &Arc<Process>) {
+        if process.is_dead() {
+            return;
+        }
+        self.world.say(|| format!("{} dies", process.name));
+        self.fault();
+        if let Some(node) = self.node_of(process) {
+            let mut court = self.court();
+            let conduct = court.conduct.entry(node.id.clone()).or_default();
+            (conduct.dead, conduct.died_at) = (true, self.world.now());
+            drop(court);
+            let sim = Arc::clone(self);
+            self.world.at(self.world.now() + self.world.between(SECOND, 6 * SECOND), move || sim.start_node());
+        }
+        process.kill();
+    }
+
+    /// A process sends a request: the faults that wait for that happen.
+    pub(super) fn process_acts(self: &Arc<Self>, process: &Arc<Process>, kind: &'static str) {
+        *lock(&self.requests).entry(kind).or_default() += 1;
+        let Some(node) = self.node_of(process) else { return };
+        let burns = |fuse: &AtomicU64| {
+            let left = fuse.load(Relaxed);
+            if left != u64::MAX {
+                fuse.store(left.checked_sub(1).unwrap_or(u64::MAX), Relaxed);
+            }
+            left == 0
+        };
+        if burns(&node.dies_after) {
+            self.world.say(|| format!("{} is killed at its {kind}", process.name));
+            self.kill(process);
+        }
+        if burns(&node.pauses_after) {
+            let until = self.world.now() + node.pause.load(Relaxed);
+            self.world.say(|| format!("{} is paused at its {kind}", process.name));
+            process.pause(until);
+            self.note_fault(process);
+        }
+    }
+
+    /// Something went wrong between a process and the store.
+    pub(super) fn note_fault(&self, process: &Arc<Process>) {
+        if let Some(node) = self.node_of(process) {
+            let mut court = self.court();
+            let conduct = court.conduct.entry(node.id.clone()).or_default();
+            conduct.trouble = self.world.now();
+            conduct.settled = None;
+        }
+    }
+
+    pub(super) fn stop_node(self: &Arc<Self>, node: &Arc<NodeAt>) {
+        node.stopping.store(true, Relaxed);
+        self.world.say(|| format!("{} stops", node.process.name));
+        if let Some(running) = &*lock(&node.running) {
+            running.order_stop(Duration::from_secs(3));
+        }
+    }
+
+    /// What only shows over time: a deaf node must not keep jobs while another is well.
+    pub(super) fn judge_nodes(&self) {
+        const LONG: u64 = 60 * SECOND;
+        let now = self.world.now();
+        if self.is_calm() {
+            return;
+        }
+        let alive = self.alive();
+        for node in alive.iter().filter(|node| node.process.is_deaf()) {
+            let since = node.process.deaf_since.load(Relaxed);
+            if now < since + LONG {
+                continue;
+            }
+            let mut court = self.court();
+            let keeps = court.before.jobs.values().any(|job| job.row.as_ref().is_some_and(|row| row.node == node.id));
+            let well = |other: &&Arc<NodeAt>| self.is_well(&court, other, 50 * SECOND);
+            if keeps && alive.iter().filter(|other| other.id != node.id).any(|other| well(&other)) {
+                court.bad(format!("[6] {} has been deaf for a minute and keeps jobs", node.process.name));
+            }
+        }
+    }
+
+    /// Whether a node has been connected and reconciled for this long.
+    pub(super) fn is_well(&self, court: &Court, node: &NodeAt, long: u64) -> bool {
+        let now = self.world.now();
+        let settled = court.conduct.get(&node.id).and_then(|conduct| conduct.settled);
+        let free = !node.process.is_dead() && !node.process.is_deaf() && !node.process.is_paused();
+        free && !node.stopping.load(Relaxed) && settled.is_some_and(|since| since + long < now)
+    }
+
+    /// Nobody takes the jobs of a node that is connected and renews its lease.
+    pub(super) fn judge_reclaim(&self, court: &mut Court, from: &NodeId) {
+        let Some(node) = lock(&self.nodes).iter().find(|node| node.id == *from).cloned() else { return };
+        let held = court.before.jobs.values().any(|job| job.row.as_ref().is_some_and(|row| row.node == *from));
+        if held && self.is_well(court, &node, SECOND) {
+            court.bad(format!("[20] {} is connected and renewing, and its jobs are reclaimed", node.process.name));
+        }
+    }
+
+    /// Without faults a job is late only while no permit is free.
+    pub(super) fn judge_permits(&self, court: &mut Court, micros: u64) {
+        if self.terms().profile != Profile::Calm {
+            return;
+        }
+        let rows = |node: &NodeAt| {
+            court.before.jobs.values().filter(|job| job.row.as_ref().is_some_and(|row| row.node == node.id)).count()
+        };
+        let is_free = |node: &Arc<NodeAt>| self.is_well(court, node, 0) && rows(node) < self.terms().concurrency;
+        let free = self.alive().iter().any(is_free);
+        if !(free && court.permit_free) {
+            court.punctual_since = Some(micros / 1000);
+        }
+        court.permit_free = free;
+    }
+}

@@ -1,0 +1,197 @@
+//! A process: tasks that can be paused together, and killed together, at any of their steps.
+//!
+//! A handler that blocks its thread cannot be stopped: an abort reaches its task only when it has returned. Here such a
+//! handler says that it blocks, and then its task goes on until it says that it does not.
+
+use std::cell::RefCell;
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use futures_util::future::BoxFuture;
+
+use super::world::{MachineClock, World, lock};
+use crate::environment::{Environment, Place, Seeded, Spawn, Task};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) name: String,
+    pub(super) world: Arc<World>,
+    pub(super) clock: Arc<MachineClock>,
+    dead: AtomicBool,
+    paused_until: AtomicU64,
+    /// It hears no answers and no signals until then.
+    pub(super) deaf_until: AtomicU64,
+    /// Since when it is deaf without a break.
+    pub(super) deaf_since: AtomicU64,
+    parked: Mutex<Vec<Waker>>,
+}
+
+impl Process {
+    pub(super) fn new(name: String, world: &Arc<World>) -> Arc<Self> {
+        Arc::new(Self {
+            name,
+            world: Arc::clone(world),
+            clock: Arc::new(MachineClock::new(world)),
+            dead: AtomicBool::new(false),
+            paused_until: AtomicU64::new(0),
+            deaf_until: AtomicU64::new(0),
+            deaf_since: AtomicU64::new(0),
+            parked: Mutex::default(),
+        })
+    }
+
+    /// Its time, its randomness, and itself as the place of its tasks.
+    pub(super) fn environment(self: &Arc<Self>) -> Environment {
+        let entropy = Arc::new(Seeded::new(self.world.seed()));
+        Environment::new(self.clock.clone(), entropy, Arc::new(Here(Arc::clone(self))))
+    }
+
+    pub(super) fn is_dead(&self) -> bool {
+        self.dead.load(Relaxed)
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        self.paused_until.load(Relaxed) > self.world.now()
+    }
+
+    pub(super) fn is_deaf(&self) -> bool {
+        self.deaf_until.load(Relaxed) > self.world.now()
+    }
+
+    /// Ends every task where it is; one that is running ends at its next `await`.
+    pub(super) fn kill(&self) {
+        self.dead.store(true, Relaxed);
+        lock(&self.parked).drain(..).for_each(Waker::wake);
+    }
+
+    /// Stops all tasks until then; time goes on.
+    pub(super) fn pause(self: &Arc<Self>, until: u64) {
+        self.paused_until.fetch_max(until, Relaxed);
+        let this = Arc::clone(self);
+        self.world.at(until, move || {
+            if !this.is_paused() {
+                lock(&this.parked).drain(..).for_each(Waker::wake);
+            }
+        });
+    }
+
+    /// It hears again.
+    pub(super) fn hear(&self) {
+        self.deaf_until.store(0, Relaxed);
+    }
+
+    pub(super) fn deafen(&self, until: u64) {
+        if !self.is_deaf() {
+            self.deaf_since.store(self.world.now(), Relaxed);
+        }
+        self.deaf_until.fetch_max(until, Relaxed);
+    }
+}
+
+#[derive(Debug)]
+struct Here(Arc<Process>);
+
+impl Spawn for Here {
+    fn spawn(&self, place: Place, task: BoxFuture<'static, ()>) -> Task {
+        let process = Arc::clone(&self.0);
+        let running = |life| Running { process, life, task: Some(task) };
+        if place == Place::Link {
+            return Task::new(tokio::spawn(running(None)).abort_handle());
+        }
+        let life = Arc::new(Life::default());
+        let guard = Guard { life: Arc::clone(&life), world: Arc::clone(&self.0.world) };
+        let abortable = tokio::spawn(async move {
+            let _guard = guard;
+            pending::<()>().await;
+        });
+        let abort = abortable.abort_handle();
+        let end = abort.clone();
+        let task = running(Some(life));
+        tokio::spawn(async move {
+            task.await;
+            end.abort();
+        });
+        Task::new(abort)
+    }
+}
+
+/// What an abort and the task of a handler know of each other.
+#[derive(Debug, Default)]
+struct Life {
+    aborted: AtomicBool,
+    blocks: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+}
+
+struct Guard {
+    life: Arc<Life>,
+    world: Arc<World>,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.world.polls.fetch_add(1, Relaxed);
+        self.life.aborted.store(true, Relaxed);
+        if let Some(waker) = lock(&self.life.waker).take() {
+            waker.wake();
+        }
+    }
+}
+
+thread_local! {
+    /// The handler that is being polled.
+    static CURRENT: RefCell<Option<Arc<Life>>> = const { RefCell::new(None) };
+}
+
+/// Says of the running handler that it blocks its thread from now on, or that it does not any more.
+pub(super) fn block(blocks: bool) {
+    CURRENT.with_borrow(|current| {
+        if let Some(life) = current {
+            life.blocks.store(blocks, Relaxed);
+        }
+    });
+}
+
+struct Running {
+    process: Arc<Process>,
+    life: Option<Arc<Life>>,
+    task: Option<BoxFuture<'static, ()>>,
+}
+
+impl Running {
+    fn is_over(&self) -> bool {
+        let aborted = |life: &Arc<Life>| life.aborted.load(Relaxed) && !life.blocks.load(Relaxed);
+        self.process.is_dead() || self.life.as_ref().is_some_and(aborted)
+    }
+}
+
+impl Future for Running {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.process.world.polls.fetch_add(1, Relaxed);
+        if self.is_over() {
+            self.task = None;
+            return Poll::Ready(());
+        }
+        if self.process.is_paused() {
+            lock(&self.process.parked).push(cx.waker().clone());
+            return Poll::Pending;
+        }
+        if let Some(life) = &self.life {
+            *lock(&life.waker) = Some(cx.waker().clone());
+        }
+        let before = CURRENT.replace(self.life.clone());
+        let polled = self.task.as_mut().map_or(Poll::Ready(()), |task| task.as_mut().poll(cx));
+        CURRENT.set(before);
+        if polled.is_ready() || self.is_over() {
+            self.task = None;
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,145 @@
+//! A run from its seed to its verdict.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::sim::Sim;
+use super::terms::{Profile, Terms};
+use super::world::{SECOND, World, lock};
+use crate::environment::rules;
+
+/// How long everything may take to end after the last fault, in µs.
+const LONGEST_END: u64 = 1_800 * SECOND;
+
+/// How often tasks may be polled at one moment.
+const MOST_POLLS: u64 = 100_000;
+
+/// What to run.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Options {
+    /// Go without this rule of PROTOCOL.md.
+    pub without: Option<u8>,
+    /// Only these faults; else the seed picks.
+    pub profile: Option<Profile>,
+    /// Keep a log of everything.
+    pub log: bool,
+    nodes: Option<u64>,
+    ids: Option<u64>,
+    busy: Option<u64>,
+    faults: Option<u64>,
+}
+
+/// What was seen.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Report {
+    /// The seed.
+    pub seed: u64,
+    /// The faults it had.
+    pub profile: Profile,
+    /// Jobs that were added.
+    pub jobs: u64,
+    /// Handlers that were started.
+    pub handled: u64,
+    /// Faults that happened.
+    pub faults: u64,
+    /// Steps of the store.
+    pub steps: u64,
+    /// Simulated time in µs.
+    pub time: u64,
+    /// What is broken.
+    pub found: Option<String>,
+    /// Everything that happened, if it was asked for.
+    pub log: Vec<String>,
+}
+
+/// Runs a seed.
+///
+/// # Panics
+/// When the operating system gives no runtime.
+pub fn simulate(seed: u64, options: &Options) -> Report {
+    rules::take_away(options.without);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime without drivers is given");
+    let report = runtime.block_on(play(seed, options));
+    rules::take_away(None);
+    report
+}
+
+async fn play(seed: u64, options: &Options) -> Report {
+    let world = World::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), options.log);
+    let mut terms = Terms::of(&world, options.profile);
+    terms.nodes = options.nodes.unwrap_or(terms.nodes);
+    terms.ids = options.ids.unwrap_or(terms.ids);
+    terms.busy = options.busy.unwrap_or(terms.busy);
+    terms.most_faults = options.faults.unwrap_or(terms.most_faults);
+    world.say(|| format!("seed {seed}: {terms:?}"));
+    let sim = Sim::new(&world, terms);
+    for _ in 0..2 {
+        let caller = sim.start_caller();
+        lock(&sim.callers).push(caller);
+    }
+    for _ in 0..sim.terms().nodes {
+        sim.start_node();
+    }
+    let (actor, fault) = (Arc::clone(&sim), Arc::clone(&sim));
+    world.at(SECOND, move || actor.act());
+    world.at(2 * SECOND, move || fault.next_fault());
+    run_until(&sim, sim.terms().busy).await;
+    calm_down(&sim);
+    let end = world.now() + LONGEST_END;
+    while !sim.is_over() && world.now() < end {
+        run_until(&sim, world.now() + 6 * SECOND).await;
+        if sim.court().unfinished().is_none() {
+            break;
+        }
+    }
+    let unfinished = sim.court().unfinished();
+    if let Some(left) = unfinished {
+        sim.court().bad(format!("STUCK: {left}"));
+    }
+    let court = sim.court();
+    Report {
+        seed,
+        profile: sim.terms().profile,
+        jobs: sim.versions.load(Relaxed),
+        handled: court.handled,
+        faults: sim.faults.load(Relaxed),
+        steps: court.steps,
+        time: world.now(),
+        found: court.found.clone(),
+        log: world.take_log(),
+    }
+}
+
+/// Lets everything happen until then, or until something is found.
+async fn run_until(sim: &Arc<Sim>, end: u64) {
+    loop {
+        let start = sim.world.polls.load(Relaxed);
+        loop {
+            if sim.world.polls.load(Relaxed) > start + MOST_POLLS {
+                return sim.court().bad("tasks are busy without end at one moment".into());
+            }
+            let before = sim.world.polls.load(Relaxed);
+            tokio::task::yield_now().await;
+            if sim.world.polls.load(Relaxed) == before {
+                break;
+            }
+        }
+        if sim.is_over() || !sim.world.step(end) {
+            return;
+        }
+    }
+}
+
+/// The faults stop. A node whose permits are with handlers that never return is replaced.
+fn calm_down(sim: &Arc<Sim>) {
+    sim.world.say(|| "CALM".into());
+    sim.calm_down();
+    for node in sim.alive() {
+        node.process.hear();
+        node.dies_after.store(u64::MAX, Relaxed);
+        node.pauses_after.store(u64::MAX, Relaxed);
+    }
+    sim.start_node();
+}

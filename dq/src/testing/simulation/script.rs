@@ -1,0 +1,183 @@
+//! Handlers that do what handlers do: ack, fail, panic, hang, block their thread, rejoin, park, call the provider, and take
+//! their node with them.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+
+use super::judge::{End, Kind, version};
+use super::process::{Process, block};
+use super::sim::Sim;
+use super::world::{MS, SECOND};
+use crate::environment::{Environment, StoreClock as _};
+use crate::job::{Cause, NodeId, Record};
+use crate::listener::erased::{Call, ErasedListener, Returned};
+use crate::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
+use crate::provider::Provider;
+
+/// A job whose handler takes its node with it.
+pub(super) const KILLER: u64 = 1;
+/// A job that runs longer than a lease.
+pub(super) const SLOW: u64 = 2;
+/// A job that fails every time.
+pub(super) const FAILING: u64 = 4;
+
+/// The listener of a node.
+pub(super) struct Scripted {
+    pub(super) sim: Arc<Sim>,
+    pub(super) process: Arc<Process>,
+    pub(super) node: NodeId,
+    pub(super) environment: Environment,
+    pub(super) provider: OnceLock<Provider>,
+}
+
+impl fmt::Debug for Scripted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Scripted")
+    }
+}
+
+/// What a handler is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Act {
+    End(End),
+    Panic,
+    /// Hangs: its future is dropped at its timeout.
+    Hang,
+    /// Blocks its thread, and then hands in an ack.
+    Block,
+    Kill,
+    CallProvider,
+}
+
+impl Scripted {
+    async fn sleep(&self, micros: u64) {
+        self.environment.sleep_until(self.environment.now() + Duration::from_micros(micros)).await;
+    }
+
+    /// What to do, and after how long.
+    fn plan(&self, kind: Kind, version: u64) -> (Act, u64) {
+        let (world, terms) = (&self.sim.world, self.sim.terms());
+        let quick = if world.chance(0.3) { world.between(MS, 3 * SECOND) } else { world.between(MS, 100 * MS) };
+        let after = if version & SLOW != 0 { world.between(18 * SECOND, 36 * SECOND) } else { quick };
+        let chaos = terms.chaos && !self.sim.is_calm();
+        if version & KILLER != 0 && kind != Kind::Aged && terms.killers && !self.sim.is_calm() && world.chance(0.7) {
+            return (Act::Kill, after);
+        }
+        if kind == Kind::Final {
+            return (Act::End(End::FinalOver), after);
+        }
+        if chaos && world.chance(0.06) {
+            return (if world.chance(0.7) { Act::Block } else { Act::Hang }, after);
+        }
+        if version & FAILING != 0 && !self.sim.is_calm() {
+            return (if world.chance(0.2) { Act::Panic } else { Act::End(End::Failed) }, after);
+        }
+        if !chaos && terms.chaos || world.chance(0.5) {
+            return (Act::End(End::Acked), after);
+        }
+        let acts = [
+            Act::End(End::Failed),
+            Act::End(End::Failed),
+            Act::End(End::Rejoined),
+            Act::End(End::Parked),
+            Act::End(End::Acked),
+            Act::CallProvider,
+        ];
+        (world.pick(&acts), after)
+    }
+
+    async fn perform(self: Arc<Self>, kind: Kind, version: u64, run: u64) -> Returned {
+        let (act, after) = self.plan(kind, version);
+        self.sim.world.say(|| format!("{} runs {kind:?} of {version} (run {run}): {act:?}", self.process.name));
+        let alive = Alive { sim: Arc::clone(&self.sim), node: self.node.clone(), run, end: End::Dropped };
+        match act {
+            Act::Hang => self.sleep(1_000_000 * SECOND).await,
+            Act::Block => {
+                block(true);
+                let beyond = if self.sim.world.chance(0.1) { 1_000_000 } else { self.sim.world.between(1, 40) };
+                self.sleep(self.sim.terms().timeout + beyond * SECOND).await;
+                block(false);
+            }
+            Act::Kill => {
+                self.sleep(after).await;
+                self.sim.kill(&self.process);
+                std::future::pending::<()>().await;
+            }
+            Act::CallProvider => {
+                self.sleep(after).await;
+                if let Some(provider) = self.provider.get() {
+                    self.sim.act_as(provider.clone()).await;
+                }
+            }
+            Act::End(_) | Act::Panic => self.sleep(after).await,
+        }
+        self.conclude(kind, act, alive)
+    }
+
+    fn conclude(&self, kind: Kind, act: Act, mut alive: Alive) -> Returned {
+        let world = &self.sim.world;
+        let end = match act {
+            Act::End(end) => end,
+            Act::Panic => End::Failed,
+            Act::Hang | Act::Block | Act::Kill | Act::CallProvider => End::Acked,
+        };
+        alive.end = if kind == Kind::Final { End::FinalOver } else { end };
+        drop(alive);
+        match (kind, end) {
+            _ if act == Act::Panic => std::panic::resume_unwind(Box::new("it panics")),
+            (Kind::Final, _) => Returned::FinalRetried,
+            (_, End::Failed) => Returned::Failed(Failure::new(Cause::Error, "it fails")),
+            (Kind::Aged, _) => {
+                let kept = self.sim.terms().chaos && !self.sim.is_calm() && world.chance(0.7);
+                let decision = if kept {
+                    world.pick(&[UnackedDecision::Keep, UnackedDecision::Retry])
+                } else {
+                    UnackedDecision::Drop
+                };
+                Returned::Unacked(decision)
+            }
+            (Kind::OnDue, End::Rejoined) => {
+                let after = Duration::from_micros(world.below(4 * SECOND));
+                Returned::Decided(if world.chance(0.3) { Decision::Rejoin } else { Decision::RejoinAfter(after) })
+            }
+            (Kind::OnDue, End::Parked) => Returned::Decided(Decision::Park),
+            (Kind::OnDue, _) => Returned::Decided(Decision::Ack),
+        }
+    }
+}
+
+/// Tells the judge of the end of a handler in any case.
+struct Alive {
+    sim: Arc<Sim>,
+    node: NodeId,
+    run: u64,
+    end: End,
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.sim.court().ended(&self.node, self.run, self.end);
+    }
+}
+
+impl ErasedListener for Scripted {
+    fn call(self: Arc<Self>, call: Call, record: Record, delivery: Delivery) -> BoxFuture<'static, Returned> {
+        let kind = match call {
+            Call::OnDue => Kind::OnDue,
+            Call::FinalRetry(_) => Kind::Final,
+            Call::ProcessUnacked => Kind::Aged,
+        };
+        let version = version(&record);
+        let now = (self.sim.clock.micros(), self.sim.world.now());
+        let run = self.sim.court().started(&self.node, &delivery.id, delivery.fence, kind, now);
+        self.sim.overheard(&delivery.id, delivery.fence);
+        Box::pin(self.perform(kind, version, run))
+    }
+
+    fn retry_delay(&self, _: u32, _: &Failure) -> RetryDelay {
+        RetryDelay::BySettings
+    }
+}

@@ -1,0 +1,172 @@
+//! One simulation: the store, the processes, and what is known of the run.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use super::judge::{Court, Did, Ghost};
+use super::network::Weather;
+use super::nodes::NodeAt;
+use super::process::Process;
+use super::store::Ear;
+use super::terms::Terms;
+use super::world::{JumpyClock, World, lock};
+use crate::environment::StoreClock as _;
+use crate::job::{AppName, Fence, JobId, NodeId, ProducerId, TopicKey, TopicName};
+use crate::provider::Provider;
+use crate::store::memory::{JobView, MemoryStore, Snapshot};
+use crate::store::{Numbered, Signal, Store as _, WithdrawVerb, Withdrawal};
+
+/// See the module.
+pub(super) struct Sim {
+    pub(super) world: Arc<World>,
+    pub(super) clock: Arc<JumpyClock>,
+    pub(super) store: MemoryStore,
+    pub(super) key: TopicKey,
+    terms: Terms,
+    weather: Mutex<Weather>,
+    court: Mutex<Court>,
+    pub(super) ears: Mutex<Vec<Arc<Ear>>>,
+    pub(super) nodes: Mutex<Vec<Arc<NodeAt>>>,
+    pub(super) callers: Mutex<Vec<(Arc<Process>, Provider)>>,
+    pub(super) snapshot: Mutex<Option<(Snapshot, Ghost)>>,
+    /// Runs that a webhook could name.
+    pub(super) overheard: Mutex<VecDeque<(JobId, Fence)>>,
+    hidden: Mutex<BTreeSet<NodeId>>,
+    calm: AtomicBool,
+    pub(super) numbers: AtomicU64,
+    pub(super) versions: AtomicU64,
+    pub(super) names: AtomicU64,
+    pub(super) faults: AtomicU64,
+    pub(super) requests: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+impl fmt::Debug for Sim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sim").field("world", &self.world).finish_non_exhaustive()
+    }
+}
+
+impl Sim {
+    pub(super) fn new(world: &Arc<World>, terms: Terms) -> Arc<Self> {
+        let clock = Arc::new(JumpyClock::new(world));
+        let app = AppName::new("sim").expect("it is a good name");
+        let topic = TopicName::new("t").expect("it is a good name");
+        let mut court = Court::default();
+        court.timeout_micros = terms.timeout;
+        let weather = Weather { failing: terms.failing, ..Weather::default() };
+        Arc::new(Self {
+            world: Arc::clone(world),
+            store: MemoryStore::new(clock.clone()),
+            clock,
+            key: TopicKey { app, topic },
+            terms,
+            weather: Mutex::new(weather),
+            court: Mutex::new(court),
+            ears: Mutex::default(),
+            nodes: Mutex::default(),
+            callers: Mutex::default(),
+            snapshot: Mutex::default(),
+            overheard: Mutex::default(),
+            hidden: Mutex::default(),
+            calm: AtomicBool::new(false),
+            numbers: AtomicU64::new(0),
+            versions: AtomicU64::new(0),
+            names: AtomicU64::new(0),
+            faults: AtomicU64::new(0),
+            requests: Mutex::default(),
+        })
+    }
+
+    pub(super) const fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    pub(super) fn weather(&self) -> Weather {
+        *lock(&self.weather)
+    }
+
+    pub(super) fn change_weather(&self, change: impl FnOnce(&mut Weather)) {
+        change(&mut lock(&self.weather));
+    }
+
+    pub(super) fn court(&self) -> MutexGuard<'_, Court> {
+        lock(&self.court)
+    }
+
+    /// The faults have stopped; everything must end now.
+    pub(super) fn is_calm(&self) -> bool {
+        self.calm.load(Relaxed)
+    }
+
+    pub(super) fn calm_down(&self) {
+        self.calm.store(true, Relaxed);
+        self.change_weather(|weather| *weather = Weather::default());
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.court().found.is_some()
+    }
+
+    /// The judge looks at what a step did.
+    pub(super) fn judge(&self, did: Did) {
+        let view = self.store.view(&self.key);
+        let micros = self.clock.micros();
+        let mut court = self.court();
+        if let Did::Reclaim { from, charged: true } = &did {
+            self.judge_reclaim(&mut court, from);
+        }
+        court.look(&did, view, micros);
+        self.judge_permits(&mut court, micros);
+    }
+
+    pub(super) fn after_step(self: &Arc<Self>) {
+        self.hand_out_signals();
+        self.judge_nodes();
+    }
+
+    pub(super) fn next_number(&self) -> u64 {
+        self.numbers.fetch_add(1, Relaxed) + 1
+    }
+
+    pub(super) fn hide(&self, node: &NodeId) {
+        lock(&self.hidden).insert(node.clone());
+    }
+
+    pub(super) fn is_hidden(&self, node: &NodeId) -> bool {
+        lock(&self.hidden).contains(node)
+    }
+
+    pub(super) fn loses_signal(&self, signal: &Signal) -> bool {
+        let lossy = !self.is_calm() && self.terms.failing > 0.0 && self.world.chance(0.05);
+        lossy || crate::environment::rules::without(23) && *signal == Signal::Due
+    }
+
+    pub(super) fn overheard(&self, id: &JobId, fence: Fence) {
+        let mut overheard = lock(&self.overheard);
+        overheard.push_back((id.clone(), fence));
+        if overheard.len() > 12 {
+            overheard.pop_front();
+        }
+    }
+
+    /// Without rule 2 a reclaim is two steps: first the rows go, and the jobs are put back when the reclaimer comes again.
+    pub(super) fn split_reclaim(self: &Sim, node: &NodeId) {
+        let back = self.store.view(&self.key);
+        let held: Vec<_> =
+            self.court().before.jobs.iter().filter(|(_, job)| holds(job, node)).map(|(id, _)| id.clone()).collect();
+        let gone = held.into_iter().filter(|id| back.jobs.get(id).is_some_and(|job| !holds(job, node)));
+        let items = gone.map(|id| Withdrawal { verb: WithdrawVerb::Delete, id, fence: None }).collect();
+        let producer = self.store.producer(&self.key, &ProducerId::new("between"));
+        drop(producer.withdraw(Numbered { number: self.next_number(), items }));
+    }
+
+    pub(super) fn fault(&self) {
+        self.faults.fetch_add(1, Relaxed);
+    }
+}
+
+fn holds(job: &JobView, node: &NodeId) -> bool {
+    job.row.as_ref().is_some_and(|row| row.node == *node)
+}

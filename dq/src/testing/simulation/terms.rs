@@ -1,0 +1,136 @@
+//! The terms of a run: all that the seed decides at its start, and all that shrinking makes smaller.
+
+use super::world::{SECOND, World};
+
+/// Which faults a run has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// None but clean stops: lateness and the number of store calls are bounded.
+    Calm,
+    /// Jobs that take their node with them, and nothing else.
+    Killers,
+    /// A bad network.
+    Net,
+    /// Everything but clocks and fall-backs.
+    NoClock,
+    /// Everything.
+    All,
+    /// The store falls back to an earlier state.
+    Fall,
+    /// Clocks jump.
+    Clock,
+    /// One node turns deaf for a long time.
+    Deaf,
+}
+
+impl Profile {
+    const MIX: [Self; 10] = [
+        Self::Calm,
+        Self::Killers,
+        Self::Net,
+        Self::Net,
+        Self::NoClock,
+        Self::NoClock,
+        Self::All,
+        Self::All,
+        Self::Fall,
+        Self::Clock,
+    ];
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    Kill,
+    KillAtSend,
+    Stop,
+    Pause,
+    PauseAtSend,
+    Deaf,
+    Out,
+    Jump,
+    Wall,
+    Snap,
+    Fall,
+    Slow,
+    Full,
+    Caller,
+    Ears,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(super) struct Terms {
+    pub(super) profile: Profile,
+    pub(super) nodes: u64,
+    pub(super) ids: u64,
+    /// How long callers and faults go on, in µs.
+    pub(super) busy: u64,
+    /// The longest pause between two acts of callers, in µs.
+    pub(super) pace: u64,
+    /// The most faults; further ones do not happen.
+    pub(super) most_faults: u64,
+    pub(super) failing: f64,
+    pub(super) concurrency: usize,
+    pub(super) killers: bool,
+    pub(super) chaos: bool,
+    /// The timeout of handlers, in µs.
+    pub(super) timeout: u64,
+}
+
+impl Terms {
+    pub(super) fn of(world: &World, profile: Option<Profile>) -> Self {
+        let profile = profile.unwrap_or_else(|| world.pick(&Profile::MIX));
+        let chaos = !matches!(profile, Profile::Calm | Profile::Killers);
+        let network = matches!(profile, Profile::Net | Profile::NoClock | Profile::All | Profile::Fall);
+        Self {
+            profile,
+            nodes: world.pick(&[2, 3, 4]),
+            ids: world.pick(&[2, 4, 8]),
+            busy: world.pick(&[40, 90, 150]) * SECOND,
+            pace: world.pick(&[400, 1400, 3000]) * 1_000,
+            most_faults: u64::MAX,
+            failing: if network { world.pick(&[0.002, 0.01, 0.04]) } else { 0.0 },
+            concurrency: match profile {
+                Profile::Calm => world.pick(&[1, 2, 4]),
+                Profile::Killers => 6,
+                _ => world.pick(&[2, 3, 6]),
+            },
+            killers: profile == Profile::Killers || chaos && world.chance(0.5),
+            chaos,
+            timeout: world.pick(&[8, 40]) * SECOND,
+        }
+    }
+
+    pub(super) fn faults(&self) -> &'static [Fault] {
+        use Fault::{
+            Caller, Deaf, Ears, Fall, Full, Jump, Kill, KillAtSend, Out, Pause, PauseAtSend, Slow, Snap, Stop, Wall,
+        };
+        match self.profile {
+            Profile::Calm => &[Stop],
+            Profile::Killers => &[],
+            Profile::Net => &[Deaf, Stop, Slow, Full, Ears],
+            Profile::NoClock => &[Kill, KillAtSend, Stop, Pause, PauseAtSend, Deaf, Out, Slow, Full, Caller, Ears],
+            Profile::All => &[
+                Kill,
+                KillAtSend,
+                Stop,
+                Pause,
+                PauseAtSend,
+                Deaf,
+                Out,
+                Jump,
+                Wall,
+                Fall,
+                Snap,
+                Snap,
+                Slow,
+                Full,
+                Caller,
+                Ears,
+            ],
+            Profile::Fall => &[Kill, Pause, PauseAtSend, Fall, Snap, Snap, Stop],
+            Profile::Clock => &[Jump, Jump, Wall, Out, Pause],
+            Profile::Deaf => &[Deaf],
+        }
+    }
+}

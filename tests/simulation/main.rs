@@ -1,0 +1,28 @@
+//! The simulation in the test run: a few seeds, and that a seed is the same run again. `tests/simulate` runs many.
+
+use dq::testing::simulation::{Options, simulate};
+
+#[test]
+fn nothing_is_found() {
+    for seed in 0..40 {
+        let report = simulate(seed, &Options::default());
+        assert_eq!(
+            report.found, None,
+            "seed {seed} ({:?}): tests/simulate --seeds 1 --from {seed} --log",
+            report.profile
+        );
+        assert!(report.handled > 0 && report.steps > 0, "seed {seed} did nothing");
+    }
+}
+
+#[test]
+fn a_seed_is_the_same_run_again() {
+    let mut options = Options::default();
+    options.log = true;
+    for seed in [1, 4, 9] {
+        let (first, second) = (simulate(seed, &options), simulate(seed, &options));
+        assert!(first.log.len() > 100, "{} lines", first.log.len());
+        let differs = first.log.iter().zip(&second.log).position(|(first, second)| first != second);
+        assert_eq!((differs, first.log.len()), (None, second.log.len()));
+    }
+}
