@@ -21,5 +21,4 @@ mod runs;
 mod shutdown;
 mod startup;
 mod timeouts;
-mod traces;
 mod worker;

@@ -1,4 +1,11 @@
 //! What dq tells of a job's life to `tracing`: spans for add, claim, run and settle, and never a payload.
+//!
+//! A program of its own, in which every test listens: `tracing` remembers for the whole process whether anybody listens to a
+//! place in the code, so a test beside others that do not could miss what it waits for.
+
+#[allow(dead_code, reason = "the framework tests use the rest")]
+#[path = "framework/worker.rs"]
+mod worker;
 
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Write};
@@ -6,9 +13,10 @@ use std::sync::{Arc, Mutex};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::worker::{HOUR, Script, usual, work};
+use worker::{HOUR, Script, usual, work};
 
 /// Every span and event of dq as a line, events with the name of the span they are in.
 #[derive(Clone, Default)]
@@ -65,14 +73,25 @@ impl Subscriber for Traces {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_job_leaves_spans_of_add_claim_run_and_settle_with_id_attempt_and_fence_and_no_payload() {
-    let traces = Traces::default();
-    let _guard = tracing::subscriber::set_default(traces.clone());
+/// What fails once and waits for its retry.
+async fn fail_once() {
     let script = Script::fails("no");
     let dq = script.start(|topic| topic.retry("1m")).await;
     dq.provider().topic("work").unwrap().add_json(r#"{"id": "the secret"}"#).id("a").await.unwrap();
     dq.advance(HOUR).await;
+}
+
+/// Listens on this thread.
+fn listen() -> (Traces, DefaultGuard) {
+    let traces = Traces::default();
+    let guard = tracing::subscriber::set_default(traces.clone());
+    (traces, guard)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_leaves_spans_of_add_claim_run_and_settle_with_id_attempt_and_fence_and_no_payload() {
+    let (traces, _guard) = listen();
+    fail_once().await;
     let lines = std::mem::take(&mut traces.0.lock().unwrap().lines);
     let has = |what: &[&str]| lines.iter().any(|line| what.iter().all(|part| line.contains(part)));
     assert!(has(&["dq.add topic=work job.id=a"]), "{lines:#?}");
@@ -86,8 +105,7 @@ async fn a_job_leaves_spans_of_add_claim_run_and_settle_with_id_attempt_and_fenc
 
 #[tokio::test(start_paused = true)]
 async fn what_a_handler_logs_is_within_the_span_of_its_run() {
-    let traces = Traces::default();
-    let _guard = tracing::subscriber::set_default(traces.clone());
+    let (traces, _guard) = listen();
     let script = Script::new(|_, channel| async {
         tracing::info!(target: "dq::of_the_user", "hello");
         Ok(channel.ack())
