@@ -48,15 +48,16 @@ async fn a_program_that_is_busy_for_an_hour() {
     }
     let factory = ContextFactory::new("test").store("memory:").without_inventory().variables([("", ""); 0]);
     let dq = factory.listener::<busy>().grace("1h").start().await.unwrap();
-    dq.provider().add(Greet).await.unwrap();
-    let probe = dq.probe();
+    let (provider, probe) = (dq.provider().clone(), dq.probe());
     tokio::spawn(async move {
         while probe.health().topics[0].condition != dq::context::Condition::Stopping {
             tokio::task::yield_now().await;
         }
         println!("stopping");
     });
-    dq.run_until_signal().await.unwrap();
+    // It listens for signals before there is a job that could say it runs.
+    let (ended, added) = tokio::join!(biased; dq.run_until_signal(), provider.add(Greet));
+    (ended.unwrap(), added.unwrap());
     println!("stopped");
 }
 
