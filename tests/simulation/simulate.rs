@@ -69,7 +69,7 @@ fn main() -> ExitCode {
             }
         }
         let done = seed - arguments.from + 1;
-        if done % 500 == 0 {
+        if done.is_multiple_of(500) {
             eprintln!("{done} seeds, {:.0} s", start.elapsed().as_secs_f64());
         }
     }

@@ -57,13 +57,19 @@ pub(super) struct Way {
     wire: Arc<Mutex<Wire>>,
 }
 
+/// What a request does once it is executed.
+type Execute<T> = Box<dyn FnOnce(&Sim) -> Result<T, StoreError> + Send>;
+
+/// What follows when its answer is read.
+type Heard<T> = Box<dyn FnOnce(&Sim, &T) + Send>;
+
 /// A request on its way.
 struct Request<T> {
     kind: &'static str,
     way: Way,
-    execute: Box<dyn FnOnce(&Sim) -> Result<T, StoreError> + Send>,
+    execute: Execute<T>,
     /// What the judge is told when the answer arrives.
-    heard: Box<dyn FnOnce(&Sim, &T) + Send>,
+    heard: Heard<T>,
     answer: oneshot::Sender<Result<T, StoreError>>,
 }
 

@@ -110,6 +110,7 @@ impl Sim {
     }
 
     /// The judge looks at what a step did.
+    #[expect(clippy::needless_pass_by_value, reason = "a step that was judged is over")]
     pub(super) fn judge(&self, did: Did) {
         let view = self.store.view(&self.key);
         let micros = self.clock.micros();

@@ -34,6 +34,7 @@ impl Court {
         }
     }
 
+    #[expect(clippy::too_many_arguments, reason = "each is one thing that the step has shown")]
     fn look_at_new(
         &mut self,
         id: &JobId,
