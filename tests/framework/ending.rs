@@ -57,7 +57,8 @@ async fn a_program_that_is_busy_for_an_hour() {
     });
     // It listens for signals before there is a job that could say it runs.
     let (ended, added) = tokio::join!(biased; dq.run_until_signal(), provider.add(Greet));
-    (ended.unwrap(), added.unwrap());
+    ended.unwrap();
+    added.unwrap();
     println!("stopped");
 }
 
