@@ -131,11 +131,15 @@ fn a_handler_that_blocks_its_thread_is_settled_as_timed_out_and_costs_neither_le
 
     drop(block); // the handler returns, and says it has done the job
     go_on.notify_one();
-    adds.block_on(async {
-        while first.probe.health().topics[1].counters.acked == 0 || first.probe.health().topics[0].running > 0 {
-            tokio::task::yield_now().await;
-        }
-    });
+    let patience = std::time::Instant::now() + Duration::from_secs(20);
+    let is_over = || {
+        let health = first.probe.health();
+        health.topics[1].counters.acked == 1 && health.topics[0].running == 0
+    };
+    while !is_over() {
+        assert!(std::time::Instant::now() < patience, "{:?}", first.probe.health());
+        thread::yield_now();
+    }
     let counters = first.probe.health().topics[0].counters;
     assert_eq!(
         (counters.late_outcomes, counters.acked, counters.stale_outcomes),

@@ -187,7 +187,7 @@ async fn final_retry_of_a_suspect_runs_alone_too() {
     let heir = slowly.beside(&dq, 2, |topic| never_ends(topic).max_crashes(2).retry("none")).await;
     dq.kill();
     heir.advance(15 * SECOND).await;
-    heir.provider().add_many((0..3).map(work)).after("7500ms").await.unwrap();
+    heir.provider().add_many((0..3).map(work)).after("7600ms").await.unwrap(); // while the suspect runs
     heir.advance(HOUR).await;
     let lines = slowly.log.take();
     let at = |what: &str| lines.iter().position(|line| line.contains(what)).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dq::job::State;
 use dq::prelude::*;
 use dq::provider::Addition;
-use tokio::sync::Semaphore;
+use dq::testing::Harness;
 
 use crate::worker::{HOUR, MINUTE, SECOND, Script, Work, handler_takes, kept, usual, work};
 
@@ -90,35 +90,31 @@ async fn a_cancel_reaches_the_node_that_runs_the_job() {
     assert!(second.job::<Work>("a").await.is_none());
 }
 
+/// A node with a handler that takes an hour, and a job in hand that waits for it to end: it has to run alone.
+async fn one_waits_in_hand() -> (Harness, Script) {
+    let stuck = Script::hangs();
+    let dead = stuck.start(|topic| topic.timeout("0s").max_crashes(2)).await;
+    dead.provider().add(work("waits")).await.unwrap();
+    dead.settle().await;
+    let script = Script::takes(HOUR);
+    let dq = script.beside(&dead, 2, |topic| topic.timeout("0s").max_crashes(2)).await;
+    dead.kill();
+    dq.advance(20 * SECOND).await;
+    dq.provider().add(work("long")).await.unwrap();
+    dq.advance(MINUTE).await;
+    assert_eq!(script.log.take_whats(), ["due long 0"]);
+    assert_eq!(dq.health().topics[0].waiting, 1);
+    (dq, script)
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_job_that_has_not_started_never_starts() {
-    let permits = Arc::new(Semaphore::new(0));
-    let gate = permits.clone();
-    let script = Script::new(move |_, channel| {
-        let gate = gate.clone();
-        async move {
-            gate.acquire().await.unwrap().forget();
-            Ok(channel.ack())
-        }
-    });
-    let dq = script.start(|topic| topic.concurrency(1)).await;
-    permits.add_permits(20);
-    for id in 0..20 {
-        dq.provider().add(work(id)).after(SECOND).await.unwrap();
-    }
-    dq.advance(SECOND + 40 * crate::worker::MS).await; // twenty ended lately: so many may wait in hand now
-    for id in ["first", "second", "third"] {
-        dq.provider().add(work(id)).await.unwrap();
-    }
-    dq.advance(20 * crate::worker::MS).await;
-    script.log.take();
-    for id in ["second", "third"] {
-        assert!(dq.provider().delete::<Work>(id).await.unwrap().changed);
-    }
+    let (dq, script) = one_waits_in_hand().await;
+    let found = dq.provider().cancel::<Work>("waits").await.unwrap();
+    assert_eq!((found.found, found.changed), (Some(State::Running), true));
     dq.settle().await;
-    assert_eq!(dq.counts::<Work>().await.running, 1, "who held them gave them back, and the mark took effect");
-    permits.add_permits(9);
-    dq.advance(HOUR).await;
+    assert!(dq.job::<Work>("waits").await.is_none(), "it was given back, and the mark took effect");
+    dq.advance(2 * HOUR).await;
     assert!(script.log.take().is_empty());
 }
 
