@@ -66,9 +66,10 @@ impl World {
         Outcome { id: job(it.job), token: self.token(it.job, it.token), change, front }
     }
 
-    /// What `exhaust` writes.
+    /// What `exhaust` writes; it claims another parking fence.
     pub(super) fn last_front(&self, id: u8) -> Front {
-        Front { exhausted: true, cause: Some(Cause::Timeout), error: Some("late".into()), ..self.front(id) }
+        let (cause, parked_by, error) = (Some(Cause::Timeout), Some(Fence(7)), Some("late".into()));
+        Front { exhausted: true, cause, parked_by, error, ..self.front(id) }
     }
 
     fn front(&self, id: u8) -> Front {

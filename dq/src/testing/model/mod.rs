@@ -3,8 +3,8 @@
 //! A history is a list of steps of several nodes and producers: every request there is, under right, old and wrong turns,
 //! tokens, numbers and lease ends, with answers that are lost, and a clock that goes on and jumps back. After every step the
 //! answer, every page, look and count, the leases and the store's own audit must be what the reference says, whose jobs move by
-//! [`State::apply`](crate::job::State::apply) alone. At its end every history is brought to an end: what runs is given back and
-//! claimed once more, so that crashes, marks and notes that nobody has seen yet show, and everything is deleted.
+//! [`State::apply`](crate::job::State::apply) alone. At its end every history is brought to an end: what runs or is parked is given
+//! back and claimed once more, so that crashes, marks and notes that nobody has seen yet show, and everything is deleted.
 //!
 //! A history that fails is shrunk to few and plain steps; its seed and its steps are told. Signals are hints and not looked
 //! at here: [`conformance`](super::conformance) does.
@@ -74,6 +74,8 @@ pub fn check<F: StoreFixture>(seeds: Range<u64>, open: impl Fn() -> BoxFuture<'s
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
         let config = Config { cases: 1, failure_persistence: None, max_shrink_iters: 4_096, ..Config::default() };
+        // Half of them end in acks of whatever runs.
+        let acked = seed % 2 == 0;
         let histories = Machine::sequential_strategy(STEPS);
         let run = TestRunner::new_with_rng(config, rng).run(&histories, |(_, steps, seen)| {
             let each = || {
@@ -81,12 +83,12 @@ pub fn check<F: StoreFixture>(seeds: Range<u64>, open: impl Fn() -> BoxFuture<'s
                     seen.fetch_add(1, Ordering::SeqCst);
                 }
             };
-            run(&open, &steps, each).map_err(TestCaseError::fail)
+            run(&open, (&steps, acked), each).map_err(TestCaseError::fail)
         });
         match run {
             Ok(()) => {}
             Err(TestError::Fail(what, (_, steps, _))) => {
-                let (steps, what) = without_idle_steps(&open, steps, what.message().into());
+                let (steps, what) = without_idle_steps(&open, (steps, acked), what.message().into());
                 return Err(Difference { seed, steps: steps.iter().map(|step| format!("{step:?}")).collect(), what });
             }
             Err(TestError::Abort(why)) => panic!("the model test gave up: {why}"),
@@ -98,12 +100,12 @@ pub fn check<F: StoreFixture>(seeds: Range<u64>, open: impl Fn() -> BoxFuture<'s
 /// Leaves out every step without which a history fails too: plainer steps may have made others idle.
 fn without_idle_steps<F: StoreFixture>(
     open: &impl Fn() -> BoxFuture<'static, F>,
-    mut steps: Vec<Step>,
+    (mut steps, acked): (Vec<Step>, bool),
     mut what: String,
 ) -> (Vec<Step>, String) {
     for n in (0..steps.len()).rev() {
         let fewer = [&steps[..n], &steps[n + 1..]].concat();
-        let failed = catch_unwind(AssertUnwindSafe(|| run(open, &fewer, || {})));
+        let failed = catch_unwind(AssertUnwindSafe(|| run(open, (&fewer, acked), || {})));
         if let Ok(Err(why)) = failed {
             (steps, what) = (fewer, why);
         }
@@ -114,17 +116,17 @@ fn without_idle_steps<F: StoreFixture>(
 /// One history on a new store, in a runtime of its own.
 fn run<F: StoreFixture>(
     open: &impl Fn() -> BoxFuture<'static, F>,
-    steps: &[Step],
+    (steps, acked): (&[Step], bool),
     each: impl Fn(),
 ) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| error.to_string())?.block_on(history(open(), steps, each))
+    runtime.map_err(|error| error.to_string())?.block_on(history(open(), (steps, acked), each))
 }
 
 /// One history, and its end.
 async fn history<F: StoreFixture>(
     fixture: BoxFuture<'static, F>,
-    steps: &[Step],
+    (steps, acked): (&[Step], bool),
     each: impl Fn(),
 ) -> Result<(), String> {
     let fixture = fixture.await;
@@ -140,7 +142,7 @@ async fn history<F: StoreFixture>(
         each();
         pair.step(step).await?;
     }
-    for step in step::ending() {
+    for step in step::ending(acked) {
         pair.step(&step).await.map_err(|what| format!("at the end of the history, after {step:?}: {what}"))?;
     }
     match pair.world.topic.jobs.is_empty() && pair.world.topic.casts.is_empty() {

@@ -218,22 +218,31 @@ pub(super) enum Seen {
     Zero,
 }
 
-/// The end of every history: each node reconciles and gives back what it holds; all that waits is claimed once more, which
-/// shows its crashes and marks; then everything is deleted.
-pub(super) fn ending() -> Vec<Step> {
+/// The end of every history: runs are given back (where `acked`, after an ack of whatever runs), all that is parked is claimed by
+/// age and given back, all that can be is sent back and claimed once more, which shows what crashes and marks nobody has
+/// seen; then everything is deleted.
+pub(super) fn ending(acked: bool) -> Vec<Step> {
     let turn = Turn::Right;
     let each = || 0..super::world::JOBS;
     let settling = |job| Settling { job, token: Token::Right, change: Change::Rollback, front: false };
     let back = |job| Step::Settle { by: By::Holder, turn, outcomes: vec![settling(job)], lost: false };
-    let nodes = 0..super::world::NODES;
+    let all = |verb| {
+        let items = each().map(|job| Withdrawing { job, verb, fence: Fence::None }).collect();
+        Step::Withdraw { producer: 0, number: Number::Next, items, lost: false }
+    };
     let reconcile = |node| Step::Reconcile { node, turn, behind: None, limit: 1_000, lost: false };
-    let mut steps: Vec<_> = nodes.map(reconcile).chain(each().map(back)).collect();
+    let mut steps: Vec<_> = (0..super::world::NODES).map(reconcile).collect();
+    steps.extend(acked.then(|| all(WithdrawVerb::Ack)));
+    steps.extend(each().map(back));
     steps.push(Step::End);
     steps.push(Step::Age { node: 1, turn, limit: 1_000, unacked_age: 0, dead_kept: 1_000_000_000, dead_most: 100 });
+    steps.extend(each().map(back));
+    steps.push(all(WithdrawVerb::Requeue));
+    // What is due a little later in this millisecond is due in the next one.
+    steps.push(Step::Forward(1_000));
     steps.push(Step::Transfer { node: 0, turn, limit: 1_000, lease: 15_000, lost: false });
     steps.extend(each().map(back));
     steps.push(Step::Cast { node: 2, limit: 1_000, expires_after: 3_600_000 });
-    let items = each().map(|job| Withdrawing { job, verb: WithdrawVerb::Delete, fence: Fence::None }).collect();
-    steps.push(Step::Withdraw { producer: 0, number: Number::Next, items, lost: false });
+    steps.push(all(WithdrawVerb::Delete));
     steps
 }

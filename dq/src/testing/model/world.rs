@@ -99,6 +99,7 @@ impl World {
         let now = self.topic.micros;
         let at = match step {
             Step::End => return Some(Request::Clock(now.max(LATEST) + 30 * 60 * 1_000_000)),
+            Step::Forward(by) if now > LATEST => return Some(Request::Clock(now + by)),
             Step::Forward(by) => now + by,
             Step::Back(by) => now - by * 1_000,
             Step::PastLease(n) => {
