@@ -29,7 +29,7 @@ use proptest_state_machine::ReferenceStateMachine;
 use self::exchange::{Request, Wires};
 use self::machine::Machine;
 use self::reference::Choice;
-use self::step::Step;
+use self::step::{Ending, Step};
 use self::world::{START, World};
 use super::conformance::StoreFixture;
 use crate::job::{AppName, TopicKey, TopicName};
@@ -74,8 +74,7 @@ pub fn check<F: StoreFixture>(seeds: Range<u64>, open: impl Fn() -> BoxFuture<'s
         bytes[..8].copy_from_slice(&seed.to_le_bytes());
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
         let config = Config { cases: 1, failure_persistence: None, max_shrink_iters: 4_096, ..Config::default() };
-        // Half of them end in acks of whatever runs.
-        let acked = seed % 2 == 0;
+        let ending = Ending::of(seed);
         let histories = Machine::sequential_strategy(STEPS);
         let run = TestRunner::new_with_rng(config, rng).run(&histories, |(_, steps, seen)| {
             let each = || {
@@ -83,12 +82,12 @@ pub fn check<F: StoreFixture>(seeds: Range<u64>, open: impl Fn() -> BoxFuture<'s
                     seen.fetch_add(1, Ordering::SeqCst);
                 }
             };
-            run(&open, (&steps, acked), each).map_err(TestCaseError::fail)
+            run(&open, (&steps, ending), each).map_err(TestCaseError::fail)
         });
         match run {
             Ok(()) => {}
             Err(TestError::Fail(what, (_, steps, _))) => {
-                let (steps, what) = without_idle_steps(&open, (steps, acked), what.message().into());
+                let (steps, what) = without_idle_steps(&open, (steps, ending), what.message().into());
                 return Err(Difference { seed, steps: steps.iter().map(|step| format!("{step:?}")).collect(), what });
             }
             Err(TestError::Abort(why)) => panic!("the model test gave up: {why}"),
@@ -100,12 +99,12 @@ pub fn check<F: StoreFixture>(seeds: Range<u64>, open: impl Fn() -> BoxFuture<'s
 /// Leaves out every step without which a history fails too: plainer steps may have made others idle.
 fn without_idle_steps<F: StoreFixture>(
     open: &impl Fn() -> BoxFuture<'static, F>,
-    (mut steps, acked): (Vec<Step>, bool),
+    (mut steps, ending): (Vec<Step>, Ending),
     mut what: String,
 ) -> (Vec<Step>, String) {
     for n in (0..steps.len()).rev() {
         let fewer = [&steps[..n], &steps[n + 1..]].concat();
-        let failed = catch_unwind(AssertUnwindSafe(|| run(open, (&fewer, acked), || {})));
+        let failed = catch_unwind(AssertUnwindSafe(|| run(open, (&fewer, ending), || {})));
         if let Ok(Err(why)) = failed {
             (steps, what) = (fewer, why);
         }
@@ -116,17 +115,17 @@ fn without_idle_steps<F: StoreFixture>(
 /// One history on a new store, in a runtime of its own.
 fn run<F: StoreFixture>(
     open: &impl Fn() -> BoxFuture<'static, F>,
-    (steps, acked): (&[Step], bool),
+    (steps, ending): (&[Step], Ending),
     each: impl Fn(),
 ) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| error.to_string())?.block_on(history(open(), (steps, acked), each))
+    runtime.map_err(|error| error.to_string())?.block_on(history(open(), (steps, ending), each))
 }
 
 /// One history, and its end.
 async fn history<F: StoreFixture>(
     fixture: BoxFuture<'static, F>,
-    (steps, acked): (&[Step], bool),
+    (steps, ending): (&[Step], Ending),
     each: impl Fn(),
 ) -> Result<(), String> {
     let fixture = fixture.await;
@@ -142,7 +141,7 @@ async fn history<F: StoreFixture>(
         each();
         pair.step(step).await?;
     }
-    for step in step::ending(acked) {
+    for step in ending.steps() {
         pair.step(&step).await.map_err(|what| format!("at the end of the history, after {step:?}: {what}"))?;
     }
     match pair.world.topic.jobs.is_empty() && pair.world.topic.casts.is_empty() {

@@ -218,31 +218,51 @@ pub(super) enum Seen {
     Zero,
 }
 
-/// The end of every history: runs are given back (where `acked`, after an ack of whatever runs), all that is parked is claimed by
-/// age and given back, all that can be is sent back and claimed once more, which shows what crashes and marks nobody has
-/// seen; then everything is deleted.
-pub(super) fn ending(acked: bool) -> Vec<Step> {
-    let turn = Turn::Right;
-    let each = || 0..super::world::JOBS;
-    let settling = |job| Settling { job, token: Token::Right, change: Change::Rollback, front: false };
-    let back = |job| Step::Settle { by: By::Holder, turn, outcomes: vec![settling(job)], lost: false };
-    let all = |verb| {
-        let items = each().map(|job| Withdrawing { job, verb, fence: Fence::None }).collect();
-        Step::Withdraw { producer: 0, number: Number::Next, items, lost: false }
-    };
-    let reconcile = |node| Step::Reconcile { node, turn, behind: None, limit: 1_000, lost: false };
-    let mut steps: Vec<_> = (0..super::world::NODES).map(reconcile).collect();
-    steps.extend(acked.then(|| all(WithdrawVerb::Ack)));
-    steps.extend(each().map(back));
-    steps.push(Step::End);
-    steps.push(Step::Age { node: 1, turn, limit: 1_000, unacked_age: 0, dead_kept: 1_000_000_000, dead_most: 100 });
-    steps.extend(each().map(back));
-    steps.push(all(WithdrawVerb::Requeue));
-    // What is due a little later in this millisecond is due in the next one.
-    steps.push(Step::Forward(1_000));
-    steps.push(Step::Transfer { node: 0, turn, limit: 1_000, lease: 15_000, lost: false });
-    steps.extend(each().map(back));
-    steps.push(Step::Cast { node: 2, limit: 1_000, expires_after: 3_600_000 });
-    steps.push(all(WithdrawVerb::Delete));
-    steps
+/// How a history is brought to its end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ending {
+    /// Whatever runs is acked, whichever run it is.
+    acked: bool,
+    /// The node that claims what is parked dies with it.
+    crashed: bool,
+}
+
+impl Ending {
+    /// Of the history of this seed.
+    pub(super) const fn of(seed: u64) -> Self {
+        Self { acked: seed.is_multiple_of(2), crashed: seed.is_multiple_of(3) }
+    }
+
+    /// Runs are given back, all that is parked is claimed by age and given back, all that can be is sent back and claimed once
+    /// more, which shows what crashes and marks nobody has seen; then everything is deleted.
+    pub(super) fn steps(self) -> Vec<Step> {
+        let turn = Turn::Right;
+        let each = || 0..super::world::JOBS;
+        let settling = |job| Settling { job, token: Token::Right, change: Change::Rollback, front: false };
+        let back = |job| Step::Settle { by: By::Holder, turn, outcomes: vec![settling(job)], lost: false };
+        let all = |verb| {
+            let items = each().map(|job| Withdrawing { job, verb, fence: Fence::None }).collect();
+            Step::Withdraw { producer: 0, number: Number::Next, items, lost: false }
+        };
+        let reconcile = |node| Step::Reconcile { node, turn, behind: None, limit: 1_000, lost: false };
+        let mut steps: Vec<_> = (0..super::world::NODES).map(reconcile).collect();
+        steps.extend(self.acked.then(|| all(WithdrawVerb::Ack)));
+        steps.extend(each().map(back));
+        steps.push(Step::End);
+        steps.push(Step::Age { node: 1, turn, limit: 1_000, unacked_age: 0, dead_kept: 1_000_000_000, dead_most: 100 });
+        if self.crashed {
+            steps.push(Step::End);
+            steps.push(Step::Reclaim { node: 0, of: 1, seen: Seen::Right, limit: 1_000, max_crashes: 9 });
+        } else {
+            steps.extend(each().map(back));
+        }
+        steps.push(all(WithdrawVerb::Requeue));
+        // What is due a little later in this millisecond is due in the next one.
+        steps.push(Step::Forward(1_000));
+        steps.push(Step::Transfer { node: 0, turn, limit: 1_000, lease: 15_000, lost: false });
+        steps.extend(each().map(back));
+        steps.push(Step::Cast { node: 2, limit: 1_000, expires_after: 3_600_000 });
+        steps.push(all(WithdrawVerb::Delete));
+        steps
+    }
 }
