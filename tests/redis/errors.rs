@@ -1,10 +1,12 @@
 //! What a server, or the way to it, can say, and which class it has (the table is in `store/redis/errors.rs`).
 
 use std::net::TcpListener;
+use std::time::Duration;
 
 use dq::job::{Deliver, State};
+use dq::store::redis::RedisStore;
 use dq::store::step::{self, Age, Change, Turned};
-use dq::store::{Interest, NewJob, PageRequest, Signal, Store, StoreError, WithdrawVerb};
+use dq::store::{Durability, Interest, NewJob, PageRequest, Signal, Store, StoreError, WithdrawVerb};
 use dq_tests::redis::RedisServer;
 
 use super::scripted::{Says, start};
@@ -112,6 +114,8 @@ async fn a_user_without_permission_is_told_so() {
     assert!(std::error::Error::source(&error).unwrap().to_string().contains("NOPERM"), "{error:?}");
 }
 
+const WAITING: Durability = Durability::Wait { replicas: 1, timeout: Duration::from_millis(1) };
+
 /// The least a user needs, as `docs/operations.md` has it.
 const LEAST: &str = include_str!("../../docs/operations.md");
 
@@ -121,7 +125,11 @@ async fn the_least_permissions_of_the_docs_are_enough() {
     let server = RedisServer::start();
     let words: Vec<&str> = ["ACL", "SETUSER", "dq"].into_iter().chain(rule.split_whitespace()).collect();
     assert_eq!(server.command(&words), "+OK");
-    let topic = Topic::on(&server.url().replace("127", "dq:SECRET@127"));
+    let url = server.url().replace("127", "dq:SECRET@127");
+    // No replica confirms anything here; that the user may ask is enough.
+    let asking = Topic::of(RedisStore::new(&url).unwrap().with_durability(WAITING), "asking");
+    assert!(matches!(error_of_add(&asking).await, StoreError::NotReplicated { .. }));
+    let topic = Topic::on(&url);
     let interest = Interest { node: Some(dq::job::NodeId::new("n")), casts: true };
     topic.store.open(&topic.key).await.unwrap();
     let mut signals = topic.store.signals(&topic.key, interest).await.unwrap();
@@ -144,7 +152,7 @@ async fn the_least_permissions_of_the_docs_are_enough() {
     for state in State::ALL {
         topic.store.page(&topic.key, PageRequest { state, after: None, limit: 10 }).await.unwrap();
     }
-    assert_eq!(topic.store.topics(&topic.key.app).await.unwrap().len(), 1);
+    assert_eq!(topic.store.topics(&topic.key.app).await.unwrap().len(), 2);
     assert_eq!(server.command(&["ACL", "LOG"]), "*0", "nothing was refused");
 }
 

@@ -3,6 +3,7 @@
 mod connections;
 mod cost;
 mod disturbed;
+mod durability;
 mod errors;
 mod full_memory;
 mod mangled;

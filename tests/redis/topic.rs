@@ -54,7 +54,11 @@ impl Topic {
     }
 
     pub fn named(url: &str, topic: &str) -> Self {
-        let (store, key) = (Arc::new(RedisStore::new(url).unwrap()), key(topic));
+        Self::of(RedisStore::new(url).unwrap(), topic)
+    }
+
+    pub fn of(store: RedisStore, topic: &str) -> Self {
+        let (store, key) = (Arc::new(store), key(topic));
         let link = store.link(&key, &NodeId::new("n"));
         let producer = store.producer(&key, &ProducerId::new("p"));
         Self { store, key, link, producer, number: AtomicU64::new(0), heard: AtomicU64::new(0) }

@@ -6,7 +6,7 @@
 //!
 //! | setting of the node | of a topic |
 //! |---|---|
-//! | `lease`, `renewal`, `fallback_scan`, `grace`, `crash_rollback`, `call_timeout`, `call_total`, `broadcast_expires_after`, `payload_limit`, `unanswered_limit` | `concurrency`, `timeout`, `on_timeout`, `retry`, `ack`, `max_crashes`, `unacked_age`, `dead_kept`, `dead_most` |
+//! | `lease`, `renewal`, `fallback_scan`, `grace`, `crash_rollback`, `call_timeout`, `call_total`, `durability`, `broadcast_expires_after`, `payload_limit`, `unanswered_limit` | `concurrency`, `timeout`, `on_timeout`, `retry`, `ack`, `max_crashes`, `unacked_age`, `dead_kept`, `dead_most` |
 //!
 //! [`NodeSettings`] and [`TopicSettings`] say what they mean. Durations are written as `"30s"` or `"1h 30m"`, sizes in
 //! bytes.

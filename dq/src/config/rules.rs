@@ -7,12 +7,14 @@ use super::layer::Resolved;
 use super::problem::{Setting, SettingProblem};
 use super::settings::{NodeSettings, TopicSettings};
 use super::value::{Value, show_duration};
+use crate::store::Durability;
 use crate::store::step::LONGEST_LEASE;
 use crate::time::LONGEST_DELAY;
 
 const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 const SHORTEST_LEASE: Duration = Duration::from_millis(100);
+const MOST_REPLICAS: u32 = 100;
 const LONGEST_PAYLOAD: usize = 16 * 1024 * 1024;
 
 /// Everything that is wrong with the settings of a node.
@@ -28,6 +30,7 @@ pub(crate) fn check_node(node: &Resolved<NodeSettings>) -> Vec<SettingProblem> {
     judge.within("broadcast_expires_after", is.broadcast_expires_after, MS, LONGEST_DELAY);
     judge.within("payload_limit", is.payload_limit, 1, LONGEST_PAYLOAD);
     judge.within("unanswered_limit", is.unanswered_limit, 1, 1_000_000);
+    judge.durability();
     if judge.problems.is_empty() {
         judge.intervals();
     }
@@ -78,6 +81,20 @@ impl<S: Keyed> Judge<'_, S> {
 }
 
 impl Judge<'_, NodeSettings> {
+    /// Replicas answer before the call counts as lost.
+    fn durability(&mut self) {
+        let Durability::Wait { replicas, timeout } = self.resolved.settings.durability else { return };
+        let half = floor_ms(self.resolved.settings.call_timeout / 2).max(MS);
+        let written = |replicas, timeout| format!("`durability = {}`", Durability::Wait { replicas, timeout }.quoted());
+        if !(1..=MOST_REPLICAS).contains(&replicas) {
+            let write = written(replicas.clamp(1, MOST_REPLICAS), timeout.clamp(MS, half));
+            self.refuse("durability", format!("1 to {MOST_REPLICAS} replicas"), write);
+        } else if timeout < MS || timeout > half {
+            let limit = format!("a time of 1ms to half of {}", self.other("call_timeout"));
+            self.refuse("durability", limit, written(replicas, timeout.clamp(MS, half)));
+        }
+    }
+
     /// How the intervals of a node hang together; each one alone is within its range.
     fn intervals(&mut self) {
         let is = &self.resolved.settings;
@@ -194,6 +211,23 @@ mod tests {
             node(&[("call_total", "1s")]),
             ["`call_total` is 1s (DQ_CALL_TOTAL), allowed is `call_timeout`, which is 2s (default) or more: \
               write `call_total = \"2s\"` or more"]
+        );
+    }
+
+    #[test]
+    fn replicas_have_less_time_than_a_call() {
+        assert_eq!(node(&[("durability", "wait(1, 1s)")]), [""; 0]);
+        let problems =
+            ["wait(0, 1s)", "wait(1, 2s)", "wait(1, 0s)"].map(|text| node(&[("durability", text)]).remove(0));
+        assert_eq!(
+            problems,
+            [
+                "`durability` is wait(0, 1s) (DQ_DURABILITY), allowed is 1 to 100 replicas: write `durability = \"wait(1, 1s)\"`",
+                "`durability` is wait(1, 2s) (DQ_DURABILITY), allowed is a time of 1ms to half of `call_timeout`, which is 2s \
+                 (default): write `durability = \"wait(1, 1s)\"`",
+                "`durability` is wait(1, 0s) (DQ_DURABILITY), allowed is a time of 1ms to half of `call_timeout`, which is 2s \
+                 (default): write `durability = \"wait(1, 1ms)\"`",
+            ]
         );
     }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::job::RetryPolicy;
 use crate::listener::{AckMode, OnTimeout};
+use crate::store::Durability;
 
 const SECOND: Duration = Duration::from_secs(1);
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -66,6 +67,9 @@ pub struct NodeSettings {
     pub call_timeout: Duration,
     /// How long an `add` or `delete` may take, repeats included. Default 10 s.
     pub call_total: Duration,
+    /// When an `add` or `delete` is answered: when the store has done it (`local`, the default), or when that many replicas
+    /// of a Redis server have it too (`wait(1, 500ms)`).
+    pub durability: Durability,
     /// How long after its due time a broadcast that nobody served is dropped. Default 1 h.
     pub broadcast_expires_after: Duration,
     /// The longest payload, in bytes. Default 256 KiB, at most 16 MiB.
@@ -91,6 +95,7 @@ impl Default for NodeSettings {
             crash_rollback: true,
             call_timeout: 2 * SECOND,
             call_total: 10 * SECOND,
+            durability: Durability::Local,
             broadcast_expires_after: 3600 * SECOND,
             payload_limit: 256 * 1024,
             unanswered_limit: 10_000,

@@ -6,6 +6,7 @@ use dq_grammar::parse_duration;
 
 use crate::job::RetryPolicy;
 use crate::listener::{AckMode, OnTimeout};
+use crate::store::Durability;
 
 /// A value as it stands in a config file or in an environment variable, where everything is a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,6 +144,31 @@ impl Value for RetryPolicy {
     }
 }
 
+impl Value for Durability {
+    fn read(written: Written<'_>) -> Result<Self, String> {
+        let of_text = |text: &str| {
+            if text == "local" {
+                return Some(Self::Local);
+            }
+            let (replicas, timeout) = text.strip_prefix("wait(")?.strip_suffix(')')?.split_once(',')?;
+            let (replicas, timeout) = (replicas.trim().parse().ok()?, parse_duration(timeout.trim()).ok()?);
+            Some(Self::Wait { replicas, timeout })
+        };
+        let durability = match written {
+            Written::Text(text) => of_text(text),
+            _ => None,
+        };
+        durability.map_or_else(|| refused(written, "\"local\" or \"wait(REPLICAS, TIME)\", as \"wait(1, 500ms)\""), Ok)
+    }
+
+    fn show(&self) -> String {
+        match self {
+            Self::Local => "local".into(),
+            Self::Wait { replicas, timeout } => format!("wait({replicas}, {})", show_duration(*timeout)),
+        }
+    }
+}
+
 macro_rules! choice {
     ($choice:ty: $($variant:ident = $name:literal),+; $expected:literal) => {
         impl Value for $choice {
@@ -180,6 +206,19 @@ mod tests {
             assert_eq!(Option::<Duration>::read(none), Ok(None), "{none:?}");
         }
         assert_eq!(Option::<Duration>::read(Written::Text("5s")), Ok(Some(Duration::from_secs(5))));
+    }
+
+    #[test]
+    fn a_durability_reads_back_and_what_is_none_says_what_is() {
+        for text in ["local", "wait(1, 500ms)", "wait(2, 1s)"] {
+            assert_eq!(Durability::read(Written::Text(text)).unwrap().show(), text);
+        }
+        for text in ["wait", "wait(1)", "wait(one, 1s)", "wait(1, 500)", "sync", "wait(-1, 1s)", ""] {
+            let bad = Durability::read(Written::Text(text)).unwrap_err();
+            let expected = "is not \"local\" or \"wait(REPLICAS, TIME)\", as \"wait(1, 500ms)\"";
+            assert_eq!(bad, format!("`{text}` {expected}"));
+        }
+        assert!(Durability::read(Written::Flag(true)).is_err());
     }
 
     #[test]

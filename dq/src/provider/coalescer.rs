@@ -263,7 +263,7 @@ impl Coalescer {
     fn fail(&mut self, place: usize, error: &StoreError, now: Duration) {
         tracing::warn!(topic = %self.lane.key, %error, "a batch failed");
         match error {
-            StoreError::Refused { .. } => {
+            StoreError::Refused { .. } | StoreError::NotReplicated { .. } => {
                 if !matches!(self.weather, Weather::Paused(_)) {
                     self.weather = Weather::Clearing;
                 }

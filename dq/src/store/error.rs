@@ -1,6 +1,9 @@
 //! What a store can fail with, and who must act.
 
 use std::error::Error;
+use std::time::Duration;
+
+use humantime::format_duration;
 
 use crate::job::TopicKey;
 
@@ -25,6 +28,23 @@ pub enum StoreError {
         operation: &'static str,
         /// What it said.
         reason: String,
+    },
+    /// The store has done the step, and too few replicas have confirmed it: a failover may undo it, until then it holds.
+    /// Repeat it under its own number, which does it once, until they do. Only under
+    /// [`Durability::Wait`](super::Durability::Wait).
+    #[error(
+        "the store has done {operation}, but {confirmed} of {wanted} replicas confirmed it within {}: a failover may undo it",
+        format_duration(*.waited)
+    )]
+    NotReplicated {
+        /// The step.
+        operation: &'static str,
+        /// How many have it.
+        confirmed: u32,
+        /// How many were asked for.
+        wanted: u32,
+        /// How long they had.
+        waited: Duration,
     },
     /// The topic was written under another version of the protocol. Upgrade this program, or use another app name.
     #[error("topic {topic} is kept under protocol version {found}, this dq speaks version {ours}")]
@@ -73,6 +93,6 @@ impl StoreError {
 
     /// Whether it is worth trying again without anybody changing something.
     pub const fn is_outage(&self) -> bool {
-        matches!(self, Self::Unavailable { .. } | Self::Refused { .. })
+        matches!(self, Self::Unavailable { .. } | Self::Refused { .. } | Self::NotReplicated { .. })
     }
 }

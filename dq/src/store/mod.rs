@@ -10,6 +10,7 @@
 //! An error of a step means *unknown*: the request may have been executed, may be executed later, or never, unless
 //! [`StoreError::nothing_done`] says so.
 
+mod durability;
 mod error;
 mod inspect;
 mod link;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
+pub use durability::Durability;
 pub use error::StoreError;
 pub use inspect::{Cursor, Page, PageRequest, Stored, TopicCounts, Whereabouts};
 pub use link::{Link, Pending};

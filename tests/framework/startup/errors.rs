@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use dq::context::{ContextFactory, Problem};
 use dq::prelude::*;
+use dq::testing::conformance::StoreFixture;
 use serde::{Deserialize, Serialize};
 
 use super::{ConfigFile, NONE, refused};
@@ -125,6 +126,27 @@ async fn texts_of_the_builder_are_read_at_start() {
     assert!(lines[2].contains(&policy), "{error}");
     let limit = format!("`timeout` of topic `order-timeout` (builder at {topic}): `soon` is not a duration");
     assert!(lines[3].contains(&limit), "{error}");
+}
+
+#[tokio::test]
+async fn only_a_store_with_replicas_can_wait_for_them() {
+    let shop = || ContextFactory::new("shop").without_listeners();
+    let wait = [("DQ_DURABILITY", "wait(1, 500ms)")];
+    let error = refused(shop().store("memory:").variables(wait)).await.to_string();
+    assert_eq!(
+        error,
+        "cannot start, 1 problem:\n  1. `durability` is wait(1, 500ms) (DQ_DURABILITY), allowed is \"local\" on `memory:`, \
+         which has no replicas: write `durability = \"local\"`, or take a `redis:` store"
+    );
+    let made = dq_tests::memory::MemoryFixture::empty().store();
+    let error = refused(shop().store(made).variables(wait)).await.to_string();
+    assert!(error.contains("beside a store that was made by hand: write it where that store is made"), "{error}");
+    let error =
+        refused(shop().store("redis://127.0.0.1:1/").variables([("DQ_DURABILITY", "wait(1)")])).await.to_string();
+    assert!(
+        error.contains("`durability` (DQ_DURABILITY): `wait(1)` is not \"local\" or \"wait(REPLICAS, TIME)\""),
+        "{error}"
+    );
 }
 
 #[tokio::test]

@@ -8,13 +8,16 @@ use super::build::{Checked, Prepared, ResolvedTopic, build};
 use super::contact::FirstContact;
 use super::discover::Listeners;
 use super::stores::{self, without_secrets};
-use crate::config::{Layers, Place, check_node, check_topic, of_this_process, read_file, read_variables};
+use crate::config::{
+    Layers, Listing, NodeSettings, Place, Resolved, Setting, SettingProblem, check_node, check_topic, of_this_process,
+    read_file, read_variables,
+};
 use crate::context::problems::{Problem, StartError};
 use crate::environment::Environment;
 use crate::job::AppName;
 use crate::listener::Injector;
 use crate::provider::Provider;
-use crate::store::Store;
+use crate::store::{Durability, Store};
 
 impl ContextFactory {
     /// Checks everything and makes the plan.
@@ -28,8 +31,10 @@ impl ContextFactory {
         let topics = resolve_topics(&layers, &listeners, &mut problems);
         check_provided(&self.injector, &mut problems);
         listeners.check_needs(&self.injector, &own().map(|(_, type_id)| type_id), &mut problems);
-        let store =
-            choose_store(self.store, &layers, self.shared_store_only).map_err(|problem| problems.push(*problem));
+        problems.extend(check_durability(&node, self.store.is_some(), &layers).map(Problem::from));
+        let durability = node.settings.durability;
+        let store = choose_store(self.store, &layers, self.shared_store_only, durability);
+        let store = store.map_err(|problem| problems.push(*problem));
         let environment = self.environment.map_or_else(Environment::of_this_runtime, Ok);
         let environment = environment.map_err(|error| problems.push(Problem::NoThread(error)));
         if let (Ok(app), Ok(store), Ok(environment)) = (&app, &store, &environment) {
@@ -81,11 +86,37 @@ fn check_provided(injector: &Injector, problems: &mut Vec<Problem>) {
     }
 }
 
-fn choose_store(made: Option<Arc<dyn Store>>, layers: &Layers, shared: bool) -> Result<Arc<dyn Store>, Box<Problem>> {
+/// Only a store that dq makes itself, and that has replicas, can wait for them.
+fn check_durability(node: &Resolved<NodeSettings>, made: bool, layers: &Layers) -> Option<SettingProblem> {
+    let value = Listing::of(node).get("durability")?.value.clone();
+    if node.settings.durability == Durability::Local {
+        return None;
+    }
+    let (limit, write) = match layers.store() {
+        _ if made => (
+            "\"local\" beside a store that was made by hand".to_owned(),
+            "it where that store is made: `.with_durability(..)`".to_owned(),
+        ),
+        Some((url, _)) if stores::is_alone(url) => (
+            format!("\"local\" on `{}`, which has no replicas", without_secrets(url)),
+            "`durability = \"local\"`, or take a `redis:` store".to_owned(),
+        ),
+        _ => return None,
+    };
+    let (setting, at) = (Setting { topic: None, key: "durability" }, node.source("durability"));
+    Some(SettingProblem::OutOfRange { setting, value, at, limit, write })
+}
+
+fn choose_store(
+    made: Option<Arc<dyn Store>>,
+    layers: &Layers,
+    shared: bool,
+    durability: Durability,
+) -> Result<Arc<dyn Store>, Box<Problem>> {
     if let Some(store) = made {
         return Ok(store);
     }
     let (url, at) = layers.store().ok_or(Problem::NoStore)?;
-    stores::open(url, shared)
+    stores::open(url, shared, durability)
         .map_err(|why| Box::new(Problem::StoreUrl { at: at.clone(), url: without_secrets(url), why }))
 }

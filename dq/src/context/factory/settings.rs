@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::ContextFactory;
 use crate::config::{Change, NodeSettings, Setting, SettingProblem, Source};
+use crate::store::Durability;
 use crate::time::IntoDelay;
 
 impl ContextFactory {
@@ -55,6 +56,14 @@ impl ContextFactory {
     #[track_caller]
     pub fn call_total(self, limit: impl IntoDelay) -> Self {
         self.duration("call_total", limit, |node, limit| node.call_total = limit)
+    }
+
+    /// When an `add`, or a `delete` and its kin, is answered. Default [`Durability::Local`]; on Redis
+    /// [`Durability::Wait`] closes what a failover to a replica could lose. Other stores refuse it at start; one that is
+    /// made by hand is made with it.
+    #[track_caller]
+    pub fn durability(self, durability: Durability) -> Self {
+        self.put("durability", move |node| node.durability = durability)
     }
 
     /// How long after its due time a broadcast that nobody served is dropped. Default 1 h, 1 ms to 10 years.

@@ -6,8 +6,8 @@ use crate::config::nearest;
 use crate::context::problems::BadStoreUrl;
 use crate::environment::TokioClock;
 use crate::job::AppName;
-use crate::store::Store;
 use crate::store::memory::MemoryStore;
+use crate::store::{Durability, Store};
 
 /// The store of a factory: a URL, or a store that was made by hand.
 #[derive(Debug, Clone)]
@@ -60,16 +60,23 @@ impl<S: Store> IntoStore for Arc<S> {
     }
 }
 
-/// The store behind a URL; `shared` refuses one that nobody else can reach. It is not asked yet whether it is there.
-pub(crate) fn open(url: &str, shared: bool) -> Result<Arc<dyn Store>, BadStoreUrl> {
+/// The store behind a URL; `shared` refuses one that nobody else can reach, `durability` is for those that
+/// are not [`alone`](is_alone). It is not asked yet whether it is there.
+#[cfg_attr(not(feature = "redis"), expect(unused_variables))]
+pub(crate) fn open(url: &str, shared: bool, durability: Durability) -> Result<Arc<dyn Store>, BadStoreUrl> {
     let clock = || Arc::new(TokioClock::new());
     Ok(match Address::parse(url)? {
         Address::PrivateMemory if shared => return Err(BadStoreUrl::Private),
         Address::PrivateMemory => Arc::new(MemoryStore::new(clock())),
         Address::NamedMemory(name) => Arc::new(MemoryStore::named(&name, clock())),
         #[cfg(feature = "redis")]
-        Address::Redis => Arc::new(crate::store::redis::RedisStore::new(url)?),
+        Address::Redis => Arc::new(crate::store::redis::RedisStore::new(url)?.with_durability(durability)),
     })
+}
+
+/// Whether a store behind this URL is one of this process, without replicas to wait for.
+pub(crate) fn is_alone(url: &str) -> bool {
+    matches!(url.split_once(':'), Some(("memory" | "file", _)))
 }
 
 /// Schemes that are known and not built.

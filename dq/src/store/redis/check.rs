@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use redis::Value;
 
 use super::looks::Looks;
+use crate::store::Durability;
 
 /// The oldest server whose commands the scripts use.
 const OLDEST: (u32, u32) = (6, 2);
@@ -16,7 +17,7 @@ pub(super) struct Check(AtomicBool);
 
 impl Check {
     /// Looks at the server, the first time it is called, and logs what should be changed.
-    pub(super) async fn once(&self, looks: &Looks, url: &str) {
+    pub(super) async fn once(&self, looks: &Looks, url: &str, durability: Durability) {
         if self.0.swap(true, Ordering::Relaxed) {
             return;
         }
@@ -24,7 +25,7 @@ impl Check {
         cmd.arg("everything");
         // A user may lack the permission to ask; then nothing is said.
         let Ok(answer) = looks.command("check", &cmd).await else { return };
-        for warning in warnings(&text(answer)) {
+        for warning in warnings(&text(answer), durability) {
             tracing::warn!(store = url, "{warning}");
         }
     }
@@ -39,7 +40,7 @@ fn text(value: Value) -> String {
 }
 
 /// What `INFO` says that should be changed.
-fn warnings(info: &str) -> Vec<String> {
+fn warnings(info: &str, durability: Durability) -> Vec<String> {
     let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
     let mut warnings = Vec::new();
     if let Some(version) = field("redis_version").filter(|version| is_too_old(version)) {
@@ -56,7 +57,22 @@ fn warnings(info: &str) -> Vec<String> {
             "`appendonly` is off: a restart of the server loses what came after its last snapshot, or all".into(),
         );
     }
+    if let Durability::Wait { replicas, .. } = durability {
+        let connected = info.lines().filter(|line| is_connected_replica(line)).count();
+        if connected < replicas as usize {
+            warnings.push(format!(
+                "`durability` waits for {replicas} replicas and {connected} are connected: adds will end as unknown until \
+                 there are as many"
+            ));
+        }
+    }
     warnings
+}
+
+/// `slave0:ip=127.0.0.1,port=6380,state=online,..`
+fn is_connected_replica(line: &str) -> bool {
+    let number = line.strip_prefix("slave").and_then(|rest| rest.split_once(':'));
+    number.is_some_and(|(number, replica)| number.parse::<u32>().is_ok() && replica.contains("state=online"))
 }
 
 fn is_too_old(version: &str) -> bool {
@@ -70,17 +86,32 @@ mod tests {
 
     const GOOD: &str = "redis_version:7.0.15\r\nmaxmemory_policy:noeviction\r\naof_enabled:1\r\nrdb_last_save_time:1\r\nrdb_bgsave_in_progress:0\r\n";
 
+    fn local(info: &str) -> Vec<String> {
+        warnings(info, Durability::Local)
+    }
+
     #[test]
     fn a_server_as_it_should_be_is_not_warned_about() {
-        assert_eq!(warnings(GOOD), [""; 0]);
+        assert_eq!(local(GOOD), [""; 0]);
     }
 
     #[test]
     fn eviction_missing_persistence_and_an_old_version_are_warned_about() {
-        let said = |from: &str, to: &str| warnings(&GOOD.replace(from, to)).join("\n");
+        let said = |from: &str, to: &str| local(&GOOD.replace(from, to)).join("\n");
         assert!(said("noeviction", "allkeys-lru").contains("`maxmemory-policy` is `allkeys-lru`"));
         assert!(said("aof_enabled:1", "aof_enabled:0").contains("`appendonly` is off"));
         assert!(said("7.0.15", "6.0.16").contains("the server is Redis 6.0.16"));
         assert_eq!(said("7.0.15", "6.2.5"), "");
+    }
+
+    #[test]
+    fn replicas_that_are_not_there_are_warned_about() {
+        let durability = Durability::Wait { replicas: 2, timeout: std::time::Duration::from_secs(1) };
+        let replica =
+            |n: u32, state: &str| format!("slave{n}:ip=127.0.0.1,port=638{n},state={state},offset=1,lag=0\r\n");
+        let two = format!("{GOOD}connected_slaves:2\r\nslave_expires_tracked_keys:0\r\n{}", replica(0, "online"));
+        assert_eq!(warnings(&format!("{two}{}", replica(1, "online")), durability), [""; 0]);
+        let said = warnings(&format!("{two}{}", replica(1, "wait_bgsave")), durability).join("\n");
+        assert!(said.starts_with("`durability` waits for 2 replicas and 1 are connected"), "{said}");
     }
 }

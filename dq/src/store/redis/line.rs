@@ -14,6 +14,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisResult, Value};
 use tokio::sync::{mpsc, oneshot};
 
+use super::confirm::Confirm;
 use super::connect::{self, Connector};
 use super::errors::{Failure, failure, refused};
 use super::reply::Reply;
@@ -46,10 +47,10 @@ pub(super) struct Line {
 
 impl Line {
     /// A line on the current runtime. It connects by itself and sends `first` before anything else, whose answer counts
-    /// for nothing.
-    pub(super) fn open(connector: Arc<Connector>, scripts: Arc<Scripts>, first: Cmd) -> Self {
+    /// for nothing. What is asked is answered when it was executed, and confirmed where that is wanted.
+    pub(super) fn open(connector: Arc<Connector>, scripts: Arc<Scripts>, first: Cmd, confirm: Option<Confirm>) -> Self {
         let (queue, asked) = mpsc::unbounded_channel();
-        super::spawn(run(connector, scripts, asked, first));
+        super::spawn(run(connector, Way { scripts, confirm }, asked, first));
         Self { queue }
     }
 
@@ -74,9 +75,17 @@ fn lost(operation: &'static str) -> StoreError {
     StoreError::Unavailable { operation, reason: "the connection was lost before the answer came".into() }
 }
 
-type UnderWay = FuturesOrdered<BoxFuture<'static, (Asked, RedisResult<Value>)>>;
+/// The answer to a call, and to the `WAIT` behind it.
+type Heard = (Asked, RedisResult<Value>, Option<RedisResult<Value>>);
+type UnderWay = FuturesOrdered<BoxFuture<'static, Heard>>;
 
-async fn run(connector: Arc<Connector>, scripts: Arc<Scripts>, mut queue: mpsc::UnboundedReceiver<Asked>, first: Cmd) {
+/// How calls are sent and their answers read.
+struct Way {
+    scripts: Arc<Scripts>,
+    confirm: Option<Confirm>,
+}
+
+async fn run(connector: Arc<Connector>, way: Way, mut queue: mpsc::UnboundedReceiver<Asked>, first: Cmd) {
     let connection = match connector.connect("connect", None).await {
         Ok(connection) => connection,
         Err(error) => return refuse_all(&mut queue, &error),
@@ -89,25 +98,17 @@ async fn run(connector: Arc<Connector>, scripts: Arc<Scripts>, mut queue: mpsc::
         tokio::select! {
             biased;
             _ = &mut noted, if !is_noted => is_noted = true,
-            Some((asked, answer)) = under_way.next() => match judge(&scripts, asked, answer) {
+            Some(heard) = under_way.next() => match way.judge(heard) {
                 Judged::Answered => {}
-                Judged::Again(asked) => under_way.push_back(send(&connection, asked)),
+                Judged::Again(asked) => under_way.push_back(way.send(&connection, asked)),
                 Judged::Broken => return,
             },
             asked = queue.recv() => match asked {
-                Some(asked) => under_way.push_back(send(&connection, asked)),
+                Some(asked) => under_way.push_back(way.send(&connection, asked)),
                 None => return,
             },
         }
     }
-}
-
-fn send(connection: &MultiplexedConnection, asked: Asked) -> BoxFuture<'static, (Asked, RedisResult<Value>)> {
-    let mut connection = connection.clone();
-    Box::pin(async move {
-        let answer = connect::send(&mut connection, &asked.call.cmd).await;
-        (asked, answer)
-    })
 }
 
 enum Judged {
@@ -116,33 +117,56 @@ enum Judged {
     Broken,
 }
 
-/// Gives an answer to who asked. A script that the server does not know is sent in full, behind what is under way: scripts
-/// bear to be executed in another order (PROTOCOL.md rules 6, 7 and 18).
-fn judge(scripts: &Scripts, mut asked: Asked, answer: RedisResult<Value>) -> Judged {
-    let operation = asked.call.step.name();
-    let (error, judged) = match answer.map_err(|error| failure(operation, Some(&asked.call), error)) {
-        Ok(_) if asked.stage == Stage::Diagnosis => (refused(operation), Judged::Answered),
-        Ok(value) => {
-            // Nobody waits for it any more.
-            drop(asked.reply.send(Ok(value)));
-            return Judged::Answered;
-        }
-        Err(Failure::NoScript) if asked.stage == Stage::ByHash => {
-            asked.call.cmd = scripts.in_full(asked.call.step, &asked.call.cmd);
-            asked.stage = Stage::InFull;
-            return Judged::Again(asked);
-        }
-        Err(Failure::WrongType) if asked.stage != Stage::Diagnosis => {
-            asked.call.cmd = scripts.diagnosis(asked.call.step, &asked.call.cmd);
-            asked.stage = Stage::Diagnosis;
-            return Judged::Again(asked);
-        }
-        Err(Failure::NoScript | Failure::WrongType) => (refused(operation), Judged::Answered),
-        Err(Failure::Answered(error)) => (error, Judged::Answered),
-        Err(Failure::Broken(error)) => (error, Judged::Broken),
-    };
-    drop(asked.reply.send(Err(error)));
-    judged
+impl Way {
+    fn send(&self, connection: &MultiplexedConnection, asked: Asked) -> BoxFuture<'static, Heard> {
+        let mut connection = connection.clone();
+        let confirm = self.confirm.filter(|_| asked.stage != Stage::Diagnosis);
+        Box::pin(async move {
+            let cmd = &asked.call.cmd;
+            let (answer, confirmed) = match confirm {
+                None => (connect::send(&mut connection, cmd).await, None),
+                Some(confirm) => match confirm.send(&mut connection, cmd).await {
+                    Ok((answer, confirmed)) => (answer, Some(confirmed)),
+                    Err(error) => (Err(error), None),
+                },
+            };
+            (asked, answer, confirmed)
+        })
+    }
+
+    /// Gives an answer to who asked. A script that the server does not know is sent in full, behind what is under way:
+    /// scripts bear to be executed in another order (PROTOCOL.md rules 6, 7 and 18).
+    fn judge(&self, (mut asked, answer, confirmed): Heard) -> Judged {
+        let operation = asked.call.step.name();
+        let answer = answer.map_err(|error| failure(operation, Some(&asked.call), error));
+        let answer = answer.and_then(|value| match self.confirm.zip(confirmed) {
+            Some((confirm, confirmed)) => confirm.judge(operation, confirmed).map(|()| value),
+            None => Ok(value),
+        });
+        let (error, judged) = match answer {
+            Ok(_) if asked.stage == Stage::Diagnosis => (refused(operation), Judged::Answered),
+            Ok(value) => {
+                // Nobody waits for it any more.
+                drop(asked.reply.send(Ok(value)));
+                return Judged::Answered;
+            }
+            Err(Failure::NoScript) if asked.stage == Stage::ByHash => {
+                asked.call.cmd = self.scripts.in_full(asked.call.step, &asked.call.cmd);
+                asked.stage = Stage::InFull;
+                return Judged::Again(asked);
+            }
+            Err(Failure::WrongType) if asked.stage != Stage::Diagnosis => {
+                asked.call.cmd = self.scripts.diagnosis(asked.call.step, &asked.call.cmd);
+                asked.stage = Stage::Diagnosis;
+                return Judged::Again(asked);
+            }
+            Err(Failure::NoScript | Failure::WrongType) => (refused(operation), Judged::Answered),
+            Err(Failure::Answered(error)) => (error, Judged::Answered),
+            Err(Failure::Broken(error)) => (error, Judged::Broken),
+        };
+        drop(asked.reply.send(Err(error)));
+        judged
+    }
 }
 
 /// Answers everything that waits for a connection that will not come.

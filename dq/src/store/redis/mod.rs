@@ -9,6 +9,7 @@
 //! subscriptions. Nothing here retries a step: whoever sent it knows its turn, its token or its number.
 
 mod check;
+mod confirm;
 mod connect;
 mod errors;
 mod inspect;
@@ -30,6 +31,7 @@ use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 
 use self::check::Check;
+use self::confirm::Confirm;
 use self::connect::Connector;
 use self::keys::Keys;
 use self::line::Line;
@@ -40,7 +42,7 @@ use self::scripts::Scripts;
 use self::signals::Subscriptions;
 use self::url::Address;
 use super::step::MOST_JOBS;
-use super::{Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts};
+use super::{Durability, Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts};
 use crate::environment::{Place, Spawn, SpawnOn};
 use crate::job::{AppName, Codec, Front, JobId, NodeId, ProducerId, Record, TopicKey, TopicName};
 
@@ -57,6 +59,7 @@ pub struct RedisStore {
     looks: Looks,
     subscriptions: Subscriptions,
     check: Check,
+    durability: Durability,
 }
 
 impl RedisStore {
@@ -86,16 +89,25 @@ impl RedisStore {
             looks: Looks::new(Arc::clone(&connector), Arc::clone(&scripts)),
             subscriptions: Subscriptions::new(Arc::clone(&connector)),
             check: Check::default(),
+            durability: Durability::Local,
             connector,
             scripts,
         })
     }
 
-    fn line(&self, topic: &TopicKey) -> Line {
+    /// The same store, whose callers are answered when this is so. Default: [`Durability::Local`]. A factory sets it by its
+    /// `durability`; this is for a store that is made by hand.
+    #[must_use]
+    pub fn with_durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    fn line(&self, topic: &TopicKey, confirm: Option<Confirm>) -> Line {
         let directory = Keys::directory(topic.app.as_str());
         let mut note = redis::cmd("SADD");
         note.arg(directory).arg(topic.topic.as_str());
-        Line::open(Arc::clone(&self.connector), Arc::clone(&self.scripts), note)
+        Line::open(Arc::clone(&self.connector), Arc::clone(&self.scripts), note, confirm)
     }
 }
 
@@ -107,7 +119,7 @@ impl Store for RedisStore {
     fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             self.looks.ask(self.scripts.call(scripts::Step::Open, &Keys::new(topic), "")).await?;
-            self.check.once(&self.looks, &self.connector.url()).await;
+            self.check.once(&self.looks, &self.connector.url(), self.durability).await;
             Ok(())
         })
     }
@@ -116,12 +128,13 @@ impl Store for RedisStore {
     /// Outside of a tokio runtime, like [`producer`](Self::producer).
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
         let (scripts, keys) = (Arc::clone(&self.scripts), Keys::new(topic));
-        Arc::new(RedisLink { line: self.line(topic), scripts, keys, node: node.clone() })
+        Arc::new(RedisLink { line: self.line(topic, None), scripts, keys, node: node.clone() })
     }
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
         let (scripts, keys) = (Arc::clone(&self.scripts), Keys::new(topic));
-        Arc::new(RedisProducer { line: self.line(topic), scripts, keys, producer: producer.clone() })
+        let line = self.line(topic, Confirm::of(self.durability));
+        Arc::new(RedisProducer { line, scripts, keys, producer: producer.clone() })
     }
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
@@ -141,7 +154,11 @@ impl Store for RedisStore {
     }
 
     fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
-        Box::pin(self.topics_of(app))
+        Box::pin(async move {
+            let topics = self.topics_of(app).await?;
+            self.check.once(&self.looks, &self.connector.url(), self.durability).await;
+            Ok(topics)
+        })
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

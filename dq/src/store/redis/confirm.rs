@@ -1,0 +1,108 @@
+//! `durability = wait(replicas, timeout)`: a `WAIT` behind each batch of a producer, in the same write.
+//!
+//! `WAIT` blocks the connection that sends it and no other, and a producer has its own; so it costs a batch the way to the
+//! replica and back, and nobody else anything. It tells how many replicas have everything that was written until then, so
+//! a repeated batch, which writes nothing new of a job, is confirmed by it as well.
+//!
+//! When too few replicas answer in time, the step was executed and a failover may undo it: neither done nor refused.
+
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{Cmd, RedisError, RedisResult, Value};
+
+use super::errors::{Failure, failure};
+use super::millis;
+use crate::store::{Durability, StoreError};
+
+/// How many replicas must have a step, and how long they may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Confirm {
+    replicas: u32,
+    timeout: Duration,
+}
+
+impl Confirm {
+    /// What is to be confirmed under this durability.
+    pub(super) const fn of(durability: Durability) -> Option<Self> {
+        match durability {
+            Durability::Local => None,
+            Durability::Wait { replicas, timeout } => Some(Self { replicas, timeout }),
+        }
+    }
+
+    /// Sends a command and a `WAIT` behind it: the answers of both. An error is one of the connection.
+    pub(super) async fn send(
+        self,
+        connection: &mut MultiplexedConnection,
+        cmd: &Cmd,
+    ) -> RedisResult<(RedisResult<Value>, RedisResult<Value>)> {
+        let mut both = redis::Pipeline::with_capacity(2);
+        // At least a millisecond: 0 is for ever.
+        both.add_command(cmd.clone()).cmd("WAIT").arg(self.replicas).arg(millis(self.timeout).max(1));
+        let mut answers = connection.send_packed_commands(&both, 0, 2).await?.into_iter();
+        let mut next = || match answers.next() {
+            Some(Value::ServerError(error)) => Err(RedisError::from(error)),
+            value => Ok(value.unwrap_or(Value::Nil)),
+        };
+        Ok((next(), next()))
+    }
+
+    /// What the answer to the `WAIT` says of a step that was executed. Whatever it is, it never means that nothing was done.
+    pub(super) fn judge(self, operation: &'static str, answer: RedisResult<Value>) -> Result<(), Failure> {
+        let unconfirmed = |confirmed: u32| {
+            let Self { replicas: wanted, timeout: waited } = self;
+            Failure::Answered(StoreError::NotReplicated { operation, confirmed, wanted, waited })
+        };
+        match answer {
+            Ok(Value::Int(confirmed)) => match u32::try_from(confirmed).unwrap_or_default() {
+                confirmed if confirmed >= self.replicas => Ok(()),
+                confirmed => Err(unconfirmed(confirmed)),
+            },
+            Ok(_) => Err(unconfirmed(0)),
+            Err(error) => Err(match failure(operation, None, error) {
+                Failure::Broken(StoreError::Unavailable { operation, reason }) => {
+                    Failure::Broken(StoreError::Unavailable { operation, reason })
+                }
+                Failure::Answered(StoreError::Other { operation, source }) => {
+                    Failure::Answered(StoreError::Other { operation, source })
+                }
+                _ => unconfirmed(0),
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(answer: RedisResult<Value>) -> Result<(), Failure> {
+        let durability = Durability::Wait { replicas: 2, timeout: Duration::from_millis(500) };
+        Confirm::of(durability).unwrap().judge("add", answer)
+    }
+
+    fn server_says(code: &'static str) -> RedisResult<Value> {
+        Err(redis::make_extension_error(code.into(), Some("no".into())))
+    }
+
+    #[test]
+    fn enough_replicas_confirm_and_fewer_do_not() {
+        assert!(judged(Ok(Value::Int(2))).is_ok() && judged(Ok(Value::Int(3))).is_ok());
+        let Err(Failure::Answered(error)) = judged(Ok(Value::Int(1))) else { panic!("one is too few") };
+        assert!(matches!(error, StoreError::NotReplicated { confirmed: 1, wanted: 2, .. }));
+        assert!(error.is_outage() && !error.nothing_done());
+        assert_eq!(
+            error.to_string(),
+            "the store has done add, but 1 of 2 replicas confirmed it within 500ms: a failover may undo it"
+        );
+    }
+
+    #[test]
+    fn no_answer_to_a_wait_means_that_nothing_was_done() {
+        for answer in [Ok(Value::Nil), server_says("LOADING"), server_says("UNBLOCKED"), server_says("NOPERM")] {
+            let Err(Failure::Answered(error) | Failure::Broken(error)) = judged(answer) else { panic!("unconfirmed") };
+            assert!(!error.nothing_done(), "{error:?}");
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! `durability = wait(replicas, timeout)` on a primary and its replica: what a caller was told holds after a failover.
+
+use std::time::Duration;
+
+use dq::job::JobId;
+use dq::prelude::*;
+use dq::provider::{AddError, Reason, WithdrawError};
+use dq::store::redis::RedisStore;
+use dq::store::{AddOutcome, BatchAnswer, Durability, Numbered, Store, StoreError, WithdrawVerb};
+use dq_tests::redis::RedisServer;
+use futures_util::FutureExt;
+use serde::{Deserialize, Serialize};
+
+use super::topic::{Topic, generated, id, job};
+
+/// A primary and a replica that has everything.
+struct Pair {
+    primary: RedisServer,
+    replica: RedisServer,
+}
+
+impl Pair {
+    fn start() -> Self {
+        let in_memory = ["--save", "", "--appendonly", "no", "--repl-diskless-sync", "no"];
+        let primary = RedisServer::start_with(&in_memory);
+        let port = primary.port().to_string();
+        let replica = RedisServer::start_with(&[&in_memory[..], &["--replicaof", "127.0.0.1", &port]].concat());
+        let pair = Self { primary, replica };
+        pair.is_joined();
+        pair
+    }
+
+    fn is_joined(&self) {
+        while !self.primary.command(&["INFO", "replication"]).contains("state=online") {}
+    }
+
+    /// The replica follows nobody any more: what a failover makes of it.
+    fn promote(&self) {
+        assert_eq!(self.replica.command(&["REPLICAOF", "NO", "ONE"]), "+OK");
+    }
+
+    /// A topic on the primary whose callers wait for the replica.
+    fn topic(&self, timeout: Duration) -> Topic {
+        let durability = Durability::Wait { replicas: 1, timeout };
+        Topic::of(RedisStore::new(&self.primary.url()).unwrap().with_durability(durability), "t")
+    }
+}
+
+const LONG: Duration = Duration::from_secs(5);
+const SHORT: Duration = Duration::from_millis(20);
+
+fn is_unconfirmed(error: &StoreError) -> bool {
+    matches!(error, StoreError::NotReplicated { confirmed: 0, wanted: 1, .. })
+}
+
+/// Adds one batch after the other until the server is gone; the ids that were confirmed.
+async fn add_until_it_ends(topic: Topic, confirmed: tokio::sync::watch::Sender<Vec<JobId>>) {
+    for batch in 0..u16::MAX / 10 {
+        let jobs: Vec<_> = (batch * 10..batch * 10 + 10).map(generated).collect();
+        let ids: Vec<_> = jobs.iter().map(|job| job.id.clone()).collect();
+        match topic.try_add(jobs).await {
+            Ok(answer) => assert_eq!(answer, BatchAnswer::Done(vec![AddOutcome::Added; 10])),
+            Err(_) => return,
+        }
+        confirmed.send_modify(|all| all.extend(ids));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_confirmed_is_lost_when_the_primary_is_killed() {
+    for round in 0..5 {
+        let mut pair = Pair::start();
+        let (confirmed, mut watched) = tokio::sync::watch::channel(Vec::new());
+        let adding = tokio::spawn(add_until_it_ends(pair.topic(LONG), confirmed));
+        watched.wait_for(|ids| ids.len() >= 100 * (round + 1)).await.unwrap();
+        pair.primary.kill();
+        adding.await.unwrap();
+        pair.promote();
+        let ids = watched.borrow().clone();
+        let promoted = Topic::on(&pair.replica.url());
+        for ids in ids.chunks(1_000) {
+            let found = promoted.store.get(&promoted.key, ids).await.unwrap();
+            assert!(found.iter().all(Option::is_some), "round {round}: a confirmed job is lost");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_the_replica_does_not_get_is_not_confirmed_until_it_does() {
+    let pair = Pair::start();
+    let topic = pair.topic(SHORT);
+    topic.add(vec![job("a")]).await;
+    pair.promote();
+    let add = || topic.producer.add(Numbered { number: 7, items: vec![job("b")] });
+    assert!(is_unconfirmed(&add().await.unwrap_err()), "the primary has it, nobody else does");
+    assert!(is_unconfirmed(&add().await.unwrap_err()), "a repeat is no more confirmed than the first");
+    let promoted = Topic::on(&pair.replica.url());
+    let found = promoted.store.get(&promoted.key, &[id("a"), id("b")]).await.unwrap();
+    assert!(found[0].is_some() && found[1].is_none());
+    pair.replica.command(&["REPLICAOF", "127.0.0.1", &pair.primary.port().to_string()]);
+    let answer = loop {
+        match add().await {
+            Ok(answer) => break answer,
+            Err(error) => assert!(is_unconfirmed(&error), "{error:?}"),
+        }
+    };
+    assert_eq!(answer, BatchAnswer::Done(vec![AddOutcome::Added]), "the same call, executed once");
+    assert_eq!(topic.store.counts(&topic.key).await.unwrap().delayed, 2);
+}
+
+#[tokio::test]
+async fn a_withdrawal_is_confirmed_as_an_add_is() {
+    let pair = Pair::start();
+    let topic = pair.topic(LONG);
+    topic.add(vec![job("a")]).await;
+    assert!(topic.withdraw(WithdrawVerb::Delete, "a").await.changed);
+    pair.promote();
+    let promoted = Topic::on(&pair.replica.url());
+    assert!(promoted.store.get(&promoted.key, &[id("a")]).await.unwrap()[0].is_none());
+}
+
+#[tokio::test]
+async fn only_the_producer_that_waits_is_held_up() {
+    let pair = Pair::start();
+    let topic = pair.topic(LONG);
+    topic.reconcile().await;
+    topic.add(vec![job("a")]).await;
+    pair.replica.pause();
+    let mut add = Box::pin(topic.try_add(vec![job("b")]));
+    // The job is there as soon as the step was executed; its caller is not answered.
+    while topic.store.counts(&topic.key).await.unwrap().delayed < 2 {
+        assert!((&mut add).now_or_never().is_none());
+    }
+    assert_eq!(topic.claims().await.len(), 2);
+    assert!((&mut add).now_or_never().is_none());
+    pair.replica.go_on();
+    assert_eq!(add.await.unwrap(), BatchAnswer::Done(vec![AddOutcome::Added]));
+}
+
+#[tokio::test]
+async fn a_batch_costs_one_wait_and_none_where_nobody_asked_for_it() {
+    let pair = Pair::start();
+    let waits = || pair.primary.calls().get("wait").copied().unwrap_or_default();
+    let plain = Topic::named(&pair.primary.url(), "plain");
+    plain.reconcile().await;
+    plain.add((0..100).map(generated).collect()).await;
+    plain.withdraw(WithdrawVerb::Delete, "nobody").await;
+    assert_eq!(waits(), 0);
+    let topic = pair.topic(LONG);
+    topic.reconcile().await;
+    topic.add((100..200).map(generated).collect()).await;
+    topic.add((200..300).map(generated).collect()).await;
+    topic.withdraw(WithdrawVerb::Delete, "nobody").await;
+    assert_eq!(waits(), 3);
+    let claims = topic.claims().await;
+    topic.try_settle(&claims, dq::store::step::Change::Ack).await.unwrap();
+    assert_eq!(waits(), 3, "nodes wait for nobody");
+}
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "order", delay = "1h")]
+struct Order {
+    #[job(id)]
+    n: u64,
+}
+
+#[tokio::test]
+async fn a_caller_is_told_within_its_time_that_no_replica_has_the_job() {
+    let pair = Pair::start();
+    let file = [
+        ("DQ_DURABILITY", "wait(1, 50ms)"),
+        ("DQ_CALL_TIMEOUT", "500ms"),
+        ("DQ_CALL_TOTAL", "1s"),
+        ("DQ_RENEWAL", "1s"),
+    ];
+    let factory = ContextFactory::new("shop").store(pair.primary.url()).variables(file).without_listeners();
+    let context = factory.start().await.unwrap();
+    let jobs = context.provider();
+    jobs.add(Order { n: 1 }).await.unwrap();
+    pair.replica.pause();
+    let started = std::time::Instant::now();
+    let error = jobs.add(Order { n: 2 }).await.unwrap_err();
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    let AddError::Unknown { reason: Reason::Store(said), .. } = &error else { panic!("{error:?}") };
+    assert!(is_unconfirmed(said), "{said:?}");
+    assert!(
+        error
+            .to_string()
+            .ends_with("the store has done add, but 0 of 1 replicas confirmed it within 50ms: a failover may undo it"),
+        "{error}"
+    );
+    let error = jobs.delete::<Order>(1).await.unwrap_err();
+    assert!(matches!(&error, WithdrawError::Unknown { reason: Reason::Store(said), .. } if is_unconfirmed(said)));
+    pair.replica.go_on();
+    jobs.add(Order { n: 2 }).keep_existing().await.unwrap();
+    assert!(jobs.get::<Order>(1).await.unwrap().is_none());
+}
