@@ -199,6 +199,31 @@ async fn final_retry_of_a_suspect_runs_alone_too() {
     }
 }
 
+/// From its `begin` on a suspect is charged if its node dies, whatever it waits for.
+#[tokio::test(start_paused = true)]
+async fn nothing_starts_between_the_last_run_of_a_suspect_and_its_final_retry() {
+    let stuck = Script::hangs();
+    let dq = stuck.start(|topic| never_ends(topic).max_crashes(2)).await;
+    dq.provider().add(work("suspect")).await.unwrap();
+    dq.settle().await;
+    let script = Script::new(|job, channel| async move {
+        match job.id().as_str() {
+            "suspect" => return Err("no".into()),
+            "fresh" => {}
+            _ => handler_takes(40 * SECOND).await,
+        }
+        Ok(channel.ack())
+    });
+    let heir = script.beside(&dq, 2, |topic| never_ends(topic).max_crashes(2).retry("none").concurrency(2)).await;
+    dq.kill();
+    heir.provider().add_many(["long", "longer"].map(work)).await.unwrap();
+    heir.advance(15 * SECOND).await;
+    heir.provider().add(work("fresh")).await.unwrap();
+    heir.advance(HOUR).await;
+    let lines = script.log.take_whats();
+    assert_eq!(lines[2..], ["due suspect 0", "final suspect 1 error", "due fresh 0"], "it has both in hand");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_settled_outcome_forgives_the_crashes_before_it() {
     let (dq, _) = killed_by_one_job(1).await;

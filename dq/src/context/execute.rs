@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::link::Kind;
-use super::topic::{HeldJob, Mode, Run, RunId, Stage, Topic};
+use super::topic::{HeldJob, Mode, Run, RunId, Stage, Topic, longest_count};
 use crate::environment::Place;
 use crate::environment::rules::without;
 use crate::job::JobId;
@@ -68,7 +68,12 @@ impl Topic {
     /// Starts what waits, as long as there are permits and the lease is provably good (rule 21).
     pub(super) fn start_handlers(&mut self, now: Duration) -> Option<Duration> {
         while self.permits_used() < self.parts.topic.concurrency && !self.takes_no_more() {
-            let (id, token) = self.held.next_to_start()?;
+            let begun = self.held.begun(now).map(|(id, job, until)| (id.clone(), job.token, job.stage(), until));
+            let (id, token) = match begun {
+                Some((id, token, Stage::Waiting, _)) => (id, token), // again, for its `final_retry`
+                Some((.., until)) => return Some(until), // until it is confirmed gone it is charged if this node dies
+                None => self.held.next_to_start()?,
+            };
             if !self.lease.is_good(now) {
                 return None;
             }
@@ -93,7 +98,7 @@ impl Topic {
             if !self.line.can_send(Kind::Begin, now) {
                 return self.line.pause_end(Kind::Begin, now);
             }
-            self.held.set(&id, Stage::Beginning);
+            self.held.begin(&id, now + longest_count(timeout));
             self.line.begin(Begin { heard: self.line.heard, lease: self.parts.node.lease, id, token });
             return None;
         }
@@ -108,7 +113,7 @@ impl Topic {
     /// Whether nothing that is claimed now could start soon: a begun job runs alone, or waits until it can.
     pub(super) fn is_held_up(&mut self, now: Duration) -> bool {
         let alone = self.runs.has_suspects() && self.runs.counted(now, self.parts.topic.timeout).suspect;
-        if alone || self.line.busy(&[Kind::Begin]) {
+        if alone || self.held.begun(now).is_some() || self.line.busy(&[Kind::Begin]) {
             return true;
         }
         let next = self.held.next_to_start();

@@ -85,7 +85,7 @@ impl Topic {
     fn finally(&mut self, id: &JobId, now: Duration) {
         let Some(job) = self.held.get(id) else { return };
         if !self.stopping.is_ordered()
-            && (self.is_suspect(job) || self.runs.has_suspects() || self.line.busy(&[Kind::Begin]))
+            && (self.is_suspect(job) || self.runs.has_suspects() || self.held.begun(now).is_some())
         {
             return self.held.set(id, Stage::Waiting);
         }

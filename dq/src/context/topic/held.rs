@@ -1,6 +1,7 @@
 //! What this node holds of a topic: every job that is not yet confirmed gone.
 
 use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
 
 use foldhash::fast::FixedState;
 
@@ -100,13 +101,22 @@ pub(in crate::context) struct Held {
     to_exhaust: VecDeque<(JobId, Token)>,
     waiting: usize,
     settling: usize,
+    begun: Option<Begun>,
+}
+
+/// A job for which `begin` was sent.
+#[derive(Debug)]
+struct Begun {
+    id: JobId,
+    token: Token,
+    until: Duration,
 }
 
 impl Held {
     pub(super) fn new(seed: u64) -> Self {
         let jobs = HashMap::with_hasher(FixedState::with_seed(seed));
         let (to_start, to_settle, to_exhaust) = Default::default();
-        Self { jobs, to_start, to_settle, to_exhaust, waiting: 0, settling: 0 }
+        Self { jobs, to_start, to_settle, to_exhaust, waiting: 0, settling: 0, begun: None }
     }
 
     pub(in crate::context) fn len(&self) -> usize {
@@ -199,6 +209,20 @@ impl Held {
             self.to_start.pop_front();
         }
         None
+    }
+
+    /// `begin` is sent for this job: from now on the store may charge it for the end of this node.
+    pub(in crate::context) fn begin(&mut self, id: &JobId, until: Duration) {
+        if let Some(token) = self.jobs.get(id).map(|job| job.token) {
+            self.begun = Some(Begun { id: id.clone(), token, until });
+        }
+        self.set(id, Stage::Beginning);
+    }
+
+    /// The job that was begun and is not confirmed gone: nothing may start beside it, until then at the latest.
+    pub(in crate::context) fn begun(&self, now: Duration) -> Option<(&JobId, &HeldJob, Duration)> {
+        let begun = self.begun.as_ref().filter(|begun| now < begun.until)?;
+        Some((&begun.id, self.under(&begun.id, begun.token)?, begun.until))
     }
 
     /// Whether there may be outcomes to send.

@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, watch};
 
 pub(super) use deadlines::earliest;
 pub(super) use held::{Held, HeldJob, Mode, Stage};
-pub(super) use runs::{Run, RunId, Runs};
+pub(super) use runs::{Run, RunId, Runs, longest_count};
 
 use super::crash::lease::Lease;
 use super::crash::reclaim::Reclaims;

@@ -158,8 +158,8 @@ impl Runs {
     }
 }
 
-/// For how long a handler counts as running beside a begun one: two timeouts, ten minutes where there is none.
-fn longest_count(timeout: Option<Duration>) -> Duration {
+/// For how long a handler, or a begun job, counts as running beside others: two timeouts, ten minutes where there is none.
+pub(in crate::context) fn longest_count(timeout: Option<Duration>) -> Duration {
     timeout.map_or(Duration::from_secs(600), |timeout| timeout * 2)
 }
 
