@@ -23,6 +23,7 @@ fn profile(name: &str) -> Profile {
         "fall" => Profile::Fall,
         "clock" => Profile::Clock,
         "deaf" => Profile::Deaf,
+        "crowd" => Profile::Crowd,
         other => panic!("there is no profile `{other}`"),
     }
 }

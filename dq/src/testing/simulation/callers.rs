@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use futures_util::future::join_all;
+
 use super::judge::Told;
 use super::process::Process;
 use super::script::{FAILING, KILLER, SLOW};
@@ -42,9 +44,9 @@ impl Sim {
     /// One act.
     pub(super) async fn act_as(self: &Arc<Self>, provider: Provider) {
         if self.world.chance(0.72) {
-            for _ in 0..self.world.pick(&[1, 1, 1, 2]) {
-                self.add(&provider).await;
-            }
+            let crowd = self.terms().profile == Profile::Crowd;
+            let many = if crowd { 60 } else { self.world.pick(&[1, 1, 1, 2]) };
+            join_all((0..many).map(|_| self.add(&provider, crowd))).await;
         } else {
             self.withdraw(&provider).await;
         }
@@ -64,20 +66,21 @@ impl Sim {
         number | if slow { SLOW } else { 0 } | if killer { KILLER } else { 0 } | if failing { FAILING } else { 0 }
     }
 
-    async fn add(self: &Arc<Self>, provider: &Provider) {
+    async fn add(self: &Arc<Self>, provider: &Provider, crowd: bool) {
         let (world, version) = (&self.world, self.version());
         let Ok(topic) = provider.topic(self.key.topic.as_str()) else { return };
         let mut add = topic.add_json(version.to_string());
-        if world.chance(0.9) {
+        if world.chance(if crowd { 0.1 } else { 0.9 }) {
             add = add.id(self.id());
         }
-        add = add.after(Duration::from_millis(world.pick(&[0, 0, 100, 900, 3000, 9000])));
+        let delay = if crowd { 500 } else { world.pick(&[0, 0, 100, 900, 3000, 9000]) };
+        add = add.after(Duration::from_millis(delay));
         add = match world.below(3) {
             0 => add,
             1 => add.keep_existing(),
             _ => add.replace_existing(),
         };
-        if world.chance(0.25) {
+        if world.chance(0.25) && !crowd {
             add = add.expires_after(Duration::from_secs(2));
         }
         if world.chance(0.15) {

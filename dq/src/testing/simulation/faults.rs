@@ -65,6 +65,7 @@ impl Sim {
             | Fault::Pause
             | Fault::PauseAtSend
             | Fault::Deaf
+            | Fault::DeafLong
             | Fault::Ears
             | Fault::Wall => {
                 self.strike_node(fault);
@@ -97,6 +98,10 @@ impl Sim {
             }
             Fault::Deaf => {
                 node.process.deafen(now + world.pick(&[1, 3, 10, 40, 100]) * SECOND);
+                self.note_fault(&node.process);
+            }
+            Fault::DeafLong => {
+                node.process.deafen(now + 120 * SECOND);
                 self.note_fault(&node.process);
             }
             Fault::Ears => self.break_ears(Some(&node.process)),

@@ -141,7 +141,7 @@ impl Sim {
         }
         if burns(&node.pauses_after) {
             let until = self.world.now() + node.pause.load(Relaxed);
-            self.world.say(|| format!("{} is paused at its {kind}", process.name));
+            self.world.say(|| format!("{} is paused at its {kind} until {until} µs", process.name));
             process.pause(until);
             self.note_fault(process);
         }
@@ -192,14 +192,15 @@ impl Sim {
         let now = self.world.now();
         let settled = court.conduct.get(&node.id).and_then(|conduct| conduct.settled);
         let free = !node.process.is_dead() && !node.process.is_deaf() && !node.process.is_paused();
-        free && !node.stopping.load(Relaxed) && settled.is_some_and(|since| since + long < now)
+        // What arrived while it was paused it reads when it goes on.
+        let since = |settled: u64| settled.max(node.process.paused_until.load(Relaxed));
+        free && !node.stopping.load(Relaxed) && settled.is_some_and(|settled| since(settled) + long < now)
     }
 
     /// Nobody takes the jobs of a node that is connected and renews its lease.
     pub(super) fn judge_reclaim(&self, court: &mut Court, from: &NodeId) {
         let Some(node) = lock(&self.nodes).iter().find(|node| node.id == *from).cloned() else { return };
-        let held = court.before.jobs.values().any(|job| job.row.as_ref().is_some_and(|row| row.node == *from));
-        if held && self.is_well(court, &node, SECOND) {
+        if court.holds(from) && self.is_well(court, &node, SECOND) {
             court.bad(format!("[20] {} is connected and renewing, and its jobs are reclaimed", node.process.name));
         }
     }

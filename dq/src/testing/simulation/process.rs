@@ -22,7 +22,8 @@ pub(super) struct Process {
     pub(super) world: Arc<World>,
     pub(super) clock: Arc<MachineClock>,
     dead: AtomicBool,
-    paused_until: AtomicU64,
+    /// The end of its last pause.
+    pub(super) paused_until: AtomicU64,
     /// It hears no answers and no signals until then.
     pub(super) deaf_until: AtomicU64,
     /// Since when it is deaf without a break.

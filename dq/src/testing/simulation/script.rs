@@ -10,6 +10,7 @@ use futures_util::future::BoxFuture;
 use super::judge::{End, Kind, version};
 use super::process::{Process, block};
 use super::sim::Sim;
+use super::terms::Profile;
 use super::world::{MS, SECOND};
 use crate::environment::{Environment, StoreClock as _};
 use crate::job::{Cause, NodeId, Record};
@@ -60,7 +61,14 @@ impl Scripted {
     /// What to do, and after how long.
     fn plan(&self, kind: Kind, version: u64) -> (Act, u64) {
         let (world, terms) = (&self.sim.world, self.sim.terms());
-        let quick = if world.chance(0.3) { world.between(MS, 3 * SECOND) } else { world.between(MS, 100 * MS) };
+        let crowd = terms.profile == Profile::Crowd;
+        let quick = if crowd && world.chance(0.9) {
+            world.between(MS, 8 * MS)
+        } else if world.chance(0.3) {
+            world.between(MS, 3 * SECOND)
+        } else {
+            world.between(MS, 100 * MS)
+        };
         let after = if version & SLOW != 0 { world.between(18 * SECOND, 36 * SECOND) } else { quick };
         let chaos = terms.chaos && !self.sim.is_calm();
         if version & KILLER != 0 && kind != Kind::Aged && terms.killers && !self.sim.is_calm() && world.chance(0.7) {
@@ -75,7 +83,7 @@ impl Scripted {
         if version & FAILING != 0 && !self.sim.is_calm() {
             return (if world.chance(0.2) { Act::Panic } else { Act::End(End::Failed) }, after);
         }
-        if !chaos && terms.chaos || world.chance(0.5) {
+        if crowd || !chaos && terms.chaos || world.chance(0.5) {
             return (Act::End(End::Acked), after);
         }
         let acts = [

@@ -14,8 +14,9 @@ use super::network::Way;
 use super::process::Process;
 use super::sim::Sim;
 use super::world::lock;
+use crate::config::NodeSettings;
 use crate::environment::rules::without;
-use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
+use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName, Turn};
 use crate::store::step::{
     Age, Aged, Begin, Cast, Casted, Exhaust, Hold, Noted, Reclaim, Reclaimed, Reconcile, Reconciled, Release, Scan,
     Scanned, Settle, Settled, Standing, Transfer, Transferred, Turned, Wake,
@@ -138,12 +139,17 @@ impl FaultyLink {
     }
 
     /// The turn that a request is to name: its own, or whatever the store has, without rule 6.
-    fn heard_turn(sim: &Sim, inner: &dyn Link, heard: crate::job::Turn) -> crate::job::Turn {
+    fn heard_turn(inner: &dyn Link, heard: Turn) -> Turn {
         if !without(6) {
             return heard;
         }
-        let _ = sim;
-        now(inner.hold(Hold { heard, lease: std::time::Duration::ZERO })).map_or(heard, |standing| standing.turn)
+        // A later page takes no turn, and tells the one there is.
+        let page = Reconcile { heard, after: JobId::new("~").ok(), limit: 1 };
+        match now(inner.reconcile(page)) {
+            Ok(Turned::Done(page)) => page.standing.turn,
+            Ok(Turned::Reconcile(standing)) => standing.turn,
+            Err(_) => heard,
+        }
     }
 }
 
@@ -153,7 +159,7 @@ impl Link for FaultyLink {
     fn transfer(&self, mut request: Transfer) -> Pending<Turned<Transferred>> {
         self.way.sim.world.say(|| format!("{} sends {request:?}", self.way.process.name));
         let step = move |sim: &Sim, inner: &dyn Link, _: &NodeId| {
-            request.heard = Self::heard_turn(sim, inner, request.heard);
+            request.heard = Self::heard_turn(inner, request.heard);
             let mut answer = now(inner.transfer(request))?;
             if let Turned::Done(done) = &mut answer
                 && done.foreign_lease.as_ref().is_some_and(|(node, _)| sim.is_hidden(node))
@@ -178,7 +184,7 @@ impl Link for FaultyLink {
         self.way.sim.world.say(|| format!("{} sends {request:?}", self.way.process.name));
         let step = move |sim: &Sim, inner: &dyn Link, node: &NodeId| {
             let mut request = request;
-            request.heard = Self::heard_turn(sim, inner, request.heard);
+            request.heard = Self::heard_turn(inner, request.heard);
             if without(10) {
                 for outcome in &mut request.outcomes {
                     outcome.token = sim.court().token_of(node, &outcome.id).unwrap_or(outcome.token);
@@ -194,8 +200,8 @@ impl Link for FaultyLink {
     }
 
     fn hold(&self, request: Hold) -> Pending<Standing> {
-        let step = move |sim: &Sim, inner: &dyn Link, _: &NodeId| {
-            now(inner.hold(Hold { heard: Self::heard_turn(sim, inner, request.heard), ..request }))
+        let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| {
+            now(inner.hold(Hold { heard: Self::heard_turn(inner, request.heard), ..request }))
         };
         self.step("hold", step, |_, _| Did::Nothing, nothing)
     }
@@ -212,7 +218,15 @@ impl Link for FaultyLink {
 
     fn reconcile(&self, request: Reconcile) -> Pending<Turned<Reconciled>> {
         let request = Reconcile { limit: request.limit.min(FEW), ..request };
-        let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| now(inner.reconcile(request));
+        let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| {
+            let answer = now(inner.reconcile(request))?;
+            if let Turned::Done(page) = &answer
+                && without(6)
+            {
+                now(inner.hold(Hold { heard: page.standing.turn, lease: NodeSettings::default().lease }))?;
+            }
+            Ok(answer)
+        };
         self.step(
             "reconcile",
             step,

@@ -19,8 +19,10 @@ pub enum Profile {
     Fall,
     /// Clocks jump.
     Clock,
-    /// One node turns deaf for a long time.
+    /// One node turns deaf for two minutes.
     Deaf,
+    /// Short jobs in crowds, so that nodes hold some unstarted; nodes turn deaf and are paused.
+    Crowd,
 }
 
 impl Profile {
@@ -55,6 +57,7 @@ pub(super) enum Fault {
     Full,
     Caller,
     Ears,
+    DeafLong,
 }
 
 /// See the module.
@@ -80,30 +83,38 @@ pub(super) struct Terms {
 impl Terms {
     pub(super) fn of(world: &World, profile: Option<Profile>) -> Self {
         let profile = profile.unwrap_or_else(|| world.pick(&Profile::MIX));
-        let chaos = !matches!(profile, Profile::Calm | Profile::Killers);
+        let chaos = !matches!(profile, Profile::Calm | Profile::Killers | Profile::Crowd);
+        let long = profile == Profile::Deaf;
+        let busy = match profile {
+            Profile::Deaf => 150,
+            Profile::Crowd => 20,
+            _ => world.pick(&[40, 90, 150]),
+        };
         let network = matches!(profile, Profile::Net | Profile::NoClock | Profile::All | Profile::Fall);
         Self {
             profile,
             nodes: world.pick(&[2, 3, 4]),
             ids: world.pick(&[2, 4, 8]),
-            busy: world.pick(&[40, 90, 150]) * SECOND,
-            pace: world.pick(&[400, 1400, 3000]) * 1_000,
-            most_faults: u64::MAX,
+            busy: busy * SECOND,
+            pace: if profile == Profile::Crowd { 3000 } else { world.pick(&[400, 1400, 3000]) } * 1_000,
+            most_faults: if long { 1 } else { u64::MAX },
             failing: if network { world.pick(&[0.002, 0.01, 0.04]) } else { 0.0 },
             concurrency: match profile {
                 Profile::Calm => world.pick(&[1, 2, 4]),
                 Profile::Killers => 6,
+                Profile::Crowd => 2,
                 _ => world.pick(&[2, 3, 6]),
             },
             killers: profile == Profile::Killers || chaos && world.chance(0.5),
             chaos,
-            timeout: world.pick(&[8, 40]) * SECOND,
+            timeout: if profile == Profile::Crowd { 8 } else { world.pick(&[8, 40]) } * SECOND,
         }
     }
 
     pub(super) fn faults(&self) -> &'static [Fault] {
         use Fault::{
-            Caller, Deaf, Ears, Fall, Full, Jump, Kill, KillAtSend, Out, Pause, PauseAtSend, Slow, Snap, Stop, Wall,
+            Caller, Deaf, DeafLong, Ears, Fall, Full, Jump, Kill, KillAtSend, Out, Pause, PauseAtSend, Slow, Snap,
+            Stop, Wall,
         };
         match self.profile {
             Profile::Calm => &[Stop],
@@ -130,7 +141,8 @@ impl Terms {
             ],
             Profile::Fall => &[Kill, Pause, PauseAtSend, Fall, Snap, Snap, Stop],
             Profile::Clock => &[Jump, Jump, Wall, Out, Pause],
-            Profile::Deaf => &[Deaf],
+            Profile::Deaf => &[DeafLong],
+            Profile::Crowd => &[PauseAtSend, PauseAtSend, Pause, Deaf],
         }
     }
 }
