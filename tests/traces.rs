@@ -4,6 +4,9 @@
 //! place in the code, so a test beside others that do not could miss what it waits for.
 
 #[allow(dead_code, reason = "the framework tests use the rest")]
+#[path = "framework/stage/memory.rs"]
+mod stage;
+#[allow(dead_code, reason = "the framework tests use the rest")]
 #[path = "framework/worker.rs"]
 mod worker;
 

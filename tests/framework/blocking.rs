@@ -14,6 +14,8 @@ use dq::store::TopicCounts;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
+use crate::stage::Shared;
+
 #[derive(Debug, Serialize, Deserialize, DelayJob)]
 #[job(topic = "blocks")]
 struct Blocks {
@@ -69,7 +71,8 @@ struct Node {
     thread: thread::JoinHandle<()>,
 }
 
-fn start(store: &'static str, hands: Hands) -> Node {
+fn start(store: &Shared, hands: Hands) -> Node {
+    let store = store.url().to_owned();
     let (handles, started) = channel();
     let (end, ended) = tokio::sync::oneshot::channel();
     let run = async move {
@@ -105,7 +108,8 @@ fn a_handler_that_blocks_its_thread_is_settled_as_timed_out_and_costs_neither_le
     let hands = |node| Hands { node, told: told.clone(), gate: gate.clone(), go_on: go_on.clone() };
     let next = || heard.recv_timeout(Duration::from_secs(20)).expect("something happens");
 
-    let first = start("memory:a-handler-that-blocks", hands("first"));
+    let store = Shared::named("a-handler-that-blocks");
+    let first = start(&store, hands("first"));
     let adds = tokio::runtime::Builder::new_current_thread().build().unwrap();
     adds.block_on(first.provider.add(Waits { id: "patient".into() })).unwrap();
     assert_eq!(next(), "first waits patient 0");
@@ -113,7 +117,7 @@ fn a_handler_that_blocks_its_thread_is_settled_as_timed_out_and_costs_neither_le
     assert_eq!(next(), "first blocks a 0");
 
     // The thread of the first node is blocked from here on. Its job is settled as timed out, and the second node gets it.
-    let second = start("memory:a-handler-that-blocks", hands("second"));
+    let second = start(&store, hands("second"));
     assert_eq!(next(), "second blocks a 1", "the retry, at once");
     assert_eq!(first.probe.health().topics[0].counters.timed_out, 1);
 

@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dq::prelude::*;
-use dq::testing::Harness;
 use serde::{Deserialize, Serialize};
+
+use crate::worker::start;
 
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
 #[job(topic = "cache-expired", deliver = "broadcast")]
@@ -38,7 +39,7 @@ async fn every_node_hears_a_broadcast_once_and_when_it_is_due() {
         let heard = heard[at].clone();
         |factory: ContextFactory| factory.broadcast_listener::<DropEntry>().provide(heard)
     };
-    let first = Harness::start(with(0)).await;
+    let first = start(with(0)).await;
     let others = [first.another(2, with(1)).await, first.another(3, with(2)).await];
 
     let jobs = first.provider();

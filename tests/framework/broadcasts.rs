@@ -3,10 +3,9 @@
 use dq::context::Condition;
 use dq::job::Deliver;
 use dq::prelude::*;
-use dq::testing::Harness;
 use serde::{Deserialize, Serialize};
 
-use crate::worker::{HOUR, Log, MINUTE, SECOND, Script, Work, handler_takes, usual, work};
+use crate::worker::{HOUR, Log, MINUTE, SECOND, Script, Work, handler_takes, start, usual, work};
 
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
 #[job(topic = "prices", deliver = "broadcast")]
@@ -67,7 +66,7 @@ fn ear(log: &Log) -> impl FnOnce(ContextFactory) -> ContextFactory {
 #[tokio::test(start_paused = true)]
 async fn a_listener_hears_all_its_channels_and_all_listeners_of_a_channel_hear_it() {
     let log = Log::new();
-    let dq = Harness::start(|factory| ear(&log)(factory).broadcast_listener::<OtherEar>()).await;
+    let dq = start(|factory| ear(&log)(factory).broadcast_listener::<OtherEar>()).await;
     dq.provider().add(prices("a")).after(SECOND).await.unwrap();
     dq.provider().add(work("w")).broadcast().after(2 * SECOND).await.unwrap();
     dq.advance(HOUR).await;
@@ -80,7 +79,7 @@ async fn a_listener_hears_all_its_channels_and_all_listeners_of_a_channel_hear_i
 async fn both_is_one_run_and_one_broadcast_and_retries_publish_nothing() {
     let log = Log::new();
     let script = Script::fails("no");
-    let dq = Harness::start(|factory| script.on(ear(&log)(factory), |topic| topic.retry("1m, 1m"))).await;
+    let dq = start(|factory| script.on(ear(&log)(factory), |topic| topic.retry("1m, 1m"))).await;
     dq.provider().add(work("a")).deliver(Deliver::Both).after(SECOND).await.unwrap();
     dq.advance(HOUR).await;
     assert_eq!(log.take(), ["1s work -"]);
@@ -91,7 +90,7 @@ async fn both_is_one_run_and_one_broadcast_and_retries_publish_nothing() {
 async fn a_rejoin_and_a_rollback_publish_nothing_either() {
     let log = Log::new();
     let script = Script::new(|_, channel| async { Ok(channel.rejoin_after("1m")) });
-    let dq = Harness::start(|factory| script.on(ear(&log)(factory), usual)).await;
+    let dq = start(|factory| script.on(ear(&log)(factory), usual)).await;
     dq.provider().add(work("a")).deliver(Deliver::Both).await.unwrap();
     dq.advance(10 * MINUTE).await;
     let heir = dq.another(2, ear(&log)).await;
@@ -104,7 +103,7 @@ async fn a_rejoin_and_a_rollback_publish_nothing_either() {
 async fn the_queue_does_not_hear_broadcasts_nor_broadcast_listeners_the_queue() {
     let log = Log::new();
     let script = Script::acks();
-    let dq = Harness::start(|factory| script.on(ear(&log)(factory), usual)).await;
+    let dq = start(|factory| script.on(ear(&log)(factory), usual)).await;
     dq.provider().add(work("queue")).await.unwrap();
     dq.settle().await;
     assert!(log.take().is_empty());
@@ -118,7 +117,7 @@ async fn the_queue_does_not_hear_broadcasts_nor_broadcast_listeners_the_queue() 
 #[tokio::test(start_paused = true)]
 async fn a_topic_without_a_listener_is_broadcast_by_whoever_subscribes() {
     let log = Log::new();
-    let producer = Harness::start(|factory| factory.without_listeners()).await;
+    let producer = start(|factory| factory.without_listeners()).await;
     let subscriber = producer.another(2, ear(&log)).await;
     producer.provider().add(prices("a")).after(MINUTE).await.unwrap();
     subscriber.advance(MINUTE).await;
@@ -128,7 +127,7 @@ async fn a_topic_without_a_listener_is_broadcast_by_whoever_subscribes() {
 #[tokio::test(start_paused = true)]
 async fn errors_panics_timeouts_and_odd_payloads_are_counted_and_the_channel_goes_on() {
     let log = Log::new();
-    let dq = Harness::start(|factory| ear(&log)(factory).broadcast_listener::<OtherEar>()).await;
+    let dq = start(|factory| ear(&log)(factory).broadcast_listener::<OtherEar>()).await;
     for what in ["fail", "panic", "hang", "fine"] {
         dq.provider().add(prices(what)).await.unwrap();
         dq.advance(MINUTE).await;
@@ -147,7 +146,7 @@ async fn errors_panics_timeouts_and_odd_payloads_are_counted_and_the_channel_goe
 #[tokio::test(start_paused = true)]
 async fn a_slow_listener_holds_nobody_else_back_and_hears_one_after_the_other() {
     let log = Log::new();
-    let dq = Harness::start(|factory| ear(&log)(factory).broadcast_listener::<OtherEar>()).await;
+    let dq = start(|factory| ear(&log)(factory).broadcast_listener::<OtherEar>()).await;
     for what in ["slow", "next"] {
         dq.provider().add(prices(what)).await.unwrap();
     }
@@ -161,7 +160,7 @@ async fn a_slow_listener_holds_nobody_else_back_and_hears_one_after_the_other() 
 async fn a_stopping_node_lets_its_broadcast_listeners_finish_within_the_grace() {
     let log = Log::new();
     for (grace, expected) in [(MINUTE, vec!["prices slow", "slow is over"]), (SECOND, vec!["prices slow"])] {
-        let dq = Harness::start(ear(&log)).await;
+        let dq = start(ear(&log)).await;
         dq.provider().add(prices("slow")).await.unwrap();
         dq.settle().await;
         dq.shutdown(grace).await;
@@ -172,7 +171,7 @@ async fn a_stopping_node_lets_its_broadcast_listeners_finish_within_the_grace() 
 #[tokio::test(start_paused = true)]
 async fn a_broadcast_that_nobody_served_in_time_is_dropped_and_counted() {
     let log = Log::new();
-    let producer = Harness::start(|factory| factory.without_listeners()).await;
+    let producer = start(|factory| factory.without_listeners()).await;
     producer.provider().add(prices("stale")).await.unwrap();
     producer.provider().add(prices("fresh")).after(30 * MINUTE).await.unwrap();
     producer.provider().add(prices("brief")).after(30 * MINUTE).expires_after("1m").await.unwrap();
@@ -186,7 +185,7 @@ async fn a_broadcast_that_nobody_served_in_time_is_dropped_and_counted() {
 #[tokio::test(start_paused = true)]
 async fn a_broadcast_that_waits_can_be_deleted_and_replaced() {
     let log = Log::new();
-    let dq = Harness::start(ear(&log)).await;
+    let dq = start(ear(&log)).await;
     dq.provider().add(prices("old")).id("a").after(MINUTE).await.unwrap();
     dq.provider().add(prices("new")).id("a").after(MINUTE).replace_existing().await.unwrap();
     dq.provider().add(prices("gone")).id("b").after(MINUTE).await.unwrap();
@@ -198,7 +197,7 @@ async fn a_broadcast_that_waits_can_be_deleted_and_replaced() {
 #[tokio::test(start_paused = true)]
 async fn a_node_that_only_listens_to_broadcasts_is_ready_once_it_hears() {
     let log = Log::new();
-    let dq = Harness::start(ear(&log)).await;
+    let dq = start(ear(&log)).await;
     let health = dq.health();
     assert!(health.ready && health.topics.is_empty());
     assert_eq!(health.channels.len(), 2);

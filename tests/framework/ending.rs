@@ -1,8 +1,10 @@
 //! How a program ends.
 
 use dq::prelude::*;
-use dq::testing::Harness;
 use serde::{Deserialize, Serialize};
+
+use crate::stage::Shared;
+use crate::worker::start;
 
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
 #[job(topic = "greet")]
@@ -17,7 +19,7 @@ async fn greet(_job: Job<Greet>, heard: &tokio::sync::mpsc::UnboundedSender<()>)
 #[tokio::test(start_paused = true)]
 async fn a_node_runs_until_the_work_of_the_program_is_done_and_leaves_nothing() {
     let (heard, mut greeted) = tokio::sync::mpsc::unbounded_channel::<()>();
-    let harness = Harness::start(|factory| factory.listener::<greet>().provide(heard)).await;
+    let harness = start(|factory| factory.listener::<greet>().provide(heard)).await;
     let store = harness.store();
     let context = harness.into_context();
     let jobs = context.provider().clone();
@@ -43,10 +45,8 @@ async fn a_program_that_is_busy_for_an_hour() {
         println!("running");
         std::future::pending().await
     }
-    if std::env::var_os("DQ_TEST_BUSY").is_none() {
-        return;
-    }
-    let factory = ContextFactory::new("test").store("memory:").without_inventory().variables([("", ""); 0]);
+    let Ok(store) = std::env::var("DQ_TEST_BUSY") else { return };
+    let factory = ContextFactory::new("test").store(store).without_inventory().variables([("", ""); 0]);
     let dq = factory.listener::<busy>().grace("1h").start().await.unwrap();
     let (provider, probe) = (dq.provider().clone(), dq.probe());
     tokio::spawn(async move {
@@ -68,9 +68,10 @@ async fn the_first_signal_gives_the_grace_and_the_second_ends_it() {
     use rustix::process::{Pid, Signal, kill_process};
     use tokio::io::{AsyncBufReadExt, BufReader};
 
+    let store = Shared::named("busy");
     let mut busy = tokio::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "ending::a_program_that_is_busy_for_an_hour", "--nocapture", "--test-threads=1"])
-        .env("DQ_TEST_BUSY", "1")
+        .env("DQ_TEST_BUSY", store.url())
         .stdout(std::process::Stdio::piped())
         .kill_on_drop(true)
         .spawn()

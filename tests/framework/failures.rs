@@ -4,7 +4,7 @@ use dq::config::TopicOverrides;
 use dq::job::{Cause, State};
 use dq::testing::Harness;
 
-use crate::worker::{HOUR, MS, SECOND, Script, Work, kept, usual, work};
+use crate::worker::{HOUR, MS, SECOND, Script, Work, kept, start, usual, work};
 
 fn no_retry(topic: TopicOverrides) -> TopicOverrides {
     topic.retry("none")
@@ -161,7 +161,7 @@ async fn an_expiry_counts_from_the_first_due_time_also_over_retries() {
 async fn a_requeued_job_that_had_expired_runs() {
     let script = Script::acks();
     let dq = script.start(usual).await;
-    let other = Harness::start(|factory| factory.without_listeners()).await;
+    let other = start(|factory| factory.without_listeners()).await;
     drop(other);
     dq.provider().add(work("a")).after(SECOND).expires_after(MS).await.unwrap();
     let store = dq.store();

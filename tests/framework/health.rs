@@ -4,14 +4,14 @@ use dq::context::{Condition, Counters};
 use dq::testing::Harness;
 use dq_tests::{Fault, FaultyStore};
 
-use crate::worker::{HOUR, MINUTE, SECOND, Script, handler_takes, usual, work};
+use crate::worker::{HOUR, MINUTE, SECOND, Script, handler_takes, start, usual, work};
 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_works_is_ready_and_tells_its_settings() {
     let dq = Script::acks().start(|topic| topic.concurrency(8)).await;
     let health = dq.health();
     assert!(health.ready);
-    assert_eq!((health.app.as_str(), health.store.as_str()), ("test", "memory:"));
+    assert_eq!((health.app.as_str(), health.store.as_str()), ("test", dq.store().url().as_str()));
     assert!(health.settings.contains("lease = 15s"), "{}", health.settings);
     let topic = &health.topics[0];
     assert_eq!((topic.topic.as_str(), &topic.condition), ("work", &Condition::Working));
@@ -73,7 +73,7 @@ async fn a_node_that_stops_is_not_ready_and_a_probe_beside_it_sees_that() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_whose_store_fails_recovers_and_says_what_it_heard() {
-    let harness = Harness::start(|factory| factory.without_listeners()).await;
+    let harness = start(|factory| factory.without_listeners()).await;
     let (store, faults) = FaultyStore::over(harness.store());
     let script = Script::acks();
     let dq = Harness::start_on(store, 2, |factory| script.on(factory, usual)).await;

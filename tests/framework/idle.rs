@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use dq::environment::TokioClock;
 use dq::store::Store;
-use dq::store::memory::MemoryStore;
 use dq::testing::Harness;
 use dq_tests::{Faults, FaultyStore};
 
+use crate::stage::store_under;
 use crate::worker::{HOUR, MINUTE, MS, SECOND, Script, usual, work};
 
 pub fn watched_store() -> (Arc<dyn Store>, Arc<Faults>) {
-    FaultyStore::over(Arc::new(MemoryStore::new(Arc::new(TokioClock::new()))))
+    FaultyStore::over(store_under(Arc::new(TokioClock::new())))
 }
 
 async fn node(store: &Arc<dyn Store>, seed: u64, script: &Script) -> Harness {

@@ -1,4 +1,4 @@
-//! The whole of dq on the memory store: what a user of it sees.
+//! The whole of dq, what a user of it sees: on the memory store here, on a Redis store in `on_redis.rs`.
 
 mod blocking;
 mod broadcast;
@@ -19,6 +19,8 @@ mod rejoins;
 mod retries;
 mod runs;
 mod shutdown;
+#[path = "stage/memory.rs"]
+mod stage;
 mod startup;
 mod timeouts;
 mod worker;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use dq::job::{AppName, NodeId, Token, TopicKey, TopicName, Turn};
 use dq::listener::Job;
-use dq::store::memory::MemoryStore;
 use dq::store::step::{Change, Outcome, Settle, Verdict};
 use dq::testing::{Harness, ManualClock};
 use dq_tests::{Fault, FaultyStore};
 
 use crate::idle::watched_store;
+use crate::stage::store_under;
 use crate::worker::{HOUR, Log, MINUTE, MS, SECOND, Script, Work, handler_takes, usual, work};
 
 /// Says so when it is dropped.
@@ -82,7 +82,7 @@ async fn a_difference_of_rows_starts_a_reconcile_and_cancels_what_is_not_held_an
 #[tokio::test(start_paused = true)]
 async fn the_clock_of_the_store_decides_and_that_of_the_node_does_not() {
     let clock = Arc::new(ManualClock::at(1_800_000_000_000_000));
-    let store = Arc::new(MemoryStore::new(clock.clone()));
+    let store = store_under(clock.clone());
     let script = Script::acks();
     let dq = Harness::start_on(store, 1, |factory| script.on(factory, usual)).await;
     dq.provider().add(work("a")).after(MINUTE).await.unwrap();

@@ -4,9 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use dq::job::{Fence, State};
 use dq::prelude::*;
-use dq::testing::Harness;
 
-use crate::worker::{DAY, HOUR, MINUTE, SECOND, Script, Work, handler_takes, kept, usual, work};
+use crate::worker::{DAY, HOUR, MINUTE, SECOND, Script, Work, handler_takes, kept, start, usual, work};
 
 /// Parks, and tells the fences of its runs.
 fn parks() -> (Script, Arc<Mutex<Vec<Fence>>>) {
@@ -102,7 +101,7 @@ async fn an_ack_from_outside_ends_a_waiting_job() {
 async fn nobody_told_for_seven_days_so_the_listener_is_asked_once_and_drops_it() {
     let script = Script::parks();
     let rarely = |factory: ContextFactory| script.on(factory, usual).fallback_scan("1h");
-    let dq = Harness::start(rarely).await;
+    let dq = start(rarely).await;
     let other = dq.another(2, rarely).await;
     dq.provider().add(work("a")).await.unwrap();
     dq.advance(7 * DAY - SECOND).await;
@@ -161,7 +160,7 @@ async fn the_default_of_process_unacked_drops_and_counts() {
             Ok(channel.park())
         }
     }
-    let dq = Harness::start(|factory| factory.listener::<Plain>().topic("work", |topic| topic.unacked_age("1h"))).await;
+    let dq = start(|factory| factory.listener::<Plain>().topic("work", |topic| topic.unacked_age("1h"))).await;
     dq.provider().add(work("a")).await.unwrap();
     dq.advance(2 * HOUR).await;
     assert!(dq.job::<Work>("a").await.is_none());

@@ -1,19 +1,20 @@
-//! The provider's whole surface, on the memory store.
+//! The provider's whole surface.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use dq::DelayJob;
 use dq::config::NodeSettings;
-use dq::environment::{Environment, Seeded, StoreClock, TokioClock};
+use dq::environment::{Environment, Seeded, TokioClock};
 use dq::job::{AppName, Cause, Deliver, Fence, Front, NodeId, State, TopicKey, TopicName, Turn};
 use dq::provider::{AddError, Addition, Provider, Seen, WithdrawError};
-use dq::store::memory::MemoryStore;
 use dq::store::step::{Change, Claim, Outcome, Reconcile, Settle, Transfer, Turned};
-use dq::store::{Link, Store, Whereabouts};
+use dq::store::{Link, Whereabouts};
 use dq::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+use crate::stage::{Shared, store_under};
 
 const SECOND: Duration = Duration::from_secs(1);
 const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -36,24 +37,23 @@ fn remind(who: &str) -> Remind {
 }
 
 struct Setting {
-    store: Arc<MemoryStore>,
     provider: Provider,
     node: Arc<dyn Link>,
     turn: Turn,
 }
 
-/// A provider and a node of the topic `remind`, both on one memory store.
+/// A provider and a node of the topic `remind`, both on one store.
 async fn setting_with(settings: NodeSettings) -> Setting {
     let clock = TokioClock::at(START.as_millis() * 1000);
-    let store = Arc::new(MemoryStore::new(Arc::new(clock)));
+    let store = store_under(Arc::new(clock));
     let environment = Environment::on_this_runtime(Arc::new(Seeded::new(1)));
     let app = AppName::new("shop").unwrap();
     let topic = TopicKey { app: app.clone(), topic: TopicName::new("remind").unwrap() };
     let node = store.link(&topic, &NodeId::new("node"));
     let first = node.reconcile(Reconcile { heard: Turn(0), after: None, limit: 10 }).await.unwrap();
     let Turned::Done(first) = first else { panic!("the first page takes a turn") };
-    let provider = Provider::root(app, store.clone(), environment, settings);
-    Setting { store, provider, node, turn: first.standing.turn }
+    let provider = Provider::root(app, store, environment, settings);
+    Setting { provider, node, turn: first.standing.turn }
 }
 
 async fn setting() -> Setting {
@@ -374,20 +374,18 @@ async fn a_closed_provider_refuses_adds_and_still_looks() {
     assert!(matches!(clone.add(CloseOrder { order: 1 }).await, Err(AddError::Stopped { .. })));
     assert!(matches!(clone.delete::<Remind>(1).await, Err(WithdrawError::Stopped { .. })));
     assert!(clone.get::<Remind>(1).await.unwrap().is_some());
-    assert!(at.store.url().starts_with("memory:"));
 }
 
 #[test]
 fn an_add_works_on_any_executor() {
+    let shared = Shared::named("any-executor");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     let provider = {
         let _entered = runtime.enter();
         let environment = Environment::of_this_runtime().unwrap();
-        let clock: Arc<dyn StoreClock> = Arc::new(dq::environment::WallClock);
-        let store = Arc::new(MemoryStore::new(clock));
         let mut settings = NodeSettings::default();
         settings.unanswered_limit = 4;
-        Provider::root(AppName::new("shop").unwrap(), store, environment, settings)
+        Provider::root(AppName::new("shop").unwrap(), shared.store(), environment, settings)
     };
     let callers: Vec<_> = (0..8)
         .map(|caller| {

@@ -3,10 +3,9 @@
 use dq::job::{Cause, State};
 use dq::listener::RetryDelay;
 use dq::prelude::*;
-use dq::testing::Harness;
 use std::time::Duration;
 
-use crate::worker::{HOUR, MINUTE, SECOND, Script, Work, kept, usual, work};
+use crate::worker::{HOUR, MINUTE, SECOND, Script, Work, kept, start, usual, work};
 
 /// What happens to a job that always fails, under this policy.
 async fn life(policy: &str) -> Vec<String> {
@@ -151,7 +150,7 @@ async fn the_policy_of_a_payload_holds_where_nobody_else_says_one() {
         Err("no".into())
     }
     let script = Script::acks();
-    let dq = Harness::start(|factory| factory.provide(script.clone()).listener::<notify>()).await;
+    let dq = start(|factory| factory.provide(script.clone()).listener::<notify>()).await;
     dq.provider().add(Paid {}).await.unwrap();
     dq.advance(HOUR).await;
     assert_eq!(script.log.take(), ["0ns 0", "60s 1"]);

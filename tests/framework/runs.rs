@@ -3,9 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use dq::prelude::*;
-use dq::testing::Harness;
 
-use crate::worker::{HOUR, MS, SECOND, Script, Work, handler_takes, usual, work};
+use crate::worker::{HOUR, MS, SECOND, Script, Work, handler_takes, start, usual, work};
 
 #[tokio::test(start_paused = true)]
 async fn a_job_runs_once_at_its_millisecond_and_is_gone() {
@@ -107,7 +106,7 @@ async fn a_handler_adds_jobs_and_what_it_adds_outlives_its_ack() {
         }
     }
     let script = Script::acks();
-    let dq = Harness::start(|factory| factory.provide(script.clone()).listener::<Chain>()).await;
+    let dq = start(|factory| factory.provide(script.clone()).listener::<Chain>()).await;
     dq.provider().add(work("first")).await.unwrap();
     dq.advance(HOUR).await;
     assert_eq!(script.log.take(), ["0ns due first", "1s due second"]);
@@ -155,7 +154,7 @@ async fn many_topics_of_one_node_do_not_wait_for_each_other() {
         Ok(())
     }
     let script = Script::acks();
-    let dq = Harness::start(|factory| script.on(factory, usual).listener::<slow>()).await;
+    let dq = start(|factory| script.on(factory, usual).listener::<slow>()).await;
     for _ in 0..3 {
         dq.provider().add(Slow {}).await.unwrap();
     }

@@ -8,7 +8,7 @@ use dq::testing::Harness;
 use dq_tests::{Fault, FaultyStore};
 use tokio::time::Instant;
 
-use crate::worker::{HOUR, Log, MINUTE, SECOND, Script, Work, handler_takes, kept, usual, work};
+use crate::worker::{HOUR, Log, MINUTE, SECOND, Script, Work, handler_takes, kept, start, usual, work};
 
 /// What is left when a node stops: looked at by another that only looks.
 async fn onlooker(dq: &Harness) -> Harness {
@@ -135,7 +135,7 @@ async fn a_dropped_node_gives_its_jobs_back() {
 #[tokio::test(start_paused = true)]
 async fn without_rollback_the_jobs_are_left_for_others_and_no_crash_is_counted() {
     let stuck = Script::hangs();
-    let dq = Harness::start(|factory| stuck.on(factory, |topic| topic.timeout("0s")).crash_rollback(false)).await;
+    let dq = start(|factory| stuck.on(factory, |topic| topic.timeout("0s")).crash_rollback(false)).await;
     let look = onlooker(&dq).await;
     dq.provider().add(work("a")).await.unwrap();
     dq.settle().await;
@@ -192,7 +192,7 @@ async fn the_provider_of_a_stopped_node_refuses_and_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn what_a_lost_answer_left_with_a_stopping_node_goes_back_too() {
-    let look = Harness::start(|factory| factory.without_listeners()).await;
+    let look = start(|factory| factory.without_listeners()).await;
     let (store, faults) = FaultyStore::over(look.store());
     let dq = Harness::start_on(store, 2, |factory| Script::acks().on(factory, usual)).await;
     faults.next("transfer", Fault::AnswerLost);

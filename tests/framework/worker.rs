@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dq::config::TopicOverrides;
+use dq::environment::TokioClock;
 use dq::listener::RetryDelay;
 use dq::prelude::*;
 use dq::testing::Harness;
@@ -12,6 +13,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
+
+use crate::stage::store_under;
 
 pub const MS: Duration = Duration::from_millis(1);
 pub const SECOND: Duration = Duration::from_secs(1);
@@ -145,7 +148,7 @@ impl Script {
 
     /// A node on a store of its own with this worker.
     pub async fn start(&self, settings: impl FnOnce(TopicOverrides) -> TopicOverrides) -> Harness {
-        Harness::start(|factory| self.on(factory, settings)).await
+        start(|factory| self.on(factory, settings)).await
     }
 
     /// Another node beside `first`, on its store.
@@ -157,6 +160,11 @@ impl Script {
     ) -> Harness {
         first.another(seed, |factory| self.on(factory, settings)).await
     }
+}
+
+/// A node on a new store under tokio's clock.
+pub async fn start(with: impl FnOnce(ContextFactory) -> ContextFactory) -> Harness {
+    Harness::start_on(store_under(Arc::new(TokioClock::new())), 1, with).await
 }
 
 /// A handler's work that takes this long on the paused clock.

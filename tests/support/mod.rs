@@ -1,7 +1,10 @@
-//! What the tests share: stores under examination, throw-away servers, and a store that fails when it is told to.
+//! What the tests share: stores under examination, throw-away servers, a store that fails when it is told to,
+//! and one on a server that keeps the time of a paused clock.
 
 mod faulty_store;
 pub mod memory;
+mod paced;
 pub mod redis;
 
 pub use faulty_store::{Fault, Faults, FaultyStore};
+pub use paced::PacedStore;

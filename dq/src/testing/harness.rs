@@ -10,6 +10,8 @@ use crate::provider::{Provider, Seen};
 use crate::store::memory::MemoryStore;
 use crate::store::{Store, TopicCounts};
 
+use super::under_way::UnderWay;
+
 /// A node on a memory store of its own, under tokio's paused clock: nothing waits, everything happens in order.
 ///
 /// It never reads the registry of annotated listeners, nor the `DQ_*` variables: name the listeners of the test.
@@ -109,14 +111,16 @@ impl Harness {
         self.settle().await;
     }
 
-    /// Returns when nothing is left to do at this moment: until then everybody else gets a turn.
+    /// Returns when nothing is left to do at this moment, and nothing is [`UnderWay`]: until then everybody else gets a
+    /// turn.
     pub async fn settle(&self) {
         loop {
-            let before = self.context.health();
+            UnderWay::nothing().await;
+            let before = (self.context.health(), UnderWay::begun());
             for _ in 0..TURNS {
                 tokio::task::yield_now().await;
             }
-            if self.context.health() == before {
+            if (self.context.health(), UnderWay::begun()) == before {
                 return;
             }
         }
@@ -127,7 +131,7 @@ impl Harness {
     /// # Panics
     /// When the id cannot be one.
     pub async fn job<J: DelayJob>(&self, id: impl ToJobId) -> Option<Seen<J>> {
-        self.provider().get(id).await.expect("the memory store answers")
+        self.provider().get(id).await.expect("the store answers")
     }
 
     /// How many jobs of the topic are where.
@@ -135,7 +139,7 @@ impl Harness {
     /// # Panics
     /// When the topic cannot be one.
     pub async fn counts<J: DelayJob>(&self) -> TopicCounts {
-        self.provider().counts::<J>().await.expect("the memory store answers")
+        self.provider().counts::<J>().await.expect("the store answers")
     }
 
     /// How the node is.

@@ -5,6 +5,7 @@
 //! * [`conformance`]: the list of behaviours that every store has, and [`model`]: random histories on a store and on a plain
 //!   reference, both for who writes a store; [`ManualClock`]: a store's clock that
 //!   stands still until it is moved by hand.
+//! * [`UnderWay`]: lets the paused clock stand while a real server is asked.
 //! * [`simulation`]: many nodes, a bad network and a judge, all decided by one seed.
 //!
 //! Nothing here is meant for production: what is misused panics.
@@ -15,7 +16,9 @@ mod harness;
 mod manual_clock;
 pub mod model;
 pub mod simulation;
+mod under_way;
 
 pub use fakes::{FakeJob, channel, job, provider};
 pub use harness::Harness;
 pub use manual_clock::ManualClock;
+pub use under_way::UnderWay;

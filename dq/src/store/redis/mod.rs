@@ -82,6 +82,13 @@ impl RedisStore {
         Self::made(url, Some(clock.to_owned()))
     }
 
+    /// The texts of its scripts. A server that knows them all (`SCRIPT LOAD`) executes requests strictly in order; one that
+    /// is asked for a script for the first time executes that request behind others that are under way.
+    #[cfg(feature = "testing")]
+    pub fn scripts(&self) -> impl Iterator<Item = &str> {
+        self.scripts.texts()
+    }
+
     fn made(url: &str, test_clock: Option<String>) -> Result<Self, BadRedisUrl> {
         let connector = Arc::new(Connector::new(Address::parse(url)?));
         let scripts = Arc::new(Scripts::new(test_clock));

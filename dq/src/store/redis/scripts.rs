@@ -114,6 +114,12 @@ impl Scripts {
         Self { scripts: Step::ALL.iter().map(ready).collect(), test_clock }
     }
 
+    /// The texts of all scripts.
+    #[cfg(feature = "testing")]
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.scripts.iter().map(|(text, _)| text.as_str())
+    }
+
     /// A call without arguments yet; `owner` is the node or producer.
     pub(super) fn call(&self, step: Step, keys: &Keys, owner: &str) -> Call {
         self.call_on(step, step.keys().iter().map(|key| keys.name(*key, owner)).collect(), keys)

@@ -1,0 +1,234 @@
+//! A Redis store under the paused clock: nodes, handlers and server agree on virtual time, and an answer takes none of it.
+//!
+//! Before each request the server is told what time it is. While one is under way the paused clock stands, and what it
+//! signals has arrived before its answer is given, as on the memory store. So the same tests say the same on both.
+
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use dq::environment::StoreClock;
+use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
+use dq::store::redis::RedisStore;
+use dq::store::step::{
+    Age, Aged, Begin, Cast, Casted, Exhaust, Hold, Noted, Reclaim, Reclaimed, Reconcile, Reconciled, Release, Scan,
+    Scanned, Settle, Settled, Standing, Transfer, Transferred, Turned, Wake,
+};
+use dq::store::{
+    AddOutcome, BatchAnswer, Interest, Link, NewJob, Numbered, Page, PageRequest, Pending, Producer, Signals, Store,
+    StoreError, Stored, TopicCounts, WithdrawOutcome, Withdrawal,
+};
+use dq::testing::UnderWay;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use crate::redis::{CLOCK, RedisServer, ask};
+
+/// A store on a server of its own, under a clock that is not the server's.
+#[derive(Debug)]
+pub struct PacedStore {
+    store: Arc<RedisStore>,
+    pace: Arc<Pace>,
+}
+
+/// What keeps the server in time.
+#[derive(Debug)]
+struct Pace {
+    clock: Arc<dyn StoreClock>,
+    /// A connection, and the time that the server was told last.
+    told: Mutex<(TcpStream, u64)>,
+    /// A subscription that shares the connection of all others.
+    ear: tokio::sync::Mutex<Option<Signals>>,
+    topic: TopicKey,
+    server: RedisServer,
+}
+
+impl Pace {
+    fn tell_time(&self) {
+        let mut told = self.told.lock().unwrap();
+        let now = self.clock.micros();
+        if now != told.1 {
+            let (seconds, micros) = ((now / 1_000_000).to_string(), (now % 1_000_000).to_string());
+            ask(&mut told.0, &["HSET", CLOCK, "seconds", &seconds, "micros", &micros]);
+            told.1 = now;
+        }
+    }
+
+    /// Waits until everything that was signalled so far has arrived.
+    async fn hear(&self) {
+        let mut ear = self.ear.lock().await;
+        if let Some(ear) = ear.as_mut() {
+            let channel = format!("dq:{{{}:{}}}:wake", self.topic.app, self.topic.topic);
+            ask(&mut self.told.lock().unwrap().0, &["PUBLISH", &channel, "due"]);
+            ear.next().await.expect("the server is there");
+        }
+    }
+
+    /// Sends a request and gives its answer when it is there, and all that it signalled, if it may do that. It is executed
+    /// also when nobody waits for that.
+    fn send<T: Send + 'static>(
+        self: &Arc<Self>,
+        way: impl Send + 'static,
+        answer: Pending<T>,
+        signals: bool,
+    ) -> Pending<T> {
+        let (under_way, pace) = (UnderWay::begin(), Arc::clone(self));
+        let answered = tokio::spawn(async move {
+            let answer = answer.await;
+            if signals {
+                pace.hear().await;
+            }
+            drop((way, under_way));
+            answer
+        });
+        async move { answered.await.expect("the runtime is there") }.boxed()
+    }
+}
+
+impl PacedStore {
+    /// A store on a server of its own, under this clock.
+    pub fn start(clock: Arc<dyn StoreClock>) -> Arc<Self> {
+        let server = RedisServer::start();
+        let store = RedisStore::with_test_clock(&server.url(), CLOCK).expect("the URL is valid");
+        let topic = TopicKey {
+            app: AppName::new("pace").expect("the name is good"),
+            topic: TopicName::new("pace").expect("the name is good"),
+        };
+        let mut teller = server.connect();
+        store.scripts().for_each(|script| drop(ask(&mut teller, &["SCRIPT", "LOAD", script])));
+        let told = Mutex::new((teller, u64::MAX));
+        let pace = Pace { clock, told, ear: tokio::sync::Mutex::default(), topic, server };
+        Arc::new(Self { store: Arc::new(store), pace: Arc::new(pace) })
+    }
+
+    /// Its server.
+    pub fn server(&self) -> &RedisServer {
+        &self.pace.server
+    }
+
+    fn asks<'a, T: Send>(
+        &'a self,
+        look: impl Future<Output = Result<T, StoreError>> + Send + 'a,
+    ) -> BoxFuture<'a, Result<T, StoreError>> {
+        async move {
+            let _under_way = UnderWay::begin();
+            self.pace.tell_time();
+            look.await
+        }
+        .boxed()
+    }
+}
+
+impl Store for PacedStore {
+    fn url(&self) -> String {
+        self.store.url()
+    }
+
+    fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.asks(self.store.open(topic))
+    }
+
+    fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
+        let (store, topic, node) = (self.store.clone(), topic.clone(), node.clone());
+        Arc::new(PacedLink { store, topic, node, way: OnceLock::new(), pace: self.pace.clone() })
+    }
+
+    fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
+        Arc::new(PacedProducer { way: self.store.producer(topic, producer), pace: self.pace.clone() })
+    }
+
+    fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
+        self.asks(async move {
+            let mut ear = self.pace.ear.lock().await;
+            if ear.is_none() {
+                let all = Interest { node: Some(NodeId::new("pace")), casts: false };
+                *ear = Some(self.store.signals(&self.pace.topic, all).await?);
+            }
+            drop(ear);
+            self.store.signals(topic, interest).await
+        })
+    }
+
+    fn get<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        ids: &'a [JobId],
+    ) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
+        self.asks(self.store.get(topic, ids))
+    }
+
+    fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
+        self.asks(self.store.page(topic, request))
+    }
+
+    fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
+        self.asks(self.store.topics(app))
+    }
+
+    fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
+        self.asks(self.store.counts(topic))
+    }
+}
+
+/// Connects with its first request, so that the clock stands meanwhile.
+#[derive(Debug)]
+struct PacedLink {
+    store: Arc<RedisStore>,
+    topic: TopicKey,
+    node: NodeId,
+    way: OnceLock<Arc<dyn Link>>,
+    pace: Arc<Pace>,
+}
+
+impl PacedLink {
+    fn way(&self) -> &Arc<dyn Link> {
+        self.way.get_or_init(|| self.store.link(&self.topic, &self.node))
+    }
+}
+
+macro_rules! steps {
+    ($signals:literal: $($step:ident($request:ty) -> $answer:ty),+ $(,)?) => {
+        $(fn $step(&self, request: $request) -> Pending<$answer> {
+            self.pace.tell_time();
+            let way = self.way();
+            self.pace.send(way.clone(), way.$step(request), $signals)
+        })+
+    };
+}
+
+impl Link for PacedLink {
+    steps!(false:
+        transfer(Transfer) -> Turned<Transferred>,
+        hold(Hold) -> Standing,
+        begin(Begin) -> Noted,
+        exhaust(Exhaust) -> Noted,
+        reconcile(Reconcile) -> Turned<Reconciled>,
+        age(Age) -> Turned<Aged>,
+        scan(Scan) -> Scanned,
+    );
+    steps!(true:
+        settle(Settle) -> Settled,
+        reclaim(Reclaim) -> Reclaimed,
+        release(Release) -> Standing,
+        cast(Cast) -> Casted,
+        wake(Wake) -> (),
+    );
+}
+
+#[derive(Debug)]
+struct PacedProducer {
+    way: Arc<dyn Producer>,
+    pace: Arc<Pace>,
+}
+
+impl PacedProducer {
+    const fn way(&self) -> &Arc<dyn Producer> {
+        &self.way
+    }
+}
+
+impl Producer for PacedProducer {
+    steps!(true:
+        add(Numbered<NewJob>) -> BatchAnswer<AddOutcome>,
+        withdraw(Numbered<Withdrawal>) -> BatchAnswer<WithdrawOutcome>,
+    );
+}
