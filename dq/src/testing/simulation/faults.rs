@@ -138,9 +138,10 @@ impl Sim {
 
     fn note_fault_of_all(&self) {
         let now = self.world.now();
-        for conduct in self.court().conduct.values_mut() {
-            conduct.trouble = now;
-            conduct.settled = None;
-        }
+        self.for_courts(|court| {
+            for conduct in court.conduct.values_mut() {
+                (conduct.trouble, conduct.settled) = (now, None);
+            }
+        });
     }
 }

@@ -136,6 +136,11 @@ pub(super) struct Court {
 }
 
 impl Court {
+    /// Of a topic whose handlers have this timeout, in µs.
+    pub(super) fn of(timeout_micros: u64) -> Self {
+        Self { timeout_micros, ..Self::default() }
+    }
+
     pub(super) fn bad(&mut self, what: String) {
         self.found.get_or_insert(what);
     }

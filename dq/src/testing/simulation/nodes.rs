@@ -48,7 +48,7 @@ impl Sim {
             pause: AtomicU64::new(0),
         });
         self.world.say(|| format!("{} starts as {id}", process.name));
-        self.court().conduct.entry(id.clone()).or_default().trouble = self.world.now();
+        self.for_courts(|court| court.conduct.entry(id.clone()).or_default().trouble = self.world.now());
         lock(&self.nodes).push(Arc::clone(&node));
         let store = Arc::new(FaultyStore { sim: Arc::clone(self), process: Arc::clone(&process) });
         let settings = NodeSettings { grace: Duration::from_secs(3), ..NodeSettings::default() };
@@ -114,10 +114,10 @@ impl Sim {
         self.world.say(|| format!("{} dies", process.name));
         self.fault();
         if let Some(node) = self.node_of(process) {
-            let mut court = self.court();
-            let conduct = court.conduct.entry(node.id.clone()).or_default();
-            (conduct.dead, conduct.died_at) = (true, self.world.now());
-            drop(court);
+            self.for_courts(|court| {
+                let conduct = court.conduct.entry(node.id.clone()).or_default();
+                (conduct.dead, conduct.died_at) = (true, self.world.now());
+            });
             let sim = Arc::clone(self);
             self.world.at(self.world.now() + self.world.between(SECOND, 6 * SECOND), move || sim.start_node());
         }
@@ -150,10 +150,10 @@ impl Sim {
     /// Something went wrong between a process and the store.
     pub(super) fn note_fault(&self, process: &Arc<Process>) {
         if let Some(node) = self.node_of(process) {
-            let mut court = self.court();
-            let conduct = court.conduct.entry(node.id.clone()).or_default();
-            conduct.trouble = self.world.now();
-            conduct.settled = None;
+            self.for_courts(|court| {
+                let conduct = court.conduct.entry(node.id.clone()).or_default();
+                (conduct.trouble, conduct.settled) = (self.world.now(), None);
+            });
         }
     }
 

@@ -26,7 +26,9 @@ pub(super) struct Sim {
     pub(super) key: TopicKey,
     terms: Terms,
     weather: Mutex<Weather>,
-    court: Mutex<Court>,
+    court: Arc<Mutex<Court>>,
+    /// What is known of each topic; that of `key` is `court`.
+    courts: Mutex<BTreeMap<TopicKey, Arc<Mutex<Court>>>>,
     pub(super) ears: Mutex<Vec<Arc<Ear>>>,
     pub(super) nodes: Mutex<Vec<Arc<NodeAt>>>,
     pub(super) callers: Mutex<Vec<(Arc<Process>, Provider)>>,
@@ -53,17 +55,19 @@ impl Sim {
         let clock = Arc::new(JumpyClock::new(world));
         let app = AppName::new("sim").expect("it is a good name");
         let topic = TopicName::new("t").expect("it is a good name");
-        let mut court = Court::default();
-        court.timeout_micros = terms.timeout;
+        let key = TopicKey { app, topic };
+        let court = Arc::new(Mutex::new(Court::of(terms.timeout)));
+        let courts = BTreeMap::from([(key.clone(), Arc::clone(&court))]);
         let weather = Weather { failing: terms.failing, ..Weather::default() };
         Arc::new(Self {
             world: Arc::clone(world),
             store: MemoryStore::new(clock.clone()),
             clock,
-            key: TopicKey { app, topic },
+            key,
             terms,
             weather: Mutex::new(weather),
-            court: Mutex::new(court),
+            court,
+            courts: Mutex::new(courts),
             ears: Mutex::default(),
             nodes: Mutex::default(),
             callers: Mutex::default(),
@@ -95,6 +99,17 @@ impl Sim {
         lock(&self.court)
     }
 
+    /// What is known of a topic.
+    pub(super) fn court_of(&self, key: &TopicKey) -> Arc<Mutex<Court>> {
+        let new = || Arc::new(Mutex::new(Court::of(self.terms.timeout)));
+        Arc::clone(lock(&self.courts).entry(key.clone()).or_insert_with(new))
+    }
+
+    /// Does this with what is known of each topic.
+    pub(super) fn for_courts(&self, mut act: impl FnMut(&mut Court)) {
+        lock(&self.courts).values().for_each(|court| act(&mut lock(court)));
+    }
+
     /// The faults have stopped; everything must end now.
     pub(super) fn is_calm(&self) -> bool {
         self.calm.load(Relaxed)
@@ -106,15 +121,16 @@ impl Sim {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.court().found.is_some()
+        lock(&self.courts).values().any(|court| lock(court).found.is_some())
     }
 
-    /// The judge looks at what a step did.
+    /// The judge looks at what a step did in a topic.
     #[expect(clippy::needless_pass_by_value, reason = "a step that was judged is over")]
-    pub(super) fn judge(&self, did: Did) {
-        let view = self.store.view(&self.key);
+    pub(super) fn judge(&self, key: &TopicKey, did: Did) {
+        let view = self.store.view(key);
         let micros = self.clock.micros();
-        let mut court = self.court();
+        let court = self.court_of(key);
+        let mut court = lock(&court);
         if let Did::Reclaim { from, charged: true } = &did {
             self.judge_reclaim(&mut court, from);
         }

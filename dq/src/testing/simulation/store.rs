@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 
-use super::judge::Did;
+use super::judge::{Court, Did};
 use super::network::Way;
 use super::process::Process;
 use super::sim::Sim;
@@ -62,13 +62,21 @@ impl Store for FaultyStore {
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
         let inner = self.sim.store.link(topic, node);
         self.sim.world.say(|| format!("{} connects as {node}", self.process.name));
-        self.sim.court().conduct.entry(node.clone()).or_default().settled = None;
-        Arc::new(FaultyLink { way: Way::new(&self.sim, &self.process), inner, node: node.clone() })
+        let court = self.sim.court_of(topic);
+        lock(&court).conduct.entry(node.clone()).or_default().settled = None;
+        Arc::new(FaultyLink {
+            way: Way::new(&self.sim, &self.process),
+            inner,
+            node: node.clone(),
+            key: topic.clone(),
+            court,
+        })
     }
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
         let inner = self.sim.store.producer(topic, producer);
-        Arc::new(FaultyProducer { way: Way::new(&self.sim, &self.process), inner, id: producer.clone() })
+        let (key, court) = (topic.clone(), self.sim.court_of(topic));
+        Arc::new(FaultyProducer { way: Way::new(&self.sim, &self.process), inner, id: producer.clone(), key, court })
     }
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
@@ -116,6 +124,8 @@ struct FaultyLink {
     way: Way,
     inner: Arc<dyn Link>,
     node: NodeId,
+    key: TopicKey,
+    court: Arc<Mutex<Court>>,
 }
 
 impl FaultyLink {
@@ -125,17 +135,17 @@ impl FaultyLink {
         kind: &'static str,
         step: impl FnOnce(&Sim, &dyn Link, &NodeId) -> Result<T, StoreError> + Send + 'static,
         what: impl FnOnce(&T, &NodeId) -> Did + Send + 'static,
-        heard: impl FnOnce(&Sim, &T, &NodeId) + Send + 'static,
+        heard: impl FnOnce(&Sim, &mut Court, &T, &NodeId) + Send + 'static,
     ) -> Pending<T> {
         let (inner, node, listener) = (Arc::clone(&self.inner), self.node.clone(), self.node.clone());
-        let name = self.way.process.name.clone();
+        let (name, key, court) = (self.way.process.name.clone(), self.key.clone(), Arc::clone(&self.court));
         let execute = move |sim: &Sim| {
             let answer = step(sim, &*inner, &node)?;
             sim.world.say(|| format!("{name} {kind} -> {answer:?}"));
-            sim.judge(what(&answer, &node));
+            sim.judge(&key, what(&answer, &node));
             Ok(answer)
         };
-        self.way.ask(kind, execute, move |sim, answer| heard(sim, answer, &listener))
+        self.way.ask(kind, execute, move |sim, answer| heard(sim, &mut lock(&court), answer, &listener))
     }
 
     /// The turn that a request is to name: its own, or whatever the store has, without rule 6.
@@ -153,7 +163,7 @@ impl FaultyLink {
     }
 }
 
-const fn nothing<T>(_: &Sim, _: &T, _: &NodeId) {}
+const fn nothing<T>(_: &Sim, _: &mut Court, _: &T, _: &NodeId) {}
 
 impl Link for FaultyLink {
     fn transfer(&self, mut request: Transfer) -> Pending<Turned<Transferred>> {
@@ -172,9 +182,9 @@ impl Link for FaultyLink {
             Turned::Done(done) => Did::Claim { node: node.clone(), claims: done.claims.clone(), aged: false },
             Turned::Reconcile(_) => Did::Nothing,
         };
-        self.step("transfer", step, what, |sim, answer, node| {
+        self.step("transfer", step, what, |_, court, answer, node| {
             if let Turned::Done(done) = answer {
-                sim.court().claims_heard(node, &done.claims);
+                court.claims_heard(node, &done.claims);
             }
         })
     }
@@ -231,9 +241,9 @@ impl Link for FaultyLink {
             "reconcile",
             step,
             |_, _| Did::Nothing,
-            |sim, answer, node| {
+            |sim, court, answer, node| {
                 if matches!(answer, Turned::Done(page) if page.next.is_none()) {
-                    sim.court().reconciled(node, sim.world.now());
+                    court.reconciled(node, sim.world.now());
                 }
             },
         )
@@ -284,9 +294,9 @@ impl Link for FaultyLink {
             Turned::Done(done) => Did::Claim { node: node.clone(), claims: done.claims.clone(), aged: true },
             Turned::Reconcile(_) => Did::Nothing,
         };
-        self.step("age", step, what, |sim, answer, node| {
+        self.step("age", step, what, |_, court, answer, node| {
             if let Turned::Done(done) = answer {
-                sim.court().claims_heard(node, &done.claims);
+                court.claims_heard(node, &done.claims);
             }
         })
     }
@@ -316,6 +326,8 @@ struct FaultyProducer {
     way: Way,
     inner: Arc<dyn Producer>,
     id: ProducerId,
+    key: TopicKey,
+    court: Arc<Mutex<Court>>,
 }
 
 impl FaultyProducer {
@@ -329,24 +341,27 @@ impl Producer for FaultyProducer {
     fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
         let batch = Numbered { number: self.number(batch.number), ..batch };
         let (inner, id, items) = (Arc::clone(&self.inner), self.id.clone(), batch.items.clone());
-        let name = self.way.process.name.clone();
+        let (name, key, court) = (self.way.process.name.clone(), self.key.clone(), Arc::clone(&self.court));
         let execute = move |sim: &Sim| {
             let number = batch.number;
-            let repeated = sim.court().is_repeated(&id, number, without(18));
+            let repeated = lock(&court).is_repeated(&id, number, without(18));
             let answer = now(inner.add(batch))?;
             sim.world.say(|| {
                 let ids: Vec<_> =
                     items.iter().map(|job| format!("{} {:?}", job.id, super::judge::version(&job.record))).collect();
                 format!("{name} add {number} {ids:?} -> {answer:?}")
             });
-            sim.judge(match &answer {
-                BatchAnswer::Done(outcomes) if !repeated => {
-                    Did::Add { jobs: items.into_iter().zip(outcomes.iter().cloned()).collect() }
-                }
-                _ => Did::Nothing,
-            });
+            sim.judge(
+                &key,
+                match &answer {
+                    BatchAnswer::Done(outcomes) if !repeated => {
+                        Did::Add { jobs: items.into_iter().zip(outcomes.iter().cloned()).collect() }
+                    }
+                    _ => Did::Nothing,
+                },
+            );
             if !repeated && matches!(answer, BatchAnswer::Done(_)) {
-                sim.court().executed(&id, number);
+                lock(&court).executed(&id, number);
             }
             Ok(answer)
         };
@@ -356,24 +371,27 @@ impl Producer for FaultyProducer {
     fn withdraw(&self, batch: Numbered<Withdrawal>) -> Pending<BatchAnswer<WithdrawOutcome>> {
         let batch = Numbered { number: self.number(batch.number), ..batch };
         let (inner, id, items) = (Arc::clone(&self.inner), self.id.clone(), batch.items.clone());
-        let name = self.way.process.name.clone();
+        let (name, key, court) = (self.way.process.name.clone(), self.key.clone(), Arc::clone(&self.court));
         let execute = move |sim: &Sim| {
             let mut batch = batch;
             let number = batch.number;
-            let repeated = sim.court().is_repeated(&id, number, without(18));
+            let repeated = lock(&court).is_repeated(&id, number, without(18));
             if without(17) {
                 batch.items.iter_mut().for_each(|item| item.fence = None);
             }
             let answer = now(inner.withdraw(batch))?;
             sim.world.say(|| format!("{name} withdraw {number} {items:?} -> {answer:?}"));
-            sim.judge(match &answer {
-                BatchAnswer::Done(outcomes) if !repeated => {
-                    Did::Withdraw { items: items.into_iter().zip(outcomes.iter().cloned()).collect() }
-                }
-                _ => Did::Nothing,
-            });
+            sim.judge(
+                &key,
+                match &answer {
+                    BatchAnswer::Done(outcomes) if !repeated => {
+                        Did::Withdraw { items: items.into_iter().zip(outcomes.iter().cloned()).collect() }
+                    }
+                    _ => Did::Nothing,
+                },
+            );
             if !repeated && matches!(answer, BatchAnswer::Done(_)) {
-                sim.court().executed(&id, number);
+                lock(&court).executed(&id, number);
             }
             Ok(answer)
         };
