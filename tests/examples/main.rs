@@ -12,7 +12,8 @@ async fn prints_what_is_expected(name: &str) {
     assert_eq!(ended.stdout, shipped(&format!("{name}/expected.txt")), "{}", ended.stderr);
 }
 
-/// The same output on a server: no example knows where its jobs are kept.
+/// The same output on a server: no example knows where its jobs are kept. (`order_timeout` and `listing`, which want more
+/// than to be run once, have tests of their own.)
 #[tokio::test]
 async fn every_example_prints_the_same_on_redis() {
     for name in ["payment_notify", "meeting_reminder", "session_expiry", "cache_invalidation"] {
@@ -46,8 +47,18 @@ async fn cache_invalidation_prints_what_is_expected() {
 
 #[tokio::test]
 async fn the_listing_ends_cleanly_on_a_signal() {
+    the_listing_ends_cleanly("memory:").await;
+}
+
+#[tokio::test]
+async fn the_listing_ends_cleanly_on_redis_too() {
+    let server = dq_tests::redis::RedisServer::start();
+    the_listing_ends_cleanly(&server.url()).await;
+}
+
+async fn the_listing_ends_cleanly(store: &str) {
     for signal in [Signal::TERM, Signal::INT] {
-        let mut listing = Program::start("listing", &[]);
+        let mut listing = Program::start_on(store, "listing", &[]);
         assert_eq!(listing.line().await, shipped("listing/expected.txt").trim_end());
         listing.signal(signal);
         let ended = listing.end().await;

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
+use dq_tests::redis::RedisServer;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -48,16 +49,28 @@ fn entries(ledger: &str, entry: &str) -> BTreeMap<u64, usize> {
     orders
 }
 
-#[tokio::test]
-async fn the_shipped_day_ends_as_expected() {
-    let ledger = file("day.ledger");
-    let ended = run("order_timeout", &["--speed", "5", "--json", "--ledger", &ledger]).await;
+/// The shipped day on this store, with every count and every word that the README promises.
+async fn the_shipped_day_on(store: &str, name: &str) {
+    let ledger = file(name);
+    let arguments = ["--speed", "5", "--json", "--ledger", &ledger];
+    let ended = Program::start_on(store, "order_timeout", &arguments).end().await;
     assert!(ended.status.success(), "{ended:?}");
     let counts = json!({ "placed": 2000, "closed": 682, "deleted": 1318, "early": 0, "twice": 0 });
     assert_eq!(summary(&ended), counts, "{ended:?}");
     let people = ended.stdout.trim_end().rsplit_once('\n').unwrap().0;
     assert_eq!(people, shipped("order_timeout/expected.txt").trim_end());
     assert!(entries(&ledger, "closed").values().all(|times| *times == 1));
+}
+
+#[tokio::test]
+async fn the_shipped_day_ends_as_expected() {
+    the_shipped_day_on("memory:", "day.ledger").await;
+}
+
+#[tokio::test]
+async fn the_shipped_day_ends_the_same_on_redis() {
+    let server = RedisServer::start();
+    the_shipped_day_on(&server.url(), "day-on-redis.ledger").await;
 }
 
 #[tokio::test]
@@ -96,10 +109,11 @@ async fn a_line_that_cannot_be_used_is_reported_with_its_number_and_skipped() {
     assert_eq!(summary(&ended), json!({ "placed": 2, "closed": 1, "deleted": 1, "early": 0, "twice": 0 }));
 }
 
-async fn goes_on_after(signal: Signal) {
-    let ledger = file(&format!("{}.ledger", signal.as_raw()));
+/// `name` is that of the ledger.
+async fn goes_on_after(signal: Signal, store: &str, name: &str) {
+    let ledger = file(name);
     let arguments = ["--speed", "10", "--json", "--ledger", &ledger];
-    let mut first = Program::start("order_timeout", &arguments);
+    let mut first = Program::start_on(store, "order_timeout", &arguments);
     first.line_of_stderr(|line| line.contains("  placed ") && !line.contains("  closed 0 ")).await;
     first.signal(signal);
     let ended = first.end().await;
@@ -110,7 +124,7 @@ async fn goes_on_after(signal: Signal) {
     let before = entries(&ledger, "closed").len();
     assert!((1..682).contains(&before), "{before} were closed by the first run");
 
-    let ended = run("order_timeout", &arguments).await;
+    let ended = Program::start_on(store, "order_timeout", &arguments).end().await;
     assert!(ended.status.success(), "{ended:?}");
     assert!(ended.stderr.contains("going on: "), "{ended:?}");
     let summary = summary(&ended);
@@ -123,12 +137,19 @@ async fn goes_on_after(signal: Signal) {
 
 #[tokio::test]
 async fn a_second_run_goes_on_where_the_first_was_stopped() {
-    goes_on_after(Signal::INT).await;
+    goes_on_after(Signal::INT, "memory:", "stopped.ledger").await;
 }
 
 #[tokio::test]
 async fn a_second_run_goes_on_where_the_first_was_killed() {
-    goes_on_after(Signal::KILL).await;
+    goes_on_after(Signal::KILL, "memory:", "killed.ledger").await;
+}
+
+/// What the killed run left in the server is done by the second one, also what it held.
+#[tokio::test]
+async fn a_second_run_goes_on_where_the_first_was_killed_on_redis() {
+    let server = RedisServer::start();
+    goes_on_after(Signal::KILL, &server.url(), "killed-on-redis.ledger").await;
 }
 
 #[tokio::test]

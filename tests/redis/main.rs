@@ -6,6 +6,8 @@ mod disturbed;
 mod durability;
 mod errors;
 mod full_memory;
+mod idle;
 mod mangled;
+mod processes;
 mod scripted;
 mod topic;

@@ -3,8 +3,14 @@
 
 mod faulty_store;
 pub mod memory;
+mod monitor;
+#[cfg(unix)]
+mod node_process;
 mod paced;
 pub mod redis;
 
 pub use faulty_store::{Fault, Faults, FaultyStore};
+pub use monitor::Monitor;
+#[cfg(unix)]
+pub use node_process::{Count, Heard, NodeProcess, Runs};
 pub use paced::PacedStore;

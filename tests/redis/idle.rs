@@ -1,0 +1,101 @@
+//! What idle nodes ask a server, counted where it counts: `MONITOR` shows the commands of clients.
+
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use dq::environment::TokioClock;
+use dq::prelude::*;
+use dq::testing::Harness;
+use dq_tests::redis::{CLOCK, RedisServer};
+use dq_tests::{Monitor, PacedStore};
+use serde::{Deserialize, Serialize};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+macro_rules! topics {
+    ($($listener:ident $payload:ident $topic:literal),+ $(,)?) => {
+        $(
+            #[derive(Debug, Serialize, Deserialize, DelayJob)]
+            #[job(topic = $topic)]
+            struct $payload;
+
+            #[delay_listener(register = false)]
+            async fn $listener(_job: Job<$payload>) -> Result<(), JobError> {
+                Ok(())
+            }
+        )+
+
+        fn ten_topics(factory: ContextFactory) -> ContextFactory {
+            factory$(.listener::<$listener>())+
+        }
+    };
+}
+
+topics!(
+    one One "one", two Two "two", three Three "three", four Four "four", five Five "five",
+    six Six "six", seven Seven "seven", eight Eight "eight", nine Nine "nine", ten Ten "ten",
+);
+
+fn factory(server: &RedisServer) -> ContextFactory {
+    ContextFactory::new("idle").store(server.url()).without_inventory().variables([("", ""); 0])
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_with_ten_idle_topics_sends_less_than_a_command_a_second_for_hours() {
+    const HOURS: u32 = 2;
+    let store = PacedStore::start(std::sync::Arc::new(TokioClock::new()));
+    let dq = Harness::start_on(store.clone(), 1, ten_topics).await;
+    dq.advance(60 * SECOND).await;
+    let mut monitor = Monitor::start(store.server());
+    dq.advance(HOURS * 3600 * SECOND).await;
+    store.server().command(&["ECHO", "the end"]);
+    let told_time = format!("\"HSET\" \"{CLOCK}\"");
+    let seen: Vec<_> = monitor.until("the end").into_iter().filter(|line| !line.contains(&told_time)).collect();
+    assert!(seen.len() <= HOURS as usize * 3600, "{} commands in {HOURS} hours", seen.len());
+    assert!(seen.iter().all(|line| line.contains("\"EVALSHA\"")), "{:?}", seen.iter().find(|l| !l.contains("EVALSHA")));
+    println!("{} commands in {HOURS} hours of an idle node with ten topics", seen.len());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_with_ten_idle_topics_sends_no_more_than_a_command_a_second() {
+    let server = RedisServer::start();
+    let mut monitor = Monitor::start(&server);
+    let dq = ten_topics(factory(&server)).start().await.unwrap();
+    dq.ready().await;
+    monitor.until_silent_for(SECOND);
+    let seen = monitor.within(20 * SECOND);
+    assert!(seen.len() <= 20, "{} commands in 20 s: {seen:#?}", seen.len());
+    assert!(!seen.is_empty(), "it does look");
+    println!("{} commands in 20 s of an idle node with ten topics", seen.len());
+    dq.shutdown(SECOND).await;
+}
+
+#[delay_listener(register = false)]
+async fn tell(_job: Job<One>, told: &Sender<()>) -> Result<(), JobError> {
+    Ok(told.send(())?)
+}
+
+/// The fallback is put off, so that all that is seen is beyond it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_job_that_falls_due_brings_few_of_fifty_idle_nodes() {
+    let server = RedisServer::start();
+    let (told, heard) = channel::<()>();
+    let mut nodes = Vec::new();
+    for _ in 0..50 {
+        let node = factory(&server).fallback_scan("1h").listener::<tell>().provide(told.clone());
+        let node = node.start().await.unwrap();
+        node.ready().await;
+        nodes.push(node);
+    }
+    let mut monitor = Monitor::start(&server);
+    monitor.until_silent_for(SECOND);
+    nodes[7].provider().add(One).after("500ms").await.unwrap();
+    let seen = monitor.until_silent_for(SECOND);
+    heard.try_recv().unwrap();
+    assert!(heard.try_recv().is_err(), "one of them ran it, once");
+    assert!(seen.len() <= 10, "{} commands: {seen:#?}", seen.len());
+    println!("{} commands of fifty idle nodes for one job, its add included", seen.len());
+    for node in nodes {
+        node.shutdown(SECOND).await;
+    }
+}

@@ -1,0 +1,83 @@
+//! Nodes in processes of their own share one server, and one of them is killed.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use dq::context::{Context, ContextFactory};
+use dq_tests::redis::RedisServer;
+use dq_tests::{Count, Heard, NodeProcess};
+
+const JOBS: usize = 10_000;
+
+async fn start(server: &RedisServer, name: &'static str, heard: &Heard) -> NodeProcess {
+    const SHORT: [(&str, &str); 2] = [("DQ_LEASE", "6s"), ("DQ_RENEWAL", "2s")];
+    NodeProcess::start(env!("CARGO_BIN_EXE_node"), &server.url(), &SHORT, name, heard).await
+}
+
+/// Adds jobs that all fall due in the same millisecond, soon.
+async fn add_all(server: &RedisServer) -> Context {
+    let factory = ContextFactory::new("shop").without_inventory().without_listeners().variables([("", ""); 0]);
+    let adder = factory.store(server.url()).start().await.unwrap();
+    let due = adder.provider().counts::<Count>().await.unwrap().clock.after(Duration::from_secs(2));
+    for start in (0..JOBS as u64).step_by(1_000) {
+        let batch = (start..start + 1_000).map(|n| Count { n });
+        let added = adder.provider().add_many(batch).at(due).await.unwrap();
+        assert!(added.iter().all(Result::is_ok));
+    }
+    adder
+}
+
+/// Nothing of the topic is left in the server.
+async fn is_empty(adder: &Context) {
+    let nothing = |counts: &dq::store::TopicCounts| (counts.delayed, counts.running, counts.dead) == (0, 0, 0);
+    while !nothing(&adder.provider().counts::<Count>().await.unwrap()) {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn two_processes_share_ten_thousand_jobs_and_each_runs_once() {
+    let (server, heard) = (RedisServer::start(), Heard::default());
+    let nodes = [start(&server, "one", &heard).await, start(&server, "two", &heard).await];
+    let adder = add_all(&server).await;
+    heard.until(|runs| runs.of_job.len() == JOBS).await;
+    is_empty(&adder).await;
+    for node in nodes {
+        let (status, said) = node.stop().await;
+        assert!(status.success() && said == ["stopped"], "{status} {said:?}");
+    }
+    let runs = heard.runs();
+    assert_eq!(runs.of_job.values().sum::<usize>(), JOBS, "each once");
+    let shares = ["one", "two"].map(|name| runs.by(name).len());
+    assert!(shares.iter().all(|share| *share > 0), "{shares:?}");
+}
+
+#[tokio::test]
+async fn a_process_that_is_killed_doubles_at_most_what_it_held_and_loses_nothing() {
+    let (server, heard) = (RedisServer::start(), Heard::default());
+    let survivor = start(&server, "survivor", &heard).await;
+    let victim = start(&server, "victim", &heard).await;
+    let adder = add_all(&server).await;
+    heard.until(|runs| runs.by("victim").len() >= 500).await;
+    let rows = format!("dq:{{shop:count}}:running:{}", victim.node());
+    victim.kill().await;
+    let held = server.command(&["EVAL", "return table.concat(redis.call('HKEYS', KEYS[1]), ' ')", "1", &rows]);
+    let held: BTreeSet<u64> = held.split_whitespace().map(|id| id.parse().unwrap()).collect();
+    assert!(heard.runs().of_job.len() < JOBS, "it was killed in the middle");
+
+    heard.until(|runs| runs.of_job.len() == JOBS).await;
+    is_empty(&adder).await;
+    assert!(survivor.stop().await.0.success());
+    let runs = heard.runs();
+    let doubled: BTreeSet<u64> = runs.of_job.iter().filter(|(_, times)| **times > 1).map(|(n, _)| *n).collect();
+    let began: BTreeSet<u64> = runs.by("victim").iter().copied().collect();
+    assert!(doubled.is_subset(&held), "{doubled:?} ran twice, and it held {held:?}");
+    assert!(doubled.is_subset(&began), "only what it had begun runs a second time");
+    assert!(runs.of_job.values().all(|times| *times <= 2));
+    println!(
+        "{} of {JOBS} ran twice; the killed process had begun {} and held {}",
+        doubled.len(),
+        began.len(),
+        held.len()
+    );
+}
