@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use dq::job::JobId;
+use dq::job::{JobId, ProducerId};
 use dq::prelude::*;
 use dq::provider::{AddError, Reason, WithdrawError};
 use dq::store::redis::RedisStore;
-use dq::store::{AddOutcome, BatchAnswer, Durability, Numbered, Store, StoreError, WithdrawVerb};
+use dq::store::{AddOutcome, BatchAnswer, Durability, Numbered, Producer, Store, StoreError, WithdrawVerb};
 use dq_tests::redis::RedisServer;
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
@@ -20,18 +20,15 @@ struct Pair {
 }
 
 impl Pair {
-    fn start() -> Self {
+    async fn start() -> Self {
         let in_memory = ["--save", "", "--appendonly", "no", "--repl-diskless-sync", "no"];
         let primary = RedisServer::start_with(&in_memory);
         let port = primary.port().to_string();
         let replica = RedisServer::start_with(&[&in_memory[..], &["--replicaof", "127.0.0.1", &port]].concat());
         let pair = Self { primary, replica };
-        pair.is_joined();
+        // Confirmed by nobody until the replica has joined.
+        Topic::of(pair.store(Duration::from_secs(60)), "joins").add(vec![job("a")]).await;
         pair
-    }
-
-    fn is_joined(&self) {
-        while !self.primary.command(&["INFO", "replication"]).contains("state=online") {}
     }
 
     /// The replica follows nobody any more: what a failover makes of it.
@@ -41,8 +38,12 @@ impl Pair {
 
     /// A topic on the primary whose callers wait for the replica.
     fn topic(&self, timeout: Duration) -> Topic {
+        Topic::of(self.store(timeout), "t")
+    }
+
+    fn store(&self, timeout: Duration) -> RedisStore {
         let durability = Durability::Wait { replicas: 1, timeout };
-        Topic::of(RedisStore::new(&self.primary.url()).unwrap().with_durability(durability), "t")
+        RedisStore::new(&self.primary.url()).unwrap().with_durability(durability)
     }
 }
 
@@ -69,7 +70,7 @@ async fn add_until_it_ends(topic: Topic, confirmed: tokio::sync::watch::Sender<V
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_confirmed_is_lost_when_the_primary_is_killed() {
     for round in 0..5 {
-        let mut pair = Pair::start();
+        let mut pair = Pair::start().await;
         let (confirmed, mut watched) = tokio::sync::watch::channel(Vec::new());
         let adding = tokio::spawn(add_until_it_ends(pair.topic(LONG), confirmed));
         watched.wait_for(|ids| ids.len() >= 100 * (round + 1)).await.unwrap();
@@ -87,9 +88,9 @@ async fn nothing_confirmed_is_lost_when_the_primary_is_killed() {
 
 #[tokio::test]
 async fn what_the_replica_does_not_get_is_not_confirmed_until_it_does() {
-    let pair = Pair::start();
+    let pair = Pair::start().await;
+    pair.topic(LONG).add(vec![job("a")]).await;
     let topic = pair.topic(SHORT);
-    topic.add(vec![job("a")]).await;
     pair.promote();
     let add = || topic.producer.add(Numbered { number: 7, items: vec![job("b")] });
     assert!(is_unconfirmed(&add().await.unwrap_err()), "the primary has it, nobody else does");
@@ -108,9 +109,24 @@ async fn what_the_replica_does_not_get_is_not_confirmed_until_it_does() {
     assert_eq!(topic.store.counts(&topic.key).await.unwrap().delayed, 2);
 }
 
+/// Newer servers confirm what a connection has written itself, and a new one has written nothing.
+#[tokio::test]
+async fn a_repeat_on_a_new_connection_is_no_more_confirmed() {
+    let pair = Pair::start().await;
+    pair.topic(LONG).add(vec![job("a")]).await;
+    let topic = pair.topic(SHORT);
+    pair.replica.pause();
+    let add = |producer: &dyn Producer| producer.add(Numbered { number: 7, items: vec![job("b")] });
+    assert!(is_unconfirmed(&add(&*topic.producer).await.unwrap_err()));
+    let again = topic.store.producer(&topic.key, &ProducerId::new("p"));
+    assert!(is_unconfirmed(&add(&*again).await.unwrap_err()));
+    pair.replica.go_on();
+    while add(&*again).await.is_err() {}
+}
+
 #[tokio::test]
 async fn a_withdrawal_is_confirmed_as_an_add_is() {
-    let pair = Pair::start();
+    let pair = Pair::start().await;
     let topic = pair.topic(LONG);
     topic.add(vec![job("a")]).await;
     assert!(topic.withdraw(WithdrawVerb::Delete, "a").await.changed);
@@ -121,7 +137,7 @@ async fn a_withdrawal_is_confirmed_as_an_add_is() {
 
 #[tokio::test]
 async fn only_the_producer_that_waits_is_held_up() {
-    let pair = Pair::start();
+    let pair = Pair::start().await;
     let topic = pair.topic(LONG);
     topic.reconcile().await;
     topic.add(vec![job("a")]).await;
@@ -139,22 +155,23 @@ async fn only_the_producer_that_waits_is_held_up() {
 
 #[tokio::test]
 async fn a_batch_costs_one_wait_and_none_where_nobody_asked_for_it() {
-    let pair = Pair::start();
+    let pair = Pair::start().await;
     let waits = || pair.primary.calls().get("wait").copied().unwrap_or_default();
+    let joined = waits();
     let plain = Topic::named(&pair.primary.url(), "plain");
     plain.reconcile().await;
     plain.add((0..100).map(generated).collect()).await;
     plain.withdraw(WithdrawVerb::Delete, "nobody").await;
-    assert_eq!(waits(), 0);
+    assert_eq!(waits(), joined);
     let topic = pair.topic(LONG);
     topic.reconcile().await;
     topic.add((100..200).map(generated).collect()).await;
     topic.add((200..300).map(generated).collect()).await;
     topic.withdraw(WithdrawVerb::Delete, "nobody").await;
-    assert_eq!(waits(), 3);
+    assert_eq!(waits(), joined + 3);
     let claims = topic.claims().await;
     topic.try_settle(&claims, dq::store::step::Change::Ack).await.unwrap();
-    assert_eq!(waits(), 3, "nodes wait for nobody");
+    assert_eq!(waits(), joined + 3, "nodes wait for nobody");
 }
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]
@@ -166,7 +183,7 @@ struct Order {
 
 #[tokio::test]
 async fn a_caller_is_told_within_its_time_that_no_replica_has_the_job() {
-    let pair = Pair::start();
+    let pair = Pair::start().await;
     let file = [
         ("DQ_DURABILITY", "wait(1, 50ms)"),
         ("DQ_CALL_TIMEOUT", "500ms"),

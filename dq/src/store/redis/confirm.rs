@@ -1,8 +1,8 @@
 //! `durability = wait(replicas, timeout)`: a `WAIT` behind each batch of a producer, in the same write.
 //!
 //! `WAIT` blocks the connection that sends it and no other, and a producer has its own; so it costs a batch the way to the
-//! replica and back, and nobody else anything. It tells how many replicas have everything that was written until then, so
-//! a repeated batch, which writes nothing new of a job, is confirmed by it as well.
+//! replica and back, and nobody else anything. It tells how many replicas have what was written until the last write of
+//! this connection, so that a repeated batch is confirmed by it as well: its script always writes (`parts/calls.lua`).
 //!
 //! When too few replicas answer in time, the step was executed and a failover may undo it: neither done nor refused.
 

@@ -3,7 +3,8 @@
 Needs    calls, number (text)
 Gives    keep(answer): keeps the answer of this batch
 Returns  {'kept', answer} of a batch that was executed before, {'late'} of one that was overtaken and never will be
-Holds    rule 18
+Holds    rule 18; a repeat writes too (its EXPIRE): newer servers confirm only by what a connection has written itself, so a
+         `WAIT` behind a repeat on a new connection would else be for nothing
 Cost     HMGET; HSET and EXPIRE
 ]]
 local slot = int(number % 16)
