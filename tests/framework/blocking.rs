@@ -72,7 +72,7 @@ struct Node {
 }
 
 fn start(store: &Shared, hands: Hands) -> Node {
-    let store = store.url().to_owned();
+    let store = Shared::at(&store.address());
     let (handles, started) = channel();
     let (end, ended) = tokio::sync::oneshot::channel();
     let run = async move {

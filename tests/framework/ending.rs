@@ -46,7 +46,7 @@ async fn a_program_that_is_busy_for_an_hour() {
         std::future::pending().await
     }
     let Ok(store) = std::env::var("DQ_TEST_BUSY") else { return };
-    let factory = ContextFactory::new("test").store(store).without_inventory().variables([("", ""); 0]);
+    let factory = ContextFactory::new("test").store(Shared::at(&store)).without_inventory().variables([("", ""); 0]);
     let dq = factory.listener::<busy>().grace("1h").start().await.unwrap();
     let (provider, probe) = (dq.provider().clone(), dq.probe());
     tokio::spawn(async move {
@@ -71,7 +71,7 @@ async fn the_first_signal_gives_the_grace_and_the_second_ends_it() {
     let store = Shared::named("busy");
     let mut busy = tokio::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "ending::a_program_that_is_busy_for_an_hour", "--nocapture", "--test-threads=1"])
-        .env("DQ_TEST_BUSY", store.url())
+        .env("DQ_TEST_BUSY", store.address())
         .stdout(std::process::Stdio::piped())
         .kill_on_drop(true)
         .spawn()

@@ -21,9 +21,9 @@ use dq::testing::UnderWay;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use crate::redis::{CLOCK, RedisServer, ask};
+use crate::redis::{Place, ask};
 
-/// A store on a server of its own, under a clock that is not the server's.
+/// A store in a place of its own, under a clock that is not the server's.
 #[derive(Debug)]
 pub struct PacedStore {
     store: Arc<RedisStore>,
@@ -39,7 +39,7 @@ struct Pace {
     /// A subscription that shares the connection of all others.
     ear: tokio::sync::Mutex<Option<Signals>>,
     topic: TopicKey,
-    server: RedisServer,
+    place: Place,
 }
 
 impl Pace {
@@ -47,8 +47,7 @@ impl Pace {
         let mut told = self.told.lock().unwrap();
         let now = self.clock.micros();
         if now != told.1 {
-            let (seconds, micros) = ((now / 1_000_000).to_string(), (now % 1_000_000).to_string());
-            ask(&mut told.0, &["HSET", CLOCK, "seconds", &seconds, "micros", &micros]);
+            self.place.set_clock(&mut told.0, now);
             told.1 = now;
         }
     }
@@ -57,7 +56,7 @@ impl Pace {
     async fn hear(&self) {
         let mut ear = self.ear.lock().await;
         if let Some(ear) = ear.as_mut() {
-            let channel = format!("dq:{{{}:{}}}:wake", self.topic.app, self.topic.topic);
+            let channel = self.place.key(&self.topic, "wake");
             ask(&mut self.told.lock().unwrap().0, &["PUBLISH", &channel, "due"]);
             ear.next().await.expect("the server is there");
         }
@@ -85,24 +84,19 @@ impl Pace {
 }
 
 impl PacedStore {
-    /// A store on a server of its own, under this clock.
+    /// A store in a place of its own, under this clock.
     pub fn start(clock: Arc<dyn StoreClock>) -> Arc<Self> {
-        let server = RedisServer::start();
-        let store = RedisStore::with_test_clock(&server.url(), CLOCK).expect("the URL is valid");
+        let place = Place::find();
+        let store = place.store_under_test_clock();
         let topic = TopicKey {
             app: AppName::new("pace").expect("the name is good"),
             topic: TopicName::new("pace").expect("the name is good"),
         };
-        let mut teller = server.connect();
+        let mut teller = place.connect();
         store.scripts().for_each(|script| drop(ask(&mut teller, &["SCRIPT", "LOAD", script])));
         let told = Mutex::new((teller, u64::MAX));
-        let pace = Pace { clock, told, ear: tokio::sync::Mutex::default(), topic, server };
+        let pace = Pace { clock, told, ear: tokio::sync::Mutex::default(), topic, place };
         Arc::new(Self { store: Arc::new(store), pace: Arc::new(pace) })
-    }
-
-    /// Its server.
-    pub fn server(&self) -> &RedisServer {
-        &self.pace.server
     }
 
     fn asks<'a, T: Send>(

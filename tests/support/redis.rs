@@ -9,11 +9,11 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dq::store::Store;
-use dq::store::redis::RedisStore;
+mod fixture;
+mod place;
 
-/// The hash that stands in for the server's clock where a test moves it.
-pub const CLOCK: &str = "dq-test-clock";
+pub use fixture::RedisFixture;
+pub use place::Place;
 
 /// How often a port that was free may be taken by somebody else before the server has it.
 const PORTS: usize = 10;
@@ -190,44 +190,4 @@ pub fn ask(stream: &mut TcpStream, words: &[&str]) -> String {
     reader.read_exact(&mut text).expect("the server answers");
     text.truncate(length);
     String::from_utf8_lossy(&text).into_owned()
-}
-
-/// A store on a server of its own, under a clock that is moved by hand.
-#[derive(Debug)]
-pub struct RedisFixture {
-    /// The store.
-    pub store: std::sync::Arc<RedisStore>,
-    /// Its server.
-    pub server: RedisServer,
-    clock: AtomicU64,
-}
-
-impl RedisFixture {
-    /// A new server and a store on it.
-    pub fn start() -> Self {
-        Self::on(RedisServer::start())
-    }
-
-    /// A store on this server.
-    pub fn on(server: RedisServer) -> Self {
-        let store = RedisStore::with_test_clock(&server.url(), CLOCK).expect("the URL is valid").into();
-        Self { store, server, clock: AtomicU64::new(0) }
-    }
-}
-
-impl dq::testing::conformance::StoreFixture for RedisFixture {
-    fn store(&self) -> std::sync::Arc<dyn Store> {
-        self.store.clone()
-    }
-
-    fn clock(&self) -> u64 {
-        self.clock.load(Ordering::SeqCst)
-    }
-
-    fn set_clock(&self, micros: u64) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        let (seconds, rest) = ((micros / 1_000_000).to_string(), (micros % 1_000_000).to_string());
-        self.server.command(&["HSET", CLOCK, "seconds", &seconds, "micros", &rest]);
-        self.clock.store(micros, Ordering::SeqCst);
-        Box::pin(std::future::ready(()))
-    }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use dq::context::IntoStore;
 use dq::environment::{StoreClock, WallClock};
 use dq::store::Store;
 use dq::store::memory::MemoryStore;
@@ -20,8 +21,14 @@ impl Shared {
         Self(format!("memory:{name}"))
     }
 
-    pub fn url(&self) -> &str {
-        &self.0
+    /// What another process needs to know to have one like it.
+    pub fn address(&self) -> String {
+        self.0.clone()
+    }
+
+    /// What a node is given, also in another process.
+    pub fn at(address: &str) -> impl IntoStore + use<> {
+        address.to_owned()
     }
 
     pub fn store(&self) -> Arc<dyn Store> {

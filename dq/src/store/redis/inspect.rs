@@ -17,7 +17,7 @@ const MOST_TOPICS: usize = 10_000;
 impl RedisStore {
     pub(super) async fn get_by_ids(&self, topic: &TopicKey, ids: &[JobId]) -> Result<Vec<Option<Stored>>, StoreError> {
         within("the number of ids", ids.len())?;
-        let mut call = self.scripts.call(Step::Get, &Keys::new(topic), "");
+        let mut call = self.scripts.call(Step::Get, &self.keyspace.of(topic), "");
         ids.iter().for_each(|id| call.push(id.as_str()));
         let mut reply = self.looks.ask_list(call).await?;
         let mut found = Vec::with_capacity(ids.len());
@@ -35,7 +35,7 @@ impl RedisStore {
 
     pub(super) async fn page_of(&self, topic: &TopicKey, request: PageRequest) -> Result<Page, StoreError> {
         within("the limit of a page", request.limit)?;
-        let (keys, limit) = (Keys::new(topic), request.limit.max(1));
+        let (keys, limit) = (self.keyspace.of(topic), request.limit.max(1));
         let key = match request.state {
             State::Running => return self.page_of_runs(&keys, request.after, limit).await,
             State::Delayed => Key::Delayed,
@@ -117,7 +117,7 @@ impl RedisStore {
 
     pub(super) async fn topics_of(&self, app: &AppName) -> Result<Vec<TopicName>, StoreError> {
         let mut cmd = redis::cmd("SMEMBERS");
-        cmd.arg(Keys::directory(app.as_str()));
+        cmd.arg(self.keyspace.directory(app.as_str()));
         let names = match self.looks.command("topics", &cmd).await? {
             Value::Set(values) | Value::Array(values) => Value::Array(values),
             other => other,
@@ -130,7 +130,7 @@ impl RedisStore {
         known.sort();
         let mut held = Vec::new();
         for topic in known {
-            let keys = Keys::new(&TopicKey { app: app.clone(), topic: topic.clone() });
+            let keys = self.keyspace.of(&TopicKey { app: app.clone(), topic: topic.clone() });
             let mut cmd = redis::cmd("EXISTS");
             cmd.arg(keys.name(Key::Jobs, "")).arg(keys.name(Key::CastJobs, ""));
             if self.looks.command("topics", &cmd).await? != Value::Int(0) {
@@ -144,7 +144,7 @@ impl RedisStore {
     }
 
     pub(super) async fn counts_of(&self, topic: &TopicKey) -> Result<TopicCounts, StoreError> {
-        let mut reply = self.looks.ask_list(self.scripts.call(Step::Counts, &Keys::new(topic), "")).await?;
+        let mut reply = self.looks.ask_list(self.scripts.call(Step::Counts, &self.keyspace.of(topic), "")).await?;
         let (clock, jobs) = (reply.time()?, reply.count()?);
         let (delayed, ready) = (reply.count()?, reply.count()?);
         let (unacked, dead, done) = (reply.count()?, reply.count()?, reply.count()?);

@@ -1,6 +1,8 @@
 //! Every key of a topic (PROTOCOL.md section 2). All of them share one hash tag, so that every script is cluster-safe, and
 //! a script is given all it touches.
 
+use std::sync::Arc;
+
 use crate::job::TopicKey;
 
 /// What a key of a topic is for.
@@ -81,6 +83,32 @@ impl Key {
     }
 }
 
+/// What the names of all keys of a store begin with: `dq:`, but for tests that share a server with others.
+#[derive(Debug, Clone)]
+pub(super) struct Keyspace(Arc<str>);
+
+impl Keyspace {
+    pub(super) fn new(prefix: &str) -> Self {
+        Self(prefix.into())
+    }
+
+    /// The keys of a topic.
+    pub(super) fn of(&self, topic: &TopicKey) -> Keys {
+        Keys { prefix: format!("{}{{{topic}}}:", self.0), topic: topic.clone() }
+    }
+
+    /// The directory of the topics of an app, for people.
+    pub(super) fn directory(&self, app: &str) -> String {
+        format!("{}{{{app}}}:topics", self.0)
+    }
+}
+
+impl Default for Keyspace {
+    fn default() -> Self {
+        Self::new("dq:")
+    }
+}
+
 /// The names of the keys of one topic.
 #[derive(Debug, Clone)]
 pub(super) struct Keys {
@@ -89,10 +117,6 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    pub(super) fn new(topic: &TopicKey) -> Self {
-        Self { prefix: format!("dq:{{{topic}}}:"), topic: topic.clone() }
-    }
-
     pub(super) const fn topic(&self) -> &TopicKey {
         &self.topic
     }
@@ -109,11 +133,6 @@ impl Keys {
     pub(super) fn wake_of(&self, node: &str) -> String {
         format!("{}:{node}", self.name(Key::Wake, ""))
     }
-
-    /// The directory of the topics of an app, for people.
-    pub(super) fn directory(app: &str) -> String {
-        format!("dq:{{{app}}}:topics")
-    }
 }
 
 #[cfg(test)]
@@ -124,7 +143,7 @@ mod tests {
     #[test]
     fn all_keys_of_a_topic_share_one_hash_tag() {
         let topic = TopicKey { app: AppName::new("shop").unwrap(), topic: TopicName::new("a:b").unwrap() };
-        let keys = Keys::new(&topic);
+        let keys = Keyspace::default().of(&topic);
         assert_eq!(keys.name(Key::CastJobs, "n"), "dq:{shop:a:b}:cast-jobs");
         assert_eq!(keys.name(Key::Running, "n"), "dq:{shop:a:b}:running:n");
         assert_eq!(keys.wake_of("n"), "dq:{shop:a:b}:wake:n");

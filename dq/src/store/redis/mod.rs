@@ -33,7 +33,7 @@ use tokio::runtime::Handle;
 use self::check::Check;
 use self::confirm::Confirm;
 use self::connect::Connector;
-use self::keys::Keys;
+use self::keys::Keyspace;
 use self::line::Line;
 use self::link::RedisLink;
 use self::looks::Looks;
@@ -56,6 +56,7 @@ pub use self::url::BadRedisUrl;
 pub struct RedisStore {
     connector: Arc<Connector>,
     scripts: Arc<Scripts>,
+    keyspace: Keyspace,
     looks: Looks,
     subscriptions: Subscriptions,
     check: Check,
@@ -69,7 +70,7 @@ impl RedisStore {
     /// # Errors
     /// [`BadRedisUrl`] when the URL cannot be used.
     pub fn new(url: &str) -> Result<Self, BadRedisUrl> {
-        Self::made(url, None)
+        Self::made(url, None, Keyspace::default())
     }
 
     /// The same store under a clock that a test moves: the hash `clock` of the server, with the fields `seconds` and
@@ -79,7 +80,17 @@ impl RedisStore {
     /// As [`new`](Self::new).
     #[cfg(feature = "testing")]
     pub fn with_test_clock(url: &str, clock: &str) -> Result<Self, BadRedisUrl> {
-        Self::made(url, Some(clock.to_owned()))
+        Self::made(url, Some(clock.to_owned()), Keyspace::default())
+    }
+
+    /// A store whose keys and channels begin with `prefix` instead of `dq:`, for tests that share a server; with the name
+    /// of a hash under a clock that a test moves.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    #[cfg(feature = "testing")]
+    pub fn apart(url: &str, prefix: &str, clock: Option<&str>) -> Result<Self, BadRedisUrl> {
+        Self::made(url, clock.map(str::to_owned), Keyspace::new(prefix))
     }
 
     /// The texts of its scripts. A server that knows them all (`SCRIPT LOAD`) executes requests strictly in order; one that
@@ -89,12 +100,13 @@ impl RedisStore {
         self.scripts.texts()
     }
 
-    fn made(url: &str, test_clock: Option<String>) -> Result<Self, BadRedisUrl> {
+    fn made(url: &str, test_clock: Option<String>, keyspace: Keyspace) -> Result<Self, BadRedisUrl> {
         let connector = Arc::new(Connector::new(Address::parse(url)?));
         let scripts = Arc::new(Scripts::new(test_clock));
         Ok(Self {
             looks: Looks::new(Arc::clone(&connector), Arc::clone(&scripts)),
-            subscriptions: Subscriptions::new(Arc::clone(&connector)),
+            subscriptions: Subscriptions::new(Arc::clone(&connector), keyspace.clone()),
+            keyspace,
             check: Check::default(),
             durability: Durability::Local,
             connector,
@@ -111,7 +123,7 @@ impl RedisStore {
     }
 
     fn line(&self, topic: &TopicKey, confirm: Option<Confirm>) -> Line {
-        let directory = Keys::directory(topic.app.as_str());
+        let directory = self.keyspace.directory(topic.app.as_str());
         let mut note = redis::cmd("SADD");
         note.arg(directory).arg(topic.topic.as_str());
         Line::open(Arc::clone(&self.connector), Arc::clone(&self.scripts), note, confirm)
@@ -125,7 +137,7 @@ impl Store for RedisStore {
 
     fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            self.looks.ask(self.scripts.call(scripts::Step::Open, &Keys::new(topic), "")).await?;
+            self.looks.ask(self.scripts.call(scripts::Step::Open, &self.keyspace.of(topic), "")).await?;
             self.check.once(&self.looks, &self.connector.url(), self.durability).await;
             Ok(())
         })
@@ -134,12 +146,12 @@ impl Store for RedisStore {
     /// # Panics
     /// Outside of a tokio runtime, like [`producer`](Self::producer).
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
-        let (scripts, keys) = (Arc::clone(&self.scripts), Keys::new(topic));
+        let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
         Arc::new(RedisLink { line: self.line(topic, None), scripts, keys, node: node.clone() })
     }
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
-        let (scripts, keys) = (Arc::clone(&self.scripts), Keys::new(topic));
+        let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
         let line = self.line(topic, Confirm::of(self.durability));
         Arc::new(RedisProducer { line, scripts, keys, producer: producer.clone() })
     }

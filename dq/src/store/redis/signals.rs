@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::connect::Connector;
 use super::errors::plain;
-use super::keys::{Key, Keys};
+use super::keys::{Key, Keyspace};
 use crate::environment::{Boottime, Clock};
 use crate::job::{JobId, TopicKey};
 use crate::store::{Cast, Interest, Signal, Signals, StoreError, WithdrawVerb};
@@ -27,6 +27,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Subscriptions {
     connector: Arc<Connector>,
+    keyspace: Keyspace,
     hub: Mutex<Option<mpsc::UnboundedSender<Wish>>>,
 }
 
@@ -43,15 +44,15 @@ struct Subscriber {
 }
 
 impl Subscriptions {
-    pub(super) const fn new(connector: Arc<Connector>) -> Self {
-        Self { connector, hub: Mutex::new(None) }
+    pub(super) const fn new(connector: Arc<Connector>, keyspace: Keyspace) -> Self {
+        Self { connector, keyspace, hub: Mutex::new(None) }
     }
 
     /// Subscribes; the future is ready when the server has confirmed it.
     pub(super) async fn subscribe(&self, topic: &TopicKey, interest: Interest) -> Result<Signals, StoreError> {
         let (feed, signals) = Signals::channel();
         let (done, confirmed) = oneshot::channel();
-        let keys = Keys::new(topic);
+        let keys = self.keyspace.of(topic);
         let mut channels = Vec::new();
         if let Some(node) = &interest.node {
             channels.extend([keys.name(Key::Wake, ""), keys.wake_of(node.as_str())]);
