@@ -99,6 +99,11 @@ impl PacedStore {
         Arc::new(Self { store: Arc::new(store), pace: Arc::new(pace) })
     }
 
+    /// Where its jobs are.
+    pub fn place(&self) -> &Place {
+        &self.pace.place
+    }
+
     fn asks<'a, T: Send>(
         &'a self,
         look: impl Future<Output = Result<T, StoreError>> + Send + 'a,

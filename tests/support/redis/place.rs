@@ -82,8 +82,19 @@ impl Place {
         }
     }
 
+    /// The server, which is this place's own.
+    ///
+    /// # Panics
+    /// When the server is shared.
+    pub fn server(&self) -> &RedisServer {
+        match &self.server {
+            Server::Own(server) => server,
+            Server::Shared { .. } => panic!("the server of {VARIABLE} is not this test's own"),
+        }
+    }
+
     /// The key that stands in for the server's clock.
-    fn clock(&self) -> String {
+    pub fn clock(&self) -> String {
         format!("{}clock", self.prefix)
     }
 
