@@ -1,5 +1,7 @@
 //! The simulation in the test run: a few seeds, and that a seed is the same run again. `tests/simulate` runs many.
 
+mod users;
+
 use dq::testing::simulation::{Options, simulate};
 
 #[test]

@@ -6,7 +6,9 @@
 //!   reference, both for who writes a store; [`ManualClock`]: a store's clock that
 //!   stands still until it is moved by hand.
 //! * [`UnderWay`]: lets the paused clock stand while a real server is asked.
-//! * [`simulation`]: many nodes, a bad network and a judge, all decided by one seed.
+//! * [`simulate`]: a program's own listeners on several nodes, with faults, in virtual time: finds handlers that are not
+//!   idempotent, and replays what it finds by its seed.
+//! * [`simulation`]: the engine of it, which dq's own tests run with a judge of every rule.
 //!
 //! Nothing here is meant for production: what is misused panics.
 
@@ -21,4 +23,5 @@ mod under_way;
 pub use fakes::{FakeJob, channel, job, provider};
 pub use harness::Harness;
 pub use manual_clock::ManualClock;
+pub use simulation::users::{Ended, Faults, Finding, Simulation, Summary, Verdict, simulate};
 pub use under_way::UnderWay;

@@ -31,9 +31,9 @@ pub(super) struct Checked {
 }
 
 /// A node that is ready to start, and its provider.
-pub(super) struct Prepared {
-    pub(super) plan: Plan,
-    pub(super) provider: Provider,
+pub(crate) struct Prepared {
+    pub(crate) plan: Plan,
+    pub(crate) provider: Provider,
 }
 
 /// Makes the provider and the listeners; the only problem left is a listener that needs more than it declared.

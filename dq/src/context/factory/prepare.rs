@@ -21,7 +21,7 @@ use crate::store::{Durability, Store};
 
 impl ContextFactory {
     /// Checks everything and makes the plan.
-    pub(super) async fn prepare(self) -> Result<Prepared, StartError> {
+    pub(crate) async fn prepare(self) -> Result<Prepared, StartError> {
         let mut problems = Vec::new();
         let app = AppName::new(&self.app).map_err(|bad| problems.push(Problem::AppName { at: self.at.clone(), bad }));
         let listeners = self.selection.discover(&mut problems);

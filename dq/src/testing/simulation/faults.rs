@@ -25,7 +25,7 @@ impl Sim {
         self.world.at(self.world.now() + self.world.between(SECOND, 12 * SECOND), move || sim.next_fault());
     }
 
-    fn cause(self: &Arc<Self>, fault: Fault) {
+    pub(super) fn cause(self: &Arc<Self>, fault: Fault) {
         let (world, now) = (&self.world, self.world.now());
         match fault {
             Fault::Out => {

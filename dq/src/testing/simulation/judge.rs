@@ -7,6 +7,7 @@ mod after;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::users::version_behind;
 use crate::environment::rules::without;
 use crate::job::{Cause, Fence, JobId, NodeId, ProducerId, Record, State, Token};
 use crate::store::memory::{JobView, View};
@@ -44,10 +45,10 @@ pub(super) enum Did {
     Cast,
 }
 
-/// The version of a job: its payload. The lowest bits say how its handler behaves.
+/// The version of a job: its payload, whose lowest bits say how its handler behaves; of a user's job the mark behind it.
 pub(super) fn version(record: &Record) -> u64 {
     let payload = record.payload().ok().and_then(|(_, payload)| std::str::from_utf8(payload).ok());
-    payload.and_then(|text| text.parse().ok()).unwrap_or_default()
+    payload.and_then(|text| text.parse().ok().or_else(|| version_behind(text))).unwrap_or_default()
 }
 
 /// How a handler ended.
@@ -129,6 +130,8 @@ pub(super) struct Court {
     pub(super) steps: u64,
     pub(super) handled: u64,
     pub(super) timeout_micros: u64,
+    /// Whether jobs are acked before their handlers start.
+    pub(super) acks_on_claim: bool,
     /// Whether lateness is judged: the earliest time since when a permit was free, on the store's clock in ms.
     pub(super) punctual_since: Option<u64>,
     /// Whether a permit was free after the last step.
@@ -303,7 +306,7 @@ impl Court {
         let is = |end: End| run.ended.contains(&end);
         let exhausted = job.is_some_and(|job| job.record.fixed().exhausted);
         let is_it = match &outcome.change {
-            Change::Ack => is(End::Acked),
+            Change::Ack => is(End::Acked) || self.acks_on_claim,
             Change::Rejoin(_) => is(End::Rejoined),
             Change::Park => {
                 if run.aged {
@@ -316,8 +319,9 @@ impl Court {
             Change::Drop => run.aged && !run.started.is_empty(),
             Change::Rollback => true,
             Change::Dead => {
-                let expired = outcome.front.as_ref().is_some_and(|front| front.cause == Some(Cause::Expired));
-                expired || run.started.contains(&Kind::Final) || exhausted && without(15)
+                let cause = outcome.front.as_ref().and_then(|front| front.cause);
+                let without_final = matches!(cause, Some(Cause::Expired | Cause::Decode));
+                without_final || run.started.contains(&Kind::Final) || exhausted && without(15)
             }
         };
         if let Some(run) = self.runs.get_mut(&number) {

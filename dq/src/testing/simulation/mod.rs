@@ -16,6 +16,8 @@ mod script;
 mod sim;
 mod store;
 mod terms;
+mod tokio_time;
+pub(super) mod users;
 mod world;
 
 pub use run::{Options, Report, simulate};

@@ -107,10 +107,9 @@ impl Way {
         if self.process.is_dead() {
             return;
         }
-        let failing = sim.weather().failing;
         let mut wire = lock(&self.wire);
-        if world.chance(failing) {
-            match world.below(5) {
+        if let Some(how) = sim.wire_fault(&self.process) {
+            match how {
                 0 => wire.loses_requests = true,
                 1 | 2 => wire.loses_answers = true,
                 _ => wire.stalled_until = world.now() + world.between(SECOND / 2, 45 * SECOND),
@@ -119,7 +118,11 @@ impl Way {
             sim.note_fault(&self.process);
         }
         if wire.loses_requests {
-            return;
+            return sim.tell(None, || format!("the {} of {} IS LOST on its way", request.kind, self.process.name));
+        }
+        if wire.stalled_until > world.now() {
+            let millis = (wire.stalled_until - world.now()) / MS;
+            sim.tell(None, || format!("the {} of {} IS HELD UP for {millis} ms", request.kind, self.process.name));
         }
         wire.up = (wire.up + 1).max(wire.stalled_until).max(world.now() + self.latency());
         let up = wire.up;
@@ -177,6 +180,7 @@ impl<T: Send + 'static> Request<T> {
         let mut wire = lock(wire);
         if process.is_deaf() || wire.loses_answers {
             sim.note_fault(process);
+            sim.tell(None, || format!("the answer to the {} of {} IS LOST", self.kind, process.name));
             return;
         }
         wire.down = (wire.down + 1).max(sim.world.now() + latency);

@@ -10,7 +10,7 @@ use super::script::Scripted;
 use super::sim::Sim;
 use super::store::FaultyStore;
 use super::terms::Profile;
-use super::world::{SECOND, lock};
+use super::world::{MS, SECOND, lock};
 use crate::config::{Listing, NodeSettings, TopicSettings};
 use crate::context::plan::{Plan, TopicPlan};
 use crate::context::supervisor::{self, Running};
@@ -34,6 +34,9 @@ pub(super) struct NodeAt {
 impl Sim {
     /// Starts a node.
     pub(super) fn start_node(self: &Arc<Self>) {
+        if let Some(program) = self.program.get() {
+            return self.start_program_node(program);
+        }
         let number = self.names.fetch_add(1, Relaxed) + 1;
         let process = Process::new(format!("n{number}"), &self.world);
         let environment = process.environment();
@@ -136,12 +139,13 @@ impl Sim {
             left == 0
         };
         if burns(&node.dies_after) {
-            self.world.say(|| format!("{} is killed at its {kind}", process.name));
+            self.tell(None, || format!("{} IS KILLED before it sends its {kind}", process.name));
             self.kill(process);
         }
         if burns(&node.pauses_after) {
             let until = self.world.now() + node.pause.load(Relaxed);
-            self.world.say(|| format!("{} is paused at its {kind} until {until} µs", process.name));
+            let millis = (until - self.world.now()) / MS;
+            self.tell(None, || format!("{} STANDS STILL for {millis} ms before it sends its {kind}", process.name));
             process.pause(until);
             self.note_fault(process);
         }

@@ -80,6 +80,11 @@ impl Process {
         });
     }
 
+    /// Wakes who polls now when the process goes on, or is dead.
+    pub(super) fn park(&self, cx: &Context<'_>) {
+        lock(&self.parked).push(cx.waker().clone());
+    }
+
     /// It hears again.
     pub(super) fn hear(&self) {
         self.deaf_until.store(0, Relaxed);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use super::judge::{Court, Did, Ghost};
 use super::network::Weather;
@@ -11,6 +11,7 @@ use super::nodes::NodeAt;
 use super::process::Process;
 use super::store::Ear;
 use super::terms::Terms;
+use super::users::Program;
 use super::world::{JumpyClock, World, lock};
 use crate::environment::StoreClock as _;
 use crate::job::{AppName, Fence, JobId, NodeId, ProducerId, TopicKey, TopicName};
@@ -42,6 +43,8 @@ pub(super) struct Sim {
     pub(super) names: AtomicU64,
     pub(super) faults: AtomicU64,
     pub(super) requests: Mutex<BTreeMap<&'static str, u64>>,
+    /// The user's program, where it is one that runs.
+    pub(super) program: OnceLock<Arc<Program>>,
 }
 
 impl fmt::Debug for Sim {
@@ -80,6 +83,7 @@ impl Sim {
             names: AtomicU64::new(0),
             faults: AtomicU64::new(0),
             requests: Mutex::default(),
+            program: OnceLock::new(),
         })
     }
 
@@ -107,7 +111,12 @@ impl Sim {
 
     /// Does this with what is known of each topic.
     pub(super) fn for_courts(&self, mut act: impl FnMut(&mut Court)) {
-        lock(&self.courts).values().for_each(|court| act(&mut lock(court)));
+        self.for_topics(|_, court| act(court));
+    }
+
+    /// The same, with its name.
+    pub(super) fn for_topics(&self, mut act: impl FnMut(&TopicKey, &mut Court)) {
+        lock(&self.courts).iter().for_each(|(key, court)| act(key, &mut lock(court)));
     }
 
     /// The faults have stopped; everything must end now.
@@ -121,7 +130,7 @@ impl Sim {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        lock(&self.courts).values().any(|court| lock(court).found.is_some())
+        lock(&self.courts).values().any(|court| lock(court).found.is_some()) || self.has_failed()
     }
 
     /// The judge looks at what a step did in a topic.
@@ -134,8 +143,11 @@ impl Sim {
         if let Did::Reclaim { from, charged: true } = &did {
             self.judge_reclaim(&mut court, from);
         }
+        self.narrate(key, &did, &court, &view);
         court.look(&did, view, micros);
         self.judge_permits(&mut court, micros);
+        drop(court);
+        self.tempt(&did);
     }
 
     pub(super) fn after_step(self: &Arc<Self>) {

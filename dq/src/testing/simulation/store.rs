@@ -339,7 +339,10 @@ impl FaultyProducer {
 
 impl Producer for FaultyProducer {
     fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
-        let batch = Numbered { number: self.number(batch.number), ..batch };
+        let mut batch = Numbered { number: self.number(batch.number), ..batch };
+        if let Some(program) = self.way.sim.program.get() {
+            program.mark(&self.id, &mut batch);
+        }
         let (inner, id, items) = (Arc::clone(&self.inner), self.id.clone(), batch.items.clone());
         let (name, key, court) = (self.way.process.name.clone(), self.key.clone(), Arc::clone(&self.court));
         let execute = move |sim: &Sim| {

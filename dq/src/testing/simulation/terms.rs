@@ -111,6 +111,12 @@ impl Terms {
         }
     }
 
+    /// Of a user's program, which brings its jobs and its faults.
+    pub(super) fn of_program(world: &World, nodes: u64) -> Self {
+        let terms = Self::of(world, Some(Profile::NoClock));
+        Self { nodes, failing: 0.0, killers: false, chaos: false, ..terms }
+    }
+
     pub(super) fn faults(&self) -> &'static [Fault] {
         use Fault::{
             Caller, Deaf, DeafLong, Ears, Fall, Full, Jump, Kill, KillAtSend, Out, Pause, PauseAtSend, Slow, Snap,

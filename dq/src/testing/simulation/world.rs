@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
+use super::tokio_time::TokioTime;
 use crate::environment::{Clock, Entropy, Seeded, StoreClock};
 
 pub(super) const MS: u64 = 1_000;
@@ -72,6 +73,8 @@ pub(super) struct World {
     /// How often tasks were polled: while it grows, something still happens at this time.
     pub(super) polls: AtomicU64,
     log: Option<Mutex<Vec<String>>>,
+    /// Tokio's clock, where code that uses it takes part.
+    pub(super) tokio: Option<TokioTime>,
 }
 
 impl fmt::Debug for World {
@@ -88,12 +91,31 @@ impl World {
             random: Seeded::new(seed),
             polls: AtomicU64::new(0),
             log: log.then(Mutex::default),
+            tokio: None,
         })
+    }
+
+    /// A world whose time goes with tokio's paused clock. Call it on the runtime of the run.
+    pub(super) fn with_tokio(seed: u64, log: bool) -> Arc<Self> {
+        let tokio = Some(TokioTime::new());
+        Arc::new(Self { tokio, ..Arc::into_inner(Self::new(seed, log)).expect("nobody else has it") })
     }
 
     /// µs since the start of the run.
     pub(super) fn now(&self) -> u64 {
-        self.now.load(Relaxed)
+        let now = self.now.load(Relaxed);
+        self.tokio.as_ref().map_or(now, |tokio| now.max(tokio.micros()))
+    }
+
+    /// When the next event happens.
+    pub(super) fn next_at(&self) -> Option<u64> {
+        lock(&self.queue).events.peek().map(|Reverse(event)| event.at)
+    }
+
+    /// Nothing happens any more: lets go of everything that was to.
+    pub(super) fn end(&self) {
+        let events = std::mem::take(&mut lock(&self.queue).events);
+        drop(events);
     }
 
     /// A number below `most`, which is not zero.
@@ -128,6 +150,10 @@ impl World {
         queue.made += 1;
         let event = Event { at: at.max(self.now()), number: queue.made, what };
         queue.events.push(Reverse(event));
+        drop(queue);
+        if let Some(tokio) = &self.tokio {
+            tokio.event_at(at);
+        }
     }
 
     /// Goes on to the next event and lets it happen; false when there is none until `end`, and then it is that time.

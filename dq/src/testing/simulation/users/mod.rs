@@ -1,0 +1,28 @@
+//! Simulations of a user's program: its own listeners on real nodes, with faults, in virtual time, each run decided by a seed.
+//!
+//! [`simulate`] begins one. What the nodes of the engine are for dq's own tests, they are here with the user's listeners:
+//! the same network, the same judge, and an account of what happened to each job that a person can read.
+
+mod faults;
+mod finding;
+mod narrate;
+mod nodes;
+mod play;
+mod program;
+mod report;
+mod seeds;
+mod simulation;
+mod story;
+mod strike;
+mod verdict;
+mod versions;
+mod watched;
+
+pub use faults::Faults;
+pub use finding::Finding;
+pub use report::{Ended, Summary};
+pub use simulation::{Simulation, simulate};
+pub use verdict::Verdict;
+
+pub(super) use program::Program;
+pub(super) use versions::version_behind;

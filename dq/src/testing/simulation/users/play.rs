@@ -1,0 +1,169 @@
+//! One run, from its seed to what it found.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use futures_util::FutureExt;
+use tokio::runtime::Builder;
+
+use super::super::process::Process;
+use super::super::sim::Sim;
+use super::super::store::FaultyStore;
+use super::super::terms::Terms;
+use super::super::tokio_time::Idle;
+use super::super::world::{SECOND, World};
+use super::program::{APP, Program, WORK};
+use super::report::Ended;
+use super::simulation::Simulation;
+use crate::config::NodeSettings;
+use crate::environment::Place;
+use crate::job::{AppName, State};
+use crate::provider::Provider;
+
+/// How often the run is asked whether it is over.
+const LOOK: u64 = 5 * SECOND;
+
+/// How long nothing must wait or run until it is: as long as any request is held up, or any node paused.
+const QUIET: u64 = 60 * SECOND;
+
+/// What a run left.
+#[derive(Debug)]
+pub(super) struct Played {
+    pub(super) found: Option<String>,
+    pub(super) account: String,
+    pub(super) log: Vec<String>,
+    pub(super) jobs: u64,
+    pub(super) handled: u64,
+    pub(super) faults: u64,
+    pub(super) time: u64,
+}
+
+/// Runs a seed; `told`: with its account and its log.
+pub(super) fn play<S: Clone + Send + Sync + 'static>(of: &Simulation<S>, seed: u64, told: bool) -> Played {
+    let idle = Arc::new(Idle::default());
+    let parks = Arc::clone(&idle);
+    let runtime = Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .on_thread_park(move || parks.parks())
+        .build()
+        .expect("a runtime without input and output is given");
+    runtime.block_on(async {
+        let world = World::with_tokio(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), told);
+        let state = (of.state)();
+        let sim = Sim::new(&world, Terms::of_program(&world, of.nodes));
+        let program = Program::new(of, &state, &world, told);
+        sim.begin(&program);
+        for _ in 0..of.nodes {
+            sim.start_node();
+        }
+        start_work(&sim, &program, of, state.clone());
+        let_all_happen(&sim, &program, of, &idle).await;
+        let found = sim.wrong(&program).or_else(|| check(&sim, of, state));
+        let played = played(&sim, &program, found);
+        world.end();
+        played
+    })
+}
+
+fn start_work<S: Clone + Send + Sync + 'static>(sim: &Arc<Sim>, program: &Arc<Program>, of: &Simulation<S>, state: S) {
+    let process = Process::new(WORK.into(), &sim.world);
+    let store = Arc::new(FaultyStore { sim: Arc::clone(sim), process: Arc::clone(&process) });
+    let app = AppName::new(APP).expect("it is a good name");
+    let environment = process.environment();
+    let provider = Provider::root(app, store, environment.clone(), NodeSettings::default());
+    let (sim, program, work) = (Arc::clone(sim), Arc::clone(program), Arc::clone(&of.work));
+    environment.spawn(Place::Link, async move {
+        let done = AssertUnwindSafe(async { work(provider, state).await }).catch_unwind().await;
+        match done {
+            Ok(Ok(())) => sim.tell(None, || "work is done".into()),
+            Ok(Err(error)) => program.fail(format!("the work failed: {error}")),
+            Err(panic) => program.fail(format!("the work panicked: {}", said(&*panic))),
+        }
+        program.work_is_done();
+    });
+}
+
+/// Lets the run happen until it is over.
+async fn let_all_happen<S>(sim: &Arc<Sim>, program: &Program, of: &Simulation<S>, idle: &Idle) {
+    let micros = |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let mut quiet_since = None;
+    loop {
+        let now = sim.world.now();
+        let ends = micros(of.ends_after.unwrap_or(of.longest));
+        run_until(sim, (now + LOOK).min(ends), idle).await;
+        let now = sim.world.now();
+        if sim.is_over() || of.ends_after.is_some() && now >= ends {
+            return;
+        }
+        let left = program.what_is_left(sim);
+        match (&left, quiet_since) {
+            (None, None) => quiet_since = Some(now),
+            (None, Some(since)) if now >= since + QUIET && of.ends_after.is_none() => return,
+            (None, Some(_)) => {}
+            (Some(_), _) => quiet_since = None,
+        }
+        if let Some(left) = left
+            && now >= ends
+        {
+            return program.fail(format!("not over after {}: {left}", humantime::format_duration(of.longest)));
+        }
+    }
+}
+
+/// Lets everything happen until then, or until something is found.
+async fn run_until(sim: &Arc<Sim>, end: u64, idle: &Idle) {
+    let world = &sim.world;
+    let Some(tokio) = &world.tokio else { return };
+    loop {
+        idle.wait().await;
+        if sim.is_over() {
+            return;
+        }
+        let next = world.next_at().map_or(end, |next| next.min(end));
+        if !tokio.is_near(next) {
+            tokio.approach(next).await;
+        } else if !world.step(end) {
+            return;
+        }
+    }
+}
+
+fn check<S: Clone + Send + Sync + 'static>(sim: &Arc<Sim>, of: &Simulation<S>, state: S) -> Option<String> {
+    let mut ended = Ended::default();
+    sim.for_topics(|key, court| {
+        for (id, job) in &court.before.jobs {
+            if matches!(job.state, State::Dead | State::Unacked | State::Done | State::Delayed) {
+                let place = ended.jobs.entry((key.topic.to_string(), job.state)).or_default();
+                place.push(id.to_string());
+            }
+        }
+    });
+    match catch_unwind(AssertUnwindSafe(|| (of.check)(state, &ended))) {
+        Ok(Ok(())) => None,
+        Ok(Err(wrong)) => Some(wrong),
+        Err(panic) => Some(format!("the check panicked: {}", said(&*panic))),
+    }
+}
+
+/// What a panic said.
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("(no message)").into()
+}
+
+fn played(sim: &Sim, program: &Program, found: Option<String>) -> Played {
+    let mut handled = 0;
+    sim.for_courts(|court| handled += court.handled);
+    Played {
+        found,
+        account: program.account(),
+        log: sim.world.take_log(),
+        jobs: program.jobs(),
+        handled,
+        faults: sim.faults.load(Relaxed),
+        time: sim.world.now(),
+    }
+}

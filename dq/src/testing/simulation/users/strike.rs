@@ -1,0 +1,211 @@
+//! Which faults happen when: on the occasion of a job, not at any time, so that they hit something.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use super::super::judge::Did;
+use super::super::nodes::NodeAt;
+use super::super::process::Process;
+use super::super::sim::Sim;
+use super::super::terms::Fault;
+use super::super::world::{MS, SECOND, World, lock};
+use super::faults::{Blow, Faults};
+use super::program::{Program, WORK};
+use super::story::Named;
+use super::watched::Seat;
+use crate::job::NodeId;
+
+impl Faults {
+    /// How many of them a run has.
+    pub(super) fn draw(&self, world: &World) -> u64 {
+        if self.range().is_empty() || world.chance(0.1) { 0 } else { 1 + world.below(*self.range().end()) }
+    }
+}
+
+/// Counts down; true at zero.
+const fn is_now(left: &mut u64) -> bool {
+    let now = *left == 0;
+    *left = left.saturating_sub(1);
+    now
+}
+
+impl Sim {
+    /// A step is an occasion for a fault: a claim for one of the node that claims, an add for one of who adds.
+    pub(in crate::testing::simulation) fn tempt(&self, did: &Did) {
+        let Some(program) = self.program.get() else { return };
+        let node = match did {
+            Did::Claim { node, claims, aged: false } if !claims.is_empty() => Some(node.clone()),
+            Did::Add { jobs } if !jobs.is_empty() => None,
+            _ => return,
+        };
+        let likely = if node.is_some() { program.eagerness } else { 0.3 * program.eagerness };
+        if program.left.load(Relaxed) == 0 || !self.world.chance(likely) {
+            return;
+        }
+        let blow = self.world.pick(&program.blows);
+        if node.is_none() && !matches!(blow, Blow::Wire | Blow::Engine(Fault::Out | Fault::Slow)) {
+            return;
+        }
+        program.left.fetch_sub(1, Relaxed);
+        let Some(sim) = program.sim() else { return };
+        let program = Arc::clone(program);
+        self.world.at(self.world.now(), move || sim.strike(&program, blow, node.as_ref()));
+    }
+
+    /// Chooses the moment: at a request, at a step of a handler, or some time later.
+    fn strike(self: &Arc<Self>, program: &Arc<Program>, blow: Blow, node: Option<&NodeId>) {
+        let at = lock(&self.nodes).iter().find(|at| Some(&at.id) == node && !at.process.is_dead()).cloned();
+        let (world, name) = (&self.world, at.as_ref().map_or(WORK, |at| &at.process.name));
+        let mut arms = lock(&program.arms);
+        let arms = arms.entry(name.to_owned()).or_default();
+        let moment = world.below(4);
+        match (blow, at) {
+            (Blow::Wire, _) => arms.wire = Some(world.below(4)),
+            (Blow::Engine(Fault::Kill), Some(node)) if moment == 0 => node.dies_after.store(world.below(4), Relaxed),
+            (Blow::Engine(Fault::Pause), Some(node)) if moment == 0 => {
+                node.pause.store(world.between(SECOND, 45 * SECOND), Relaxed);
+                node.pauses_after.store(world.below(4), Relaxed);
+            }
+            (Blow::Engine(fault), Some(_)) if moment < 3 => {
+                arms.at_await = Some((world.below(world.pick(&[2, 4, 12])), fault));
+            }
+            (Blow::Engine(fault), node) => {
+                let after = world.below(world.pick(&[MS, 10 * MS, 100 * MS, SECOND, 10 * SECOND]));
+                let (sim, program) = (Arc::clone(self), Arc::clone(program));
+                world.at(world.now() + after, move || sim.happen(&program, fault, node.as_ref()));
+            }
+        }
+    }
+
+    /// A fault happens, to a node or to everybody.
+    fn happen(self: &Arc<Self>, program: &Program, fault: Fault, node: Option<&Arc<NodeAt>>) {
+        match node {
+            Some(node) if node.process.is_dead() => {}
+            Some(node) => self.strike_program_node(program, fault, node),
+            None => self.strike_store(fault),
+        }
+    }
+
+    fn strike_program_node(self: &Arc<Self>, program: &Program, fault: Fault, node: &Arc<NodeAt>) {
+        let (world, now, name) = (&self.world, self.world.now(), &node.process.name);
+        match fault {
+            Fault::Kill => {
+                self.tell(None, || format!("{name} IS KILLED"));
+                self.kill(&node.process);
+            }
+            Fault::Stop => {
+                self.fault();
+                self.tell(None, || format!("{name} IS STOPPED, cleanly"));
+                node.stopping.store(true, Relaxed);
+                if let Some(running) = &*lock(&node.running) {
+                    running.order_stop(Duration::from_millis(program.grace_millis.load(Relaxed)));
+                }
+                let sim = Arc::clone(self);
+                world.at(now + world.between(SECOND, 8 * SECOND), move || sim.start_node());
+            }
+            Fault::Pause => self.pause_node(&node.process),
+            Fault::Deaf => {
+                let seconds = world.pick(&[1, 3, 10, 40]);
+                self.tell(None, || format!("{name} HEARS NOTHING from the store for {seconds} s"));
+                self.fault();
+                node.process.deafen(now + seconds * SECOND);
+                self.note_fault(&node.process);
+            }
+            Fault::Ears => {
+                self.tell(None, || format!("{name} LOSES ITS SUBSCRIPTION to signals"));
+                self.fault();
+                self.break_ears(Some(&node.process));
+            }
+            Fault::Wall => {
+                let by = world.between(0, 1_200 * SECOND) as i64 - 600 * SECOND as i64;
+                self.tell(None, || format!("THE CLOCK of {name} is {} s ahead", by / SECOND as i64));
+                self.fault();
+                node.process.clock.skew.store(by, Relaxed);
+            }
+            Fault::Snap => self.keep_all(program),
+            Fault::Fall => self.fall_back_to_kept(program),
+            other => self.strike_store(other),
+        }
+    }
+
+    /// What hits everybody.
+    fn strike_store(self: &Arc<Self>, fault: Fault) {
+        self.fault();
+        self.cause(fault);
+        let (now, weather) = (self.world.now(), self.weather());
+        match fault {
+            Fault::Out => {
+                let millis = (weather.out_until - now) / MS;
+                self.tell(None, || format!("THE STORE IS AWAY for {millis} ms: {:?}", weather.outage));
+            }
+            Fault::Slow => {
+                let millis = (weather.slow_until - now) / MS;
+                self.tell(None, || format!("THE NETWORK IS SLOW for {millis} ms"));
+            }
+            Fault::Jump => {
+                let ahead = self.clock.skew.load(Relaxed) / MS as i64;
+                self.tell(None, || format!("THE CLOCK OF THE STORE is {ahead} ms ahead"));
+            }
+            _ => {}
+        }
+    }
+
+    fn pause_node(&self, process: &Arc<Process>) {
+        let (now, length) = (self.world.now(), self.world.between(SECOND, 45 * SECOND));
+        self.tell(None, || format!("{} STANDS STILL for {} ms", process.name, length / MS));
+        self.fault();
+        process.pause(now + length);
+        self.note_fault(process);
+    }
+
+    fn keep_all(&self, program: &Program) {
+        let Ok(snapshot) = self.store.snapshot() else { return };
+        let mut ghosts = Vec::new();
+        self.for_topics(|key, court| ghosts.push((key.clone(), court.ghost.clone())));
+        *lock(&program.kept) = Some((snapshot, ghosts));
+    }
+
+    fn fall_back_to_kept(&self, program: &Program) {
+        let Some((snapshot, ghosts)) = lock(&program.kept).take() else { return };
+        if self.store.restore(&snapshot).is_err() {
+            return;
+        }
+        self.fault();
+        self.for_topics(|key, court| {
+            let ghost = ghosts.iter().find(|(kept, _)| kept == key);
+            court.ghost = ghost.map(|(_, ghost)| ghost.clone()).unwrap_or_default();
+            (court.before, court.fell) = (self.store.view(key), true);
+        });
+        self.tell(None, || "THE STORE FALLS BACK to an earlier state".into());
+    }
+
+    /// What becomes of the wire of a process that sends now: 0: requests are lost, 1 and 2: answers, else a request is held up.
+    pub(in crate::testing::simulation) fn wire_fault(&self, process: &Process) -> Option<u64> {
+        match self.program.get() {
+            None => self.world.chance(self.weather().failing).then(|| self.world.below(5)),
+            Some(program) => {
+                let mut arms = lock(&program.arms);
+                let arms = arms.get_mut(&process.name);
+                let strikes = arms.is_some_and(|arms| arms.wire.take_if(is_now).is_some());
+                strikes.then(|| {
+                    self.fault();
+                    self.world.below(5)
+                })
+            }
+        }
+    }
+}
+
+impl Program {
+    /// A handler starts, goes on after an `.await`, or has returned: that may be the moment of a fault.
+    pub(super) fn strike_at_await(&self, sim: &Arc<Sim>, seat: &Seat, job: &Named, name: &str) {
+        let mut arms = lock(&self.arms);
+        let Some(arms_of) = arms.get_mut(&seat.process.name) else { return };
+        let Some((_, fault)) = arms_of.at_await.take_if(|(left, _)| is_now(left)) else { return };
+        drop(arms);
+        let node = lock(&sim.nodes).iter().find(|node| node.id == seat.node).cloned();
+        sim.tell(Some(job.clone()), || format!("while {} runs {name}:", seat.process.name));
+        sim.happen(self, fault, node.as_ref());
+    }
+}

@@ -1,0 +1,172 @@
+//! Everything a listener can decide, broadcasts, and what the work and the check may do.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use dq::prelude::*;
+use dq::testing::{Ended, Faults, simulate};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
+#[job(topic = "act", delay = "10s", retry = "1s, 2s")]
+struct Act {
+    #[job(id)]
+    how: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
+#[job(topic = "follow-up", delay = "5s")]
+struct FollowUp {
+    #[job(id)]
+    of: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
+#[job(topic = "news", deliver = "broadcast")]
+struct News(u64);
+
+/// What happened, with how often.
+type Seen = Arc<Mutex<BTreeMap<String, u64>>>;
+
+fn see(seen: &Seen, what: &str) -> u64 {
+    let mut seen = seen.lock().unwrap();
+    let times = seen.entry(what.to_owned()).or_default();
+    *times += 1;
+    *times
+}
+
+#[delay_listener(register = false, timeout = "3s")]
+struct Acts {
+    seen: Seen,
+    provider: Provider,
+}
+
+impl DelayListener for Acts {
+    type Job = Act;
+
+    async fn on_due(&self, job: Job<Act>, channel: Channel) -> Result<Decided, JobError> {
+        let times = see(&self.seen, &job.how);
+        Ok(match job.how.as_str() {
+            "rejoins" if times < 3 => channel.rejoin_after("1s"),
+            "parks" => channel.park(),
+            "fails" => return Err("it cannot be done".into()),
+            "panics" if times < 2 => panic!("for a test"),
+            "hangs" if times < 2 => std::future::pending().await,
+            "adds" => {
+                self.provider.add(FollowUp { of: job.how.clone() }).keep_existing().await?;
+                channel.ack()
+            }
+            _ => channel.ack(),
+        })
+    }
+
+    async fn final_retry(&self, job: Job<Act>, _cause: &Failure) {
+        see(&self.seen, &format!("{} for good", job.how));
+    }
+}
+
+#[delay_listener(register = false)]
+struct FollowsUp {
+    seen: Seen,
+}
+
+impl DelayListener for FollowsUp {
+    type Job = FollowUp;
+
+    async fn on_due(&self, job: Job<FollowUp>, channel: Channel) -> Result<Decided, JobError> {
+        see(&self.seen, &format!("followed {}", job.of));
+        Ok(channel.ack())
+    }
+}
+
+#[broadcast_listener(channels = ["news"], register = false)]
+struct OnNews {
+    seen: Seen,
+}
+
+impl BroadcastListener for OnNews {
+    type Message = News;
+
+    async fn on_message(&self, news: Broadcast<News>) -> Result<(), JobError> {
+        see(&self.seen, &format!("news {}", news.message.0));
+        Ok(())
+    }
+}
+
+async fn add_all(jobs: Provider) {
+    for how in ["acks", "rejoins", "parks", "fails", "panics", "hangs", "adds"] {
+        while jobs.add(Act { how: how.into() }).keep_existing().await.is_err() {}
+    }
+    while jobs.add(News(3)).id("n").after("20s").keep_existing().await.is_err() {}
+}
+
+fn node(factory: ContextFactory, seen: Seen) -> ContextFactory {
+    let factory = factory.provide(seen).listener::<Acts>().listener::<FollowsUp>();
+    factory.broadcast_listener::<OnNews>()
+}
+
+fn every_job_ended(seen: &Seen, ended: &Ended) {
+    let seen = seen.lock().unwrap();
+    assert_eq!((ended.dead::<Act>(), ended.unacked::<Act>()), (&["fails".to_owned()][..], &["parks".to_owned()][..]));
+    for what in ["acks", "parks", "panics", "hangs", "followed adds", "fails for good"] {
+        assert!(seen.contains_key(what), "{what}: {seen:?}");
+    }
+    assert!(seen["rejoins"] >= 3 && seen["fails"] >= 3, "{seen:?}");
+    assert!(seen.get("news 3").is_none_or(|times| *times <= 4), "{seen:?}");
+}
+
+#[test]
+fn every_decision_of_a_listener_is_right_under_faults() {
+    let run = simulate(Seen::default).node(node).work(|jobs, _| add_all(jobs));
+    let summary = run.check(|seen, ended| every_job_ended(&seen, ended)).nodes(3).seeds(0..200).run();
+    assert_eq!(summary.differs, None);
+}
+
+#[test]
+fn a_broadcast_reaches_every_node_once_without_faults() {
+    let run = simulate(Seen::default).node(node).work(|jobs, _| add_all(jobs)).faults(Faults::none()).nodes(3);
+    run.check(|seen, _| assert_eq!(seen.lock().unwrap()["news 3"], 3)).seeds(0..5).run();
+}
+
+#[test]
+fn what_parks_is_told_from_outside_by_the_work() {
+    let work = |jobs: Provider, _| async move {
+        while jobs.add(Act { how: "parks".into() }).keep_existing().await.is_err() {}
+        loop {
+            tokio::time::sleep(Duration::from_secs(5)).await; // handler_takes: simulated time
+            let seen = jobs.get::<Act>("parks").await.map_err(|error| error.to_string())?;
+            match seen.map(|seen| seen.state()) {
+                Some(dq::job::State::Unacked) => drop(jobs.ack::<Act>("parks").await),
+                Some(_) => {}
+                None => return Ok::<_, String>(()),
+            }
+        }
+    };
+    simulate(Seen::default).node(node).work(work).check(|_, ended| assert!(ended.unacked::<Act>().is_empty())).run();
+}
+
+#[test]
+fn an_error_of_the_work_is_a_finding() {
+    let finding = simulate(Seen::default).node(node).work(|_, _| async { Err("no") }).try_run().unwrap_err();
+    assert_eq!(finding.what, "the work failed: no");
+    let finding = simulate(Seen::default).node(node).check(|_, _| assert_eq!(1, 2, "no")).try_run().unwrap_err();
+    assert!(finding.what.starts_with("the check panicked: ") && finding.what.contains("no"), "{finding}");
+}
+
+#[test]
+fn a_node_that_cannot_start_is_a_finding_that_says_why() {
+    let without = |factory: ContextFactory, _| factory.listener::<Acts>();
+    let finding = simulate(Seen::default).node(without).try_run().unwrap_err();
+    assert!(finding.what.contains("`Acts`") && finding.what.contains("was not provided"), "{finding}");
+}
+
+#[test]
+fn jobs_that_nobody_runs_are_a_finding() {
+    let only = |factory: ContextFactory, seen| factory.provide(seen).listener::<FollowsUp>();
+    let finding = simulate(Seen::default)
+        .node(only)
+        .work(|jobs, _| async move { jobs.add(Act { how: "acks".into() }).await.map(drop) });
+    let finding = finding.faults(Faults::none()).longest(Duration::from_secs(600)).try_run().unwrap_err();
+    assert_eq!(finding.what, "not over after 10m: act: 1 jobs wait, 0 run, 0 broadcasts wait");
+}

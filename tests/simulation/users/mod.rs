@@ -1,0 +1,5 @@
+//! The simulation as users of dq have it: it finds what is wrong with their listeners, and accuses no right one.
+
+mod decisions;
+mod payments;
+mod same;

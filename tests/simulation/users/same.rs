@@ -1,0 +1,75 @@
+//! A seed is the same run again, and what the seed does not decide is noticed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use dq::prelude::*;
+use dq::testing::{Faults, Simulation, simulate};
+use serde::{Deserialize, Serialize};
+use tokio::time::sleep as handler_takes;
+
+#[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
+#[job(topic = "tick", delay = "2s")]
+struct Tick;
+
+#[delay_listener(register = false)]
+struct Ticks {
+    sum: Arc<AtomicU64>,
+    takes: Duration,
+}
+
+impl DelayListener for Ticks {
+    type Job = Tick;
+
+    async fn on_due(&self, _job: Job<Tick>, channel: Channel) -> Result<Decided, JobError> {
+        let start = tokio::time::Instant::now();
+        let sum = Arc::clone(&self.sum);
+        let takes = self.takes;
+        let part = tokio::spawn(async move {
+            handler_takes(takes).await;
+            sum.fetch_add(1, Relaxed)
+        });
+        let done = tokio::time::timeout(Duration::from_secs(5), part).await;
+        assert_eq!((start.elapsed(), done.is_ok()), (self.takes, true));
+        Ok(channel.ack())
+    }
+}
+
+fn ticks(takes: impl Fn() -> Duration + Send + Sync + 'static) -> Simulation<Arc<AtomicU64>> {
+    simulate(|| Arc::new(AtomicU64::new(0)))
+        .node(move |factory, sum| factory.provide(sum).provide(takes()).listener::<Ticks>())
+        .work(|jobs, _| async move {
+            for _ in 0..5 {
+                jobs.add(Tick).await?;
+                tokio::time::sleep(Duration::from_secs(1)).await; // handler_takes: simulated time
+            }
+            Ok::<_, dq::provider::AddError>(())
+        })
+}
+
+#[test]
+fn a_finding_has_the_same_log_each_time() {
+    let find = || ticks(|| Duration::from_millis(1_500)).check(|_, _| Err("always")).try_run().unwrap_err();
+    let (first, second) = (find(), find());
+    assert_eq!((&first.what[..], first.seed, &first.differs), ("always", 0, &None));
+    assert!(first.log.len() > 50 && first.log == second.log, "{} lines", first.log.len());
+    assert_eq!(first.account, second.account);
+}
+
+#[test]
+fn tokio_time_in_handlers_and_what_they_spawn_is_simulated() {
+    let all = |sum: Arc<AtomicU64>, _: &dq::testing::Ended| assert_eq!(sum.load(Relaxed), 5);
+    let summary = ticks(|| Duration::from_millis(1_500)).faults(Faults::none()).check(all).seeds(0..20).run();
+    assert_eq!((summary.handled, &summary.differs), (100, &None));
+    assert!(summary.simulated > Duration::from_secs(20 * 60), "{summary:?}");
+}
+
+#[test]
+fn what_the_seed_does_not_decide_is_noticed() {
+    let calls = AtomicU64::new(0);
+    let takes = move || Duration::from_millis(1_000 + calls.fetch_add(1, Relaxed));
+    let finding = ticks(takes).check(|_, _| Err("always")).try_run().unwrap_err();
+    assert!(finding.differs.is_some(), "{finding}");
+    assert!(finding.to_string().contains("NOT the same when it was run again"), "{finding}");
+}
