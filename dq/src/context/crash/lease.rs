@@ -85,7 +85,7 @@ impl Topic {
 
     /// Cancels the handlers of a node that could not renew: their jobs may be another's by now.
     pub(in crate::context) fn expire_lease(&mut self, now: Duration) -> Option<Duration> {
-        if self.runs.running() == 0 {
+        if self.runs.running() == 0 || without(21) {
             return None;
         }
         if self.lease.is_good(now) {

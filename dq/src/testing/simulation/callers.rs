@@ -45,7 +45,7 @@ impl Sim {
     pub(super) async fn act_as(self: &Arc<Self>, provider: Provider) {
         if self.world.chance(0.72) {
             let crowd = self.terms().profile == Profile::Crowd;
-            let many = if crowd { 60 } else { self.world.pick(&[1, 1, 1, 2]) };
+            let many = if crowd { 30 } else { self.world.pick(&[1, 1, 1, 2]) };
             join_all((0..many).map(|_| self.add(&provider, crowd))).await;
         } else {
             self.withdraw(&provider).await;
