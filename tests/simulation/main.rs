@@ -28,3 +28,4 @@ fn a_seed_is_the_same_run_again() {
         assert_eq!((differs, first.log.len()), (None, second.log.len()));
     }
 }
+mod kills;

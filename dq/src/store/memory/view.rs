@@ -1,6 +1,6 @@
 //! What a topic keeps, seen whole: for judges that look after every step of a simulation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::MemoryStore;
 use super::marks::Replacement;
@@ -45,6 +45,22 @@ impl MemoryStore {
                 jobs: topic.jobs.iter().map(|(id, slot)| (id.clone(), seen(slot))).collect(),
                 leases: topic.jobs.holders().iter().map(|(node, holder)| (node.clone(), holder.lease)).collect(),
                 consistent: topic.jobs.is_consistent(),
+            })
+        });
+        view.unwrap_or_default()
+    }
+}
+
+impl MemoryStore {
+    /// As [`view`](Self::view), of these jobs only; whether places agree is not asked. O(ids).
+    pub(crate) fn view_of(&self, key: &TopicKey, ids: &BTreeSet<JobId>) -> View {
+        let Some(cell) = self.known(key) else { return View { consistent: true, ..View::default() } };
+        let view = cell.look("view", |topic, _| {
+            let known = ids.iter().filter_map(|id| Some((id.clone(), seen(topic.jobs.get(id)?))));
+            Ok(View {
+                jobs: known.collect(),
+                leases: topic.jobs.holders().iter().map(|(node, holder)| (node.clone(), holder.lease)).collect(),
+                consistent: true,
             })
         });
         view.unwrap_or_default()

@@ -4,8 +4,12 @@
 //! effect, which ended and why, and what callers were promised. What it knows of the store falls back with the store.
 
 mod after;
+mod part;
+mod toll;
 
 use std::collections::{BTreeMap, BTreeSet};
+
+use toll::Toll;
 
 use super::users::version_behind;
 use crate::environment::rules::without;
@@ -38,6 +42,10 @@ pub(super) enum Did {
     },
     Add {
         jobs: Vec<(NewJob, AddOutcome)>,
+    },
+    /// `begin` and `exhaust`.
+    Note {
+        id: JobId,
     },
     Withdraw {
         items: Vec<(Withdrawal, WithdrawOutcome)>,
@@ -127,6 +135,10 @@ pub(super) struct Court {
     pub(super) fell: bool,
     pub(super) jumped: bool,
     pub(super) found: Option<String>,
+    /// What crashes did to jobs.
+    pub(super) tolls: BTreeMap<u64, Toll>,
+    /// Whether deaths by crashes are only counted.
+    pub(super) counts_tolls: bool,
     pub(super) steps: u64,
     pub(super) handled: u64,
     pub(super) timeout_micros: u64,
@@ -228,7 +240,7 @@ impl Court {
                     }
                 }
             }
-            Did::Nothing | Did::Reclaim { .. } | Did::Release { .. } | Did::Cast => {}
+            Did::Nothing | Did::Note { .. } | Did::Reclaim { .. } | Did::Release { .. } | Did::Cast => {}
         }
     }
 

@@ -8,6 +8,7 @@
 mod callers;
 mod faults;
 mod judge;
+mod kills;
 mod network;
 mod nodes;
 mod process;
@@ -20,5 +21,6 @@ mod tokio_time;
 pub(super) mod users;
 mod world;
 
+pub use kills::{KillReport, Killing, simulate_kills};
 pub use run::{Options, Report, simulate};
 pub use terms::Profile;

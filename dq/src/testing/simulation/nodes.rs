@@ -122,7 +122,9 @@ impl Sim {
                 (conduct.dead, conduct.died_at) = (true, self.world.now());
             });
             let sim = Arc::clone(self);
-            self.world.at(self.world.now() + self.world.between(SECOND, 6 * SECOND), move || sim.start_node());
+            let after =
+                self.terms().kills.map_or_else(|| self.world.between(SECOND, 6 * SECOND), |_| self.replaced_after());
+            self.world.at(self.world.now() + after, move || sim.start_node());
         }
         process.kill();
     }

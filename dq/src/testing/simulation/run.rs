@@ -9,7 +9,7 @@ use super::world::{SECOND, World, lock};
 use crate::environment::rules;
 
 /// How long everything may take to end after the last fault, in µs.
-const LONGEST_END: u64 = 1_800 * SECOND;
+pub(super) const LONGEST_END: u64 = 1_800 * SECOND;
 
 /// How often tasks may be polled at one moment.
 const MOST_POLLS: u64 = 100_000;
@@ -113,7 +113,7 @@ async fn play(seed: u64, options: &Options) -> Report {
 }
 
 /// Lets everything happen until then, or until something is found.
-async fn run_until(sim: &Arc<Sim>, end: u64) {
+pub(super) async fn run_until(sim: &Arc<Sim>, end: u64) {
     loop {
         let start = sim.world.polls.load(Relaxed);
         loop {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 use super::judge::{End, Kind, version};
+use super::kills::INNOCENT;
 use super::process::{Process, block};
 use super::sim::Sim;
 use super::terms::Profile;
@@ -61,6 +62,13 @@ impl Scripted {
     /// What to do, and after how long.
     fn plan(&self, kind: Kind, version: u64) -> (Act, u64) {
         let (world, terms) = (&self.sim.world, self.sim.terms());
+        if terms.kills.is_some() {
+            // It kills in `on_due`, every second one in `final_retry` too.
+            let kills =
+                version & KILLER != 0 && (kind == Kind::OnDue || (version / (8 * (INNOCENT + 1))).is_multiple_of(2));
+            let end = if kind == Kind::Final { End::FinalOver } else { End::Acked };
+            return if kills { (Act::Kill, world.below(SECOND / 2)) } else { (Act::End(end), SECOND / 2) };
+        }
         let crowd = terms.profile == Profile::Crowd;
         let quick = if crowd && world.chance(0.9) {
             world.between(MS, 8 * MS)

@@ -136,15 +136,19 @@ impl Sim {
     /// The judge looks at what a step did in a topic.
     #[expect(clippy::needless_pass_by_value, reason = "a step that was judged is over")]
     pub(super) fn judge(&self, key: &TopicKey, did: Did) {
-        let view = self.store.view(key);
         let micros = self.clock.micros();
         let court = self.court_of(key);
         let mut court = lock(&court);
         if let Did::Reclaim { from, charged: true } = &did {
             self.judge_reclaim(&mut court, from);
         }
-        self.narrate(key, &did, &court, &view);
-        court.look(&did, view, micros);
+        if self.terms.kills.is_some() {
+            court.look_at_part(&did, &self.store, key, micros);
+        } else {
+            let view = self.store.view(key);
+            self.narrate(key, &did, &court, &view);
+            court.look(&did, view, micros);
+        }
         self.judge_permits(&mut court, micros);
         drop(court);
         self.tempt(&did);

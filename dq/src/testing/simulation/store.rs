@@ -217,13 +217,15 @@ impl Link for FaultyLink {
     }
 
     fn begin(&self, request: Begin) -> Pending<Noted> {
+        let id = request.id.clone();
         let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| now(inner.begin(request));
-        self.step("begin", step, |_, _| Did::Nothing, nothing)
+        self.step("begin", step, move |_, _| Did::Note { id }, nothing)
     }
 
     fn exhaust(&self, request: Exhaust) -> Pending<Noted> {
+        let id = request.id.clone();
         let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| now(inner.exhaust(request));
-        self.step("exhaust", step, |_, _| Did::Nothing, nothing)
+        self.step("exhaust", step, move |_, _| Did::Note { id }, nothing)
     }
 
     fn reconcile(&self, request: Reconcile) -> Pending<Turned<Reconciled>> {

@@ -1,5 +1,6 @@
 //! The terms of a run: all that the seed decides at its start, and all that shrinking makes smaller.
 
+use super::kills::Killing;
 use super::world::{SECOND, World};
 
 /// Which faults a run has.
@@ -75,6 +76,8 @@ pub(super) struct Terms {
     pub(super) failing: f64,
     pub(super) concurrency: usize,
     pub(super) killers: bool,
+    /// It is an experiment with crashes and nothing else.
+    pub(super) kills: Option<Killing>,
     pub(super) chaos: bool,
     /// The timeout of handlers, in µs.
     pub(super) timeout: u64,
@@ -105,6 +108,7 @@ impl Terms {
                 Profile::Crowd => 2,
                 _ => world.pick(&[2, 3, 6]),
             },
+            kills: None,
             killers: profile == Profile::Killers || chaos && world.chance(0.5),
             chaos,
             timeout: if profile == Profile::Crowd { 8 } else { world.pick(&[8, 40]) } * SECOND,

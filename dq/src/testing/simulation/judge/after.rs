@@ -182,10 +182,13 @@ impl Court {
             && kept.record.front().is_ok_and(|front| front.cause == Some(Cause::Crashes))
             && !matches!(self.ghost.charged.get(&old), Some((true, true)))
         {
-            self.bad(format!(
+            self.bad_toll(format!(
                 "[19] {id} ({old}) is DEAD by crashes, its last charged run: {:?}",
                 self.ghost.charged.get(&old)
             ));
+        }
+        if let Some(kept) = still {
+            self.note_toll(old, job, kept, matches!(did, Did::Reclaim { .. }));
         }
     }
 
@@ -201,7 +204,7 @@ impl Court {
             self.ghost.charged.insert(version, (begun, alone));
         }
         if kept.state == State::Dead && !(begun && alone) {
-            self.bad(format!("[19] {id} ({version}) is DEAD by crashes: begun {begun}, alone {alone}"));
+            self.bad_toll(format!("[19] {id} ({version}) is DEAD by crashes: begun {begun}, alone {alone}"));
         }
     }
 
