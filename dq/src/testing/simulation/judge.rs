@@ -405,6 +405,12 @@ impl Court {
         }
     }
 
+    /// How many versions have ended; what is DEAD or DONE has.
+    pub(super) fn lives(&self) -> u64 {
+        let kept = self.before.jobs.values().filter(|job| matches!(job.state, State::Dead | State::Done));
+        (self.ghost.ended.len() + kept.count()) as u64
+    }
+
     /// What is not over yet.
     pub(super) fn unfinished(&self) -> Option<String> {
         let open = |state| matches!(state, State::Delayed | State::Running | State::Unacked);

@@ -24,3 +24,6 @@ mod world;
 pub use kills::{KillReport, Killing, simulate_kills};
 pub use run::{Options, Report, simulate};
 pub use terms::Profile;
+
+/// The rules of PROTOCOL.md that can be taken away, to see that the judge notices.
+pub const RULES: [u8; 15] = [2, 6, 7, 8, 9, 10, 12, 13, 15, 17, 18, 19, 20, 21, 23];

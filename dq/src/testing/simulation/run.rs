@@ -38,8 +38,10 @@ pub struct Report {
     pub seed: u64,
     /// The faults it had.
     pub profile: Profile,
-    /// Jobs that were added.
+    /// Jobs that callers wanted to add.
     pub jobs: u64,
+    /// Jobs that were added and have ended: acked, deleted, replaced, DEAD.
+    pub lives: u64,
     /// Handlers that were started.
     pub handled: u64,
     /// Faults that happened.
@@ -103,6 +105,7 @@ async fn play(seed: u64, options: &Options) -> Report {
         seed,
         profile: sim.terms().profile,
         jobs: sim.versions.load(Relaxed),
+        lives: court.lives(),
         handled: court.handled,
         faults: sim.faults.load(Relaxed),
         steps: court.steps,

@@ -27,18 +27,62 @@ pub enum Profile {
 }
 
 impl Profile {
-    const MIX: [Self; 10] = [
+    /// All of them.
+    pub const ALL: [Self; 9] = [
         Self::Calm,
         Self::Killers,
         Self::Net,
-        Self::Net,
         Self::NoClock,
-        Self::NoClock,
-        Self::All,
         Self::All,
         Self::Fall,
         Self::Clock,
+        Self::Deaf,
+        Self::Crowd,
     ];
+
+    /// How it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Calm => "calm",
+            Self::Killers => "killers",
+            Self::Net => "net",
+            Self::NoClock => "noclock",
+            Self::All => "all",
+            Self::Fall => "fall",
+            Self::Clock => "clock",
+            Self::Deaf => "deaf",
+            Self::Crowd => "crowd",
+        }
+    }
+
+    /// The one of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|profile| profile.name() == name)
+    }
+
+    /// Of how many seeds of a hundred; a crowd costs four times as much as any other.
+    const fn share(self) -> u64 {
+        match self {
+            Self::Calm | Self::Killers | Self::Fall => 10,
+            Self::Net => 16,
+            Self::NoClock | Self::All => 20,
+            Self::Clock => 7,
+            Self::Deaf => 5,
+            Self::Crowd => 2,
+        }
+    }
+
+    /// The one that a seed picks.
+    fn pick(world: &World) -> Self {
+        let mut left = world.below(Self::ALL.iter().map(|profile| profile.share()).sum());
+        for profile in Self::ALL {
+            if left < profile.share() {
+                return profile;
+            }
+            left -= profile.share();
+        }
+        unreachable!("the shares add up")
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +129,7 @@ pub(super) struct Terms {
 
 impl Terms {
     pub(super) fn of(world: &World, profile: Option<Profile>) -> Self {
-        let profile = profile.unwrap_or_else(|| world.pick(&Profile::MIX));
+        let profile = profile.unwrap_or_else(|| Profile::pick(world));
         let chaos = !matches!(profile, Profile::Calm | Profile::Killers | Profile::Crowd);
         let long = profile == Profile::Deaf;
         let busy = match profile {
