@@ -31,6 +31,11 @@ async fn payment_notify_prints_what_is_expected() {
 }
 
 #[tokio::test]
+async fn double_charge_prints_what_is_expected() {
+    prints_what_is_expected("double_charge").await;
+}
+
+#[tokio::test]
 async fn meeting_reminder_prints_what_is_expected() {
     prints_what_is_expected("meeting_reminder").await;
 }

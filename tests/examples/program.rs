@@ -16,7 +16,13 @@ const LIMIT: Duration = Duration::from_secs(60);
 static BUILT: LazyLock<PathBuf> = LazyLock::new(|| {
     let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
     let output = Command::new(cargo)
-        .args(["build", "--package=dq-examples", "--bins", "--message-format=json-render-diagnostics"])
+        .args([
+            "build",
+            "--package=dq-examples",
+            "--bins",
+            "--all-features",
+            "--message-format=json-render-diagnostics",
+        ])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .stderr(Stdio::inherit())
         .output()

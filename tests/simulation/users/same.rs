@@ -73,3 +73,27 @@ fn what_the_seed_does_not_decide_is_noticed() {
     assert!(finding.differs.is_some(), "{finding}");
     assert!(finding.to_string().contains("NOT the same when it was run again"), "{finding}");
 }
+
+#[test]
+fn a_variable_names_the_one_seed_to_run() {
+    let test = "users::decisions::every_decision_of_a_listener_is_right_under_faults";
+    let mut run = std::process::Command::new(std::env::current_exe().unwrap());
+    let run = run.args([test, "--exact", "--nocapture"]).env("DQ_SEED", "5").output().unwrap();
+    let told = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{told}");
+    assert!(told.contains("seed 5 finds nothing. What happened, in simulated time:"), "{told}");
+    assert!(told.contains(" runs act/fails: run 3, fence "), "{told}");
+}
+
+#[test]
+fn a_job_with_an_absolute_time_is_due_at_it() {
+    let due = |factory: ContextFactory, sum| factory.provide(sum).provide(Duration::from_secs(1)).listener::<Ticks>();
+    let work = |jobs: Provider, _| async move {
+        let at = dq::testing::now() + Duration::from_secs(7_200);
+        jobs.add(Tick).at(at).await.map(drop)
+    };
+    let run = simulate(|| Arc::new(AtomicU64::new(0))).node(due).work(work).faults(Faults::none()).seeds(0..3);
+    let summary = run.check(|_, _| assert!(dq::testing::now() < std::time::SystemTime::now())).run();
+    assert_eq!(summary.handled, 3);
+    assert!((7_200 * 3..8_000 * 3).contains(&summary.simulated.as_secs()), "{summary:?}");
+}

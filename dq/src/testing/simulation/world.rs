@@ -19,7 +19,7 @@ pub(super) const MS: u64 = 1_000;
 pub(super) const SECOND: u64 = 1_000_000;
 
 /// What every clock shows at the start, in µs since the Unix epoch: not a whole millisecond.
-const START: u64 = 1_700_000_000_000_000 + 417;
+pub(super) const START: u64 = 1_700_000_000_000_000 + 417;
 
 /// Nothing a simulation runs panics under a lock; if it does, the run has failed already.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -26,7 +26,10 @@ impl fmt::Display for Finding {
         writeln!(f, "seed {seed} (run {seeds}): {what}\n\nwhat happened, in simulated time:")?;
         write!(f, "{account}")?;
         match differs {
-            None => writeln!(f, "\nthe same again: DQ_SEED={seed} cargo test {}", test.as_deref().unwrap_or_default()),
+            None => match test {
+                Some(test) => writeln!(f, "\nthe same again: DQ_SEED={seed} cargo test {test}"),
+                None => writeln!(f, "\nthe same again: the same command with DQ_SEED={seed}"),
+            },
             Some(how) => writeln!(
                 f,
                 "\nNOT the same when it was run again ({how}): something here is not decided by the seed. Threads, the order \

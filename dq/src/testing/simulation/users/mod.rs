@@ -3,6 +3,7 @@
 //! [`simulate`] begins one. What the nodes of the engine are for dq's own tests, they are here with the user's listeners:
 //! the same network, the same judge, and an account of what happened to each job that a person can read.
 
+mod clock;
 mod faults;
 mod finding;
 mod narrate;
@@ -18,6 +19,7 @@ mod verdict;
 mod versions;
 mod watched;
 
+pub use clock::now;
 pub use faults::Faults;
 pub use finding::Finding;
 pub use report::{Ended, Summary};

@@ -1,6 +1,5 @@
 //! One run, from its seed to what it found.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,9 +13,11 @@ use super::super::store::FaultyStore;
 use super::super::terms::Terms;
 use super::super::tokio_time::Idle;
 use super::super::world::{SECOND, World};
+use super::clock::Running;
 use super::program::{APP, Program, WORK};
 use super::report::Ended;
 use super::simulation::Simulation;
+use super::verdict::said;
 use crate::config::NodeSettings;
 use crate::environment::Place;
 use crate::job::{AppName, State};
@@ -52,6 +53,7 @@ pub(super) fn play<S: Clone + Send + Sync + 'static>(of: &Simulation<S>, seed: u
         .expect("a runtime without input and output is given");
     runtime.block_on(async {
         let world = World::with_tokio(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), told);
+        let _running = Running::start();
         let state = (of.state)();
         let sim = Sim::new(&world, Terms::of_program(&world, of.nodes));
         let program = Program::new(of, &state, &world, told);
@@ -146,12 +148,6 @@ fn check<S: Clone + Send + Sync + 'static>(sim: &Arc<Sim>, of: &Simulation<S>, s
         Ok(Err(wrong)) => Some(wrong),
         Err(panic) => Some(format!("the check panicked: {}", said(&*panic))),
     }
-}
-
-/// What a panic said.
-fn said(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("(no message)").into()
 }
 
 fn played(sim: &Sim, program: &Program, found: Option<String>) -> Played {

@@ -26,11 +26,21 @@ pub(super) const APP: &str = "simulation";
 /// The name of the process that does the work.
 pub(super) const WORK: &str = "work";
 
+/// A fault that waits for a step of a handler: its start, where it goes on after an `.await`, or its return.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AtStep {
+    pub(super) fault: Fault,
+    /// How many steps of the run still come before; a run that returns earlier has it at its return.
+    pub(super) left: u64,
+    /// The run: the first that makes a step.
+    pub(super) run: Option<u64>,
+}
+
 /// What waits to happen to a process; each counts down to its moment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Arms {
-    /// At a step of its handlers.
-    pub(super) at_await: Option<(u64, Fault)>,
+    /// At a step of a handler.
+    pub(super) at_step: Option<AtStep>,
     /// At a request.
     pub(super) wire: Option<u64>,
 }

@@ -8,7 +8,7 @@ use super::super::world::{MS, SECOND, lock};
 use crate::job::{JobId, TopicName};
 
 /// Accounts of at most this many lines are told whole.
-const WHOLE: usize = 60;
+const WHOLE: usize = 80;
 
 /// A job, by its names.
 pub(in super::super) type Named = (TopicName, JobId);

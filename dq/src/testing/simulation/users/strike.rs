@@ -5,14 +5,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::super::judge::Did;
+use super::super::network::Outage;
 use super::super::nodes::NodeAt;
 use super::super::process::Process;
 use super::super::sim::Sim;
 use super::super::terms::Fault;
 use super::super::world::{MS, SECOND, World, lock};
 use super::faults::{Blow, Faults};
-use super::program::{Program, WORK};
-use super::story::Named;
+use super::program::{AtStep, Program, WORK};
 use super::watched::Seat;
 use crate::job::NodeId;
 
@@ -68,35 +68,36 @@ impl Sim {
                 node.pauses_after.store(world.below(4), Relaxed);
             }
             (Blow::Engine(fault), Some(_)) if moment < 3 => {
-                arms.at_await = Some((world.below(world.pick(&[2, 4, 12])), fault));
+                let left = world.below(world.pick(&[2, 4, 8, 16]));
+                arms.at_step = Some(AtStep { fault, left, run: None });
             }
             (Blow::Engine(fault), node) => {
                 let after = world.below(world.pick(&[MS, 10 * MS, 100 * MS, SECOND, 10 * SECOND]));
                 let (sim, program) = (Arc::clone(self), Arc::clone(program));
-                world.at(world.now() + after, move || sim.happen(&program, fault, node.as_ref()));
+                world.at(world.now() + after, move || sim.happen(&program, fault, node.as_ref(), ""));
             }
         }
     }
 
     /// A fault happens, to a node or to everybody.
-    fn happen(self: &Arc<Self>, program: &Program, fault: Fault, node: Option<&Arc<NodeAt>>) {
+    fn happen(self: &Arc<Self>, program: &Program, fault: Fault, node: Option<&Arc<NodeAt>>, when: &str) {
         match node {
             Some(node) if node.process.is_dead() => {}
-            Some(node) => self.strike_program_node(program, fault, node),
-            None => self.strike_store(fault),
+            Some(node) => self.strike_program_node(program, fault, node, when),
+            None => self.strike_store(fault, when),
         }
     }
 
-    fn strike_program_node(self: &Arc<Self>, program: &Program, fault: Fault, node: &Arc<NodeAt>) {
+    fn strike_program_node(self: &Arc<Self>, program: &Program, fault: Fault, node: &Arc<NodeAt>, when: &str) {
         let (world, now, name) = (&self.world, self.world.now(), &node.process.name);
         match fault {
             Fault::Kill => {
-                self.tell(None, || format!("{name} IS KILLED"));
+                self.tell(None, || format!("{name} IS KILLED{when}"));
                 self.kill(&node.process);
             }
             Fault::Stop => {
                 self.fault();
-                self.tell(None, || format!("{name} IS STOPPED, cleanly"));
+                self.tell(None, || format!("{name} IS STOPPED, cleanly{when}"));
                 node.stopping.store(true, Relaxed);
                 if let Some(running) = &*lock(&node.running) {
                     running.order_stop(Duration::from_millis(program.grace_millis.load(Relaxed)));
@@ -104,16 +105,16 @@ impl Sim {
                 let sim = Arc::clone(self);
                 world.at(now + world.between(SECOND, 8 * SECOND), move || sim.start_node());
             }
-            Fault::Pause => self.pause_node(&node.process),
+            Fault::Pause => self.pause_node(&node.process, when),
             Fault::Deaf => {
                 let seconds = world.pick(&[1, 3, 10, 40]);
-                self.tell(None, || format!("{name} HEARS NOTHING from the store for {seconds} s"));
+                self.tell(None, || format!("{name} HEARS NOTHING from the store for {seconds} s{when}"));
                 self.fault();
                 node.process.deafen(now + seconds * SECOND);
                 self.note_fault(&node.process);
             }
             Fault::Ears => {
-                self.tell(None, || format!("{name} LOSES ITS SUBSCRIPTION to signals"));
+                self.tell(None, || format!("{name} LOSES ITS SUBSCRIPTION to signals{when}"));
                 self.fault();
                 self.break_ears(Some(&node.process));
             }
@@ -125,23 +126,29 @@ impl Sim {
             }
             Fault::Snap => self.keep_all(program),
             Fault::Fall => self.fall_back_to_kept(program),
-            other => self.strike_store(other),
+            other => self.strike_store(other, when),
         }
     }
 
     /// What hits everybody.
-    fn strike_store(self: &Arc<Self>, fault: Fault) {
+    fn strike_store(self: &Arc<Self>, fault: Fault, when: &str) {
         self.fault();
         self.cause(fault);
         let (now, weather) = (self.world.now(), self.weather());
         match fault {
             Fault::Out => {
                 let millis = (weather.out_until - now) / MS;
-                self.tell(None, || format!("THE STORE IS AWAY for {millis} ms: {:?}", weather.outage));
+                let outage = match weather.outage {
+                    Outage::Silent => "requests are lost",
+                    Outage::Loading => "requests are refused",
+                    Outage::Reset => "connections are reset",
+                    Outage::Frozen => "requests are executed afterwards",
+                };
+                self.tell(None, || format!("THE STORE IS AWAY for {millis} ms{when}: {outage}"));
             }
             Fault::Slow => {
                 let millis = (weather.slow_until - now) / MS;
-                self.tell(None, || format!("THE NETWORK IS SLOW for {millis} ms"));
+                self.tell(None, || format!("THE NETWORK IS SLOW for {millis} ms{when}"));
             }
             Fault::Jump => {
                 let ahead = self.clock.skew.load(Relaxed) / MS as i64;
@@ -151,9 +158,9 @@ impl Sim {
         }
     }
 
-    fn pause_node(&self, process: &Arc<Process>) {
+    fn pause_node(&self, process: &Arc<Process>, when: &str) {
         let (now, length) = (self.world.now(), self.world.between(SECOND, 45 * SECOND));
-        self.tell(None, || format!("{} STANDS STILL for {} ms", process.name, length / MS));
+        self.tell(None, || format!("{} STANDS STILL for {} ms{when}", process.name, length / MS));
         self.fault();
         process.pause(now + length);
         self.note_fault(process);
@@ -198,14 +205,20 @@ impl Sim {
 }
 
 impl Program {
-    /// A handler starts, goes on after an `.await`, or has returned: that may be the moment of a fault.
-    pub(super) fn strike_at_await(&self, sim: &Arc<Sim>, seat: &Seat, job: &Named, name: &str) {
+    /// A handler makes a step: that may be the moment of a fault.
+    pub(super) fn strike_at_step(&self, seat: &Seat, run: u64, returned: bool, name: &str) {
         let mut arms = lock(&self.arms);
         let Some(arms_of) = arms.get_mut(&seat.process.name) else { return };
-        let Some((_, fault)) = arms_of.at_await.take_if(|(left, _)| is_now(left)) else { return };
+        let is_now = |at: &mut AtStep| {
+            let of_this = *at.run.get_or_insert(run) == run;
+            let now = of_this && (at.left == 0 || returned);
+            at.left = at.left.saturating_sub(u64::from(of_this));
+            now
+        };
+        let Some(AtStep { fault, .. }) = arms_of.at_step.take_if(is_now) else { return };
         drop(arms);
-        let node = lock(&sim.nodes).iter().find(|node| node.id == seat.node).cloned();
-        sim.tell(Some(job.clone()), || format!("while {} runs {name}:", seat.process.name));
-        sim.happen(self, fault, node.as_ref());
+        let node = lock(&seat.sim.nodes).iter().find(|node| node.id == seat.node).cloned();
+        let after = if returned { ", just after it ran" } else { " while it runs" };
+        seat.sim.happen(self, fault, node.as_ref(), &format!("{after} {name}"));
     }
 }

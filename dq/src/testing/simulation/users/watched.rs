@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -14,6 +15,7 @@ use super::super::sim::Sim;
 use super::super::world::lock;
 use super::program::Program;
 use super::story::Named;
+use super::verdict::said;
 use crate::broadcast::ErasedBroadcast;
 use crate::environment::StoreClock as _;
 use crate::job::{JobId, NodeId, Record, TopicName};
@@ -95,21 +97,30 @@ impl Future for Run {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Returned> {
         let this = &mut *self;
         let Seat { sim, program, process, .. } = &this.seat;
-        let is_struck = || {
-            program.strike_at_await(sim, &this.seat, &this.job, &this.name);
+        let is_struck = |returned| {
+            program.strike_at_step(&this.seat, this.number, returned, &this.name);
             process.is_dead() || process.is_paused()
         };
         if this.returned.is_none() {
-            if is_struck() {
+            if is_struck(false) {
                 process.park(cx);
                 return Poll::Pending;
             }
-            let Poll::Ready(returned) = this.handler.as_mut().poll(cx) else { return Poll::Pending };
+            let handler = &mut this.handler;
+            let polled = catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(cx)));
+            let polled = polled.unwrap_or_else(|panic| {
+                this.end = Some(End::Failed);
+                sim.tell(Some(this.job.clone()), || {
+                    format!("{} {}: panics: {}", process.name, this.name, said(&*panic))
+                });
+                resume_unwind(panic)
+            });
+            let Poll::Ready(returned) = polled else { return Poll::Pending };
             let (end, text) = told(&returned);
             sim.tell(Some(this.job.clone()), || format!("{} {}: {text}", process.name, this.name));
             this.end = Some(end);
             this.returned = Some(returned);
-            if is_struck() {
+            if is_struck(true) {
                 process.park(cx);
                 return Poll::Pending;
             }
@@ -142,11 +153,7 @@ impl Drop for Run {
         let Seat { sim, process, node, .. } = &self.seat;
         lock(&self.court).ended(node, self.number, self.end.unwrap_or(End::Dropped));
         if self.end.is_none() && !sim.is_over() {
-            let how = match () {
-                () if std::thread::panicking() => "panics",
-                () if process.is_dead() => "is gone with its node",
-                () => "is cancelled where it waits",
-            };
+            let how = if process.is_dead() { "is gone with its node" } else { "is cancelled where it waits" };
             sim.tell(Some(self.job.clone()), || format!("{} {}: {how}", process.name, self.name));
         }
     }
