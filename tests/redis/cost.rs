@@ -44,11 +44,33 @@ async fn life(count: u16) -> [BTreeMap<String, u64>; 3] {
 }
 
 #[tokio::test]
-async fn a_batch_costs_as_many_commands_as_one_job() {
-    let (one, many) = (life(1).await, life(400).await);
-    assert_eq!(one, many, "400 jobs fit into one call of each command");
-    let [add, transfer, settle] = many.map(|calls| total(&calls));
-    assert!(add <= 9 && transfer <= 17 && settle <= 10, "add {add}, transfer {transfer}, settle {settle}");
+async fn a_batch_costs_as_many_commands_as_a_few_jobs() {
+    let (few, many) = (life(20).await, life(400).await);
+    assert_eq!(few, many, "400 jobs fit into one call of each command");
+    let [add, transfer, settle] = many.each_ref().map(total);
+    assert!(add <= 9 && transfer <= 19 && settle <= 10, "add {add}, transfer {transfer}, settle {settle}");
+    let mut one = life(1).await;
+    assert_eq!(one[1].insert("hdel".into(), 1), None, "one row needs no table");
+    assert_eq!(one, many);
+}
+
+#[tokio::test]
+async fn jobs_that_are_due_together_need_no_score_each() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    topic.reconcile().await;
+    let transfer = async |count: usize| {
+        topic.ready().await;
+        let claims = spent(&server, async { assert_eq!(topic.try_transfer(1_000).await.unwrap().claims.len(), count) });
+        claims.await["zrange"]
+    };
+    topic.add((0..100).map(generated).collect()).await;
+    let together = transfer(100).await;
+    for name in ["a", "b"] {
+        topic.add(vec![job(name)]).await;
+        topic.ready().await; // the next one is due a millisecond later
+    }
+    assert_eq!(transfer(2).await, together + 1, "their ids again, with scores");
 }
 
 #[tokio::test]
