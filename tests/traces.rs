@@ -19,6 +19,9 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Metadata, Subscriber};
 
+use dq::environment::TokioClock;
+use dq::testing::Harness;
+use dq_tests::{Fault, FaultyStore};
 use worker::{HOUR, Script, usual, work};
 
 /// Every span and event of dq as a line, events with the name of the span they are in.
@@ -118,4 +121,22 @@ async fn what_a_handler_logs_is_within_the_span_of_its_run() {
     dq.settle().await;
     let lines = std::mem::take(&mut traces.0.lock().unwrap().lines);
     assert!(lines.iter().any(|line| line == "dq.run:  message=hello"), "{lines:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_refuses_is_told_of_once_with_its_reason_and_so_is_that_it_answers_again() {
+    let (traces, _guard) = listen();
+    let (store, faults) = FaultyStore::over(stage::store_under(Arc::new(TokioClock::new())));
+    let script = Script::acks();
+    let dq = Harness::start_on(store, 1, |factory| script.on(factory, usual)).await;
+    faults.all(Fault::Refused);
+    dq.provider().topic("work").unwrap().add_json("1").id("a").await.unwrap_err();
+    dq.advance(HOUR).await;
+    faults.none();
+    dq.advance(HOUR).await;
+    let lines = std::mem::take(&mut traces.0.lock().unwrap().lines);
+    let told = |what: &str| lines.iter().filter(|line| line.contains(what)).collect::<Vec<_>>();
+    let refuses = told("the store refuses, trying again");
+    assert!(refuses.len() == 1 && refuses[0].contains("error=the store refuses"), "{refuses:#?}");
+    assert_eq!(told("the store answers again").len(), 1, "{lines:#?}");
 }

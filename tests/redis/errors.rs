@@ -35,6 +35,7 @@ async fn a_server_that_says_not_now_has_done_nothing() {
         let error = error_of_add(&topic).await;
         assert!(matches!(error, StoreError::Refused { operation: "add", .. }), "{line}: {error:?}");
         assert!(error.nothing_done() && error.is_outage(), "{line}");
+        assert!(error.to_string().ends_with(')'), "it does not say what to do: {error}");
         let code = line[1..].split(' ').next().unwrap().replace("ERR", "OOM");
         assert!(error.to_string().contains(&code), "{error}");
     }
@@ -162,7 +163,10 @@ async fn a_wrong_password_is_no_outage_and_stays_a_secret() {
     server.command(&["CONFIG", "SET", "requirepass", "right"]);
     let topic = Topic::on(&server.url().replace("127", ":wrong@127"));
     let error = error_of_add(&topic).await;
-    assert!(!error.is_outage() && !format!("{error:?}").contains("wrong@"), "{error:?}");
+    assert!(matches!(error, StoreError::Denied { .. }) && error.nothing_done() && !error.is_outage(), "{error:?}");
+    assert!(
+        error.to_string().ends_with("(mend user and password in the URL)") && !error.to_string().contains("wrong@")
+    );
 }
 
 #[tokio::test]

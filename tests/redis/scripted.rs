@@ -10,6 +10,8 @@ pub enum Says {
     Line(&'static str),
     /// Closes the connection.
     Nothing,
+    /// Never answers, and keeps the connection.
+    Silence,
 }
 
 /// Starts one and gives its URL. It lives as long as the test's process.
@@ -32,6 +34,7 @@ fn serve(mut stream: TcpStream, says: Says) -> Option<()> {
             ("HELLO", _) => "%1\r\n+server\r\n+redis\r\n".to_owned(),
             ("EVALSHA" | "EVAL", Says::Line(line)) => format!("{line}\r\n"),
             ("EVALSHA" | "EVAL", Says::Nothing) => return None,
+            ("EVALSHA" | "EVAL", Says::Silence) => continue,
             _ => "+OK\r\n".to_owned(),
         };
         stream.write_all(answer.as_bytes()).ok()?;

@@ -35,7 +35,7 @@ impl RedisServer {
         Self::start_with(&["--save", "", "--appendonly", "no"])
     }
 
-    /// A server with these settings.
+    /// A server with these settings; one with a certificate speaks TLS on its port, and nothing else.
     pub fn start_with(settings: &[&str]) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -153,8 +153,14 @@ fn free_port() -> u16 {
 
 fn launch(port: u16, folder: &PathBuf, settings: &[String]) -> Option<(Child, ChildStdout)> {
     let program = std::env::var("DQ_REDIS_SERVER").unwrap_or_else(|_| "redis-server".into());
+    let port = port.to_string();
+    let ports = match settings.iter().any(|setting| setting == "--tls-cert-file") {
+        true => vec!["--port", "0", "--tls-port", &port],
+        false => vec!["--port", &port],
+    };
     let mut child = Command::new(program)
-        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--dir"])
+        .args(ports)
+        .args(["--bind", "127.0.0.1", "--dir"])
         .arg(folder)
         .args(settings)
         .stdin(Stdio::null())

@@ -1,5 +1,6 @@
 //! What a topic is doing, as its task writes it down and others read it.
 
+use std::mem::discriminant;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
@@ -64,9 +65,12 @@ impl LiveCondition {
         self.set(Condition::Working);
     }
 
-    /// The store has not answered, or has refused.
-    pub(super) fn trouble(&self, error: &StoreError) {
+    /// The store has not answered, or has refused. Says whether that is news, whatever it said before.
+    pub(super) fn trouble(&self, error: &StoreError) -> bool {
         let text = error.to_string();
-        self.set(if error.is_outage() { Condition::Recovering(text) } else { Condition::Stopped(text) });
+        let trouble = if error.is_outage() { Condition::Recovering(text) } else { Condition::Stopped(text) };
+        let is_news = discriminant(&*self.lock()) != discriminant(&trouble);
+        self.set(trouble);
+        is_news
     }
 }

@@ -186,9 +186,9 @@ impl Gauge {
         self.condition.contact(&self.topic);
     }
 
-    /// The store has not answered, or has refused.
-    pub(super) fn trouble(&self, error: &StoreError) {
-        self.condition.trouble(error);
+    /// The store has not answered, or has refused. Says whether that is news.
+    pub(super) fn trouble(&self, error: &StoreError) -> bool {
+        self.condition.trouble(error)
     }
 
     /// Nothing can be started any more.

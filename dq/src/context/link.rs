@@ -262,7 +262,7 @@ impl Topic {
     pub(super) fn reconnect(&mut self, now: Duration) -> Option<Duration> {
         if let Some(end) = self.line.give_up_at().filter(|end| now >= *end) {
             let waited = humantime::format_duration(end.saturating_sub(now) + self.parts.node.call_timeout);
-            let reason = format!("no answer within {waited}");
+            let reason = format!("no answer within {waited} (`call_timeout`): it hangs, or the way to it does");
             self.fail_link(&StoreError::Unavailable { operation: "a request", reason }, now);
         }
         if self.line.is_connected() {

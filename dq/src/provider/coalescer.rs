@@ -270,7 +270,12 @@ impl Coalescer {
             }
             _ if error.is_outage() => self.lose_way(now),
             // Dropping the batch answers its callers with the error.
-            _ => drop(self.flying.remove(place)),
+            _ => {
+                drop(self.flying.remove(place));
+                if matches!(error, StoreError::Denied { .. }) {
+                    self.way = None;
+                }
+            }
         }
     }
 }

@@ -46,8 +46,19 @@ pub enum StoreError {
         /// How long they had.
         waited: Duration,
     },
+    /// The store does not let this program in: user, password or certificate. Nothing was sent. Somebody must mend one of
+    /// them; it is tried again until then.
+    #[error("the store does not let this program in: {reason}")]
+    Denied {
+        /// The step.
+        operation: &'static str,
+        /// What it said, and what to do.
+        reason: String,
+    },
     /// The topic was written under another version of the protocol. Upgrade this program, or use another app name.
-    #[error("topic {topic} is kept under protocol version {found}, this dq speaks version {ours}")]
+    #[error(
+        "topic {topic} is kept under protocol version {found}, this dq speaks version {ours}: upgrade the older one, or take another app name"
+    )]
     Version {
         /// The topic.
         topic: TopicKey,
@@ -74,8 +85,8 @@ pub enum StoreError {
         /// The limit.
         limit: usize,
     },
-    /// Anything else that the store said.
-    #[error("the store failed during {operation}")]
+    /// Anything else that the store said. Whether the step was executed is unknown.
+    #[error("the store failed during {operation}: {source}")]
     Other {
         /// The step.
         operation: &'static str,
@@ -88,7 +99,14 @@ pub enum StoreError {
 impl StoreError {
     /// Whether it is certain that the step was not executed and will not be.
     pub const fn nothing_done(&self) -> bool {
-        matches!(self, Self::Refused { .. } | Self::Version { .. } | Self::WrongType { .. } | Self::OverLimit { .. })
+        matches!(
+            self,
+            Self::Refused { .. }
+                | Self::Denied { .. }
+                | Self::Version { .. }
+                | Self::WrongType { .. }
+                | Self::OverLimit { .. }
+        )
     }
 
     /// Whether it is worth trying again without anybody changing something.

@@ -132,13 +132,11 @@ fn unknown(scheme: &str, url: &str) -> BadStoreUrl {
     BadStoreUrl::UnknownScheme { scheme: without_secrets(scheme), suggestion }
 }
 
-/// `redis://user:secret@host` as `redis://***@host`.
+/// `redis://user:secret@host?options` as `redis://***@host`.
 pub(crate) fn without_secrets(url: &str) -> String {
     let start = url.find("://").map_or(0, |at| at + 3);
-    match url[start..].rfind('@') {
-        Some(at) => format!("{}***{}", &url[..start], &url[start + at..]),
-        None => url.to_owned(),
-    }
+    let (who, rest) = url[start..].rsplit_once('@').map_or(("", &url[start..]), |(_, rest)| ("***@", rest));
+    format!("{}{who}{}", &url[..start], rest.split(['?', '#']).next().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -177,5 +175,6 @@ mod tests {
     fn secrets_of_a_url_are_not_told() {
         assert_eq!(without_secrets("redis://me:se@cret@host:1/2"), "redis://***@host:1/2");
         assert_eq!(without_secrets("memory:jobs"), "memory:jobs");
+        assert_eq!(without_secrets("redis://host/1?password=secret"), "redis://host/1");
     }
 }

@@ -206,14 +206,17 @@ impl Topic {
     /// An error decides nothing. What the store may still execute is for the tokens and turns to judge; what it certainly
     /// did not do is sent again after a pause, a long one if somebody must change something first.
     fn on_error(&mut self, kind: Kind, error: &StoreError, now: Duration) {
-        if !error.nothing_done() {
+        // A link that was not let in is of no use either.
+        if !error.nothing_done() || matches!(error, StoreError::Denied { .. }) {
             return self.fail_link(error, now);
         }
         if !error.is_outage() {
             tracing::error!(topic = %self.parts.key, ?kind, error = %error, "the topic cannot go on");
             self.stopped_by = Some(kind);
         }
-        self.parts.gauge.trouble(error);
+        if self.parts.gauge.trouble(error) && error.is_outage() {
+            tracing::warn!(topic = %self.parts.key, ?kind, error = %error, "the store refuses, trying again");
+        }
         self.line.pause(kind, now, !error.is_outage());
         self.unask(Some(kind));
     }

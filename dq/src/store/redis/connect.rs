@@ -8,7 +8,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, PushInfo, RedisResult, Value};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::errors::plain;
+use super::errors::{connecting, plain};
 use super::url::Address;
 use crate::store::StoreError;
 
@@ -50,7 +50,7 @@ impl Connector {
             config = config.set_push_sender(pushes);
         }
         let connected = client.get_multiplexed_async_connection_with_config(&config).await;
-        connected.map_err(|error| plain(operation, error))
+        connected.map_err(|error| connecting(operation, self.address.is_tls(), error))
     }
 }
 

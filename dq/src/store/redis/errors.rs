@@ -3,12 +3,17 @@
 //! | said | class | why |
 //! |---|---|---|
 //! | connection refused, reset or closed, no answer in time | `Unavailable` | the step may have been executed, or may still be |
+//! | the same while connecting | `Refused`, by the line | nothing was sent yet |
 //! | `LOADING`, `MASTERDOWN`, `CLUSTERDOWN`, `TRYAGAIN`, `BUSY` | `Refused` | refused before the script began; passes by itself |
 //! | `READONLY`, `OOM`, `MISCONF`, `NOREPLICAS` | `Refused` | refused at the first write of the script, which reads and checks everything before that |
 //! | `NOSCRIPT` | – | the script is sent in full; the caller never sees it |
 //! | `DQTYPE`, `WRONGTYPE` (a key of a wrong type) | `WrongType` | the script looked before it wrote; a second one finds out which key |
 //! | `DQVERSION` (another protocol version) | `Version` | likewise |
-//! | `NOPERM`, `NOAUTH`, `WRONGPASS`, everything else | `Other` | somebody must change something |
+//! | `NOAUTH`, `WRONGPASS`, `NOPERM`, a certificate, while connecting | `Denied` | nothing was sent yet; somebody must change something |
+//! | too few replicas behind a `WAIT` | `NotReplicated` | it is done, and a failover may undo it |
+//! | `NOPERM` later, everything else | `Other` | somebody must change something; a script may have been half-way |
+//!
+//! What a person can do about it stands behind what was said ([`advice`]): it is what logs and `health()` show.
 
 use redis::RedisError;
 
@@ -30,6 +35,24 @@ pub(super) enum Failure {
     WrongType,
     /// An answer, and the connection goes on.
     Answered(StoreError),
+}
+
+/// The class of an error while connecting, over TLS or not: nothing was sent.
+pub(super) fn connecting(operation: &'static str, is_tls: bool, error: RedisError) -> StoreError {
+    let (reason, certificate) = (said(&error), about_certificates(&error.to_string()));
+    let port = match is_tls {
+        true => error.is_timeout().then_some("is that its port for TLS?"),
+        false => error.is_connection_dropped().then_some("does that port want TLS, as in rediss://?"),
+    };
+    match plain(operation, error) {
+        StoreError::Other { .. } => StoreError::Denied { operation, reason },
+        StoreError::Unavailable { .. } if certificate.is_some() => StoreError::Denied { operation, reason },
+        StoreError::Unavailable { reason, .. } => {
+            let reason = port.map_or_else(|| reason.clone(), |advice| format!("{reason} ({advice})"));
+            StoreError::Unavailable { operation, reason }
+        }
+        other => other,
+    }
 }
 
 /// The class of an error of a command that is no script.
@@ -60,17 +83,62 @@ pub(super) fn failure(operation: &'static str, call: Option<&Call>, error: Redis
         return if code == "READONLY" { Failure::Broken(refused) } else { Failure::Answered(refused) };
     }
     if error.is_io_error() || error.is_timeout() || error.is_connection_dropped() || error.is_connection_refusal() {
-        return Failure::Broken(StoreError::Unavailable { operation, reason: error.to_string() });
+        return Failure::Broken(StoreError::Unavailable { operation, reason: said(&error) });
     }
     Failure::Answered(StoreError::Other { operation, source: said(&error).into() })
 }
 
-/// What the server said, as it said it; of other errors what the client says.
+/// What the server said, as it said it, of other errors what the client says; and what to do about it.
 fn said(error: &RedisError) -> String {
-    match (error.code(), error.detail()) {
+    let text = match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),
         _ => error.to_string(),
-    }
+    };
+    let refusal = "is it running, and are host and port those of the URL?";
+    let advice = advice(&code(error))
+        .or_else(|| about_permissions(&text))
+        .or_else(|| about_certificates(&text))
+        .or_else(|| error.is_connection_refusal().then_some(refusal));
+    advice.map_or_else(|| text.clone(), |advice| format!("{text} ({advice})"))
+}
+
+/// What a person can do about an error of this code.
+fn advice(code: &str) -> Option<&'static str> {
+    Some(match code {
+        "LOADING" | "TRYAGAIN" => "it passes by itself",
+        "CLUSTERDOWN" => "it passes when the cluster has recovered",
+        "MASTERDOWN" => "it is a replica whose master is gone: let the URL lead to a master",
+        "READONLY" => "it is a replica: let the URL lead to the master",
+        "BUSY" => "a script of another program runs for long: SCRIPT KILL ends it",
+        "OOM" => "its memory is full: raise `maxmemory`, or let the backlog drain, which goes on",
+        "MISCONF" => "it cannot save to its disk: see its log",
+        "NOREPLICAS" => "fewer replicas are connected than its `min-replicas-to-write`",
+        "NOAUTH" => "write user and password into the URL",
+        "WRONGPASS" => "mend user and password in the URL",
+        "NOPERM" => PERMISSIONS,
+        _ => return None,
+    })
+}
+
+const PERMISSIONS: &str = "give its user the permissions in docs/operations.md";
+
+/// What a person can do about a command that a script may not use, which has no code of its own.
+fn about_permissions(text: &str) -> Option<&'static str> {
+    let signs =
+        ["ACL failure in script", "can't run this command or subcommand", "can't access at least one of the keys"];
+    signs.iter().any(|sign| text.contains(sign)).then_some(PERMISSIONS)
+}
+
+/// What a person can do about a certificate that was not accepted, on this side or the other.
+fn about_certificates(text: &str) -> Option<&'static str> {
+    let signs = [
+        ("UnknownIssuer", "name the file of who signed the server's certificate: rediss://HOST/?ca=FILE"),
+        ("not valid for name", "write the host that the server's certificate is for"),
+        ("CertificateRequired", "the server wants a certificate of this program: rediss://HOST/?cert=FILE&key=FILE"),
+        ("invalid peer certificate", "the server needs another certificate"),
+        ("fatal alert", "the server does not accept the certificate of this program"),
+    ];
+    signs.iter().find(|(sign, _)| text.contains(sign)).map(|(_, advice)| *advice)
 }
 
 /// The code of an error; of one that a script ran into, Redis 6 hides it behind `ERR Error running script`.

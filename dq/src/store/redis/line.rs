@@ -177,6 +177,7 @@ fn refuse_all(queue: &mut mpsc::UnboundedReceiver<Asked>, error: &StoreError) {
         let reason = error.to_string();
         drop(asked.reply.send(Err(match error {
             StoreError::Refused { .. } => StoreError::Refused { operation, reason },
+            StoreError::Denied { reason, .. } => StoreError::Denied { operation, reason: reason.clone() },
             StoreError::Unavailable { reason, .. } => StoreError::Refused { operation, reason: reason.clone() },
             _ => StoreError::Other { operation, source: reason.into() },
         })));

@@ -22,6 +22,8 @@ mod producer;
 mod reply;
 mod scripts;
 mod signals;
+#[cfg(feature = "tls")]
+mod tls;
 mod url;
 
 use std::sync::Arc;
@@ -65,7 +67,8 @@ pub struct RedisStore {
 
 impl RedisStore {
     /// The store behind `redis://USER:PASSWORD@HOST:PORT/DATABASE`, of which all but the host may be left out, or
-    /// `rediss://` for TLS. Nothing is sent yet.
+    /// `rediss://` for TLS, with `?ca=FILE` where the server's certificate is signed by nobody the system knows and
+    /// `cert=FILE&key=FILE` where the server wants one too; all in PEM. Nothing is sent yet.
     ///
     /// # Errors
     /// [`BadRedisUrl`] when the URL cannot be used.

@@ -1,7 +1,8 @@
-//! `redis://[USER][:PASSWORD@]HOST[:PORT][/DATABASE]`, or `rediss://` for TLS. Secrets stay here: what others see is masked.
+//! `redis://[USER][:PASSWORD@]HOST[:PORT][/DATABASE]`, or `rediss://` for TLS, with `?ca=FILE&cert=FILE&key=FILE` where the
+//! certificates of the system are not those to trust. Secrets stay here: what others see is masked.
 
 use redis::io::tcp::TcpSettings;
-use redis::{ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
 /// A URL that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -22,6 +23,16 @@ pub enum BadRedisUrl {
         /// The URL without secrets.
         url: String,
     },
+    /// What stands behind the `?` of a `rediss://` URL cannot be used.
+    #[error(
+        "the options of `{url}`: {reason}; there are ?ca=FILE (who signed the server's certificate), and cert=FILE&key=FILE (a certificate of this program), each in PEM"
+    )]
+    Option {
+        /// The URL without secrets.
+        url: String,
+        /// What is wrong.
+        reason: String,
+    },
 }
 
 /// Where a server is, and who connects.
@@ -40,13 +51,23 @@ impl Address {
         if !matches!(scheme, "redis" | "rediss") {
             return Err(malformed("the scheme is neither `redis` nor `rediss`"));
         }
-        if rest.contains(['?', '#']) {
-            return Err(malformed("it has no options behind `?` or `#`"));
+        if rest.contains('#') {
+            return Err(malformed(
+                "there is nothing behind `#`; a certificate is always checked, `?ca=FILE` names its signer",
+            ));
+        }
+        let (plain, options) = url.split_once('?').unwrap_or((url, ""));
+        if rest.contains('?') && scheme == "redis" {
+            return Err(malformed("options behind `?` are for `rediss`"));
         }
         if scheme == "rediss" && !cfg!(feature = "tls") {
             return Err(BadRedisUrl::NoTls { url: masked });
         }
-        let info = url.into_connection_info().map_err(|error| malformed(error.category()))?;
+        let info = plain.into_connection_info().map_err(|error| malformed(error.category()))?;
+        #[cfg(feature = "tls")]
+        let info = super::tls::with_certificates(info, options, &masked)?;
+        #[cfg(not(feature = "tls"))]
+        debug_assert!(options.is_empty(), "only rediss has options");
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         let settings = settings.set_skip_set_lib_name();
         let info = info.set_redis_settings(settings).set_tcp_settings(TcpSettings::default().set_nodelay(true));
@@ -57,20 +78,22 @@ impl Address {
         &self.info
     }
 
+    pub(super) fn is_tls(&self) -> bool {
+        matches!(self.info.addr(), ConnectionAddr::TcpTls { .. })
+    }
+
     /// The URL without user and password.
     pub(super) fn masked(&self) -> String {
         self.masked.clone()
     }
 }
 
-/// The URL with `***` for who connects, and for everything behind the path, which may be a secret in the wrong place.
+/// The URL with `***` for who connects, and without what stands behind the path, which may be a secret in the wrong place.
 fn masked(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return "***".into() };
-    let rest = rest.split(['?', '#']).next().unwrap_or_default();
-    match rest.rfind('@') {
-        Some(at) => format!("{scheme}://***{}", &rest[at..]),
-        None => format!("{scheme}://{rest}"),
-    }
+    // A password may have any of these signs in it, so who connects ends at the last `@`.
+    let (who, rest) = rest.rsplit_once('@').map_or(("", rest), |(_, rest)| ("***@", rest));
+    format!("{scheme}://{who}{}", rest.split(['?', '#']).next().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -94,6 +117,9 @@ mod tests {
         assert!(!format!("{address:?}").contains("secret"));
         let error = Address::parse("redis://me:secret@host/x?y=secret").unwrap_err().to_string();
         assert!(!error.contains("secret") && error.contains("redis://***@host/x"), "{error}");
+        for url in ["redis://me:se?cret@host/x", "redis://me:se#cret@host", "redis://me:s/e@cret@host"] {
+            assert!(masked(url).starts_with("redis://***@host"), "{}", masked(url));
+        }
     }
 
     #[test]
@@ -102,5 +128,31 @@ mod tests {
             let error = Address::parse(url).unwrap_err().to_string();
             assert!(error.contains("expected redis://USER:PASSWORD@HOST:PORT/DATABASE"), "{url}: {error}");
         }
+    }
+
+    #[cfg(feature = "tls")]
+    #[test]
+    fn certificates_are_files_that_can_be_read() {
+        let said =
+            |options: &str| Address::parse(&format!("rediss://me:secret@host/2?{options}")).unwrap_err().to_string();
+        let is = |options: &str, reason: &str| {
+            let said = said(options);
+            assert!(said.starts_with(&format!("the options of `rediss://***@host/2`: {reason}")), "{said}");
+            assert!(
+                said.ends_with("(a certificate of this program), each in PEM") && !said.contains("secret"),
+                "{said}"
+            );
+        };
+        is("insecure=yes", "there is no option `insecure`");
+        is("ca=/no/such/file", "`ca`: `/no/such/file` cannot be read: No such file");
+        is("ca=Cargo.toml", "`ca`: `Cargo.toml` is no file in PEM");
+        is("ca", "`ca`: `` cannot be read");
+        assert!(Address::parse("rediss://host/").is_ok());
+    }
+
+    #[test]
+    fn a_certificate_is_always_checked() {
+        let said = Address::parse("rediss://host/#insecure").unwrap_err().to_string();
+        assert!(said.contains("a certificate is always checked, `?ca=FILE` names its signer"), "{said}");
     }
 }

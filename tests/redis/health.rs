@@ -1,0 +1,158 @@
+//! What is wrong with the server stands in `health()`, with what to do about it, and passes once that was done.
+
+use std::time::Duration;
+
+use dq::context::Condition;
+use dq::environment::Environment;
+use dq::job::AppName;
+use dq::prelude::*;
+use dq::provider::{AddError, LookError, Reason};
+use dq::store::StoreError;
+use dq::store::redis::RedisStore;
+use dq_tests::redis::RedisServer;
+use serde::{Deserialize, Serialize};
+
+use super::scripted::{Says, start};
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "work")]
+struct Work;
+
+#[delay_listener(register = false)]
+async fn work(_job: Job<Work>) -> Result<(), JobError> {
+    Ok(())
+}
+
+/// A node that looks often, on a server where it is the user `dq`.
+struct Watched {
+    server: RedisServer,
+    node: Context,
+}
+
+impl Watched {
+    async fn start() -> Self {
+        let user = ["--user", "dq", "on", ">secret", "~*", "&*", "+@all"];
+        let server = RedisServer::start_with(&[&["--save", ""], &user[..]].concat());
+        let short = [("DQ_FALLBACK_SCAN", "50ms"), ("DQ_CALL_TIMEOUT", "500ms"), ("DQ_CALL_TOTAL", "1s")];
+        let factory = ContextFactory::new("shop").store(server.url().replace("127", "dq:secret@127")).variables(short);
+        let node = factory.without_inventory().listener::<work>().start().await.unwrap();
+        node.ready().await;
+        Self { server, node }
+    }
+
+    fn does(&self, command: &[&str]) {
+        let said = self.server.command(command);
+        assert!(!said.starts_with('-'), "{command:?}: {said}");
+    }
+
+    /// Waits until the topic is like this.
+    async fn until(&self, is: impl Fn(&Condition) -> bool) -> Condition {
+        loop {
+            let condition = self.node.health().topics.remove(0).condition;
+            if is(&condition) {
+                return condition;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn works_again(self) {
+        self.until(|condition| *condition == Condition::Working).await;
+        self.node.provider().add(Work).await.unwrap();
+    }
+
+    /// It goes on trying, and says what to do.
+    async fn recovers(&self, says: &str) {
+        self.until(|condition| matches!(condition, Condition::Recovering(text) if text.contains(says))).await;
+        assert!(!self.node.health().ready);
+    }
+
+    /// It does not go on until somebody has done what it says.
+    async fn stopped(&self, says: &str) {
+        self.until(|condition| matches!(condition, Condition::Stopped(text) if text.contains(says))).await;
+        assert!(!self.node.health().ready);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_became_a_replica_or_has_too_few_of_its_own() {
+    let watched = Watched::start().await;
+    watched.does(&["REPLICAOF", "127.0.0.1", "1"]);
+    watched.recovers("READONLY").await;
+    watched.recovers("(it is a replica: let the URL lead to the master)").await;
+    watched.does(&["REPLICAOF", "NO", "ONE"]);
+    watched.until(|condition| *condition == Condition::Working).await;
+    watched.does(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+    watched.recovers("(fewer replicas are connected than its `min-replicas-to-write`)").await;
+    watched.does(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
+    watched.works_again().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_cannot_save() {
+    let watched = Watched::start().await;
+    watched.does(&["CONFIG", "SET", "save", "3600 1"]);
+    watched.server.break_snapshots();
+    watched.recovers("(it cannot save to its disk: see its log)").await;
+    watched.does(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"]);
+    watched.works_again().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_whose_password_or_permissions_changed() {
+    let watched = Watched::start().await;
+    watched.does(&["ACL", "SETUSER", "dq", "-zrange"]);
+    watched.stopped("(give its user the permissions in docs/operations.md)").await;
+    watched.does(&["ACL", "SETUSER", "dq", "+zrange", "resetpass", ">other"]);
+    watched.does(&["CLIENT", "KILL", "USER", "dq"]);
+    watched.stopped("the store does not let this program in: WRONGPASS").await;
+    watched.stopped("(mend user and password in the URL)").await;
+    let error = watched.node.provider().add(Work).await.unwrap_err();
+    let AddError::NotAdded { reason: Reason::Store(said), .. } = &error else { panic!("{error:?}") };
+    assert!(matches!(&**said, StoreError::Denied { .. }), "{said:?}");
+    watched.does(&["ACL", "SETUSER", "dq", ">secret"]);
+    watched.works_again().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_of_a_wrong_type_and_another_protocol_version() {
+    let watched = Watched::start().await;
+    watched.does(&["SET", "dq:{shop:work}:delayed", "mine"]);
+    watched.stopped("key `dq:{shop:work}:delayed` has the wrong type: expected zset; rename or delete it").await;
+    watched.does(&["DEL", "dq:{shop:work}:delayed"]);
+    watched.until(|condition| *condition == Condition::Working).await;
+    watched.does(&["HSET", "dq:{shop:work}:meta", "protocol", "7"]);
+    watched.stopped("protocol version 7, this dq speaks version 1: upgrade the older one").await;
+    watched.does(&["HSET", "dq:{shop:work}:meta", "protocol", "1"]);
+    watched.works_again().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_hangs_and_one_that_is_gone() {
+    let mut watched = Watched::start().await;
+    watched.server.pause();
+    watched.recovers("no answer within 500ms (`call_timeout`): it hangs, or the way to it does").await;
+    watched.server.go_on();
+    watched.until(|condition| *condition == Condition::Working).await;
+    watched.server.kill();
+    watched.recovers("(is it running, and are host and port those of the URL?)").await;
+    watched.server.restart();
+    watched.works_again().await;
+}
+
+#[tokio::test]
+async fn a_server_that_greets_and_then_never_answers_costs_a_caller_his_time_and_no_more() {
+    let store = std::sync::Arc::new(RedisStore::new(&start(Says::Silence)).unwrap());
+    let mut settings = dq::config::NodeSettings::default();
+    (settings.call_timeout, settings.call_total) = (Duration::from_millis(200), Duration::from_millis(600));
+    let environment = Environment::of_this_runtime().unwrap();
+    let provider = Provider::root(AppName::new("shop").unwrap(), store, environment, settings);
+    let started = std::time::Instant::now();
+    let error = provider.add(Work).await.unwrap_err();
+    let AddError::Unknown { reason: Reason::NoAnswer { waited }, .. } = &error else { panic!("{error:?}") };
+    assert_eq!(*waited, Duration::from_millis(600));
+    let look = provider.counts::<Work>().await.unwrap_err();
+    assert!(matches!(&look, LookError::Store { source: StoreError::Unavailable { .. }, .. }), "{look:?}");
+    provider.close().await;
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+}

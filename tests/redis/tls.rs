@@ -1,0 +1,147 @@
+//! `rediss://`: whom it trusts, what it shows, and what it says when that is not enough.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use dq::store::redis::RedisStore;
+use dq::store::{Store, StoreError};
+use dq_tests::redis::RedisServer;
+
+use super::topic::{Topic, job};
+
+/// Who signs certificates, with the program `openssl` (3 or later); its files are gone with it.
+struct Authority(PathBuf);
+
+impl Authority {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("dq-tls-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let this = Self(folder);
+        std::fs::write(this.file("config"), "[req]\ndistinguished_name = dn\n[dn]\n").unwrap();
+        let subject = format!("/CN=authority of {name}");
+        this.make("ca", &["-subj", &subject, "-addext", "basicConstraints=critical,CA:TRUE"]);
+        this
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    /// A key and a certificate in the files `NAME.key` and `NAME.crt`.
+    fn make(&self, name: &str, rest: &[&str]) -> [String; 2] {
+        let files = [self.file(&format!("{name}.crt")), self.file(&format!("{name}.key"))];
+        let made = Command::new("openssl")
+            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"])
+            .args(["-config", &self.file("config"), "-out", &files[0], "-keyout", &files[1]])
+            .args(rest)
+            .output()
+            .expect("openssl is installed");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        files
+    }
+
+    /// A certificate of this authority for `host`.
+    fn sign(&self, name: &str, host: &str) -> [String; 2] {
+        let kind = if host.parse::<std::net::IpAddr>().is_ok() { "IP" } else { "DNS" };
+        let (subject, host) = (format!("/CN={name}"), format!("subjectAltName={kind}:{host}"));
+        let [ca, key] = [self.file("ca.crt"), self.file("ca.key")];
+        self.make(name, &["-subj", &subject, "-addext", &host, "-CA", &ca, "-CAkey", &key])
+    }
+
+    /// A server for `host`, which wants a certificate of its clients too if `asks`. It speaks TLS alone.
+    fn server(&self, host: &str, asks: bool) -> RedisServer {
+        let ([certificate, key], asks) = (self.sign("server", host), if asks { "yes" } else { "no" });
+        let users = ["--user", "default", "off", "--user", "dq", "on", ">secret", "~*", "&*", "+@all"];
+        let tls = ["--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &self.file("ca.crt")];
+        RedisServer::start_with(&[&users[..], &tls, &["--tls-auth-clients", asks]].concat())
+    }
+}
+
+impl Drop for Authority {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn url(server: &RedisServer, options: &str) -> String {
+    format!("rediss://dq:secret@127.0.0.1:{}/1?{options}", server.port())
+}
+
+async fn refused(url: &str) -> String {
+    let error = Topic::on(url).try_add(vec![job("a")]).await.unwrap_err();
+    assert!(matches!(error, StoreError::Denied { operation: "add", .. }), "{error:?}");
+    assert!(error.nothing_done() && !error.is_outage());
+    error.to_string()
+}
+
+#[tokio::test]
+async fn a_server_whose_signer_is_named_is_trusted_with_user_and_password() {
+    let authority = Authority::new("trusted");
+    let server = authority.server("127.0.0.1", false);
+    let topic = Topic::on(&url(&server, &format!("ca={}", authority.file("ca.crt"))));
+    topic.store.open(&topic.key).await.unwrap();
+    topic.add(vec![job("a")]).await;
+    topic.reconcile().await;
+    assert_eq!(topic.claims().await.len(), 1);
+    let shown = topic.store.url();
+    assert_eq!(shown, format!("rediss://***@127.0.0.1:{}/1", server.port()));
+    let wrong = url(&server, &format!("ca={}", authority.file("ca.crt"))).replace("secret", "guess");
+    assert!(refused(&wrong).await.contains("WRONGPASS"));
+}
+
+#[tokio::test]
+async fn signals_come_over_tls_too() {
+    let authority = Authority::new("signals");
+    let server = authority.server("127.0.0.1", false);
+    let topic = Topic::on(&url(&server, &format!("ca={}", authority.file("ca.crt"))));
+    let interest = dq::store::Interest { node: Some(dq::job::NodeId::new("n")), casts: false };
+    let mut signals = topic.store.signals(&topic.key, interest).await.unwrap();
+    topic.add(vec![job("a")]).await;
+    assert_eq!(signals.next().await, Some(dq::store::Signal::Due));
+}
+
+#[tokio::test]
+async fn a_server_whose_signer_nobody_knows_is_refused_saying_what_to_do() {
+    let (authority, other) = (Authority::new("unknown"), Authority::new("other"));
+    let server = authority.server("127.0.0.1", false);
+    let advice = "(name the file of who signed the server's certificate: rediss://HOST/?ca=FILE)";
+    for options in [String::new(), format!("ca={}", other.file("ca.crt"))] {
+        let said = refused(&url(&server, &options)).await;
+        assert!(said.contains("UnknownIssuer") && said.ends_with(advice), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_host_is_refused() {
+    let authority = Authority::new("host");
+    let server = authority.server("elsewhere.example", false);
+    let said = refused(&url(&server, &format!("ca={}", authority.file("ca.crt")))).await;
+    assert!(said.ends_with("(write the host that the server's certificate is for)"), "{said}");
+}
+
+#[tokio::test]
+async fn a_server_that_wants_a_certificate_gets_one() {
+    let authority = Authority::new("both");
+    let server = authority.server("127.0.0.1", true);
+    let [certificate, key] = authority.sign("client", "client.example");
+    let ca = format!("ca={}", authority.file("ca.crt"));
+    let topic = Topic::on(&url(&server, &format!("{ca}&cert={certificate}&key={key}")));
+    topic.add(vec![job("a")]).await;
+    let said = refused(&url(&server, &ca)).await;
+    assert!(
+        said.ends_with("(the server wants a certificate of this program: rediss://HOST/?cert=FILE&key=FILE)"),
+        "{said}"
+    );
+    let half = RedisStore::new(&url(&server, &format!("{ca}&cert={certificate}"))).unwrap_err();
+    assert!(half.to_string().contains("`cert` and `key` come together"), "{half}");
+}
+
+#[tokio::test]
+async fn the_wrong_port_says_so() {
+    let (authority, plain) = (Authority::new("port"), RedisServer::start());
+    let said = async |url: String| Topic::on(&url).try_add(vec![job("a")]).await.unwrap_err().to_string();
+    let over_tls = said(format!("rediss://127.0.0.1:{}/", plain.port())).await;
+    assert!(over_tls.ends_with("(is that its port for TLS?)"), "{over_tls}");
+    let without = said(authority.server("127.0.0.1", false).url()).await;
+    assert!(without.ends_with("(does that port want TLS, as in rediss://?)"), "{without}");
+}
