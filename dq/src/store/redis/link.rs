@@ -290,9 +290,12 @@ const fn role_of(number: i64) -> Option<Role> {
 fn claims_of(reply: &mut Reply) -> Result<(Vec<Claim>, Vec<Stranger>), StoreError> {
     let (mut ids, mut tokens) = (reply.nested()?, reply.nested()?);
     let (mut records, mut crashes) = (reply.nested()?, reply.nested()?);
+    // Jobs that are due together have one token.
+    let one = if tokens.len() == 1 { Some(tokens.bytes()?) } else { None };
     let (mut claims, mut strangers) = (Vec::with_capacity(ids.len()), Vec::new());
     while ids.len() > 0 {
-        let (row, record) = (row_of(ids.bytes()?, tokens.bytes()?), records.record()?);
+        let token = if let Some(one) = &one { one.clone() } else { tokens.bytes()? };
+        let (row, record) = (row_of(ids.bytes()?, token), records.record()?);
         let crashes = if crashes.len() > 0 { u32::try_from(crashes.int()?).unwrap_or(u32::MAX) } else { 0 };
         match row {
             Ok((id, token)) => claims.push(Claim { id, token, record, crashes }),
@@ -303,9 +306,8 @@ fn claims_of(reply: &mut Reply) -> Result<(Vec<Claim>, Vec<Stranger>), StoreErro
 }
 
 fn row_of(id: Bytes, token: Bytes) -> Result<(JobId, Token), Stranger> {
-    let text = |bytes: &Bytes| std::str::from_utf8(bytes).ok().map(str::to_owned);
-    let job = text(&id).and_then(|id| JobId::new(id).ok());
-    job.zip(text(&token).and_then(|token| token.parse().ok())).ok_or((id, token))
+    let job = std::str::from_utf8(&id).ok().and_then(|id| JobId::new(id).ok());
+    job.zip(std::str::from_utf8(&token).ok().and_then(|token| token.parse().ok())).ok_or((id, token))
 }
 
 fn noted_of(mut reply: Reply) -> Result<Noted, StoreError> {

@@ -18,7 +18,7 @@ ARGV[5]  how long UNACKED jobs wait, ms
 ARGV[6]  how long DEAD jobs are kept, ms
 ARGV[7]  how many DEAD jobs are kept
 
-Returns  {0, turn, rows} when the turn is another, else {1, turn, rows, clock ms, ids, tokens, records, crash counts or {},
+Returns  {0, turn, rows} when the turn is another, else {1, turn, rows, clock ms, ids, tokens or one for all, records, crash counts or {},
          pruned dead, pruned done, more}
 Holds    as transfer; a member that waits in delayed is no member here and only leaves
 Cost     O(limit log n)

@@ -14,7 +14,7 @@ ARGV[4]  lease, ms
 ARGV[5]  fallback, µs: when to come again if nobody tells
 
 Returns  {0, turn, rows} when the turn is another, else {1, turn, rows, clock ms, role 0..2, sleep µs, more,
-         node with the earliest foreign lease or '', its end, ids, tokens, records, crash counts or {}, dropped ids}
+         node with the earliest foreign lease or '', its end, ids, tokens or one for all, records, crash counts or {}, dropped ids}
 Holds    a job id is in exactly one of delayed, running:*, unacked, dead, done; one fence for all; NODE is in leases
          exactly while running:NODE exists
 Cost     O(limit log delayed)

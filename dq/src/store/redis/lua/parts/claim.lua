@@ -1,8 +1,9 @@
 --[[ claim: gives a node what is in a place at a time or before, under one fence; takes a turn; renews.
 
 Needs    jobs, running, leases, turns, meta, crashes; node, heard, lease; clock, bulk, known (the fence at 2)
-Gives    claim(place, ends, limit, is_elsewhere): ids, tokens, records, crash counts, ids dropped because nothing is kept of them,
-         turn, rows. `is_elsewhere(ids)`, where there is one, tells for each id whether it is no member of this place
+Gives    claim(place, ends, limit, is_elsewhere): ids, tokens (one where it is that of all), records, crash counts, ids
+         dropped because nothing is kept of them, turn, rows. `is_elsewhere(ids)`, where there is one, tells for each id
+         whether it is no member of this place
 Holds    rules 3, 6, 8, 9: begins with a removal; turn, rows and lease are written together
 Cost     O(limit log n): per job one member removed, one field read, one field written; two commands more for many,
          which save half of the time of rows, and their scores read again where they are not all the same
@@ -43,7 +44,7 @@ local function claim(place, ends, limit, is_elsewhere)
   if before > 0 then rows[1], rows[2] = '', LONG end
   for i = 1, kept do
     local at = one or token(due[2 * i])
-    tokens[i], rows[before + 2 * i - 1], rows[before + 2 * i] = at, ids[i], at
+    tokens[one and 1 or i], rows[before + 2 * i - 1], rows[before + 2 * i] = at, ids[i], at
   end
   local lost = {}
   if kept > 0 and redis.call('EXISTS', crashes) == 1 then
