@@ -124,6 +124,39 @@ fn every_decision_of_a_listener_is_right_under_faults() {
 }
 
 #[test]
+fn the_judge_accuses_nobody_whatever_goes_wrong() {
+    let faults = Faults::default().clock_jumps(true).fall_backs(true).most(8);
+    let summary = simulate(Seen::default).node(node).work(|jobs, _| add_all(jobs)).faults(faults).seeds(0..100).run();
+    assert!(summary.faults > 200, "{summary:?}");
+}
+
+#[delay_listener(register = false, ack = "on_claim")]
+struct AtMostOnce {
+    seen: Seen,
+}
+
+impl DelayListener for AtMostOnce {
+    type Job = FollowUp;
+
+    async fn on_due(&self, job: Job<FollowUp>, channel: Channel) -> Result<Decided, JobError> {
+        see(&self.seen, &job.of);
+        Ok(channel.ack())
+    }
+}
+
+#[test]
+fn a_job_that_is_acked_on_claim_runs_at_most_once() {
+    let node = |factory: ContextFactory, seen| factory.provide(seen).listener::<AtMostOnce>();
+    let work = |jobs: Provider, _| async move {
+        for of in 0..4 {
+            while jobs.add(FollowUp { of: of.to_string() }).keep_existing().await.is_err() {}
+        }
+    };
+    let once = |seen: Seen, _: &Ended| assert!(seen.lock().unwrap().values().all(|times| *times == 1));
+    simulate(Seen::default).node(node).work(work).check(once).seeds(0..200).run();
+}
+
+#[test]
 fn a_broadcast_reaches_every_node_once_without_faults() {
     let run = simulate(Seen::default).node(node).work(|jobs, _| add_all(jobs)).faults(Faults::none()).nodes(3);
     run.check(|seen, _| assert_eq!(seen.lock().unwrap()["news 3"], 3)).seeds(0..5).run();

@@ -151,6 +151,7 @@ impl Sim {
                 self.tell(None, || format!("THE NETWORK IS SLOW for {millis} ms{when}"));
             }
             Fault::Jump => {
+                self.for_courts(|court| court.jumped = true);
                 let ahead = self.clock.skew.load(Relaxed) / MS as i64;
                 self.tell(None, || format!("THE CLOCK OF THE STORE is {ahead} ms ahead"));
             }
@@ -185,6 +186,13 @@ impl Sim {
             (court.before, court.fell) = (self.store.view(key), true);
         });
         self.tell(None, || "THE STORE FALLS BACK to an earlier state".into());
+    }
+
+    /// Whether the store has fallen back.
+    pub(super) fn has_fallen_back(&self) -> bool {
+        let mut fell = false;
+        self.for_courts(|court| fell |= court.fell);
+        fell
     }
 
     /// What becomes of the wire of a process that sends now: 0: requests are lost, 1 and 2: answers, else a request is held up.
