@@ -17,7 +17,7 @@ pub(crate) struct Row {
 }
 
 /// A job.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct JobView {
     pub(crate) state: State,
     pub(crate) record: Record,

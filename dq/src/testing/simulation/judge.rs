@@ -207,9 +207,13 @@ impl Court {
             self.bad("[2] slots and places differ".into());
         }
         self.note(did, &before, micros);
-        let ids: BTreeSet<&JobId> = before.jobs.keys().chain(after.jobs.keys()).collect();
-        for id in ids {
-            self.look_at(did, id, before.jobs.get(id), after.jobs.get(id), micros);
+        let (mut old, mut new) = (before.jobs.iter().peekable(), after.jobs.iter().peekable());
+        while let Some(id) = old.peek().into_iter().chain(new.peek()).map(|(id, _)| *id).min() {
+            let was = old.next_if(|(other, _)| *other == id).map(|(_, job)| job);
+            let is = new.next_if(|(other, _)| *other == id).map(|(_, job)| job);
+            if was != is {
+                self.look_at(did, id, was, is, micros);
+            }
         }
         self.look_at_leases(did, &before, &after);
         self.before = after;

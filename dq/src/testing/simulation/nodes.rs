@@ -14,8 +14,9 @@ use super::world::{MS, SECOND, lock};
 use crate::config::{Listing, NodeSettings, TopicSettings};
 use crate::context::plan::{Plan, TopicPlan};
 use crate::context::supervisor::{self, Running};
-use crate::environment::Place;
+use crate::environment::{Place, StoreClock as _};
 use crate::job::NodeId;
+use crate::time::Timestamp;
 use crate::provider::Provider;
 
 /// A node and its process.
@@ -178,13 +179,16 @@ impl Sim {
         if self.is_calm() {
             return;
         }
-        let alive = self.alive();
+        let (alive, clock) = (self.alive(), Timestamp::from_millis(self.clock.micros() / 1_000));
         for node in alive.iter().filter(|node| node.process.is_deaf()) {
-            let since = node.process.deaf_since.load(Relaxed);
-            if now < since + LONG {
+            let mut court = self.court();
+            // No renewal makes a lease this long: the store's clock has jumped back under it. The minute begins at its end.
+            if court.lease_of(&node.id).is_some_and(|end| end.since(clock) > NodeSettings::default().lease) {
+                node.process.deaf_since.store(now, Relaxed);
+            }
+            if now < node.process.deaf_since.load(Relaxed) + LONG {
                 continue;
             }
-            let mut court = self.court();
             let keeps = court.before.jobs.values().any(|job| job.row.as_ref().is_some_and(|row| row.node == node.id));
             let well = |other: &&Arc<NodeAt>| self.is_well(&court, other, 50 * SECOND);
             if keeps && alive.iter().filter(|other| other.id != node.id).any(|other| well(&other)) {
