@@ -86,8 +86,8 @@ struct Run {
     aged: bool,
     started: Vec<Kind>,
     ended: Vec<End>,
-    /// Its outcome was accepted once, be it in a part of the store's history that is lost: its node holds it no more.
-    settled: bool,
+    /// Its row was gone once, be it in a part of the store's history that is lost: its node need not hold it any more.
+    over: bool,
 }
 
 /// What falls back with the store.
@@ -176,12 +176,12 @@ impl Court {
         self.before.leases.get(node).copied()
     }
 
-    /// Whether a node has a row whose run it may still hold. A store that falls back may show a row again whose outcome
-    /// it had accepted: the node does not hold that one, so it need not renew for it, and a reclaim takes it from nobody.
+    /// Whether a node has a row whose run it must still hold. A store that falls back may show a row again that was gone: the
+    /// node has given that one up, so it need not renew for it, and a reclaim takes it from nobody.
     pub(super) fn holds(&self, node: &NodeId) -> bool {
         let rows = self.before.jobs.iter().filter(|(_, job)| job.row.as_ref().is_some_and(|row| row.node == *node));
         let mut runs = rows.filter_map(|(id, _)| self.ghost.rows.get(&(node.clone(), id.clone())));
-        runs.any(|run| !self.runs[run].settled)
+        runs.any(|run| !self.runs[run].over)
     }
 
     pub(super) fn claims_heard(&mut self, node: &NodeId, claims: &[Claim]) {
@@ -304,7 +304,7 @@ impl Court {
         let number = self.runs.len() as u64 + 1;
         self.ghost.rows.insert((node.clone(), claim.id.clone()), number);
         let (started, ended) = Default::default();
-        let run = Run { node: node.clone(), token: claim.token, version, aged, started, ended, settled: false };
+        let run = Run { node: node.clone(), token: claim.token, version, aged, started, ended, over: false };
         self.runs.insert(number, run);
     }
 
@@ -340,9 +340,6 @@ impl Court {
                 without_final || run.started.contains(&Kind::Final) || exhausted && without(15)
             }
         };
-        if let Some(run) = self.runs.get_mut(&number) {
-            run.settled = true;
-        }
         if !is_it {
             self.bad(format!(
                 "[10] {:?} of {} is accepted for run {number} of {}, which had {:?} and {:?}",

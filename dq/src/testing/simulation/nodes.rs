@@ -197,6 +197,19 @@ impl Sim {
         }
     }
 
+    /// Which rule jobs show that never end: rows of a node that is gone are for others to find, those of a living one are
+    /// for itself to find.
+    pub(super) fn rule_of_stuck(&self) -> &'static str {
+        let (alive, court) = (self.alive(), self.court());
+        let rows = court.before.jobs.values().filter_map(|job| job.row.as_ref());
+        let (known, gone): (Vec<_>, Vec<_>) = rows.partition(|row| alive.iter().any(|node| node.id == row.node));
+        match (gone.is_empty(), known.is_empty()) {
+            (false, _) => "[8] ",
+            (true, false) => "[7] ",
+            (true, true) => "",
+        }
+    }
+
     /// Whether a node has been connected and reconciled for this long.
     pub(super) fn is_well(&self, court: &Court, node: &NodeAt, long: u64) -> bool {
         let now = self.world.now();

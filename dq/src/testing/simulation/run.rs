@@ -98,7 +98,8 @@ async fn play(seed: u64, options: &Options) -> Report {
     }
     let unfinished = sim.court().unfinished();
     if let Some(left) = unfinished {
-        sim.court().bad(format!("STUCK: {left}"));
+        let rule = sim.rule_of_stuck();
+        sim.court().bad(format!("{rule}STUCK: {left}"));
     }
     let court = sim.court();
     Report {

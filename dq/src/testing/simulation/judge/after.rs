@@ -134,7 +134,14 @@ impl Court {
             }
             None => {
                 let step = format!("{did:?}");
-                self.bad(format!("LOST: version {old} of {id}, which was {}, is gone in {}", job.state, cut(&step)));
+                let rule = match did {
+                    Did::Add { .. } if job.state == State::Running => 12,
+                    Did::Withdraw { .. } if job.state == State::Running => 13,
+                    Did::Withdraw { .. } => 17,
+                    _ => 2,
+                };
+                let lost = format!("LOST: version {old} of {id}, which was {}, is gone in", job.state);
+                self.bad(format!("[{rule}] {lost} {}", cut(&step)));
             }
         }
     }
@@ -158,6 +165,9 @@ impl Court {
     ) {
         let Some(row) = &job.row else { return };
         let run = self.ghost.rows.remove(&(row.node.clone(), id.clone()));
+        if let Some(run) = run.and_then(|run| self.runs.get_mut(&run)) {
+            run.over = true;
+        }
         let promises = self.ghost.promised.remove(&old).unwrap_or_default();
         let still = after.filter(|_| new == Some(old));
         let unfenced = promises.iter().any(|(_, fence)| fence.is_none());
@@ -230,7 +240,7 @@ impl Court {
         };
         match why {
             Some(why) => drop(self.ghost.ended.insert(waited, why)),
-            None => self.bad(format!("LOST: {waited}, which was to replace {id}")),
+            None => self.bad(format!("[12] LOST: {waited}, which was to replace {id}")),
         }
     }
 
