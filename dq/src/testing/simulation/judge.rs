@@ -372,7 +372,8 @@ impl Court {
         if current && kind == Kind::OnDue && self.ghost.parked.contains(&version) {
             self.bad(format!("[25] on_due of {id} ({version}), which is parked"));
         }
-        if kind == Kind::Final {
+        // What a node runs of a part of the store's history that is lost, the store need not know.
+        if kind == Kind::Final && (current || !self.fell) {
             self.ghost.finals.insert(version);
         }
         number

@@ -115,6 +115,8 @@ impl Way {
                 _ => wire.stalled_until = world.now() + world.between(SECOND / 2, 45 * SECOND),
             }
             world.say(|| format!("{} wire fails: {:?}", self.process.name, *wire));
+        }
+        if wire.loses_requests || wire.loses_answers || wire.stalled_until > world.now() {
             sim.note_fault(&self.process);
         }
         if wire.loses_requests {

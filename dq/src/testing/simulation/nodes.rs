@@ -16,8 +16,8 @@ use crate::context::plan::{Plan, TopicPlan};
 use crate::context::supervisor::{self, Running};
 use crate::environment::{Place, StoreClock as _};
 use crate::job::NodeId;
-use crate::time::Timestamp;
 use crate::provider::Provider;
+use crate::time::Timestamp;
 
 /// A node and its process.
 #[derive(Debug)]

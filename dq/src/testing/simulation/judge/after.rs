@@ -1,6 +1,7 @@
 //! What a step may do to a job, and what it must.
 
 use std::collections::BTreeSet;
+use std::mem;
 
 use super::{Court, Did, version};
 use crate::job::{Cause, Fence, JobId, State};
@@ -165,9 +166,7 @@ impl Court {
     ) {
         let Some(row) = &job.row else { return };
         let run = self.ghost.rows.remove(&(row.node.clone(), id.clone()));
-        if let Some(run) = run.and_then(|run| self.runs.get_mut(&run)) {
-            run.over = true;
-        }
+        let again = run.and_then(|run| self.runs.get_mut(&run)).is_some_and(|run| mem::replace(&mut run.over, true));
         let promises = self.ghost.promised.remove(&old).unwrap_or_default();
         let still = after.filter(|_| new == Some(old));
         let unfenced = promises.iter().any(|(_, fence)| fence.is_none());
@@ -185,7 +184,7 @@ impl Court {
             self.bad(format!("[17] version {old} of {id} is {} though the ack named its run", kept.state));
         }
         if let (Did::Reclaim { charged: true, .. }, Some(kept)) = (did, still) {
-            self.look_at_crash(id, old, job, kept, run);
+            self.look_at_crash(id, old, job, kept, run.filter(|_| !again));
         }
         if let (Some(kept), Did::Settle { .. }) = (still, did)
             && kept.state == State::Dead
@@ -202,11 +201,12 @@ impl Court {
         }
     }
 
+    /// Without a `run` the row is one that came back when the store fell back: what its node does now says nothing of it.
     fn look_at_crash(&mut self, id: &JobId, version: u64, job: &JobView, kept: &JobView, run: Option<u64>) {
         let begun = job.row.as_ref().is_some_and(|row| row.begun);
         let conduct = job.row.as_ref().and_then(|row| self.conduct.get(&row.node));
-        let alone = conduct.is_none_or(|conduct| {
-            let mut others = conduct.handlers.iter().filter(|(other, _)| Some(**other) != run);
+        let alone = conduct.zip(run).is_none_or(|(conduct, run)| {
+            let mut others = conduct.handlers.iter().filter(|(other, _)| **other != run);
             let counts = |started: u64| !conduct.dead || conduct.died_at < started + 2 * self.timeout_micros;
             !others.any(|(_, (_, started))| counts(*started))
         });
