@@ -60,6 +60,7 @@ impl Program {
         let mut child = tokio::process::Command::new(BUILT.join(name))
             .args(arguments)
             .current_dir(env!("CARGO_TARGET_TMPDIR"))
+            .env_remove("DQ_REDIS_SERVER")
             .env("DQ_STORE", store)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -29,6 +29,7 @@ async fn a_server_that_says_not_now_has_done_nothing() {
         "-OOM command not allowed when used memory > 'maxmemory'.",
         "-MISCONF Redis is configured to save RDB snapshots",
         "-ERR Error running script (call to f_0): @user_script:9: @user_script: 9: -OOM command not allowed when used memory > 'maxmemory'.",
+        "-ERR Error running script (call to f_0): @user_script:9: OOM command not allowed when used memory > 'maxmemory'.",
     ];
     for line in lines {
         let topic = Topic::on(&start(Says::Line(line)));

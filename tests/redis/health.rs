@@ -82,6 +82,10 @@ async fn a_server_that_became_a_replica_or_has_too_few_of_its_own() {
     watched.recovers("(it is a replica: let the URL lead to the master)").await;
     watched.does(&["REPLICAOF", "NO", "ONE"]);
     watched.until(|condition| *condition == Condition::Working).await;
+    if watched.server.command(&["INFO", "server"]).contains("redis_version:6.") {
+        // It does not heed the setting for what scripts write.
+        return watched.works_again().await;
+    }
     watched.does(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
     watched.recovers("(fewer replicas are connected than its `min-replicas-to-write`)").await;
     watched.does(&["CONFIG", "SET", "min-replicas-to-write", "0"]);

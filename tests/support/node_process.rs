@@ -92,6 +92,8 @@ impl NodeProcess {
         heard: &Heard,
     ) -> Self {
         let mut child = Command::new(program)
+            // It is for the tests, and a node refuses what is no setting of dq.
+            .env_remove("DQ_REDIS_SERVER")
             .env("DQ_STORE", store)
             .envs(variables.iter().copied())
             .stdin(Stdio::null())

@@ -141,16 +141,14 @@ fn about_certificates(text: &str) -> Option<&'static str> {
     signs.iter().find(|(sign, _)| text.contains(sign)).map(|(_, advice)| *advice)
 }
 
-/// The code of an error; of one that a script ran into, Redis 6 hides it behind `ERR Error running script`.
+/// The code of an error; of one that a script ran into, Redis 6 hides it behind `ERR Error running script`, in one of
+/// several places.
 fn code(error: &RedisError) -> String {
     let code = error.code().unwrap_or_default();
     let hidden = error.detail().filter(|text| code == "ERR" && text.contains("unning script"));
-    let inner = hidden.and_then(|text| text.split(" -").find_map(|part| part.split([' ', '.']).next().filter(is_code)));
+    let is_code = |word: &&str| NOT_NOW.contains(word) || *word == "WRONGTYPE" || advice(word).is_some();
+    let inner = hidden.and_then(|text| text.split([' ', '-', '.', ':']).find(is_code));
     inner.unwrap_or(code).to_owned()
-}
-
-fn is_code(word: &&str) -> bool {
-    word.len() > 2 && word.chars().all(|c| c.is_ascii_uppercase())
 }
 
 fn number(error: &RedisError) -> Option<usize> {
