@@ -211,6 +211,59 @@ async fn every_key_of_a_wrong_type_is_named_before_anything_is_written() {
     }
 }
 
+/// A step that meets a key of a wrong type names it and has written nothing.
+async fn names_it_and_writes_nothing<T: std::fmt::Debug>(
+    server: &RedisServer,
+    topic: &Topic,
+    key: &str,
+    step: impl AsyncFn(&Topic) -> Result<T, StoreError>,
+) {
+    let name = format!("dq:{{shop:t}}:{key}");
+    server.command(&["DEL", &name]);
+    server.command(&["LPUSH", &name, "mine"]);
+    let before = server.changes();
+    let error = step(topic).await.unwrap_err();
+    assert!(matches!(&error, StoreError::WrongType { key, .. } if *key == name), "{key}: {error:?}");
+    assert_eq!(server.changes(), before, "{key}: something was written");
+}
+
+#[tokio::test]
+async fn a_settle_names_every_key_of_a_wrong_type_before_it_writes() {
+    let plain = ["jobs", "running:n", "leases", "turn:n", "meta"];
+    let others = ["delayed", "unacked", "dead", "done", "casts", "cast-jobs", "marks", "crashes"];
+    for (keys, change) in [(&plain[..], Change::Ack), (&plain, Change::Retry(LEASE)), (&others, Change::Retry(LEASE))] {
+        for key in keys {
+            let server = RedisServer::start();
+            let topic = Topic::on(&server.url());
+            topic.reconcile().await;
+            topic.add(vec![job("a"), job("b")]).await;
+            let claims = topic.claims().await;
+            let settle = async |topic: &Topic| topic.try_settle(&claims, change.clone()).await;
+            names_it_and_writes_nothing(&server, &topic, key, settle).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_age_names_every_key_of_a_wrong_type_before_it_writes() {
+    for key in ["jobs", "delayed", "unacked", "dead", "done", "running:n", "leases", "turn:n", "crashes", "meta"] {
+        let server = RedisServer::start();
+        let topic = Topic::on(&server.url());
+        topic.reconcile().await;
+        topic.add(vec![job("a"), job("b")]).await;
+        let claims = topic.claims().await;
+        topic.try_settle(&claims[..1], Change::Dead).await.unwrap();
+        topic.try_settle(&claims[1..], Change::Park).await.unwrap();
+        let age = async |topic: &Topic| {
+            let none = Duration::ZERO;
+            let heard = topic.heard();
+            let age = Age { heard, limit: 10, lease: LEASE, unacked_age: none, dead_kept: none, dead_most: 1 };
+            topic.link.age(age).await
+        };
+        names_it_and_writes_nothing(&server, &topic, key, age).await;
+    }
+}
+
 #[tokio::test]
 async fn a_topic_of_another_protocol_version_is_refused_naming_both() {
     let server = RedisServer::start();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dq::job::Front;
-use dq::store::step::{Again, Begin, Cast, Change, Exhaust, Hold, Note, Release, Scan, Verdict, Wake};
+use dq::store::step::{Again, Age, Begin, Cast, Change, Exhaust, Hold, Note, Release, Scan, Turned, Verdict, Wake};
 use dq::store::{Store, WithdrawVerb};
 use dq_tests::redis::RedisServer;
 
@@ -50,4 +50,23 @@ async fn every_step_but_an_add_goes_on_when_memory_is_full() {
     server.command(&["CONFIG", "SET", "maxmemory", "0"]);
     topic.add(vec![job("late")]).await;
     assert_eq!(topic.store.counts(&topic.key).await.unwrap().running, 5);
+}
+
+#[tokio::test]
+async fn ageing_goes_on_when_memory_is_full() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    topic.reconcile().await;
+    topic.add(vec![job("parked"), job("dead"), job("dead too")]).await;
+    let claims = topic.claims().await;
+    topic.try_settle(&claims[..1], Change::Dead).await.unwrap();
+    topic.try_settle(&claims[1..2], Change::Dead).await.unwrap();
+    topic.try_settle(&claims[2..], Change::Park).await.unwrap();
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+    while topic.store.counts(&topic.key).await.unwrap().clock <= claims[0].token.due {}
+    let (lease, none) = (LEASE, Duration::ZERO);
+    let age = Age { heard: topic.heard(), limit: 10, lease, unacked_age: none, dead_kept: LEASE, dead_most: 1 };
+    let Turned::Done(aged) = topic.link.age(age).await.unwrap() else { panic!("the turn was right") };
+    assert_eq!((aged.pruned_dead, aged.claims.len(), aged.standing.rows), (1, 1, 1));
+    assert_eq!(aged.claims[0].id, claims[2].id);
 }

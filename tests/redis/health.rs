@@ -1,5 +1,6 @@
 //! What is wrong with the server stands in `health()`, with what to do about it, and passes once that was done.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use dq::context::Condition;
@@ -146,7 +147,7 @@ async fn a_server_that_hangs_and_one_that_is_gone() {
 
 #[tokio::test]
 async fn a_server_that_greets_and_then_never_answers_costs_a_caller_his_time_and_no_more() {
-    let store = std::sync::Arc::new(RedisStore::new(&start(Says::Silence)).unwrap());
+    let store = Arc::new(RedisStore::new(&start(Says::Silence)).unwrap());
     let mut settings = dq::config::NodeSettings::default();
     (settings.call_timeout, settings.call_total) = (Duration::from_millis(200), Duration::from_millis(600));
     let environment = Environment::of_this_runtime().unwrap();
@@ -159,4 +160,35 @@ async fn a_server_that_greets_and_then_never_answers_costs_a_caller_his_time_and
     assert!(matches!(&look, LookError::Store { source: StoreError::Unavailable { .. }, .. }), "{look:?}");
     provider.close().await;
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+}
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "mangle", retry = "1h")]
+struct Mangle(#[job(id)] u8);
+
+/// Removes what is kept of the job, as another program may, and fails.
+#[delay_listener(register = false)]
+async fn mangle(job: Job<Mangle>, server: &Arc<RedisServer>) -> Result<(), JobError> {
+    server.command(&["HDEL", "dq:{shop:mangle}:jobs", &job.0.to_string()]);
+    Err("no".into())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_that_another_program_removed_are_counted() {
+    let server = Arc::new(RedisServer::start());
+    let factory = ContextFactory::new("shop").store(server.url()).variables([("DQ_FALLBACK_SCAN", "50ms")]);
+    let node = factory.without_inventory().listener::<mangle>().provide(server.clone()).start().await.unwrap();
+    let counters = || node.health().topics.remove(0).counters;
+    node.provider().add(Mangle(1)).await.unwrap();
+    while counters().dropped < 1 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!((counters().claimed, counters().failed, counters().retried), (1, 1, 0));
+    server.command(&["ZADD", "dq:{shop:mangle}:delayed", "1", "nothing", "1", "line\nfeed"]);
+    server.command(&["HSET", "dq:{shop:mangle}:jobs", "line\nfeed", "mine"]);
+    while counters().dropped < 3 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!((counters().claimed, counters().stale_outcomes), (1, 0));
+    node.shutdown(Duration::from_secs(1)).await;
 }

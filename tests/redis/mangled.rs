@@ -1,11 +1,11 @@
 //! What another program did to the keys spoils one job and no other (PROTOCOL.md rule 1).
 
 use dq::job::State;
-use dq::store::step::{Change, Reclaim, Verdict};
+use dq::store::step::{Again, Age, Change, Reclaim, Turned, Verdict};
 use dq::store::{PageRequest, Store};
 use dq_tests::redis::RedisServer;
 
-use super::topic::{Topic, id, job};
+use super::topic::{LEASE, Topic, id, job};
 
 async fn three() -> (RedisServer, Topic) {
     let server = RedisServer::start();
@@ -55,13 +55,56 @@ async fn bytes_that_are_no_record_are_given_out_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_running_job_without_a_record_is_dropped_when_its_run_ends() {
+async fn a_running_job_without_a_record_is_dropped_when_its_run_ends_and_the_node_is_told() {
+    let keeps = [Change::Rollback, Change::Retry(LEASE), Change::Rejoin(Again::AsAdded), Change::Park, Change::Dead];
+    for change in keeps {
+        let (server, topic) = three().await;
+        let claims = topic.claims().await;
+        server.command(&["HDEL", "dq:{shop:t}:jobs", "b"]);
+        let settled = topic.try_settle(&claims, change.clone()).await.unwrap();
+        assert_eq!(settled.verdicts, [Verdict::Done, Verdict::Dropped, Verdict::Done], "{change:?}");
+        assert_eq!(settled.standing.rows, 0);
+        assert_eq!(topic.link.dropped(), 0, "the answer told of it");
+        let scanned = topic.link.scan(dq::store::step::Scan).await.unwrap();
+        assert_eq!((scanned.records, scanned.places), (2, 2), "{change:?}");
+        // What would have removed it anyway has done so.
+        let again = topic.try_settle(&claims[1..2], change).await.unwrap();
+        assert_eq!(again.verdicts, [Verdict::Stale]);
+    }
+    for change in [Change::Ack, Change::Drop] {
+        let (server, topic) = three().await;
+        let claims = topic.claims().await;
+        server.command(&["HDEL", "dq:{shop:t}:jobs", "b"]);
+        let settled = topic.try_settle(&claims, change).await.unwrap();
+        assert_eq!(settled.verdicts, [Verdict::Done, Verdict::Done, Verdict::Done], "there was nothing to keep");
+    }
+}
+
+#[tokio::test]
+async fn what_a_step_drops_without_telling_is_counted() {
     let (server, topic) = three().await;
-    let claims = topic.claims().await;
-    server.command(&["HDEL", "dq:{shop:t}:jobs", "b"]);
-    let settled = topic.try_settle(&claims, Change::Rollback).await.unwrap();
-    assert_eq!((settled.verdicts.len(), settled.standing.rows), (3, 0));
-    assert_eq!(names(&topic.claims().await), ["a", "c"]);
+    topic.claims().await;
+    server.command(&["HSET", "dq:{shop:t}:running:n", "b", "mine!", "stranger", "mine!"]);
+    topic.reconcile().await;
+    assert_eq!(topic.link.dropped(), 1, "`b` has a record and is DEAD");
+    assert_eq!(topic.link.dropped(), 0);
+    server.command(&["HDEL", "dq:{shop:t}:jobs", "a"]);
+    server.command(&["ZADD", "dq:{shop:t}:leases", "5", "n"]);
+    let node = dq::job::NodeId::new("n");
+    let request = Reclaim { node, seen: dq::time::Timestamp::from_millis(5), limit: 10, max_crashes: 3 };
+    topic.link.reclaim(request).await.unwrap();
+    assert_eq!(topic.link.dropped(), 1);
+    for (id, record) in [("line\nfeed", true), ("nothing", false)] {
+        server.command(&["ZADD", "dq:{shop:t}:unacked", "1", id]);
+        if record {
+            server.command(&["HSET", "dq:{shop:t}:jobs", id, "mine"]);
+        }
+    }
+    topic.reconcile().await;
+    let age =
+        Age { heard: topic.heard(), limit: 10, lease: LEASE, unacked_age: LEASE, dead_kept: LEASE, dead_most: 10 };
+    let Turned::Done(aged) = topic.link.age(age).await.unwrap() else { panic!("the turn was right") };
+    assert_eq!((aged.claims.len(), topic.link.dropped()), (0, 2));
 }
 
 #[tokio::test]

@@ -151,6 +151,11 @@ impl Topic {
                 self.parts.gauge.stale();
                 self.held.remove(id);
             }
+            Verdict::Dropped => {
+                tracing::warn!(topic = %self.parts.key, job.id = %id, "nothing is kept of this job any more, it is dropped");
+                self.parts.gauge.dropped(1);
+                self.held.remove(id);
+            }
             Verdict::Failed(reason) => {
                 tracing::error!(topic = %self.parts.key, job.id = %id, reason, "this job cannot be settled, trying again");
                 self.unsettled.push_back((now + UNSETTLED_PAUSE, id.clone()));

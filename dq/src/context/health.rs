@@ -78,7 +78,7 @@ pub struct Counters {
     pub parked: u64,
     /// Jobs given up.
     pub dead: u64,
-    /// Jobs dropped: by `process_unacked`, or because nothing was kept of them.
+    /// Jobs dropped: by `process_unacked`, or because another program removed or mangled what was kept of them.
     pub dropped: u64,
     /// Handlers that failed: errors, panics, timeouts, payloads that do not decode.
     pub failed: u64,
@@ -225,8 +225,8 @@ impl Gauge {
         cell.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn dropped(&self) {
-        self.cells.dropped.fetch_add(1, Relaxed);
+    pub(super) fn dropped(&self, jobs: usize) {
+        self.cells.dropped.fetch_add(jobs as u64, Relaxed);
     }
 
     pub(super) fn failed(&self) {

@@ -140,6 +140,11 @@ impl Line {
         self.link.is_some()
     }
 
+    /// Jobs that the store has dropped, and of which no answer tells.
+    pub(super) fn dropped(&self) -> usize {
+        self.link.as_ref().map_or(0, |link| link.dropped())
+    }
+
     /// Whether a request of one of these kinds is under way.
     pub(super) fn busy(&self, kinds: &[Kind]) -> bool {
         self.under_way.iter().any(|request| kinds.contains(&request.kind))

@@ -119,7 +119,7 @@ impl Topic {
         }
         for id in &answer.dropped {
             tracing::warn!(topic = %self.parts.key, job.id = %id, "nothing is kept of this job, its entry is dropped");
-            self.parts.gauge.dropped();
+            self.parts.gauge.dropped(1);
         }
         let span = tracing::debug_span!(
             "dq.claim", topic = %self.parts.key.topic, jobs = answer.claims.len(), more = answer.more

@@ -52,6 +52,12 @@ pub trait Link: fmt::Debug + Send + Sync + 'static {
 
     /// All lease ends, and the audit: records against the sum of all places.
     fn scan(&self, request: Scan) -> Pending<Scanned>;
+
+    /// Jobs that steps of this link have dropped since this was asked last, because another program removed or mangled what
+    /// was kept of them, and of which no answer tells. Asks nobody.
+    fn dropped(&self) -> usize {
+        0
+    }
 }
 
 const _: Option<&dyn Link> = None;

@@ -154,6 +154,9 @@ pub enum Verdict {
     Done,
     /// The job's row is another or gone: nothing was changed.
     Stale,
+    /// Another program removed what was kept of the job, so nothing of it is left to put anywhere: it is gone. Only of
+    /// outcomes that would have kept it.
+    Dropped,
     /// This job alone could not be settled; it stays where it is.
     Failed(String),
 }

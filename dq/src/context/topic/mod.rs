@@ -177,6 +177,7 @@ impl Topic {
             Err(error) => self.on_error(answered.kind, &error, now),
             Ok(answer) => {
                 self.line.answered(answered.kind);
+                self.parts.gauge.dropped(self.line.dropped());
                 if !self.handlers_gone && self.stopped_by.is_none_or(|kind| kind == answered.kind) {
                     self.stopped_by = None;
                     self.parts.gauge.contact();

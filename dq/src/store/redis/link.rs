@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
@@ -25,6 +26,8 @@ pub(super) struct RedisLink {
     pub(super) scripts: Arc<Scripts>,
     pub(super) keys: Keys,
     pub(super) node: NodeId,
+    /// Jobs that were dropped and that no answer tells of.
+    pub(super) dropped: Arc<AtomicUsize>,
 }
 
 /// How often a scan is sent while nodes come and go.
@@ -37,16 +40,7 @@ impl RedisLink {
 
     fn sorter(&self) -> Sorter {
         let (line, scripts) = (self.line.clone(), Arc::clone(&self.scripts));
-        Sorter { line, scripts, keys: self.keys.clone(), node: self.node.clone() }
-    }
-
-    fn warn_dropped(keys: &Keys, ids: &[JobId]) {
-        if !ids.is_empty() {
-            tracing::warn!(
-                topic = %keys.topic(), count = ids.len(), first = %ids[0],
-                "dropped jobs whose records were removed by another program"
-            );
-        }
+        Sorter { line, scripts, keys: self.keys.clone(), node: self.node.clone(), dropped: Arc::clone(&self.dropped) }
     }
 }
 
@@ -57,16 +51,29 @@ struct Sorter {
     scripts: Arc<Scripts>,
     keys: Keys,
     node: NodeId,
+    dropped: Arc<AtomicUsize>,
 }
 
 /// A row that cannot be told as a job: its id and its token as they are.
 type Stranger = (Bytes, Bytes);
 
 impl Sorter {
+    /// Tells of jobs of which nothing was kept, and counts them.
+    fn tell_dropped(&self, ids: &[JobId]) {
+        if !ids.is_empty() {
+            self.dropped.fetch_add(ids.len(), Ordering::Relaxed);
+            tracing::warn!(
+                topic = %self.keys.topic(), count = ids.len(), first = %ids[0],
+                "dropped jobs whose records were removed by another program"
+            );
+        }
+    }
+
     /// Drops such rows and their records, with a warning, and counts them out: the request is under way when this returns.
     fn sort_out(&self, strangers: &[Stranger], standing: &mut Standing) {
         let Some((first, _)) = strangers.first() else { return };
         let first = first.escape_ascii().to_string();
+        self.dropped.fetch_add(strangers.len(), Ordering::Relaxed);
         tracing::warn!(topic = %self.keys.topic(), count = strangers.len(), %first, "dropped jobs whose ids are none of dq's");
         let call = self.scripts.call(Step::Settle, &self.keys, self.node.as_str()).arg(self.node.as_str());
         // No turn is named, so nothing is renewed.
@@ -106,7 +113,6 @@ impl Link for RedisLink {
             let (claims, strangers) = claims_of(&mut reply)?;
             sorter.sort_out(&strangers, &mut standing);
             let dropped = reply.ids()?;
-            Self::warn_dropped(&sorter.keys, &dropped);
             Ok(Turned::Done(Transferred { standing, clock, role, sleep, more, foreign_lease, claims, dropped }))
         })
     }
@@ -117,16 +123,17 @@ impl Link for RedisLink {
         }
         let call = self.call(Step::Settle).arg(request.heard.0).arg(millis(request.lease));
         let Sorted { call, places, mut verdicts } = sorted(call, request.outcomes);
-        let (answer, keys) = (self.line.ask_list(call), self.keys.clone());
+        let answer = self.line.ask_list(call);
         Box::pin(async move {
             let mut reply = answer.await?;
             let standing = reply.standing()?;
-            let mut stale = reply.nested()?;
-            while stale.len() > 0 {
-                let place = stale.count()?.checked_sub(1).and_then(|n| places.get(n));
-                verdicts[*place.ok_or_else(|| strange("settle", "it judges what was not sent"))?] = Verdict::Stale;
+            for verdict in [Verdict::Stale, Verdict::Dropped] {
+                let mut numbers = reply.nested()?;
+                while numbers.len() > 0 {
+                    let place = numbers.count()?.checked_sub(1).and_then(|n| places.get(n));
+                    verdicts[*place.ok_or_else(|| strange("settle", "it judges what was not sent"))?] = verdict.clone();
+                }
             }
-            Self::warn_dropped(&keys, &reply.ids()?);
             Ok(Settled { standing, verdicts })
         })
     }
@@ -174,7 +181,7 @@ impl Link for RedisLink {
             }
             let more = reply.is_set()?;
             sorter.sort_out(&strangers, &mut standing);
-            Self::warn_dropped(&sorter.keys, &reply.ids()?);
+            sorter.tell_dropped(&reply.ids()?);
             let next = if more { rows.last().map(|(id, _)| id.clone()) } else { None };
             rows.sort();
             Ok(Turned::Done(Reconciled { standing, rows, next }))
@@ -188,11 +195,11 @@ impl Link for RedisLink {
         let dead = request.node.as_str();
         let call = self.scripts.call(Step::Reclaim, &self.keys, dead).arg(dead).arg(request.seen.as_millis());
         let answer = self.line.ask_list(call.arg(request.limit.max(1)).arg(request.max_crashes));
-        let keys = self.keys.clone();
+        let sorter = self.sorter();
         Box::pin(async move {
             let mut reply = answer.await?;
             let reclaimed = Reclaimed { moved: reply.count()?, left: reply.count()? };
-            Self::warn_dropped(&keys, &reply.ids()?);
+            sorter.tell_dropped(&reply.ids()?);
             Ok(reclaimed)
         })
     }
@@ -219,6 +226,7 @@ impl Link for RedisLink {
             let (claims, strangers) = claims_of(&mut reply)?;
             sorter.sort_out(&strangers, &mut standing);
             let (pruned_dead, pruned_done, more) = (reply.count()?, reply.count()?, reply.is_set()?);
+            sorter.tell_dropped(&reply.ids()?);
             Ok(Turned::Done(Aged { standing, clock, claims, pruned_dead, pruned_done, more }))
         })
     }
@@ -240,6 +248,10 @@ impl Link for RedisLink {
     fn wake(&self, Wake: Wake) -> Pending<()> {
         let answer = self.line.ask(self.call(Step::Wake));
         Box::pin(async move { answer.await.map(drop) })
+    }
+
+    fn dropped(&self) -> usize {
+        self.dropped.swap(0, Ordering::Relaxed)
     }
 
     fn scan(&self, Scan: Scan) -> Pending<Scanned> {

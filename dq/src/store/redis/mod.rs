@@ -150,7 +150,7 @@ impl Store for RedisStore {
     /// Outside of a tokio runtime, like [`producer`](Self::producer).
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
         let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
-        Arc::new(RedisLink { line: self.line(topic, None), scripts, keys, node: node.clone() })
+        Arc::new(RedisLink { line: self.line(topic, None), scripts, keys, node: node.clone(), dropped: Arc::default() })
     }
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {

@@ -19,7 +19,7 @@ ARGV[6]  how long DEAD jobs are kept, ms
 ARGV[7]  how many DEAD jobs are kept
 
 Returns  {0, turn, rows} when the turn is another, else {1, turn, rows, clock ms, ids, tokens or one for all, records, crash counts or {},
-         pruned dead, pruned done, more}
+         pruned dead, pruned done, more, dropped ids}
 Holds    as transfer; a member that waits in delayed is no member here and only leaves
 Cost     O(limit log n)
 ]]
@@ -53,10 +53,10 @@ for i = 1, #oldest / 2 do
   if card - #over > dead_most or tonumber(oldest[2 * i]) <= kept_since then over[#over + 1] = oldest[2 * i - 1] end
 end
 local pruned_dead = prune(dead, over)
-local ids, tokens, records, lost, _, taken, rows = claim(unacked, aged, limit, waiting)
+local ids, tokens, records, lost, dropped, taken, rows = claim(unacked, aged, limit, waiting)
 local function is_due(place, ends)
   local head = redis.call('ZRANGE', place, 0, 0, 'WITHSCORES')[2]
   return head and tonumber(head) <= ends
 end
 local more = is_due(done, floor) or is_due(dead, kept_since) or redis.call('ZCARD', dead) > dead_most or is_due(unacked, aged)
-return {1, taken, rows, floor, ids, tokens, records, lost, pruned_dead, pruned_done, more and 1 or 0}
+return {1, taken, rows, floor, ids, tokens, records, lost, pruned_dead, pruned_done, more and 1 or 0, dropped}

@@ -11,7 +11,7 @@ ARGV[3]  after: '' is the first page; later pages continue behind this id
 ARGV[4]  limit, 1..=1000
 
 Returns  {0, turn, rows} when a later page names another turn, else {1, turn, rows, ids, tokens, more, ids of rows that
-         were no rows of dq: with a record they are DEAD now, without one gone}
+         were no rows of dq and had no record: they are gone; with a record such a job is DEAD}
 Holds    rule 6: max(stored, heard) + 1
 Cost     O(rows log rows)
 ]]
@@ -32,11 +32,11 @@ for i = 1, #all, 2 do
   end
 end
 table.sort(ids)
-local kept = redis.call('HMGET', jobs, '', unpack(strange, 1, math.min(#strange, 1000)))
+local kept, dropped = redis.call('HMGET', jobs, '', unpack(strange, 1, math.min(#strange, 1000))), {}
 redis.call('HDEL', running, '')
 for i = 1, math.min(#strange, 1000) do
   redis.call('HDEL', running, strange[i])
-  if kept[i + 1] then redis.call('ZADD', dead, floor, strange[i]) end
+  if kept[i + 1] then redis.call('ZADD', dead, floor, strange[i]) else dropped[#dropped + 1] = strange[i] end
 end
 local rows = redis.call('HLEN', running)
 if rows == 0 then redis.call('ZREM', leases, node) end
@@ -49,4 +49,4 @@ local page, texts = {}, {}
 for i = 1, math.min(limit, #ids) do
   page[i], texts[i] = ids[i], tokens[ids[i]]
 end
-return {1, taken, rows, page, texts, #ids > limit and 1 or 0, strange}
+return {1, taken, rows, page, texts, #ids > limit and 1 or 0, dropped}

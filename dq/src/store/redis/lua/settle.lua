@@ -20,7 +20,7 @@ ARGV[3]  lease, ms
 ARGV[4]  n, the number of acks without a front
 ARGV[5]  and on: n times id, token; then id, token, outcome, argument, front ('' = unchanged): see parts/leave.lua
 
-Returns  {turn, rows, numbers of the stale outcomes, ids dropped because nothing is kept of them}
+Returns  {turn, rows, numbers of the stale outcomes, numbers of those of whose job nothing is kept: its row is dropped}
 Holds    an outcome whose token is not the job's row changes nothing; marks are obeyed
 Cost     acks: one field read and two removed a job; others O(log n) a job
 ]]
@@ -43,7 +43,7 @@ for i = 5 + 2 * acks, #ARGV, 5 do
   at[#ids] = i
 end
 local tokens, stale = read('HMGET', running, ids), {}
-local mine, plain = {}, {}
+local mine, plain, dropped = {}, {}, {}
 local rare = redis.call('EXISTS', marks, crashes) > 0
 local is_plain = not rare and not known[3]
 for i = 1, acks do
@@ -71,13 +71,18 @@ if #mine > 0 then
   local records = read('HMGET', jobs, named)
   local marked = rare and read('HMGET', marks, named) or {}
   local lost = rare and read('HMGET', crashes, named) or {}
+  local numbers = {}
   for k, i in ipairs(mine) do
+    numbers[ids[i]] = i
     local how, argument, front = 'a', '', ''
     if i > acks then how, argument, front = ARGV[at[i] + 2], ARGV[at[i] + 3], ARGV[at[i] + 4] end
     leave(ids[i], tokens[i], records[k] or nil, mark_of(marked[k]), lost[k], how, argument, front)
   end
-  for _, id in ipairs(plan.lost) do push(plan.gone, id) end
+  for n, id in ipairs(plan.lost) do
+    dropped[n] = numbers[id]
+    push(plan.gone, id)
+  end
   finish()
 end
 local turn, rows = stand()
-return {turn, rows, stale, plan.lost}
+return {turn, rows, stale, dropped}

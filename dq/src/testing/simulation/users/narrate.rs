@@ -43,6 +43,7 @@ impl Sim {
                     let how = match verdict {
                         Verdict::Done => "the store has",
                         Verdict::Stale => "the store REFUSES, as another run has the job,",
+                        Verdict::Dropped => "the store has nothing left for",
                         Verdict::Failed(_) => "the store cannot do",
                     };
                     self.tell(named(&outcome.id), || format!("{how} the {what} of {topic}/{} from {node}", outcome.id));

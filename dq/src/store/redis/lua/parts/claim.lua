@@ -24,9 +24,9 @@ local function claim(place, ends, limit, is_elsewhere)
   local elsewhere = is_elsewhere and is_elsewhere(ids) or {}
   local kept = 0
   for i = 1, n do
-    if not records[i] or elsewhere[i] then
+    if not records[i] then
       dropped[#dropped + 1] = ids[i]
-    else
+    elseif not elsewhere[i] then
       kept = kept + 1
       if kept < i then
         ids[kept], records[kept] = ids[i], records[i]
