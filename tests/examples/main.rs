@@ -12,11 +12,27 @@ async fn prints_what_is_expected(name: &str) {
     assert_eq!(ended.stdout, shipped(&format!("{name}/expected.txt")), "{}", ended.stderr);
 }
 
-/// The same output on a server: no example knows where its jobs are kept. (`order_timeout` and `listing`, which want more
-/// than to be run once, have tests of their own.)
+/// The examples that say all in one run.
+const RUN_ONCE: [&str; 4] = ["cache_invalidation", "meeting_reminder", "payment_notify", "session_expiry"];
+
+/// `order_timeout` and `listing` want more than to be run once and have tests of their own; `double_charge` simulates its
+/// store.
+#[test]
+fn every_example_is_run_on_redis() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let programs = entries.filter(|path| path.join("main.rs").exists());
+    let mut there: Vec<_> = programs.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect();
+    there.sort_unstable();
+    let mut named = [&RUN_ONCE[..], &["double_charge", "listing", "order_timeout"]].concat();
+    named.sort_unstable();
+    assert_eq!(there, named);
+}
+
+/// The same output on a server: no example knows where its jobs are kept.
 #[tokio::test]
 async fn every_example_prints_the_same_on_redis() {
-    for name in ["payment_notify", "meeting_reminder", "session_expiry", "cache_invalidation"] {
+    for name in RUN_ONCE {
         let server = dq_tests::redis::RedisServer::start();
         let ended = Program::start_on(&server.url(), name, &[]).end().await;
         assert!(ended.status.success(), "{ended:?}");

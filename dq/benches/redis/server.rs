@@ -48,7 +48,9 @@ impl Server {
     }
 
     pub(crate) async fn connect(&self) -> MultiplexedConnection {
-        redis::Client::open(self.url()).unwrap().get_multiplexed_async_connection().await.unwrap()
+        let client = redis::Client::open(self.url()).unwrap();
+        let patient = redis::AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);
+        client.get_multiplexed_async_connection_with_config(&patient).await.unwrap()
     }
 
     pub(crate) async fn empty(&self) {
