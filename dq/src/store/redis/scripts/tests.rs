@@ -1,5 +1,6 @@
-//! The scripts against their headers and `keys.rs`.
+//! The scripts against their headers, `keys.rs` and the docs.
 
+use super::super::keys::Keyspace;
 use super::*;
 
 /// `KEYS[1]  {app:topic}:jobs  HASH  ...` as (`jobs`, `HASH`).
@@ -21,16 +22,51 @@ fn keys_of_header(step: Step) -> Vec<(String, String)> {
 #[test]
 fn headers_name_the_keys_that_scripts_are_given() {
     for step in Step::ALL {
-        let given = step.keys().iter().map(|key| {
-            let owner = match key {
-                Key::Calls => ":PRODUCER",
-                key if key.is_owned() => ":NODE",
-                _ => "",
-            };
-            (format!("{}{owner}", key.suffix()), key.kind().to_uppercase())
-        });
+        let given = step.keys().iter().map(|key| written(*key));
         assert_eq!(keys_of_header(*step), given.collect::<Vec<_>>(), "{}", step.name());
     }
+}
+
+/// The name of a key behind the hash tag, as headers and docs write it, and its type.
+fn written(key: Key) -> (String, String) {
+    let owner = match key {
+        Key::Calls => ":PRODUCER",
+        key if key.is_owned() => ":NODE",
+        _ => "",
+    };
+    (format!("{}{owner}", key.suffix()), key.kind().to_uppercase())
+}
+
+const DOCS: &str = include_str!("../../../../../docs/operations.md");
+const TOPIC: &str = "`dq:{APP:TOPIC}:";
+
+#[test]
+fn the_table_in_the_docs_has_the_keys_that_scripts_are_given() {
+    let row = |line: &str| {
+        let mut cells = line.strip_prefix("| ")?.split(" | ").map(str::to_owned);
+        let name = cells.next()?.strip_prefix(TOPIC)?.strip_suffix('`')?.to_owned();
+        Some((name, cells.next()?))
+    };
+    let section = DOCS.split("## Keys\n").nth(1).and_then(|rest| rest.split("\n## ").next()).expect("there is a table");
+    let mut docs: Vec<_> = section.lines().filter_map(row).collect();
+    docs.sort();
+    let mut given: Vec<_> = Step::ALL.iter().flat_map(|step| step.keys()).map(|key| written(*key)).collect();
+    given.sort();
+    given.dedup();
+    assert_eq!(docs, given);
+    assert!(section.contains(&format!("| `{}` | SET |", Keyspace::default().directory("APP"))));
+}
+
+#[test]
+fn every_key_that_the_docs_mention_is_one() {
+    let known: Vec<_> = Step::ALL.iter().flat_map(|step| step.keys()).map(|key| key.suffix()).collect();
+    let mut mentioned = 0;
+    for rest in DOCS.split(&TOPIC[1..]).skip(1) {
+        let name: String = rest.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect();
+        assert!(name.is_empty() || known.contains(&name.as_str()), "the docs name `{name}`, which is no key");
+        mentioned += 1;
+    }
+    assert!(mentioned > known.iter().collect::<std::collections::BTreeSet<_>>().len(), "{mentioned}");
 }
 
 #[test]
