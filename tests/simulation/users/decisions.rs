@@ -203,3 +203,23 @@ fn jobs_that_nobody_runs_are_a_finding() {
     let finding = finding.faults(Faults::none()).longest(Duration::from_secs(600)).try_run().unwrap_err();
     assert_eq!(finding.what, "not over after 10m: act: 1 jobs wait, 0 run, 0 broadcasts wait");
 }
+
+#[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
+#[job(topic = "find")]
+struct Find;
+
+#[delay_listener]
+async fn found(_job: Job<Find>, seen: &Seen) -> Result<(), JobError> {
+    see(seen, "found");
+    Ok(())
+}
+
+#[test]
+fn annotated_listeners_are_found_when_that_is_wanted() {
+    let work = |jobs: Provider, _| async move { jobs.add(Find).await.map(drop) };
+    let run = simulate(Seen::default).node(|factory, seen| factory.provide(seen)).work(work).faults(Faults::none());
+    let run = run.check(|seen, _| assert_eq!(seen.lock().unwrap()["found"], 1)).seeds(0..2);
+    let without = simulate(Seen::default).node(|factory, seen| factory.provide(seen)).try_run().unwrap_err();
+    assert!(without.what.contains("no listener"), "{without}");
+    run.found_listeners().run();
+}
