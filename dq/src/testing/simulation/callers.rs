@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
+use super::dice::Dice;
 use super::judge::Told;
 use super::process::Process;
 use super::script::{FAILING, KILLER, SLOW};
@@ -16,6 +17,9 @@ use super::world::{MS, lock};
 use crate::config::NodeSettings;
 use crate::environment::Place;
 use crate::provider::{AddError, Addition, Provider};
+
+/// The most jobs of one act.
+const MOST_ADDS: u64 = 64;
 
 impl Sim {
     /// Starts a program that adds.
@@ -32,58 +36,68 @@ impl Sim {
         if self.is_calm() || self.is_over() {
             return;
         }
-        let callers = lock(&self.callers);
-        let (process, provider) = callers[self.world.below(callers.len() as u64) as usize].clone();
-        drop(callers);
+        let number = self.acts.fetch_add(1, Relaxed) + 1;
+        let dice = self.world.dice("act", number);
+        let next = dice.between(20 * MS, self.terms().pace);
+        if self.terms().only_acts.as_ref().is_none_or(|only| only.contains(&number)) {
+            lock(&self.acted).push(number);
+            let callers = lock(&self.callers);
+            let (process, provider) = callers[dice.below(callers.len() as u64) as usize].clone();
+            drop(callers);
+            let sim = Arc::clone(self);
+            process.environment().spawn(Place::Link, async move { sim.act_as(provider, number, &dice).await });
+        }
         let sim = Arc::clone(self);
-        process.environment().spawn(Place::Link, async move { sim.act_as(provider).await });
-        let sim = Arc::clone(self);
-        self.world.at(self.world.now() + self.world.between(20 * MS, self.terms().pace), move || sim.act());
+        self.world.at(self.world.now() + next, move || sim.act());
     }
 
-    /// One act.
-    pub(super) async fn act_as(self: &Arc<Self>, provider: Provider) {
-        if self.world.chance(0.72) {
+    /// One act; its number is one that no other has.
+    pub(super) async fn act_as(self: &Arc<Self>, provider: Provider, number: u64, dice: &Dice) {
+        if dice.chance(0.72) {
             let crowd = self.terms().profile == Profile::Crowd;
-            let many = if crowd { 30 } else { self.world.pick(&[1, 1, 1, 2]) };
-            join_all((0..many).map(|_| self.add(&provider, crowd))).await;
+            let many = if crowd { 30 } else { dice.pick(&[1, 1, 1, 2]) };
+            let adds = (0..many).map(|nth| (number * MOST_ADDS + nth, self.version_flags(dice)));
+            let adds: Vec<_> = adds.map(|(number, flags)| number * 8 | flags).collect();
+            join_all(adds.into_iter().map(|version| self.add(&provider, version, crowd, dice))).await;
         } else {
-            self.withdraw(&provider).await;
+            self.withdraw(&provider, dice).await;
         }
     }
 
-    fn id(&self) -> String {
-        format!("j{}", self.world.below(self.terms().ids))
+    fn id(&self, dice: &Dice) -> String {
+        format!("j{}", dice.below(self.terms().ids))
     }
 
-    fn version(&self) -> u64 {
-        let (world, terms) = (&self.world, self.terms());
-        let number = (self.versions.fetch_add(1, Relaxed) + 1) * 8;
+    /// How the handler of a job is to behave.
+    fn version_flags(&self, dice: &Dice) -> u64 {
+        let terms = self.terms();
         let killers = terms.profile == Profile::Killers;
-        let slow = terms.timeout > 30_000_000 && world.chance(if killers { 0.4 } else { 0.12 });
-        let killer = terms.killers && world.chance(if killers { 0.2 } else { 0.02 });
-        let failing = world.chance(0.14);
-        number | if slow { SLOW } else { 0 } | if killer { KILLER } else { 0 } | if failing { FAILING } else { 0 }
+        let slow = terms.timeout > 30_000_000 && dice.chance(if killers { 0.4 } else { 0.12 });
+        let killer = terms.killers && dice.chance(if killers { 0.2 } else { 0.02 });
+        let failing = dice.chance(0.14);
+        let flag = |is: bool, flag: u64| if is { flag } else { 0 };
+        flag(slow, SLOW) | flag(killer, KILLER) | flag(failing, FAILING)
     }
 
-    async fn add(self: &Arc<Self>, provider: &Provider, crowd: bool) {
-        let (world, version) = (&self.world, self.version());
+    async fn add(self: &Arc<Self>, provider: &Provider, version: u64, crowd: bool, dice: &Dice) {
+        let world = &self.world;
+        self.versions.fetch_add(1, Relaxed);
         let Ok(topic) = provider.topic(self.key.topic.as_str()) else { return };
         let mut add = topic.add_json(version.to_string());
-        if world.chance(if crowd { 0.1 } else { 0.9 }) {
-            add = add.id(self.id());
+        if dice.chance(if crowd { 0.1 } else { 0.9 }) {
+            add = add.id(self.id(dice));
         }
-        let delay = if crowd { 500 } else { world.pick(&[0, 0, 100, 900, 3000, 9000]) };
+        let delay = if crowd { 500 } else { dice.pick(&[0, 0, 100, 900, 3000, 9000]) };
         add = add.after(Duration::from_millis(delay));
-        add = match world.below(3) {
+        add = match dice.below(3) {
             0 => add,
             1 => add.keep_existing(),
             _ => add.replace_existing(),
         };
-        if world.chance(0.25) && !crowd {
+        if dice.chance(0.25) && !crowd {
             add = add.expires_after(Duration::from_secs(2));
         }
-        if world.chance(0.15) {
+        if dice.chance(0.15) {
             add = add.retain(Duration::from_secs(30));
         }
         let told = match add.await {
@@ -101,12 +115,11 @@ impl Sim {
         self.court().told(version, told);
     }
 
-    async fn withdraw(self: &Arc<Self>, provider: &Provider) {
-        let world = &self.world;
+    async fn withdraw(self: &Arc<Self>, provider: &Provider, dice: &Dice) {
         let Ok(topic) = provider.topic(self.key.topic.as_str()) else { return };
-        let id = self.id();
-        let heard = lock(&self.overheard).get(world.below(12) as usize).cloned().filter(|_| world.chance(0.7));
-        let _ = match (world.below(7), heard) {
+        let id = self.id(dice);
+        let heard = lock(&self.overheard).get(dice.below(12) as usize).cloned().filter(|_| dice.chance(0.7));
+        let _ = match (dice.below(7), heard) {
             (0, _) => topic.delete(id).await,
             (1, _) => topic.cancel(id).await,
             (2 | 3, Some((id, fence))) => topic.requeue(id.as_str()).fence(fence).await,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::dice::Dice;
 use super::network::Outage;
 use super::sim::Sim;
 use super::terms::Fault;
@@ -15,36 +16,41 @@ impl Sim {
             return;
         }
         let kinds = self.terms().faults();
+        let number = self.occasions.fetch_add(1, Relaxed) + 1;
+        let dice = self.world.dice("fault", number);
+        let next = dice.between(SECOND, 12 * SECOND);
         if !kinds.is_empty() {
-            let fault = self.world.pick(kinds);
-            self.world.say(|| format!("FAULT {fault:?}"));
-            self.fault();
-            self.cause(fault);
+            let fault = dice.pick(kinds);
+            if self.happens(|| format!("f{number}"), || format!("{fault:?}")) {
+                self.world.say(|| format!("FAULT {number}: {fault:?}"));
+                self.fault();
+                self.cause(fault, &dice);
+            }
         }
         let sim = Arc::clone(self);
-        self.world.at(self.world.now() + self.world.between(SECOND, 12 * SECOND), move || sim.next_fault());
+        self.world.at(self.world.now() + next, move || sim.next_fault());
     }
 
-    pub(super) fn cause(self: &Arc<Self>, fault: Fault) {
+    pub(super) fn cause(self: &Arc<Self>, fault: Fault, dice: &Dice) {
         let (world, now) = (&self.world, self.world.now());
         match fault {
             Fault::Out => {
                 let outage =
-                    world.pick(&[Outage::Silent, Outage::Loading, Outage::Reset, Outage::Frozen, Outage::Frozen]);
-                let until = now + world.between(SECOND, 40 * SECOND);
+                    dice.pick(&[Outage::Silent, Outage::Loading, Outage::Reset, Outage::Frozen, Outage::Frozen]);
+                let until = now + dice.between(SECOND, 40 * SECOND);
                 self.change_weather(|weather| (weather.out_until, weather.outage) = (until, outage));
                 self.break_ears(None);
                 self.note_fault_of_all();
             }
             Fault::Slow => {
-                let until = now + world.between(SECOND, 10 * SECOND);
+                let until = now + dice.between(SECOND, 10 * SECOND);
                 self.change_weather(|weather| weather.slow_until = until);
             }
             Fault::Full => {
-                let until = now + world.between(SECOND, 6 * SECOND);
+                let until = now + dice.between(SECOND, 6 * SECOND);
                 self.change_weather(|weather| weather.full_until = until);
             }
-            Fault::Jump => self.jump(),
+            Fault::Jump => self.jump(dice),
             Fault::Snap => {
                 if let Ok(snapshot) = self.store.snapshot() {
                     let ghost = self.court().ghost.clone();
@@ -55,7 +61,7 @@ impl Sim {
             Fault::Caller => {
                 let new = self.start_caller();
                 let mut callers = lock(&self.callers);
-                let place = world.below(callers.len() as u64) as usize;
+                let place = dice.below(callers.len() as u64) as usize;
                 callers[place].0.kill();
                 callers[place] = new;
             }
@@ -68,36 +74,36 @@ impl Sim {
             | Fault::DeafLong
             | Fault::Ears
             | Fault::Wall => {
-                self.strike_node(fault);
+                self.strike_node(fault, dice);
             }
         }
     }
 
-    fn strike_node(self: &Arc<Self>, fault: Fault) {
+    fn strike_node(self: &Arc<Self>, fault: Fault, dice: &Dice) {
         let (world, now, alive) = (&self.world, self.world.now(), self.alive());
         if alive.is_empty() {
             return;
         }
-        let node = &alive[world.below(alive.len() as u64) as usize];
+        let node = &alive[dice.below(alive.len() as u64) as usize];
         world.say(|| format!("  .. of {}", node.process.name));
         match fault {
             Fault::Kill => self.kill(&node.process),
-            Fault::KillAtSend => node.dies_after.store(world.below(8), Relaxed),
+            Fault::KillAtSend => node.dies_after.store(dice.below(8), Relaxed),
             Fault::Stop if alive.len() > 1 => {
                 self.stop_node(node);
                 let sim = Arc::clone(self);
-                world.at(now + world.between(SECOND, 8 * SECOND), move || sim.start_node());
+                world.at(now + dice.between(SECOND, 8 * SECOND), move || sim.start_node());
             }
             Fault::Pause => {
-                node.process.pause(now + world.between(SECOND, 45 * SECOND));
+                node.process.pause(now + dice.between(SECOND, 45 * SECOND));
                 self.note_fault(&node.process);
             }
             Fault::PauseAtSend => {
-                node.pause.store(world.between(SECOND, 45 * SECOND), Relaxed);
-                node.pauses_after.store(world.below(8), Relaxed);
+                node.pause.store(dice.between(SECOND, 45 * SECOND), Relaxed);
+                node.pauses_after.store(dice.below(8), Relaxed);
             }
             Fault::Deaf => {
-                node.process.deafen(now + world.pick(&[1, 3, 10, 40, 100]) * SECOND);
+                node.process.deafen(now + dice.pick(&[1, 3, 10, 40, 100]) * SECOND);
                 self.note_fault(&node.process);
             }
             Fault::DeafLong => {
@@ -106,16 +112,16 @@ impl Sim {
             }
             Fault::Ears => self.break_ears(Some(&node.process)),
             Fault::Wall => {
-                let by = world.between(0, 120 * SECOND) as i64 - 60 * SECOND as i64;
+                let by = dice.between(0, 120 * SECOND) as i64 - 60 * SECOND as i64;
                 node.process.clock.skew.store(by, Relaxed);
             }
             _ => {}
         }
     }
 
-    fn jump(&self) {
-        let by = self.world.pick(&[500 * MS, 10 * SECOND, 20 * SECOND, 600 * SECOND]) as i64;
-        let by = if self.world.chance(0.5) { by } else { -by };
+    fn jump(&self, dice: &Dice) {
+        let by = dice.pick(&[500 * MS, 10 * SECOND, 20 * SECOND, 600 * SECOND]) as i64;
+        let by = if dice.chance(0.5) { by } else { -by };
         let most = 600 * SECOND as i64;
         let skew = (self.clock.skew.load(Relaxed) + by).clamp(-most, most);
         self.clock.skew.store(skew, Relaxed);

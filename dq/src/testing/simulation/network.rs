@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
+use super::dice::Dice;
 use super::process::Process;
 use super::sim::Sim;
 use super::world::{MS, SECOND, lock};
@@ -71,6 +72,9 @@ struct Request<T> {
     /// What the judge is told when the answer arrives.
     heard: Heard<T>,
     answer: oneshot::Sender<Result<T, StoreError>>,
+    /// The number of the request in its process, and its dice.
+    number: u64,
+    dice: Dice,
 }
 
 impl Way {
@@ -78,9 +82,9 @@ impl Way {
         Self { sim: Arc::clone(sim), process: Arc::clone(process), wire: Arc::default() }
     }
 
-    fn latency(&self) -> u64 {
+    fn latency(&self, dice: &Dice) -> u64 {
         let world = &self.sim.world;
-        world.between(100, 900) * if world.now() < self.sim.weather().slow_until { 200 } else { 1 }
+        dice.between(100, 900) * if world.now() < self.sim.weather().slow_until { 200 } else { 1 }
     }
 
     /// Sends a request; the future is its answer.
@@ -91,8 +95,10 @@ impl Way {
         heard: impl FnOnce(&Sim, &T) + Send + 'static,
     ) -> Pending<T> {
         let (answer, answered) = oneshot::channel();
-        let request = Request { kind, way: self.clone(), execute: Box::new(execute), heard: Box::new(heard), answer };
-        self.send(request);
+        let number = self.process.requests.fetch_add(1, Relaxed) + 1;
+        let dice = self.sim.world.dice(&self.process.name, number);
+        let (execute, heard) = (Box::new(execute), Box::new(heard));
+        self.send(Request { kind, way: self.clone(), execute, heard, answer, number, dice });
         Box::pin(answered.then(|answer| async {
             match answer {
                 Ok(answer) => answer,
@@ -108,11 +114,11 @@ impl Way {
             return;
         }
         let mut wire = lock(&self.wire);
-        if let Some(how) = sim.wire_fault(&self.process) {
+        if let Some(how) = sim.wire_fault(&self.process, request.number, &request.dice) {
             match how {
                 0 => wire.loses_requests = true,
                 1 | 2 => wire.loses_answers = true,
-                _ => wire.stalled_until = world.now() + world.between(SECOND / 2, 45 * SECOND),
+                _ => wire.stalled_until = world.now() + request.dice.between(SECOND / 2, 45 * SECOND),
             }
             world.say(|| format!("{} wire fails: {:?}", self.process.name, *wire));
         }
@@ -126,7 +132,7 @@ impl Way {
             let millis = (wire.stalled_until - world.now()) / MS;
             sim.tell(None, || format!("the {} of {} IS HELD UP for {millis} ms", request.kind, self.process.name));
         }
-        wire.up = (wire.up + 1).max(wire.stalled_until).max(world.now() + self.latency());
+        wire.up = (wire.up + 1).max(wire.stalled_until).max(world.now() + self.latency(&request.dice));
         let up = wire.up;
         drop(wire);
         world.at(up, move || request.arrive());
@@ -166,11 +172,11 @@ impl<T: Send + 'static> Request<T> {
             let error = StoreError::Refused { operation: self.kind, reason: "OOM".into() };
             return self.answer(Err(error));
         }
-        let Self { kind, way, execute, heard, answer } = self;
+        let Self { kind, way, execute, heard, answer, number, dice } = self;
         let done = execute(&sim);
         sim.after_step();
-        let rest = Request { kind, way, execute: Box::new(|_| unreachable!("it was executed")), heard, answer };
-        rest.answer(done);
+        let execute = Box::new(|_: &Sim| unreachable!("it was executed"));
+        Self { kind, way, execute, heard, answer, number, dice }.answer(done);
     }
 
     fn answer(self, answer: Result<T, StoreError>) {
@@ -178,7 +184,7 @@ impl<T: Send + 'static> Request<T> {
         if process.is_dead() {
             return;
         }
-        let latency = self.way.latency();
+        let latency = self.way.latency(&self.dice);
         let mut wire = lock(wire);
         if process.is_deaf() || wire.loses_answers {
             sim.note_fault(process);
@@ -210,11 +216,15 @@ impl Sim {
     pub(super) fn hand_out_signals(self: &Arc<Self>) {
         for ear in self.ears() {
             while let Some(signal) = lock(&ear.inner).try_next() {
-                let lost = self.loses_signal(&signal) || ear.process.is_deaf() || ear.process.is_dead();
+                let number = ear.process.signals.fetch_add(1, Relaxed) + 1;
+                let dice = self.world.dice(&ear.process.name, !number);
+                let lost = self.loses_signal(&signal, &ear.process, number, &dice)
+                    || ear.process.is_deaf()
+                    || ear.process.is_dead();
                 if lost {
                     continue;
                 }
-                let at = self.world.now() + self.world.between(100, 900);
+                let at = self.world.now() + dice.between(100, 900);
                 let at = at.max(ear.last.load(Relaxed) + 1);
                 ear.last.store(at, Relaxed);
                 let outer = ear.outer.clone();

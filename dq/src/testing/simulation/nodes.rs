@@ -123,8 +123,10 @@ impl Sim {
                 (conduct.dead, conduct.died_at) = (true, self.world.now());
             });
             let sim = Arc::clone(self);
-            let after =
-                self.terms().kills.map_or_else(|| self.world.between(SECOND, 6 * SECOND), |_| self.replaced_after());
+            let after = self.terms().kills.map_or_else(
+                || self.world.dice(&process.name, u64::MAX).between(SECOND, 6 * SECOND),
+                |_| self.replaced_after(),
+            );
             self.world.at(self.world.now() + after, move || sim.start_node());
         }
         process.kill();

@@ -12,6 +12,7 @@ use std::task::{Context, Poll, Waker};
 
 use futures_util::future::BoxFuture;
 
+use super::dice::Dice;
 use super::world::{MachineClock, World, lock};
 use crate::environment::{Environment, Place, Seeded, Spawn, Task};
 
@@ -21,6 +22,10 @@ pub(super) struct Process {
     pub(super) name: String,
     pub(super) world: Arc<World>,
     pub(super) clock: Arc<MachineClock>,
+    dice: Dice,
+    /// How many requests it has sent, and how many signals were for it.
+    pub(super) requests: AtomicU64,
+    pub(super) signals: AtomicU64,
     dead: AtomicBool,
     /// The end of its last pause.
     pub(super) paused_until: AtomicU64,
@@ -33,10 +38,14 @@ pub(super) struct Process {
 
 impl Process {
     pub(super) fn new(name: String, world: &Arc<World>) -> Arc<Self> {
+        let dice = world.dice(&name, 0);
         Arc::new(Self {
             name,
             world: Arc::clone(world),
-            clock: Arc::new(MachineClock::new(world)),
+            clock: Arc::new(MachineClock::new(world, &dice)),
+            dice,
+            requests: AtomicU64::new(0),
+            signals: AtomicU64::new(0),
             dead: AtomicBool::new(false),
             paused_until: AtomicU64::new(0),
             deaf_until: AtomicU64::new(0),
@@ -47,7 +56,7 @@ impl Process {
 
     /// Its time, its randomness, and itself as the place of its tasks.
     pub(super) fn environment(self: &Arc<Self>) -> Environment {
-        let entropy = Arc::new(Seeded::new(self.world.seed()));
+        let entropy = Arc::new(Seeded::new(self.dice.seed()));
         Environment::new(self.clock.clone(), entropy, Arc::new(Here(Arc::clone(self))))
     }
 

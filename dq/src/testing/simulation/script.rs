@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
+use super::dice::Dice;
 use super::judge::{End, Kind, version};
 use super::kills::INNOCENT;
 use super::process::{Process, block};
@@ -60,38 +61,41 @@ impl Scripted {
     }
 
     /// What to do, and after how long.
-    fn plan(&self, kind: Kind, version: u64) -> (Act, u64) {
-        let (world, terms) = (&self.sim.world, self.sim.terms());
+    fn plan(&self, kind: Kind, version: u64, (dice, nth): (&Dice, u64)) -> (Act, u64) {
+        let terms = self.sim.terms();
         if terms.kills.is_some() {
             // It kills in `on_due`, every second one in `final_retry` too.
             let kills =
                 version & KILLER != 0 && (kind == Kind::OnDue || (version / (8 * (INNOCENT + 1))).is_multiple_of(2));
             let end = if kind == Kind::Final { End::FinalOver } else { End::Acked };
-            return if kills { (Act::Kill, world.below(SECOND / 2)) } else { (Act::End(end), SECOND / 2) };
+            return if kills { (Act::Kill, dice.below(SECOND / 2)) } else { (Act::End(end), SECOND / 2) };
         }
         let crowd = terms.profile == Profile::Crowd;
-        let quick = if crowd && world.chance(0.9) {
-            world.between(MS, 8 * MS)
-        } else if world.chance(0.3) {
-            world.between(MS, 3 * SECOND)
+        let quick = if crowd && dice.chance(0.9) {
+            dice.between(MS, 8 * MS)
+        } else if dice.chance(0.3) {
+            dice.between(MS, 3 * SECOND)
         } else {
-            world.between(MS, 100 * MS)
+            dice.between(MS, 100 * MS)
         };
-        let after = if version & SLOW != 0 { world.between(18 * SECOND, 36 * SECOND) } else { quick };
+        let after = if version & SLOW != 0 { dice.between(18 * SECOND, 36 * SECOND) } else { quick };
         let chaos = terms.chaos && !self.sim.is_calm();
-        if version & KILLER != 0 && kind != Kind::Aged && terms.killers && !self.sim.is_calm() && world.chance(0.7) {
-            return (Act::Kill, after);
+        if version & KILLER != 0 && kind != Kind::Aged && terms.killers && !self.sim.is_calm() && dice.chance(0.7) {
+            let what = || format!("{version} kills {} in its run {nth}", self.process.name);
+            if self.sim.happens(|| format!("k{version}.{nth}"), what) {
+                return (Act::Kill, after);
+            }
         }
         if kind == Kind::Final {
             return (Act::End(End::FinalOver), after);
         }
-        if chaos && world.chance(0.06) {
-            return (if world.chance(0.7) { Act::Block } else { Act::Hang }, after);
+        if chaos && dice.chance(0.06) {
+            return (if dice.chance(0.7) { Act::Block } else { Act::Hang }, after);
         }
         if version & FAILING != 0 && !self.sim.is_calm() {
-            return (if world.chance(0.2) { Act::Panic } else { Act::End(End::Failed) }, after);
+            return (if dice.chance(0.2) { Act::Panic } else { Act::End(End::Failed) }, after);
         }
-        if crowd || !chaos && terms.chaos || world.chance(0.5) {
+        if crowd || !chaos && terms.chaos || dice.chance(0.5) {
             return (Act::End(End::Acked), after);
         }
         let acts = [
@@ -102,18 +106,19 @@ impl Scripted {
             Act::End(End::Acked),
             Act::CallProvider,
         ];
-        (world.pick(&acts), after)
+        (dice.pick(&acts), after)
     }
 
     async fn perform(self: Arc<Self>, kind: Kind, version: u64, run: u64) -> Returned {
-        let (act, after) = self.plan(kind, version);
+        let (dice, nth) = self.sim.dice_of_run(version);
+        let (act, after) = self.plan(kind, version, (&dice, nth));
         self.sim.world.say(|| format!("{} runs {kind:?} of {version} (run {run}): {act:?}", self.process.name));
         let alive = Alive { sim: Arc::clone(&self.sim), node: self.node.clone(), run, end: End::Dropped };
         match act {
             Act::Hang => self.sleep(1_000_000 * SECOND).await,
             Act::Block => {
                 block(true);
-                let beyond = if self.sim.world.chance(0.1) { 1_000_000 } else { self.sim.world.between(1, 40) };
+                let beyond = if dice.chance(0.1) { 1_000_000 } else { dice.between(1, 40) };
                 self.sleep(self.sim.terms().timeout + beyond * SECOND).await;
                 block(false);
             }
@@ -125,16 +130,17 @@ impl Scripted {
             Act::CallProvider => {
                 self.sleep(after).await;
                 if let Some(provider) = self.provider.get() {
-                    self.sim.act_as(provider.clone()).await;
+                    // No act of a caller has such a number.
+                    let number = (1 << 40) + dice.below(1 << 40);
+                    self.sim.act_as(provider.clone(), number, &dice).await;
                 }
             }
             Act::End(_) | Act::Panic => self.sleep(after).await,
         }
-        self.conclude(kind, act, alive)
+        self.conclude(kind, act, alive, &dice)
     }
 
-    fn conclude(&self, kind: Kind, act: Act, mut alive: Alive) -> Returned {
-        let world = &self.sim.world;
+    fn conclude(&self, kind: Kind, act: Act, mut alive: Alive, dice: &Dice) -> Returned {
         let end = match act {
             Act::End(end) => end,
             Act::Panic => End::Failed,
@@ -147,17 +153,17 @@ impl Scripted {
             (Kind::Final, _) => Returned::FinalRetried,
             (_, End::Failed) => Returned::Failed(Failure::new(Cause::Error, "it fails")),
             (Kind::Aged, _) => {
-                let kept = self.sim.terms().chaos && !self.sim.is_calm() && world.chance(0.7);
+                let kept = self.sim.terms().chaos && !self.sim.is_calm() && dice.chance(0.7);
                 let decision = if kept {
-                    world.pick(&[UnackedDecision::Keep, UnackedDecision::Retry])
+                    dice.pick(&[UnackedDecision::Keep, UnackedDecision::Retry])
                 } else {
                     UnackedDecision::Drop
                 };
                 Returned::Unacked(decision)
             }
             (Kind::OnDue, End::Rejoined) => {
-                let after = Duration::from_micros(world.below(4 * SECOND));
-                Returned::Decided(if world.chance(0.3) { Decision::Rejoin } else { Decision::RejoinAfter(after) })
+                let after = Duration::from_micros(dice.below(4 * SECOND));
+                Returned::Decided(if dice.chance(0.3) { Decision::Rejoin } else { Decision::RejoinAfter(after) })
             }
             (Kind::OnDue, End::Parked) => Returned::Decided(Decision::Park),
             (Kind::OnDue, _) => Returned::Decided(Decision::Ack),

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
+use super::dice::Dice;
 use super::judge::{Court, Did, Ghost};
 use super::network::Weather;
 use super::nodes::NodeAt;
@@ -18,6 +19,18 @@ use crate::job::{AppName, Fence, JobId, NodeId, ProducerId, TopicKey, TopicName}
 use crate::provider::Provider;
 use crate::store::memory::{JobView, MemoryStore, Snapshot};
 use crate::store::{Numbered, Signal, Store as _, WithdrawVerb, Withdrawal};
+
+/// A fault that has happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Struck {
+    /// Its name, the same in every run of the seed.
+    pub name: String,
+    /// When, in µs of simulated time.
+    pub at: u64,
+    /// What it was.
+    pub what: String,
+}
 
 /// See the module.
 pub(super) struct Sim {
@@ -41,6 +54,12 @@ pub(super) struct Sim {
     pub(super) numbers: AtomicU64,
     pub(super) versions: AtomicU64,
     pub(super) names: AtomicU64,
+    /// Occasions for faults, and acts of callers.
+    pub(super) occasions: AtomicU64,
+    pub(super) acts: AtomicU64,
+    pub(super) struck: Mutex<Vec<Struck>>,
+    pub(super) acted: Mutex<Vec<u64>>,
+    runs: Mutex<BTreeMap<u64, u64>>,
     pub(super) faults: AtomicU64,
     pub(super) requests: Mutex<BTreeMap<&'static str, u64>>,
     /// The user's program, where it is one that runs.
@@ -81,6 +100,11 @@ impl Sim {
             numbers: AtomicU64::new(0),
             versions: AtomicU64::new(0),
             names: AtomicU64::new(0),
+            occasions: AtomicU64::new(0),
+            acts: AtomicU64::new(0),
+            struck: Mutex::default(),
+            acted: Mutex::default(),
+            runs: Mutex::default(),
             faults: AtomicU64::new(0),
             requests: Mutex::default(),
             program: OnceLock::new(),
@@ -171,9 +195,14 @@ impl Sim {
         lock(&self.hidden).contains(node)
     }
 
-    pub(super) fn loses_signal(&self, signal: &Signal) -> bool {
-        let lossy = !self.is_calm() && self.terms.failing > 0.0 && self.world.chance(0.05);
-        lossy || crate::environment::rules::without(23) && *signal == Signal::Due
+    pub(super) fn loses_signal(&self, signal: &Signal, process: &Process, number: u64, dice: &Dice) -> bool {
+        let lossy = !self.is_calm() && self.terms.failing > 0.0 && dice.chance(0.05);
+        let lost = lossy
+            && self.happens(
+                || format!("{}~{number}", process.name),
+                || format!("{} does not hear {signal:?}", process.name),
+            );
+        lost || crate::environment::rules::without(23) && *signal == Signal::Due
     }
 
     pub(super) fn overheard(&self, id: &JobId, fence: Fence) {
@@ -193,6 +222,25 @@ impl Sim {
         let items = gone.map(|id| Withdrawal { verb: WithdrawVerb::Delete, id, fence: None }).collect();
         let producer = self.store.producer(&self.key, &ProducerId::new("between"));
         drop(producer.withdraw(Numbered { number: self.next_number(), items }));
+    }
+
+    /// Whether a fault of that name happens in this run; if so it is noted.
+    pub(super) fn happens(&self, name: impl FnOnce() -> String, what: impl FnOnce() -> String) -> bool {
+        let name = name();
+        let happens = self.terms.only_faults.as_ref().is_none_or(|only| only.contains(&name));
+        if happens {
+            let at = self.world.now();
+            lock(&self.struck).push(Struck { name, at, what: what() });
+        }
+        happens
+    }
+
+    /// The dice of a run of a version, and which run of it this is: 1 is the first.
+    pub(super) fn dice_of_run(&self, version: u64) -> (Dice, u64) {
+        let mut runs = lock(&self.runs);
+        let run = runs.entry(version).or_default();
+        *run += 1;
+        (self.world.dice("run", version.wrapping_mul(1 << 16) + *run), *run)
     }
 
     pub(super) fn fault(&self) {

@@ -1,5 +1,7 @@
 //! The terms of a run: all that the seed decides at its start, and all that shrinking makes smaller.
 
+use std::collections::BTreeSet;
+
 use super::kills::Killing;
 use super::world::{SECOND, World};
 
@@ -117,6 +119,10 @@ pub(super) struct Terms {
     pub(super) pace: u64,
     /// The most faults; further ones do not happen.
     pub(super) most_faults: u64,
+    /// Only these faults happen; else all that the seed picks.
+    pub(super) only_faults: Option<BTreeSet<String>>,
+    /// Only these acts of callers happen; else all.
+    pub(super) only_acts: Option<BTreeSet<u64>>,
     pub(super) failing: f64,
     pub(super) concurrency: usize,
     pub(super) killers: bool,
@@ -145,6 +151,8 @@ impl Terms {
             busy: busy * SECOND,
             pace: if profile == Profile::Crowd { 3000 } else { world.pick(&[400, 1400, 3000]) } * 1_000,
             most_faults: if long { 1 } else { u64::MAX },
+            only_faults: None,
+            only_acts: None,
             failing: if network { world.pick(&[0.002, 0.01, 0.04]) } else { 0.0 },
             concurrency: match profile {
                 Profile::Calm => world.pick(&[1, 2, 4]),

@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
+use super::dice::Dice;
 use super::tokio_time::TokioTime;
-use crate::environment::{Clock, Entropy, Seeded, StoreClock};
+use crate::environment::{Clock, StoreClock};
 
 pub(super) const MS: u64 = 1_000;
 pub(super) const SECOND: u64 = 1_000_000;
@@ -69,7 +70,9 @@ struct Queue {
 pub(super) struct World {
     now: AtomicU64,
     queue: Mutex<Queue>,
-    random: Seeded,
+    seed: u64,
+    /// For what is drawn once, and for what is never left out.
+    pub(super) main: Dice,
     /// How often tasks were polled: while it grows, something still happens at this time.
     pub(super) polls: AtomicU64,
     log: Option<Mutex<Vec<String>>>,
@@ -88,7 +91,8 @@ impl World {
         Arc::new(Self {
             now: AtomicU64::new(0),
             queue: Mutex::default(),
-            random: Seeded::new(seed),
+            seed,
+            main: Dice::new(seed),
             polls: AtomicU64::new(0),
             log: log.then(Mutex::default),
             tokio: None,
@@ -118,26 +122,25 @@ impl World {
         drop(events);
     }
 
-    /// A number below `most`, which is not zero.
+    /// The dice of a part of the run.
+    pub(super) fn dice(&self, name: &str, number: u64) -> Dice {
+        Dice::of(self.seed, name, number)
+    }
+
     pub(super) fn below(&self, most: u64) -> u64 {
-        self.random.next() % most
+        self.main.below(most)
     }
 
     pub(super) fn between(&self, from: u64, to: u64) -> u64 {
-        from + self.below(to - from)
+        self.main.between(from, to)
     }
 
-    /// True with this probability.
     pub(super) fn chance(&self, probability: f64) -> bool {
-        probability > 0.0 && (self.random.next() >> 11) as f64 / ((1_u64 << 53) as f64) < probability
+        self.main.chance(probability)
     }
 
     pub(super) fn pick<T: Copy>(&self, of: &[T]) -> T {
-        of[self.below(of.len() as u64) as usize]
-    }
-
-    pub(super) fn seed(&self) -> u64 {
-        self.random.next()
+        self.main.pick(of)
     }
 
     /// Does this at that time, or now where that is past.
@@ -205,8 +208,8 @@ pub(super) struct MachineClock {
 }
 
 impl MachineClock {
-    pub(super) fn new(world: &Arc<World>) -> Self {
-        let boot = world.between(SECOND, 1_000_000 * SECOND);
+    pub(super) fn new(world: &Arc<World>, dice: &Dice) -> Self {
+        let boot = dice.between(SECOND, 1_000_000 * SECOND);
         Self { world: Arc::clone(world), boot, skew: AtomicI64::new(0) }
     }
 }

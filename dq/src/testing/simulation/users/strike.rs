@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use super::super::dice::Dice;
 use super::super::judge::Did;
 use super::super::network::Outage;
 use super::super::nodes::NodeAt;
@@ -133,7 +134,7 @@ impl Sim {
     /// What hits everybody.
     fn strike_store(self: &Arc<Self>, fault: Fault, when: &str) {
         self.fault();
-        self.cause(fault);
+        self.cause(fault, &self.world.main);
         let (now, weather) = (self.world.now(), self.weather());
         match fault {
             Fault::Out => {
@@ -196,16 +197,25 @@ impl Sim {
     }
 
     /// What becomes of the wire of a process that sends now: 0: requests are lost, 1 and 2: answers, else a request is held up.
-    pub(in crate::testing::simulation) fn wire_fault(&self, process: &Process) -> Option<u64> {
+    pub(in crate::testing::simulation) fn wire_fault(
+        &self,
+        process: &Process,
+        number: u64,
+        dice: &Dice,
+    ) -> Option<u64> {
         match self.program.get() {
-            None => self.world.chance(self.weather().failing).then(|| self.world.below(5)),
+            None => {
+                let fails = dice.chance(self.weather().failing).then(|| dice.below(5));
+                let name = || format!("{}:{number}", process.name);
+                fails.filter(|_| self.happens(name, || format!("the wire of {} fails", process.name)))
+            }
             Some(program) => {
                 let mut arms = lock(&program.arms);
                 let arms = arms.get_mut(&process.name);
                 let strikes = arms.is_some_and(|arms| arms.wire.take_if(is_now).is_some());
                 strikes.then(|| {
                     self.fault();
-                    self.world.below(5)
+                    dice.below(5)
                 })
             }
         }
