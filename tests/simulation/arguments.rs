@@ -2,12 +2,15 @@
 
 use dq::testing::simulation::{Options, Profile, RULES};
 
+use crate::shrunk;
+
 /// What the command is asked for.
 pub struct Arguments {
     pub seeds: u64,
     pub from: u64,
     pub threads: usize,
     pub keep_going: bool,
+    pub shrinks: bool,
     pub options: Options,
 }
 
@@ -32,6 +35,9 @@ pub fn usage() -> String {
          \x20 --log            print all that happens; a seed gives the same log again\n\
          \x20 --keep-going     go on when something was found\n\
          \x20 --threads N      how many seeds at a time (one a core)\n\
+         \x20 --no-shrink      do not make what was found first as small as possible\n\
+         \x20 --nodes N, --ids N, --busy SECONDS, --faults NAME,.. --acts N,N-N,..\n\
+         \x20                  what shrinking has left of a run; `none` is no fault, no act\n\
          \x20 --help           this text",
         profiles.join(", "),
         rules.join(", "),
@@ -45,7 +51,7 @@ pub fn usage() -> String {
 pub fn read(words: impl Iterator<Item = String>) -> Result<Asked, String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let (options, keep_going) = Default::default();
-    let mut asked = Arguments { seeds: 1_000, from: 0, threads, keep_going, options };
+    let mut asked = Arguments { seeds: 1_000, from: 0, threads, keep_going, shrinks: true, options };
     let mut words = words;
     while let Some(word) = words.next() {
         match word.as_str() {
@@ -56,6 +62,12 @@ pub fn read(words: impl Iterator<Item = String>) -> Result<Asked, String> {
             "--profile" => asked.options.profile = Some(profile(&word, words.next())?),
             "--log" => asked.options.log = true,
             "--keep-going" => asked.keep_going = true,
+            "--no-shrink" => asked.shrinks = false,
+            "--nodes" => asked.options.nodes = Some(number::<std::num::NonZeroU64>(&word, words.next())?.get()),
+            "--ids" => asked.options.ids = Some(number::<std::num::NonZeroU64>(&word, words.next())?.get()),
+            "--busy" => asked.options.busy = Some(shrunk::micros(&word, words.next())?),
+            "--faults" => asked.options.faults = Some(shrunk::names(&word, words.next())?),
+            "--acts" => asked.options.acts = Some(shrunk::numbers(&word, words.next())?),
             "--help" | "-h" => return Ok(Asked::Help),
             other => return Err(format!("there is no option `{other}`")),
         }

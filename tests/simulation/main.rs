@@ -1,5 +1,7 @@
 //! The simulation in the test run: a few seeds, and that a seed is the same run again. `tests/simulate` runs many.
 
+mod kills;
+mod shrink;
 mod users;
 
 use dq::testing::simulation::{Options, simulate};
@@ -28,4 +30,3 @@ fn a_seed_is_the_same_run_again() {
         assert_eq!((differs, first.log.len()), (None, second.log.len()));
     }
 }
-mod kills;

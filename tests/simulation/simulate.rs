@@ -3,6 +3,7 @@
 mod arguments;
 mod progress;
 mod seeds;
+mod shrunk;
 
 use std::process::ExitCode;
 
@@ -44,6 +45,9 @@ fn run(asked: &Arguments) -> ExitCode {
         asked.keep_going
     });
     progress.end();
+    if let Some((seed, _)) = first.as_ref().filter(|_| asked.shrinks) {
+        shrunk::tell(*seed, &asked.options);
+    }
     let line = serde_json::json!({
         "seeds": progress.seeds, "jobs": progress.jobs, "faults": progress.faults, "found": found,
         "seed": first.as_ref().map(|(seed, _)| seed), "what": first.as_ref().map(|(_, what)| what),

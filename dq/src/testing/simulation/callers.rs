@@ -57,7 +57,7 @@ impl Sim {
             let crowd = self.terms().profile == Profile::Crowd;
             let many = if crowd { 30 } else { dice.pick(&[1, 1, 1, 2]) };
             let adds = (0..many).map(|nth| (number * MOST_ADDS + nth, self.version_flags(dice)));
-            let adds: Vec<_> = adds.map(|(number, flags)| number * 8 | flags).collect();
+            let adds: Vec<_> = adds.map(|(number, flags)| (number * 8) | flags).collect();
             join_all(adds.into_iter().map(|version| self.add(&provider, version, crowd, dice))).await;
         } else {
             self.withdraw(&provider, dice).await;

@@ -32,7 +32,7 @@ impl Sim {
     }
 
     pub(super) fn cause(self: &Arc<Self>, fault: Fault, dice: &Dice) {
-        let (world, now) = (&self.world, self.world.now());
+        let now = self.world.now();
         match fault {
             Fault::Out => {
                 let outage =
@@ -139,15 +139,13 @@ impl Sim {
         court.ghost = ghost;
         court.before = view;
         court.fell = true;
+        court.unsettle(self.world.now());
+        drop(court);
         self.world.say(|| "the store falls back".into());
     }
 
     fn note_fault_of_all(&self) {
         let now = self.world.now();
-        self.for_courts(|court| {
-            for conduct in court.conduct.values_mut() {
-                (conduct.trouble, conduct.settled) = (now, None);
-            }
-        });
+        self.for_courts(|court| court.unsettle(now));
     }
 }

@@ -137,6 +137,8 @@ pub(super) struct Court {
     pub(super) found: Option<String>,
     /// What crashes did to jobs.
     pub(super) tolls: BTreeMap<u64, Toll>,
+    /// How many jobs are DEAD by crashes, if none comes back from there.
+    crashed: usize,
     /// Whether deaths by crashes are only counted.
     pub(super) counts_tolls: bool,
     pub(super) steps: u64,
@@ -386,6 +388,14 @@ impl Court {
         }
         if let Some(conduct) = self.conduct.get_mut(node).filter(|conduct| !conduct.dead) {
             conduct.handlers.remove(&number);
+        }
+    }
+
+    /// No node is known to agree with the store until it has reconciled: after an outage, and after a fall-back, of which
+    /// an idle node learns at its next request only.
+    pub(super) fn unsettle(&mut self, now: u64) {
+        for conduct in self.conduct.values_mut() {
+            (conduct.trouble, conduct.settled) = (now, None);
         }
     }
 

@@ -17,7 +17,6 @@ use super::sim::Sim;
 use super::terms::{Profile, Terms};
 use super::world::{MS, SECOND, World, lock};
 use crate::environment::{Place, rules};
-use crate::job::State;
 use crate::provider::{AddError, Provider};
 
 /// How long callers add, and how long kills are counted, in µs.
@@ -156,15 +155,14 @@ impl Sim {
         if self.is_calm() || self.is_over() {
             return;
         }
-        let open = self.court().before.jobs.values().filter(|job| job.state != State::Dead).count();
-        if open < OPEN {
+        if self.court().open() < OPEN {
             let (process, provider) = lock(&self.callers)[0].clone();
             let sim = Arc::clone(self);
             let crowd = async move { drop(join_all((0..CROWD).map(|_| sim.feed_one(&provider))).await) };
             process.environment().spawn(Place::Link, crowd);
         }
         let sim = Arc::clone(self);
-        self.world.at(self.world.now() + 100 * MS, move || sim.feed());
+        self.world.at(self.world.now() + 250 * MS, move || sim.feed());
     }
 
     async fn feed_one(&self, provider: &Provider) {

@@ -15,6 +15,7 @@ mod nodes;
 mod process;
 mod run;
 mod script;
+mod shrink;
 mod sim;
 mod store;
 mod terms;
@@ -24,6 +25,8 @@ mod world;
 
 pub use kills::{KillReport, Killing, simulate_kills};
 pub use run::{Options, Report, simulate};
+pub use shrink::{Shrunk, kind, shrink, shrink_by};
+pub use sim::Struck;
 pub use terms::Profile;
 
 /// The rules of PROTOCOL.md that can be taken away, to see that the judge notices.

@@ -1,9 +1,10 @@
 //! A run from its seed to its verdict.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::sim::Sim;
+use super::sim::{Sim, Struck};
 use super::terms::{Profile, Terms};
 use super::world::{SECOND, World, lock};
 use crate::environment::rules;
@@ -24,10 +25,16 @@ pub struct Options {
     pub profile: Option<Profile>,
     /// Keep a log of everything.
     pub log: bool,
-    nodes: Option<u64>,
-    ids: Option<u64>,
-    busy: Option<u64>,
-    faults: Option<u64>,
+    /// How many nodes there are; else the seed picks. Those that take the place of others come beside.
+    pub nodes: Option<u64>,
+    /// How many ids callers choose from; else the seed picks.
+    pub ids: Option<u64>,
+    /// How long callers and faults go on, in µs of simulated time; else the seed picks.
+    pub busy: Option<u64>,
+    /// Only faults of these names happen, as [`Report::struck`] has them; else all that the seed picks.
+    pub faults: Option<BTreeSet<String>>,
+    /// Only these acts of callers happen, as [`Report::acts`] has them; else all.
+    pub acts: Option<BTreeSet<u64>>,
 }
 
 /// What was seen.
@@ -46,6 +53,16 @@ pub struct Report {
     pub handled: u64,
     /// Faults that happened.
     pub faults: u64,
+    /// Every single fault, in order.
+    pub struck: Vec<Struck>,
+    /// The numbers of the acts of callers, in order.
+    pub acts: Vec<u64>,
+    /// How many nodes it began with.
+    pub nodes: u64,
+    /// How many ids callers chose from.
+    pub ids: u64,
+    /// How long callers and faults went on, in µs.
+    pub busy: u64,
     /// Steps of the store.
     pub steps: u64,
     /// Simulated time in µs.
@@ -74,7 +91,8 @@ async fn play(seed: u64, options: &Options) -> Report {
     terms.nodes = options.nodes.unwrap_or(terms.nodes);
     terms.ids = options.ids.unwrap_or(terms.ids);
     terms.busy = options.busy.unwrap_or(terms.busy);
-    terms.most_faults = options.faults.unwrap_or(terms.most_faults);
+    terms.only_faults.clone_from(&options.faults);
+    terms.only_acts.clone_from(&options.acts);
     world.say(|| format!("seed {seed}: {terms:?}"));
     let sim = Sim::new(&world, terms);
     for _ in 0..2 {
@@ -109,6 +127,11 @@ async fn play(seed: u64, options: &Options) -> Report {
         lives: court.lives(),
         handled: court.handled,
         faults: sim.faults.load(Relaxed),
+        struck: std::mem::take(&mut lock(&sim.struck)),
+        acts: std::mem::take(&mut lock(&sim.acted)),
+        nodes: sim.terms().nodes,
+        ids: sim.terms().ids,
+        busy: sim.terms().busy,
         steps: court.steps,
         time: world.now(),
         found: court.found.clone(),

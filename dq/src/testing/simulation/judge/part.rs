@@ -16,7 +16,7 @@ impl Court {
     pub(in super::super) fn look_at_part(&mut self, did: &Did, store: &MemoryStore, key: &TopicKey, micros: u64) {
         self.steps += 1;
         let mut before = std::mem::take(&mut self.before);
-        let named = named(did, &before);
+        let named = self.named(did);
         let after = store.view_of(key, &named);
         self.note(did, &before, micros);
         for id in &named {
@@ -46,23 +46,23 @@ impl Court {
             }
         }
     }
+
+    /// What a step may change.
+    fn named(&self, did: &Did) -> BTreeSet<JobId> {
+        match did {
+            Did::Nothing | Did::Release { .. } | Did::Cast => BTreeSet::new(),
+            Did::Note { id } => BTreeSet::from([id.clone()]),
+            Did::Claim { claims, .. } => claims.iter().map(|claim| claim.id.clone()).collect(),
+            Did::Settle { outcomes, .. } => outcomes.iter().map(|(outcome, _)| outcome.id.clone()).collect(),
+            Did::Add { jobs } => jobs.iter().map(|(job, _)| job.id.clone()).collect(),
+            Did::Withdraw { items } => items.iter().map(|(item, _)| item.id.clone()).collect(),
+            Did::Reclaim { from, .. } => {
+                self.ghost.rows.keys().filter(|(node, _)| node == from).map(|(_, id)| id.clone()).collect()
+            }
+        }
+    }
 }
 
 fn place(job: &JobView) -> impl PartialEq + std::fmt::Debug + use<'_> {
     (job.state, job.crashes, job.row.as_ref(), job.record.as_bytes())
-}
-
-fn named(did: &Did, before: &View) -> BTreeSet<JobId> {
-    match did {
-        Did::Nothing | Did::Release { .. } | Did::Cast => BTreeSet::new(),
-        Did::Note { id } => BTreeSet::from([id.clone()]),
-        Did::Claim { claims, .. } => claims.iter().map(|claim| claim.id.clone()).collect(),
-        Did::Settle { outcomes, .. } => outcomes.iter().map(|(outcome, _)| outcome.id.clone()).collect(),
-        Did::Add { jobs } => jobs.iter().map(|(job, _)| job.id.clone()).collect(),
-        Did::Withdraw { items } => items.iter().map(|(item, _)| item.id.clone()).collect(),
-        Did::Reclaim { from, .. } => {
-            let held = |job: &JobView| job.row.as_ref().is_some_and(|row| row.node == *from);
-            before.jobs.iter().filter(|(_, job)| held(job)).map(|(id, _)| id.clone()).collect()
-        }
-    }
 }

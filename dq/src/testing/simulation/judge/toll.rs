@@ -26,6 +26,7 @@ impl Court {
         }
         let by_crashes = || kept.record.front().is_ok_and(|front| front.cause == Some(Cause::Crashes));
         if kept.state == State::Dead && (reclaimed || by_crashes()) {
+            self.crashed += 1;
             toll.dead = Some(job.row.as_ref().is_some_and(|row| row.begun));
         }
     }
@@ -33,6 +34,11 @@ impl Court {
     /// The versions that were added.
     pub(in super::super) fn added(&self) -> impl Iterator<Item = u64> {
         self.ghost.effected.iter().copied()
+    }
+
+    /// How many jobs have neither ended nor are DEAD by crashes.
+    pub(in super::super) fn open(&self) -> usize {
+        self.ghost.effected.len() - self.ghost.ended.len() - self.crashed
     }
 
     /// A death by crashes that should not be, unless they are only counted.

@@ -185,6 +185,7 @@ impl Sim {
             let ghost = ghosts.iter().find(|(kept, _)| kept == key);
             court.ghost = ghost.map(|(_, ghost)| ghost.clone()).unwrap_or_default();
             (court.before, court.fell) = (self.store.view(key), true);
+            court.unsettle(self.world.now());
         });
         self.tell(None, || "THE STORE FALLS BACK to an earlier state".into());
     }
