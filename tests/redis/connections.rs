@@ -1,8 +1,11 @@
 //! Connections that break, and what comes late over them.
 
 use dq::job::NodeId;
+use dq::prelude::*;
 use dq::store::{Interest, Signal, Store};
 use dq_tests::redis::RedisServer;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::topic::{Topic, job};
 
@@ -98,4 +101,39 @@ async fn a_database_is_chosen_by_the_url() {
     let Topic { store, key, .. } = &topic;
     assert_eq!(store.topics(&key.app).await.unwrap(), std::slice::from_ref(&key.topic));
     assert!(server.command(&["INFO", "keyspace"]).contains("db3:"));
+}
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "prices", deliver = "broadcast")]
+struct Prices(u8);
+
+#[broadcast_listener(channels = ["prices"], register = false)]
+struct Hear(UnboundedSender<u8>);
+
+impl BroadcastListener for Hear {
+    type Message = Prices;
+
+    async fn on_message(&self, prices: Broadcast<Prices>) -> Result<(), JobError> {
+        Ok(self.0.send(prices.message.0)?)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn broadcasts_go_on_after_every_connection_broke() {
+    let server = RedisServer::start();
+    let (told, mut heard) = unbounded_channel();
+    let factory = ContextFactory::new("shop").store(server.url()).variables([("", ""); 0]).without_inventory();
+    let node = factory.broadcast_listener::<Hear>().provide(told).start().await.unwrap();
+    node.ready().await;
+    for n in 0..3 {
+        node.provider().add(Prices(n)).await.unwrap();
+        assert_eq!(heard.recv().await, Some(n));
+        server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
+        server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+        // A broadcast reaches who listens: the next one is added when the node does so again.
+        while server.command(&["PUBLISH", "dq:{shop:prices}:cast", "no line feed"]) != ":1" {
+            tokio::task::yield_now().await;
+        }
+    }
+    node.shutdown(std::time::Duration::from_secs(1)).await;
 }

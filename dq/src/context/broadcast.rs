@@ -20,9 +20,9 @@ use super::timer::Timer;
 use crate::broadcast::ErasedBroadcast;
 use crate::config::NodeSettings;
 use crate::environment::{Environment, Place, Task};
-use crate::job::{JobId, Record, TopicKey, TopicName};
+use crate::job::{JobId, NodeId, Record, TopicKey, TopicName};
 use crate::store::step::{Cast, Casted, MOST_JOBS};
-use crate::store::{Link, Signal, StoreError};
+use crate::store::{Link, Signal, Store, StoreError};
 
 /// How many broadcasts wait for a slow listener before further ones are dropped.
 const QUEUE: usize = 1_024;
@@ -41,7 +41,10 @@ struct Delivery {
 /// One channel on this node.
 pub(super) struct Channel {
     pub(super) key: TopicKey,
-    pub(super) link: Arc<dyn Link>,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) node: NodeId,
+    /// The way to the store; `None` where it broke, or was not needed yet.
+    pub(super) link: Option<Arc<dyn Link>>,
     pub(super) subscription: Subscription,
     pub(super) environment: Environment,
     pub(super) settings: NodeSettings,
@@ -84,11 +87,14 @@ impl Channel {
         let fallback = period - self.environment.random_below(period / 5);
         let request = Cast { limit: MOST_JOBS, fallback, expires_after: self.settings.broadcast_expires_after };
         let given_up = self.environment.sleep_until(self.environment.now() + self.settings.call_timeout);
+        let link = self.link.take().unwrap_or_else(|| self.store.link(&self.key, &self.node));
         let answer = tokio::select! {
             biased;
-            answer = self.link.cast(request) => answer,
+            answer = link.cast(request) => answer,
             () = given_up => Err(StoreError::Unavailable { operation: "cast", reason: "no answer in time".into() }),
         };
+        // Whatever a way has failed with, a new one is as good; and one that is broken stays so.
+        self.link = answer.is_ok().then_some(link);
         match answer {
             Ok(Casted { published, dropped, sleep, more }) => {
                 self.gauge.casted(published, dropped);

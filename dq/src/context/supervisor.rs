@@ -146,7 +146,9 @@ impl Running {
         let patience = plan.settings.call_timeout;
         let channel = Channel {
             key: key.clone(),
-            link: plan.store.link(key, &plan.node),
+            link: None,
+            store: store.clone(),
+            node: plan.node.clone(),
             subscription: Subscription::new(store, key.clone(), interest, environment.clone(), patience),
             environment,
             settings: plan.settings.clone(),
