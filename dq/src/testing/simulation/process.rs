@@ -84,9 +84,19 @@ impl Process {
         let this = Arc::clone(self);
         self.world.at(until, move || {
             if !this.is_paused() {
-                lock(&this.parked).drain(..).for_each(Waker::wake);
+                this.go_on();
             }
         });
+    }
+
+    /// Wakes all that wanted to run during a pause. In a user's program a handler may go on before its node learns that it
+    /// has lost the job: in life they are on different threads.
+    fn go_on(&self) {
+        let mut parked = std::mem::take(&mut *lock(&self.parked));
+        if self.world.tokio.is_some() && self.world.chance(0.5) {
+            parked.reverse();
+        }
+        parked.into_iter().for_each(Waker::wake);
     }
 
     /// Wakes who polls now when the process goes on, or is dead.
