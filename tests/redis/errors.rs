@@ -7,7 +7,7 @@ use dq::job::{Deliver, State};
 use dq::store::redis::RedisStore;
 use dq::store::step::{self, Age, Change, Turned};
 use dq::store::{Durability, Interest, NewJob, PageRequest, Signal, Store, StoreError, WithdrawVerb};
-use dq_tests::redis::RedisServer;
+use dq_tests::redis::{RedisServer, ask};
 
 use super::scripted::{Says, start};
 use super::topic::{LEASE, Topic, generated, id, job};
@@ -83,6 +83,17 @@ async fn a_server_that_never_greets_is_given_up() {
     let topic = Topic::on(&format!("redis://127.0.0.1:{}/", silent.local_addr().unwrap().port()));
     let error = error_of_add(&topic).await;
     assert!(error.is_outage() && error.nothing_done(), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_takes_no_more_clients_is_an_outage() {
+    let server = RedisServer::start();
+    let mut only = server.connect();
+    assert_eq!(ask(&mut only, &["CONFIG", "SET", "maxclients", "1"]), "+OK");
+    let error = error_of_add(&Topic::on(&server.url())).await;
+    assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
+    assert_eq!(ask(&mut only, &["CONFIG", "SET", "maxclients", "100"]), "+OK");
+    Topic::on(&server.url()).add(vec![job("a")]).await;
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@
 //! | `DQTYPE`, `WRONGTYPE` (a key of a wrong type) | `WrongType` | the script looked before it wrote; a second one finds out which key |
 //! | `DQVERSION` (another protocol version) | `Version` | likewise |
 //! | `NOAUTH`, `WRONGPASS`, `NOPERM`, a certificate, while connecting | `Denied` | nothing was sent yet; somebody must change something |
+//! | `max number of clients`, while connecting | `Refused` | nothing was sent yet; passes when others have gone |
 //! | too few replicas behind a `WAIT` | `NotReplicated` | it is done, and a failover may undo it |
 //! | `NOPERM` later, everything else | `Other` | somebody must change something; a script may have been half-way |
 //!
@@ -45,6 +46,12 @@ pub(super) fn connecting(operation: &'static str, is_tls: bool, error: RedisErro
         false => error.is_connection_dropped().then_some("does that port want TLS, as in rediss://?"),
     };
     match plain(operation, error) {
+        StoreError::Other { .. } if reason.contains("max number of clients") => {
+            StoreError::Refused { operation, reason: format!("{reason} (raise its `maxclients`)") }
+        }
+        StoreError::Other { .. } if reason.contains("unknown command") => {
+            StoreError::Denied { operation, reason: format!("{reason} (dq needs Redis 6.2 or later, or Valkey)") }
+        }
         StoreError::Other { .. } => StoreError::Denied { operation, reason },
         StoreError::Unavailable { .. } if certificate.is_some() => StoreError::Denied { operation, reason },
         StoreError::Unavailable { reason, .. } => {
