@@ -119,6 +119,7 @@ async fn play(seed: u64, killing: Killing, log: bool) -> KillReport {
         sim.court().bad(format!("STUCK: {left}"));
     }
     let report = KillReport { kills, kills_in_all: sim.faults.load(Relaxed), time: world.now(), ..count(&sim.court()) };
+    sim.end();
     KillReport { log: world.take_log(), ..report }
 }
 

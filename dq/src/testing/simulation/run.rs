@@ -119,6 +119,7 @@ async fn play(seed: u64, options: &Options) -> Report {
         let rule = sim.rule_of_stuck();
         sim.court().bad(format!("{rule}STUCK: {left}"));
     }
+    sim.end();
     let court = sim.court();
     Report {
         seed,

@@ -243,6 +243,15 @@ impl Sim {
         (self.world.dice("run", version.wrapping_mul(1 << 16) + *run), *run)
     }
 
+    /// Lets go of all that knows this simulation, and that it knows: else no run would ever be freed.
+    pub(super) fn end(&self) {
+        self.world.end();
+        let nodes = std::mem::take(&mut *lock(&self.nodes));
+        let callers = std::mem::take(&mut *lock(&self.callers));
+        let ears = std::mem::take(&mut *lock(&self.ears));
+        drop((nodes, callers, ears));
+    }
+
     pub(super) fn fault(&self) {
         self.faults.fetch_add(1, Relaxed);
     }

@@ -65,7 +65,7 @@ pub(super) fn play<S: Clone + Send + Sync + 'static>(of: &Simulation<S>, seed: u
         let_all_happen(&sim, &program, of, &idle).await;
         let found = sim.wrong(&program).or_else(|| check(&sim, of, state));
         let played = played(&sim, &program, found);
-        world.end();
+        sim.end();
         played
     })
 }
