@@ -4,11 +4,13 @@
 //! effect, which ended and why, and what callers were promised. What it knows of the store falls back with the store.
 
 mod after;
+mod caps;
 mod part;
 mod toll;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub(super) use caps::Caps;
 use toll::Toll;
 
 use super::users::version_behind;
@@ -144,6 +146,7 @@ pub(super) struct Court {
     pub(super) steps: u64,
     pub(super) handled: u64,
     pub(super) timeout_micros: u64,
+    pub(super) caps: Option<Caps>,
     /// Whether jobs are acked before their handlers start.
     pub(super) acks_on_claim: bool,
     /// Whether lateness is judged: the earliest time since when a permit was free, on the store's clock in ms.

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use futures_util::future::join_all;
 
 use super::judge::{Court, Told};
+use super::nodes::CAPS;
 use super::run::{LONGEST_END, run_until};
 use super::script::KILLER;
 use super::sim::Sim;
@@ -21,9 +22,6 @@ use crate::provider::{AddError, Provider};
 
 /// How long callers add, and how long kills are counted, in µs.
 const BUSY: u64 = 600 * SECOND;
-
-/// The crash cap of the topic.
-const CAP: u32 = 3;
 
 /// Callers add while fewer jobs are open: what killed nodes held, until it is taken back, and a full hand for every node.
 const OPEN: usize = 2048;
@@ -137,7 +135,7 @@ fn count(court: &Court) -> KillReport {
             report.killers_dead += dead;
         }
         if let Some(final_begun) = toll.dead {
-            report.charged_the_cap += u64::from(toll.charged == CAP);
+            report.charged_the_cap += u64::from(toll.charged == CAPS.crashes);
             report.begun_and_alone += u64::from(toll.last == (true, true));
             report.final_begun += u64::from(final_begun);
         }

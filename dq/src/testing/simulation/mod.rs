@@ -6,6 +6,7 @@
 //! looks at what it holds. A seed gives the same run again, byte for byte of its log.
 
 mod callers;
+mod cost;
 mod dice;
 mod faults;
 mod judge;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use super::judge::Court;
+use super::judge::{Caps, Court};
 use super::process::Process;
 use super::script::Scripted;
 use super::sim::Sim;
@@ -18,6 +18,9 @@ use crate::environment::{Place, StoreClock as _};
 use crate::job::NodeId;
 use crate::provider::Provider;
 use crate::time::Timestamp;
+
+/// What the topic allows.
+pub(super) const CAPS: Caps = Caps { crashes: 3, attempts: 4 };
 
 /// A node and its process.
 #[derive(Debug)]
@@ -94,8 +97,9 @@ impl Sim {
         TopicSettings {
             concurrency: terms.concurrency,
             timeout: Some(Duration::from_micros(terms.timeout)),
+            // As many retries as `CAPS` has attempts, less one.
             retry: "200ms, 1s, 4s".parse().expect("it is a good policy"),
-            max_crashes: 3,
+            max_crashes: CAPS.crashes,
             unacked_age: Duration::from_secs(20),
             ..TopicSettings::default()
         }

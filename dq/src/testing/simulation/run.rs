@@ -106,6 +106,7 @@ async fn play(seed: u64, options: &Options) -> Report {
     world.at(SECOND, move || actor.act());
     world.at(2 * SECOND, move || fault.next_fault());
     run_until(&sim, sim.terms().busy).await;
+    sim.judge_cost();
     calm_down(&sim);
     let end = world.now() + LONGEST_END;
     while !sim.is_over() && world.now() < end {

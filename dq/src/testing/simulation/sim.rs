@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use super::dice::Dice;
 use super::judge::{Court, Did, Ghost};
 use super::network::Weather;
-use super::nodes::NodeAt;
+use super::nodes::{CAPS, NodeAt};
 use super::process::Process;
 use super::store::Ear;
 use super::terms::Terms;
@@ -78,7 +78,9 @@ impl Sim {
         let app = AppName::new("sim").expect("it is a good name");
         let topic = TopicName::new("t").expect("it is a good name");
         let key = TopicKey { app, topic };
-        let court = Arc::new(Mutex::new(Court::of(terms.timeout)));
+        let mut court = Court::of(terms.timeout);
+        court.caps = Some(CAPS);
+        let court = Arc::new(Mutex::new(court));
         let courts = BTreeMap::from([(key.clone(), Arc::clone(&court))]);
         let weather = Weather { failing: terms.failing, ..Weather::default() };
         Arc::new(Self {

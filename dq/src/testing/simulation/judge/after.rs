@@ -53,6 +53,9 @@ impl Court {
             self.bad(format!("[18] version {new} of {id} RETURNED after its end: {why}"));
         }
         let moved = old != Some(new) || before.map(|before| before.state) != Some(job.state);
+        if moved {
+            self.look_at_caps(id, new, job);
+        }
         if moved && job.state == State::Delayed {
             self.ghost.put.insert(new, micros / 1000);
             self.ghost.parked.remove(&new);

@@ -1,0 +1,27 @@
+//! What a run without faults may cost the store: so many requests for what was done, and a few for each second of a node.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::sim::Sim;
+use super::terms::Profile;
+use super::world::{SECOND, lock};
+
+impl Sim {
+    /// 4 for a run, 3 for an add and 3 for a withdrawal, one in 4 s for a node, and 50: under twice what the dearest of 400
+    /// seeds asked.
+    pub(super) fn judge_cost(&self) {
+        if self.terms().profile != Profile::Calm || self.is_over() {
+            return;
+        }
+        let requests = lock(&self.requests);
+        let asked: u64 = requests.values().sum();
+        let withdrawals = requests.get("withdraw").copied().unwrap_or_default();
+        let waking = lock(&self.nodes).len() as u64 * self.world.now() / (4 * SECOND);
+        let done = 4 * self.court().handled + 3 * self.versions.load(Relaxed) + 3 * withdrawals;
+        let most = done + waking + 50;
+        self.world.say(|| format!("{asked} requests of at most {most}: {requests:?}"));
+        if asked > most {
+            self.court().bad(format!("[23] {asked} requests without a fault, of at most {most}: {requests:?}"));
+        }
+    }
+}
