@@ -17,6 +17,7 @@ pub struct Arguments {
 /// What the words of the command line ask for.
 pub enum Asked {
     Run(Box<Arguments>),
+    Rules,
     Help,
 }
 
@@ -38,6 +39,7 @@ pub fn usage() -> String {
          \x20 --no-shrink      do not make what was found first as small as possible\n\
          \x20 --nodes N, --ids N, --busy SECONDS, --faults NAME,.. --acts N,N-N,..\n\
          \x20                  what shrinking has left of a run; `none` is no fault, no act\n\
+         \x20 --rules          take each rule away once, and print the table of docs/guarantees.md\n\
          \x20 --help           this text",
         profiles.join(", "),
         rules.join(", "),
@@ -68,6 +70,7 @@ pub fn read(words: impl Iterator<Item = String>) -> Result<Asked, String> {
             "--busy" => asked.options.busy = Some(shrunk::micros(&word, words.next())?),
             "--faults" => asked.options.faults = Some(shrunk::names(&word, words.next())?),
             "--acts" => asked.options.acts = Some(shrunk::numbers(&word, words.next())?),
+            "--rules" => return Ok(Asked::Rules),
             "--help" | "-h" => return Ok(Asked::Help),
             other => return Err(format!("there is no option `{other}`")),
         }

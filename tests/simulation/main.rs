@@ -2,9 +2,11 @@
 
 mod kills;
 mod shrink;
+mod taken;
 mod users;
 
-use dq::testing::simulation::{Options, simulate};
+use dq::testing::simulation::{Options, RULES, simulate};
+use taken::TAKEN;
 
 #[test]
 fn nothing_is_found() {
@@ -29,4 +31,29 @@ fn a_seed_is_the_same_run_again() {
         let differs = first.log.iter().zip(&second.log).position(|(first, second)| first != second);
         assert_eq!((differs, first.log.len()), (None, second.log.len()));
     }
+}
+
+#[test]
+fn each_rule_taken_away_is_found() {
+    for taken in &TAKEN {
+        let (_, what) = taken.first().unwrap_or_else(|| panic!("rule {} is not missed", taken.rule));
+        let names_it = what.starts_with(&format!("[{}] ", taken.rule)) && what.contains(taken.says);
+        assert!(names_it, "rule {}: {what}", taken.rule);
+    }
+    assert_eq!(TAKEN.iter().map(|taken| taken.rule).collect::<Vec<_>>(), RULES);
+}
+
+/// `tests/simulate --rules` prints the rows.
+#[test]
+fn the_docs_have_the_table_of_rules() {
+    let docs = include_str!("../../docs/guarantees.md");
+    let section = docs.split("\n## ").find(|section| section.starts_with("Each rule taken away")).unwrap();
+    let mut rows = section.lines().filter(|line| line.starts_with("| ")).skip(1);
+    for taken in &TAKEN {
+        let row = rows.next().unwrap_or_default();
+        let seed = row.split(" | ").nth(3).unwrap_or_default();
+        assert_eq!(row, taken.row(seed));
+        assert!(seed.parse::<u64>().is_ok_and(|seed| seed < taken.within), "{row}");
+    }
+    assert_eq!(rows.next(), None);
 }

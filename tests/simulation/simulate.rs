@@ -4,6 +4,7 @@ mod arguments;
 mod progress;
 mod seeds;
 mod shrunk;
+mod taken;
 
 use std::process::ExitCode;
 
@@ -13,6 +14,7 @@ use progress::Progress;
 fn main() -> ExitCode {
     match arguments::read(std::env::args().skip(1)) {
         Ok(Asked::Run(arguments)) => run(&arguments),
+        Ok(Asked::Rules) => print_rules(),
         Ok(Asked::Help) => {
             println!("{}", arguments::usage());
             ExitCode::SUCCESS
@@ -22,6 +24,16 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+fn print_rules() -> ExitCode {
+    let mut missed = false;
+    for taken in &taken::TAKEN {
+        let first = taken.first();
+        missed |= first.is_none();
+        println!("{}", taken.row(&first.map_or("not found".into(), |(seed, _)| seed.to_string())));
+    }
+    if missed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 fn run(asked: &Arguments) -> ExitCode {
