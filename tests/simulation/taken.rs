@@ -107,7 +107,7 @@ pub const TAKEN: [Taken; 15] = [
         500,
         "a delete, cancel or ack of a running job leaves an end",
         "the run ends, and the job that was to be gone waits again",
-        "though its end was promised",
+        "though",
     ),
     taken(
         15,
