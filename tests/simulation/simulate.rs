@@ -9,6 +9,7 @@ mod taken;
 use std::process::ExitCode;
 
 use arguments::{Arguments, Asked};
+use dq::testing::simulation::{Options, simulate};
 use progress::Progress;
 
 fn main() -> ExitCode {
@@ -26,10 +27,17 @@ fn main() -> ExitCode {
     }
 }
 
+/// The first seed that shows that the rule is gone, and the judge's words.
+fn first(taken: &taken::Taken) -> Option<(u64, String)> {
+    let mut options = Options::default();
+    (options.without, options.profile) = (Some(taken.rule), Some(taken.faults));
+    (0..taken.within).find_map(|seed| Some((seed, simulate(seed, &options).found?)))
+}
+
 fn print_rules() -> ExitCode {
     let mut missed = false;
     for taken in &taken::TAKEN {
-        let first = taken.first();
+        let first = first(taken);
         missed |= first.as_ref().is_none_or(|(_, what)| !what.contains(taken.says));
         println!("{}", taken.row(&first.map_or("not found".into(), |(seed, _)| seed.to_string())));
     }

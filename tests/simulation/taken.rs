@@ -2,7 +2,7 @@
 //!
 //! `docs/guarantees.md` has this table with the first seed of each row; `tests/simulate --rules` prints it anew.
 
-use dq::testing::simulation::{Options, Profile, simulate};
+use dq::testing::simulation::Profile;
 
 /// A rule, and how the simulation notices that it is gone.
 pub struct Taken {
@@ -19,13 +19,6 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// The first seed that shows it, and the judge's words.
-    pub fn first(&self) -> Option<(u64, String)> {
-        let mut options = Options::default();
-        (options.without, options.profile) = (Some(self.rule), Some(self.faults));
-        (0..self.within).find_map(|seed| Some((seed, simulate(seed, &options).found?)))
-    }
-
     /// Its row, of which the seed is not known yet.
     pub fn row(&self, seed: &str) -> String {
         let Self { rule, gone, faults, says, seen, .. } = self;
