@@ -22,7 +22,7 @@ impl Monitor {
         Self { lines: BufReader::new(stream), begun: String::new() }
     }
 
-    /// The commands of clients up to `end`, which is an [`ECHO`](Self::mark) of somebody; what scripts call is left out.
+    /// The commands of clients up to `end`, which is an `ECHO` of somebody; what scripts call is left out.
     pub fn until(&mut self, end: &str) -> Vec<String> {
         let mut seen = Vec::new();
         loop {
