@@ -9,8 +9,9 @@ use super::terms::{Profile, Terms};
 use super::world::{SECOND, World, lock};
 use crate::environment::rules;
 
-/// How long everything may take to end after the last fault, in µs.
-pub(super) const LONGEST_END: u64 = 1_800 * SECOND;
+/// How long everything may take to end after the last fault, in µs: a parked job comes every five minutes to a handler that may
+/// park it again.
+pub(super) const LONGEST_END: u64 = 7_200 * SECOND;
 
 /// How often tasks may be polled at one moment.
 const MOST_POLLS: u64 = 100_000;
