@@ -21,6 +21,8 @@ pub(crate) enum Entry {
     Placed { order: u64, at_ms: u64, due_ms: u64 },
     /// It was paid or cancelled in time.
     Ended { order: u64, event: Happening },
+    /// A program that went on added its job again, in case the store had lost it.
+    Resumed { order: u64 },
     /// Its job was taken back; `found` is where.
     JobDeleted { order: u64, found: Option<String> },
     /// It was closed at `at_us`, by a job that was due at `due_ms` by the store's clock.
@@ -40,6 +42,8 @@ pub(crate) struct Order {
     pub(crate) job_deleted: bool,
     pub(crate) closed: bool,
     pub(crate) too_late: bool,
+    /// Its job may be in the store a second time, as [`Entry::Resumed`] says.
+    resumed: bool,
     closed_by_start: u64,
     fence: u64,
 }
@@ -68,11 +72,12 @@ pub(crate) struct Counts {
     pub(crate) too_late: u64,
     /// Closed before the job was due, or before the order was.
     pub(crate) early: u64,
-    /// Closed twice, or the job of a closed order ran again though the program was not started anew in between.
+    /// Closed twice, or the job of a closed order ran again though nothing of [`Counts::again`] explains it.
     pub(crate) twice: u64,
     /// Closed and also paid or cancelled in time, or never placed.
     pub(crate) wrong: u64,
-    /// The job of a closed order ran again after a new start, and changed nothing: at least once is what dq promises.
+    /// The job of a closed order ran again and changed nothing: after a new start, for at least once is what dq promises, or
+    /// once because it had been added again while it was running.
     pub(crate) again: u64,
 }
 
@@ -103,6 +108,7 @@ impl Books {
                 self.counts.wrong += u64::from(!known || order.closed);
                 order.ended = Some(event);
             }
+            Entry::Resumed { order } => self.orders.entry(order).or_default().resumed = true,
             Entry::JobDeleted { order, .. } => {
                 self.orders.entry(order).or_default().job_deleted = true;
                 self.counts.deleted += 1;
@@ -110,7 +116,8 @@ impl Books {
             Entry::Closed { order, fence, due_ms, at_us } => self.close(order, fence, due_ms, at_us),
             Entry::RanAgain { order, fence } => {
                 let order = self.orders.entry(order).or_default();
-                let excused = order.closed_by_start < self.starts && order.fence < fence;
+                let resumed = std::mem::take(&mut order.resumed);
+                let excused = (resumed || order.closed_by_start < self.starts) && order.fence < fence;
                 *if excused { &mut self.counts.again } else { &mut self.counts.twice } += 1;
             }
             Entry::TooLate { order } => {

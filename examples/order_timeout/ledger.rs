@@ -76,6 +76,15 @@ impl Ledger {
         self.write(&mut inner, Entry::Placed { order, at_ms, due_ms }).map(|()| true)
     }
 
+    /// Writes down that the job of an order is added again; false when the order is no longer open.
+    pub(crate) fn resume(&self, order: u64) -> io::Result<bool> {
+        let mut inner = self.lock();
+        if !inner.books.orders.get(&order).is_some_and(Order::is_open) {
+            return Ok(false);
+        }
+        self.write(&mut inner, Entry::Resumed { order }).map(|()| true)
+    }
+
     /// Writes down that an order was paid or cancelled, if it is still open.
     pub(crate) fn end(&self, order: u64, event: Happening) -> io::Result<Ending> {
         let mut inner = self.lock();

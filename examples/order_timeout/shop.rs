@@ -95,9 +95,13 @@ impl Shop {
         for (order_id, _) in self.ledger.orders(|order| order.ended.is_some() && !order.job_deleted) {
             self.delete_job(order_id).await?;
         }
-        // Each has its own delay, so they are single adds; started together they share round trips to the store.
+        // Each has its own delay, so they are single adds; started together they share round trips to the store. A job that the
+        // store still has may run and be done before its add arrives, which then adds it anew: that run finds the order closed.
         let mut adds = JoinSet::new();
         for (order_id, order) in self.ledger.orders(Order::is_open) {
+            if !self.ledger.resume(order_id)? {
+                continue;
+            }
             let job = CloseOrder { order_id, placed_ms: order.placed_ms };
             adds.spawn(self.jobs.add(job).after(time_left(&order)).keep_existing());
         }

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use dq_tests::redis::RedisServer;
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use crate::program::{Ended, Program, run, shipped};
 
@@ -109,8 +111,16 @@ async fn a_line_that_cannot_be_used_is_reported_with_its_number_and_skipped() {
     assert_eq!(summary(&ended), json!({ "placed": 2, "closed": 1, "deleted": 1, "early": 0, "twice": 0 }));
 }
 
-/// `name` is that of the ledger.
-async fn goes_on_after(signal: Signal, store: &str, name: &str) {
+/// Until the time at which the last order in the ledger is due.
+async fn every_order_is_due(ledger: &str) {
+    let lines = fs::read_to_string(ledger).unwrap();
+    let placed = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()?["due_ms"].as_u64());
+    let due = UNIX_EPOCH + Duration::from_millis(placed.max().expect("an order was placed"));
+    sleep(due.duration_since(SystemTime::now()).unwrap_or_default()).await;
+}
+
+/// `name` is that of the ledger; the second run begins at once, or when every job of the first is due.
+async fn goes_on_after(signal: Signal, store: &str, name: &str, all_due: bool) {
     let ledger = file(name);
     let arguments = ["--speed", "10", "--json", "--ledger", &ledger];
     let mut first = Program::start_on(store, "order_timeout", &arguments);
@@ -123,6 +133,9 @@ async fn goes_on_after(signal: Signal, store: &str, name: &str) {
     }
     let before = entries(&ledger, "closed").len();
     assert!((1..682).contains(&before), "{before} were closed by the first run");
+    if all_due {
+        every_order_is_due(&ledger).await;
+    }
 
     let ended = Program::start_on(store, "order_timeout", &arguments).end().await;
     assert!(ended.status.success(), "{ended:?}");
@@ -137,19 +150,26 @@ async fn goes_on_after(signal: Signal, store: &str, name: &str) {
 
 #[tokio::test]
 async fn a_second_run_goes_on_where_the_first_was_stopped() {
-    goes_on_after(Signal::INT, "memory:", "stopped.ledger").await;
+    goes_on_after(Signal::INT, "memory:", "stopped.ledger", false).await;
 }
 
 #[tokio::test]
 async fn a_second_run_goes_on_where_the_first_was_killed() {
-    goes_on_after(Signal::KILL, "memory:", "killed.ledger").await;
+    goes_on_after(Signal::KILL, "memory:", "killed.ledger", false).await;
 }
 
 /// What the killed run left in the server is done by the second one, also what it held.
 #[tokio::test]
 async fn a_second_run_goes_on_where_the_first_was_killed_on_redis() {
     let server = RedisServer::start();
-    goes_on_after(Signal::KILL, &server.url(), "killed-on-redis.ledger").await;
+    goes_on_after(Signal::KILL, &server.url(), "killed-on-redis.ledger", false).await;
+}
+
+/// The second run closes them while it still adds their jobs again, some of them anew.
+#[tokio::test]
+async fn orders_that_fell_due_while_nobody_ran_are_closed_once() {
+    let server = RedisServer::start();
+    goes_on_after(Signal::KILL, &server.url(), "overdue-on-redis.ledger", true).await;
 }
 
 #[tokio::test]
