@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use dq::prelude::*;
 use dq_tests::redis::RedisServer;
 use rustix::process::Signal;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tokio::time::sleep;
 
 use crate::program::{Ended, Program, run, shipped};
 
@@ -111,16 +111,8 @@ async fn a_line_that_cannot_be_used_is_reported_with_its_number_and_skipped() {
     assert_eq!(summary(&ended), json!({ "placed": 2, "closed": 1, "deleted": 1, "early": 0, "twice": 0 }));
 }
 
-/// Until the time at which the last order in the ledger is due.
-async fn every_order_is_due(ledger: &str) {
-    let lines = fs::read_to_string(ledger).unwrap();
-    let placed = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()?["due_ms"].as_u64());
-    let due = UNIX_EPOCH + Duration::from_millis(placed.max().expect("an order was placed"));
-    sleep(due.duration_since(SystemTime::now()).unwrap_or_default()).await;
-}
-
-/// `name` is that of the ledger; the second run begins at once, or when every job of the first is due.
-async fn goes_on_after(signal: Signal, store: &str, name: &str, all_due: bool) {
+/// `name` is that of the ledger.
+async fn goes_on_after(signal: Signal, store: &str, name: &str) {
     let ledger = file(name);
     let arguments = ["--speed", "10", "--json", "--ledger", &ledger];
     let mut first = Program::start_on(store, "order_timeout", &arguments);
@@ -133,9 +125,6 @@ async fn goes_on_after(signal: Signal, store: &str, name: &str, all_due: bool) {
     }
     let before = entries(&ledger, "closed").len();
     assert!((1..682).contains(&before), "{before} were closed by the first run");
-    if all_due {
-        every_order_is_due(&ledger).await;
-    }
 
     let ended = Program::start_on(store, "order_timeout", &arguments).end().await;
     assert!(ended.status.success(), "{ended:?}");
@@ -150,26 +139,51 @@ async fn goes_on_after(signal: Signal, store: &str, name: &str, all_due: bool) {
 
 #[tokio::test]
 async fn a_second_run_goes_on_where_the_first_was_stopped() {
-    goes_on_after(Signal::INT, "memory:", "stopped.ledger", false).await;
+    goes_on_after(Signal::INT, "memory:", "stopped.ledger").await;
 }
 
 #[tokio::test]
 async fn a_second_run_goes_on_where_the_first_was_killed() {
-    goes_on_after(Signal::KILL, "memory:", "killed.ledger", false).await;
+    goes_on_after(Signal::KILL, "memory:", "killed.ledger").await;
 }
 
 /// What the killed run left in the server is done by the second one, also what it held.
 #[tokio::test]
 async fn a_second_run_goes_on_where_the_first_was_killed_on_redis() {
     let server = RedisServer::start();
-    goes_on_after(Signal::KILL, &server.url(), "killed-on-redis.ledger", false).await;
+    goes_on_after(Signal::KILL, &server.url(), "killed-on-redis.ledger").await;
 }
 
-/// The second run closes them while it still adds their jobs again, some of them anew.
+/// What the example keeps in the store.
+#[derive(Clone, Serialize, Deserialize, DelayJob)]
+#[job(topic = "order-timeout", delay = "0s")]
+struct CloseOrder {
+    #[job(id)]
+    order_id: u64,
+    placed_ms: u64,
+}
+
+/// The node runs the jobs while the program still adds each again, some of them when they are done.
 #[tokio::test]
-async fn orders_that_fell_due_while_nobody_ran_are_closed_once() {
+async fn orders_whose_jobs_are_due_when_the_program_goes_on_are_closed_once() {
     let server = RedisServer::start();
-    goes_on_after(Signal::KILL, &server.url(), "overdue-on-redis.ledger", true).await;
+    let placed = |order| json!({ "entry": "placed", "order": order, "at_ms": 0, "due_ms": 0 }).to_string() + "\n";
+    let paid = |order| json!({ "entry": "ended", "order": order, "event": "paid" }).to_string() + "\n";
+    // Those that are paid are taken back first, and give the node time to begin with the others.
+    let lines: String = (0..4_000).map(placed).chain((3_990..4_000).map(paid)).collect();
+    let ledger = file_with("due-on-redis.ledger", &lines);
+    let provider = Provider::connect("shop", &server.url()).await.unwrap();
+    for from in (0..4_000).step_by(1_000) {
+        let jobs = (from..from + 1_000).map(|order_id| CloseOrder { order_id, placed_ms: 0 });
+        provider.add_many(jobs).await.unwrap();
+    }
+
+    let orders = file_with("no-events.jsonl", "");
+    let arguments = [&*orders, "--json", "--ledger", &ledger];
+    let ended = Program::start_on(&server.url(), "order_timeout", &arguments).end().await;
+    assert!(ended.status.success(), "{ended:?}");
+    assert_eq!(summary(&ended), json!({ "placed": 4000, "closed": 3990, "deleted": 10, "early": 0, "twice": 0 }));
+    assert!(entries(&ledger, "closed").values().all(|times| *times == 1));
 }
 
 #[tokio::test]
@@ -191,7 +205,7 @@ async fn a_payment_at_the_moment_of_the_closing_is_either_in_time_or_too_late() 
 #[tokio::test]
 async fn a_broken_rule_is_told_and_ends_the_program_with_1() {
     let mut broken = json!({ "entry": "started", "at_ms": 0 }).to_string() + "\n";
-    for order in 1..=3 {
+    for order in 1..=4 {
         writeln!(broken, "{}", json!({ "entry": "placed", "order": order, "at_ms": 0, "due_ms": 1000 })).unwrap();
     }
     let closed = |order: u64, at_us: u64| {
@@ -202,13 +216,19 @@ async fn a_broken_rule_is_told_and_ends_the_program_with_1() {
     writeln!(broken, "{}", json!({ "entry": "ran_again", "order": 2, "fence": 8 })).unwrap();
     writeln!(broken, "{}", json!({ "entry": "ended", "order": 3, "event": "paid" })).unwrap();
     broken += &closed(3, 1_000_000);
+    // Added again once, it may run again once.
+    writeln!(broken, "{}", json!({ "entry": "resumed", "order": 4 })).unwrap();
+    broken += &closed(4, 1_000_000);
+    writeln!(broken, "{}", json!({ "entry": "ran_again", "order": 4, "fence": 8 })).unwrap();
+    writeln!(broken, "{}", json!({ "entry": "ran_again", "order": 4, "fence": 9 })).unwrap();
     let (orders, ledger) = (file_with("none.jsonl", ""), file_with("broken.ledger", &broken));
     let ended = run("order_timeout", &[&orders, "--json", "--ledger", &ledger]).await;
     assert_eq!(ended.status.code(), Some(1), "{ended:?}");
-    for rule in ["closed early: 1", "closed twice: 1", "closed though paid, cancelled or never placed: 1"] {
+    for rule in ["closed early: 1", "closed twice: 2", "closed though paid, cancelled or never placed: 1"] {
         assert!(ended.stdout.contains(&format!("WRONG: {rule}\n")), "{rule}\n{}", ended.stdout);
     }
-    assert_eq!(summary(&ended), json!({ "placed": 3, "closed": 3, "deleted": 1, "early": 1, "twice": 1 }));
+    assert!(ended.stdout.contains("run again after a restart       1\n"), "{}", ended.stdout);
+    assert_eq!(summary(&ended), json!({ "placed": 4, "closed": 4, "deleted": 1, "early": 1, "twice": 2 }));
 }
 
 #[tokio::test]
