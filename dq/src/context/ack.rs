@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use super::execute::Ended;
-use super::link::Kind;
+use super::topic::line::Kind;
+use super::topic::run_end::Ended;
 use super::topic::{Stage, Topic};
 use crate::job::{Cause, JobId, Token};
 use crate::listener::erased::{Call, Returned};

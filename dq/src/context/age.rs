@@ -4,12 +4,9 @@
 
 use std::time::Duration;
 
-use super::link::Kind;
-use super::topic::{Mode, Topic};
+use super::topic::line::Kind;
+use super::topic::{AGE_PERIOD, Mode, Topic};
 use crate::store::step::{Age, Aged, Role, Turned};
-
-/// How often: ages are days, and an idle topic is to cost less than a request in ten seconds.
-pub(super) const PERIOD: Duration = Duration::from_secs(300);
 
 impl Topic {
     /// Sends an age step when it is time.
@@ -31,7 +28,7 @@ impl Topic {
         if !self.line.can_send(Kind::Age, now) {
             return self.line.pause_end(Kind::Age, now);
         }
-        self.age_at = now + PERIOD;
+        self.age_at = now + AGE_PERIOD;
         let settings = &self.parts.topic;
         self.line.age(Age {
             heard: self.line.heard,

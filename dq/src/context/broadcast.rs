@@ -14,9 +14,9 @@ use tracing::Instrument;
 
 use super::channel_health::ChannelGauge;
 use super::execute::panic_message;
-use super::shutdown::StopOrder;
 use super::subscription::Subscription;
 use super::timer::Timer;
+use super::topic::stopping::StopOrder;
 use crate::broadcast::ErasedBroadcast;
 use crate::config::NodeSettings;
 use crate::environment::{Environment, Place, Task};

@@ -7,57 +7,18 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::abortable;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::link::Kind;
-use super::topic::{HeldJob, Mode, Run, RunId, Stage, Topic, longest_count};
+use super::topic::line::Kind;
+use super::topic::run_end::{Ended, RunEnd, TellEnd};
+use super::topic::{HeldJob, Mode, Run, Stage, Topic, longest_count};
 use crate::environment::Place;
 use crate::environment::rules::without;
 use crate::job::JobId;
 use crate::listener::erased::{Call, Returned};
 use crate::listener::{AckMode, Delivery};
 use crate::store::step::{Begin, Change};
-
-/// How a handler ended.
-#[derive(Debug)]
-pub(super) enum Ended {
-    /// It returned.
-    Returned(Returned),
-    /// It panicked with this message.
-    Panicked(String),
-    /// Its future was dropped: it was given up, or its runtime is shutting down.
-    Dropped,
-}
-
-/// A handler has ended.
-#[derive(Debug)]
-pub(super) struct RunEnd {
-    pub(super) run: RunId,
-    pub(super) ended: Ended,
-}
-
-/// Tells the end of a run in any case, also when its future is dropped.
-struct TellEnd {
-    run: RunId,
-    ended: Ended,
-    ends: mpsc::UnboundedSender<RunEnd>,
-}
-
-impl TellEnd {
-    fn end(mut self, ended: Ended) {
-        self.ended = ended;
-    }
-}
-
-impl Drop for TellEnd {
-    fn drop(&mut self) {
-        let ended = std::mem::replace(&mut self.ended, Ended::Dropped);
-        // The topic may be gone: then nobody is left to tell.
-        let _ = self.ends.send(RunEnd { run: self.run, ended });
-    }
-}
 
 pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));

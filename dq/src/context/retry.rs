@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use super::link::Kind;
+use super::topic::line::Kind;
 use super::topic::{HeldJob, Stage, Topic};
 use crate::environment::rules::without;
 use crate::job::{Cause, Front, JobId, RetryPolicy, Token, Turn};

@@ -4,111 +4,17 @@
 //! stopped cleanly leaves none; whatever could not be given back in time is free for reclaim at once, without a crash
 //! charged.
 
-use std::future::pending;
 use std::time::Duration;
 
-use tokio::sync::watch;
-
-use super::link::Kind;
 use super::topic::Topic;
-
-/// What the supervisor has told its topics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StopOrder {
-    /// Go on.
-    Work,
-    /// Stop; handlers may go on until this time of the node's clock.
-    Stop {
-        /// The end of the grace.
-        grace_until: Duration,
-    },
-}
-
-/// How a node stops, in this order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Phase {
-    /// Claiming ends; roles are free for others.
-    Claiming,
-    /// What has not started goes back at once.
-    Waiting,
-    /// Handlers go on, until the grace ends.
-    Handlers,
-    /// What has not finished is cancelled and goes back.
-    Cancel,
-    /// Outcomes are sent until the store has judged each.
-    Outcomes,
-    /// The lease ends.
-    Lease,
-    /// The store is not needed any more.
-    Store,
-}
-
-const ORDER: [Phase; 7] =
-    [Phase::Claiming, Phase::Waiting, Phase::Handlers, Phase::Cancel, Phase::Outcomes, Phase::Lease, Phase::Store];
+use super::topic::line::Kind;
+use super::topic::stopping::Phase;
 
 /// How long the last outcomes, and then the release, may take.
 const FLUSH: Duration = Duration::from_secs(5);
 
 /// How long cancelled handlers have to be gone; who blocks its thread takes longer.
 const DROP: Duration = Duration::from_millis(100);
-
-/// How far the stop of a topic has come.
-#[derive(Debug)]
-pub(super) struct Stopping {
-    order: watch::Receiver<StopOrder>,
-    closed: bool,
-    done: usize,
-    cancelled_at: Option<Duration>,
-    release_until: Option<Duration>,
-    released: bool,
-}
-
-impl Stopping {
-    pub(super) const fn new(order: watch::Receiver<StopOrder>) -> Self {
-        Self { order, closed: false, done: 0, cancelled_at: None, release_until: None, released: false }
-    }
-
-    /// Waits for the next order. Cancel safe.
-    pub(super) async fn ordered(&mut self) {
-        if self.closed {
-            return pending().await;
-        }
-        self.closed = self.order.changed().await.is_err();
-    }
-
-    /// The end of the grace, once a stop was ordered. A supervisor that is gone wants it at once.
-    fn grace_until(&self) -> Option<Duration> {
-        match *self.order.borrow() {
-            StopOrder::Stop { grace_until } => Some(grace_until),
-            StopOrder::Work if self.closed => Some(Duration::ZERO),
-            StopOrder::Work => None,
-        }
-    }
-
-    /// Nothing is claimed or started any more.
-    pub(super) fn is_ordered(&self) -> bool {
-        self.grace_until().is_some()
-    }
-
-    /// The grace is over.
-    pub(super) fn is_cancelling(&self) -> bool {
-        self.phase().is_none_or(|phase| phase >= Phase::Cancel)
-    }
-
-    fn phase(&self) -> Option<Phase> {
-        ORDER.get(self.done).copied()
-    }
-
-    /// Every phase is over.
-    pub(super) fn is_over(&self) -> bool {
-        self.phase().is_none()
-    }
-
-    /// The release was answered.
-    pub(super) const fn released(&mut self) {
-        self.released = true;
-    }
-}
 
 impl Topic {
     /// Goes through the phases of the stop, once it is ordered.

@@ -2,52 +2,13 @@
 
 use std::time::Duration;
 
-use super::link::Kind;
+use super::topic::line::Kind;
 use super::topic::{HeldJob, Mode, Stage, Topic};
 use crate::environment::rules::without;
 use crate::job::{Cause, Front};
 use crate::listener::Failure;
 use crate::store::step::{Change, Claim, MOST_JOBS, Transfer, Transferred, Turned};
 use crate::time::Timestamp;
-
-/// How far ahead jobs are taken: as many as ended within this time wait beside those that run.
-const AHEAD: Duration = Duration::from_millis(50);
-
-/// Measures how many jobs end within [`AHEAD`], so that a fast topic does not wait for the store between two jobs and a
-/// slow one does not hoard.
-#[derive(Debug)]
-pub(super) struct Prefetch {
-    window_start: Duration,
-    ended: usize,
-    ended_before: usize,
-}
-
-impl Prefetch {
-    pub(super) const fn new(now: Duration) -> Self {
-        Self { window_start: now, ended: 0, ended_before: 0 }
-    }
-
-    /// A handler has ended.
-    pub(super) fn ended(&mut self, now: Duration) {
-        self.turn_over(now);
-        self.ended += 1;
-    }
-
-    /// How many jobs to take beside those that can start at once.
-    fn ahead(&mut self, now: Duration) -> usize {
-        self.turn_over(now);
-        self.ended_before.min(MOST_JOBS)
-    }
-
-    fn turn_over(&mut self, now: Duration) {
-        let windows = now.saturating_sub(self.window_start).as_millis() / AHEAD.as_millis();
-        if windows > 0 {
-            self.ended_before = if windows == 1 { self.ended } else { 0 };
-            self.ended = 0;
-            self.window_start = now;
-        }
-    }
-}
 
 impl Topic {
     /// Permits that are in use or promised.
@@ -168,21 +129,5 @@ impl Topic {
             }
             Ok(front) => (front, Stage::Waiting),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MS: Duration = Duration::from_millis(1);
-
-    #[test]
-    fn as_many_are_taken_ahead_as_ended_lately() {
-        let mut prefetch = Prefetch::new(Duration::ZERO);
-        (0..20).for_each(|ms| prefetch.ended(ms * MS));
-        assert_eq!(prefetch.ahead(40 * MS), 0, "the window is not over");
-        assert_eq!(prefetch.ahead(60 * MS), 20);
-        assert_eq!(prefetch.ahead(400 * MS), 0, "nothing ended since");
     }
 }

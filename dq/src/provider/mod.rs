@@ -40,9 +40,9 @@ pub use added::{Added, Addition};
 pub use error::{AddError, LookError, Reason, SweepError, WithdrawError};
 pub use pages::{Pages, Swept};
 pub use payload::IntoJson;
-pub use root::Provider;
 pub use seen::{Seen, UnreadablePayload};
 pub use topic::TopicProvider;
+pub use typed::Provider;
 pub use withdraw::{Withdraw, WithdrawRun};
 
 #[cfg(test)]

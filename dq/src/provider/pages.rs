@@ -5,9 +5,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::error::{LookError, SweepError};
+use super::lane::Lane;
 use super::look::look;
+use super::root::Root;
 use super::seen::Seen;
-use super::topic::TopicProvider;
 use super::withdraw::withdraw_many;
 use crate::job::{BadName, State};
 use crate::store::step::MOST_JOBS;
@@ -29,7 +30,8 @@ const USUAL_PAGE: usize = 100;
 /// # }
 /// ```
 pub struct Pages<P> {
-    topic: Result<TopicProvider, BadName>,
+    /// Whose jobs.
+    lane: Result<(Arc<Root>, Arc<Lane>), BadName>,
     state: State,
     after: Option<Cursor>,
     limit: usize,
@@ -48,13 +50,19 @@ pub struct Swept {
 }
 
 impl<P> Pages<P> {
-    pub(super) const fn new(topic: TopicProvider, state: State) -> Self {
-        Self { topic: Ok(topic), state, after: None, limit: USUAL_PAGE, over: false, payload: PhantomData }
+    pub(super) const fn new(root: Arc<Root>, lane: Arc<Lane>, state: State) -> Self {
+        Self { lane: Ok((root, lane)), state, after: None, limit: USUAL_PAGE, over: false, payload: PhantomData }
     }
 
     pub(super) const fn bad(error: BadName) -> Self {
-        let topic = Err(error);
-        Self { topic, state: State::Delayed, after: None, limit: USUAL_PAGE, over: false, payload: PhantomData }
+        Self {
+            lane: Err(error),
+            state: State::Delayed,
+            after: None,
+            limit: USUAL_PAGE,
+            over: false,
+            payload: PhantomData,
+        }
     }
 
     /// Jobs a page; 100 unless said, 1 to 1,000.
@@ -77,9 +85,9 @@ impl<P> Pages<P> {
     }
 
     async fn read(&self) -> Result<Page, LookError> {
-        let topic = self.topic.as_ref().map_err(BadName::clone)?;
+        let (root, lane) = self.lane.as_ref().map_err(BadName::clone)?;
         let request = PageRequest { state: self.state, after: self.after.clone(), limit: self.limit };
-        look(&topic.root, &topic.lane.key, move |store, key| {
+        look(root, &lane.key, move |store, key| {
             let request = request.clone();
             Box::pin(async move { store.page(&key, request).await })
         })
@@ -126,7 +134,7 @@ impl<P> Pages<P> {
             return Ok(None);
         }
         let page = self.read().await?;
-        let TopicProvider { root, lane } = self.topic.as_ref().map_err(|error| LookError::from(error.clone()))?;
+        let (root, lane) = self.lane.as_ref().map_err(|error| LookError::from(error.clone()))?;
         let ids: Vec<_> = page.jobs.into_iter().map(|job| job.id).collect();
         let mut swept = Swept::default();
         for outcome in withdraw_many(Arc::clone(root), Arc::clone(lane), verb, ids).await {
@@ -143,7 +151,7 @@ impl<P> Pages<P> {
 impl<P> fmt::Debug for Pages<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pages")
-            .field("topic", &self.topic)
+            .field("topic", &self.lane.as_ref().map(|(_, lane)| &lane.key))
             .field("state", &self.state)
             .field("after", &self.after)
             .finish_non_exhaustive()

@@ -137,7 +137,7 @@ impl TopicProvider {
     }
 
     pub(super) fn pages<P>(&self, state: State) -> Pages<P> {
-        Pages::new(self.clone(), state)
+        Pages::new(Arc::clone(&self.root), Arc::clone(&self.lane), state)
     }
 
     /// Jobs that wait, earliest due first.

@@ -1,18 +1,71 @@
-//! The typed form: the payload says the topic, its defaults and its id.
+//! The provider of all topics, typed: the payload says the topic, its defaults and its id.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures_util::future::join_all;
 
 use super::add::Add;
 use super::add_many::AddMany;
 use super::error::{AddError, LookError};
 use super::pages::Pages;
-use super::root::Provider;
+use super::root::Root;
 use super::seen::Seen;
 use super::topic::TopicProvider;
 use super::withdraw::{Withdraw, WithdrawRun};
-use crate::job::{BadName, DelayJob, State, ToJobId};
-use crate::store::TopicCounts;
+use crate::config::NodeSettings;
+use crate::environment::Environment;
+use crate::job::{AppName, BadName, DelayJob, State, ToJobId};
+use crate::store::{Store, TopicCounts};
 use crate::time::IntoDelay;
 
+/// Adds jobs and looks after them. Cheap to clone; all clones are one provider.
+///
+/// `add` and its kin make futures that do nothing until they are awaited. Any number of them may be under way at once, from
+/// any number of tasks, and should be: what is added concurrently goes to the store together. They may be awaited on any
+/// executor.
+///
+/// A call is repeated by itself while the store is out of reach, until `call_total` (10 s); repeats are recognised by the
+/// store. The error tells *not added* from *unknown*: see [`AddError`](super::AddError).
+///
+/// When the last clone is dropped, what was sent or waits to be sent is still carried out; [`close`](Self::close) waits
+/// for that.
+#[derive(Clone)]
+pub struct Provider(pub(super) Arc<Root>);
+
 impl Provider {
+    /// A provider of `app` on `store`, for programs that bring their own store; others get theirs from the context.
+    ///
+    /// Each root has its own producers and its own bound on unanswered requests. It costs nothing until it is used; then a
+    /// task for each topic, which sleeps while nothing is added.
+    pub fn root(app: AppName, store: Arc<dyn Store>, environment: Environment, settings: NodeSettings) -> Self {
+        Self(Arc::new(Root::new(app, store, environment, settings)))
+    }
+
+    /// The app whose jobs these are.
+    pub fn app(&self) -> &AppName {
+        &self.0.app
+    }
+
+    /// The provider of one topic, without a payload type.
+    ///
+    /// A topic that was asked for once is remembered as long as this provider: about 300 bytes each.
+    ///
+    /// # Errors
+    /// [`BadName`] when `name` cannot be a topic's.
+    pub fn topic(&self, name: &str) -> Result<TopicProvider, BadName> {
+        Ok(TopicProvider::new(Arc::clone(&self.0), self.0.lane(name)?))
+    }
+
+    /// Takes no more adds and withdrawals, of any clone, and waits until those under way are answered: at most
+    /// `call_total`. Later ones fail with [`Stopped`](super::AddError::Stopped); looks still work.
+    ///
+    /// Cancel safe: it stays closed.
+    pub async fn close(&self) {
+        let lanes = self.0.close();
+        join_all(lanes.iter().map(|lane| lane.ended.cancelled())).await;
+    }
+
     /// The provider of the topic of `J`.
     ///
     /// # Errors
@@ -119,5 +172,11 @@ impl Provider {
     /// Jobs that were given up, with cause, error, attempts and payload; longest dead first.
     pub fn dead<J: DelayJob>(&self) -> Pages<J> {
         self.pages(State::Dead)
+    }
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Provider").field("app", &self.0.app.as_str()).field("store", &self.0.store.url()).finish()
     }
 }

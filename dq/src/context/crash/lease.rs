@@ -7,49 +7,11 @@
 
 use std::time::Duration;
 
-use crate::context::link::Kind;
+use crate::context::topic::line::Kind;
 use crate::context::topic::{Stage, Topic};
 use crate::environment::rules::without;
 use crate::job::{JobId, Token, Turn};
 use crate::store::step::{Change, Hold, Note, Noted, Standing};
-
-/// See the module.
-#[derive(Debug)]
-pub(in crate::context) struct Lease {
-    length: Duration,
-    renewed_at: Duration,
-    good_until: Duration,
-}
-
-impl Lease {
-    pub(in crate::context) const fn new(length: Duration) -> Self {
-        Self { length, renewed_at: Duration::ZERO, good_until: Duration::ZERO }
-    }
-
-    /// A request that was sent at `sent` has renewed it.
-    pub(in crate::context) fn renewed(&mut self, sent: Duration) {
-        let margin = self.length / 15;
-        self.renewed_at = self.renewed_at.max(sent);
-        self.good_until = self.good_until.max(sent + self.length - margin);
-    }
-
-    /// An answer counts as a renewal if rows are there and its turn is the one its request named.
-    pub(in crate::context) fn renewed_if(&mut self, standing: Standing, sent: Duration, named: Turn) {
-        if standing.rows > 0 && standing.turn == named {
-            self.renewed(sent);
-        }
-    }
-
-    /// Whether it is provably good.
-    pub(in crate::context) fn is_good(&self, now: Duration) -> bool {
-        now < self.good_until || without(21)
-    }
-
-    /// Asks for a heartbeat at once.
-    pub(in crate::context) const fn renew_now(&mut self) {
-        self.renewed_at = Duration::ZERO;
-    }
-}
 
 impl Topic {
     /// Every answer says how many rows the store knows of this node, and its turn. A difference starts a reconcile; only an

@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::context::link::Kind;
+use crate::context::topic::line::Kind;
+use crate::context::topic::reclaims::Seen;
 use crate::context::topic::{Topic, earliest};
 use crate::environment::rules::without;
 use crate::job::NodeId;
@@ -16,34 +17,6 @@ use crate::time::Timestamp;
 
 /// How often the watcher looks at everything, for the audit.
 const AUDIT: Duration = Duration::from_secs(60);
-
-/// An expired lease, and since when it has been seen like this.
-#[derive(Debug, Clone, Copy)]
-struct Seen {
-    end: Timestamp,
-    since: Duration,
-}
-
-/// See the module.
-#[derive(Debug, Default)]
-pub(in crate::context) struct Reclaims {
-    look_at: Option<Duration>,
-    audit_at: Duration,
-    seen: BTreeMap<NodeId, Seen>,
-}
-
-impl Reclaims {
-    /// Looks at the leases then, or earlier.
-    pub(in crate::context) fn look_at(&mut self, at: Duration) {
-        self.look_at = earliest([self.look_at, Some(at)]);
-    }
-
-    /// The connection was broken: what was seen does not count.
-    pub(in crate::context) fn forget(&mut self) {
-        self.seen.clear();
-        self.look_at = Some(Duration::ZERO);
-    }
-}
 
 impl Topic {
     /// Looks at all leases when one may have run out; the watcher also once a minute.

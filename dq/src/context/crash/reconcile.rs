@@ -3,52 +3,15 @@
 //! It is the first thing a node asks, and what follows every lost link, every wrong turn and every difference in the
 //! number of rows. A row that is not held goes back; a held job without a row is cancelled. Nothing is claimed meanwhile.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::context::link::Kind;
+use crate::context::topic::line::Kind;
+use crate::context::topic::reconciliation::Reconciliation;
 use crate::context::topic::{HeldJob, Mode, Stage, Topic};
 use crate::job::{Front, JobId, Record, Token};
 use crate::store::step::{Change, MOST_JOBS, Reconcile, Reconciled, Turned};
-
-/// Whether the two sides are known to agree.
-#[derive(Debug)]
-pub(in crate::context) enum Reconciliation {
-    /// They may differ.
-    Needed,
-    /// Asked; these held jobs were not met among the rows so far.
-    UnderWay {
-        /// In order.
-        unseen: BTreeSet<JobId>,
-    },
-    /// They agree.
-    Settled,
-}
-
-impl Reconciliation {
-    /// Where a node begins.
-    pub(in crate::context) const fn needed() -> Self {
-        Self::Needed
-    }
-
-    /// The two sides may differ. One that is under way already will tell.
-    pub(in crate::context) fn need(&mut self) {
-        *self = Self::Needed;
-    }
-
-    /// The answer will not come.
-    pub(in crate::context) fn interrupted(&mut self) {
-        if !self.is_settled() {
-            *self = Self::Needed;
-        }
-    }
-
-    pub(in crate::context) const fn is_settled(&self) -> bool {
-        matches!(self, Self::Settled)
-    }
-}
 
 impl Topic {
     /// Asks for the first page when it is needed and no claim is under way.

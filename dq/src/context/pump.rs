@@ -1,0 +1,139 @@
+//! The loop of a topic's task: takes in what there is, lets every subsystem do what there is to do, and waits.
+
+use std::time::Duration;
+
+use super::timer::Timer;
+use super::topic::line::{Answer, Answered, Kind};
+use super::topic::{Topic, earliest};
+use crate::store::{Signal, StoreError};
+
+/// How many signals are taken in at once.
+const SIGNALS_AT_ONCE: usize = 256;
+
+impl Topic {
+    /// Runs until the node stops.
+    pub(super) async fn run(mut self) {
+        let mut timer = Timer::new(self.parts.environment.clone());
+        loop {
+            let now = self.parts.environment.now();
+            self.take_in(now);
+            let wait = self.pump(now);
+            if self.stopping.is_over() {
+                break;
+            }
+            tokio::select! {
+                biased;
+                answer = self.line.next_answer() => self.on_answer(answer),
+                Some(end) = self.ended.recv() => {
+                    let now = self.parts.environment.now();
+                    self.on_run_end(end, now);
+                }
+                () = self.stopping.ordered() => {}
+                signal = self.signals.next() => self.on_signal(signal),
+                () = timer.until(wait) => {}
+            }
+        }
+    }
+
+    /// Takes in what is there already before anything is decided by the time: a handler that has returned has not timed
+    /// out, and its outcome counts though the lease be gone by now. Signals too: a busy topic may never come to wait.
+    fn take_in(&mut self, now: Duration) {
+        for _ in 0..self.ended.len() {
+            let Ok(end) = self.ended.try_recv() else { break };
+            self.on_run_end(end, now);
+        }
+        for _ in 0..SIGNALS_AT_ONCE {
+            let Some(signal) = self.signals.try_next() else { break };
+            self.on_signal(signal);
+        }
+    }
+
+    /// Lets every subsystem do what there is to do; when the first of them wants to be asked again. Whoever looks after what
+    /// another starts comes after it: timeouts after starts, and the patience with the store after all requests.
+    fn pump(&mut self, now: Duration) -> Option<Duration> {
+        let stages = [
+            self.reconnect(now),
+            self.stop(now),
+            self.reconcile(now),
+            self.start_handlers(now),
+            self.expire_lease(now),
+            self.expire_timeouts(now),
+            self.exhaust(now),
+            self.settle(now),
+            self.hold(now),
+            self.transfer(now),
+            self.age(now),
+            self.look_at_leases(now),
+            self.reclaim(now),
+            self.line.give_up_at(),
+        ];
+        self.hand_over();
+        self.gauge_now();
+        earliest(stages)
+    }
+
+    fn on_answer(&mut self, answered: Answered) {
+        let now = self.parts.environment.now();
+        let (sent, named) = (answered.sent, answered.named);
+        match answered.answer {
+            Err(error) => self.on_error(answered.kind, &error, now),
+            Ok(answer) => {
+                self.line.answered(answered.kind);
+                self.parts.gauge.dropped(self.line.dropped());
+                if !self.handlers_gone && self.stopped_by.is_none_or(|kind| kind == answered.kind) {
+                    self.stopped_by = None;
+                    self.parts.gauge.contact();
+                }
+                match answer {
+                    Answer::Transferred(turned) => self.on_transferred(turned, sent, now),
+                    Answer::Settled(asked, settled) => self.on_settled(asked, settled, sent, named, now),
+                    Answer::Standing(standing) => self.on_standing(standing, sent, named),
+                    Answer::Begun(id, token, noted) => self.on_begun(&id, token, noted, sent, named, now),
+                    Answer::Exhausted(id, token, noted) => self.on_exhausted(&id, token, noted, sent, named, now),
+                    Answer::Reconciled(turned) => self.on_reconciled(turned),
+                    Answer::Reclaimed(node, reclaimed) => self.on_reclaimed(&node, reclaimed),
+                    Answer::Released => self.stopping.released(),
+                    Answer::Aged(turned) => self.on_aged(turned, sent, now),
+                    Answer::Scanned(scanned) => self.on_scanned(&scanned, now),
+                    Answer::Woken => {}
+                }
+            }
+        }
+    }
+
+    /// Nothing is claimed or started any more: the node stops, or could not run it.
+    pub(super) fn takes_no_more(&self) -> bool {
+        self.handlers_gone || self.stopping.is_ordered()
+    }
+
+    /// An error decides nothing. What the store may still execute is for the tokens and turns to judge; what it certainly
+    /// did not do is sent again after a pause, a long one if somebody must change something first.
+    fn on_error(&mut self, kind: Kind, error: &StoreError, now: Duration) {
+        // A link that was not let in is of no use either.
+        if !error.nothing_done() || matches!(error, StoreError::Denied { .. }) {
+            return self.fail_link(error, now);
+        }
+        if !error.is_outage() {
+            tracing::error!(topic = %self.parts.key, ?kind, error = %error, "the topic cannot go on");
+            self.stopped_by = Some(kind);
+        }
+        if self.parts.gauge.trouble(error) && error.is_outage() {
+            tracing::warn!(topic = %self.parts.key, ?kind, error = %error, "the store refuses, trying again");
+        }
+        self.line.pause(kind, now, !error.is_outage());
+        self.unask(Some(kind));
+    }
+
+    fn on_signal(&mut self, signal: Signal) {
+        match signal {
+            Signal::Due | Signal::Resubscribed => self.sleep.wake(),
+            Signal::Mark(verb, id) => self.on_mark(verb, &id),
+            Signal::CastDue | Signal::Cast(_) => {}
+        }
+    }
+
+    fn gauge_now(&self) {
+        let gauge = &self.parts.gauge;
+        gauge.now(self.held.len(), self.runs.active(), self.held.waiting(), self.held.settling());
+    }
+}

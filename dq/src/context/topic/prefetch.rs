@@ -1,0 +1,60 @@
+//! How many jobs are taken beside those that can start: as many as ended lately, so that a fast topic does not wait for the
+//! store between two jobs and a slow one does not hoard.
+
+use std::time::Duration;
+
+use crate::store::step::MOST_JOBS;
+
+/// How far ahead jobs are taken: as many as ended within this time wait beside those that run.
+const AHEAD: Duration = Duration::from_millis(50);
+
+/// See the module.
+#[derive(Debug)]
+pub(in crate::context) struct Prefetch {
+    window_start: Duration,
+    ended: usize,
+    ended_before: usize,
+}
+
+impl Prefetch {
+    pub(in crate::context) const fn new(now: Duration) -> Self {
+        Self { window_start: now, ended: 0, ended_before: 0 }
+    }
+
+    /// A handler has ended.
+    pub(in crate::context) fn ended(&mut self, now: Duration) {
+        self.turn_over(now);
+        self.ended += 1;
+    }
+
+    /// How many jobs to take beside those that can start at once.
+    pub(in crate::context) fn ahead(&mut self, now: Duration) -> usize {
+        self.turn_over(now);
+        self.ended_before.min(MOST_JOBS)
+    }
+
+    fn turn_over(&mut self, now: Duration) {
+        let windows = now.saturating_sub(self.window_start).as_millis() / AHEAD.as_millis();
+        if windows > 0 {
+            self.ended_before = if windows == 1 { self.ended } else { 0 };
+            self.ended = 0;
+            self.window_start = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn as_many_are_taken_ahead_as_ended_lately() {
+        let mut prefetch = Prefetch::new(Duration::ZERO);
+        (0..20).for_each(|ms| prefetch.ended(ms * MS));
+        assert_eq!(prefetch.ahead(40 * MS), 0, "the window is not over");
+        assert_eq!(prefetch.ahead(60 * MS), 20);
+        assert_eq!(prefetch.ahead(400 * MS), 0, "nothing ended since");
+    }
+}

@@ -1,0 +1,36 @@
+//! What this node has seen of the leases of others, and when it looks at them next.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::deadlines::earliest;
+use crate::job::NodeId;
+use crate::time::Timestamp;
+
+/// An expired lease, and since when it has been seen like this.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::context) struct Seen {
+    pub(in crate::context) end: Timestamp,
+    pub(in crate::context) since: Duration,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(in crate::context) struct Reclaims {
+    pub(in crate::context) look_at: Option<Duration>,
+    pub(in crate::context) audit_at: Duration,
+    pub(in crate::context) seen: BTreeMap<NodeId, Seen>,
+}
+
+impl Reclaims {
+    /// Looks at the leases then, or earlier.
+    pub(in crate::context) fn look_at(&mut self, at: Duration) {
+        self.look_at = earliest([self.look_at, Some(at)]);
+    }
+
+    /// The connection was broken: what was seen does not count.
+    pub(in crate::context) fn forget(&mut self) {
+        self.seen.clear();
+        self.look_at = Some(Duration::ZERO);
+    }
+}

@@ -1,0 +1,42 @@
+//! Whether what the node holds is known to be what the store counts as its rows.
+
+use std::collections::BTreeSet;
+
+use crate::job::JobId;
+
+/// Whether the two sides are known to agree.
+#[derive(Debug)]
+pub(in crate::context) enum Reconciliation {
+    /// They may differ.
+    Needed,
+    /// Asked; these held jobs were not met among the rows so far.
+    UnderWay {
+        /// In order.
+        unseen: BTreeSet<JobId>,
+    },
+    /// They agree.
+    Settled,
+}
+
+impl Reconciliation {
+    /// Where a node begins.
+    pub(in crate::context) const fn needed() -> Self {
+        Self::Needed
+    }
+
+    /// The two sides may differ. One that is under way already will tell.
+    pub(in crate::context) fn need(&mut self) {
+        *self = Self::Needed;
+    }
+
+    /// The answer will not come.
+    pub(in crate::context) fn interrupted(&mut self) {
+        if !self.is_settled() {
+            *self = Self::Needed;
+        }
+    }
+
+    pub(in crate::context) const fn is_settled(&self) -> bool {
+        matches!(self, Self::Settled)
+    }
+}
