@@ -10,6 +10,7 @@ mod health;
 mod idle;
 mod mangled;
 mod processes;
+mod refused;
 mod scripted;
 mod tls;
 mod topic;

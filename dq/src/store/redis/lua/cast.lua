@@ -10,7 +10,8 @@ ARGV[3]  fallback, µs
 ARGV[4]  when one without an expiry of its own expires after its due time, ms
 
 Returns  {published, dropped, sleep µs, more}
-Holds    rule 24: published and removed in one step, in order of due time
+Holds    rule 24: published and removed in one step, in order of due time. It begins with a removal: a server that refuses
+         writes still publishes, and would do so again at each try
 Cost     O(limit log casts)
 ]]
 -- include types.lua
@@ -25,6 +26,7 @@ local n, ids, published, dropped = #due / 2, {}, 0, 0
 for i = 1, n do ids[i] = due[2 * i - 1] end
 local records = read('HMGET', cast_jobs, ids)
 local role = redis.call('HMGET', meta, 'caster', 'caster-until')
+redis.call('HDEL', cast_jobs, '')
 for i = 1, n do
   local expires = records[i] and (fixed(records[i]).expires or due[2 * i] + expires_after) or 0
   if expires < floor then
@@ -34,7 +36,6 @@ for i = 1, n do
     redis.call('PUBLISH', channel, ids[i] .. '\n' .. records[i])
   end
 end
-redis.call('HDEL', cast_jobs, '')
 if n > 0 then redis.call('ZREMRANGEBYRANK', casts, 0, n - 1) end
 write('HDEL', cast_jobs, ids)
 local head, told = redis.call('ZRANGE', casts, 0, 0, 'WITHSCORES')[2], after(fallback)

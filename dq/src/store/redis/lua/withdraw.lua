@@ -72,13 +72,16 @@ local function uncast(view)
   if record then view.cast, view.uncast = nil, true end
   return record
 end
+-- Told at the end: a server that refuses writes still publishes, and a refused cancel stops no handler.
+local told = {}
+local function tell(verb, id) told[#told + 1] = 'mark ' .. verb .. ' ' .. id end
 local function delete(view, state, how, verb)
   local cast = uncast(view)
   if state ~= 'r' then return true, remove(view) or cast end
   local mark = view.mark
   local changed = not mark or mark.how ~= how or mark.fence ~= '' or mark.record ~= nil
   view.mark, view.marked = {how = how, fence = ''}, true
-  publish(wake, 'mark ' .. verb .. ' ' .. view.id)
+  tell(verb, view.id)
   return changed or cast ~= nil
 end
 local function ack_run(view, fence)
@@ -89,7 +92,7 @@ local function ack_run(view, fence)
   mark.how, mark.fence = 'a', fence
   if fence == '' then
     mark.conditional = false
-    publish(wake, 'mark ack ' .. view.id)
+    tell('ack', view.id)
   end
   view.mark, view.marked = mark, true
   return true
@@ -150,5 +153,6 @@ for _, view in ipairs(order) do
 end
 local answer = 'w' .. table.concat(answers)
 keep(answer)
+for _, text in ipairs(told) do publish(wake, text) end
 if earliest and (not head or earliest < tonumber(head)) then signal('due', known[4], known[5]) end
 return {'done', answer, removed}

@@ -1,0 +1,49 @@
+//! A step that the server refuses tells nobody of anything: nothing is published before the first write.
+
+use dq::job::{Deliver, NodeId};
+use dq::store::step::Cast;
+use dq::store::{Interest, NewJob, Signal, Signals, Store, StoreError, WithdrawVerb};
+use dq_tests::redis::RedisServer;
+
+use super::topic::{LEASE, Topic, job};
+
+/// A topic with a subscriber, on a server that refuses writes and still passes on what is published.
+async fn refusing(name: &str, deliver: Deliver) -> (RedisServer, Topic, Signals) {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    topic.reconcile().await;
+    topic.add(vec![NewJob { deliver, ..job(name) }]).await;
+    if deliver == Deliver::Queue {
+        assert_eq!(topic.claims().await.len(), 1);
+    }
+    let interest = Interest { node: Some(NodeId::new("n")), casts: true };
+    let signals = topic.store.signals(&topic.key, interest).await.unwrap();
+    server.command(&["REPLICAOF", "127.0.0.1", "1"]);
+    (server, topic, signals)
+}
+
+/// The next signal is one that was published after the refusal.
+async fn nothing_was_heard(server: &RedisServer, mut signals: Signals) {
+    server.command(&["PUBLISH", "dq:{shop:t}:wake", "due"]);
+    assert_eq!(signals.next().await, Some(Signal::Due));
+}
+
+#[tokio::test]
+async fn a_broadcast_that_cannot_be_removed_is_not_published() {
+    let (server, topic, signals) = refusing("a", Deliver::Broadcast).await;
+    let error = topic.link.cast(Cast { limit: 10, fallback: LEASE, expires_after: LEASE }).await.unwrap_err();
+    assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
+    nothing_was_heard(&server, signals).await;
+}
+
+#[tokio::test]
+async fn a_cancel_that_is_refused_stops_no_handler() {
+    let (server, topic, signals) = refusing("a", Deliver::Queue).await;
+    for (verb, number) in [(WithdrawVerb::Cancel, 7), (WithdrawVerb::Delete, 8), (WithdrawVerb::Ack, 9)] {
+        let producer = topic.store.producer(&topic.key, &dq::job::ProducerId::new("q"));
+        let items = vec![dq::store::Withdrawal { verb, id: super::topic::id("a"), fence: None }];
+        let error = producer.withdraw(dq::store::Numbered { number, items }).await.unwrap_err();
+        assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
+    }
+    nothing_was_heard(&server, signals).await;
+}
