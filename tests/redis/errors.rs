@@ -8,6 +8,7 @@ use dq::store::redis::RedisStore;
 use dq::store::step::{self, Age, Change, Turned};
 use dq::store::{Durability, Interest, NewJob, PageRequest, Signal, Store, StoreError, WithdrawVerb};
 use dq_tests::redis::{RedisServer, ask};
+use tokio::net::TcpSocket;
 
 use super::scripted::{Says, start};
 use super::topic::{LEASE, Topic, generated, id, job};
@@ -67,9 +68,10 @@ async fn a_connection_that_breaks_leaves_unknown_what_was_done() {
 
 #[tokio::test]
 async fn a_server_that_is_not_there_has_done_nothing() {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-    let port = listener.local_addr().unwrap().port();
-    drop(listener);
+    // It is taken, so that nobody else listens there, and does not listen itself.
+    let taken = TcpSocket::new_v4().unwrap();
+    taken.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let port = taken.local_addr().unwrap().port();
     let topic = Topic::on(&format!("redis://127.0.0.1:{port}/"));
     let error = error_of_add(&topic).await;
     assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
@@ -120,7 +122,7 @@ async fn a_server_that_cannot_save_refuses_before_anything_is_written() {
 async fn a_user_without_permission_is_told_so() {
     let server = RedisServer::start();
     server.command(&["ACL", "SETUSER", "guest", "on", ">secret", "~dq:*", "+@connection", "+ping", "+sadd"]);
-    let url = server.url().replace("127", "guest:secret@127");
+    let url = server.url_for("guest:secret");
     let topic = Topic::on(&url);
     let error = error_of_add(&topic).await;
     assert!(matches!(error, StoreError::Other { .. }) && !error.is_outage(), "{error:?}");
@@ -138,7 +140,7 @@ async fn the_least_permissions_of_the_docs_are_enough() {
     let server = RedisServer::start();
     let words: Vec<&str> = ["ACL", "SETUSER", "dq"].into_iter().chain(rule.split_whitespace()).collect();
     assert_eq!(server.command(&words), "+OK");
-    let url = server.url().replace("127", "dq:SECRET@127");
+    let url = server.url_for("dq:SECRET");
     // No replica confirms anything here; that the user may ask is enough.
     let asking = Topic::of(RedisStore::new(&url).unwrap().with_durability(WAITING), "asking");
     assert!(matches!(error_of_add(&asking).await, StoreError::NotReplicated { .. }));
@@ -173,7 +175,7 @@ async fn the_least_permissions_of_the_docs_are_enough() {
 async fn a_wrong_password_is_no_outage_and_stays_a_secret() {
     let server = RedisServer::start();
     server.command(&["CONFIG", "SET", "requirepass", "right"]);
-    let topic = Topic::on(&server.url().replace("127", ":wrong@127"));
+    let topic = Topic::on(&server.url_for(":wrong"));
     let error = error_of_add(&topic).await;
     assert!(matches!(error, StoreError::Denied { .. }) && error.nothing_done() && !error.is_outage(), "{error:?}");
     assert!(

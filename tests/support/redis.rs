@@ -5,6 +5,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +17,10 @@ pub use fixture::RedisFixture;
 pub use place::Place;
 
 /// How often a port that was free may be taken by somebody else before the server has it.
-const PORTS: usize = 10;
+const TRIES: usize = 10;
+
+/// Where servers listen. Ports for clients begin at 32768 (Linux) or 49152.
+const PORTS: Range<u64> = 10_000..32_000;
 
 /// See the module.
 #[derive(Debug)]
@@ -40,9 +44,11 @@ impl RedisServer {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("dq-redis-{}-{number}", std::process::id()));
+        // A process that died may have had the number of this one.
+        let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).expect("a folder can be made");
         let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
-        for _ in 0..PORTS {
+        for _ in 0..TRIES {
             let port = free_port();
             if let Some((child, log)) = launch(port, &folder, &settings) {
                 return Self { child, port, folder, settings, _log: log };
@@ -54,6 +60,11 @@ impl RedisServer {
     /// Its URL.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/", self.port)
+    }
+
+    /// Its URL for a user: `NAME:PASSWORD`.
+    pub fn url_for(&self, user: &str) -> String {
+        format!("redis://{user}@127.0.0.1:{}/", self.port)
     }
 
     /// Its port.
@@ -146,9 +157,20 @@ impl Drop for RedisServer {
     }
 }
 
+/// A port that nobody listens on, each another one.
+///
+/// It is none that the system gives away by itself: a client that connects again and again to a port of those may be given
+/// the port for its own end, and is connected to itself then, or sits where a server wants to start again.
 fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
-    listener.local_addr().expect("it is bound").port()
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let first = u64::from(std::process::id()) * 101;
+    loop {
+        let place = (first + NEXT.fetch_add(1, Ordering::Relaxed)) % (PORTS.end - PORTS.start);
+        let port = u16::try_from(PORTS.start + place).expect("it is a port");
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 fn launch(port: u16, folder: &PathBuf, settings: &[String]) -> Option<(Child, ChildStdout)> {
