@@ -6,8 +6,8 @@ use std::process::{ExitStatus, Stdio};
 use dq::DelayJob;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncBufReadExt, BufReader, Lines};
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -78,25 +78,29 @@ impl Heard {
 #[derive(Debug)]
 pub struct NodeProcess {
     child: Child,
+    stdin: ChildStdin,
     listening: JoinHandle<Vec<String>>,
     node: String,
 }
 
 impl NodeProcess {
-    /// Starts the program of `node.rs` on this store, with these variables, and waits until it is ready.
+    /// Starts the program of `node.rs` on this store, with these variables, and waits until it is ready. So many of its runs
+    /// end before it is told to [`go_on`](Self::go_on); the others only begin.
     pub async fn start(
         program: &str,
         store: &str,
         variables: &[(&str, &str)],
+        runs: usize,
         name: &'static str,
         heard: &Heard,
     ) -> Self {
         let mut child = Command::new(program)
+            .arg(runs.to_string())
             // It is for the tests, and a node refuses what is no setting of dq.
             .env_remove("DQ_REDIS_SERVER")
             .env("DQ_STORE", store)
             .envs(variables.iter().copied())
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
@@ -104,12 +108,18 @@ impl NodeProcess {
         let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
         let first = lines.next_line().await.expect("it is text").expect("it says that it is ready");
         let node = first.strip_prefix("node ").expect("the first line names the node").to_owned();
-        Self { child, listening: tokio::spawn(heard.clone().listen(name, lines)), node }
+        let stdin = child.stdin.take().expect("it is piped");
+        Self { child, stdin, listening: tokio::spawn(heard.clone().listen(name, lines)), node }
     }
 
     /// The id of its node.
     pub fn node(&self) -> &str {
         &self.node
+    }
+
+    /// Lets all runs end.
+    pub async fn go_on(&mut self) {
+        self.stdin.write_all(b"go on\n").await.expect("it reads");
     }
 
     /// Ends it where it is (SIGKILL); all that it has said is heard when this returns.
