@@ -1,6 +1,7 @@
 //! Handlers that block their thread, on the real clock and dq's own thread.
 //!
-//! One node runs on a current-thread runtime that its handler blocks; all of it waits for what is seen from outside.
+//! One node runs on a current-thread runtime that its handler blocks; all of it waits for what is seen from outside. The times
+//! are long enough that a machine that stands still for a second or two does not cost the lease, nor a handler its time.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -46,7 +47,7 @@ impl Hands {
     }
 }
 
-#[delay_listener(register = false, concurrency = 1, timeout = "100ms")]
+#[delay_listener(register = false, concurrency = 1, timeout = "2s")]
 async fn blocks(job: Job<Blocks>, hands: Hands) -> Result<(), JobError> {
     hands.tell(format_args!("blocks {} {}", job.id(), job.attempt()));
     let gate = hands.gate.lock().unwrap().take();
@@ -77,7 +78,7 @@ fn start(store: &Shared, hands: Hands) -> Node {
     let (end, ended) = tokio::sync::oneshot::channel();
     let run = async move {
         let factory = ContextFactory::new("test").store(store).without_inventory().variables([("", ""); 0]);
-        let factory = factory.lease("600ms").renewal("200ms").call_timeout("300ms").provide(hands);
+        let factory = factory.lease("4s").renewal("1s").call_timeout("2s").provide(hands);
         let factory = factory.topic("blocks", |topic| topic.on_timeout(OnTimeout::Immediate));
         let context = factory.listener::<blocks>().listener::<waits>().start().await.unwrap();
         context.ready().await;
@@ -122,7 +123,7 @@ fn a_handler_that_blocks_its_thread_is_settled_as_timed_out_and_costs_neither_le
     assert_eq!(first.probe.health().topics[0].counters.timed_out, 1);
 
     // A lease and one and a half renewals later nobody has taken what the first node holds besides.
-    adds.block_on(second.provider.add(Blocks { id: "marker".into() }).after("1200ms")).unwrap();
+    adds.block_on(second.provider.add(Blocks { id: "marker".into() }).after("6s")).unwrap();
     assert_eq!(
         next(),
         "second blocks marker 0",
