@@ -95,6 +95,6 @@ async fn main() -> Result<(), dq::Error> {
     jobs.add(CloseOrder { order_id: 8 }).after("15m").keep_existing().await?;
     jobs.add(CacheExpired::new("prices")).broadcast().after("1m").await?;
     jobs.delete::<CloseOrder>(7).await?;
-    jobs.add(Remind { who: "ada".into() }).after(delay!("200ms")).await?;
+    jobs.add(Remind { who: "ada".into() }).after(delay!("1s")).await?;
     dq.run_until_signal().await
 }

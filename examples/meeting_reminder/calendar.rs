@@ -8,6 +8,9 @@ use tokio::sync::Notify;
 
 const MINUTE: Duration = Duration::from_millis(30);
 
+/// How long until the day begins: a slow machine must have planned it by then.
+const NIGHT: Duration = Duration::from_secs(2);
+
 /// When each meeting begins, in minutes of the day, and how many reminders there were.
 pub(crate) struct Calendar {
     day: SystemTime,
@@ -23,10 +26,10 @@ struct State {
 }
 
 impl Calendar {
-    /// An empty calendar whose day begins now.
-    pub(crate) fn of_today() -> Self {
+    /// An empty calendar whose day begins soon.
+    pub(crate) fn of_tomorrow() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let day = UNIX_EPOCH + Duration::from_millis(now.as_millis() as u64); // due times have whole milliseconds
+        let day = UNIX_EPOCH + NIGHT + Duration::from_millis(now.as_millis() as u64); // due times have whole milliseconds
         Self { day, state: Mutex::default(), changed: Notify::new() }
     }
 

@@ -1,4 +1,4 @@
-//! Reminds of meetings: ten minutes before, and when they begin. A minute is 30 ms here.
+//! Reminds of meetings: ten minutes before, and when they begin. A minute is 30 ms here, and the night before the day 2 s.
 
 mod calendar;
 
@@ -53,7 +53,7 @@ async fn cancel(jobs: &Provider, calendar: &Calendar, meeting: &str) -> Result<(
 
 #[tokio::main]
 async fn main() -> Result<ExitCode, Box<dyn Error>> {
-    let calendar = Arc::new(Calendar::of_today());
+    let calendar = Arc::new(Calendar::of_tomorrow());
     let dq = ContextFactory::new("calendar")
         .store("memory:") // `DQ_STORE` outweighs it
         .provide(calendar.clone())

@@ -32,7 +32,7 @@ enum News {
     Paged { merchant: String, why: String },
 }
 
-#[delay_listener(concurrency = 8, timeout = "500ms", retry = "100ms, 200ms, 300ms")]
+#[delay_listener(concurrency = 8, timeout = "2s", retry = "100ms, 200ms, 300ms")]
 struct Notify {
     gateway: Arc<Gateway>,
     news: UnboundedSender<News>,

@@ -18,11 +18,11 @@ use tokio::time::sleep;
 use sessions::{Idle, Sessions};
 
 /// How long without a heartbeat until a session ends; at work half an hour.
-const IDLE: Duration = delay!("600ms");
+const IDLE: Duration = delay!("2s");
 const HEARTBEAT: Duration = delay!("60ms");
 
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
-#[job(topic = "session-expiry", delay = "600ms")]
+#[job(topic = "session-expiry", delay = "2s")]
 struct EndSession {
     #[job(id)]
     user: String,
@@ -45,7 +45,7 @@ impl DelayListener for SessionExpiry {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
-#[job(topic = "connection-expiry", delay = "600ms")]
+#[job(topic = "connection-expiry", delay = "2s")]
 struct DropConnection {
     #[job(id)]
     device: String,

@@ -54,7 +54,7 @@ fn entries(ledger: &str, entry: &str) -> BTreeMap<u64, usize> {
 /// The shipped day on this store, with every count and every word that the README promises.
 async fn the_shipped_day_on(store: &str, name: &str) {
     let ledger = file(name);
-    let arguments = ["--speed", "5", "--json", "--ledger", &ledger];
+    let arguments = ["--speed", "2", "--json", "--ledger", &ledger];
     let ended = Program::start_on(store, "order_timeout", &arguments).end().await;
     assert!(ended.status.success(), "{ended:?}");
     let counts = json!({ "placed": 2000, "closed": 682, "deleted": 1318, "early": 0, "twice": 0 });
@@ -96,7 +96,7 @@ async fn a_line_that_cannot_be_used_is_reported_with_its_number_and_skipped() {
         "{\"at_ms\":-1,\"order\":1,\"event\":\"paid\"}\n".into(),
     ];
     let (orders, ledger) = (file_with("bad.jsonl", &lines.concat()), file("bad.ledger"));
-    let ended = run("order_timeout", &[&orders, "--timeout", "100ms", "--json", "--ledger", &ledger]).await;
+    let ended = run("order_timeout", &[&orders, "--timeout", "3s", "--json", "--ledger", &ledger]).await;
     assert!(ended.status.success(), "{ended:?}");
     for reported in [
         ":2: skipped: EOF while parsing",
@@ -114,7 +114,7 @@ async fn a_line_that_cannot_be_used_is_reported_with_its_number_and_skipped() {
 /// `name` is that of the ledger.
 async fn goes_on_after(signal: Signal, store: &str, name: &str) {
     let ledger = file(name);
-    let arguments = ["--speed", "10", "--json", "--ledger", &ledger];
+    let arguments = ["--speed", "4", "--json", "--ledger", &ledger];
     let mut first = Program::start_on(store, "order_timeout", &arguments);
     first.line_of_stderr(|line| line.contains("  placed ") && !line.contains("  closed 0 ")).await;
     first.signal(signal);
