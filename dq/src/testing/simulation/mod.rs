@@ -18,6 +18,7 @@ mod run;
 mod script;
 mod shrink;
 mod sim;
+mod smaller;
 mod store;
 mod terms;
 mod tokio_time;
