@@ -107,7 +107,7 @@ fn a_handler_that_blocks_its_thread_is_settled_as_timed_out_and_costs_neither_le
     let gate = Arc::new(Mutex::new(Some(gate)));
     let go_on = Arc::new(Notify::new());
     let hands = |node| Hands { node, told: told.clone(), gate: gate.clone(), go_on: go_on.clone() };
-    let next = || heard.recv_timeout(Duration::from_secs(20)).expect("something happens");
+    let next = || heard.recv_timeout(Duration::from_secs(60)).expect("something happens");
 
     let store = Shared::named("a-handler-that-blocks");
     let first = start(&store, hands("first"));
@@ -136,7 +136,7 @@ fn a_handler_that_blocks_its_thread_is_settled_as_timed_out_and_costs_neither_le
 
     drop(block); // the handler returns, and says it has done the job
     go_on.notify_one();
-    let patience = std::time::Instant::now() + Duration::from_secs(20);
+    let patience = std::time::Instant::now() + Duration::from_secs(60);
     let is_over = || {
         let health = first.probe.health();
         health.topics[1].counters.acked == 1 && health.topics[0].running == 0
