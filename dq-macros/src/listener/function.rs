@@ -3,11 +3,10 @@
 //! `job: Job<P>` is the job, `channel: Channel` decides, every other parameter is a dependency: `T` gets a clone, `&T`
 //! borrows the one that the listener holds.
 
-use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident};
 use syn::{Attribute, FnArg, GenericArgument, Pat, PatType, PathArguments, ReturnType, Safety, Type};
 
-use super::parse::FunctionItem;
+use super::item::FunctionItem;
 use crate::errors::Errors;
 use crate::injection::{Field, Injection, Shape, cfg_of};
 
@@ -172,14 +171,5 @@ fn shared(ty: &Type) -> Type {
             syn::parse_quote!(dyn #bounds)
         }
         other => other.clone(),
-    }
-}
-
-impl ToTokens for FunctionItem {
-    fn to_tokens(&self, tokens: &mut TokenStream) {
-        self.attrs.iter().for_each(|attribute| attribute.to_tokens(tokens));
-        self.vis.to_tokens(tokens);
-        self.sig.to_tokens(tokens);
-        self.body.to_tokens(tokens);
     }
 }

@@ -8,6 +8,7 @@ use crate::errors::Errors;
 
 mod expand;
 mod function;
+mod item;
 mod model;
 mod parse;
 

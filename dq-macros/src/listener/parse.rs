@@ -1,10 +1,11 @@
 //! What `#[delay_listener]` stands above.
 
 use proc_macro2::TokenStream;
-use syn::parse::{Parse, ParseStream, Parser};
-use syn::{Attribute, ItemStruct, Signature, Token, Visibility};
+use syn::parse::{ParseStream, Parser};
+use syn::{Attribute, ItemStruct, Token, Visibility};
 
 use super::function::{self, Function};
+use super::item::FunctionItem;
 use crate::errors::Errors;
 use crate::injection::Injection;
 
@@ -20,26 +21,6 @@ pub(super) enum Annotated {
 pub(super) struct Listener {
     pub(super) item: ItemStruct,
     pub(super) injection: Injection,
-}
-
-/// A function whose body is left unread.
-#[derive(Debug)]
-pub(super) struct FunctionItem {
-    pub(super) attrs: Vec<Attribute>,
-    pub(super) vis: Visibility,
-    pub(super) sig: Signature,
-    pub(super) body: TokenStream,
-}
-
-impl Parse for FunctionItem {
-    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        Ok(Self {
-            attrs: input.call(Attribute::parse_outer)?,
-            vis: input.parse()?,
-            sig: input.parse()?,
-            body: input.parse()?,
-        })
-    }
 }
 
 /// Reads the item; `None` when it can be no listener, which is noted.

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use super::hold::lease_end;
 use super::now::Now;
 use super::places::Shelf;
 use super::topic::{Topic, within};
-use super::turns::lease_end;
 use crate::environment::rules::without;
 use crate::job::{Fence, NodeId, Turn};
 use crate::store::StoreError;

@@ -9,10 +9,12 @@
 mod adds;
 mod audit;
 mod calls;
+mod cast;
 mod casts;
 mod cell;
 mod claims;
 mod connection;
+mod hold;
 mod inspect;
 mod leave;
 mod marks;
@@ -32,6 +34,7 @@ mod turns;
 #[cfg(feature = "testing")]
 mod view;
 mod waiting;
+mod wake;
 mod withdraw;
 
 #[cfg(test)]

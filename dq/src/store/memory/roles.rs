@@ -1,9 +1,6 @@
 //! Who is told when the head is due, so that not all come for one job (PROTOCOL.md rule 23), and who for broadcasts.
 
-use super::notices::To;
 use super::now::Now;
-use super::places::Shelf;
-use super::topic::Topic;
 use crate::job::NodeId;
 use crate::store::step::{DEPUTY_DELAY, ROLE_SLACK, Role};
 use crate::time::Timestamp;
@@ -83,26 +80,16 @@ impl Roles {
         self.caster = held(node, now, told);
         told
     }
-}
 
-impl Topic {
-    /// Frees the node's roles and signals the others.
-    pub(crate) fn wake(&mut self, node: &NodeId) {
-        self.free_roles(node);
-        self.notices.due(To::Nodes);
+    /// Frees what `node` watches; whether it did.
+    pub(super) fn free(&mut self, node: &NodeId) -> bool {
+        let watched = leave(&mut self.watcher, node);
+        let deputised = leave(&mut self.deputy, node);
+        watched || deputised
     }
 
-    pub(super) fn free_roles(&mut self, node: &NodeId) {
-        let watched = leave(&mut self.roles.watcher, node);
-        let deputised = leave(&mut self.roles.deputy, node);
-        if (watched || deputised) && self.jobs.shelf(Shelf::Delayed).head().is_some() {
-            self.notices.due(To::Nodes);
-        }
-    }
-
-    pub(super) fn free_caster(&mut self, node: &NodeId) {
-        if leave(&mut self.roles.caster, node) && self.casts.head().is_some() {
-            self.notices.cast_due(To::Nodes);
-        }
+    /// The same for broadcasts.
+    pub(super) fn free_caster(&mut self, node: &NodeId) -> bool {
+        leave(&mut self.caster, node)
     }
 }

@@ -5,8 +5,8 @@
 //! [`Topic::take_notices`]. So whoever owns a `Topic` has atomic steps by calling them one after another, may write
 //! each one down before or after, and may keep a copy of the whole to come back to.
 //!
-//! The steps stand in files of their own: `claims` (transfer, age), `settle`, `turns` (hold, reconcile, release),
-//! `notes` (begin, exhaust), `reclaim`, `adds`, `withdraw`, `casts`, `roles` (wake) and `audit` (scan). All ways out of RUNNING are
+//! The steps stand in files of their own: `claims` (transfer, age), `settle`, `hold` (also reconcile, release),
+//! `notes` (begin, exhaust), `reclaim`, `adds`, `withdraw`, `cast`, `wake` and `audit` (scan). All ways out of RUNNING are
 //! one method, in `leave`.
 
 use super::calls::Calls;

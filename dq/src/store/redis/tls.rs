@@ -5,28 +5,20 @@
 
 use redis::{Client, ClientTlsConfig, ConnectionInfo, TlsCertificates};
 
-use super::url::BadRedisUrl;
-
 /// The options there are.
 const OPTIONS: [&str; 3] = ["ca", "cert", "key"];
 
-/// Puts the certificates that `options` names into the connection's settings; `masked` is the URL for messages.
-pub(super) fn with_certificates(
-    info: ConnectionInfo,
-    options: &str,
-    masked: &str,
-) -> Result<ConnectionInfo, BadRedisUrl> {
-    let option = |reason: String| BadRedisUrl::Option { url: masked.to_owned(), reason };
+/// Puts the certificates that `options` names into the connection's settings, or says what is wrong with them.
+pub(super) fn with_certificates(info: ConnectionInfo, options: &str) -> Result<ConnectionInfo, String> {
     let mut files: [Option<Vec<u8>>; 3] = [None, None, None];
     for pair in options.split('&').filter(|pair| !pair.is_empty()) {
         let (name, path) = pair.split_once('=').unwrap_or((pair, ""));
         let Some(place) = OPTIONS.iter().position(|known| *known == name) else {
-            return Err(option(format!("there is no option `{}`", name.escape_debug())));
+            return Err(format!("there is no option `{}`", name.escape_debug()));
         };
-        let text =
-            std::fs::read(path).map_err(|error| option(format!("`{name}`: `{path}` cannot be read: {error}")))?;
+        let text = std::fs::read(path).map_err(|error| format!("`{name}`: `{path}` cannot be read: {error}"))?;
         if !text.windows(11).any(|window| window == b"-----BEGIN ") {
-            return Err(option(format!("`{name}`: `{path}` is no file in PEM")));
+            return Err(format!("`{name}`: `{path}` is no file in PEM"));
         }
         files[place] = Some(text);
     }
@@ -34,11 +26,11 @@ pub(super) fn with_certificates(
     let client_tls = match (cert, key) {
         (Some(client_cert), Some(client_key)) => Some(ClientTlsConfig { client_cert, client_key }),
         (None, None) => None,
-        _ => return Err(option("`cert` and `key` come together".into())),
+        _ => return Err("`cert` and `key` come together".into()),
     };
     if root_cert.is_none() && client_tls.is_none() {
         return Ok(info);
     }
     let client = Client::build_with_tls(info, TlsCertificates { client_tls, root_cert });
-    Ok(client.map_err(|error| option(error.to_string()))?.get_connection_info().clone())
+    Ok(client.map_err(|error| error.to_string())?.get_connection_info().clone())
 }

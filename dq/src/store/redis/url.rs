@@ -65,7 +65,8 @@ impl Address {
         }
         let info = plain.into_connection_info().map_err(|error| malformed(error.category()))?;
         #[cfg(feature = "tls")]
-        let info = super::tls::with_certificates(info, options, &masked)?;
+        let info = super::tls::with_certificates(info, options)
+            .map_err(|reason| BadRedisUrl::Option { url: masked.clone(), reason })?;
         #[cfg(not(feature = "tls"))]
         debug_assert!(options.is_empty(), "only rediss has options");
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);

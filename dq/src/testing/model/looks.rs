@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::exchange::{Answer, Wires};
 use super::reference::Topic;
-use super::world::{JOBS, job, node};
+use super::step::JOBS;
+use super::world::{job, node};
 use crate::job::{JobId, State, TopicKey};
 use crate::store::step::{Scan, Transferred, Turned};
 use crate::store::{PageRequest, Store, StoreError, Stored, Whereabouts};

@@ -8,8 +8,10 @@ use proptest::strategy::BoxedStrategy;
 use proptest_state_machine::ReferenceStateMachine;
 
 use super::reference::Choice;
-use super::step::{Adding, By, Change, Due, Fence, Number, Seen, Settling, Step, Token, Turn, Withdrawing};
-use super::world::{JOBS, NODES, PRODUCERS, World};
+use super::step::{
+    Adding, By, Change, Due, Fence, JOBS, NODES, Number, PRODUCERS, Seen, Settling, Step, Token, Turn, Withdrawing,
+};
+use super::world::World;
 use crate::job::{Deliver, State};
 use crate::store::step::MOST_JOBS;
 use crate::store::{OnDuplicate, WithdrawVerb};

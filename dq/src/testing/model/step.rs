@@ -6,6 +6,11 @@
 use crate::job::Deliver;
 use crate::store::{OnDuplicate, WithdrawVerb};
 
+/// How many jobs, nodes and producers there are.
+pub(super) const JOBS: u8 = 4;
+pub(super) const NODES: u8 = 3;
+pub(super) const PRODUCERS: u8 = 2;
+
 /// One thing that happens.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
@@ -237,7 +242,7 @@ impl Ending {
     /// more, which shows what crashes and marks nobody has seen; then everything is deleted.
     pub(super) fn steps(self) -> Vec<Step> {
         let turn = Turn::Right;
-        let each = || 0..super::world::JOBS;
+        let each = || 0..JOBS;
         let settling = |job| Settling { job, token: Token::Right, change: Change::Rollback, front: false };
         let back = |job| Step::Settle { by: By::Holder, turn, outcomes: vec![settling(job)], lost: false };
         let all = |verb| {
@@ -245,7 +250,7 @@ impl Ending {
             Step::Withdraw { producer: 0, number: Number::Next, items, lost: false }
         };
         let reconcile = |node| Step::Reconcile { node, turn, behind: None, limit: 1_000, lost: false };
-        let mut steps: Vec<_> = (0..super::world::NODES).map(reconcile).collect();
+        let mut steps: Vec<_> = (0..NODES).map(reconcile).collect();
         steps.extend(self.acked.then(|| all(WithdrawVerb::Ack)));
         steps.extend(each().map(back));
         steps.push(Step::End);

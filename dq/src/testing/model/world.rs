@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::exchange::{Answer, Exchange, Request};
 use super::reference::{Choice, Topic};
-use super::step::{self, By, Number, Seen, Step};
+use super::step::{self, By, JOBS, NODES, Number, PRODUCERS, Seen, Step};
 use crate::job::{JobId, NodeId, ProducerId, Token, Turn};
 use crate::store::step::{
     Age, Begin, Cast, Exhaust, Hold, MOST_JOBS, Reclaim, Reconcile, Release, Settle, Standing, Transfer, Turned,
@@ -18,11 +18,6 @@ pub(super) const START: u64 = 1_763_000_000_000_000;
 
 /// What it shows last before the end of the history.
 const LATEST: u64 = START + 25 * 60 * 1_000_000;
-
-/// How many jobs, nodes and producers there are.
-pub(super) const JOBS: u8 = 4;
-pub(super) const NODES: u8 = 3;
-pub(super) const PRODUCERS: u8 = 2;
 
 const FALLBACK: Duration = Duration::from_secs(15);
 
