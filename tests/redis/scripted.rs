@@ -2,6 +2,8 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What it does with a script.
 #[derive(Debug, Clone, Copy)]
@@ -12,18 +14,28 @@ pub enum Says {
     Nothing,
     /// Never answers, and keeps the connection.
     Silence,
+    /// Answers scripts with 1; confirms a subscription and closes the connection.
+    GoodbyeToSubscribers,
 }
 
 /// Starts one and gives its URL. It lives as long as the test's process.
 pub fn start(says: Says) -> String {
+    start_counted(says).0
+}
+
+/// The same, with the number of connections there were.
+pub fn start_counted(says: Says) -> (String, Arc<AtomicU64>) {
+    let connections = Arc::<AtomicU64>::default();
+    let count = Arc::clone(&connections);
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
+            count.fetch_add(1, Ordering::SeqCst);
             std::thread::spawn(move || serve(stream, says));
         }
     });
-    format!("redis://127.0.0.1:{port}/")
+    (format!("redis://127.0.0.1:{port}/"), connections)
 }
 
 fn serve(mut stream: TcpStream, says: Says) -> Option<()> {
@@ -35,6 +47,13 @@ fn serve(mut stream: TcpStream, says: Says) -> Option<()> {
             ("EVALSHA" | "EVAL", Says::Line(line)) => format!("{line}\r\n"),
             ("EVALSHA" | "EVAL", Says::Nothing) => return None,
             ("EVALSHA" | "EVAL", Says::Silence) => continue,
+            ("EVALSHA" | "EVAL", Says::GoodbyeToSubscribers) => ":1\r\n".to_owned(),
+            ("SUBSCRIBE", Says::GoodbyeToSubscribers) => {
+                let confirmed =
+                    words[1..].iter().map(|name| format!(">3\r\n+subscribe\r\n${}\r\n{name}\r\n:1\r\n", name.len()));
+                stream.write_all(confirmed.collect::<String>().as_bytes()).ok()?;
+                return None;
+            }
             _ => "+OK\r\n".to_owned(),
         };
         stream.write_all(answer.as_bytes()).ok()?;

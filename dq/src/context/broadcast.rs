@@ -30,8 +30,10 @@ const QUEUE: usize = 1_024;
 /// How long a broadcast listener may take for one broadcast.
 const LISTENER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The least pause after a step that failed.
+/// The shortest pause after a step that failed; up to four times as long, and twice that after each further failure.
 const PAUSE: Duration = Duration::from_millis(250);
+/// The longest pause after a step that failed.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 struct Delivery {
     id: JobId,
@@ -45,6 +47,8 @@ pub(super) struct Channel {
     pub(super) node: NodeId,
     /// The way to the store; `None` where it broke, or was not needed yet.
     pub(super) link: Option<Arc<dyn Link>>,
+    /// How often in a row publishing failed.
+    pub(super) failures: u32,
     pub(super) subscription: Subscription,
     pub(super) environment: Environment,
     pub(super) settings: NodeSettings,
@@ -66,9 +70,14 @@ impl Channel {
                 biased;
                 _ = stop.changed() => break,
                 signal = self.subscription.next() => match signal {
-                    Signal::Cast(cast) => self.hand_out(&queues, cast),
-                    Signal::CastDue | Signal::Resubscribed => cast_at = Some(self.environment.now()),
-                    Signal::Due | Signal::Mark(..) => {}
+                    Ok(Signal::Cast(cast)) => self.hand_out(&queues, cast),
+                    Ok(Signal::CastDue | Signal::Resubscribed) => cast_at = Some(self.environment.now()),
+                    Ok(Signal::Due | Signal::Mark(..)) => {}
+                    Err(error) => {
+                        // What this node would not hear is for others to publish.
+                        cast_at = None;
+                        self.gauge.trouble(&error);
+                    }
                 },
                 () = timer.until(cast_at) => {
                     let pause = self.cast().await;
@@ -97,6 +106,7 @@ impl Channel {
         self.link = answer.is_ok().then_some(link);
         match answer {
             Ok(Casted { published, dropped, sleep, more }) => {
+                self.failures = 0;
                 self.gauge.casted(published, dropped);
                 if dropped > 0 {
                     tracing::warn!(channel = %self.key, broadcasts = dropped, "broadcasts that nobody served in time were dropped");
@@ -106,7 +116,9 @@ impl Channel {
             Err(error) => {
                 self.gauge.trouble(&error);
                 tracing::warn!(channel = %self.key, error = %error, "cannot publish broadcasts, trying again");
-                PAUSE + self.environment.random_below(PAUSE * 3)
+                let longest = (4 * PAUSE).saturating_mul(1 << self.failures.min(10)).min(LONGEST_PAUSE);
+                self.failures += 1;
+                longest / 4 + self.environment.random_below(longest * 3 / 4)
             }
         }
     }

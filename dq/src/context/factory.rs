@@ -199,6 +199,10 @@ impl ContextFactory {
 
     /// Checks everything and starts the node. On the runtime it is called on, its handlers run.
     ///
+    /// A topic of which a key in the store has a wrong type, because another program wrote it, does not keep the others from
+    /// starting: it is [`Condition::Stopped`](crate::context::Condition::Stopped) in [`Context::health`], the log says so at
+    /// ERROR, and it starts once that key is gone. Where there is no other topic, the start is refused.
+    ///
     /// # Errors
     /// [`Error::Start`] with everything that is wrong; then nothing was started. The store is asked whether it is there,
     /// for `call_total` at the longest.
@@ -207,7 +211,7 @@ impl ContextFactory {
     /// Outside of a tokio runtime.
     pub async fn start(self) -> Result<Context, Error> {
         let Prepared { plan, provider } = self.prepare().await?;
-        Ok(Context::launch(plan, provider).await?)
+        Ok(Context::launch(&plan, provider))
     }
 
     /// Time, randomness and runtimes of the node, for tests and simulations. Default: those of the program.

@@ -8,11 +8,10 @@ use super::error::Error;
 use super::health::{Health, TopicHealth};
 use super::plan::Plan;
 use super::probe::HealthProbe;
-use super::problems::{Problem, StartError};
 use super::signals::TerminationSignals;
 use super::supervisor::{self, Running};
 use crate::config::Listing;
-use crate::job::{TopicKey, TopicName};
+use crate::job::TopicName;
 use crate::provider::Provider;
 
 /// A running node, from [`ContextFactory::start`](super::ContextFactory::start).
@@ -61,19 +60,11 @@ impl Context {
     }
 
     /// Hands the plan to the supervisor.
-    pub(super) async fn launch(plan: Plan, provider: Provider) -> Result<Self, StartError> {
-        log(&plan);
-        let url = plan.store.url();
+    pub(super) fn launch(plan: &Plan, provider: Provider) -> Self {
+        log(plan);
         let (settings, grace) = (plan.listing.clone(), plan.settings.grace);
         let topics = plan.topics.iter().map(|topic| (topic.key.topic.clone(), topic.listing.clone())).collect();
-        let refused = |(key, error): (TopicKey, _)| {
-            let (url, topic) = (url.clone(), key.topic.to_string());
-            Problem::StoreTopic { url, topic, error }
-        };
-        match supervisor::start(plan).await {
-            Ok(running) => Ok(Self { running, provider, settings, topics, grace }),
-            Err(refusals) => Err(StartError::new(refusals.into_iter().map(refused).collect(), Vec::new())),
-        }
+        Self { running: supervisor::start(plan), provider, settings, topics, grace }
     }
 }
 
@@ -181,5 +172,8 @@ fn log(plan: &Plan) {
     for broadcast in &plan.broadcasts {
         let channels: Vec<_> = broadcast.channels.iter().map(|key| key.topic.as_str()).collect();
         tracing::info!(channels = channels.join(", "), listener = broadcast.name, "listening to broadcasts");
+    }
+    for (topic, error) in &plan.refused {
+        tracing::error!(%topic, error = %error, "this topic stands still until that is mended; the others run");
     }
 }

@@ -16,6 +16,7 @@ mod probe;
 mod problems;
 mod pump;
 mod reconnect;
+mod refused;
 mod retry;
 mod shutdown;
 mod signals;

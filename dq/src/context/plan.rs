@@ -1,5 +1,6 @@
 //! What the factory hands to the supervisor once everything is checked.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::broadcast::ErasedBroadcast;
@@ -7,7 +8,7 @@ use crate::config::{Listing, NodeSettings, TopicSettings};
 use crate::environment::Environment;
 use crate::job::{AppName, NodeId, TopicKey};
 use crate::listener::erased::ErasedListener;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 /// A node that is ready to start.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub(crate) struct Plan {
     pub(crate) listing: Listing,
     pub(crate) topics: Vec<TopicPlan>,
     pub(crate) broadcasts: Vec<BroadcastPlan>,
+    /// Topics that the store cannot serve until somebody has removed a key, and what it said.
+    pub(crate) refused: BTreeMap<TopicKey, StoreError>,
 }
 
 /// A topic with its listener.

@@ -29,7 +29,12 @@ impl Topic {
                     self.on_run_end(end, now);
                 }
                 () = self.stopping.ordered() => {}
-                signal = self.signals.next() => self.on_signal(signal),
+                signal = self.signals.next() => {
+                    // Why there is none was told by the subscription; the fallback scan goes on.
+                    if let Ok(signal) = signal {
+                        self.on_signal(signal);
+                    }
+                }
                 () = timer.until(wait) => {}
             }
         }

@@ -1,4 +1,7 @@
-//! A subscription to the signals of a topic that comes back by itself.
+//! A subscription to the signals of a topic that comes back by itself, after growing pauses.
+//!
+//! Without it jobs run all the same, as late as the fallback scan comes, and broadcasts are not heard: so it says when it
+//! cannot be made, in the log and to who listens.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,8 +12,10 @@ use crate::environment::Environment;
 use crate::job::TopicKey;
 use crate::store::{Interest, Signal, Signals, Store, StoreError};
 
-/// The longest pause before subscribing again.
+/// The longest first pause before subscribing again; of each a quarter to the whole, by chance.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The longest of all.
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
 enum State {
     Pausing(BoxFuture<'static, ()>),
@@ -25,6 +30,8 @@ pub(super) struct Subscription {
     interest: Interest,
     environment: Environment,
     patience: Duration,
+    /// Attempts in a row that failed.
+    failures: u32,
     state: State,
 }
 
@@ -38,27 +45,33 @@ impl Subscription {
         patience: Duration,
     ) -> Self {
         let pause = Box::pin(std::future::ready(()));
-        let mut new = Self { store, topic, interest, environment, patience, state: State::Pausing(pause) };
+        let mut new = Self { store, topic, interest, environment, patience, failures: 0, state: State::Pausing(pause) };
         new.subscribe();
         new
     }
 
-    /// The next signal; [`Signal::Resubscribed`] whenever the subscription begins. Cancel safe.
-    pub(super) async fn next(&mut self) -> Signal {
+    /// The next signal, [`Signal::Resubscribed`] whenever the subscription begins; or why it could not be made, after which
+    /// it is tried again. Cancel safe.
+    pub(super) async fn next(&mut self) -> Result<Signal, StoreError> {
         loop {
             match &mut self.state {
                 State::Live(signals) => match signals.next().await {
-                    Some(signal) => return signal,
+                    Some(signal) => return Ok(signal),
                     None => self.pause(),
                 },
                 State::Subscribing(subscribing) => match subscribing.await {
                     Ok(signals) => {
                         self.state = State::Live(signals);
-                        return Signal::Resubscribed;
+                        self.failures = 0;
+                        return Ok(Signal::Resubscribed);
                     }
                     Err(error) => {
-                        tracing::debug!(topic = %self.topic, error = %error, "cannot subscribe, trying again");
+                        if self.failures == 0 {
+                            tracing::warn!(topic = %self.topic, error = %error, "cannot subscribe to signals, trying again");
+                        }
                         self.pause();
+                        self.failures += 1;
+                        return Err(error);
                     }
                 },
                 State::Pausing(pause) => {
@@ -78,7 +91,8 @@ impl Subscription {
     }
 
     fn pause(&mut self) {
-        let end = self.environment.now() + PAUSE / 4 + self.environment.random_below(PAUSE * 3 / 4);
+        let pause = PAUSE.saturating_mul(1 << self.failures.min(10)).min(LONGEST_PAUSE);
+        let end = self.environment.now() + pause / 4 + self.environment.random_below(pause * 3 / 4);
         self.state = State::Pausing(self.environment.sleep_until(end));
     }
 

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::join_all;
 use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
 
@@ -17,6 +16,7 @@ use super::channel_health::ChannelGauge;
 use super::health::{Gauge, Health};
 use super::plan::{Plan, TopicPlan};
 use super::probe::{Board, HealthProbe};
+use super::refused::opened;
 use super::subscription::Subscription;
 use super::topic::line::Line;
 use super::topic::stopping::StopOrder;
@@ -39,15 +39,11 @@ pub(crate) struct Running {
     board: Arc<Board>,
 }
 
-/// Opens every topic and starts its task.
-///
-/// # Errors
-/// Every topic that cannot be opened, and why; then nothing was started.
-pub(crate) async fn start(plan: Plan) -> Result<Running, Vec<(TopicKey, StoreError)>> {
-    open_all(&plan).await?;
+/// Starts the tasks of the node. One that the store cannot serve yet stands still and says so.
+pub(crate) fn start(plan: &Plan) -> Running {
     let (order, ordered) = watch::channel(StopOrder::Work);
-    let channels = listeners_by_channel(&plan);
-    let board = Arc::new(board(&plan, &channels));
+    let channels = listeners_by_channel(plan);
+    let board = Arc::new(board(plan, &channels));
     let mut running = Running {
         environment: plan.environment.clone(),
         order,
@@ -56,13 +52,13 @@ pub(crate) async fn start(plan: Plan) -> Result<Running, Vec<(TopicKey, StoreErr
         board: board.clone(),
     };
     for (topic, gauge) in plan.topics.iter().zip(&board.topics) {
-        running.start_topic(&plan, topic, gauge.clone(), &ordered);
+        running.start_topic(plan, topic, gauge.clone(), &ordered);
     }
     for ((key, listeners), gauge) in channels.into_iter().zip(&board.channels) {
-        running.start_channel(&plan, key, listeners, gauge.clone(), &ordered);
+        running.start_channel(plan, key, listeners, gauge.clone(), &ordered);
     }
     running.tracker.close();
-    Ok(running)
+    running
 }
 
 type NamedListener = (&'static str, Arc<dyn ErasedBroadcast>);
@@ -99,26 +95,9 @@ fn board(plan: &Plan, channels: &BTreeMap<&TopicKey, Vec<NamedListener>>) -> Boa
     }
 }
 
-async fn open_all(plan: &Plan) -> Result<(), Vec<(TopicKey, StoreError)>> {
-    let channels = plan.broadcasts.iter().flat_map(|broadcast| &broadcast.channels);
-    let mut topics: Vec<_> = plan.topics.iter().map(|topic| &topic.key).chain(channels).collect();
-    topics.sort();
-    topics.dedup();
-    let opened = join_all(topics.into_iter().map(|topic| async move {
-        let too_late = plan.environment.sleep_until(plan.environment.now() + plan.settings.call_total);
-        let opened = tokio::select! {
-            biased;
-            opened = plan.store.open(topic) => opened,
-            () = too_late => Err(StoreError::Unavailable { operation: "open", reason: "no answer in time".into() }),
-        };
-        opened.map_err(|error| (topic.clone(), error))
-    }));
-    let problems: Vec<_> = opened.await.into_iter().filter_map(Result::err).collect();
-    if problems.is_empty() { Ok(()) } else { Err(problems) }
-}
-
 impl Running {
     fn start_topic(&mut self, plan: &Plan, topic: &TopicPlan, gauge: Arc<Gauge>, ordered: &watch::Receiver<StopOrder>) {
+        let is_refused = plan.refused.get(&topic.key).inspect(|error| _ = gauge.trouble(error)).is_some();
         let parts = Parts {
             key: topic.key.clone(),
             listener: topic.listener.clone(),
@@ -128,7 +107,15 @@ impl Running {
             gauge,
             no_headers: Arc::from([]),
         };
-        let task = keep_running(parts, plan.store.clone(), plan.node.clone(), ordered.clone());
+        let (store, node, ordered) = (plan.store.clone(), plan.node.clone(), ordered.clone());
+        let task = async move {
+            let Parts { key, environment, gauge, node: settings, .. } = &parts;
+            let trouble = |error: &StoreError| _ = gauge.trouble(error);
+            let patience = settings.call_timeout;
+            if !is_refused || opened(&store, key, environment, patience, ordered.clone(), trouble).await {
+                keep_running(parts, store, node, ordered).await;
+            }
+        };
         self.tasks.push(self.environment.spawn(Place::Link, self.tracker.track_future(task)));
     }
 
@@ -142,21 +129,31 @@ impl Running {
     ) {
         // As a node, too: an earlier broadcast is signalled to the node that looks after them.
         let interest = Interest { node: Some(plan.node.clone()), casts: true };
-        let (store, environment) = (plan.store.clone(), self.environment.clone());
-        let patience = plan.settings.call_timeout;
-        let channel = Channel {
-            key: key.clone(),
-            link: None,
-            store: store.clone(),
-            node: plan.node.clone(),
-            subscription: Subscription::new(store, key.clone(), interest, environment.clone(), patience),
-            environment,
-            settings: plan.settings.clone(),
-            listeners,
-            gauge,
+        let (store, environment, ordered) = (plan.store.clone(), self.environment.clone(), ordered.clone());
+        let (key, node, settings) = (key.clone(), plan.node.clone(), plan.settings.clone());
+        let is_refused = plan.refused.get(&key).inspect(|error| gauge.trouble(error)).is_some();
+        let task = async move {
+            let trouble = |error: &StoreError| gauge.trouble(error);
+            let patience = settings.call_timeout;
+            if is_refused && !opened(&store, &key, &environment, patience, ordered.clone(), trouble).await {
+                return;
+            }
+            let subscription = Subscription::new(store.clone(), key.clone(), interest, environment.clone(), patience);
+            let channel = Channel {
+                key,
+                link: None,
+                failures: 0,
+                store,
+                node,
+                subscription,
+                environment,
+                settings,
+                listeners,
+                gauge,
+            };
+            channel.run(ordered).await;
         };
-        let task = self.tracker.track_future(channel.run(ordered.clone()));
-        self.tasks.push(self.environment.spawn(Place::Link, task));
+        self.tasks.push(self.environment.spawn(Place::Link, self.tracker.track_future(task)));
     }
 
     pub(crate) fn health(&self) -> Health {

@@ -1,5 +1,6 @@
 //! A node on a memory store under the paused clock, with a handler that the test scripts.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -71,8 +72,9 @@ async fn node_in(environment: Environment, store: Arc<MemoryStore>, settings: To
         listing: Listing::default(),
         topics: vec![topic],
         broadcasts: Vec::new(),
+        refused: BTreeMap::new(),
     };
-    let running = start(plan).await.unwrap();
+    let running = start(&plan);
     let producer = store.producer(&key, &ProducerId::new(environment.random_text()));
     Node { store, running, producer, key, number: Mutex::new(0) }
 }

@@ -1,5 +1,6 @@
 //! The last step of a start: the listeners are made from what was provided.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::discover::{Listeners, listener_at};
@@ -10,7 +11,7 @@ use crate::environment::Environment;
 use crate::job::{AppName, TopicKey, TopicName};
 use crate::listener::{Build, Built, Injector, Registration};
 use crate::provider::Provider;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 /// A topic, its listener and its settings.
 pub(super) struct ResolvedTopic {
@@ -28,6 +29,8 @@ pub(super) struct Checked {
     pub(super) topics: Vec<ResolvedTopic>,
     pub(super) listeners: Listeners,
     pub(super) injector: Injector,
+    /// Topics that the store cannot serve for now, and why.
+    pub(super) refused: BTreeMap<TopicKey, StoreError>,
 }
 
 /// A node that is ready to start, and its provider.
@@ -38,7 +41,7 @@ pub(crate) struct Prepared {
 
 /// Makes the provider and the listeners; the only problem left is a listener that needs more than it declared.
 pub(super) fn build(checked: Checked) -> Result<Prepared, StartError> {
-    let Checked { app, store, environment, node, topics, listeners, mut injector } = checked;
+    let Checked { app, store, environment, node, topics, listeners, mut injector, refused } = checked;
     let provider = Provider::root(app.clone(), store.clone(), environment.clone(), node.settings.clone());
     injector.provide(app.clone(), None);
     injector.provide(provider.clone(), None);
@@ -74,6 +77,7 @@ pub(super) fn build(checked: Checked) -> Result<Prepared, StartError> {
         settings: node.settings,
         topics: topic_plans,
         broadcasts,
+        refused,
     };
     Ok(Prepared { plan, provider })
 }

@@ -1,9 +1,13 @@
 //! First contact with the store: is it there, can it serve the topics, and does anything wait that nobody here runs.
 //!
-//! Every question is bounded by `call_total`. An outage is told once and ends the questions.
+//! Every question is bounded by `call_total`. An outage is told once and ends the questions. A topic with a key of a wrong
+//! type does not keep the others from starting (PROTOCOL.md rule 1), unless there are no others.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::Duration;
+
+use futures_util::future::join_all;
 
 use super::discover::Listeners;
 use crate::context::problems::Problem;
@@ -25,35 +29,58 @@ pub(crate) struct FirstContact<'a> {
 }
 
 impl FirstContact<'_> {
-    /// Asks for the topics there are, and opens those of the listeners; warns of jobs that wait for none of them.
-    pub(crate) async fn make(&self, listeners: &Listeners, only_provides: bool, problems: &mut Vec<Problem>) {
+    /// Asks for the topics there are, and opens those of the listeners; warns of jobs that wait for none of them. Returns
+    /// the topics that cannot be served for now.
+    pub(crate) async fn make(
+        &self,
+        listeners: &Listeners,
+        only_provides: bool,
+        problems: &mut Vec<Problem>,
+    ) -> BTreeMap<TopicKey, StoreError> {
         let stored = match self.within("topics", self.store.topics(self.app)).await {
             Ok(stored) => stored,
             Err(error) => {
                 problems.push(Problem::StoreUnreachable { url: self.store.url(), error });
-                return;
+                return BTreeMap::new();
             }
         };
+        let refused = self.open_all(listeners, problems).await;
+        if problems.is_empty() && !only_provides {
+            self.warn_of_unserved(listeners, stored).await;
+        }
+        refused
+    }
+
+    async fn open_all(&self, listeners: &Listeners, problems: &mut Vec<Problem>) -> BTreeMap<TopicKey, StoreError> {
         let channels = listeners.broadcast.iter().flat_map(|(channels, _)| channels);
         let mut topics: Vec<_> = listeners.delay.iter().map(|(topic, _)| topic).chain(channels).collect();
         topics.sort();
         topics.dedup();
-        for topic in topics {
-            match self.within("open", self.store.open(&self.key(topic))).await {
+        let open = async |topic: &TopicName| {
+            let key = self.key(topic);
+            let opened = self.within("open", self.store.open(&key)).await;
+            (key, opened)
+        };
+        let (count, mut refused) = (topics.len(), BTreeMap::new());
+        for (key, opened) in join_all(topics.into_iter().map(open)).await {
+            match opened {
                 Ok(()) => {}
                 Err(error) if error.is_outage() => {
                     problems.push(Problem::StoreUnreachable { url: self.store.url(), error });
-                    return;
+                    return BTreeMap::new();
                 }
-                Err(error) => {
-                    let (url, topic) = (self.store.url(), topic.to_string());
-                    problems.push(Problem::StoreTopic { url, topic, error });
-                }
+                Err(error @ StoreError::WrongType { .. }) => drop(refused.insert(key, error)),
+                Err(error) => problems.push(self.refusal(&key, error)),
             }
         }
-        if problems.is_empty() && !only_provides {
-            self.warn_of_unserved(listeners, stored).await;
+        if refused.len() == count || !problems.is_empty() {
+            problems.extend(std::mem::take(&mut refused).into_iter().map(|(key, error)| self.refusal(&key, error)));
         }
+        refused
+    }
+
+    fn refusal(&self, key: &TopicKey, error: StoreError) -> Problem {
+        Problem::StoreTopic { url: self.store.url(), topic: key.topic.to_string(), error }
     }
 
     async fn warn_of_unserved(&self, listeners: &Listeners, stored: Vec<TopicName>) {

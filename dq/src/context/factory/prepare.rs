@@ -1,6 +1,7 @@
 //! From what was collected to a plan: every check, and only then the listeners.
 
 use std::any::{TypeId, type_name};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::ContextFactory;
@@ -37,14 +38,15 @@ impl ContextFactory {
         let store = store.map_err(|problem| problems.push(*problem));
         let environment = self.environment.map_or_else(Environment::of_this_runtime, Ok);
         let environment = environment.map_err(|error| problems.push(Problem::NoThread(error)));
+        let mut refused = BTreeMap::new();
         if let (Ok(app), Ok(store), Ok(environment)) = (&app, &store, &environment) {
             let contact = FirstContact { app, store: &**store, environment, limit: node.settings.call_total };
-            contact.make(&listeners, self.selection.without_listeners, &mut problems).await;
+            refused = contact.make(&listeners, self.selection.without_listeners, &mut problems).await;
         }
         let (Ok(app), Ok(store), Ok(environment), true) = (app, store, environment, problems.is_empty()) else {
             return Err(StartError::new(problems, self.injector.provided()));
         };
-        build(Checked { app, store, environment, node, topics, listeners, injector: self.injector })
+        build(Checked { app, store, environment, node, topics, listeners, injector: self.injector, refused })
     }
 
     fn layers(&self, listeners: &Listeners, problems: &mut Vec<Problem>) -> Layers {

@@ -96,6 +96,14 @@ impl RedisStore {
         Self::made(url, clock.map(str::to_owned), Keyspace::new(prefix))
     }
 
+    /// The same store, whose subscriptions are asked after this long a silence whether they are still there. Default: 30 s.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub const fn with_silence(mut self, silence: Duration) -> Self {
+        self.subscriptions.silence = silence;
+        self
+    }
+
     /// The texts of its scripts. A server that knows them all (`SCRIPT LOAD`) executes requests strictly in order; one that
     /// is asked for a script for the first time executes that request behind others that are under way.
     #[cfg(feature = "testing")]

@@ -2,7 +2,11 @@
 //!
 //! RESP3 brings messages over the connection that subscribed and tells at once when that is gone. Then the task connects
 //! again, with growing pauses, subscribes everything anew and says [`Signal::Resubscribed`], because anything may have been
-//! missed. Signals are hints: one that does not fit is dropped.
+//! missed. A connection that was silent for long is asked whether it is still there: a way that breaks without a word tells
+//! nobody. Signals are hints: one that does not fit is dropped.
+//!
+//! What somebody must change (a password, the permission to listen) ends the subscriptions: who subscribed asks again,
+//! hears why not, and can say so.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,21 +17,29 @@ use redis::aio::MultiplexedConnection;
 use redis::{PushInfo, PushKind, Value};
 use tokio::sync::{mpsc, oneshot};
 
-use super::connect::Connector;
-use super::errors::plain;
+use super::connect::{Connector, send};
+use super::errors::{Failure, failure, plain};
 use super::keys::{Key, Keyspace};
-use crate::environment::{Boottime, Clock};
+use crate::environment::{Boottime, Clock, TokioClock};
 use crate::job::{JobId, TopicKey};
 use crate::store::{Cast, Interest, Signal, Signals, StoreError, WithdrawVerb};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
+/// How long a connection may be silent before it is asked whether it is still there. What that costs counts among the
+/// commands of an idle node.
+const SILENCE: Duration = Duration::from_secs(30);
+
+/// How long the answer to that may take.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
 /// The subscriptions of a store.
 #[derive(Debug)]
 pub(super) struct Subscriptions {
     connector: Arc<Connector>,
     keyspace: Keyspace,
+    pub(super) silence: Duration,
     hub: Mutex<Option<mpsc::UnboundedSender<Wish>>>,
 }
 
@@ -45,7 +57,7 @@ struct Subscriber {
 
 impl Subscriptions {
     pub(super) const fn new(connector: Arc<Connector>, keyspace: Keyspace) -> Self {
-        Self { connector, keyspace, hub: Mutex::new(None) }
+        Self { connector, keyspace, silence: SILENCE, hub: Mutex::new(None) }
     }
 
     /// Subscribes; the future is ready when the server has confirmed it.
@@ -75,7 +87,7 @@ impl Subscriptions {
         };
         let Some(wish) = unheard else { return };
         let (wishes, waiting) = mpsc::unbounded_channel();
-        super::spawn(Hub::new(Arc::clone(&self.connector)).run(waiting));
+        super::spawn(Hub::new(Arc::clone(&self.connector), self.silence).run(waiting));
         // The task that hears it was just started.
         drop(wishes.send(wish));
         *hub = Some(wishes);
@@ -89,18 +101,35 @@ struct Hub {
     /// What the connection is subscribed to.
     channels: BTreeSet<String>,
     connection: Option<(MultiplexedConnection, mpsc::UnboundedReceiver<PushInfo>)>,
+    /// How often in a row there was no connection, or none that lasted.
     failures: u32,
+    connected_at: Duration,
+    heard_at: Duration,
+    silence: Duration,
+    /// Under a paused clock an answer would take for ever: nothing is asked.
+    asks: bool,
 }
 
 enum Heard {
     Wish(Option<Wish>),
     Push(Option<PushInfo>),
+    Silence,
     Retry,
 }
 
 impl Hub {
-    const fn new(connector: Arc<Connector>) -> Self {
-        Self { connector, subscribers: Vec::new(), channels: BTreeSet::new(), connection: None, failures: 0 }
+    fn new(connector: Arc<Connector>, silence: Duration) -> Self {
+        Self {
+            connector,
+            subscribers: Vec::new(),
+            channels: BTreeSet::new(),
+            connection: None,
+            failures: 0,
+            connected_at: Duration::ZERO,
+            heard_at: Duration::ZERO,
+            silence,
+            asks: !TokioClock::is_paused(),
+        }
     }
 
     async fn run(mut self, mut wishes: mpsc::UnboundedReceiver<Wish>) {
@@ -112,9 +141,13 @@ impl Hub {
                     // Who asked may have gone away; its feed is closed then.
                     drop(done.send(subscribed));
                 }
-                Heard::Push(Some(push)) if push.kind == PushKind::Message => self.pass_on(push).await,
+                Heard::Push(Some(push)) if push.kind == PushKind::Message => {
+                    self.heard_at = Boottime.now();
+                    self.pass_on(push).await;
+                }
                 Heard::Push(Some(push)) if push.kind != PushKind::Disconnection => {}
-                Heard::Push(_) => self.connection = None,
+                Heard::Push(_) => self.lose(),
+                Heard::Silence => self.ask().await,
                 Heard::Retry => self.reconnect().await,
             }
         }
@@ -129,12 +162,39 @@ impl Hub {
                 biased;
                 wish = wishes.recv() => Heard::Wish(wish),
                 push = pushes.recv() => Heard::Push(push),
+                () = Boottime.sleep_until(self.heard_at + self.silence), if is_wanted && self.asks => Heard::Silence,
             },
             None => tokio::select! {
                 biased;
                 wish = wishes.recv() => Heard::Wish(wish),
                 () = Boottime.sleep_until(Boottime.now() + pause), if is_wanted => Heard::Retry,
             },
+        }
+    }
+
+    /// The connection is gone. One that lasted is made anew soon, one that did not after a longer pause than the last time.
+    fn lose(&mut self) {
+        self.connection = None;
+        self.failures = if Boottime.now() < self.connected_at + LONGEST_PAUSE { self.failures + 1 } else { 0 };
+    }
+
+    /// Asks whether the connection is still there.
+    async fn ask(&mut self) {
+        self.prune().await;
+        let Some((connection, _)) = &mut self.connection else { return };
+        let (ping, over) = (redis::cmd("PING"), Boottime.sleep_until(Boottime.now() + ANSWER_WITHIN.min(self.silence)));
+        let is_there = tokio::select! {
+            biased;
+            answer = send(connection, &ping) => {
+                // Whatever it says, it is there.
+                !answer.is_err_and(|error| matches!(failure("signals", None, error), Failure::Broken(_)))
+            }
+            () = over => false,
+        };
+        self.heard_at = Boottime.now();
+        if !is_there {
+            tracing::warn!("the way to the store's signals is broken, subscribing anew");
+            self.lose();
         }
     }
 
@@ -150,14 +210,24 @@ impl Hub {
         subscribed
     }
 
-    /// A new connection with all subscriptions; those who are there are told.
+    /// A new connection with all subscriptions; those who are there are told. Where that cannot be before somebody has
+    /// changed something, their subscriptions end.
     async fn connect(&mut self) -> Result<(), StoreError> {
+        let connected = self.subscribe_all().await;
+        if connected.as_ref().is_err_and(|error| !error.is_outage()) {
+            self.subscribers.clear();
+        }
+        connected
+    }
+
+    async fn subscribe_all(&mut self) -> Result<(), StoreError> {
         let (pushes, pushed) = mpsc::unbounded_channel();
         self.channels.clear();
         self.connection = Some((self.connector.connect("signals", Some(pushes)).await?, pushed));
+        self.connected_at = Boottime.now();
+        self.heard_at = self.connected_at;
         let wanted: Vec<_> = self.subscribers.iter().flat_map(|subscriber| subscriber.channels.clone()).collect();
         self.subscribe(&wanted).await?;
-        self.failures = 0;
         for subscriber in &self.subscribers {
             // Full: what it missed is covered by what waits there already.
             drop(subscriber.feed.try_send(Signal::Resubscribed));
@@ -185,7 +255,10 @@ impl Hub {
         }
         let names: Vec<_> = new.iter().collect();
         if let Err(error) = connection.subscribe(&names).await {
-            self.connection = None;
+            // The subscriptions of others go on, unless the connection is of no use.
+            if matches!(failure("signals", None, error.clone()), Failure::Broken(_)) {
+                self.lose();
+            }
             return Err(plain("signals", error));
         }
         self.channels.extend(new);

@@ -1,5 +1,6 @@
 //! The nodes of a run: real ones, each in a process of its own.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -84,11 +85,10 @@ impl Sim {
             listing: Listing::default(),
             topics: vec![topic],
             broadcasts: Vec::new(),
+            refused: BTreeMap::new(),
         };
         environment.spawn(Place::Link, async move {
-            if let Ok(running) = supervisor::start(plan).await {
-                *lock(&node.running) = Some(running);
-            }
+            *lock(&node.running) = Some(supervisor::start(&plan));
         });
     }
 

@@ -44,11 +44,7 @@ impl Sim {
         lock(&self.nodes).push(Arc::clone(&node));
         let seat = Seat { sim: Arc::clone(self), program: Arc::clone(program), process, node: node.id.clone() };
         self.watch(&mut plan, &seat);
-        match supervisor::start(plan).now_or_never() {
-            Some(Ok(running)) => *lock(&node.running) = Some(running),
-            Some(Err(problems)) => program.fail(format!("a node cannot start: {problems:?}")),
-            None => program.fail("a node cannot start: the store does not answer".into()),
-        }
+        *lock(&node.running) = Some(supervisor::start(&plan));
     }
 
     /// Puts the judge between a node and its listeners.

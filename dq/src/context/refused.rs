@@ -1,0 +1,52 @@
+//! A topic that the store could not serve when the node started: a key of it has a wrong type (PROTOCOL.md rule 1).
+//!
+//! It stands still, says so in `health()` and the log, and asks again until somebody has removed that key; then it begins as
+//! any other. Meanwhile everything else on the node runs, and nothing was claimed that would have to be given back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::topic::stopping::StopOrder;
+use crate::environment::Environment;
+use crate::job::TopicKey;
+use crate::store::{Store, StoreError};
+
+/// The longest pause before the store is asked again.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Asks the store until it serves the topic; what it says otherwise is told. False when the node stops first.
+pub(super) async fn opened(
+    store: &Arc<dyn Store>,
+    key: &TopicKey,
+    environment: &Environment,
+    patience: Duration,
+    mut ordered: watch::Receiver<StopOrder>,
+    trouble: impl Fn(&StoreError),
+) -> bool {
+    loop {
+        if *ordered.borrow_and_update() != StopOrder::Work {
+            return false;
+        }
+        let again = environment.now() + PAUSE / 5 + environment.random_below(PAUSE * 4 / 5);
+        tokio::select! {
+            biased;
+            _ = ordered.changed() => return false,
+            () = environment.sleep_until(again) => {}
+        }
+        let too_late = environment.sleep_until(environment.now() + patience);
+        let answer = tokio::select! {
+            biased;
+            answer = store.open(key) => answer,
+            () = too_late => Err(StoreError::Unavailable { operation: "open", reason: "no answer in time".into() }),
+        };
+        match answer {
+            Ok(()) => {
+                tracing::info!(topic = %key, "the store serves the topic now, starting it");
+                return true;
+            }
+            Err(error) => trouble(&error),
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Ways to a server that break without a word, or again and again, and users who may not listen.
+
+use std::time::{Duration, Instant};
+
+use dq::context::Condition;
+use dq::job::NodeId;
+use dq::prelude::*;
+use dq::store::redis::RedisStore;
+use dq::store::{Interest, Signal, Store, StoreError};
+use dq_tests::redis::RedisServer;
+use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
+
+use super::proxy::Proxy;
+use super::scripted::{self, Says};
+use super::topic::{Topic, job, key};
+
+/// Longer than anything here takes, and shorter than any test may.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn interest() -> Interest {
+    Interest { node: Some(NodeId::new("n")), casts: true }
+}
+
+#[tokio::test]
+async fn a_subscription_whose_way_breaks_without_a_word_is_made_anew() {
+    let server = RedisServer::start();
+    let proxy = Proxy::to(&server);
+    let store = RedisStore::new(&proxy.url()).unwrap().with_silence(Duration::from_millis(200));
+    let topic = Topic::of(store, "t");
+    let mut signals = topic.store.signals(&topic.key, interest()).await.unwrap();
+    topic.add(vec![job("a")]).await;
+    assert_eq!(signals.next().await, Some(Signal::Due));
+    proxy.fall_silent();
+    let heard = timeout(PATIENCE, signals.next()).await.expect("it is made anew");
+    assert_eq!(heard, Some(Signal::Resubscribed));
+    server.command(&["PUBLISH", "dq:{shop:t}:wake", "cast"]);
+    assert_eq!(signals.next().await, Some(Signal::CastDue));
+}
+
+#[tokio::test]
+async fn a_silent_subscription_that_is_whole_stays() {
+    let server = RedisServer::start();
+    let store = RedisStore::new(&server.url()).unwrap().with_silence(Duration::from_millis(20));
+    let mut signals = store.signals(&key("t"), interest()).await.unwrap();
+    while server.calls().get("ping").is_none_or(|pings| *pings < 5) {
+        tokio::task::yield_now().await;
+    }
+    server.command(&["PUBLISH", "dq:{shop:t}:wake", "due"]);
+    assert_eq!(signals.next().await, Some(Signal::Due), "and nothing before");
+}
+
+#[tokio::test]
+async fn looks_leave_a_connection_that_broke_without_a_word() {
+    let server = RedisServer::start();
+    let proxy = Proxy::to(&server);
+    let topic = Topic::on(&proxy.url());
+    topic.store.counts(&topic.key).await.unwrap();
+    proxy.fall_silent();
+    let look = || timeout(Duration::from_millis(500), topic.store.counts(&topic.key));
+    assert!(look().await.is_err(), "nobody answers, and who asked goes away");
+    assert!(timeout(PATIENCE, topic.store.counts(&topic.key)).await.expect("over a new connection").is_ok());
+    proxy.fall_silent();
+    assert!(look().await.is_err());
+    assert!(look().await.expect("before anybody gives up").is_ok());
+}
+
+#[tokio::test]
+async fn a_subscription_that_breaks_again_and_again_is_made_ever_more_seldom() {
+    let (url, connections) = scripted::start_counted(Says::GoodbyeToSubscribers);
+    let store = RedisStore::new(&url).unwrap();
+    let began = Instant::now();
+    let _signals = store.signals(&key("t"), interest()).await.unwrap();
+    while connections.load(std::sync::atomic::Ordering::SeqCst) < 6 {
+        tokio::task::yield_now().await;
+    }
+    // 50 ms, 100, 200, 400, 800
+    assert!(began.elapsed() > Duration::from_millis(1_000), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_user_who_may_not_listen_to_one_topic_hears_the_others_all_the_same() {
+    let server = RedisServer::start();
+    server.command(&["ACL", "SETUSER", "half", "on", ">secret", "~*", "+@all", "resetchannels", "&dq:{shop:t}:*"]);
+    let store = RedisStore::new(&server.url().replace("127", "half:secret@127")).unwrap();
+    let mut signals = store.signals(&key("t"), interest()).await.unwrap();
+    for _ in 0..3 {
+        let error = store.signals(&key("other"), interest()).await.unwrap_err();
+        assert!(matches!(&error, StoreError::Other { .. }) && !error.is_outage(), "{error:?}");
+        let said = std::error::Error::source(&error).unwrap().to_string();
+        assert!(said.contains("(give its user the permissions in docs/operations.md)"), "{said}");
+    }
+    server.command(&["PUBLISH", "dq:{shop:t}:wake", "due"]);
+    assert_eq!(signals.next().await, Some(Signal::Due), "it was never broken");
+}
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "prices", deliver = "broadcast")]
+struct Prices;
+
+#[broadcast_listener(channels = ["prices"], register = false)]
+struct Hear;
+
+impl BroadcastListener for Hear {
+    type Message = Prices;
+
+    async fn on_message(&self, _prices: Broadcast<Prices>) -> Result<(), JobError> {
+        Ok(())
+    }
+}
+
+/// Waits until the channel of the node is like this.
+async fn until(node: &Context, is: impl Fn(&Condition) -> bool) {
+    while !is(&node.health().channels[0].condition) {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_may_not_listen_says_so_until_it_may() {
+    let server = RedisServer::start();
+    server.command(&["ACL", "SETUSER", "deaf", "on", ">secret", "~*", "+@all", "resetchannels"]);
+    let factory = ContextFactory::new("shop").store(server.url().replace("127", "deaf:secret@127"));
+    let factory = factory.variables([("DQ_CALL_TIMEOUT", "500ms")]).without_inventory();
+    let node = factory.broadcast_listener::<Hear>().start().await.unwrap();
+    let is_told =
+        |condition: &Condition| matches!(condition, Condition::Stopped(text) if text.contains("docs/operations.md"));
+    until(&node, is_told).await;
+    assert!(!node.health().ready);
+    server.command(&["ACL", "SETUSER", "deaf", "&*"]);
+    until(&node, |condition| *condition == Condition::Working).await;
+    // What it may do later is taken away: the server ends the connections of who listens without leave.
+    server.command(&["ACL", "SETUSER", "deaf", "resetchannels"]);
+    until(&node, is_told).await;
+    node.shutdown(Duration::ZERO).await;
+}
