@@ -5,7 +5,7 @@ mod shrink;
 mod taken;
 mod users;
 
-use dq::testing::simulation::{Options, RULES, simulate};
+use dq::testing::simulation::{Options, Profile, RULES, simulate};
 use taken::TAKEN;
 
 #[test]
@@ -21,11 +21,36 @@ fn nothing_is_found() {
     }
 }
 
+fn nothing_is_found_with(profile: Profile) {
+    let mut options = Options::default();
+    options.profile = Some(profile);
+    for seed in 0..20 {
+        let found = simulate(seed, &options).found;
+        assert_eq!(found, None, "tests/simulate --profile {} --seeds 1 --from {seed} --log", profile.name());
+    }
+}
+
+#[test]
+fn jobs_acked_on_claim_run_at_most_once_and_are_gone_then() {
+    nothing_is_found_with(Profile::Claim);
+}
+
+#[test]
+fn broadcasts_are_heard_at_most_once_never_early_and_by_all_where_nothing_fails() {
+    nothing_is_found_with(Profile::Casts);
+}
+
+#[test]
+fn a_node_that_is_cut_off_in_one_direction_keeps_nothing() {
+    nothing_is_found_with(Profile::Deaf);
+}
+
 #[test]
 fn a_seed_is_the_same_run_again() {
     let mut options = Options::default();
     options.log = true;
-    for seed in [1, 4, 9] {
+    for (seed, profile) in [(1, None), (4, None), (9, None), (2, Some(Profile::Claim)), (3, Some(Profile::Casts))] {
+        options.profile = profile;
         let (first, second) = (simulate(seed, &options), simulate(seed, &options));
         assert!(first.log.len() > 100, "{} lines", first.log.len());
         let differs = first.log.iter().zip(&second.log).position(|(first, second)| first != second);

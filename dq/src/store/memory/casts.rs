@@ -24,6 +24,12 @@ impl Casts {
         self.records.get(id)
     }
 
+    /// Every one, in no order.
+    #[cfg(feature = "testing")]
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&JobId, &(Timestamp, Record))> {
+        self.records.iter()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.records.len()
     }

@@ -31,6 +31,8 @@ pub(crate) struct JobView {
 #[derive(Debug, Default)]
 pub(crate) struct View {
     pub(crate) jobs: BTreeMap<JobId, JobView>,
+    /// Broadcasts that wait: when each is due, and its record.
+    pub(crate) casts: BTreeMap<JobId, (Timestamp, Record)>,
     pub(crate) leases: BTreeMap<NodeId, Timestamp>,
     /// Whether slots, places and rows say the same.
     pub(crate) consistent: bool,
@@ -43,6 +45,7 @@ impl MemoryStore {
         let view = cell.look("view", |topic, _| {
             Ok(View {
                 jobs: topic.jobs.iter().map(|(id, slot)| (id.clone(), seen(slot))).collect(),
+                casts: topic.casts.iter().map(|(id, cast)| (id.clone(), cast.clone())).collect(),
                 leases: topic.jobs.holders().iter().map(|(node, holder)| (node.clone(), holder.lease)).collect(),
                 consistent: topic.jobs.is_consistent(),
             })
@@ -52,13 +55,14 @@ impl MemoryStore {
 }
 
 impl MemoryStore {
-    /// As [`view`](Self::view), of these jobs only; whether places agree is not asked. O(ids).
+    /// As [`view`](Self::view), of these jobs only; whether places agree is not asked, nor what broadcasts wait. O(ids).
     pub(crate) fn view_of(&self, key: &TopicKey, ids: &BTreeSet<JobId>) -> View {
         let Some(cell) = self.known(key) else { return View { consistent: true, ..View::default() } };
         let view = cell.look("view", |topic, _| {
             let known = ids.iter().filter_map(|id| Some((id.clone(), seen(topic.jobs.get(id)?))));
             Ok(View {
                 jobs: known.collect(),
+                casts: BTreeMap::new(),
                 leases: topic.jobs.holders().iter().map(|(node, holder)| (node.clone(), holder.lease)).collect(),
                 consistent: true,
             })

@@ -16,6 +16,7 @@ use super::terms::Profile;
 use super::world::{MS, lock};
 use crate::config::NodeSettings;
 use crate::environment::Place;
+use crate::job::Deliver;
 use crate::provider::{AddError, Addition, Provider};
 
 /// The most jobs of one act.
@@ -99,6 +100,10 @@ impl Sim {
         }
         if dice.chance(0.15) {
             add = add.retain(Duration::from_secs(30));
+        }
+        if self.terms().profile == Profile::Casts && dice.chance(0.6) {
+            let both = dice.chance(0.3);
+            add = add.deliver(if both { Deliver::Both } else { Deliver::Broadcast });
         }
         let told = match add.await {
             Ok(added) => match added.how {

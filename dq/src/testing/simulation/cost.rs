@@ -3,18 +3,17 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::sim::Sim;
-use super::terms::Profile;
 use super::world::{SECOND, lock};
 
 impl Sim {
     /// 4 for a run, 3 for an add and 3 for a withdrawal, one in 4 s for a node, and 50: under twice what the dearest of 400
     /// seeds asked.
     pub(super) fn judge_cost(&self) {
-        if self.terms().profile != Profile::Calm || self.is_over() {
+        if !self.terms().are_calm() || self.is_over() {
             return;
         }
         let requests = lock(&self.requests);
-        let asked: u64 = requests.values().sum();
+        let asked: u64 = requests.iter().filter(|(kind, _)| **kind != "cast").map(|(_, asked)| asked).sum();
         let withdrawals = requests.get("withdraw").copied().unwrap_or_default();
         let waking = lock(&self.nodes).len() as u64 * self.world.now() / (4 * SECOND);
         let done = 4 * self.court().handled + 3 * self.versions.load(Relaxed) + 3 * withdrawals;

@@ -9,22 +9,29 @@ use super::sim::Sim;
 use super::terms::Fault;
 use super::world::{MS, SECOND, lock};
 
+/// How long a node is deaf, or mute, when nothing else happens, in µs.
+const LONG: u64 = 120 * SECOND;
+
 impl Sim {
     /// Something goes wrong now, and something else later.
     pub(super) fn next_fault(self: &Arc<Self>) {
-        if self.is_calm() || self.is_over() || self.faults.load(Relaxed) >= self.terms().most_faults {
+        if self.is_calm() || self.is_over() {
             return;
         }
         let kinds = self.terms().faults();
         let number = self.occasions.fetch_add(1, Relaxed) + 1;
         let dice = self.world.dice("fault", number);
-        let next = dice.between(SECOND, 12 * SECOND);
+        let mut next = dice.between(SECOND, 12 * SECOND);
         if !kinds.is_empty() {
             let fault = dice.pick(kinds);
+            // One direction fails as easily as the other.
+            let fault = if fault == Fault::Deaf && dice.chance(0.5) { Fault::Mute } else { fault };
             if self.happens(|| format!("f{number}"), || format!("{fault:?}")) {
                 self.world.say(|| format!("FAULT {number}: {fault:?}"));
                 self.fault();
                 self.cause(fault, &dice);
+                // Beside what takes so long to see nothing else happens.
+                next += if matches!(fault, Fault::DeafLong | Fault::MuteLong) { LONG } else { 0 };
             }
         }
         let sim = Arc::clone(self);
@@ -72,6 +79,8 @@ impl Sim {
             | Fault::PauseAtSend
             | Fault::Deaf
             | Fault::DeafLong
+            | Fault::Mute
+            | Fault::MuteLong
             | Fault::Ears
             | Fault::Wall => {
                 self.strike_node(fault, dice);
@@ -107,9 +116,11 @@ impl Sim {
                 self.note_fault(&node.process);
             }
             Fault::DeafLong => {
-                node.process.deafen(now + 120 * SECOND);
+                node.process.deafen(now + LONG);
                 self.note_fault(&node.process);
             }
+            Fault::MuteLong => node.process.mute(now + LONG),
+            Fault::Mute => node.process.mute(now + dice.pick(&[1, 3, 10, 40, 100]) * SECOND),
             Fault::Ears => self.break_ears(Some(&node.process)),
             Fault::Wall => {
                 let by = dice.between(0, 120 * SECOND) as i64 - 60 * SECOND as i64;

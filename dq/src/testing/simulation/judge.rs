@@ -5,19 +5,24 @@
 
 mod after;
 mod caps;
+mod casts;
+mod claimed;
+mod outcome;
 mod part;
+mod placed;
 mod toll;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 pub(super) use caps::Caps;
+use casts::{Casts, Heard};
 use toll::Toll;
 
 use super::users::version_behind;
-use crate::environment::rules::without;
-use crate::job::{Cause, Fence, JobId, NodeId, ProducerId, Record, State, Token};
+use crate::job::{Deliver, Fence, JobId, NodeId, ProducerId, Record, State, Token};
 use crate::store::memory::{JobView, View};
-use crate::store::step::{Change, Claim, Outcome, Verdict};
+use crate::store::step::{Casted, Claim, Outcome, Verdict};
 use crate::store::{AddOutcome, Due, NewJob, WithdrawOutcome, WithdrawVerb, Withdrawal};
 use crate::time::Timestamp;
 
@@ -52,7 +57,11 @@ pub(super) enum Did {
     Withdraw {
         items: Vec<(Withdrawal, WithdrawOutcome)>,
     },
-    Cast,
+    Cast {
+        casted: Casted,
+        /// When one is dropped that does not say so itself.
+        expires_after: Duration,
+    },
 }
 
 /// The version of a job: its payload, whose lowest bits say how its handler behaves; of a user's job the mark behind it.
@@ -88,8 +97,12 @@ struct Run {
     aged: bool,
     started: Vec<Kind>,
     ended: Vec<End>,
+    /// The time it is to run again, as its handler said it, in µs on the store's clock.
+    again_at: Option<u64>,
     /// Its row was gone once, be it in a part of the store's history that is lost: its node need not hold it any more.
     over: bool,
+    /// It was acked, before its handler ran where that is the setting.
+    acked: bool,
 }
 
 /// What falls back with the store.
@@ -109,6 +122,9 @@ pub(super) struct Ghost {
     executed: BTreeSet<(ProducerId, u64)>,
     /// Of versions that are exhausted by crashes: whether the last charged run was begun, and whether it was alone.
     charged: BTreeMap<u64, (bool, bool)>,
+    /// Of versions that were acked on claim: the run that was.
+    claimed: BTreeMap<u64, u64>,
+    casts: Casts,
 }
 
 /// What the judge knows of a node beside the store.
@@ -118,6 +134,8 @@ pub(super) struct Conduct {
     pub(super) trouble: u64,
     /// Since when it is connected and reconciled.
     pub(super) settled: Option<u64>,
+    /// It has stopped cleanly.
+    released: bool,
     pub(super) dead: bool,
     pub(super) died_at: u64,
     /// Handlers that run: run number and when it started. What ran when it died stays.
@@ -149,6 +167,11 @@ pub(super) struct Court {
     pub(super) caps: Option<Caps>,
     /// Whether jobs are acked before their handlers start.
     pub(super) acks_on_claim: bool,
+    /// Of versions whose `on_due` was called: the first run of it.
+    begun: BTreeMap<u64, u64>,
+    heard: Heard,
+    /// Whether lateness of broadcasts is judged: the time since when somebody listens, on the store's clock in ms.
+    pub(super) casts_since: Option<u64>,
     /// Whether lateness is judged: the earliest time since when a permit was free, on the store's clock in ms.
     pub(super) punctual_since: Option<u64>,
     /// Whether a permit was free after the last step.
@@ -212,15 +235,17 @@ impl Court {
             self.bad("[2] slots and places differ".into());
         }
         self.note(did, &before, micros);
+        self.look_at_casts(did, &before, &after, micros);
         let (mut old, mut new) = (before.jobs.iter().peekable(), after.jobs.iter().peekable());
         while let Some(id) = old.peek().into_iter().chain(new.peek()).map(|(id, _)| *id).min() {
             let was = old.next_if(|(other, _)| *other == id).map(|(_, job)| job);
             let is = new.next_if(|(other, _)| *other == id).map(|(_, job)| job);
             if was != is {
-                self.look_at(did, id, was, is, micros);
+                self.look_at(did, id, (was, is), after.casts.get(id), micros);
             }
         }
         self.look_at_leases(did, &before, &after);
+        self.look_at_taken_effect(did, &before, &after);
         self.before = after;
     }
 
@@ -249,7 +274,8 @@ impl Court {
                     }
                 }
             }
-            Did::Nothing | Did::Note { .. } | Did::Reclaim { .. } | Did::Release { .. } | Did::Cast => {}
+            Did::Release { node } => self.conduct.entry(node.clone()).or_default().released = true,
+            Did::Nothing | Did::Note { .. } | Did::Reclaim { .. } | Did::Cast { .. } => {}
         }
     }
 
@@ -273,6 +299,9 @@ impl Court {
             Due::At(at) => micros.max(at.as_millis() * 1000),
         };
         self.ghost.due.insert(version, due);
+        if job.deliver != Deliver::Queue {
+            self.ghost.casts.added(version, due, job.deliver == Deliver::Both);
+        }
     }
 
     fn note_withdrawal(&mut self, item: &Withdrawal, job: Option<&JobView>) {
@@ -308,49 +337,19 @@ impl Court {
         }
         let number = self.runs.len() as u64 + 1;
         self.ghost.rows.insert((node.clone(), claim.id.clone()), number);
-        let (started, ended) = Default::default();
-        let run = Run { node: node.clone(), token: claim.token, version, aged, started, ended, over: false };
+        let (started, ended, again_at) = Default::default();
+        let run = Run {
+            node: node.clone(),
+            token: claim.token,
+            version,
+            aged,
+            started,
+            ended,
+            again_at,
+            over: false,
+            acked: false,
+        };
         self.runs.insert(number, run);
-    }
-
-    /// An outcome that was accepted must be that of the run that holds the job.
-    fn note_outcome(&mut self, node: &NodeId, outcome: &Outcome, job: Option<&JobView>) {
-        let Some(number) = self.ghost.rows.get(&(node.clone(), outcome.id.clone())).copied() else {
-            return self
-                .bad(format!("[10] an outcome of {} is accepted from {node}, which does not hold it", outcome.id));
-        };
-        let run = self.runs[&number].clone();
-        let holds = job.map(|job| version(&job.record)).unwrap_or_default();
-        if holds != run.version {
-            self.bad(format!("[12] an outcome of a run of {} settles {holds} ({})", run.version, outcome.id));
-        }
-        let is = |end: End| run.ended.contains(&end);
-        let exhausted = job.is_some_and(|job| job.record.fixed().exhausted);
-        let is_it = match &outcome.change {
-            Change::Ack => is(End::Acked) || self.acks_on_claim,
-            Change::Rejoin(_) => is(End::Rejoined),
-            Change::Park => {
-                if run.aged {
-                    !run.started.is_empty()
-                } else {
-                    is(End::Parked)
-                }
-            }
-            Change::Retry(_) => run.started.iter().any(|kind| *kind != Kind::Final),
-            Change::Drop => run.aged && !run.started.is_empty(),
-            Change::Rollback => true,
-            Change::Dead => {
-                let cause = outcome.front.as_ref().and_then(|front| front.cause);
-                let without_final = matches!(cause, Some(Cause::Expired | Cause::Decode));
-                without_final || run.started.contains(&Kind::Final) || exhausted && without(15)
-            }
-        };
-        if !is_it {
-            self.bad(format!(
-                "[10] {:?} of {} is accepted for run {number} of {}, which had {:?} and {:?}",
-                outcome.change, outcome.id, run.version, run.started, run.ended
-            ));
-        }
     }
 
     /// A handler starts. Gives the number of its run.
@@ -367,7 +366,11 @@ impl Court {
         }
         self.conduct.entry(node.clone()).or_default().handlers.insert(number, (id.clone(), time.max(1)));
         let lease = self.lease_of(node).unwrap_or_default();
-        if !(self.jumped || self.fell || self.acks_on_claim) && lease.as_millis() * 1000 <= micros {
+        let acked_before = self.acks_on_claim && kind == Kind::OnDue;
+        if acked_before {
+            self.look_at_acked(id, number);
+        }
+        if !(self.jumped || self.fell || acked_before) && lease.as_millis() * 1000 <= micros {
             self.bad(format!("[21] {node} starts a handler of {id} without a live lease"));
         }
         let current = self.ghost.rows.get(&(node.clone(), id.clone())) == Some(&number);
@@ -394,6 +397,13 @@ impl Court {
         }
     }
 
+    /// The handler of a run decides that its job runs again at this time, in µs.
+    pub(super) fn wants_at(&mut self, number: u64, at: u64) {
+        if let Some(run) = self.runs.get_mut(&number) {
+            run.again_at = Some(at);
+        }
+    }
+
     /// No node is known to agree with the store until it has reconciled: after an outage, and after a fall-back, of which
     /// an idle node learns at its next request only.
     pub(super) fn unsettle(&mut self, now: u64) {
@@ -404,6 +414,10 @@ impl Court {
 
     pub(super) fn reconciled(&mut self, node: &NodeId, now: u64) {
         self.conduct.entry(node.clone()).or_default().settled.get_or_insert(now);
+    }
+
+    pub(super) fn has_released(&self, node: &NodeId) -> bool {
+        self.conduct.get(node).is_some_and(|conduct| conduct.released)
     }
 
     /// What a caller was told of an add.
@@ -423,7 +437,7 @@ impl Court {
     /// How many versions have ended; what is DEAD or DONE has.
     pub(super) fn lives(&self) -> u64 {
         let kept = self.before.jobs.values().filter(|job| matches!(job.state, State::Dead | State::Done));
-        (self.ghost.ended.len() + kept.count()) as u64
+        (self.ghost.ended.len() + self.ghost.casts.over() + kept.count()) as u64
     }
 
     /// What is not over yet.
@@ -431,7 +445,9 @@ impl Court {
         let open = |state| matches!(state, State::Delayed | State::Running | State::Unacked);
         let left: Vec<_> = self.before.jobs.iter().filter(|(_, job)| open(job.state)).collect();
         let text = |(id, job): &(&JobId, &JobView)| format!("{id} {} {:?}", job.state, job.row);
-        (!left.is_empty()).then(|| left.iter().map(text).collect::<Vec<_>>().join(", "))
+        let casts = self.before.casts.iter().map(|(id, (due, _))| format!("the broadcast {id} due at {due}"));
+        let left: Vec<_> = left.iter().map(text).chain(casts).collect();
+        (!left.is_empty()).then(|| left.join(", "))
     }
 }
 

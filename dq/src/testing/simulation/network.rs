@@ -122,6 +122,14 @@ impl Way {
             }
             world.say(|| format!("{} wire fails: {:?}", self.process.name, *wire));
         }
+        if self.process.is_mute() {
+            // The wire fails for good with the first request that it loses, or brings all of them when it is whole again.
+            if request.dice.chance(0.7) {
+                wire.loses_requests = true;
+            } else {
+                wire.stalled_until = wire.stalled_until.max(self.process.mute_until.load(Relaxed));
+            }
+        }
         if wire.loses_requests || wire.loses_answers || wire.stalled_until > world.now() {
             sim.note_fault(&self.process);
         }
@@ -145,6 +153,10 @@ impl<T: Send + 'static> Request<T> {
         let weather = sim.weather();
         if sim.is_over() {
             return;
+        }
+        if process.is_mute() {
+            // It was on its way before: what follows of its silence begins now.
+            process.mute_since.store(sim.world.now(), Relaxed);
         }
         if sim.world.now() < weather.out_until {
             sim.note_fault(&process);

@@ -17,6 +17,7 @@ use crate::context::plan::{Plan, TopicPlan};
 use crate::context::supervisor::{self, Running};
 use crate::environment::{Place, StoreClock as _};
 use crate::job::NodeId;
+use crate::listener::AckMode;
 use crate::provider::Provider;
 use crate::time::Timestamp;
 
@@ -63,11 +64,12 @@ impl Sim {
         let provider = Provider::root(self.key.app.clone(), store.clone(), environment.clone(), settings.clone());
         let listener = Arc::new(Scripted {
             sim: Arc::clone(self),
-            process,
+            process: Arc::clone(&process),
             node: id.clone(),
             environment: environment.clone(),
             provider: OnceLock::from(provider),
         });
+        let broadcasts = self.broadcast_listeners(&process, &id, &environment);
         let topic = TopicPlan {
             key: self.key.clone(),
             listener,
@@ -84,7 +86,7 @@ impl Sim {
             settings,
             listing: Listing::default(),
             topics: vec![topic],
-            broadcasts: Vec::new(),
+            broadcasts,
             refused: BTreeMap::new(),
         };
         environment.spawn(Place::Link, async move {
@@ -101,6 +103,7 @@ impl Sim {
             retry: "200ms, 1s, 4s".parse().expect("it is a good policy"),
             max_crashes: CAPS.crashes,
             unacked_age: Duration::from_secs(20),
+            ack: if terms.profile == Profile::Claim { AckMode::OnClaim } else { AckMode::OnReturn },
             ..TopicSettings::default()
         }
     }
@@ -178,7 +181,7 @@ impl Sim {
         }
     }
 
-    /// What only shows over time: a deaf node must not keep jobs while another is well.
+    /// What only shows over time: a node that is deaf, or mute, must not keep jobs while another is well.
     pub(super) fn judge_nodes(&self) {
         const LONG: u64 = 60 * SECOND;
         let now = self.world.now();
@@ -186,19 +189,23 @@ impl Sim {
             return;
         }
         let (alive, clock) = (self.alive(), Timestamp::from_millis(self.clock.micros() / 1_000));
-        for node in alive.iter().filter(|node| node.process.is_deaf()) {
-            let mut court = self.court();
+        for node in alive.iter().filter(|node| node.process.is_deaf() || node.process.is_mute()) {
+            let (process, mut court) = (&node.process, self.court());
             // No renewal makes a lease this long: the store's clock has jumped back under it. The minute begins at its end.
             if court.lease_of(&node.id).is_some_and(|end| end.since(clock) > NodeSettings::default().lease) {
-                node.process.deaf_since.store(now, Relaxed);
+                process.deaf_since.store(now, Relaxed);
+                process.mute_since.store(now, Relaxed);
             }
-            if now < node.process.deaf_since.load(Relaxed) + LONG {
+            let long = |since: &AtomicU64| now >= since.load(Relaxed) + LONG;
+            let deaf = process.is_deaf() && long(&process.deaf_since);
+            if !(deaf || process.is_mute() && long(&process.mute_since)) {
                 continue;
             }
             let keeps = court.before.jobs.values().any(|job| job.row.as_ref().is_some_and(|row| row.node == node.id));
             let well = |other: &&Arc<NodeAt>| self.is_well(&court, other, 50 * SECOND);
             if keeps && alive.iter().filter(|other| other.id != node.id).any(|other| well(&other)) {
-                court.bad(format!("[6] {} has been deaf for a minute and keeps jobs", node.process.name));
+                let (rule, how) = if deaf { (6, "deaf") } else { (20, "mute") };
+                court.bad(format!("[{rule}] {} has been {how} for a minute and keeps jobs", process.name));
             }
         }
     }
@@ -220,7 +227,8 @@ impl Sim {
     pub(super) fn is_well(&self, court: &Court, node: &NodeAt, long: u64) -> bool {
         let now = self.world.now();
         let settled = court.conduct.get(&node.id).and_then(|conduct| conduct.settled);
-        let free = !node.process.is_dead() && !node.process.is_deaf() && !node.process.is_paused();
+        let process = &node.process;
+        let free = !process.is_dead() && !process.is_deaf() && !process.is_mute() && !process.is_paused();
         // What arrived while it was paused it reads when it goes on.
         let since = |settled: u64| settled.max(node.process.paused_until.load(Relaxed));
         free && !node.stopping.load(Relaxed) && settled.is_some_and(|settled| since(settled) + long < now)
@@ -236,7 +244,7 @@ impl Sim {
 
     /// Without faults a job is late only while no permit is free.
     pub(super) fn judge_permits(&self, court: &mut Court, micros: u64) {
-        if self.terms().profile != Profile::Calm {
+        if !self.terms().are_calm() {
             return;
         }
         let rows = |node: &NodeAt| {

@@ -33,6 +33,10 @@ pub(super) struct Process {
     pub(super) deaf_until: AtomicU64,
     /// Since when it is deaf without a break.
     pub(super) deaf_since: AtomicU64,
+    /// The other direction: none of its requests arrives until then, on whatever wire, while it hears.
+    pub(super) mute_until: AtomicU64,
+    /// Since when it is mute without a break.
+    pub(super) mute_since: AtomicU64,
     parked: Mutex<Vec<Waker>>,
 }
 
@@ -50,6 +54,8 @@ impl Process {
             paused_until: AtomicU64::new(0),
             deaf_until: AtomicU64::new(0),
             deaf_since: AtomicU64::new(0),
+            mute_until: AtomicU64::new(0),
+            mute_since: AtomicU64::new(0),
             parked: Mutex::default(),
         })
     }
@@ -70,6 +76,10 @@ impl Process {
 
     pub(super) fn is_deaf(&self) -> bool {
         self.deaf_until.load(Relaxed) > self.world.now()
+    }
+
+    pub(super) fn is_mute(&self) -> bool {
+        self.mute_until.load(Relaxed) > self.world.now()
     }
 
     /// Ends every task where it is; one that is running ends at its next `await`.
@@ -104,9 +114,10 @@ impl Process {
         lock(&self.parked).push(cx.waker().clone());
     }
 
-    /// It hears again.
-    pub(super) fn hear(&self) {
+    /// It hears again, and is heard.
+    pub(super) fn heal(&self) {
         self.deaf_until.store(0, Relaxed);
+        self.mute_until.store(0, Relaxed);
     }
 
     pub(super) fn deafen(&self, until: u64) {
@@ -114,6 +125,13 @@ impl Process {
             self.deaf_since.store(self.world.now(), Relaxed);
         }
         self.deaf_until.fetch_max(until, Relaxed);
+    }
+
+    pub(super) fn mute(&self, until: u64) {
+        if !self.is_mute() {
+            self.mute_since.store(self.world.now(), Relaxed);
+        }
+        self.mute_until.fetch_max(until, Relaxed);
     }
 }
 

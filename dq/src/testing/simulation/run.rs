@@ -167,7 +167,7 @@ fn calm_down(sim: &Arc<Sim>) {
     sim.world.say(|| "CALM".into());
     sim.calm_down();
     for node in sim.alive() {
-        node.process.hear();
+        node.process.heal();
         node.dies_after.store(u64::MAX, Relaxed);
         node.pauses_after.store(u64::MAX, Relaxed);
     }

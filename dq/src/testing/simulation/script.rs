@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use futures_util::future::BoxFuture;
 
@@ -147,6 +147,7 @@ impl Scripted {
             Act::Hang | Act::Block | Act::Kill | Act::CallProvider => End::Acked,
         };
         alive.end = if kind == Kind::Final { End::FinalOver } else { end };
+        let run = alive.run;
         drop(alive);
         match (kind, end) {
             _ if act == Act::Panic => std::panic::resume_unwind(Box::new("it panics")),
@@ -162,8 +163,17 @@ impl Scripted {
                 Returned::Unacked(decision)
             }
             (Kind::OnDue, End::Rejoined) => {
-                let after = Duration::from_micros(dice.below(4 * SECOND));
-                Returned::Decided(if dice.chance(0.3) { Decision::Rejoin } else { Decision::RejoinAfter(after) })
+                let micros = dice.below(4 * SECOND);
+                Returned::Decided(if dice.chance(0.3) {
+                    Decision::Rejoin
+                } else if dice.chance(0.5) {
+                    Decision::RejoinAfter(Duration::from_micros(micros))
+                } else {
+                    // Of four times one is past, and none is a whole millisecond.
+                    let at = self.sim.clock.micros() + micros - SECOND;
+                    self.sim.court().wants_at(run, at);
+                    Decision::RejoinAt(SystemTime::UNIX_EPOCH + Duration::from_micros(at))
+                })
             }
             (Kind::OnDue, End::Parked) => Returned::Decided(Decision::Park),
             (Kind::OnDue, _) => Returned::Decided(Decision::Ack),

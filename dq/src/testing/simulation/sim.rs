@@ -11,7 +11,7 @@ use super::network::Weather;
 use super::nodes::{CAPS, NodeAt};
 use super::process::Process;
 use super::store::Ear;
-use super::terms::Terms;
+use super::terms::{Profile, Terms};
 use super::users::Program;
 use super::world::{JumpyClock, World, lock};
 use crate::environment::StoreClock as _;
@@ -80,6 +80,7 @@ impl Sim {
         let key = TopicKey { app, topic };
         let mut court = Court::of(terms.timeout);
         court.caps = Some(CAPS);
+        court.acks_on_claim = terms.profile == Profile::Claim;
         let court = Arc::new(Mutex::new(court));
         let courts = BTreeMap::from([(key.clone(), Arc::clone(&court))]);
         let weather = Weather { failing: terms.failing, ..Weather::default() };
@@ -174,6 +175,7 @@ impl Sim {
             let view = self.store.view(key);
             self.narrate(key, &did, &court, &view);
             court.look(&did, view, micros);
+            self.judge_casts(&mut court, micros);
         }
         self.judge_permits(&mut court, micros);
         drop(court);

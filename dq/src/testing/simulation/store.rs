@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::judge::{Court, Did};
 use super::network::Way;
 use super::process::Process;
+use super::producer::FaultyProducer;
 use super::sim::Sim;
 use super::world::lock;
 use crate::config::NodeSettings;
@@ -22,8 +23,7 @@ use crate::store::step::{
     Scanned, Settle, Settled, Standing, Transfer, Transferred, Turned, Wake,
 };
 use crate::store::{
-    AddOutcome, BatchAnswer, Interest, Link, NewJob, Numbered, Page, PageRequest, Pending, Producer, Signal, Signals,
-    Store, StoreError, Stored, TopicCounts, WithdrawOutcome, Withdrawal,
+    Interest, Link, Page, PageRequest, Pending, Producer, Signal, Signals, Store, StoreError, Stored, TopicCounts,
 };
 
 /// The most rows of one step, so that pages and bounded steps are met.
@@ -43,10 +43,12 @@ pub(super) struct Ear {
     pub(super) inner: Mutex<Signals>,
     pub(super) outer: mpsc::Sender<Signal>,
     pub(super) last: AtomicU64,
+    /// It hears broadcasts.
+    pub(super) casts: bool,
 }
 
 /// The answer of a step of the memory store is there when the step was called.
-fn now<T>(answer: Pending<T>) -> Result<T, StoreError> {
+pub(super) fn now<T>(answer: Pending<T>) -> Result<T, StoreError> {
     answer.now_or_never().expect("the memory store answers at once")
 }
 
@@ -80,10 +82,11 @@ impl Store for FaultyStore {
     }
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
-        if self.sim.world.now() < self.sim.weather().out_until {
+        if self.sim.world.now() < self.sim.weather().out_until || self.process.is_mute() {
             let error = StoreError::Unavailable { operation: "signals", reason: "an outage".into() };
             return Box::pin(ready(Err(error)));
         }
+        let casts = interest.casts;
         let inner = self.sim.store.signals(topic, interest).now_or_never();
         let (outer, signals) = Signals::channel();
         if let Some(Ok(inner)) = inner {
@@ -92,6 +95,7 @@ impl Store for FaultyStore {
                 inner: Mutex::new(inner),
                 outer,
                 last: AtomicU64::new(self.sim.world.now()),
+                casts,
             };
             self.sim.listen(ear);
         }
@@ -304,8 +308,11 @@ impl Link for FaultyLink {
     }
 
     fn cast(&self, request: Cast) -> Pending<Casted> {
+        let request = Cast { limit: request.limit.min(FEW), ..request };
         let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| now(inner.cast(request));
-        self.step("cast", step, |_, _| Did::Cast, nothing)
+        let what =
+            move |casted: &Casted, _: &NodeId| Did::Cast { casted: *casted, expires_after: request.expires_after };
+        self.step("cast", step, what, nothing)
     }
 
     fn wake(&self, request: Wake) -> Pending<()> {
@@ -320,87 +327,6 @@ impl Link for FaultyLink {
             Ok(answer)
         };
         self.step("scan", step, |_, _| Did::Nothing, nothing)
-    }
-}
-
-#[derive(Debug)]
-struct FaultyProducer {
-    way: Way,
-    inner: Arc<dyn Producer>,
-    id: ProducerId,
-    key: TopicKey,
-    court: Arc<Mutex<Court>>,
-}
-
-impl FaultyProducer {
-    /// The number that a batch is sent under: its own, or always a new one, without rule 18.
-    fn number(&self, number: u64) -> u64 {
-        if without(18) { self.way.sim.next_number() } else { number }
-    }
-}
-
-impl Producer for FaultyProducer {
-    fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
-        let mut batch = Numbered { number: self.number(batch.number), ..batch };
-        if let Some(program) = self.way.sim.program.get() {
-            program.mark(&self.id, &mut batch);
-        }
-        let (inner, id, items) = (Arc::clone(&self.inner), self.id.clone(), batch.items.clone());
-        let (name, key, court) = (self.way.process.name.clone(), self.key.clone(), Arc::clone(&self.court));
-        let execute = move |sim: &Sim| {
-            let number = batch.number;
-            let repeated = lock(&court).is_repeated(&id, number, without(18));
-            let answer = now(inner.add(batch))?;
-            sim.world.say(|| {
-                let ids: Vec<_> =
-                    items.iter().map(|job| format!("{} {:?}", job.id, super::judge::version(&job.record))).collect();
-                format!("{name} add {number} {ids:?} -> {answer:?}")
-            });
-            sim.judge(
-                &key,
-                match &answer {
-                    BatchAnswer::Done(outcomes) if !repeated => {
-                        Did::Add { jobs: items.into_iter().zip(outcomes.iter().cloned()).collect() }
-                    }
-                    _ => Did::Nothing,
-                },
-            );
-            if !repeated && matches!(answer, BatchAnswer::Done(_)) {
-                lock(&court).executed(&id, number);
-            }
-            Ok(answer)
-        };
-        self.way.ask("add", execute, |_, _| {})
-    }
-
-    fn withdraw(&self, batch: Numbered<Withdrawal>) -> Pending<BatchAnswer<WithdrawOutcome>> {
-        let batch = Numbered { number: self.number(batch.number), ..batch };
-        let (inner, id, items) = (Arc::clone(&self.inner), self.id.clone(), batch.items.clone());
-        let (name, key, court) = (self.way.process.name.clone(), self.key.clone(), Arc::clone(&self.court));
-        let execute = move |sim: &Sim| {
-            let mut batch = batch;
-            let number = batch.number;
-            let repeated = lock(&court).is_repeated(&id, number, without(18));
-            if without(17) {
-                batch.items.iter_mut().for_each(|item| item.fence = None);
-            }
-            let answer = now(inner.withdraw(batch))?;
-            sim.world.say(|| format!("{name} withdraw {number} {items:?} -> {answer:?}"));
-            sim.judge(
-                &key,
-                match &answer {
-                    BatchAnswer::Done(outcomes) if !repeated => {
-                        Did::Withdraw { items: items.into_iter().zip(outcomes.iter().cloned()).collect() }
-                    }
-                    _ => Did::Nothing,
-                },
-            );
-            if !repeated && matches!(answer, BatchAnswer::Done(_)) {
-                lock(&court).executed(&id, number);
-            }
-            Ok(answer)
-        };
-        self.way.ask("withdraw", execute, |_, _| {})
     }
 }
 

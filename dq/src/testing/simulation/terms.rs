@@ -22,15 +22,19 @@ pub enum Profile {
     Fall,
     /// Clocks jump.
     Clock,
-    /// One node turns deaf for two minutes.
+    /// One node turns deaf for two minutes, or its requests do not arrive for as long.
     Deaf,
     /// Short jobs in crowds, so that nodes hold some unstarted; nodes turn deaf and are paused.
     Crowd,
+    /// Everything, with a listener whose jobs are acked before they run.
+    Claim,
+    /// Broadcasts among the jobs: with everything, or in a third of the seeds as in `Calm`.
+    Casts,
 }
 
 impl Profile {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Calm,
         Self::Killers,
         Self::Net,
@@ -40,6 +44,8 @@ impl Profile {
         Self::Clock,
         Self::Deaf,
         Self::Crowd,
+        Self::Claim,
+        Self::Casts,
     ];
 
     /// How it is called.
@@ -54,6 +60,8 @@ impl Profile {
             Self::Clock => "clock",
             Self::Deaf => "deaf",
             Self::Crowd => "crowd",
+            Self::Claim => "claim",
+            Self::Casts => "casts",
         }
     }
 
@@ -65,11 +73,12 @@ impl Profile {
     /// Of how many seeds of a hundred; a crowd costs four times as much as any other.
     const fn share(self) -> u64 {
         match self {
-            Self::Calm | Self::Killers | Self::Fall => 10,
-            Self::Net => 16,
-            Self::NoClock | Self::All => 20,
-            Self::Clock => 7,
-            Self::Deaf => 5,
+            Self::Calm | Self::Killers => 8,
+            Self::Fall | Self::Casts => 10,
+            Self::Net => 12,
+            Self::NoClock | Self::All => 17,
+            Self::Clock | Self::Claim => 6,
+            Self::Deaf => 4,
             Self::Crowd => 2,
         }
     }
@@ -105,6 +114,9 @@ pub(super) enum Fault {
     Caller,
     Ears,
     DeafLong,
+    /// In the place of every second `Deaf`.
+    Mute,
+    MuteLong,
 }
 
 /// See the module.
@@ -117,8 +129,6 @@ pub(super) struct Terms {
     pub(super) busy: u64,
     /// The longest pause between two acts of callers, in µs.
     pub(super) pace: u64,
-    /// The most faults; further ones do not happen.
-    pub(super) most_faults: u64,
     /// Only these faults happen; else all that the seed picks.
     pub(super) only_faults: Option<BTreeSet<String>>,
     /// Only these acts of callers happen; else all.
@@ -136,21 +146,27 @@ pub(super) struct Terms {
 impl Terms {
     pub(super) fn of(world: &World, profile: Option<Profile>) -> Self {
         let profile = profile.unwrap_or_else(|| Profile::pick(world));
-        let chaos = !matches!(profile, Profile::Calm | Profile::Killers | Profile::Crowd);
-        let long = profile == Profile::Deaf;
+        let chaos = match profile {
+            Profile::Calm | Profile::Killers | Profile::Crowd => false,
+            Profile::Casts => world.chance(0.67),
+            _ => true,
+        };
         let busy = match profile {
             Profile::Deaf => 150,
             Profile::Crowd => 20,
             _ => world.pick(&[40, 90, 150]),
         };
-        let network = matches!(profile, Profile::Net | Profile::NoClock | Profile::All | Profile::Fall);
+        let network = match profile {
+            Profile::Net | Profile::NoClock | Profile::All | Profile::Fall | Profile::Claim => true,
+            Profile::Casts => chaos,
+            _ => false,
+        };
         Self {
             profile,
             nodes: world.pick(&[2, 3, 4]),
             ids: world.pick(&[2, 4, 8]),
             busy: busy * SECOND,
             pace: if profile == Profile::Crowd { 3000 } else { world.pick(&[400, 1400, 3000]) } * 1_000,
-            most_faults: if long { 1 } else { u64::MAX },
             only_faults: None,
             only_acts: None,
             failing: if network { world.pick(&[0.002, 0.01, 0.04]) } else { 0.0 },
@@ -173,17 +189,27 @@ impl Terms {
         Self { nodes, failing: 0.0, killers: false, chaos: false, ..terms }
     }
 
+    /// Whether nothing goes wrong but that nodes are told to stop: what is to happen happens then, and in time.
+    pub(super) const fn are_calm(&self) -> bool {
+        match self.profile {
+            Profile::Calm => true,
+            Profile::Casts => !self.chaos,
+            _ => false,
+        }
+    }
+
     pub(super) fn faults(&self) -> &'static [Fault] {
         use Fault::{
-            Caller, Deaf, DeafLong, Ears, Fall, Full, Jump, Kill, KillAtSend, Out, Pause, PauseAtSend, Slow, Snap,
-            Stop, Wall,
+            Caller, Deaf, DeafLong, Ears, Fall, Full, Jump, Kill, KillAtSend, MuteLong, Out, Pause, PauseAtSend, Slow,
+            Snap, Stop, Wall,
         };
         match self.profile {
+            Profile::Casts if !self.chaos => &[Stop],
             Profile::Calm => &[Stop],
             Profile::Killers => &[],
             Profile::Net => &[Deaf, Stop, Slow, Full, Ears],
             Profile::NoClock => &[Kill, KillAtSend, Stop, Pause, PauseAtSend, Deaf, Out, Slow, Full, Caller, Ears],
-            Profile::All => &[
+            Profile::All | Profile::Claim | Profile::Casts => &[
                 Kill,
                 KillAtSend,
                 Stop,
@@ -203,7 +229,7 @@ impl Terms {
             ],
             Profile::Fall => &[Kill, Pause, PauseAtSend, Fall, Snap, Snap, Stop],
             Profile::Clock => &[Jump, Jump, Wall, Out, Pause],
-            Profile::Deaf => &[DeafLong],
+            Profile::Deaf => &[DeafLong, MuteLong],
             Profile::Crowd => &[PauseAtSend, PauseAtSend, Pause, Deaf],
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::mem;
 
 use super::{Court, Did, version};
-use crate::job::{Cause, Fence, JobId, State};
+use crate::job::{Cause, Fence, JobId, Record, State};
 use crate::store::memory::{JobView, View};
 use crate::store::step::{Again, Change, Verdict};
 use crate::store::{AddOutcome, OnDuplicate, WithdrawVerb};
@@ -15,10 +15,11 @@ impl Court {
         &mut self,
         did: &Did,
         id: &JobId,
-        before: Option<&JobView>,
-        after: Option<&JobView>,
+        (before, after): (Option<&JobView>, Option<&JobView>),
+        cast: Option<&(Timestamp, Record)>,
         micros: u64,
     ) {
+        let cast = cast.map(|(_, record)| version(record));
         let old = before.map(|job| version(&job.record));
         let new = after.map(|job| version(&job.record));
         if let (Some(new), Some(job)) = (new, after) {
@@ -26,12 +27,12 @@ impl Court {
         }
         if let (Some(old), Some(job)) = (old, before) {
             if new != Some(old) {
-                self.look_at_gone(did, id, old, job, new);
+                self.look_at_gone(did, id, old, job, [new, cast]);
             }
             if job.row.is_some() && after.is_none_or(|job| job.row.is_none()) {
                 self.look_at_left(did, id, old, job, after, new);
             }
-            self.look_at_replacement(did, id, job, after);
+            self.look_at_replacement(did, id, job, after, cast);
         }
     }
 
@@ -60,7 +61,7 @@ impl Court {
             self.ghost.put.insert(new, micros / 1000);
             self.ghost.parked.remove(&new);
             if old == Some(new) {
-                self.note_due(id, new, job, micros, did);
+                self.note_due(id, (before, job), micros, did);
             }
         }
         if moved && job.state == State::Unacked {
@@ -73,13 +74,20 @@ impl Court {
     }
 
     /// From when on a version may run again.
-    fn note_due(&mut self, id: &JobId, version: u64, job: &JobView, micros: u64, did: &Did) {
+    fn note_due(&mut self, id: &JobId, (before, job): (Option<&JobView>, &JobView), micros: u64, did: &Did) {
+        let version = version(&job.record);
         if let Did::Settle { outcomes, .. } = did
             && let Some((outcome, Verdict::Done)) = outcomes.iter().find(|(outcome, _)| outcome.id == *id)
         {
             let after = match outcome.change {
                 Change::Retry(delay) | Change::Rejoin(Again::After(delay)) => Some(delay),
                 Change::Rejoin(Again::AsAdded) => Some(job.record.fixed().delay),
+                Change::Rejoin(Again::At(at)) => {
+                    let wanted = self.wanted(id, before).unwrap_or(at.as_millis() * 1000);
+                    self.ghost.due.insert(version, wanted);
+                    // With a time that is past, or now, it rejoins as it was added.
+                    (wanted.div_ceil(1000) <= micros / 1000).then(|| job.record.fixed().delay)
+                }
                 _ => None,
             };
             if let Some(delay) = after {
@@ -93,9 +101,16 @@ impl Court {
         }
     }
 
+    /// When a job that ran is to run again, as its handler said it, to the µs.
+    fn wanted(&self, id: &JobId, before: Option<&JobView>) -> Option<u64> {
+        let row = before?.row.as_ref()?;
+        self.runs[self.ghost.rows.get(&(row.node.clone(), id.clone()))?].again_at
+    }
+
     /// A version that is gone must have had a reason.
-    fn look_at_gone(&mut self, did: &Did, id: &JobId, old: u64, job: &JobView, new: Option<u64>) {
-        let replaced = new.is_some() && new == job.replacement.as_ref().map(|(record, _)| version(record));
+    fn look_at_gone(&mut self, did: &Did, id: &JobId, old: u64, job: &JobView, new: [Option<u64>; 2]) {
+        let waited = job.replacement.as_ref().map(|(record, _)| version(record));
+        let replaced = waited.is_some() && new.contains(&waited);
         let why = match did {
             Did::Settle { outcomes, .. } => {
                 let change = outcomes.iter().find(|(outcome, verdict)| outcome.id == *id && *verdict == Verdict::Done);
@@ -222,11 +237,18 @@ impl Court {
     }
 
     /// What waits for the end of a run does not get lost either.
-    fn look_at_replacement(&mut self, did: &Did, id: &JobId, job: &JobView, after: Option<&JobView>) {
+    fn look_at_replacement(
+        &mut self,
+        did: &Did,
+        id: &JobId,
+        job: &JobView,
+        after: Option<&JobView>,
+        cast: Option<u64>,
+    ) {
         let Some((record, conditional)) = &job.replacement else { return };
         let waited = version(record);
         let now = after.and_then(|job| job.replacement.as_ref()).map(|(record, _)| version(record));
-        if now == Some(waited) || after.map(|job| version(&job.record)) == Some(waited) {
+        if [now, after.map(|job| version(&job.record)), cast].contains(&Some(waited)) {
             return;
         }
         let why = match did {

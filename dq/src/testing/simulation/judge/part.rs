@@ -20,7 +20,7 @@ impl Court {
         let after = store.view_of(key, &named);
         self.note(did, &before, micros);
         for id in &named {
-            self.look_at(did, id, before.jobs.get(id), after.jobs.get(id), micros);
+            self.look_at(did, id, (before.jobs.get(id), after.jobs.get(id)), None, micros);
         }
         for id in &named {
             before.jobs.remove(id);
@@ -50,7 +50,7 @@ impl Court {
     /// What a step may change.
     fn named(&self, did: &Did) -> BTreeSet<JobId> {
         match did {
-            Did::Nothing | Did::Release { .. } | Did::Cast => BTreeSet::new(),
+            Did::Nothing | Did::Release { .. } | Did::Cast { .. } => BTreeSet::new(),
             Did::Note { id } => BTreeSet::from([id.clone()]),
             Did::Claim { claims, .. } => claims.iter().map(|claim| claim.id.clone()).collect(),
             Did::Settle { outcomes, .. } => outcomes.iter().map(|(outcome, _)| outcome.id.clone()).collect(),

@@ -63,7 +63,7 @@ impl Sim {
                     self.tell(named(&item.id), || format!("{:?} of {topic}/{}: {outcome:?}", item.verb, item.id));
                 }
             }
-            Did::Claim { .. } | Did::Nothing | Did::Note { .. } | Did::Release { .. } | Did::Cast => {}
+            Did::Claim { .. } | Did::Nothing | Did::Note { .. } | Did::Release { .. } | Did::Cast { .. } => {}
         }
     }
 

@@ -1,0 +1,54 @@
+//! Outcomes that the store accepted: each must be that of the run that holds the job (PROTOCOL.md rule 10).
+
+use super::{Court, End, Kind, version};
+use crate::environment::rules::without;
+use crate::job::{Cause, NodeId};
+use crate::store::memory::JobView;
+use crate::store::step::{Change, Outcome};
+
+impl Court {
+    /// An outcome that was accepted must be that of the run that holds the job.
+    pub(super) fn note_outcome(&mut self, node: &NodeId, outcome: &Outcome, job: Option<&JobView>) {
+        let Some(number) = self.ghost.rows.get(&(node.clone(), outcome.id.clone())).copied() else {
+            return self
+                .bad(format!("[10] an outcome of {} is accepted from {node}, which does not hold it", outcome.id));
+        };
+        let run = self.runs[&number].clone();
+        let holds = job.map(|job| version(&job.record)).unwrap_or_default();
+        if holds != run.version {
+            self.bad(format!("[12] an outcome of a run of {} settles {holds} ({})", run.version, outcome.id));
+        }
+        let is = |end: End| run.ended.contains(&end);
+        let exhausted = job.is_some_and(|job| job.record.fixed().exhausted);
+        let is_it = match &outcome.change {
+            Change::Ack => is(End::Acked) || self.acks_on_claim,
+            // Of a job that was acked on claim no end of its handler is an outcome.
+            Change::Rejoin(_) | Change::Park | Change::Retry(_) if self.acks_on_claim => false,
+            Change::Rejoin(_) => is(End::Rejoined),
+            Change::Park => {
+                if run.aged {
+                    !run.started.is_empty()
+                } else {
+                    is(End::Parked)
+                }
+            }
+            Change::Retry(_) => run.started.iter().any(|kind| *kind != Kind::Final),
+            Change::Drop => run.aged && !run.started.is_empty(),
+            Change::Rollback => true,
+            Change::Dead => {
+                let cause = outcome.front.as_ref().and_then(|front| front.cause);
+                let without_final = matches!(cause, Some(Cause::Expired | Cause::Decode));
+                without_final || run.started.contains(&Kind::Final) || exhausted && without(15)
+            }
+        };
+        if !is_it {
+            self.bad(format!(
+                "[10] {:?} of {} is accepted for run {number} of {}, which had {:?} and {:?}",
+                outcome.change, outcome.id, run.version, run.started, run.ended
+            ));
+        }
+        if outcome.change == Change::Ack {
+            self.note_ack(number);
+        }
+    }
+}
