@@ -1,6 +1,6 @@
 //! Whole nodes on a server that is disturbed while they work: nothing is lost, and nothing that was confirmed runs again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use dq::context::Condition;
@@ -22,6 +22,9 @@ struct Count {
 struct Ledger {
     runs: Mutex<BTreeMap<u64, Vec<&'static str>>>,
     handled: watch::Sender<usize>,
+    /// Which nodes have begun. No run ends before there are so many, however slow one of them is.
+    begun: watch::Sender<BTreeSet<&'static str>>,
+    together: usize,
 }
 
 #[derive(Debug)]
@@ -40,6 +43,7 @@ impl DelayListener for Counter {
 
     async fn on_due(&self, job: Job<Count>, channel: Channel) -> Result<Decided, JobError> {
         let Seat { ledger, node } = &*self.seat;
+        ledger.begins(node).await;
         let mut runs = ledger.runs.lock().unwrap();
         runs.entry(job.n).or_default().push(node);
         ledger.handled.send_replace(runs.len());
@@ -49,8 +53,19 @@ impl DelayListener for Counter {
 }
 
 impl Ledger {
+    /// For nodes each of which takes what it gets.
     fn new() -> Arc<Self> {
-        Arc::new(Self { runs: Mutex::default(), handled: watch::Sender::new(0) })
+        Self::of_nodes_together(1)
+    }
+
+    fn of_nodes_together(together: usize) -> Arc<Self> {
+        let (handled, begun) = (watch::Sender::new(0), watch::Sender::default());
+        Arc::new(Self { runs: Mutex::default(), handled, begun, together })
+    }
+
+    async fn begins(&self, node: &'static str) {
+        self.begun.send_if_modified(|begun| begun.insert(node));
+        self.begun.subscribe().wait_for(|begun| begun.len() >= self.together).await.unwrap();
     }
 
     async fn has(&self, count: usize) {
@@ -142,7 +157,7 @@ async fn a_server_that_restarts_from_its_file_loses_and_doubles_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_nodes_share_the_work_and_each_job_runs_once() {
-    let (server, ledger) = (RedisServer::start(), Ledger::new());
+    let (server, ledger) = (RedisServer::start(), Ledger::of_nodes_together(2));
     let (one, two) = (node(&server, &ledger, "one").await, node(&server, &ledger, "two").await);
     add(&one, 0, 10_000).await;
     ledger.has(10_000).await;

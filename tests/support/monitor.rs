@@ -6,12 +6,15 @@ use std::time::{Duration, Instant};
 
 use crate::redis::{RedisServer, ask};
 
+/// What says only that nothing has come yet.
+const PASSING: [ErrorKind; 3] = [ErrorKind::WouldBlock, ErrorKind::TimedOut, ErrorKind::Interrupted];
+
 /// A connection on which the server shows every command.
 #[derive(Debug)]
 pub struct Monitor {
     lines: BufReader<TcpStream>,
     /// What was read of a line that is not whole yet.
-    begun: String,
+    begun: Vec<u8>,
 }
 
 impl Monitor {
@@ -19,7 +22,7 @@ impl Monitor {
     pub fn start(server: &RedisServer) -> Self {
         let mut stream = server.connect();
         assert_eq!(ask(&mut stream, &["MONITOR"]), "+OK");
-        Self { lines: BufReader::new(stream), begun: String::new() }
+        Self { lines: BufReader::new(stream), begun: Vec::new() }
     }
 
     /// The commands of clients up to `end`, which is an `ECHO` of somebody; what scripts call is left out.
@@ -63,10 +66,19 @@ impl Monitor {
                 return None;
             }
             self.lines.get_ref().set_read_timeout(left).expect("it is a time");
-            match self.lines.read_line(&mut self.begun) {
-                Ok(_) if self.begun.ends_with('\n') => return Some(std::mem::take(&mut self.begun)),
-                Ok(_) => panic!("the server closed the connection"),
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            // A process that was stopped and goes on is told so, and looks at the time again: `read_line` would not.
+            match self.lines.fill_buf() {
+                Ok([]) => panic!("the server closed the connection"),
+                Ok(bytes) => {
+                    let end = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1);
+                    self.begun.extend_from_slice(&bytes[..end]);
+                    self.lines.consume(end);
+                    if self.begun.ends_with(b"\n") {
+                        let line = std::mem::take(&mut self.begun);
+                        return Some(String::from_utf8(line).expect("it is text"));
+                    }
+                }
+                Err(error) if PASSING.contains(&error.kind()) => {}
                 Err(error) => panic!("{error}"),
             }
         }
