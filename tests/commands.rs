@@ -18,11 +18,16 @@ fn on_server_refuses_what_is_no_server() {
     let binary = "--server wants the path of a server binary";
     is_refused("on-server", &["--server"], binary);
     is_refused("on-server", &["--server", "/no/such/server"], binary);
-    let url = "--url wants a redis:// URL";
-    for no_url in [&["--url"][..], &["--url", "http://host"], &["--url", "redis://"], &["--url", "rediss://host"]] {
+    let url = "--url wants a redis:// or rediss:// URL";
+    for no_url in [&["--url"][..], &["--url", "http://host"], &["--url", "redis://"], &["--url", "rediss://"]] {
         is_refused("on-server", no_url, url);
     }
-    is_refused("on-server", &["--url", "redis://host?db=1"], "--url wants a URL without blanks and options");
+    for no_url in ["redis://host?db=1", "rediss://host/#insecure", "rediss://ho st"] {
+        is_refused("on-server", &["--url", no_url], "--url wants a URL without blanks and options");
+    }
+    for no_file in ["rediss://host/?ca=file", "rediss://host/?ca=/file&key=file"] {
+        is_refused("on-server", &["--url", no_file], "--url wants the whole path of each file");
+    }
     is_refused("on-server", &["--server", "true", "--url", "redis://host"], "one server is enough");
     is_refused("on-server", &["help"], "there is no argument help");
 }

@@ -261,3 +261,34 @@ async fn a_subscription_without_an_answer_is_asked_for_again() {
     dq.advance(MS).await;
     assert_eq!(script.log.take_whats(), ["due a 0"], "it hears again");
 }
+
+#[tokio::test(start_paused = true)]
+async fn jobs_that_fail_together_are_exhausted_without_a_round_trip_each() {
+    let script = Script::new(|_, _| async { Err("no".into()) });
+    let (dq, faults) = node(&script, |topic| topic.retry("none").concurrency(64)).await;
+    faults.only("exhaust", Fault::Lost);
+    for n in 0..40 {
+        dq.provider().add(work(format!("job{n}"))).after(SECOND).await.unwrap();
+    }
+    dq.advance(2 * SECOND).await;
+    assert_eq!(faults.asked("exhaust"), 32, "none is answered yet, and more are not under way at once");
+    faults.none();
+    dq.advance(MINUTE).await;
+    let counts = dq.counts::<Work>().await;
+    assert_eq!((counts.dead, counts.running), (40, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_refuses_exhausted_jobs_is_not_asked_in_a_spin() {
+    let script = Script::new(|_, _| async { Err("no".into()) });
+    let (dq, faults) = node(&script, |topic| topic.retry("none").concurrency(64)).await;
+    faults.only("exhaust", Fault::Refused);
+    for n in 0..40 {
+        dq.provider().add(work(format!("job{n}"))).after(SECOND).await.unwrap();
+    }
+    dq.advance(MINUTE).await;
+    assert!(faults.asked("exhaust") < 32 * 150, "{}", faults.asked("exhaust"));
+    faults.none();
+    dq.advance(MINUTE).await;
+    assert_eq!(dq.counts::<Work>().await.dead, 40);
+}

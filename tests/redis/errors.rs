@@ -75,6 +75,10 @@ async fn a_server_that_is_not_there_has_done_nothing() {
     let topic = Topic::on(&format!("redis://127.0.0.1:{port}/"));
     let error = error_of_add(&topic).await;
     assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
+    assert!(
+        error.to_string().ends_with("refused (os error 111) (is it running, and are host and port those of the URL?)"),
+        "{error}"
+    );
     let look = topic.store.get(&topic.key, &[id("a")]).await.unwrap_err();
     assert!(look.is_outage(), "{look:?}");
 }

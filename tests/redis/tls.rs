@@ -5,7 +5,7 @@ use std::process::Command;
 
 use dq::store::redis::RedisStore;
 use dq::store::{Store, StoreError};
-use dq_tests::redis::RedisServer;
+use dq_tests::redis::{Place, RedisServer};
 
 use super::topic::{Topic, job};
 
@@ -100,6 +100,22 @@ async fn a_server_whose_signer_is_named_is_trusted_with_user_and_password() {
     assert_eq!(shown, format!("rediss://***@127.0.0.1:{}/1", server.port()));
     let wrong = url(&server, &format!("ca={}", authority.file("ca.crt"))).replace("secret", "guess");
     assert!(refused(&wrong).await.contains("WRONGPASS"));
+}
+
+#[tokio::test]
+async fn a_corner_of_a_server_is_used_and_swept_over_tls() {
+    let authority = Authority::new("corner");
+    let server = authority.server("127.0.0.1", true);
+    let [certificate, key] = authority.sign("client", "client.example");
+    let url = url(&server, &format!("ca={}&cert={certificate}&key={key}", authority.file("ca.crt")));
+    let place = Place::corner(url.clone());
+    let mut teller = place.connect();
+    place.set_clock(&mut teller, 1_000_000);
+    let topic = Topic::of(place.store_under_test_clock(), "t");
+    topic.add(vec![job("a")]).await;
+    assert_eq!(topic.store.counts(&topic.key).await.unwrap().clock.as_millis(), 1_000);
+    drop((topic, place));
+    assert_eq!(teller.tell(&["DBSIZE"]), redis::Value::Int(0));
 }
 
 #[tokio::test]

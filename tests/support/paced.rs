@@ -3,7 +3,6 @@
 //! Before each request the server is told what time it is. While one is under way the paused clock stands, and what it
 //! signals has arrived before its answer is given, as on the memory store. So the same tests say the same on both.
 
-use std::net::TcpStream;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use dq::environment::StoreClock;
@@ -21,7 +20,7 @@ use dq::testing::UnderWay;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use crate::redis::{Place, ask};
+use crate::redis::{Place, Teller};
 
 /// A store in a place of its own, under a clock that is not the server's.
 #[derive(Debug)]
@@ -35,7 +34,7 @@ pub struct PacedStore {
 struct Pace {
     clock: Arc<dyn StoreClock>,
     /// A connection, and the time that the server was told last.
-    told: Mutex<(TcpStream, u64)>,
+    told: Mutex<(Teller, u64)>,
     /// A subscription that shares the connection of all others.
     ear: tokio::sync::Mutex<Option<Signals>>,
     topic: TopicKey,
@@ -57,7 +56,7 @@ impl Pace {
         let mut ear = self.ear.lock().await;
         if let Some(ear) = ear.as_mut() {
             let channel = self.place.key(&self.topic, "wake");
-            ask(&mut self.told.lock().unwrap().0, &["PUBLISH", &channel, "due"]);
+            self.told.lock().unwrap().0.tell(&["PUBLISH", &channel, "due"]);
             ear.next().await.expect("the server is there");
         }
     }
@@ -93,7 +92,7 @@ impl PacedStore {
             topic: TopicName::new("pace").expect("the name is good"),
         };
         let mut teller = place.connect();
-        store.scripts().for_each(|script| drop(ask(&mut teller, &["SCRIPT", "LOAD", script])));
+        store.scripts().for_each(|script| drop(teller.tell(&["SCRIPT", "LOAD", script])));
         let told = Mutex::new((teller, u64::MAX));
         let pace = Pace { clock, told, ear: tokio::sync::Mutex::default(), topic, place };
         Arc::new(Self { store: Arc::new(store), pace: Arc::new(pace) })

@@ -14,7 +14,7 @@ mod fixture;
 mod place;
 
 pub use fixture::RedisFixture;
-pub use place::Place;
+pub use place::{Place, Teller};
 
 /// How often a port that was free may be taken by somebody else before the server has it.
 const TRIES: usize = 10;

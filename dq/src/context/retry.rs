@@ -15,6 +15,9 @@ use crate::listener::{Failure, OnTimeout, RetryDelay};
 use crate::store::step::{Change, Exhaust, Note, Noted};
 use crate::time::LONGEST_DELAY;
 
+/// How many requests about exhausted jobs are under way at once.
+const MOST_EXHAUSTS: usize = 32;
+
 impl Topic {
     /// A run failed: retry it after its delay, or, when no attempt is left, go on to `final_retry`.
     pub(super) fn on_failure(&mut self, id: &JobId, failure: &Failure) {
@@ -69,16 +72,15 @@ impl Topic {
         })
     }
 
-    /// Tells the store of the next exhausted job.
+    /// Tells the store of the exhausted jobs, one in a request and many requests behind one another: a topic whose jobs all
+    /// fail does not wait for a round trip each.
     pub(super) fn exhaust(&mut self, now: Duration) -> Option<Duration> {
-        if !self.line.can_send(Kind::Exhaust, now) {
-            return self.line.pause_end(Kind::Exhaust, now);
-        }
-        if let Some((id, token, front)) = self.held.next_to_exhaust() {
+        while self.line.can_send_beside(Kind::Exhaust, MOST_EXHAUSTS, now) {
+            let Some((id, token, front)) = self.held.next_to_exhaust() else { break };
             let (heard, lease) = (self.line.heard, self.parts.node.lease);
             self.line.exhaust(Exhaust { heard, lease, id, token, front });
         }
-        None
+        self.line.pause_end(Kind::Exhaust, now)
     }
 
     /// Starts `final_retry`; where one of the two jobs runs alone, the one or the other waits for its turn.

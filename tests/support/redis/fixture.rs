@@ -1,6 +1,5 @@
 //! The Redis store as a store under examination.
 
-use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -8,13 +7,13 @@ use dq::store::Store;
 use dq::store::redis::RedisStore;
 use dq::testing::conformance::StoreFixture;
 
-use super::Place;
+use super::{Place, Teller};
 
 /// A store in a place of its own, under a clock that is moved by hand.
 #[derive(Debug)]
 pub struct RedisFixture {
     store: Arc<RedisStore>,
-    teller: Mutex<TcpStream>,
+    teller: Mutex<Teller>,
     clock: AtomicU64,
     place: Place,
 }

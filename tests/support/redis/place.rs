@@ -3,14 +3,13 @@
 //! A corner is a prefix of keys and channels that no other test has, in no other run; it is swept when the test is over.
 //! The server is shared with whoever else uses it, so a test in a corner neither stops nor configures it.
 
-use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use dq::store::redis::RedisStore;
-use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+use redis::{ConnectionLike, Value};
 
-use super::{RedisServer, ask};
+use super::RedisServer;
 
 /// What names the shared server.
 const VARIABLE: &str = "DQ_REDIS_URL";
@@ -34,24 +33,49 @@ pub struct Place {
 #[derive(Debug)]
 enum Server {
     Own(RedisServer),
-    Shared { url: String, info: Box<ConnectionInfo> },
+    Shared { url: String },
+}
+
+/// A connection to tell the server of a place something.
+pub struct Teller(redis::Connection);
+
+impl std::fmt::Debug for Teller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Teller")
+    }
+}
+
+impl Teller {
+    /// Sends one command and gives the answer.
+    ///
+    /// # Panics
+    /// When the server does not do it.
+    pub fn tell(&mut self, words: &[&str]) -> Value {
+        let mut cmd = redis::cmd(words[0]);
+        cmd.arg(&words[1..]);
+        self.0.req_command(&cmd).expect("the server does it")
+    }
 }
 
 impl Place {
     /// A new one.
     ///
     /// # Panics
-    /// When `DQ_REDIS_URL` is no `redis://` URL.
+    /// When `DQ_REDIS_URL` is no `redis://` or `rediss://` URL.
     pub fn find() -> Self {
+        match std::env::var(VARIABLE) {
+            Ok(url) => Self::corner(url),
+            Err(_) => Self { server: Server::Own(RedisServer::start()), prefix: "dq:".into() },
+        }
+    }
+
+    /// A corner of the server that has this URL.
+    pub fn corner(url: String) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let Ok(url) = std::env::var(VARIABLE) else {
-            return Self { server: Server::Own(RedisServer::start()), prefix: "dq:".into() };
-        };
-        let info = url.as_str().into_connection_info().expect("DQ_REDIS_URL is a URL of a server");
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("it is after 1970");
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let prefix = format!("dq-test:{:x}-{:x}-{number}:", since.as_micros(), std::process::id());
-        Self { server: Server::Shared { url, info: Box::new(info) }, prefix }
+        Self { server: Server::Shared { url }, prefix }
     }
 
     /// A store here, under the server's clock.
@@ -78,7 +102,7 @@ impl Place {
     fn url(&self) -> String {
         match &self.server {
             Server::Own(server) => server.url(),
-            Server::Shared { url, .. } => url.clone(),
+            Server::Shared { url } => url.clone(),
         }
     }
 
@@ -103,38 +127,25 @@ impl Place {
         format!("{}{{{topic}}}:{what}", self.prefix)
     }
 
-    /// A connection for [`ask`].
+    /// A connection to the server.
     ///
     /// # Panics
-    /// When the server cannot be reached, or does not let the user of the URL in.
-    pub fn connect(&self) -> TcpStream {
-        let info = match &self.server {
-            Server::Own(server) => return server.connect(),
-            Server::Shared { info, .. } => info,
-        };
-        let ConnectionAddr::Tcp(host, port) = info.addr() else { panic!("{VARIABLE} begins with redis://") };
-        let mut stream = TcpStream::connect((host.as_str(), *port)).expect("the server is there");
-        let settings = info.redis_settings();
-        if let Some(password) = settings.password() {
-            let user = settings.username().unwrap_or("default");
-            assert_eq!(ask(&mut stream, &["AUTH", user, password]), "+OK");
-        }
-        assert_eq!(ask(&mut stream, &["SELECT", &settings.db().to_string()]), "+OK");
-        stream
+    /// When it cannot be reached, or does not let the user of the URL in.
+    pub fn connect(&self) -> Teller {
+        Teller(self.store().connection().expect("the server is there"))
     }
 
     /// Moves the clock of the store that is under a test clock.
-    pub fn set_clock(&self, connection: &mut TcpStream, micros: u64) {
+    pub fn set_clock(&self, connection: &mut Teller, micros: u64) {
         let (seconds, rest) = ((micros / 1_000_000).to_string(), (micros % 1_000_000).to_string());
-        let said = ask(connection, &["HSET", &self.clock(), "seconds", &seconds, "micros", &rest]);
-        assert!(said.starts_with(':'), "{said}");
+        connection.tell(&["HSET", &self.clock(), "seconds", &seconds, "micros", &rest]);
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         if matches!(self.server, Server::Shared { .. }) && !std::thread::panicking() {
-            ask(&mut self.connect(), &["EVAL", SWEEP, "0", &self.prefix]);
+            self.connect().tell(&["EVAL", SWEEP, "0", &self.prefix]);
         }
     }
 }

@@ -153,6 +153,13 @@ impl Line {
         self.link.is_some() && now >= self.paused[kind as usize] && !self.busy(&[kind])
     }
 
+    /// Whether a request of this kind can be sent now though some of its kind are under way: connected, fewer than `most`
+    /// of them, not paused.
+    pub(in crate::context) fn can_send_beside(&self, kind: Kind, most: usize, now: Duration) -> bool {
+        let under_way = self.under_way.iter().filter(|request| request.kind == kind).count();
+        self.link.is_some() && now >= self.paused[kind as usize] && under_way < most
+    }
+
     /// When a pause of this kind ends, if one is on.
     pub(in crate::context) fn pause_end(&self, kind: Kind, now: Duration) -> Option<Duration> {
         Some(self.paused[kind as usize]).filter(|end| *end > now && self.link.is_some())

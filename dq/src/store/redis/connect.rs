@@ -40,9 +40,7 @@ impl Connector {
         operation: &'static str,
         pushes: Option<UnboundedSender<PushInfo>>,
     ) -> Result<MultiplexedConnection, StoreError> {
-        #[cfg(feature = "tls")]
-        install_tls();
-        let client = Client::open(self.address.info().clone()).map_err(|error| plain(operation, error))?;
+        let client = self.client(operation)?;
         let mut config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_WITHIN))
             .set_response_timeout(Some(ANSWER_WITHIN));
@@ -51,6 +49,19 @@ impl Connector {
         }
         let connected = client.get_multiplexed_async_connection_with_config(&config).await;
         connected.map_err(|error| connecting(operation, self.address.is_tls(), error))
+    }
+
+    /// A new connection that blocks.
+    #[cfg(feature = "testing")]
+    pub(super) fn blocking(&self, operation: &'static str) -> Result<redis::Connection, StoreError> {
+        let connected = self.client(operation)?.get_connection_with_timeout(CONNECT_WITHIN);
+        connected.map_err(|error| connecting(operation, self.address.is_tls(), error))
+    }
+
+    fn client(&self, operation: &'static str) -> Result<Client, StoreError> {
+        #[cfg(feature = "tls")]
+        install_tls();
+        Client::open(self.address.info().clone()).map_err(|error| plain(operation, error))
     }
 }
 

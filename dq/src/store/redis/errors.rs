@@ -43,6 +43,7 @@ pub(super) fn connecting(operation: &'static str, is_tls: bool, error: RedisErro
     let (reason, certificate) = (said(&error), about_certificates(&error.to_string()));
     let port = match is_tls {
         true => error.is_timeout().then_some("is that its port for TLS?"),
+        false if error.is_connection_refusal() => None,
         false => error.is_connection_dropped().then_some("does that port want TLS, as in rediss://?"),
     };
     match plain(operation, error) {

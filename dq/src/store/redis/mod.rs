@@ -104,6 +104,15 @@ impl RedisStore {
         self
     }
 
+    /// A connection of its own to the server, which blocks: for tests that do there what a store does not.
+    ///
+    /// # Errors
+    /// As every connection of the store.
+    #[cfg(feature = "testing")]
+    pub fn connection(&self) -> Result<::redis::Connection, StoreError> {
+        self.connector.blocking("connect")
+    }
+
     /// The texts of its scripts. A server that knows them all (`SCRIPT LOAD`) executes requests strictly in order; one that
     /// is asked for a script for the first time executes that request behind others that are under way.
     #[cfg(feature = "testing")]
