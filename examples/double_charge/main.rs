@@ -9,12 +9,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use dq::prelude::*;
-use dq::testing::{Finding, Simulation, Summary, simulate};
+use dq::testing::{Finding, Simulation, Summary, choose, simulate};
 use serde::{Deserialize, Serialize};
 
 use shop::Shop;
 
-const ORDERS: u64 = 3;
+/// How many orders there are in a run: the seed decides, and what is found is shrunk to few.
+fn orders() -> u64 {
+    choose("orders", 1..=3)
+}
 
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
 #[job(topic = "charge", delay = "1m")]
@@ -54,12 +57,12 @@ fn charging<L: DelayListener>() -> Simulation<Arc<Shop>> {
     simulate(|| Arc::new(Shop::default()))
         .node(|factory, shop| factory.provide(shop).listener::<L>())
         .work(|jobs, _| place_orders(jobs))
-        .check(|shop, _| shop.every_order_is_charged_once(ORDERS))
+        .check(|shop, _| shop.every_order_is_charged_once(orders()))
         .seeds(0..200)
 }
 
 async fn place_orders(jobs: Provider) {
-    for order in 1..=ORDERS {
+    for order in 1..=orders() {
         // `Unknown`: perhaps it was added. Asking again with `keep_existing` is safe.
         while let Err(error) = jobs.add(Charge { order }).keep_existing().await {
             eprintln!("order {order} once more: {error}");

@@ -3,7 +3,7 @@
 //! `DQ_STORE` is the store's URL, `DQ_<KEY>` a setting of the node (`DQ_LEASE=30s`), `DQ_TOPIC_<TOPIC>_<KEY>` one of a
 //! topic (`DQ_TOPIC_ORDER_TIMEOUT_CONCURRENCY=8`): capitals, and `_` for every other character than `A-Z` and `0-9`.
 //! Which topic is meant is found by writing every known topic like that; a variable with two meanings is a problem, and
-//! so is every other variable that begins with `DQ_`, but for `DQ_SEED`, which is for simulations in tests.
+//! so is every other variable that begins with `DQ_`, but for `DQ_SEED` and `DQ_ONLY`, which are for simulations in tests.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -18,8 +18,8 @@ use super::value::Written;
 
 const PREFIX: &str = "DQ_";
 const STORE: &str = "DQ_STORE";
-/// Names the run of a simulation in tests, where real nodes may start, too.
-const SEED: &str = "DQ_SEED";
+/// Name the run of a simulation in tests, where real nodes may start, too.
+const OF_TESTS: [&str; 2] = ["DQ_SEED", "DQ_ONLY"];
 
 /// Variables by name.
 pub(crate) type Variables = BTreeMap<String, String>;
@@ -29,7 +29,7 @@ pub(crate) fn of_this_process() -> Variables {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
     };
-    env::vars_os().map(text).filter(|(name, _)| name.starts_with(PREFIX) && name != SEED).collect()
+    env::vars_os().map(text).filter(|(name, _)| name.starts_with(PREFIX) && !OF_TESTS.contains(&&**name)).collect()
 }
 
 /// `order-timeout` as `ORDER_TIMEOUT`.

@@ -23,5 +23,5 @@ mod under_way;
 pub use fakes::{FakeJob, channel, job, provider};
 pub use harness::Harness;
 pub use manual_clock::ManualClock;
-pub use simulation::users::{Ended, Faults, Finding, Simulation, Summary, Verdict, now, simulate};
+pub use simulation::users::{Ended, Faults, Finding, Simulation, Summary, Verdict, choose, now, simulate};
 pub use under_way::UnderWay;

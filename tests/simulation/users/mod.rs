@@ -4,3 +4,4 @@ mod decisions;
 mod fences;
 mod payments;
 mod same;
+mod shrinking;

@@ -93,10 +93,11 @@ fn a_handler_that_is_not_idempotent_is_found_and_its_account_tells_why() {
     for told in ["is added, due in 1m", "run 1, fence", "run 2, fence", "the store has the ack of charge/"] {
         assert!(finding.account.contains(told), "{told}: {finding}");
     }
-    assert!(
-        finding.to_string().contains(&format!("DQ_SEED={} cargo test users::payments::", finding.seed)),
-        "{finding}"
+    let again = format!(
+        "DQ_SEED={} DQ_ONLY='{}' cargo test -p dq-tests users::payments::a_handler_that_is_not",
+        finding.seed, finding.only
     );
+    assert!(finding.to_string().contains(&again), "{finding}");
     assert_eq!(finding.differs, None, "{finding}");
 }
 

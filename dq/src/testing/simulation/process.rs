@@ -103,7 +103,7 @@ impl Process {
     /// has lost the job: in life they are on different threads.
     fn go_on(&self) {
         let mut parked = std::mem::take(&mut *lock(&self.parked));
-        if self.world.tokio.is_some() && self.world.chance(0.5) {
+        if self.world.tokio.is_some() && self.dice.chance(0.5) {
             parked.reverse();
         }
         parked.into_iter().for_each(Waker::wake);

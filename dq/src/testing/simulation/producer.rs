@@ -31,9 +31,11 @@ impl FaultyProducer {
 impl Producer for FaultyProducer {
     fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
         let mut batch = Numbered { number: self.number(batch.number), ..batch };
-        if let Some(program) = self.way.sim.program.get() {
+        let program = self.way.sim.program.get();
+        let left_out = program.map(|program| {
             program.mark(&self.id, &mut batch);
-        }
+            program.leave_out(&self.way.process, &self.key, &mut batch)
+        });
         let (inner, id, items) = (Arc::clone(&self.inner), self.id.clone(), batch.items.clone());
         let (name, key, court) = (self.way.process.name.clone(), self.key.clone(), Arc::clone(&self.court));
         let execute = move |sim: &Sim| {
@@ -46,7 +48,10 @@ impl Producer for FaultyProducer {
             judge_batch(sim, &key, &court, (&id, number), &answer, |outcomes| Did::Add {
                 jobs: items.into_iter().zip(outcomes).collect(),
             });
-            Ok(answer)
+            Ok(match left_out {
+                Some(left_out) => left_out.put_back(answer),
+                None => answer,
+            })
         };
         self.way.ask("add", execute, |_, _| {})
     }

@@ -179,7 +179,7 @@ impl Sim {
         }
         self.judge_permits(&mut court, micros);
         drop(court);
-        self.tempt(&did);
+        self.tempt(key, &did);
     }
 
     pub(super) fn after_step(self: &Arc<Self>) {

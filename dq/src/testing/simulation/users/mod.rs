@@ -3,15 +3,22 @@
 //! [`simulate`] begins one. What the nodes of the engine are for dq's own tests, they are here with the user's listeners:
 //! the same network, the same judge, and an account of what happened to each job that a person can read.
 
+mod choose;
 mod clock;
 mod faults;
 mod finding;
+mod left_out;
 mod narrate;
 mod nodes;
+mod occasions;
+mod only;
+mod panics;
 mod play;
 mod program;
+mod progress;
 mod report;
 mod seeds;
+mod shrink;
 mod simulation;
 mod story;
 mod strike;
@@ -19,6 +26,7 @@ mod verdict;
 mod versions;
 mod watched;
 
+pub use choose::choose;
 pub use clock::now;
 pub use faults::Faults;
 pub use finding::Finding;

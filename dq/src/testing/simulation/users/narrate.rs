@@ -3,7 +3,7 @@
 use super::super::judge::{Court, Did};
 use super::super::sim::Sim;
 use super::super::world::lock;
-use super::story::Named;
+use super::story::{Named, Usual};
 use crate::job::{JobId, NodeId, TopicKey};
 use crate::store::memory::View;
 use crate::store::step::{Change, Verdict};
@@ -34,7 +34,8 @@ impl Sim {
                         AddOutcome::Repeated => "is named twice in one batch".into(),
                         AddOutcome::Refused(why) => format!("is refused: {why}"),
                     };
-                    self.tell(named(&job.id), || format!("{topic}/{} {how}", job.id));
+                    let usual = (*outcome == AddOutcome::Added).then_some(Usual::Added);
+                    self.tell_usual(named(&job.id), usual, || format!("{topic}/{} {how}", job.id));
                 }
             }
             Did::Settle { node, outcomes } => {
@@ -42,11 +43,13 @@ impl Sim {
                     let (node, what) = (self.name_of(node), word(&outcome.change));
                     let how = match verdict {
                         Verdict::Done => "the store has",
-                        Verdict::Stale => "the store REFUSES, as another run has the job,",
+                        Verdict::Stale => "the store REFUSES, as that run no longer has the job,",
                         Verdict::Dropped => "the store has nothing left for",
                         Verdict::Failed(_) => "the store cannot do",
                     };
-                    self.tell(named(&outcome.id), || format!("{how} the {what} of {topic}/{} from {node}", outcome.id));
+                    let is_ack = matches!((&outcome.change, verdict), (Change::Ack, Verdict::Done));
+                    let text = || format!("{how} the {what} of {topic}/{} from {node}", outcome.id);
+                    self.tell_usual(named(&outcome.id), is_ack.then_some(Usual::Acked), text);
                 }
             }
             Did::Reclaim { from, .. } => {

@@ -1,23 +1,27 @@
 //! One run, from its seed to what it found.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::collections::BTreeSet;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::task::Poll;
+use std::time::Instant;
 
-use futures_util::FutureExt;
 use tokio::runtime::Builder;
 
 use super::super::process::Process;
-use super::super::sim::Sim;
+use super::super::sim::{Sim, Struck};
 use super::super::store::FaultyStore;
 use super::super::terms::Terms;
 use super::super::tokio_time::Idle;
-use super::super::world::{SECOND, World};
+use super::super::world::{SECOND, World, lock};
+use super::choose::{Choosing, Chosen};
 use super::clock::Running;
+use super::only::Only;
+use super::panics::{Print, caught};
 use super::program::{APP, Program, WORK};
 use super::report::Ended;
 use super::simulation::Simulation;
-use super::verdict::said;
 use crate::config::NodeSettings;
 use crate::environment::Place;
 use crate::job::{AppName, State};
@@ -29,10 +33,26 @@ const LOOK: u64 = 5 * SECOND;
 /// How long nothing must wait or run until it is: as long as any request is held up, or any node paused.
 const QUIET: u64 = 60 * SECOND;
 
+/// How to run a seed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct How<'a> {
+    /// With its account and its log.
+    pub(super) told: bool,
+    pub(super) only: &'a Only,
+    pub(super) print: Print,
+    /// The run is given up at this time, and found nothing.
+    pub(super) until: Option<Instant>,
+}
+
 /// What a run left.
 #[derive(Debug)]
 pub(super) struct Played {
     pub(super) found: Option<String>,
+    /// The faults that happened, or would have, and the jobs that the work added.
+    pub(super) struck: Vec<Struck>,
+    pub(super) added: BTreeSet<String>,
+    pub(super) nodes: u64,
+    pub(super) chosen: Chosen,
     pub(super) account: String,
     pub(super) log: Vec<String>,
     pub(super) jobs: u64,
@@ -41,8 +61,8 @@ pub(super) struct Played {
     pub(super) time: u64,
 }
 
-/// Runs a seed; `told`: with its account and its log.
-pub(super) fn play<S: Clone + Send + Sync + 'static>(of: &Simulation<S>, seed: u64, told: bool) -> Played {
+/// Runs a seed.
+pub(super) fn play<S: Clone + Send + Sync + 'static>(of: &Simulation<S>, seed: u64, how: How<'_>) -> Played {
     let idle = Arc::new(Idle::default());
     let parks = Arc::clone(&idle);
     let runtime = Builder::new_current_thread()
@@ -52,19 +72,23 @@ pub(super) fn play<S: Clone + Send + Sync + 'static>(of: &Simulation<S>, seed: u
         .build()
         .expect("a runtime without input and output is given");
     runtime.block_on(async {
-        let world = World::with_tokio(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), told);
+        let seed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let world = World::with_tokio(seed, how.told);
         let _running = Running::start();
+        let choosing = Choosing::start(seed, &how.only.chosen);
         let state = (of.state)();
-        let sim = Sim::new(&world, Terms::of_program(&world, of.nodes));
-        let program = Program::new(of, &state, &world, told);
+        let nodes = how.only.nodes.unwrap_or(of.nodes);
+        let terms = Terms { only_faults: how.only.faults.clone(), ..Terms::of_program(&world, nodes) };
+        let sim = Sim::new(&world, terms);
+        let program = Program::new(of, &state, &world, how);
         sim.begin(&program);
-        for _ in 0..of.nodes {
+        for _ in 0..nodes {
             sim.start_node();
         }
         start_work(&sim, &program, of, state.clone());
-        let_all_happen(&sim, &program, of, &idle).await;
-        let found = sim.wrong(&program).or_else(|| check(&sim, of, state));
-        let played = played(&sim, &program, found);
+        let ended = let_all_happen(&sim, &program, of, &idle, how.until).await;
+        let found = sim.wrong(&program).or_else(|| ended.then(|| check(&sim, of, state, how.print)).flatten());
+        let played = played(&sim, &program, found, choosing.chosen());
         sim.end();
         played
     })
@@ -78,18 +102,31 @@ fn start_work<S: Clone + Send + Sync + 'static>(sim: &Arc<Sim>, program: &Arc<Pr
     let provider = Provider::root(app, store, environment.clone(), NodeSettings::default());
     let (sim, program, work) = (Arc::clone(sim), Arc::clone(program), Arc::clone(&of.work));
     environment.spawn(Place::Link, async move {
-        let done = AssertUnwindSafe(async { work(provider, state).await }).catch_unwind().await;
-        match done {
+        let mut doing = None;
+        let done = poll_fn(|cx| {
+            let step = || doing.get_or_insert_with(|| work(provider.clone(), state.clone())).as_mut().poll(cx);
+            match caught(program.print, step) {
+                Ok(polled) => polled.map(Ok),
+                Err(panic) => Poll::Ready(Err(panic)),
+            }
+        });
+        match done.await {
             Ok(Ok(())) => sim.tell(None, || "work is done".into()),
             Ok(Err(error)) => program.fail(format!("the work failed: {error}")),
-            Err(panic) => program.fail(format!("the work panicked: {}", said(&*panic))),
+            Err(panic) => program.fail(format!("the work panicked{panic}")),
         }
         program.work_is_done();
     });
 }
 
-/// Lets the run happen until it is over.
-async fn let_all_happen<S>(sim: &Arc<Sim>, program: &Program, of: &Simulation<S>, idle: &Idle) {
+/// Lets the run happen until it is over; false if it was given up.
+async fn let_all_happen<S>(
+    sim: &Arc<Sim>,
+    program: &Program,
+    of: &Simulation<S>,
+    idle: &Idle,
+    until: Option<Instant>,
+) -> bool {
     let micros = |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     let mut quiet_since = None;
     loop {
@@ -98,19 +135,23 @@ async fn let_all_happen<S>(sim: &Arc<Sim>, program: &Program, of: &Simulation<S>
         run_until(sim, (now + LOOK).min(ends), idle).await;
         let now = sim.world.now();
         if sim.is_over() || of.ends_after.is_some() && now >= ends {
-            return;
+            return true;
+        }
+        if until.is_some_and(|until| Instant::now() >= until) {
+            return false;
         }
         let left = program.what_is_left(sim);
         match (&left, quiet_since) {
             (None, None) => quiet_since = Some(now),
-            (None, Some(since)) if now >= since + QUIET && of.ends_after.is_none() => return,
+            (None, Some(since)) if now >= since + QUIET && of.ends_after.is_none() => return true,
             (None, Some(_)) => {}
             (Some(_), _) => quiet_since = None,
         }
         if let Some(left) = left
             && now >= ends
         {
-            return program.fail(format!("not over after {}: {left}", humantime::format_duration(of.longest)));
+            program.fail(format!("not over after {}: {left}", humantime::format_duration(of.longest)));
+            return true;
         }
     }
 }
@@ -133,7 +174,12 @@ async fn run_until(sim: &Arc<Sim>, end: u64, idle: &Idle) {
     }
 }
 
-fn check<S: Clone + Send + Sync + 'static>(sim: &Arc<Sim>, of: &Simulation<S>, state: S) -> Option<String> {
+fn check<S: Clone + Send + Sync + 'static>(
+    sim: &Arc<Sim>,
+    of: &Simulation<S>,
+    state: S,
+    print: Print,
+) -> Option<String> {
     let mut ended = Ended::default();
     sim.for_topics(|key, court| {
         for (id, job) in &court.before.jobs {
@@ -143,18 +189,22 @@ fn check<S: Clone + Send + Sync + 'static>(sim: &Arc<Sim>, of: &Simulation<S>, s
             }
         }
     });
-    match catch_unwind(AssertUnwindSafe(|| (of.check)(state, &ended))) {
+    match caught(print, || (of.check)(state, &ended)) {
         Ok(Ok(())) => None,
         Ok(Err(wrong)) => Some(wrong),
-        Err(panic) => Some(format!("the check panicked: {}", said(&*panic))),
+        Err(panic) => Some(format!("the check panicked{panic}")),
     }
 }
 
-fn played(sim: &Sim, program: &Program, found: Option<String>) -> Played {
+fn played(sim: &Sim, program: &Program, found: Option<String>, chosen: Chosen) -> Played {
     let mut handled = 0;
     sim.for_courts(|court| handled += court.handled);
     Played {
         found,
+        struck: std::mem::take(&mut lock(&sim.struck)),
+        added: std::mem::take(&mut lock(&program.added)),
+        nodes: sim.terms().nodes,
+        chosen,
         account: program.account(),
         log: sim.world.take_log(),
         jobs: program.jobs(),

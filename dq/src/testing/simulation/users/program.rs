@@ -7,13 +7,16 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use futures_util::FutureExt;
 
+use super::super::dice::Dice;
 use super::super::judge::Ghost;
 use super::super::sim::Sim;
 use super::super::terms::Fault;
 use super::super::world::{World, lock};
 use super::faults::Blow;
+use super::panics::Print;
+use super::play::How;
 use super::simulation::Simulation;
-use super::story::{Named, Story};
+use super::story::{Named, Story, Usual};
 use super::versions::Versions;
 use crate::context::ContextFactory;
 use crate::job::{AppName, ProducerId, TopicKey};
@@ -27,17 +30,19 @@ pub(super) const APP: &str = "simulation";
 pub(super) const WORK: &str = "work";
 
 /// A fault that waits for a step of a handler: its start, where it goes on after an `.await`, or its return.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct AtStep {
     pub(super) fault: Fault,
     /// How many steps of the run still come before; a run that returns earlier has it at its return.
     pub(super) left: u64,
     /// The run: the first that makes a step.
     pub(super) run: Option<u64>,
+    /// What decides about it.
+    pub(super) dice: Dice,
 }
 
 /// What waits to happen to a process; each counts down to its moment.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Arms {
     /// At a step of a handler.
     pub(super) at_step: Option<AtStep>,
@@ -66,6 +71,14 @@ pub(in crate::testing::simulation) struct Program {
     wrong: Mutex<Option<String>>,
     work_done: AtomicBool,
     pub(super) arms: Mutex<BTreeMap<String, Arms>>,
+    /// How often each job was an occasion for a fault.
+    pub(super) occasions: Mutex<BTreeMap<String, u64>>,
+    /// Only these jobs are added by the work; else all.
+    pub(super) only_jobs: Option<BTreeSet<String>>,
+    /// The jobs that the work added.
+    pub(super) added: Mutex<BTreeSet<String>>,
+    /// Whether panics of the user's code are printed.
+    pub(super) print: Print,
     /// Which listener of which node heard which broadcast.
     pub(super) heard: Mutex<BTreeSet<(String, &'static str, Named, u64)>>,
     pub(super) kept: Mutex<Option<Kept>>,
@@ -78,7 +91,7 @@ impl fmt::Debug for Program {
 }
 
 impl Program {
-    pub(super) fn new<S>(of: &Simulation<S>, state: &S, world: &World, told: bool) -> Arc<Self>
+    pub(super) fn new<S>(of: &Simulation<S>, state: &S, world: &World, how: How<'_>) -> Arc<Self>
     where
         S: Clone + Send + Sync + 'static,
     {
@@ -96,10 +109,14 @@ impl Program {
             eagerness: world.pick(&[0.3, 0.6, 1.0]),
             grace_millis: AtomicU64::new(0),
             versions: Versions::default(),
-            story: told.then(Story::default),
+            story: how.told.then(Story::default),
             wrong: Mutex::default(),
             work_done: AtomicBool::new(false),
             arms: Mutex::default(),
+            occasions: Mutex::default(),
+            only_jobs: how.only.jobs.clone(),
+            added: Mutex::default(),
+            print: how.print,
             heard: Mutex::default(),
             kept: Mutex::default(),
         })
@@ -178,10 +195,15 @@ impl Sim {
 
     /// Tells of something: in the log, and in the account of a program.
     pub(in crate::testing::simulation) fn tell(&self, job: Option<Named>, text: impl FnOnce() -> String) {
+        self.tell_usual(job, None, text);
+    }
+
+    /// The same, of what is perhaps usual.
+    pub(super) fn tell_usual(&self, job: Option<Named>, usual: Option<Usual>, text: impl FnOnce() -> String) {
         let story = self.program.get().and_then(|program| program.story.as_ref());
         if let Some(story) = story {
             let text = text();
-            story.tell(self.world.now(), job, text.clone());
+            story.tell(self.world.now(), job, usual, text.clone());
             self.world.say(|| text);
         } else {
             self.world.say(text);

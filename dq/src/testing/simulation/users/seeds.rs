@@ -1,16 +1,46 @@
-//! Seed after seed, until one finds something; then that one again, to tell it and to see whether it is the same.
+//! Seed after seed, until one finds something; then that one again, smaller, to tell it and to see whether it is the same.
 
 use std::panic::resume_unwind;
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use super::finding::Finding;
-use super::play::{Played, play};
+use super::only::Only;
+use super::panics::Print;
+use super::play::{How, Played, play};
+use super::progress::Progress;
 use super::report::Summary;
+use super::shrink::{is_same, shrink};
 use super::simulation::Simulation;
 
 /// Names the one seed to run.
-const VARIABLE: &str = "DQ_SEED";
+const SEED: &str = "DQ_SEED";
+
+/// Names the parts of its run that are to happen; then, and where it is `all`, it is not made smaller.
+const ONLY: &str = "DQ_ONLY";
+
+/// What is asked for by variables.
+#[derive(Debug, Clone)]
+struct Named {
+    seed: u64,
+    only: Option<Only>,
+}
+
+impl Named {
+    /// # Panics
+    /// When a variable is not what it is to be.
+    fn read() -> Option<Self> {
+        let only = std::env::var(ONLY).ok().map(|text| text.parse().unwrap_or_else(|wrong| panic!("{ONLY}: {wrong}")));
+        match std::env::var(SEED) {
+            Ok(text) => {
+                let seed = text.trim().parse().unwrap_or_else(|_| panic!("{SEED}={text} is no seed"));
+                Some(Self { seed, only })
+            }
+            Err(_) if only.is_some() => panic!("{ONLY} names parts of the run of a seed: set {SEED}, too"),
+            Err(_) => None,
+        }
+    }
+}
 
 impl<S: Clone + Send + Sync + 'static> Simulation<S> {
     /// As [`run`](Self::run), and gives what was found instead of a panic.
@@ -19,7 +49,7 @@ impl<S: Clone + Send + Sync + 'static> Simulation<S> {
     /// The [`Finding`] of the first seed that found something.
     ///
     /// # Panics
-    /// When a node cannot start, with its problems; when `DQ_SEED` is no number.
+    /// When `DQ_SEED` is no number, or `DQ_ONLY` is not as a finding has it.
     pub fn try_run(self) -> Result<Summary, Box<Finding>> {
         let test = std::thread::current().name().filter(|name| *name != "main").map(str::to_owned);
         let runs = Builder::new().name("dq-simulation".into()).spawn(move || self.run_seeds(test));
@@ -30,40 +60,84 @@ impl<S: Clone + Send + Sync + 'static> Simulation<S> {
     }
 
     fn run_seeds(&self, test: Option<String>) -> Result<Summary, Box<Finding>> {
-        let named = std::env::var(VARIABLE).ok();
-        let named = named.map(|text| text.parse::<u64>().unwrap_or_else(|_| panic!("{VARIABLE}={text} is no seed")));
-        let seeds = named.map_or(self.seeds.clone(), |seed| seed..seed + 1);
+        let named = Named::read();
+        let seeds = named.as_ref().map_or(self.seeds.clone(), |named| named.seed..named.seed + 1);
+        let only = named.as_ref().and_then(|named| named.only.clone()).unwrap_or_default();
+        let print = if named.is_some() { Print::Yes } else { Print::No };
         let (start, mut summary) = (Instant::now(), Summary::default());
+        let mut progress = Progress::of(test.as_deref());
         for seed in seeds.clone() {
-            let played = play(self, seed, seed == seeds.start);
+            progress.say(|| format!("nothing found in {} of {} seeds", summary.seeds, seeds.end - seeds.start));
+            let first = seed == seeds.start;
+            let how = How { told: first, only: &only, print, until: None };
+            let played = play(self, seed, how);
             summary.seeds += 1;
             summary.jobs += played.jobs;
             summary.handled += played.handled;
             summary.faults += played.faults;
             summary.simulated += Duration::from_micros(played.time);
-            if let Some(what) = played.found {
-                return Err(Box::new(self.tell(seed, what, summary.seeds, test)));
+            if played.found.is_some() {
+                let as_it_is = named.is_some_and(|named| named.only.is_some());
+                let mut finding = self.tell(seed, played, &only, (!as_it_is).then_some(&mut progress));
+                (finding.seeds, finding.test) = (summary.seeds, test);
+                return Err(Box::new(finding));
             }
-            if seed == seeds.start {
+            if first {
                 if named.is_some() {
-                    print(&format!("seed {seed} finds nothing. What happened, in simulated time:\n{}", played.account));
+                    print_account(seed, &played);
                 }
-                summary.differs = difference(&played, &play(self, seed, true));
+                let again = play(self, seed, How { print: Print::No, ..how });
+                summary.differs = difference(&played, &again);
             }
         }
         summary.took = start.elapsed();
         Ok(summary)
     }
 
-    /// Runs a seed that found something twice more.
-    fn tell(&self, seed: u64, what: String, seeds: u64, test: Option<String>) -> Finding {
-        let (told, again) = (play(self, seed, true), play(self, seed, true));
-        let differs = match &told.found {
-            Some(found) if *found == what => difference(&told, &again),
+    /// Runs a seed that found something again, and makes its run smaller. Whatever comes of that, it was found.
+    fn tell(&self, seed: u64, found: Played, only: &Only, shrinks: Option<&mut Progress>) -> Finding {
+        let what = found.found.clone().unwrap_or_default();
+        let (whole, differs) = self.twice(seed, &what, only);
+        let small = match (&differs, shrinks) {
+            (None, Some(progress)) => shrink(self, seed, found, progress),
+            _ => None,
+        };
+        let finding = |told: Played, only: &Only, smaller| Finding {
+            seed,
+            only: if *only == Only::default() { "all".into() } else { only.to_string() },
+            what: told.found.unwrap_or(what.clone()),
+            account: told.account,
+            log: told.log,
+            differs,
+            smaller,
+            test: None,
+            seeds: 0,
+        };
+        let Some(small) = small else { return finding(whole, only, None) };
+        match self.twice(seed, &what, &small.only) {
+            (told, None) => {
+                let first = if told.found.as_ref() == Some(&what) {
+                    String::new()
+                } else {
+                    format!("; at first: {}", what.lines().next().unwrap_or_default())
+                };
+                finding(told, &small.only, Some(format!("{small}{first}")))
+            }
+            _ => finding(whole, only, None),
+        }
+    }
+
+    /// A run that found this, and how it differs when it is run once more.
+    fn twice(&self, seed: u64, what: &str, only: &Only) -> (Played, Option<String>) {
+        let run = || play(self, seed, How { told: true, only, print: Print::No, until: None });
+        let (told, again) = (run(), run());
+        let other = [&told.found, &again.found].into_iter().find_map(|found| match found {
+            Some(found) if is_same(found, what) => None,
             Some(found) => Some(format!("then it found: {found}")),
             None => Some("then it found nothing".into()),
-        };
-        Finding { seed, what, account: told.account, log: told.log, differs, test, seeds }
+        });
+        let differs = other.or_else(|| difference(&told, &again));
+        (told, differs)
     }
 }
 
@@ -78,6 +152,6 @@ fn difference(first: &Played, second: &Played) -> Option<String> {
 }
 
 #[expect(clippy::print_stderr, reason = "it was asked for by a variable; a test's output is kept by cargo")]
-fn print(text: &str) {
-    eprintln!("{text}");
+fn print_account(seed: u64, played: &Played) {
+    eprintln!("seed {seed} finds nothing. What happened, in simulated time:\n{}", played.account);
 }

@@ -11,6 +11,7 @@ use futures_util::future::BoxFuture;
 
 use super::faults::Faults;
 use super::report::Ended;
+use super::shrink;
 use super::verdict::Verdict;
 use crate::context::ContextFactory;
 use crate::provider::Provider;
@@ -72,6 +73,7 @@ pub fn simulate<S: Clone + Send + Sync + 'static>(state: impl Fn() -> S + Send +
         longest: Duration::from_secs(24 * 60 * 60),
         ends_after: None,
         found_listeners: false,
+        shrinks_for: shrink::LONGEST,
     }
 }
 
@@ -88,6 +90,7 @@ pub struct Simulation<S> {
     pub(super) longest: Duration,
     pub(super) ends_after: Option<Duration>,
     pub(super) found_listeners: bool,
+    pub(super) shrinks_for: Duration,
 }
 
 impl<S> fmt::Debug for Simulation<S> {
@@ -170,11 +173,18 @@ impl<S: Clone + Send + Sync + 'static> Simulation<S> {
         self
     }
 
+    /// How long a finding may take to be made smaller: the same with fewer faults and nodes, smaller
+    /// [choices](super::choose()) and fewer jobs, in at most 1,000 further runs. Default: 30 s; zero: it stays as it is.
+    pub const fn shrinks_for(mut self, longest: Duration) -> Self {
+        self.shrinks_for = longest;
+        self
+    }
+
     /// Runs the seeds one after the other, on a thread of its own: also from an async test, which it blocks.
     ///
     /// # Panics
     /// With the [`Finding`](super::Finding) as its message, when a seed finds something; when a node cannot start, with
-    /// its problems; when `DQ_SEED` is no number.
+    /// its problems; when `DQ_SEED` is no number, or `DQ_ONLY` is not as a finding has it.
     #[track_caller]
     pub fn run(self) -> super::Summary {
         match self.try_run() {

@@ -1,11 +1,10 @@
-//! Which faults happen when: on the occasion of a job, not at any time, so that they hit something.
+//! Faults: at which moment they happen, and what they do.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::super::dice::Dice;
-use super::super::judge::Did;
 use super::super::network::Outage;
 use super::super::nodes::NodeAt;
 use super::super::process::Process;
@@ -32,64 +31,50 @@ const fn is_now(left: &mut u64) -> bool {
 }
 
 impl Sim {
-    /// A step is an occasion for a fault: a claim for one of the node that claims, an add for one of who adds.
-    pub(in crate::testing::simulation) fn tempt(&self, did: &Did) {
-        let Some(program) = self.program.get() else { return };
-        let node = match did {
-            Did::Claim { node, claims, aged: false } if !claims.is_empty() => Some(node.clone()),
-            Did::Add { jobs } if !jobs.is_empty() => None,
-            _ => return,
-        };
-        let likely = if node.is_some() { program.eagerness } else { 0.3 * program.eagerness };
-        if program.left.load(Relaxed) == 0 || !self.world.chance(likely) {
-            return;
-        }
-        let blow = self.world.pick(&program.blows);
-        if node.is_none() && !matches!(blow, Blow::Wire | Blow::Engine(Fault::Out | Fault::Slow)) {
-            return;
-        }
-        program.left.fetch_sub(1, Relaxed);
-        let Some(sim) = program.sim() else { return };
-        let program = Arc::clone(program);
-        self.world.at(self.world.now(), move || sim.strike(&program, blow, node.as_ref()));
-    }
-
     /// Chooses the moment: at a request, at a step of a handler, or some time later.
-    fn strike(self: &Arc<Self>, program: &Arc<Program>, blow: Blow, node: Option<&NodeId>) {
+    pub(super) fn strike(self: &Arc<Self>, program: &Arc<Program>, blow: Blow, node: Option<&NodeId>, dice: Dice) {
         let at = lock(&self.nodes).iter().find(|at| Some(&at.id) == node && !at.process.is_dead()).cloned();
-        let (world, name) = (&self.world, at.as_ref().map_or(WORK, |at| &at.process.name));
+        let name = at.as_ref().map_or(WORK, |at| &at.process.name);
         let mut arms = lock(&program.arms);
         let arms = arms.entry(name.to_owned()).or_default();
-        let moment = world.below(4);
+        let moment = dice.below(4);
         match (blow, at) {
-            (Blow::Wire, _) => arms.wire = Some(world.below(4)),
-            (Blow::Engine(Fault::Kill), Some(node)) if moment == 0 => node.dies_after.store(world.below(4), Relaxed),
+            (Blow::Wire, _) => arms.wire = Some(dice.below(4)),
+            (Blow::Engine(Fault::Kill), Some(node)) if moment == 0 => node.dies_after.store(dice.below(4), Relaxed),
             (Blow::Engine(Fault::Pause), Some(node)) if moment == 0 => {
-                node.pause.store(world.between(SECOND, 45 * SECOND), Relaxed);
-                node.pauses_after.store(world.below(4), Relaxed);
+                node.pause.store(dice.between(SECOND, 45 * SECOND), Relaxed);
+                node.pauses_after.store(dice.below(4), Relaxed);
             }
             (Blow::Engine(fault), Some(_)) if moment < 3 => {
-                let left = world.below(world.pick(&[2, 4, 8, 16]));
-                arms.at_step = Some(AtStep { fault, left, run: None });
+                let left = dice.below(dice.pick(&[2, 4, 8, 16]));
+                arms.at_step = Some(AtStep { fault, left, run: None, dice });
             }
             (Blow::Engine(fault), node) => {
-                let after = world.below(world.pick(&[MS, 10 * MS, 100 * MS, SECOND, 10 * SECOND]));
+                let after = dice.below(dice.pick(&[MS, 10 * MS, 100 * MS, SECOND, 10 * SECOND]));
                 let (sim, program) = (Arc::clone(self), Arc::clone(program));
-                world.at(world.now() + after, move || sim.happen(&program, fault, node.as_ref(), ""));
+                let at = self.world.now() + after;
+                self.world.at(at, move || sim.happen(&program, fault, node.as_ref(), "", &dice));
             }
         }
     }
 
     /// A fault happens, to a node or to everybody.
-    fn happen(self: &Arc<Self>, program: &Program, fault: Fault, node: Option<&Arc<NodeAt>>, when: &str) {
+    fn happen(self: &Arc<Self>, program: &Program, fault: Fault, node: Option<&Arc<NodeAt>>, when: &str, dice: &Dice) {
         match node {
             Some(node) if node.process.is_dead() => {}
-            Some(node) => self.strike_program_node(program, fault, node, when),
-            None => self.strike_store(fault, when),
+            Some(node) => self.strike_program_node(program, fault, node, when, dice),
+            None => self.strike_store(fault, when, dice),
         }
     }
 
-    fn strike_program_node(self: &Arc<Self>, program: &Program, fault: Fault, node: &Arc<NodeAt>, when: &str) {
+    fn strike_program_node(
+        self: &Arc<Self>,
+        program: &Program,
+        fault: Fault,
+        node: &Arc<NodeAt>,
+        when: &str,
+        dice: &Dice,
+    ) {
         let (world, now, name) = (&self.world, self.world.now(), &node.process.name);
         match fault {
             Fault::Kill => {
@@ -104,11 +89,12 @@ impl Sim {
                     running.order_stop(Duration::from_millis(program.grace_millis.load(Relaxed)));
                 }
                 let sim = Arc::clone(self);
-                world.at(now + world.between(SECOND, 8 * SECOND), move || sim.start_node());
+                let after = dice.between(SECOND, 8 * SECOND);
+                world.at(now + after, move || sim.start_node());
             }
-            Fault::Pause => self.pause_node(&node.process, when),
+            Fault::Pause => self.pause_node(&node.process, when, dice),
             Fault::Deaf => {
-                let seconds = world.pick(&[1, 3, 10, 40]);
+                let seconds = dice.pick(&[1, 3, 10, 40]);
                 self.tell(None, || format!("{name} HEARS NOTHING from the store for {seconds} s{when}"));
                 self.fault();
                 node.process.deafen(now + seconds * SECOND);
@@ -120,21 +106,21 @@ impl Sim {
                 self.break_ears(Some(&node.process));
             }
             Fault::Wall => {
-                let by = world.between(0, 1_200 * SECOND) as i64 - 600 * SECOND as i64;
+                let by = dice.between(0, 1_200 * SECOND) as i64 - 600 * SECOND as i64;
                 self.tell(None, || format!("THE CLOCK of {name} is {} s ahead", by / SECOND as i64));
                 self.fault();
                 node.process.clock.skew.store(by, Relaxed);
             }
             Fault::Snap => self.keep_all(program),
             Fault::Fall => self.fall_back_to_kept(program),
-            other => self.strike_store(other, when),
+            other => self.strike_store(other, when, dice),
         }
     }
 
     /// What hits everybody.
-    fn strike_store(self: &Arc<Self>, fault: Fault, when: &str) {
+    fn strike_store(self: &Arc<Self>, fault: Fault, when: &str, dice: &Dice) {
         self.fault();
-        self.cause(fault, &self.world.main);
+        self.cause(fault, dice);
         let (now, weather) = (self.world.now(), self.weather());
         match fault {
             Fault::Out => {
@@ -160,8 +146,8 @@ impl Sim {
         }
     }
 
-    fn pause_node(&self, process: &Arc<Process>, when: &str) {
-        let (now, length) = (self.world.now(), self.world.between(SECOND, 45 * SECOND));
+    fn pause_node(&self, process: &Arc<Process>, when: &str, dice: &Dice) {
+        let (now, length) = (self.world.now(), dice.between(SECOND, 45 * SECOND));
         self.tell(None, || format!("{} STANDS STILL for {} ms{when}", process.name, length / MS));
         self.fault();
         process.pause(now + length);
@@ -234,10 +220,10 @@ impl Program {
             at.left = at.left.saturating_sub(u64::from(of_this));
             now
         };
-        let Some(AtStep { fault, .. }) = arms_of.at_step.take_if(is_now) else { return };
+        let Some(AtStep { fault, dice, .. }) = arms_of.at_step.take_if(is_now) else { return };
         drop(arms);
         let node = lock(&seat.sim.nodes).iter().find(|node| node.id == seat.node).cloned();
         let after = if returned { ", just after it ran" } else { " while it runs" };
-        seat.sim.happen(self, fault, node.as_ref(), &format!("{after} {name}"));
+        seat.sim.happen(self, fault, node.as_ref(), &format!("{after} {name}"), &dice);
     }
 }

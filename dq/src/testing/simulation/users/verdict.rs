@@ -1,6 +1,5 @@
 //! What a check, or the work of a simulation, may return.
 
-use std::any::Any;
 use std::fmt::Display;
 
 /// Nothing is wrong, or what is: `()` for code that asserts, or a `Result` whose error says what is wrong.
@@ -22,10 +21,4 @@ impl<E: Display> Verdict for Result<(), E> {
     fn verdict(self) -> Result<(), String> {
         self.map_err(|error| error.to_string())
     }
-}
-
-/// What a panic said.
-pub(super) fn said(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("(no message)").into()
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -13,9 +13,9 @@ use super::super::judge::{Court, End, Kind, version};
 use super::super::process::Process;
 use super::super::sim::Sim;
 use super::super::world::lock;
+use super::panics::caught;
 use super::program::Program;
-use super::story::Named;
-use super::verdict::said;
+use super::story::{Named, Usual};
 use crate::broadcast::ErasedBroadcast;
 use crate::environment::StoreClock as _;
 use crate::job::{JobId, NodeId, Record, TopicName};
@@ -59,7 +59,9 @@ impl ErasedListener for Watched {
         let run = program.story.as_ref().map_or(0, |story| story.next_run(&job));
         let name = format!("{handler}{}/{}", job.0, job.1);
         let failed = if attempt > 0 { format!(", {attempt} failed before") } else { String::new() };
-        sim.tell(Some(job.clone()), || format!("{} runs {name}: run {run}, fence {fence}{failed}", process.name));
+        let who = format!("{} runs {name}", process.name);
+        let usual = (run == 1 && kind == Kind::OnDue && attempt == 0).then(|| Usual::Runs(who.clone()));
+        sim.tell_usual(Some(job.clone()), usual, || format!("{who}: run {run}, fence {fence}{failed}"));
         Box::pin(Run {
             handler: Arc::clone(&self.inner).call(call, record, delivery),
             seat: self.seat.clone(),
@@ -107,17 +109,16 @@ impl Future for Run {
                 return Poll::Pending;
             }
             let handler = &mut this.handler;
-            let polled = catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(cx)));
+            let polled = caught(program.print, || handler.as_mut().poll(cx));
             let polled = polled.unwrap_or_else(|panic| {
                 this.end = Some(End::Failed);
-                sim.tell(Some(this.job.clone()), || {
-                    format!("{} {}: panics: {}", process.name, this.name, said(&*panic))
-                });
-                resume_unwind(panic)
+                sim.tell(Some(this.job.clone()), || format!("{} {}: panics{panic}", process.name, this.name));
+                resume_unwind(panic.payload)
             });
             let Poll::Ready(returned) = polled else { return Poll::Pending };
             let (end, text) = told(&returned);
-            sim.tell(Some(this.job.clone()), || format!("{} {}: {text}", process.name, this.name));
+            let usual = (end == End::Acked).then_some(Usual::Returns);
+            sim.tell_usual(Some(this.job.clone()), usual, || format!("{} {}: {text}", process.name, this.name));
             this.end = Some(end);
             this.returned = Some(returned);
             if is_struck(true) {
