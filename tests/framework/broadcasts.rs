@@ -168,6 +168,40 @@ async fn a_stopping_node_lets_its_broadcast_listeners_finish_within_the_grace() 
     }
 }
 
+/// The first node is told when the next is due, the second comes after the fallback of up to 15 s.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_stops_hands_its_broadcasts_over() {
+    let (log, other) = (Log::new(), Log::new());
+    let dq = start(ear(&log)).await;
+    let heir = dq.another(2, ear(&other)).await;
+    dq.provider().add(prices("a")).after(2 * SECOND).await.unwrap();
+    dq.settle().await;
+    dq.shutdown(MINUTE).await;
+    heir.advance(2 * SECOND).await;
+    assert_eq!(other.take(), ["2s prices a"]);
+    assert!(log.take().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_stops_hears_and_publishes_until_its_handlers_are_done() {
+    let (log, other) = (Log::new(), Log::new());
+    let script = Script::new(|_, channel| async {
+        handler_takes(10 * SECOND).await;
+        Ok(channel.ack())
+    });
+    let dq = start(|factory| script.on(ear(&log)(factory), usual)).await;
+    let heir = dq.another(2, ear(&other)).await;
+    dq.provider().add(work("long")).await.unwrap();
+    for (what, after) in [("during", 2), ("after", 11)] {
+        dq.provider().add(prices(what)).after(after * SECOND).await.unwrap();
+    }
+    dq.settle().await;
+    dq.shutdown(MINUTE).await;
+    heir.advance(MINUTE).await;
+    assert_eq!(log.take(), ["2s prices during"]);
+    assert_eq!(other.take(), ["2s prices during", "11s prices after"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_broadcast_that_nobody_served_in_time_is_dropped_and_counted() {
     let log = Log::new();

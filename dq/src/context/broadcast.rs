@@ -2,8 +2,11 @@
 //!
 //! Whoever subscribes publishes: the step takes due broadcasts out of the store and publishes them in one, so each is
 //! published once, and each connected node hears it at most once. Each listener has a queue and handles one at a time.
+//! A node that stops hears and publishes until its handlers are done, for what they work with may be what a broadcast is
+//! about; then it hands its role over, as a topic does.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,8 +23,8 @@ use super::topic::stopping::StopOrder;
 use crate::broadcast::ErasedBroadcast;
 use crate::config::NodeSettings;
 use crate::environment::{Environment, Place, Task};
-use crate::job::{JobId, NodeId, Record, TopicKey, TopicName};
-use crate::store::step::{Cast, Casted, MOST_JOBS};
+use crate::job::{JobId, NodeId, Record, TopicKey, TopicName, Turn};
+use crate::store::step::{Cast, Casted, MOST_JOBS, Release};
 use crate::store::{Link, Signal, Store, StoreError};
 
 /// How many broadcasts wait for a slow listener before further ones are dropped.
@@ -54,21 +57,29 @@ pub(super) struct Channel {
     pub(super) settings: NodeSettings,
     pub(super) listeners: Vec<(&'static str, Arc<dyn ErasedBroadcast>)>,
     pub(super) gauge: Arc<ChannelGauge>,
+    /// The topics of the node: while their handlers go on, it hears.
+    pub(super) topics: TaskTracker,
 }
 
 impl Channel {
-    /// Runs until the node stops.
-    pub(super) async fn run(mut self, mut stop: watch::Receiver<StopOrder>) {
+    /// Runs until the node stops and its topics are over.
+    pub(super) async fn run(mut self, stop: watch::Receiver<StopOrder>) {
         let workers = TaskTracker::new();
         let started = self.listeners.iter().map(|listener| self.start_listener(listener, &workers));
         let (queues, tasks): (Vec<_>, Vec<_>) = started.unzip();
         workers.close();
         let mut timer = Timer::new(self.environment.clone());
         let mut cast_at = None; // not before the subscription is there: nobody would hear it
+        let (mut ordered, topics) = (stop.clone(), self.topics.clone());
+        let mut over = pin!(async move {
+            // An error is an order, too: the supervisor is gone.
+            let _ = ordered.changed().await;
+            topics.wait().await;
+        });
         loop {
             tokio::select! {
                 biased;
-                _ = stop.changed() => break,
+                () = &mut over => break,
                 signal = self.subscription.next() => match signal {
                     Ok(Signal::Cast(cast)) => self.hand_out(&queues, cast),
                     Ok(Signal::CastDue | Signal::Resubscribed) => cast_at = Some(self.environment.now()),
@@ -87,7 +98,19 @@ impl Channel {
         }
         drop(queues);
         let environment = self.environment.clone();
-        let_finish(&workers, &tasks, stop, &environment).await;
+        tokio::join!(let_finish(&workers, &tasks, stop, &environment), self.release());
+    }
+
+    /// Tells the others to publish from now on: else nobody looks after what waits until one of them comes by itself.
+    /// Without an answer in time it is left at that.
+    async fn release(&mut self) {
+        let Some(link) = self.link.take() else { return };
+        let too_late = self.environment.sleep_until(self.environment.now() + self.settings.call_timeout);
+        tokio::select! {
+            biased;
+            _ = link.release(Release { heard: Turn::default() }) => {}
+            () = too_late => {}
+        }
     }
 
     /// Publishes what is due; how long to sleep then.

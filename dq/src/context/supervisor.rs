@@ -35,6 +35,8 @@ pub(crate) struct Running {
     environment: Environment,
     order: watch::Sender<StopOrder>,
     tracker: TaskTracker,
+    /// Those of `tracker` that are a topic's.
+    topics: TaskTracker,
     tasks: Vec<Task>,
     board: Arc<Board>,
 }
@@ -48,6 +50,7 @@ pub(crate) fn start(plan: &Plan) -> Running {
         environment: plan.environment.clone(),
         order,
         tracker: TaskTracker::new(),
+        topics: TaskTracker::new(),
         tasks: Vec::new(),
         board: board.clone(),
     };
@@ -57,6 +60,7 @@ pub(crate) fn start(plan: &Plan) -> Running {
     for ((key, listeners), gauge) in channels.into_iter().zip(&board.channels) {
         running.start_channel(plan, key, listeners, gauge.clone(), &ordered);
     }
+    running.topics.close();
     running.tracker.close();
     running
 }
@@ -116,7 +120,7 @@ impl Running {
                 keep_running(parts, store, node, ordered).await;
             }
         };
-        self.tasks.push(self.environment.spawn(Place::Link, self.tracker.track_future(task)));
+        self.tasks.push(self.environment.spawn(Place::Link, self.tracker.track_future(self.topics.track_future(task))));
     }
 
     fn start_channel(
@@ -131,6 +135,7 @@ impl Running {
         let interest = Interest { node: Some(plan.node.clone()), casts: true };
         let (store, environment, ordered) = (plan.store.clone(), self.environment.clone(), ordered.clone());
         let (key, node, settings) = (key.clone(), plan.node.clone(), plan.settings.clone());
+        let topics = self.topics.clone();
         let is_refused = plan.refused.get(&key).inspect(|error| gauge.trouble(error)).is_some();
         let task = async move {
             let trouble = |error: &StoreError| gauge.trouble(error);
@@ -150,6 +155,7 @@ impl Running {
                 settings,
                 listeners,
                 gauge,
+                topics,
             };
             channel.run(ordered).await;
         };

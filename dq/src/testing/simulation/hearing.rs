@@ -1,17 +1,15 @@
 //! Broadcast listeners that do what such listeners do: handle, fail, panic, hang; and whether each hears what it is to hear.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
 use super::judge::{Court, version};
-use super::nodes::NodeAt;
 use super::process::Process;
 use super::sim::Sim;
 use super::terms::Profile;
-use super::world::{MS, SECOND, lock};
+use super::world::{MS, SECOND};
 use crate::broadcast::ErasedBroadcast;
 use crate::context::plan::BroadcastPlan;
 use crate::environment::Environment;
@@ -94,11 +92,7 @@ impl Sim {
         hearing.retain(|node| {
             ears.iter().any(|ear| ear.casts && !ear.outer.is_closed() && Arc::ptr_eq(&ear.process, &node.process))
         });
-        // A node that stops has its roles until its release, which is when the others hear of it.
-        let holds_role = |node: &Arc<NodeAt>| {
-            node.stopping.load(Relaxed) && !node.process.is_dead() && !court.has_released(&node.id)
-        };
-        if hearing.is_empty() || lock(&self.nodes).iter().any(holds_role) {
+        if hearing.is_empty() {
             court.casts_since = None;
         } else {
             court.casts_since.get_or_insert(micros / 1000);

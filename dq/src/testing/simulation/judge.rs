@@ -134,8 +134,6 @@ pub(super) struct Conduct {
     pub(super) trouble: u64,
     /// Since when it is connected and reconciled.
     pub(super) settled: Option<u64>,
-    /// It has stopped cleanly.
-    released: bool,
     pub(super) dead: bool,
     pub(super) died_at: u64,
     /// Handlers that run: run number and when it started. What ran when it died stays.
@@ -274,8 +272,7 @@ impl Court {
                     }
                 }
             }
-            Did::Release { node } => self.conduct.entry(node.clone()).or_default().released = true,
-            Did::Nothing | Did::Note { .. } | Did::Reclaim { .. } | Did::Cast { .. } => {}
+            Did::Nothing | Did::Note { .. } | Did::Reclaim { .. } | Did::Release { .. } | Did::Cast { .. } => {}
         }
     }
 
@@ -414,10 +411,6 @@ impl Court {
 
     pub(super) fn reconciled(&mut self, node: &NodeId, now: u64) {
         self.conduct.entry(node.clone()).or_default().settled.get_or_insert(now);
-    }
-
-    pub(super) fn has_released(&self, node: &NodeId) -> bool {
-        self.conduct.get(node).is_some_and(|conduct| conduct.released)
     }
 
     /// What a caller was told of an add.
