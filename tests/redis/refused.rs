@@ -13,6 +13,10 @@ async fn refusing(name: &str, deliver: Deliver) -> (RedisServer, Topic, Signals)
     let topic = Topic::on(&server.url());
     topic.reconcile().await;
     topic.add(vec![NewJob { deliver, ..job(name) }]).await;
+    // A broadcast is due at the next millisecond too.
+    let clock = async || topic.store.counts(&topic.key).await.unwrap().clock;
+    let added = clock().await;
+    while clock().await == added {}
     if deliver == Deliver::Queue {
         assert_eq!(topic.claims().await.len(), 1);
     }
