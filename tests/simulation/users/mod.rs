@@ -5,3 +5,4 @@ mod fences;
 mod payments;
 mod same;
 mod shrinking;
+mod spawning;

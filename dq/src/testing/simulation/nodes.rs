@@ -123,6 +123,7 @@ impl Sim {
             return;
         }
         self.world.say(|| format!("{} dies", process.name));
+        self.tell_what_outlives(process);
         self.fault();
         if let Some(node) = self.node_of(process) {
             self.for_courts(|court| {

@@ -7,10 +7,11 @@ use std::cell::RefCell;
 use std::future::{Future, pending};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Waker};
 
 use futures_util::future::BoxFuture;
+use tokio::task::AbortHandle;
 
 use super::dice::Dice;
 use super::world::{MachineClock, World, lock};
@@ -38,6 +39,8 @@ pub(super) struct Process {
     /// Since when it is mute without a break.
     pub(super) mute_since: AtomicU64,
     parked: Mutex<Vec<Waker>>,
+    /// Its handlers, in a user's program: they are dropped when it dies, not when they would go on.
+    handlers: Mutex<Vec<Weak<Life>>>,
 }
 
 impl Process {
@@ -57,6 +60,7 @@ impl Process {
             mute_until: AtomicU64::new(0),
             mute_since: AtomicU64::new(0),
             parked: Mutex::default(),
+            handlers: Mutex::default(),
         })
     }
 
@@ -86,6 +90,8 @@ impl Process {
     pub(super) fn kill(&self) {
         self.dead.store(true, Relaxed);
         lock(&self.parked).drain(..).for_each(Waker::wake);
+        let handlers = std::mem::take(&mut *lock(&self.handlers));
+        handlers.iter().filter_map(Weak::upgrade).filter_map(|life| lock(&life.waker).take()).for_each(Waker::wake);
     }
 
     /// Stops all tasks until then; time goes on.
@@ -143,22 +149,51 @@ impl Spawn for Here {
         let process = Arc::clone(&self.0);
         let running = |life| Running { process, life, task: Some(task) };
         if place == Place::Link {
-            return Task::new(tokio::spawn(running(None)).abort_handle());
+            return Task::new(start(&self.0.world, running(None)));
         }
         let life = Arc::new(Life::default());
+        if self.0.world.tokio.is_some() {
+            let mut handlers = lock(&self.0.handlers);
+            handlers.retain(|life| life.strong_count() > 0);
+            handlers.push(Arc::downgrade(&life));
+        }
         let guard = Guard { life: Arc::clone(&life), world: Arc::clone(&self.0.world) };
-        let abortable = tokio::spawn(async move {
+        let abort = start(&self.0.world, async move {
             let _guard = guard;
             pending::<()>().await;
         });
-        let abort = abortable.abort_handle();
         let end = abort.clone();
         let task = running(Some(life));
-        tokio::spawn(async move {
+        start(&self.0.world, async move {
             task.await;
             end.abort();
         });
         Task::new(abort)
+    }
+}
+
+/// Starts a task that is counted for as long as it is there.
+fn start(world: &Arc<World>, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+    let counted = Counted::of(world);
+    let task = async move {
+        task.await;
+        drop(counted);
+    };
+    tokio::spawn(task).abort_handle()
+}
+
+struct Counted(Arc<World>);
+
+impl Counted {
+    fn of(world: &Arc<World>) -> Self {
+        world.tasks.fetch_add(1, Relaxed);
+        Self(Arc::clone(world))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.tasks.fetch_sub(1, Relaxed);
     }
 }
 

@@ -75,6 +75,8 @@ pub(super) struct World {
     pub(super) main: Dice,
     /// How often tasks were polled: while it grows, something still happens at this time.
     pub(super) polls: AtomicU64,
+    /// How many tasks of processes there are. What else is on the runtime, code of users started.
+    pub(super) tasks: AtomicU64,
     log: Option<Mutex<Vec<String>>>,
     /// Tokio's clock, where code that uses it takes part.
     pub(super) tokio: Option<TokioTime>,
@@ -94,6 +96,7 @@ impl World {
             seed,
             main: Dice::new(seed),
             polls: AtomicU64::new(0),
+            tasks: AtomicU64::new(0),
             log: log.then(Mutex::default),
             tokio: None,
         })

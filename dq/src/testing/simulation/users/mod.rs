@@ -20,6 +20,7 @@ mod report;
 mod seeds;
 mod shrink;
 mod simulation;
+mod spawned;
 mod story;
 mod strike;
 mod verdict;

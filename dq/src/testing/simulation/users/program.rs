@@ -77,6 +77,8 @@ pub(in crate::testing::simulation) struct Program {
     pub(super) only_jobs: Option<BTreeSet<String>>,
     /// The jobs that the work added.
     pub(super) added: Mutex<BTreeSet<String>>,
+    /// The nodes whose handlers have spawned tasks.
+    pub(super) spawners: Mutex<BTreeSet<String>>,
     /// Whether panics of the user's code are printed.
     pub(super) print: Print,
     /// Which listener of which node heard which broadcast.
@@ -116,6 +118,7 @@ impl Program {
             occasions: Mutex::default(),
             only_jobs: how.only.jobs.clone(),
             added: Mutex::default(),
+            spawners: Mutex::default(),
             print: how.print,
             heard: Mutex::default(),
             kept: Mutex::default(),

@@ -15,6 +15,7 @@ use super::super::sim::Sim;
 use super::super::world::lock;
 use super::panics::caught;
 use super::program::Program;
+use super::spawned::spawned;
 use super::story::{Named, Usual};
 use crate::broadcast::ErasedBroadcast;
 use crate::environment::StoreClock as _;
@@ -109,7 +110,11 @@ impl Future for Run {
                 return Poll::Pending;
             }
             let handler = &mut this.handler;
+            let tasks_before = spawned(&sim.world);
             let polled = caught(program.print, || handler.as_mut().poll(cx));
+            if spawned(&sim.world) > tasks_before {
+                lock(&program.spawners).insert(process.name.clone());
+            }
             let polled = polled.unwrap_or_else(|panic| {
                 this.end = Some(End::Failed);
                 sim.tell(Some(this.job.clone()), || format!("{} {}: panics{panic}", process.name, this.name));
