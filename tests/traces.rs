@@ -20,7 +20,12 @@ use tracing::subscriber::DefaultGuard;
 use tracing::{Event, Metadata, Subscriber};
 
 use dq::environment::TokioClock;
+use dq::job::{AppName, NodeId, ProducerId, TopicKey, TopicName};
+use dq::store::redis::RedisStore;
+use dq::store::step::Wake;
+use dq::store::{Interest, Numbered, Store};
 use dq::testing::Harness;
+use dq_tests::redis::RedisServer;
 use dq_tests::{Fault, FaultyStore};
 use worker::{HOUR, Script, usual, work};
 
@@ -139,4 +144,56 @@ async fn a_store_that_refuses_is_told_of_once_with_its_reason_and_so_is_that_it_
     let refuses = told("the store refuses, trying again");
     assert!(refuses.len() == 1 && refuses[0].contains("error=the store refuses"), "{refuses:#?}");
     assert_eq!(told("the store answers again").len(), 1, "{lines:#?}");
+}
+
+fn topic() -> TopicKey {
+    TopicKey { app: AppName::new("shop").unwrap(), topic: TopicName::new("work").unwrap() }
+}
+
+#[tokio::test]
+async fn a_server_that_is_no_place_for_jobs_is_warned_about_at_the_first_contact_and_once() {
+    let (traces, _guard) = listen();
+    let server = RedisServer::start_with(&["--maxmemory-policy", "allkeys-lru", "--appendonly", "no"]);
+    let store = RedisStore::new(&server.url()).unwrap();
+    for _ in 0..2 {
+        store.topics(&topic().app).await.unwrap();
+        store.open(&topic()).await.unwrap();
+    }
+    let lines = std::mem::take(&mut traces.0.lock().unwrap().lines);
+    let told = |what: &str| lines.iter().filter(|line| line.contains(what)).count();
+    assert_eq!(told("`maxmemory-policy` is `allkeys-lru`"), 1, "{lines:#?}");
+    assert_eq!(told("`appendonly` is off"), 1, "{lines:#?}");
+    assert_eq!(told(&format!("store=\"{}\"", server.url())), 2, "{lines:#?}");
+}
+
+/// Everything that a store says on the way, and what it is itself.
+async fn all_that_is_said(url: &str) -> String {
+    let (traces, _guard) = listen();
+    let store = RedisStore::new(url).unwrap();
+    let mut said = format!("{} {store:?} ", store.url());
+    let interest = Interest { node: Some(NodeId::new("n")), casts: true };
+    let (link, producer) = (store.link(&topic(), &NodeId::new("n")), store.producer(&topic(), &ProducerId::new("p")));
+    let errors: [Box<dyn std::error::Error>; 4] = [
+        store.open(&topic()).await.unwrap_err().into(),
+        link.wake(Wake).await.unwrap_err().into(),
+        producer.add(Numbered { number: 1, items: Vec::new() }).await.unwrap_err().into(),
+        store.signals(&topic(), interest).await.unwrap_err().into(),
+    ];
+    errors.iter().for_each(|error| write!(said, "{error} {error:?} ").unwrap());
+    write!(said, "{link:?} {producer:?} {:?}", traces.0.lock().unwrap().lines).unwrap();
+    said
+}
+
+#[tokio::test]
+async fn a_password_is_in_no_log_no_error_and_no_debug_text() {
+    let server = RedisServer::start_with(&["--user", "mallory", "on", ">s3cret", "-@all"]);
+    for (password, says) in [("s3cret", "NOPERM"), ("gu3ssed", "WRONGPASS")] {
+        let said = all_that_is_said(&server.url().replace("127", &format!("mallory:{password}@127"))).await;
+        assert!(said.contains(says) && said.contains("redis://***@127.0.0.1"), "{said}");
+        assert!(!said.contains(password) && !said.contains("s3cret"), "{said}");
+    }
+    let nobody = server.url().replace("127", "mallory:gu3ssed@127");
+    drop(server);
+    let said = all_that_is_said(&nobody).await;
+    assert!(said.contains("refused") && !said.contains("gu3ssed"), "{said}");
 }
