@@ -76,6 +76,18 @@ async fn a_broken_line_answers_everything_and_a_new_one_works() {
     assert_eq!(again.claims().await.len(), 1);
 }
 
+/// How long to wait is for who asks to say, by `call_timeout`, which may be minutes.
+#[tokio::test]
+async fn an_answer_that_takes_long_is_waited_for() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    topic.add(vec![job("a")]).await;
+    assert_eq!(topic.store.counts(&topic.key).await.unwrap().delayed, 1);
+    server.command(&["CLIENT", "PAUSE", "10500", "ALL"]);
+    let ((), looked) = tokio::join!(topic.add(vec![job("b")]), topic.store.counts(&topic.key));
+    assert!(looked.is_ok(), "{looked:?}");
+}
+
 #[tokio::test]
 async fn a_dropped_link_takes_its_connection_with_it() {
     let server = RedisServer::start();

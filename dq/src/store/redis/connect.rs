@@ -11,12 +11,17 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::errors::{connecting, plain};
 use super::url::Address;
 use crate::store::StoreError;
+use crate::store::step::LONGEST_LEASE;
 
 /// How long a connection may take to be there.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long an answer may take before the connection counts as broken. Callers have shorter limits of their own.
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// How long an answer may take before the connection counts as broken: longer than anybody waits. Who asks has a limit of
+/// its own, `call_timeout`, which is no longer than the longest lease, and drops its way when that is over.
+const ANSWER_WITHIN: Duration = LONGEST_LEASE.saturating_add(Duration::from_secs(10));
+
+/// The same for the subscriptions, whose task serves many: they do not wait long behind one that hangs.
+const SUBSCRIBED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Makes connections to one server.
 #[derive(Debug)]
@@ -41,9 +46,10 @@ impl Connector {
         pushes: Option<UnboundedSender<PushInfo>>,
     ) -> Result<MultiplexedConnection, StoreError> {
         let client = self.client(operation)?;
+        let answer_within = if pushes.is_some() { SUBSCRIBED_WITHIN } else { ANSWER_WITHIN };
         let mut config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_WITHIN))
-            .set_response_timeout(Some(ANSWER_WITHIN));
+            .set_response_timeout(Some(answer_within));
         if let Some(pushes) = pushes {
             config = config.set_push_sender(pushes);
         }
