@@ -22,6 +22,8 @@ pub(crate) struct JobView {
     pub(crate) state: State,
     pub(crate) record: Record,
     pub(crate) crashes: u32,
+    /// Until when, or since when, it is where it is; `None` while it is RUNNING.
+    pub(crate) at: Option<Timestamp>,
     pub(crate) row: Option<Row>,
     /// What takes its place when its run ends, and whether only under an end that names the run.
     pub(crate) replacement: Option<(Record, bool)>,
@@ -72,6 +74,10 @@ impl MemoryStore {
 }
 
 fn seen(slot: &Slot) -> JobView {
+    let at = match slot.place {
+        Place::On(_, at) => Some(at),
+        Place::Running(_) => None,
+    };
     let (row, mark) = match &slot.place {
         Place::Running(run) => {
             (Some(Row { node: run.node.clone(), token: run.token, begun: run.begun }), run.mark.as_deref())
@@ -83,6 +89,7 @@ fn seen(slot: &Slot) -> JobView {
         state: slot.place.state(),
         record: slot.record.clone(),
         crashes: slot.crashes,
+        at,
         row,
         replacement: mark.and_then(|mark| mark.replacement.as_ref()).map(replaces),
     }

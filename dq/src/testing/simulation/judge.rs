@@ -7,9 +7,12 @@ mod after;
 mod caps;
 mod casts;
 mod claimed;
+mod effects;
+mod handlers;
 mod outcome;
 mod part;
 mod placed;
+mod places;
 mod toll;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,7 +25,7 @@ use toll::Toll;
 use super::users::version_behind;
 use crate::job::{Deliver, Fence, JobId, NodeId, ProducerId, Record, State, Token};
 use crate::store::memory::{JobView, View};
-use crate::store::step::{Casted, Claim, Outcome, Verdict};
+use crate::store::step::{Casted, Change, Claim, Note, Outcome, Verdict};
 use crate::store::{AddOutcome, Due, NewJob, WithdrawOutcome, WithdrawVerb, Withdrawal};
 use crate::time::Timestamp;
 
@@ -41,7 +44,10 @@ pub(super) enum Did {
         outcomes: Vec<(Outcome, Verdict)>,
     },
     Reclaim {
+        by: NodeId,
         from: NodeId,
+        /// The lease end that the request named.
+        seen: Timestamp,
         charged: bool,
     },
     Release {
@@ -50,9 +56,13 @@ pub(super) enum Did {
     Add {
         jobs: Vec<(NewJob, AddOutcome)>,
     },
-    /// `begin` and `exhaust`.
+    /// `begin`, or else `exhaust`.
     Note {
         id: JobId,
+        node: NodeId,
+        token: Token,
+        begins: bool,
+        note: Note,
     },
     Withdraw {
         items: Vec<(Withdrawal, WithdrawOutcome)>,
@@ -96,9 +106,15 @@ struct Run {
     version: u64,
     aged: bool,
     started: Vec<Kind>,
+    /// When its last handler started.
+    since: Option<u64>,
     ended: Vec<End>,
     /// The time it is to run again, as its handler said it, in µs on the store's clock.
     again_at: Option<u64>,
+    /// What its handler decided in time.
+    decided: Option<Change>,
+    /// It had expired when it was claimed.
+    expired: bool,
     /// Its row was gone once, be it in a part of the store's history that is lost: its node need not hold it any more.
     over: bool,
     /// It was acked, before its handler ran where that is the setting.
@@ -132,6 +148,10 @@ pub(super) struct Ghost {
 pub(super) struct Conduct {
     /// When something last went wrong between it and the store.
     pub(super) trouble: u64,
+    /// When it made its last link.
+    linked: u64,
+    /// Since when it has had handlers and no lease.
+    leaseless: Option<u64>,
     /// Since when it is connected and reconciled.
     pub(super) settled: Option<u64>,
     pub(super) dead: bool,
@@ -150,6 +170,10 @@ pub(super) struct Court {
     fences: BTreeMap<JobId, Fence>,
     not_added: BTreeSet<u64>,
     pub(super) conduct: BTreeMap<NodeId, Conduct>,
+    /// Runs whose handlers block their threads.
+    blocking: BTreeSet<u64>,
+    /// Nothing goes wrong in this run.
+    pub(super) is_calm: bool,
     pub(super) fell: bool,
     pub(super) jumped: bool,
     pub(super) found: Option<String>,
@@ -242,6 +266,7 @@ impl Court {
                 self.look_at(did, id, (was, is), after.casts.get(id), micros);
             }
         }
+        self.look_at_effects(did, &before, &after, micros);
         self.look_at_leases(did, &before, &after);
         self.look_at_taken_effect(did, &before, &after);
         self.before = after;
@@ -334,15 +359,19 @@ impl Court {
         }
         let number = self.runs.len() as u64 + 1;
         self.ghost.rows.insert((node.clone(), claim.id.clone()), number);
-        let (started, ended, again_at) = Default::default();
+        let fixed = claim.record.fixed();
+        let is_over = |at: Timestamp| at < Timestamp::floor_micros(micros);
         let run = Run {
             node: node.clone(),
             token: claim.token,
             version,
             aged,
-            started,
-            ended,
-            again_at,
+            started: Vec::new(),
+            since: None,
+            ended: Vec::new(),
+            again_at: None,
+            decided: None,
+            expired: !aged && !fixed.exhausted && fixed.expires_at.is_some_and(is_over),
             over: false,
             acked: false,
         };
@@ -357,11 +386,15 @@ impl Court {
             self.bad(format!("a handler of {id} starts on {node} under fence {fence}, which it never heard of"));
             return 0;
         };
-        let version = self.runs[&number].version;
+        let Run { version, expired, .. } = self.runs[&number];
+        if kind == Kind::OnDue && expired {
+            self.bad(format!("[4] on_due of {id} ({version}), which had expired when it was claimed"));
+        }
         if let Some(run) = self.runs.get_mut(&number) {
-            run.started.push(kind);
+            run.starts(kind, time);
         }
         self.conduct.entry(node.clone()).or_default().handlers.insert(number, (id.clone(), time.max(1)));
+        self.look_at_start(node, id, number, kind, time);
         let lease = self.lease_of(node).unwrap_or_default();
         let acked_before = self.acks_on_claim && kind == Kind::OnDue;
         if acked_before {
@@ -423,6 +456,9 @@ impl Court {
                 self.bad(format!("[18] the caller of {version} was told NotAdded, and it is added"));
             }
             Told::NotAdded => drop(self.not_added.insert(version)),
+            Told::Exists if self.ghost.effected.contains(&version) => {
+                self.bad(format!("[18] the caller of {version} was told that another job exists, and it is added"));
+            }
             _ => {}
         }
     }

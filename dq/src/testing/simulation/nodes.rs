@@ -22,7 +22,13 @@ use crate::provider::Provider;
 use crate::time::Timestamp;
 
 /// What the topic allows.
-pub(super) const CAPS: Caps = Caps { crashes: 3, attempts: 4 };
+pub(super) const CAPS: Caps = Caps {
+    crashes: 3,
+    attempts: 4,
+    backoff: &[Duration::from_millis(200), Duration::from_secs(1), Duration::from_secs(4)],
+    permits: 0,
+    dead_kept: Duration::from_secs(60),
+};
 
 /// A node and its process.
 #[derive(Debug)]
@@ -102,6 +108,7 @@ impl Sim {
             // As many retries as `CAPS` has attempts, less one.
             retry: "200ms, 1s, 4s".parse().expect("it is a good policy"),
             max_crashes: CAPS.crashes,
+            dead_kept: self.court().caps.unwrap_or(CAPS).dead_kept,
             unacked_age: Duration::from_secs(20),
             ack: if terms.profile == Profile::Claim { AckMode::OnClaim } else { AckMode::OnReturn },
             ..TopicSettings::default()
@@ -189,7 +196,11 @@ impl Sim {
         if self.is_calm() {
             return;
         }
-        let (alive, clock) = (self.alive(), Timestamp::from_millis(self.clock.micros() / 1_000));
+        let (alive, micros) = (self.alive(), self.clock.micros());
+        let clock = Timestamp::floor_micros(micros);
+        for node in alive.iter().filter(|node| !node.process.is_paused() && self.terms().kills.is_none()) {
+            self.court().look_at_handlers(&node.id, node.process.paused_until.load(Relaxed), micros, now);
+        }
         for node in alive.iter().filter(|node| node.process.is_deaf() || node.process.is_mute()) {
             let (process, mut court) = (&node.process, self.court());
             // No renewal makes a lease this long: the store's clock has jumped back under it. The minute begins at its end.

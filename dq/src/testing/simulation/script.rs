@@ -19,6 +19,8 @@ use crate::job::{Cause, NodeId, Record};
 use crate::listener::erased::{Call, ErasedListener, Returned};
 use crate::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
 use crate::provider::Provider;
+use crate::store::step::{Again, Change};
+use crate::time::Timestamp;
 
 /// A job whose handler takes its node with it.
 pub(super) const KILLER: u64 = 1;
@@ -87,7 +89,8 @@ impl Scripted {
             }
         }
         if kind == Kind::Final {
-            return (Act::End(End::FinalOver), after);
+            let panics = chaos && dice.chance(0.2);
+            return (if panics { Act::Panic } else { Act::End(End::FinalOver) }, after);
         }
         if chaos && dice.chance(0.06) {
             return (if dice.chance(0.7) { Act::Block } else { Act::Hang }, after);
@@ -118,6 +121,7 @@ impl Scripted {
             Act::Hang => self.sleep(1_000_000 * SECOND).await,
             Act::Block => {
                 block(true);
+                self.sim.court().blocks(run);
                 let beyond = if dice.chance(0.1) { 1_000_000 } else { dice.between(1, 40) };
                 self.sleep(self.sim.terms().timeout + beyond * SECOND).await;
                 block(false);
@@ -147,10 +151,19 @@ impl Scripted {
             Act::Hang | Act::Block | Act::Kill | Act::CallProvider => End::Acked,
         };
         alive.end = if kind == Kind::Final { End::FinalOver } else { end };
-        let run = alive.run;
+        let returned = self.returned(kind, end, alive.run, dice);
+        if let Some(change) = decided(&returned) {
+            self.sim.court().decided(&self.node, alive.run, change, self.sim.world.now());
+        }
         drop(alive);
+        if act == Act::Panic {
+            std::panic::resume_unwind(Box::new("it panics"));
+        }
+        returned
+    }
+
+    fn returned(&self, kind: Kind, end: End, run: u64, dice: &Dice) -> Returned {
         match (kind, end) {
-            _ if act == Act::Panic => std::panic::resume_unwind(Box::new("it panics")),
             (Kind::Final, _) => Returned::FinalRetried,
             (_, End::Failed) => Returned::Failed(Failure::new(Cause::Error, "it fails")),
             (Kind::Aged, _) => {
@@ -179,6 +192,19 @@ impl Scripted {
             (Kind::OnDue, _) => Returned::Decided(Decision::Ack),
         }
     }
+}
+
+/// What a decision makes of the job; a failure is for the node to decide.
+fn decided(returned: &Returned) -> Option<Change> {
+    Some(match returned {
+        Returned::Decided(Decision::Ack) => Change::Ack,
+        Returned::Decided(Decision::Rejoin) => Change::Rejoin(Again::AsAdded),
+        Returned::Decided(Decision::RejoinAfter(delay)) => Change::Rejoin(Again::After(*delay)),
+        Returned::Decided(Decision::RejoinAt(time)) => Change::Rejoin(Again::At(Timestamp::from(*time))),
+        Returned::Decided(Decision::Park) | Returned::Unacked(UnackedDecision::Keep) => Change::Park,
+        Returned::Unacked(UnackedDecision::Drop) => Change::Drop,
+        _ => return None,
+    })
 }
 
 /// Tells the judge of the end of a handler in any case.

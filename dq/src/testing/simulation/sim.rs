@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use super::dice::Dice;
-use super::judge::{Court, Did, Ghost};
+use super::judge::{Caps, Court, Did, Ghost};
 use super::network::Weather;
 use super::nodes::{CAPS, NodeAt};
 use super::process::Process;
@@ -14,6 +14,7 @@ use super::store::Ear;
 use super::terms::{Profile, Terms};
 use super::users::Program;
 use super::world::{JumpyClock, World, lock};
+use crate::config::TopicSettings;
 use crate::environment::StoreClock as _;
 use crate::job::{AppName, Fence, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use crate::provider::Provider;
@@ -79,7 +80,10 @@ impl Sim {
         let topic = TopicName::new("t").expect("it is a good name");
         let key = TopicKey { app, topic };
         let mut court = Court::of(terms.timeout);
-        court.caps = Some(CAPS);
+        // The experiment with kills counts the DEAD at its end.
+        let dead_kept = if terms.kills.is_some() { TopicSettings::default().dead_kept } else { CAPS.dead_kept };
+        court.is_calm = terms.profile == Profile::Calm;
+        court.caps = Some(Caps { permits: terms.concurrency, dead_kept, ..CAPS });
         court.acks_on_claim = terms.profile == Profile::Claim;
         let court = Arc::new(Mutex::new(court));
         let courts = BTreeMap::from([(key.clone(), Arc::clone(&court))]);
@@ -166,8 +170,11 @@ impl Sim {
         let micros = self.clock.micros();
         let court = self.court_of(key);
         let mut court = lock(&court);
-        if let Did::Reclaim { from, charged: true } = &did {
-            self.judge_reclaim(&mut court, from);
+        if let Did::Reclaim { by, from, seen, charged } = &did {
+            if *charged {
+                self.judge_reclaim(&mut court, from);
+            }
+            court.look_at_patience(by, from, *seen, micros, self.world.now());
         }
         if self.terms.kills.is_some() {
             court.look_at_part(&did, &self.store, key, micros);

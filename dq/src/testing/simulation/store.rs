@@ -17,7 +17,7 @@ use super::sim::Sim;
 use super::world::lock;
 use crate::config::NodeSettings;
 use crate::environment::rules::without;
-use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName, Turn};
+use crate::job::{AppName, JobId, NodeId, ProducerId, Token, TopicKey, TopicName, Turn};
 use crate::store::step::{
     Age, Aged, Begin, Cast, Casted, Exhaust, Hold, Noted, Reclaim, Reclaimed, Reconcile, Reconciled, Release, Scan,
     Scanned, Settle, Settled, Standing, Transfer, Transferred, Turned, Wake,
@@ -65,7 +65,7 @@ impl Store for FaultyStore {
         let inner = self.sim.store.link(topic, node);
         self.sim.world.say(|| format!("{} connects as {node}", self.process.name));
         let court = self.sim.court_of(topic);
-        lock(&court).conduct.entry(node.clone()).or_default().settled = None;
+        lock(&court).links(node, self.sim.world.now());
         Arc::new(FaultyLink {
             way: Way::new(&self.sim, &self.process),
             inner,
@@ -167,6 +167,10 @@ impl FaultyLink {
     }
 }
 
+fn noted(id: JobId, node: &NodeId, token: Token, (begins, answer): (bool, &Noted)) -> Did {
+    Did::Note { id, node: node.clone(), token, begins, note: answer.note }
+}
+
 const fn nothing<T>(_: &Sim, _: &mut Court, _: &T, _: &NodeId) {}
 
 impl Link for FaultyLink {
@@ -221,15 +225,15 @@ impl Link for FaultyLink {
     }
 
     fn begin(&self, request: Begin) -> Pending<Noted> {
-        let id = request.id.clone();
+        let (id, token) = (request.id.clone(), request.token);
         let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| now(inner.begin(request));
-        self.step("begin", step, move |_, _| Did::Note { id }, nothing)
+        self.step("begin", step, move |answer, node| noted(id, node, token, (true, answer)), nothing)
     }
 
     fn exhaust(&self, request: Exhaust) -> Pending<Noted> {
-        let id = request.id.clone();
+        let (id, token) = (request.id.clone(), request.token);
         let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| now(inner.exhaust(request));
-        self.step("exhaust", step, move |_, _| Did::Note { id }, nothing)
+        self.step("exhaust", step, move |answer, node| noted(id, node, token, (false, answer)), nothing)
     }
 
     fn reconcile(&self, request: Reconcile) -> Pending<Turned<Reconciled>> {
@@ -276,9 +280,9 @@ impl Link for FaultyLink {
             Ok(answer)
         };
         let seen = request.seen;
-        let what = move |answer: &Reclaimed, _: &NodeId| match answer.moved {
+        let what = move |answer: &Reclaimed, by: &NodeId| match answer.moved {
             0 => Did::Nothing,
-            _ => Did::Reclaim { from, charged: seen != crate::time::Timestamp::EPOCH },
+            _ => Did::Reclaim { by: by.clone(), from, seen, charged: seen != crate::time::Timestamp::EPOCH },
         };
         self.step("reclaim", step, what, nothing)
     }

@@ -25,14 +25,27 @@ impl Court {
         if let (Some(new), Some(job)) = (new, after) {
             self.look_at_new(id, new, old, before, job, micros, did);
         }
+        let acked = old.zip(before).is_some_and(|(old, job)| self.is_promised(old, job));
         if let (Some(old), Some(job)) = (old, before) {
             if new != Some(old) {
-                self.look_at_gone(did, id, old, job, [new, cast]);
+                self.look_at_gone(did, id, old, (job, micros), [new, cast]);
             }
             if job.row.is_some() && after.is_none_or(|job| job.row.is_none()) {
                 self.look_at_left(did, id, old, job, after, new);
             }
             self.look_at_replacement(did, id, job, after, cast);
+        }
+        match (before, after) {
+            (Some(was), Some(is)) if old == new && was.state != is.state => {
+                if is.state == State::Done && !acked && !acks(did, id) {
+                    self.bad(format!("[13] {id} is DONE, and nobody acked it"));
+                }
+                self.look_at_move(did, id, was, is, micros);
+            }
+            (was, Some(is)) if old != new && was.is_none_or(|was| was.row.is_none() || is.row.is_none()) => {
+                self.look_at_entry(id, version(&is.record), is);
+            }
+            _ => {}
         }
     }
 
@@ -108,7 +121,7 @@ impl Court {
     }
 
     /// A version that is gone must have had a reason.
-    fn look_at_gone(&mut self, did: &Did, id: &JobId, old: u64, job: &JobView, new: [Option<u64>; 2]) {
+    fn look_at_gone(&mut self, did: &Did, id: &JobId, old: u64, (job, micros): (&JobView, u64), new: [Option<u64>; 2]) {
         let waited = job.replacement.as_ref().map(|(record, _)| version(record));
         let replaced = waited.is_some() && new.contains(&waited);
         let why = match did {
@@ -144,9 +157,16 @@ impl Court {
                     _ => None,
                 })
             }
-            Did::Claim { aged: true, .. } => matches!(job.state, State::Done | State::Dead).then_some("pruned"),
+            Did::Claim { aged: true, .. } => self.may_be_forgotten(job, micros).then_some("pruned"),
             _ => None,
         };
+        if let Some("acked" | "ended from outside") = why
+            && !replaced
+            && !job.record.fixed().retain.is_zero()
+            && !(drops(did, id) || self.is_deleted(old))
+        {
+            self.bad(format!("[13] version {old} of {id} is gone, though it was to be kept as DONE: {why:?}"));
+        }
         match why {
             Some(why) => {
                 self.ghost.ended.insert(old, why);
@@ -163,6 +183,12 @@ impl Court {
                 self.bad(format!("[{rule}] {lost} {}", cut(&step)));
             }
         }
+    }
+
+    /// Whether a delete or cancel was promised of its run.
+    fn is_deleted(&self, version: u64) -> bool {
+        let deletes = |verb| matches!(verb, WithdrawVerb::Delete | WithdrawVerb::Cancel);
+        self.ghost.promised.get(&version).is_some_and(|ends| ends.iter().any(|(verb, _)| deletes(*verb)))
     }
 
     fn is_promised(&self, version: u64, job: &JobView) -> bool {
@@ -188,6 +214,9 @@ impl Court {
         let promises = self.ghost.promised.remove(&old).unwrap_or_default();
         let still = after.filter(|_| new == Some(old));
         let unfenced = promises.iter().any(|(_, fence)| fence.is_none());
+        if still.is_some() && promises.iter().any(|(verb, _)| *verb != WithdrawVerb::Ack) {
+            self.bad(format!("[13] version {old} of {id} is there though its delete was promised"));
+        }
         if let Some(job) = still
             && unfenced
             && job.state != State::Done
@@ -280,6 +309,23 @@ impl Court {
             self.bad(format!("[8] {node} was released and has a lease"));
         }
         let _ = before;
+    }
+}
+
+/// Whether the step drops it as one that was parked for too long.
+fn drops(did: &Did, id: &JobId) -> bool {
+    matches!(did, Did::Settle { outcomes, .. }
+        if outcomes.iter().any(|(outcome, _)| outcome.id == *id && outcome.change == Change::Drop))
+}
+
+/// Whether the step acks it.
+fn acks(did: &Did, id: &JobId) -> bool {
+    match did {
+        Did::Settle { outcomes, .. } => outcomes
+            .iter()
+            .any(|(outcome, verdict)| outcome.id == *id && outcome.change == Change::Ack && *verdict == Verdict::Done),
+        Did::Withdraw { items } => items.iter().any(|(item, _)| item.id == *id && item.verb == WithdrawVerb::Ack),
+        _ => false,
     }
 }
 

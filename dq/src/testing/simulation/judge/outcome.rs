@@ -37,18 +37,30 @@ impl Court {
             Change::Rollback => true,
             Change::Dead => {
                 let cause = outcome.front.as_ref().and_then(|front| front.cause);
-                let without_final = matches!(cause, Some(Cause::Expired | Cause::Decode));
+                let without_final = cause == Some(Cause::Decode) || cause == Some(Cause::Expired) && run.expired;
                 without_final || run.started.contains(&Kind::Final) || exhausted && without(15)
             }
         };
-        if !is_it {
+        let is_another = run.decided.as_ref().is_some_and(|decided| *decided != outcome.change);
+        // A row that came back when the store fell back is given back, whatever its run had decided.
+        let is_lost = outcome.change == Change::Rollback && (run.over || self.fell);
+        if !is_it || is_another && !is_lost {
             self.bad(format!(
-                "[10] {:?} of {} is accepted for run {number} of {}, which had {:?} and {:?}",
-                outcome.change, outcome.id, run.version, run.started, run.ended
+                "[10] {:?} of {} is accepted for run {number} of {}, which had {:?} and {:?}, {:?}",
+                outcome.change, outcome.id, run.version, run.started, run.ended, run.decided
             ));
         }
         if outcome.change == Change::Ack {
             self.note_ack(number);
+        }
+    }
+
+    /// What a handler decided; one whose time was over decides nothing.
+    pub(in super::super) fn decided(&mut self, node: &NodeId, number: u64, change: Change, time: u64) {
+        let started = self.conduct.get(node).and_then(|conduct| conduct.handlers.get(&number));
+        let in_time = started.is_some_and(|(_, started)| time < started + self.timeout_micros);
+        if let Some(run) = self.runs.get_mut(&number).filter(|_| in_time) {
+            run.decided = Some(change);
         }
     }
 }

@@ -22,6 +22,7 @@ impl Court {
         for id in &named {
             self.look_at(did, id, (before.jobs.get(id), after.jobs.get(id)), None, micros);
         }
+        self.look_at_effects(did, &before, &after, micros);
         for id in &named {
             before.jobs.remove(id);
         }
@@ -51,7 +52,7 @@ impl Court {
     fn named(&self, did: &Did) -> BTreeSet<JobId> {
         match did {
             Did::Nothing | Did::Release { .. } | Did::Cast { .. } => BTreeSet::new(),
-            Did::Note { id } => BTreeSet::from([id.clone()]),
+            Did::Note { id, .. } => BTreeSet::from([id.clone()]),
             Did::Claim { claims, .. } => claims.iter().map(|claim| claim.id.clone()).collect(),
             Did::Settle { outcomes, .. } => outcomes.iter().map(|(outcome, _)| outcome.id.clone()).collect(),
             Did::Add { jobs } => jobs.iter().map(|(job, _)| job.id.clone()).collect(),
