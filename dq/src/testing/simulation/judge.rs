@@ -44,10 +44,11 @@ pub(super) enum Did {
         outcomes: Vec<(Outcome, Verdict)>,
     },
     Reclaim {
-        by: NodeId,
         from: NodeId,
         /// The lease end that the request named.
         seen: Timestamp,
+        /// How old its link was when it was sent, in µs.
+        watched: u64,
         charged: bool,
     },
     Release {
@@ -148,8 +149,6 @@ pub(super) struct Ghost {
 pub(super) struct Conduct {
     /// When something last went wrong between it and the store.
     pub(super) trouble: u64,
-    /// When it made its last link.
-    linked: u64,
     /// Since when it has had handlers and no lease.
     leaseless: Option<u64>,
     /// Since when it is connected and reconciled.

@@ -170,11 +170,11 @@ impl Sim {
         let micros = self.clock.micros();
         let court = self.court_of(key);
         let mut court = lock(&court);
-        if let Did::Reclaim { by, from, seen, charged } = &did {
+        if let Did::Reclaim { from, seen, watched, charged } = &did {
             if *charged {
                 self.judge_reclaim(&mut court, from);
             }
-            court.look_at_patience(by, from, *seen, micros, self.world.now());
+            court.look_at_patience(from, *seen, *watched, micros);
         }
         if self.terms.kills.is_some() {
             court.look_at_part(&did, &self.store, key, micros);

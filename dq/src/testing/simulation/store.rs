@@ -65,12 +65,13 @@ impl Store for FaultyStore {
         let inner = self.sim.store.link(topic, node);
         self.sim.world.say(|| format!("{} connects as {node}", self.process.name));
         let court = self.sim.court_of(topic);
-        lock(&court).links(node, self.sim.world.now());
+        lock(&court).conduct.entry(node.clone()).or_default().settled = None;
         Arc::new(FaultyLink {
             way: Way::new(&self.sim, &self.process),
             inner,
             node: node.clone(),
             key: topic.clone(),
+            made: self.sim.world.now(),
             court,
         })
     }
@@ -129,6 +130,7 @@ struct FaultyLink {
     inner: Arc<dyn Link>,
     node: NodeId,
     key: TopicKey,
+    made: u64,
     court: Arc<Mutex<Court>>,
 }
 
@@ -280,9 +282,10 @@ impl Link for FaultyLink {
             Ok(answer)
         };
         let seen = request.seen;
-        let what = move |answer: &Reclaimed, by: &NodeId| match answer.moved {
+        let watched = self.way.sim.world.now() - self.made;
+        let what = move |answer: &Reclaimed, _: &NodeId| match answer.moved {
             0 => Did::Nothing,
-            _ => Did::Reclaim { by: by.clone(), from, seen, charged: seen != crate::time::Timestamp::EPOCH },
+            _ => Did::Reclaim { from, seen, watched, charged: seen != crate::time::Timestamp::EPOCH },
         };
         self.step("reclaim", step, what, nothing)
     }

@@ -1,6 +1,7 @@
 //! What a node does with its handlers: who may start beside whom (rule 19), and who may not go on (rules 9, 11 and 21).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::{Court, Kind, Run};
 use crate::config::NodeSettings;
@@ -69,39 +70,26 @@ impl Court {
         }
     }
 
-    /// A node makes a link: whatever was on an older one may be lost.
-    pub(in super::super) fn links(&mut self, node: &NodeId, time: u64) {
-        let conduct = self.conduct.entry(node.clone()).or_default();
-        (conduct.settled, conduct.linked) = (None, time);
-    }
-
     /// Its handler blocks its thread, so nobody can stop it.
     pub(in super::super) fn blocks(&mut self, number: u64) {
         self.blocking.insert(number);
     }
 
-    /// A reclaim takes jobs from `from`, whose lease was seen to end at `seen`.
-    pub(in super::super) fn look_at_patience(
-        &mut self,
-        by: &NodeId,
-        from: &NodeId,
-        seen: Timestamp,
-        micros: u64,
-        time: u64,
-    ) {
+    /// A reclaim takes jobs from `from`, whose lease was seen to end at `seen`; `watched` µs went by between the making of its
+    /// link and its sending.
+    pub(in super::super) fn look_at_patience(&mut self, from: &NodeId, seen: Timestamp, watched: u64, micros: u64) {
         if self.caps.is_none() || without(20) {
             return;
         }
         if self.is_calm {
-            self.bad(format!("[8] {by} reclaims jobs of {from}, and nothing but clean stops has happened"));
+            self.bad(format!("[8] jobs of {from} are reclaimed, and nothing but clean stops has happened"));
         }
-        let watch = NodeSettings::default().renewal * 3 / 2;
-        let linked = self.conduct.get(by).map_or(0, |conduct| conduct.linked);
-        let too_soon = time < linked + watch.as_micros() as u64 * 14 / 15;
-        let expired = Timestamp::floor_micros(micros).since(seen);
-        if seen != Timestamp::EPOCH && (too_soon || expired < watch - watch / 15 && !self.jumped) {
+        // A little less: clocks of nodes and of the store need not be equally fast.
+        let watch = NodeSettings::default().renewal * 7 / 5;
+        let (watched, expired) = (Duration::from_micros(watched), Timestamp::floor_micros(micros).since(seen));
+        if seen != Timestamp::EPOCH && (watched < watch || expired < watch && !self.jumped) {
             self.bad(format!(
-                "[20] {by} reclaims jobs of {from} at {time} µs, {expired:?} after the lease, connected at {linked} µs"
+                "[20] jobs of {from} are reclaimed {expired:?} after its lease by who watched for {watched:?}"
             ));
         }
     }
