@@ -150,7 +150,10 @@ async fn let_all_happen<S>(
         if let Some(left) = left
             && now >= ends
         {
-            program.fail(format!("not over after {}: {left}", humantime::format_duration(of.longest)));
+            let longest = humantime::format_duration(of.longest);
+            program.fail(format!(
+                "not over after {longest}: {left} (for jobs that come back for ever: `.ends_after(..)`)"
+            ));
             return true;
         }
     }

@@ -1,7 +1,8 @@
 //! What happened in a run, told for a person: who did what, and what became of each job.
 //!
 //! Every line is kept; how short the account is depends on how many there are. A job that was added, ran once and was acked
-//! has one line where others have more to tell, and none in a long account.
+//! has one line where others have more to tell, and none in a long account; what is still too long is told from its begin and
+//! its end.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -83,10 +84,20 @@ impl Story {
             return written(account.into_iter());
         }
         let again = |job: &Named| runs.get(job).is_some_and(|runs| *runs > 1);
-        let told = lines.iter().filter(|line| line.job.as_ref().is_none_or(again));
-        let mut account = written(told.clone().map(|line| (line.at, line.text.clone())));
-        // Writing to a string cannot fail.
-        let _ = writeln!(account, "  ({} more lines are of jobs that ran once)", lines.len() - told.count());
+        let told: Vec<_> = lines.iter().filter(|line| line.job.as_ref().is_none_or(again)).collect();
+        let line = |line: &&Line| (line.at, line.text.clone());
+        let left_out = lines.len() - told.len();
+        let mut account = if told.len() <= WHOLE {
+            written(told.iter().map(line))
+        } else {
+            let (begin, end) = (&told[..WHOLE / 2], &told[told.len() - WHOLE / 2..]);
+            let between = told.len() - WHOLE;
+            format!("{}  (.. {between} lines ..)\n{}", written(begin.iter().map(line)), written(end.iter().map(line)))
+        };
+        if left_out > 0 {
+            // Writing to a string cannot fail.
+            let _ = writeln!(account, "  ({left_out} more lines are of jobs that ran once)");
+        }
         account
     }
 }
@@ -155,5 +166,20 @@ mod tests {
         let account = story.account();
         assert_eq!(account.lines().count(), 5, "{account}");
         assert!(account.ends_with("(396 more lines are of jobs that ran once)\n"), "{account}");
+    }
+
+    #[test]
+    fn what_goes_on_for_ever_is_told_from_its_begin_and_its_end() {
+        let story = Story::default();
+        for run in 1..=1_000 {
+            story.next_run(&job(1).unwrap());
+            story.tell(run * MS, job(1), None, format!("run {run} of t/1"));
+        }
+        let account = story.account();
+        assert_eq!(account.lines().count(), WHOLE + 1, "{account}");
+        for told in ["run 1 of", "run 40 of", "\n  (.. 920 lines ..)\n", "run 961 of", "run 1000 of"] {
+            assert!(account.contains(told), "{told}: {account}");
+        }
+        assert!(!account.contains("ran once"), "{account}");
     }
 }
