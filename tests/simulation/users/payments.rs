@@ -83,6 +83,7 @@ fn payments<L: DelayListener>() -> Simulation<Arc<Bank>> {
         .work(|jobs, _| order_four(jobs))
         .check(|bank, _| bank.check())
         .seeds(0..500)
+        .shrinks_for(Duration::from_secs(3_600)) // to the least, also on a slow machine
 }
 
 #[test]

@@ -53,6 +53,7 @@ fn letters(from: u64, letters: impl Fn() -> u64 + std::marker::Send + Sync + 'st
         })
         .nodes(3)
         .seeds(0..200)
+        .shrinks_for(Duration::from_secs(3_600)) // to the least, also on a slow machine
 }
 
 fn none_is_sent_twice(sent: &Sent) -> Result<(), String> {
