@@ -33,6 +33,9 @@ pub struct Struck {
     pub what: String,
 }
 
+/// The most steps of a run: a hundred times as many as most have.
+const MOST_STEPS: u64 = 60_000;
+
 /// See the module.
 pub(super) struct Sim {
     pub(super) world: Arc<World>,
@@ -185,8 +188,16 @@ impl Sim {
             self.judge_casts(&mut court, micros);
         }
         self.judge_permits(&mut court, micros);
+        if self.is_endless(&court) {
+            court.bad(format!("ENDLESS: {MOST_STEPS} steps, and the nodes go on asking"));
+        }
         drop(court);
         self.tempt(key, &did);
+    }
+
+    /// Whether nodes ask the store without end. Users' programs, and the experiment with kills, may have many jobs.
+    fn is_endless(&self, court: &Court) -> bool {
+        court.steps > MOST_STEPS && self.terms.kills.is_none() && self.program.get().is_none()
     }
 
     pub(super) fn after_step(self: &Arc<Self>) {
