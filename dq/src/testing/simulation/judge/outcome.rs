@@ -55,10 +55,10 @@ impl Court {
         }
     }
 
-    /// What a handler decided; one whose time was over decides nothing.
+    /// What a handler decided; one whose time was over decides nothing, nor one whose job was acked before.
     pub(in super::super) fn decided(&mut self, node: &NodeId, number: u64, change: Change, time: u64) {
         let started = self.conduct.get(node).and_then(|conduct| conduct.handlers.get(&number));
-        let in_time = started.is_some_and(|(_, started)| time < started + self.timeout_micros);
+        let in_time = started.is_some_and(|(_, started)| time < started + self.timeout_micros) && !self.acks_on_claim;
         if let Some(run) = self.runs.get_mut(&number).filter(|_| in_time) {
             run.decided = Some(change);
         }
