@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use dq::config::TopicOverrides;
 use dq::job::State;
 use dq::prelude::*;
 use dq::provider::Addition;
 use dq::testing::Harness;
 
+use crate::idle::watched_store;
 use crate::worker::{HOUR, MINUTE, SECOND, Script, Work, handler_takes, kept, usual, work};
 
 /// Works for ten seconds, then does this.
@@ -116,6 +118,25 @@ async fn a_cancelled_job_that_has_not_started_never_starts() {
     assert!(dq.job::<Work>("waits").await.is_none(), "it was given back, and the mark took effect");
     dq.advance(2 * HOUR).await;
     assert!(script.log.take().is_empty());
+}
+
+/// One crash short of its cap a job starts only after the store was asked, which also hears of what no signal told.
+#[tokio::test(start_paused = true)]
+async fn a_deleted_suspect_that_has_not_started_never_starts() {
+    let (store, faults) = watched_store();
+    let script = Script::takes(HOUR);
+    let suspects = |topic: TopicOverrides| topic.timeout("0s").max_crashes(1);
+    let dq = Harness::start_on(store, 1, |factory| script.on(factory, suspects)).await;
+    dq.provider().add_many(["long", "waits"].map(work)).await.unwrap();
+    dq.advance(SECOND).await;
+    assert_eq!(script.log.take_whats(), ["due long 0"]);
+    assert_eq!(dq.health().topics[0].waiting, 1);
+    faults.lose_signals();
+    let found = dq.provider().delete::<Work>("waits").await.unwrap();
+    assert_eq!((found.found, found.changed), (Some(State::Running), true));
+    dq.advance(2 * HOUR).await;
+    assert!(script.log.take().is_empty());
+    assert!(dq.job::<Work>("waits").await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
