@@ -59,8 +59,8 @@ pub const TAKEN: [Taken; 15] = [
         Profile::Fall,
         1_000,
         "a lost answer, another turn or another number of rows starts a reconcile",
-        "a living node is said to hold a job that it does not know of, for ever",
-        "STUCK",
+        "a node holds a job of which the store knows nothing, and asks for its lease again and again",
+        "ENDLESS",
     ),
     taken(
         8,
