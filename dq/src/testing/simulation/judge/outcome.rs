@@ -1,6 +1,6 @@
 //! Outcomes that the store accepted: each must be that of the run that holds the job (PROTOCOL.md rule 10).
 
-use super::{Court, End, Kind, version};
+use super::{Court, End, Kind, Run, version};
 use crate::environment::rules::without;
 use crate::job::{Cause, NodeId};
 use crate::store::memory::JobView;
@@ -18,8 +18,26 @@ impl Court {
         if holds != run.version {
             self.bad(format!("[12] an outcome of a run of {} settles {holds} ({})", run.version, outcome.id));
         }
-        let is = |end: End| run.ended.contains(&end);
         let exhausted = job.is_some_and(|job| job.record.fixed().exhausted);
+        // After a jump back of its clock and a fall back a store may give a token out again (rule 9): a late outcome of the
+        // older run under it is taken for one of the newer.
+        let mut runs = self.runs.values().filter(|other| {
+            self.fell && self.jumped && (&other.node, other.token, other.version) == (node, run.token, run.version)
+        });
+        if !self.fits(&run, outcome, exhausted) && !runs.any(|other| self.fits(other, outcome, exhausted)) {
+            self.bad(format!(
+                "[10] {:?} of {} is accepted for run {number} of {}, which had {:?} and {:?}, {:?}",
+                outcome.change, outcome.id, run.version, run.started, run.ended, run.decided
+            ));
+        }
+        if outcome.change == Change::Ack {
+            self.note_ack(number);
+        }
+    }
+
+    /// Whether an outcome is that of the run, by what became of its handlers.
+    fn fits(&self, run: &Run, outcome: &Outcome, exhausted: bool) -> bool {
+        let is = |end: End| run.ended.contains(&end);
         let is_it = match &outcome.change {
             Change::Ack => is(End::Acked) || self.acks_on_claim,
             // Of a job that was acked on claim no end of its handler is an outcome.
@@ -44,15 +62,7 @@ impl Court {
         let is_another = run.decided.as_ref().is_some_and(|decided| *decided != outcome.change);
         // A row that came back when the store fell back is given back, whatever its run had decided.
         let is_lost = outcome.change == Change::Rollback && (run.over || self.fell);
-        if !is_it || is_another && !is_lost {
-            self.bad(format!(
-                "[10] {:?} of {} is accepted for run {number} of {}, which had {:?} and {:?}, {:?}",
-                outcome.change, outcome.id, run.version, run.started, run.ended, run.decided
-            ));
-        }
-        if outcome.change == Change::Ack {
-            self.note_ack(number);
-        }
+        is_it && (!is_another || is_lost)
     }
 
     /// What a handler decided; one whose time was over decides nothing, nor one whose job was acked before.
