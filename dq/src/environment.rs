@@ -101,6 +101,13 @@ impl Environment {
         if nanos == 0 { Duration::ZERO } else { Duration::from_nanos(self.random() % nanos) }
     }
 
+    /// How long to wait after so many failures in a row: twice as long after each, up to `longest`, and of that a quarter to
+    /// the whole, by chance.
+    pub(crate) fn growing_pause(&self, first: Duration, longest: Duration, failures: u32) -> Duration {
+        let pause = first.saturating_mul(1 << failures.min(10)).min(longest);
+        pause / 4 + self.random_below(pause * 3 / 4)
+    }
+
     /// A new node identity.
     pub fn node_id(&self) -> NodeId {
         NodeId::new(self.random_text())

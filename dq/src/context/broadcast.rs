@@ -33,9 +33,9 @@ const QUEUE: usize = 1_024;
 /// How long a broadcast listener may take for one broadcast.
 const LISTENER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The shortest pause after a step that failed; up to four times as long, and twice that after each further failure.
-const PAUSE: Duration = Duration::from_millis(250);
-/// The longest pause after a step that failed.
+/// The longest first pause after a step that failed; of each a quarter to the whole, by chance.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The longest of all.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 struct Delivery {
@@ -139,9 +139,9 @@ impl Channel {
             Err(error) => {
                 self.gauge.trouble(&error);
                 tracing::warn!(channel = %self.key, error = %error, "cannot publish broadcasts, trying again");
-                let longest = (4 * PAUSE).saturating_mul(1 << self.failures.min(10)).min(LONGEST_PAUSE);
+                let pause = self.environment.growing_pause(PAUSE, LONGEST_PAUSE, self.failures);
                 self.failures += 1;
-                longest / 4 + self.environment.random_below(longest * 3 / 4)
+                pause
             }
         }
     }

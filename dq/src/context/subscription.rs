@@ -91,8 +91,7 @@ impl Subscription {
     }
 
     fn pause(&mut self) {
-        let pause = PAUSE.saturating_mul(1 << self.failures.min(10)).min(LONGEST_PAUSE);
-        let end = self.environment.now() + pause / 4 + self.environment.random_below(pause * 3 / 4);
+        let end = self.environment.now() + self.environment.growing_pause(PAUSE, LONGEST_PAUSE, self.failures);
         self.state = State::Pausing(self.environment.sleep_until(end));
     }
 
