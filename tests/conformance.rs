@@ -16,7 +16,7 @@ mod redis {
 
 /// The section of the rules; the others name tests of other kinds, which `tests/tidy.rs` looks after.
 fn table() -> &'static str {
-    let all = include_str!("../docs/requirements.md");
+    let all = include_str!("../docs/internals/requirements.md");
     let section = all.split("## Rules of the protocol").nth(1).unwrap();
     section.split("## The node's part").next().unwrap()
 }

@@ -137,7 +137,7 @@ fn every_select_is_biased() {
     report("the order of `select!` must not be random", &found);
 }
 
-/// The floors of the house: a folder may use those on its left only, as `docs/architecture.md` draws it.
+/// The floors of the house: a folder may use those on its left only, as `docs/internals/architecture.md` draws it.
 #[test]
 fn dependencies_between_folders_go_one_way() {
     let floors: [&[&str]; 6] = [
@@ -226,12 +226,12 @@ fn first_literal(code: &str) -> Option<String> {
     None
 }
 
-/// `docs/requirements.md` says of each line of the requirements and each rule which test shows it; those tests exist.
+/// `docs/internals/requirements.md` says of each line of the requirements and each rule which test shows it; those tests exist.
 #[test]
 fn every_test_that_the_docs_name_exists() {
     let sources: String = sources().into_iter().map(|(_, text)| text).collect();
     let mut found = Vec::new();
-    for doc in ["docs/requirements.md", "docs/guarantees.md"] {
+    for doc in ["docs/internals/requirements.md", "docs/internals/guarantees.md"] {
         let Ok(text) = fs::read_to_string(root().join(doc)) else { continue };
         for name in text.split('`').skip(1).step_by(2) {
             let is_test =
@@ -247,7 +247,7 @@ fn every_test_that_the_docs_name_exists() {
 /// Every line of the source documents, and every rule, has its row, which names a test or says why there is none.
 #[test]
 fn every_requirement_has_its_row() {
-    let text = fs::read_to_string(root().join("docs/requirements.md")).unwrap();
+    let text = fs::read_to_string(root().join("docs/internals/requirements.md")).unwrap();
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(" | ").collect()).collect();
     let lines = [("S0-", 28), ("S1-", 15), ("S2-", 14), ("S3-", 84), ("S4-", 44), ("S4U-", 18), ("Y-", 4)];
     let defects = [("D0-", 8), ("D1-", 8), ("D2-", 3), ("D3-", 16), ("D4-", 6)];
@@ -262,5 +262,5 @@ fn every_requirement_has_its_row() {
         let mut of_this = rows.iter().filter(|row| row[0] == name).peekable();
         of_this.peek().is_none() || !of_this.all(|row| answered(row))
     });
-    report("say in docs/requirements.md what shows these", &unanswered.collect::<Vec<_>>());
+    report("say in docs/internals/requirements.md what shows these", &unanswered.collect::<Vec<_>>());
 }

@@ -135,8 +135,8 @@ async fn a_user_without_permission_is_told_so() {
 
 const WAITING: Durability = Durability::Wait { replicas: 1, timeout: Duration::from_millis(1) };
 
-/// The least a user needs, as `docs/operations.md` has it.
-const LEAST: &str = include_str!("../../docs/operations.md");
+/// The least a user needs, as `docs/guide/deploying-on-redis.md` has it.
+const LEAST: &str = include_str!("../../docs/guide/deploying-on-redis.md");
 
 #[tokio::test]
 async fn the_least_permissions_of_the_docs_are_enough() {

@@ -107,7 +107,7 @@ async fn a_server_that_cannot_save() {
 async fn a_user_whose_password_or_permissions_changed() {
     let watched = Watched::start().await;
     watched.does(&["ACL", "SETUSER", "dq", "-zrange"]);
-    watched.stopped("(give its user the permissions in docs/operations.md)").await;
+    watched.stopped("(give its user the permissions in docs/guide/deploying-on-redis.md)").await;
     watched.does(&["ACL", "SETUSER", "dq", "+zrange", "resetpass", ">other"]);
     watched.does(&["CLIENT", "KILL", "USER", "dq"]);
     watched.stopped("the store does not let this program in: WRONGPASS").await;

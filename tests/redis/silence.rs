@@ -91,7 +91,7 @@ async fn a_user_who_may_not_listen_to_one_topic_hears_the_others_all_the_same() 
         let error = store.signals(&key("other"), interest()).await.unwrap_err();
         assert!(matches!(&error, StoreError::Other { .. }) && !error.is_outage(), "{error:?}");
         let said = std::error::Error::source(&error).unwrap().to_string();
-        assert!(said.contains("(give its user the permissions in docs/operations.md)"), "{said}");
+        assert!(said.contains("(give its user the permissions in docs/guide/deploying-on-redis.md)"), "{said}");
     }
     server.command(&["PUBLISH", "dq:{shop:t}:wake", "due"]);
     assert_eq!(signals.next().await, Some(Signal::Due), "it was never broken");
@@ -127,7 +127,7 @@ async fn a_node_that_may_not_listen_says_so_until_it_may() {
     let factory = factory.variables([("DQ_CALL_TIMEOUT", "500ms")]).without_inventory();
     let node = factory.broadcast_listener::<Hear>().start().await.unwrap();
     let is_told =
-        |condition: &Condition| matches!(condition, Condition::Stopped(text) if text.contains("docs/operations.md"));
+        |condition: &Condition| matches!(condition, Condition::Stopped(text) if text.contains("docs/guide/deploying-on-redis.md"));
     until(&node, is_told).await;
     assert!(!node.health().ready);
     server.command(&["ACL", "SETUSER", "deaf", "&*"]);

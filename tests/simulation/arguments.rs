@@ -39,7 +39,7 @@ pub fn usage() -> String {
          \x20 --no-shrink      do not make what was found first as small as possible\n\
          \x20 --nodes N, --ids N, --busy SECONDS, --faults NAME,.. --acts N,N-N,..\n\
          \x20                  what shrinking has left of a run; `none` is no fault, no act\n\
-         \x20 --rules          take each rule away once, and print the table of docs/guarantees.md\n\
+         \x20 --rules          take each rule away once, and print the table of docs/internals/guarantees.md\n\
          \x20 --help           this text",
         profiles.join(", "),
         rules.join(", "),

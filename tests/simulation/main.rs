@@ -61,7 +61,7 @@ fn a_seed_is_the_same_run_again() {
 /// `tests/simulate --rules` prints the rows.
 #[test]
 fn the_docs_have_the_table_of_rules() {
-    let docs = include_str!("../../docs/guarantees.md");
+    let docs = include_str!("../../docs/internals/guarantees.md");
     let section = docs.split("\n## ").find(|section| section.starts_with("Each rule taken away")).unwrap();
     let mut rows = section.lines().filter(|line| line.starts_with("| ")).skip(1);
     for taken in &TAKEN {

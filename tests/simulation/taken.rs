@@ -1,6 +1,6 @@
 //! Each rule of the protocol taken away once: what is gone, the faults that show it, and what the judge says then.
 //!
-//! `docs/guarantees.md` has this table with the first seed of each row; `tests/simulate --rules` prints it anew.
+//! `docs/internals/guarantees.md` has this table with the first seed of each row; `tests/simulate --rules` prints it anew.
 
 use dq::testing::simulation::Profile;
 

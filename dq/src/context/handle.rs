@@ -85,7 +85,7 @@ impl Context {
         self.running.probe()
     }
 
-    /// Stops the node, in the order of `docs/architecture.md`: claiming ends, what has not started goes back at once,
+    /// Stops the node, in the order of `docs/internals/architecture.md`: claiming ends, what has not started goes back at once,
     /// handlers go on for at most `grace`, what has not finished is cancelled and goes back with its attempt unspent, the
     /// last outcomes are sent, the lease ends. Takes at most about `grace` and 15 s.
     ///

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// When a store answers what callers ask of it: adds, deletes, cancels, acks and requeues from outside.
 ///
 /// What nodes say of jobs they run is never waited for: where a failover undoes it, the job runs again, which *at least
-/// once* allows. `docs/operations.md` has what a failover can undo, and what not.
+/// once* allows. `docs/guide/deploying-on-redis.md` has what a failover can undo, and what not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Durability {

@@ -5,7 +5,7 @@
 //! and the future is only its answer. Dropping the future drops the answer, not the request.
 //!
 //! Every request of a link names the last turn it has [heard](step); every answer to a link carries a [`Standing`](step::Standing):
-//! turn and number of rows. Who meets a difference reconciles. `docs/architecture.md` tells why.
+//! turn and number of rows. Who meets a difference reconciles. `docs/internals/architecture.md` tells why.
 //!
 //! An error of a step means *unknown*: the request may have been executed, may be executed later, or never, unless
 //! [`StoreError::nothing_done`] says so.

@@ -128,7 +128,7 @@ fn advice(code: &str) -> Option<&'static str> {
     })
 }
 
-const PERMISSIONS: &str = "give its user the permissions in docs/operations.md";
+const PERMISSIONS: &str = "give its user the permissions in docs/guide/deploying-on-redis.md";
 
 /// What a person can do about a command that a script may not use, which has no code of its own.
 fn about_permissions(text: &str) -> Option<&'static str> {

@@ -52,7 +52,7 @@ pub use self::url::BadRedisUrl;
 
 /// A store in a Redis or Valkey server. It connects when it is used, and again whenever a connection broke.
 ///
-/// Redis from 6.2 on, 7 and 8, and Valkey 8 and 9 serve it. The user of the URL may be limited; `docs/operations.md` says
+/// Redis from 6.2 on, 7 and 8, and Valkey 8 and 9 serve it. The user of the URL may be limited; `docs/guide/deploying-on-redis.md` says
 /// to which commands and keys.
 #[derive(Debug)]
 pub struct RedisStore {

@@ -12,7 +12,7 @@
 //!
 //! makes one `#[tokio::test]` a behaviour; the expression is a future of a new [`StoreFixture`] whose store is empty. The
 //! crate that writes this depends on tokio with `macros` and `rt`. [`BEHAVIOURS`] has the names; the table in
-//! `docs/requirements.md` says which rule each of them shows.
+//! `docs/internals/requirements.md` says which rule each of them shows.
 //!
 //! After every step that a behaviour takes, each job must be in exactly one place, and pages, counts and looks by id must
 //! agree about it; at its end the store's own audit too, and exactly the nodes that hold jobs must have a lease

@@ -37,7 +37,7 @@ fn written(key: Key) -> (String, String) {
     (format!("{}{owner}", key.suffix()), key.kind().to_uppercase())
 }
 
-const DOCS: &str = include_str!("../../../../../docs/operations.md");
+const DOCS: &str = include_str!("../../../../../docs/guide/deploying-on-redis.md");
 const TOPIC: &str = "`dq:{APP:TOPIC}:";
 
 #[test]

@@ -5,7 +5,7 @@
  * under a new identity), stop cleanly, or be slow for so long that its lease runs out; a cancelled handler may
  * still hand in an outcome ("zombie").  Time is not modelled: every waiting job is due.
  *
- * Numbers in [] are the rules of docs/requirements.md.  They are on by default; each -D below takes one away
+ * Numbers in [] are the rules of docs/internals/requirements.md.  They are on by default; each -D below takes one away
  * (README.md says what the checker then finds).
  *   NO_FENCE  NO_RECONCILE  NO_TURN  NO_COUNT  SPLIT_RECLAIM  LEASE_FIRST  BLIND_RELEASE  RELEASE_KEEPS_TURN
  *   BLIND_REPLACE  INPLACE_REPLACE  NO_MARK  ADD_IS_KEPT  NO_ADD_NUMBER  NO_DELETE_NUMBER  NO_LATE_NUMBER
