@@ -1,17 +1,17 @@
 //! Every store passes the same list of behaviours.
 
-use dq::testing::conformance::BEHAVIOURS;
+use dq_testing::conformance::BEHAVIOURS;
 
 mod memory {
     use dq_tests::memory::MemoryFixture;
 
-    dq::store_conformance!(async { MemoryFixture::empty() });
+    dq_testing::store_conformance!(async { MemoryFixture::empty() });
 }
 
 mod redis {
     use dq_tests::redis::RedisFixture;
 
-    dq::store_conformance!(async { RedisFixture::start() });
+    dq_testing::store_conformance!(async { RedisFixture::start() });
 }
 
 /// The section of the rules; the others name tests of other kinds, which `tests/tidy.rs` looks after.

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use dq::testing::model::{self, Difference};
+use dq_testing::model::{self, Difference};
 use dq_tests::memory::MemoryFixture;
 use dq_tests::redis::RedisFixture;
 

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use dq::prelude::*;
-use dq::testing::{Finding, Simulation, Summary, choose, simulate};
+use dq_testing::{Finding, Simulation, Summary, choose, simulate};
 use serde::{Deserialize, Serialize};
 
 use shop::Shop;

@@ -1,6 +1,6 @@
 //! The options of `tests/simulate`.
 
-use dq::testing::simulation::{Options, Profile, RULES};
+use dq_testing::simulation::{Options, Profile, RULES};
 
 use crate::shrunk;
 

@@ -1,6 +1,6 @@
 //! Ten simulated minutes in which nodes are killed all the time, by jobs or from outside.
 
-use dq::testing::simulation::{KillReport, Killing, simulate_kills};
+use dq_testing::simulation::{KillReport, Killing, simulate_kills};
 
 fn run(killing: Killing, without: Option<u8>) -> KillReport {
     let report = simulate_kills(1, killing, without, false);

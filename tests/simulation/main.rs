@@ -5,7 +5,7 @@ mod shrink;
 mod taken;
 mod users;
 
-use dq::testing::simulation::{Options, Profile, RULES, simulate};
+use dq_testing::simulation::{Options, Profile, RULES, simulate};
 use taken::TAKEN;
 
 #[test]

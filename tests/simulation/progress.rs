@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
-use dq::testing::simulation::Report;
+use dq_testing::simulation::Report;
 
 /// See the module.
 pub struct Progress {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::thread;
 
-use dq::testing::simulation::{Options, Report, simulate};
+use dq_testing::simulation::{Options, Report, simulate};
 
 /// How a seed ended: with a report, which may have found something, or with a panic beside it.
 pub struct Ran {

@@ -1,6 +1,6 @@
 //! A run that shows something is made smaller, and shows the same.
 
-use dq::testing::simulation::{Options, kind, shrink, simulate};
+use dq_testing::simulation::{Options, kind, shrink, simulate};
 
 #[test]
 fn a_run_without_a_rule_shrinks_to_fewer_faults_and_shows_the_same() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use dq::testing::simulation::{Options, Report, Shrunk, shrink_by};
+use dq_testing::simulation::{Options, Report, Shrunk, shrink_by};
 
 use crate::seeds;
 

@@ -9,7 +9,7 @@ mod taken;
 use std::process::ExitCode;
 
 use arguments::{Arguments, Asked};
-use dq::testing::simulation::{Options, simulate};
+use dq_testing::simulation::{Options, simulate};
 use progress::Progress;
 
 fn main() -> ExitCode {

@@ -2,7 +2,7 @@
 //!
 //! `docs/internals/guarantees.md` has this table with the first seed of each row; `tests/simulate --rules` prints it anew.
 
-use dq::testing::simulation::Profile;
+use dq_testing::simulation::Profile;
 
 /// A rule, and how the simulation notices that it is gone.
 pub struct Taken {

@@ -6,7 +6,7 @@ use dq::environment::StoreClock;
 use dq::store::Store;
 use dq::store::memory::MemoryStore;
 use dq::testing::ManualClock;
-use dq::testing::conformance::StoreFixture;
+use dq_testing::conformance::StoreFixture;
 
 /// The memory store under a clock that is moved by hand.
 #[derive(Debug)]

@@ -1,4 +1,5 @@
 //! A broadcast listener without its payload type.
+#![cfg_attr(not(feature = "testing"), allow(unreachable_pub))] // `testing::seam` shows these to `dq-testing`
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use crate::job::{Cause, Codec, JobId, Record, TopicName};
 use crate::listener::Failure;
 
 /// A broadcast listener of any payload type.
-pub(crate) trait ErasedBroadcast: fmt::Debug + Send + Sync + 'static {
+pub trait ErasedBroadcast: fmt::Debug + Send + Sync + 'static {
     /// Decodes the payload and calls the handler.
     fn deliver(
         self: Arc<Self>,

@@ -2,7 +2,7 @@
 //!
 //! The channel of a broadcast job is its topic.
 
-mod erased;
+pub(crate) mod erased;
 mod listener;
 
 pub use listener::{Broadcast, BroadcastListener, Declared};

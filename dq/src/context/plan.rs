@@ -1,4 +1,5 @@
 //! What the factory hands to the supervisor once everything is checked.
+#![cfg_attr(not(feature = "testing"), allow(unreachable_pub))] // `testing::seam` shows these to `dq-testing`
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,37 +13,51 @@ use crate::store::{Store, StoreError};
 
 /// A node that is ready to start.
 #[derive(Debug)]
-pub(crate) struct Plan {
-    pub(crate) app: AppName,
-    pub(crate) node: NodeId,
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) environment: Environment,
-    pub(crate) settings: NodeSettings,
+pub struct Plan {
+    /// The app.
+    pub app: AppName,
+    /// The identity of the node.
+    pub node: NodeId,
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// Time, randomness and tasks.
+    pub environment: Environment,
+    /// The settings of the node.
+    pub settings: NodeSettings,
     /// The settings with who said so, for logs and `health()`.
-    pub(crate) listing: Listing,
-    pub(crate) topics: Vec<TopicPlan>,
-    pub(crate) broadcasts: Vec<BroadcastPlan>,
+    pub listing: Listing,
+    /// The topics with a listener.
+    pub topics: Vec<TopicPlan>,
+    /// The broadcast listeners.
+    pub broadcasts: Vec<BroadcastPlan>,
     /// Topics that the store cannot serve until somebody has removed a key, and what it said.
-    pub(crate) refused: BTreeMap<TopicKey, StoreError>,
+    pub refused: BTreeMap<TopicKey, StoreError>,
 }
 
 /// A topic with its listener.
 #[derive(Debug)]
-pub(crate) struct TopicPlan {
-    pub(crate) key: TopicKey,
-    pub(crate) listener: Arc<dyn ErasedListener>,
+pub struct TopicPlan {
+    /// The topic.
+    pub key: TopicKey,
+    /// Its listener.
+    pub listener: Arc<dyn ErasedListener>,
     /// The name of the listener and where it is annotated, for logs and `health()`.
-    pub(crate) name: &'static str,
-    pub(crate) declared_at: &'static str,
-    pub(crate) settings: TopicSettings,
+    pub name: &'static str,
+    /// Where it is annotated.
+    pub declared_at: &'static str,
+    /// The settings of the topic.
+    pub settings: TopicSettings,
     /// The settings with who said so, for logs and `health()`.
-    pub(crate) listing: Listing,
+    pub listing: Listing,
 }
 
 /// A broadcast listener with its channels.
 #[derive(Debug)]
-pub(crate) struct BroadcastPlan {
-    pub(crate) channels: Vec<TopicKey>,
-    pub(crate) listener: Arc<dyn ErasedBroadcast>,
-    pub(crate) name: &'static str,
+pub struct BroadcastPlan {
+    /// The channels it listens to.
+    pub channels: Vec<TopicKey>,
+    /// The listener.
+    pub listener: Arc<dyn ErasedBroadcast>,
+    /// Its name, for logs and `health()`.
+    pub name: &'static str,
 }

@@ -1,4 +1,5 @@
 //! The supervisor: starts what a node consists of, starts it again when dq itself panics, and tells it to stop.
+#![cfg_attr(not(feature = "testing"), allow(unreachable_pub))] // `testing::seam` shows these to `dq-testing`
 //!
 //! It is the only one that starts tasks of the node besides `execute` (handlers) and `broadcast` (listeners).
 
@@ -31,7 +32,7 @@ const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
 /// A node that runs.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub struct Running {
     environment: Environment,
     order: watch::Sender<StopOrder>,
     tracker: TaskTracker,
@@ -42,7 +43,7 @@ pub(crate) struct Running {
 }
 
 /// Starts the tasks of the node. One that the store cannot serve yet stands still and says so.
-pub(crate) fn start(plan: &Plan) -> Running {
+pub fn start(plan: &Plan) -> Running {
     let (order, ordered) = watch::channel(StopOrder::Work);
     let channels = listeners_by_channel(plan);
     let board = Arc::new(board(plan, &channels));
@@ -162,7 +163,8 @@ impl Running {
         self.tasks.push(self.environment.spawn(Place::Link, self.tracker.track_future(task)));
     }
 
-    pub(crate) fn health(&self) -> Health {
+    /// How the node is.
+    pub fn health(&self) -> Health {
         self.board.health()
     }
 
@@ -171,12 +173,12 @@ impl Running {
     }
 
     /// Waits until everything is in touch with the store.
-    pub(crate) async fn ready(&self) {
+    pub async fn ready(&self) {
         self.board.ready().await;
     }
 
     /// Tells every task to stop, giving handlers `grace` from now. A second call can only shorten the grace.
-    pub(crate) fn order_stop(&self, grace: Duration) {
+    pub fn order_stop(&self, grace: Duration) {
         self.board.stopping();
         let wanted = self.environment.now() + grace;
         self.order.send_modify(|order| {
@@ -189,13 +191,13 @@ impl Running {
     }
 
     /// Waits until every task has stopped.
-    pub(crate) async fn stopped(&self) {
+    pub async fn stopped(&self) {
         self.tracker.wait().await;
     }
 
     /// Ends every task where it is, as a power cut would. For simulations.
     #[cfg(any(test, feature = "testing"))]
-    pub(crate) fn kill(&self) {
+    pub fn kill(&self) {
         self.tasks.iter().for_each(Task::abort);
     }
 }

@@ -9,7 +9,7 @@ pub(crate) const fn without(_rule: u8) -> bool {
 }
 
 #[cfg(feature = "testing")]
-pub(crate) use switched::{take_away, without};
+pub use switched::{take_away, without};
 
 #[cfg(feature = "testing")]
 mod switched {
@@ -21,12 +21,12 @@ mod switched {
     }
 
     /// Whether this rule of PROTOCOL.md is taken away.
-    pub(crate) fn without(rule: u8) -> bool {
+    pub fn without(rule: u8) -> bool {
         AWAY.get() == rule
     }
 
     /// Takes a rule away on this thread, or none.
-    pub(crate) fn take_away(rule: Option<u8>) {
+    pub fn take_away(rule: Option<u8>) {
         AWAY.set(rule.unwrap_or_default());
     }
 }

@@ -67,20 +67,21 @@ pub struct Front {
 
 /// The fields of a front that a store itself acts on: read without touching any text, so it costs next to nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Fixed {
+#[non_exhaustive]
+pub struct FixedMetadata {
     /// As [`Front::exhausted`].
-    pub(crate) exhausted: bool,
+    pub exhausted: bool,
     /// As [`Front::delay`].
-    pub(crate) delay: Duration,
+    pub delay: Duration,
     /// As [`Front::expires_at`].
-    pub(crate) expires_at: Option<Timestamp>,
+    pub expires_at: Option<Timestamp>,
     /// As [`Front::retain`].
-    pub(crate) retain: Duration,
+    pub retain: Duration,
     /// As [`Front::parked_by`].
-    pub(crate) parked_by: Option<Fence>,
+    pub parked_by: Option<Fence>,
 }
 
-impl Fixed {
+impl FixedMetadata {
     pub(super) fn decode(record: &[u8]) -> Result<Self, BadRecord> {
         let mut bytes = record.get(3..front_length(record)?).ok_or(BadRecord::TooShort)?;
         if bytes.len() < Front::SHORTEST - 3 {
@@ -242,7 +243,7 @@ impl Front {
             0 => None,
             number => Some(*Cause::ALL.get(usize::from(number) - 1).ok_or(BadRecord::Damaged("cause"))?),
         };
-        let fixed = Fixed::read(flags, &mut bytes)?;
+        let fixed = FixedMetadata::read(flags, &mut bytes)?;
         (front.exhausted, front.delay, front.expires_at) = (fixed.exhausted, fixed.delay, fixed.expires_at);
         (front.retain, front.parked_by) = (fixed.retain, fixed.parked_by);
         if flags & RETRY != 0 {
@@ -316,14 +317,14 @@ mod tests {
     #[test]
     fn the_fixed_fields_are_those_of_the_front() {
         for front in [full(), Front::default(), Front { retain: Duration::from_secs(1), ..Front::default() }] {
-            let fixed = Fixed {
+            let fixed = FixedMetadata {
                 exhausted: front.exhausted,
                 delay: front.delay,
                 expires_at: front.expires_at,
                 retain: front.retain,
                 parked_by: front.parked_by,
             };
-            assert_eq!(Fixed::decode(&encoded(&front)), Ok(fixed));
+            assert_eq!(FixedMetadata::decode(&encoded(&front)), Ok(fixed));
         }
     }
 
@@ -332,7 +333,7 @@ mod tests {
         let bytes = encoded(&full());
         for end in 0..bytes.len() {
             assert!(Front::decode(&bytes[..end]).is_err(), "cut at {end}");
-            assert!(Fixed::decode(&bytes[..end]).is_err(), "cut at {end}");
+            assert!(FixedMetadata::decode(&bytes[..end]).is_err(), "cut at {end}");
         }
     }
 
@@ -343,7 +344,7 @@ mod tests {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             drop(Front::decode(&flipped));
-            let _ = Fixed::decode(&flipped);
+            let _ = FixedMetadata::decode(&flipped);
         }
     }
 

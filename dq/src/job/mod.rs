@@ -10,7 +10,7 @@ pub mod state;
 pub use dq_grammar::{BadName, BadRetry, RetryPolicy};
 
 pub use delay_job::{DelayJob, Deliver, JobDefaults, Payload, ToJobId};
-pub use front::{BadRecord, Cause, Front};
+pub use front::{BadRecord, Cause, FixedMetadata, Front};
 pub use id::JobId;
 pub use ident::{AppName, BadToken, Fence, NodeId, ProducerId, Token, TopicKey, TopicName, Turn};
 pub use record::{Codec, Record};

@@ -4,7 +4,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::front::{BadRecord, Fixed, Front, front_length};
+use super::front::{BadRecord, FixedMetadata, Front, front_length};
 
 /// How a payload is encoded: one byte of the record, so that a reader refuses what it cannot decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -65,8 +65,8 @@ impl Record {
     }
 
     /// What a store itself needs of the front, without decoding a text; of bytes that are no record, that of a plain one.
-    pub(crate) fn fixed(&self) -> Fixed {
-        Fixed::decode(&self.0).unwrap_or_default()
+    pub fn fixed(&self) -> FixedMetadata {
+        FixedMetadata::decode(&self.0).unwrap_or_default()
     }
 
     /// The codec and the payload.

@@ -1,4 +1,5 @@
 //! Where generics end: a listener without its payload type.
+#![cfg_attr(not(feature = "testing"), allow(unreachable_pub))] // `testing::seam` shows these to `dq-testing`
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::job::{Cause, Codec, DelayJob, Record};
 
 /// Which handler to call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Call {
+pub enum Call {
     /// `on_due`.
     OnDue,
     /// `final_retry`, because of this.
@@ -24,7 +25,7 @@ pub(crate) enum Call {
 
 /// How a call ended, short of a panic or a timeout.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Returned {
+pub enum Returned {
     /// `on_due` decided.
     Decided(Decision),
     /// `final_retry` is over.
@@ -36,7 +37,7 @@ pub(crate) enum Returned {
 }
 
 /// A listener of any payload type.
-pub(crate) trait ErasedListener: fmt::Debug + Send + Sync + 'static {
+pub trait ErasedListener: fmt::Debug + Send + Sync + 'static {
     /// Decodes the payload and calls a handler. The future owns everything it needs.
     fn call(self: Arc<Self>, call: Call, record: Record, delivery: Delivery) -> BoxFuture<'static, Returned>;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dq::context::{ContextFactory, Problem};
 use dq::prelude::*;
-use dq::testing::conformance::StoreFixture;
+use dq_testing::conformance::StoreFixture;
 use serde::{Deserialize, Serialize};
 
 use super::{ConfigFile, NONE, refused};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dq::prelude::*;
-use dq::testing::{Ended, Faults, simulate};
+use dq_testing::{Ended, Faults, simulate};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]

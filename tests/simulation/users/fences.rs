@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dq::prelude::*;
-use dq::testing::{Faults, Simulation, simulate};
+use dq_testing::{Faults, Simulation, simulate};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep as handler_takes;
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dq::prelude::*;
-use dq::testing::{Simulation, simulate};
+use dq_testing::{Simulation, simulate};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep as handler_takes;
 
@@ -111,6 +111,6 @@ fn an_idempotent_handler_is_accused_of_nothing() {
 
 #[test]
 fn without_faults_every_job_runs_once() {
-    let summary = payments::<ChargesAgain>().faults(dq::testing::Faults::none()).seeds(0..50).run();
+    let summary = payments::<ChargesAgain>().faults(dq_testing::Faults::none()).seeds(0..50).run();
     assert_eq!((summary.handled, summary.faults), (200, 0));
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use dq::prelude::*;
-use dq::testing::{Faults, Simulation, simulate};
+use dq_testing::{Faults, Simulation, simulate};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep as handler_takes;
 
@@ -59,7 +59,7 @@ fn a_finding_has_the_same_log_each_time() {
 
 #[test]
 fn tokio_time_in_handlers_and_what_they_spawn_is_simulated() {
-    let all = |sum: Arc<AtomicU64>, _: &dq::testing::Ended| assert_eq!(sum.load(Relaxed), 5);
+    let all = |sum: Arc<AtomicU64>, _: &dq_testing::Ended| assert_eq!(sum.load(Relaxed), 5);
     let summary = ticks(|| Duration::from_millis(1_500)).faults(Faults::none()).check(all).seeds(0..20).run();
     assert_eq!((summary.handled, &summary.differs), (100, &None));
     assert!(summary.simulated > Duration::from_secs(20 * 60), "{summary:?}");
@@ -89,11 +89,11 @@ fn a_variable_names_the_one_seed_to_run() {
 fn a_job_with_an_absolute_time_is_due_at_it() {
     let due = |factory: ContextFactory, sum| factory.provide(sum).provide(Duration::from_secs(1)).listener::<Ticks>();
     let work = |jobs: Provider, _| async move {
-        let at = dq::testing::now() + Duration::from_secs(7_200);
+        let at = dq_testing::now() + Duration::from_secs(7_200);
         jobs.add(Tick).at(at).await.map(drop)
     };
     let run = simulate(|| Arc::new(AtomicU64::new(0))).node(due).work(work).faults(Faults::none()).seeds(0..3);
-    let summary = run.check(|_, _| assert!(dq::testing::now() < std::time::SystemTime::now())).run();
+    let summary = run.check(|_, _| assert!(dq_testing::now() < std::time::SystemTime::now())).run();
     assert_eq!(summary.handled, 3);
     assert!((7_200 * 3..8_000 * 3).contains(&summary.simulated.as_secs()), "{summary:?}");
 }

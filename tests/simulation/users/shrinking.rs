@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dq::prelude::*;
-use dq::testing::{Faults, Finding, Simulation, choose, simulate};
+use dq_testing::{Faults, Finding, Simulation, choose, simulate};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep as handler_takes;
 
@@ -82,7 +82,7 @@ fn a_finding_is_shrunk_to_one_job_on_one_node() {
 
 #[test]
 fn jobs_are_left_out_only_where_the_check_passes_without_them() {
-    let each_once = |sent: Sent, _: &dq::testing::Ended| {
+    let each_once = |sent: Sent, _: &dq_testing::Ended| {
         let wrong = (0..5).find(|letter| sent.lock().unwrap().get(letter) != Some(&1));
         wrong.map_or(Ok(()), |letter| Err(format!("letter {letter} is not sent once")))
     };
@@ -94,7 +94,7 @@ fn jobs_are_left_out_only_where_the_check_passes_without_them() {
 #[test]
 fn what_is_chosen_is_shrunk_to_the_least_that_shows_it() {
     let choice = || choose("letters", 1..=30);
-    let check = move |sent: Sent, _: &dq::testing::Ended| {
+    let check = move |sent: Sent, _: &dq_testing::Ended| {
         let sent = sent.lock().unwrap().len() as u64;
         assert_eq!(sent, choice(), "the work and the check choose alike");
         if sent < 7 { Ok(()) } else { Err(format!("{sent} letters are too many")) }

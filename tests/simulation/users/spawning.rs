@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use dq::prelude::*;
-use dq::testing::{Faults, simulate};
+use dq_testing::{Faults, simulate};
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep as handler_takes;
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use dq::store::Store;
 use dq::store::redis::RedisStore;
-use dq::testing::conformance::StoreFixture;
+use dq_testing::conformance::StoreFixture;
 
 use super::{Place, Teller};
 

@@ -32,6 +32,7 @@ mod subscribers;
 mod topic;
 mod turns;
 #[cfg(feature = "testing")]
+#[cfg(feature = "testing")]
 mod view;
 mod waiting;
 mod wake;
@@ -52,7 +53,8 @@ use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 #[cfg(any(test, feature = "testing"))]
 pub use snapshot::Snapshot;
 #[cfg(feature = "testing")]
-pub(crate) use view::{JobView, View};
+#[cfg(feature = "testing")]
+pub use view::{JobView, Row, View};
 
 use cell::Cell;
 use connection::{MemoryLink, MemoryProducer};

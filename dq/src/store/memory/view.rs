@@ -10,39 +10,48 @@ use crate::time::Timestamp;
 
 /// A row: who holds a job, under which token, and whether the run was begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Row {
-    pub(crate) node: NodeId,
-    pub(crate) token: Token,
-    pub(crate) begun: bool,
+pub struct Row {
+    /// The node.
+    pub node: NodeId,
+    /// The token.
+    pub token: Token,
+    /// Whether the run was begun.
+    pub begun: bool,
 }
 
 /// A job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct JobView {
-    pub(crate) state: State,
-    pub(crate) record: Record,
-    pub(crate) crashes: u32,
+pub struct JobView {
+    /// Where it is.
+    pub state: State,
+    /// What is kept of it.
+    pub record: Record,
+    /// Crashes since its last settled outcome.
+    pub crashes: u32,
     /// Until when, or since when, it is where it is; `None` while it is RUNNING.
-    pub(crate) at: Option<Timestamp>,
-    pub(crate) row: Option<Row>,
+    pub at: Option<Timestamp>,
+    /// Who holds it.
+    pub row: Option<Row>,
     /// What takes its place when its run ends, and whether only under an end that names the run.
-    pub(crate) replacement: Option<(Record, bool)>,
+    pub replacement: Option<(Record, bool)>,
 }
 
 /// A topic.
 #[derive(Debug, Default)]
-pub(crate) struct View {
-    pub(crate) jobs: BTreeMap<JobId, JobView>,
+pub struct View {
+    /// Every job.
+    pub jobs: BTreeMap<JobId, JobView>,
     /// Broadcasts that wait: when each is due, and its record.
-    pub(crate) casts: BTreeMap<JobId, (Timestamp, Record)>,
-    pub(crate) leases: BTreeMap<NodeId, Timestamp>,
+    pub casts: BTreeMap<JobId, (Timestamp, Record)>,
+    /// The end of each lease.
+    pub leases: BTreeMap<NodeId, Timestamp>,
     /// Whether slots, places and rows say the same.
-    pub(crate) consistent: bool,
+    pub consistent: bool,
 }
 
 impl MemoryStore {
     /// All that is kept of a topic. O(jobs log jobs); records are shared, not copied.
-    pub(crate) fn view(&self, key: &TopicKey) -> View {
+    pub fn view(&self, key: &TopicKey) -> View {
         let Some(cell) = self.known(key) else { return View { consistent: true, ..View::default() } };
         let view = cell.look("view", |topic, _| {
             Ok(View {
@@ -58,7 +67,7 @@ impl MemoryStore {
 
 impl MemoryStore {
     /// As [`view`](Self::view), of these jobs only; whether places agree is not asked, nor what broadcasts wait. O(ids).
-    pub(crate) fn view_of(&self, key: &TopicKey, ids: &BTreeSet<JobId>) -> View {
+    pub fn view_of(&self, key: &TopicKey, ids: &BTreeSet<JobId>) -> View {
         let Some(cell) = self.known(key) else { return View { consistent: true, ..View::default() } };
         let view = cell.look("view", |topic, _| {
             let known = ids.iter().filter_map(|id| Some((id.clone(), seen(topic.jobs.get(id)?))));

@@ -1,0 +1,196 @@
+//! Adding jobs that nobody knows, and asking for too much.
+
+use super::calls::{answered, fronted, job, later, retained, saying};
+use super::topic::{Topic, id, ms, secs};
+use dq::job::{AppName, Codec, Front, JobId, Record, State};
+use dq::store::{AddOutcome, Due, NewJob, Numbered, StoreError, Whereabouts};
+
+/// An added job waits until its delay has passed, with the record it came with.
+pub async fn added_job_waits_with_its_record(t: &Topic) {
+    assert_eq!(t.add_job(later("a", secs(30))).await, AddOutcome::Added);
+    let stored = t.stored("a").await;
+    assert_eq!(stored.place, Whereabouts::Delayed { due: t.in_ms(30_000) });
+    assert_eq!(stored.record, later("a", secs(30)).record);
+}
+
+/// A job without a delay is due at once.
+pub async fn job_without_a_delay_is_due_at_once(t: &Topic) {
+    t.add("a").await;
+    assert_eq!(t.counts().await.ready, 1);
+    t.claim("n", "a").await;
+}
+
+/// A due time rounds up to the millisecond and *now* rounds down, so rounding never makes a job early (rule 4).
+pub async fn due_time_rounds_up_and_now_rounds_down(t: &Topic) {
+    t.advance(std::time::Duration::from_micros(400)).await;
+    t.add_later("a", ms(5)).await;
+    assert_eq!(t.due("a").await, t.in_ms(6));
+    t.set_clock(t.micros() + 5_599).await;
+    assert_eq!(t.claimed_ids("n").await, [""; 0]);
+    t.set_clock(t.micros() + 1).await;
+    t.claim("n", "a").await;
+}
+
+/// A due time that is given as a time is kept; one that is past is *now* (rule 4).
+pub async fn due_time_that_is_past_is_now(t: &Topic) {
+    t.add_job(NewJob { due: Due::At(t.in_ms(700)), ..job("a") }).await;
+    t.add_job(NewJob { due: Due::At(dq::time::Timestamp::from_millis(7)), ..job("b") }).await;
+    assert_eq!(t.due("a").await, t.in_ms(700));
+    assert_eq!(t.due("b").await, t.now());
+}
+
+/// Each job of a batch is answered, in order.
+pub async fn batch_is_answered_job_by_job(t: &Topic) {
+    t.add("b").await;
+    let outcomes = t.add_all(vec![job("a"), job("b"), job("c")]).await;
+    assert_eq!(outcomes, [AddOutcome::Added, AddOutcome::Exists(State::Delayed), AddOutcome::Added]);
+}
+
+/// A batch that names an id twice takes the first one only (rule 1).
+pub async fn id_named_twice_in_a_batch_is_left_out(t: &Topic) {
+    let outcomes = t.add_all(vec![saying("a", "first"), job("b"), saying("a", "second")]).await;
+    assert_eq!(outcomes, [AddOutcome::Added, AddOutcome::Added, AddOutcome::Repeated]);
+    assert_eq!(t.says("a").await, "first");
+}
+
+/// A generated id needs no look for an older job and is added as any other.
+pub async fn generated_ids_are_added(t: &Topic) {
+    let new = |count| NewJob { id: JobId::generated(7, count, 0), generated: true, ..job("x") };
+    assert_eq!(t.add_all(vec![new(0), new(1)]).await, [AddOutcome::Added, AddOutcome::Added]);
+    let ids = t.claimed_ids("n").await;
+    assert_eq!(ids, [new(0).id.to_string(), new(1).id.to_string()]);
+}
+
+/// `expires_after` is stored as a time, counted from the first due time, and no rejoin or retry moves it (rule 4).
+pub async fn expiry_is_stored_as_a_time(t: &Topic) {
+    use dq::store::step::{Again, Change};
+    let expires = t.in_ms(9_000);
+    t.add_job(NewJob { expires_after: Some(secs(4)), ..later("a", secs(5)) }).await;
+    assert_eq!(t.front("a").await.expires_at, Some(expires));
+    t.advance(secs(5)).await;
+    let claim = t.claim("n", "a").await;
+    assert_eq!(claim.record.front().map(|front| front.expires_at), Ok(Some(expires)));
+    t.end("n", &claim, Change::Rejoin(Again::After(secs(2)))).await;
+    assert_eq!(t.front("a").await.expires_at, Some(expires));
+    t.advance(secs(2)).await;
+    let claim = t.claim("n", "a").await;
+    let front = Front { attempts: 1, ..t.front("a").await };
+    t.end_with("n", &claim, Change::Retry(secs(3)), front).await;
+    assert_eq!(t.front("a").await.expires_at, Some(expires));
+}
+
+/// A store gives out an expired job as any other: its node compares the time with the answer's clock (rule 4).
+pub async fn expired_job_is_claimed(t: &Topic) {
+    t.add_job(NewJob { expires_after: Some(secs(1)), ..job("a") }).await;
+    t.advance(secs(5)).await;
+    let claim = t.claim("n", "a").await;
+    assert!(claim.record.front().is_ok_and(|front| front.expires_at < Some(t.now())));
+}
+
+/// What is in the front of an added job stays as it is.
+pub async fn front_of_an_added_job_is_kept(t: &Topic) {
+    let front = Front {
+        delay: ms(1_500),
+        retain: secs(60),
+        retry: Some("none".into()),
+        headers: vec![("k".into(), "v".into())],
+        ..Front::default()
+    };
+    t.add_job(fronted("a", &front)).await;
+    assert_eq!(t.front("a").await, front);
+    assert_eq!(t.claim("n", "a").await.record.front(), Ok(front));
+}
+
+/// Bytes that are no record are refused alone or kept as they are; the others of the batch do not feel them (rule 1).
+pub async fn bytes_that_are_no_record_spoil_nothing(t: &Topic) {
+    let mangled = Record::from_bytes(bytes::Bytes::from_static(b"what?"));
+    let outcomes = t.add_all(vec![job("a"), NewJob { record: mangled.clone(), ..job("b") }, job("c")]).await;
+    assert_eq!((&outcomes[0], &outcomes[2]), (&AddOutcome::Added, &AddOutcome::Added));
+    match &outcomes[1] {
+        AddOutcome::Refused(_) => assert_eq!(t.state("b").await, None),
+        outcome => {
+            assert_eq!(outcome, &AddOutcome::Added);
+            let claims = t.claims("n").await;
+            assert!(claims.iter().any(|claim| claim.record == mangled));
+        }
+    }
+}
+
+/// A payload of any bytes comes back as it went in.
+pub async fn payload_of_any_bytes_comes_back(t: &Topic) {
+    let payload: Vec<u8> = (0..=255).chain([0, b'\r', b'\n', 0]).collect();
+    let record = Record::new(&Front::default(), Codec::Json, &payload);
+    t.add_job(NewJob { record: record.clone(), ..job("a") }).await;
+    assert_eq!(t.stored("a").await.record, record);
+    assert_eq!(t.claim("n", "a").await.record, record);
+}
+
+/// An id is any text: long, with spaces, with what other places use as separators.
+pub async fn id_is_any_text(t: &Topic) {
+    let long = "x".repeat(256);
+    for name in ["a b", "n/a", "{a}:b", "é☂", "-1", &long] {
+        let claim = t.running("n", name).await;
+        t.end("n", &claim, dq::store::step::Change::Ack).await;
+        assert_eq!(t.state(name).await, None);
+    }
+}
+
+/// A batch over the limit is refused whole, and its number is as if it had never been used (rule 5).
+pub async fn add_over_the_limit_changes_nothing(t: &Topic) {
+    let many = (0..1_001).map(|n| job(&format!("j{n}"))).collect();
+    let error = t.producer().add(Numbered { number: 1, items: many }).await.expect_err("1,001 jobs are too many");
+    assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
+    assert_eq!(t.counts().await.delayed, 0);
+    let most = (0..1_000).map(|n| job(&format!("j{n}"))).collect();
+    let answer = t.producer().add(Numbered { number: 1, items: most }).await.expect("1,000 jobs are not");
+    assert!(answered(answer).iter().all(|outcome| *outcome == AddOutcome::Added));
+    assert_eq!(t.counts().await.delayed, 1_000);
+}
+
+/// Topics of one store know nothing of each other: jobs, turns, leases and numbers are each topic's own.
+pub async fn topics_are_apart(t: &Topic) {
+    let other = t.beside("conformance", "another").await;
+    t.add_job(saying("a", "ours")).await;
+    other.add_job(saying("a", "theirs")).await;
+    let ours = t.claim("n", "a").await;
+    assert_eq!(other.says("a").await, "theirs");
+    assert_eq!(other.state("a").await, Some(State::Delayed));
+    assert_eq!(other.lease("n").await, None);
+    let theirs = other.claim("n", "a").await;
+    t.end("n", &ours, dq::store::step::Change::Ack).await;
+    assert_eq!(other.state("a").await, Some(State::Running));
+    other.end("n", &theirs, dq::store::step::Change::Dead).await;
+    assert_eq!((t.state("a").await, other.state("a").await), (None, Some(State::Dead)));
+    other.close().await;
+}
+
+/// App `a` with topic `b:c` and app `a:b` with topic `c` cannot be one: an app's name has no `:`.
+pub async fn apps_are_apart(t: &Topic) {
+    assert!(AppName::new("a:b").is_err());
+    let (one, two) = (t.beside("a", "b:c").await, t.beside("a.b", "c").await);
+    one.add("x").await;
+    assert_eq!(two.state("x").await, None);
+    two.add_job(retained("x")).await;
+    assert_eq!(t.store.topics(&one.key.app).await.expect("topics is answered"), std::slice::from_ref(&one.key.topic));
+    assert_eq!(t.store.topics(&two.key.app).await.expect("topics is answered"), std::slice::from_ref(&two.key.topic));
+    one.close().await;
+    two.close().await;
+}
+
+/// The topics of an app are told in order, and only those that hold something.
+pub async fn topics_that_hold_something_are_told_in_order(t: &Topic) {
+    let (b, a, empty) = (t.beside("app", "b").await, t.beside("app", "a").await, t.beside("app", "c").await);
+    b.add("x").await;
+    a.running("n", "x").await;
+    assert_eq!(empty.find("x").await, None);
+    let told = t.store.topics(&a.key.app).await.expect("topics is answered");
+    assert_eq!(told, [a.key.topic.clone(), b.key.topic.clone()]);
+    assert_eq!(t.store.get(&empty.key, &[id("x")]).await.expect("get is answered"), [None]);
+}
+
+/// Opening a topic again is harmless.
+pub async fn topic_opens_again(t: &Topic) {
+    t.add("a").await;
+    t.store.open(&t.key).await.expect("the topic opens");
+    t.claim("n", "a").await;
+}

@@ -1,0 +1,148 @@
+//! The caller of a topic: adds and withdrawals, each in a batch of its own unless said otherwise.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::topic::{Topic, id, lock};
+use dq::job::{Codec, Deliver, Fence, Front, ProducerId, Record};
+use dq::store::{
+    AddOutcome, BatchAnswer, Due, NewJob, Numbered, OnDuplicate, Producer, WithdrawOutcome, WithdrawVerb, Withdrawal,
+};
+
+/// A job that is due at once and whose payload is its id.
+pub(super) fn job(name: &str) -> NewJob {
+    saying(name, name)
+}
+
+/// A job with this payload, to tell it from another one of the same id.
+pub(super) fn saying(name: &str, payload: &str) -> NewJob {
+    NewJob {
+        id: id(name),
+        generated: false,
+        due: Due::After(Duration::ZERO),
+        expires_after: None,
+        record: Record::new(&Front::default(), Codec::Json, payload.as_bytes()),
+        on_duplicate: OnDuplicate::Reject,
+        deliver: Deliver::Queue,
+    }
+}
+
+/// A job that is due after so many milliseconds, as it would be added: its front has the delay too.
+pub(super) fn later(name: &str, delay: Duration) -> NewJob {
+    let front = Front { delay: Duration::from_millis(delay.as_micros().div_ceil(1000) as u64), ..Front::default() };
+    NewJob { due: Due::After(delay), ..fronted(name, &front) }
+}
+
+/// A job with this front, due at once.
+pub(super) fn fronted(name: &str, front: &Front) -> NewJob {
+    NewJob { record: Record::new(front, Codec::Json, name.as_bytes()), ..job(name) }
+}
+
+/// A job that is kept for a minute after its ack.
+pub(super) fn retained(name: &str) -> NewJob {
+    fronted(name, &Front { retain: Duration::from_secs(60), ..Front::default() })
+}
+
+/// A job that takes the place of another, with this payload.
+pub(super) fn replacing(name: &str, payload: &str) -> NewJob {
+    NewJob { on_duplicate: OnDuplicate::Replace, ..saying(name, payload) }
+}
+
+/// One withdrawal.
+pub(super) fn withdrawal(verb: WithdrawVerb, name: &str, fence: Option<Fence>) -> Withdrawal {
+    Withdrawal { verb, id: id(name), fence }
+}
+
+/// The items of an answer that is not late.
+pub(super) fn answered<T>(answer: BatchAnswer<T>) -> Vec<T> {
+    match answer {
+        BatchAnswer::Done(items) => items,
+        BatchAnswer::Late => panic!("the batch is answered late"),
+    }
+}
+
+impl Topic {
+    /// The bare producer of the topic's caller.
+    pub fn producer(&self) -> &dyn Producer {
+        &*self.producer
+    }
+
+    /// A producer of another name, or a second handle of one.
+    pub fn producer_named(&self, name: &str) -> Arc<dyn Producer> {
+        self.store.producer(&self.key, &ProducerId::new(name))
+    }
+
+    /// These items under the caller's next number.
+    pub fn numbered<T>(&self, items: Vec<T>) -> Numbered<T> {
+        Numbered { number: self.number.fetch_add(1, Ordering::Relaxed) + 1, items }
+    }
+
+    /// Adds a batch.
+    pub async fn add_all(&self, jobs: Vec<NewJob>) -> Vec<AddOutcome> {
+        let named: Vec<_> = jobs.iter().map(|job| (job.deliver, job.id.clone())).collect();
+        let answer = self.producer.add(self.numbered(jobs)).await.expect("add is answered");
+        let outcomes = answered(answer);
+        for ((deliver, id), outcome) in named.into_iter().zip(&outcomes) {
+            match outcome {
+                AddOutcome::Added | AddOutcome::Replaced(_) if deliver == Deliver::Broadcast => {
+                    lock(&self.known).remove(&id);
+                }
+                AddOutcome::Added | AddOutcome::Replaced(_) => {
+                    lock(&self.known).insert(id);
+                }
+                _ => {}
+            }
+        }
+        self.audit().await;
+        outcomes
+    }
+
+    /// Adds a job and tells what became of it.
+    pub async fn add_job(&self, job: NewJob) -> AddOutcome {
+        self.add_all(vec![job]).await.remove(0)
+    }
+
+    /// Adds a job that is due at once; it must be new.
+    pub async fn add(&self, name: &str) {
+        assert_eq!(self.add_job(job(name)).await, AddOutcome::Added, "adding {name}");
+    }
+
+    /// Adds a job that is due later; it must be new.
+    pub async fn add_later(&self, name: &str, delay: Duration) {
+        assert_eq!(self.add_job(later(name, delay)).await, AddOutcome::Added, "adding {name}");
+    }
+
+    /// One withdrawal.
+    pub async fn withdraw(&self, verb: WithdrawVerb, name: &str, fence: Option<Fence>) -> WithdrawOutcome {
+        let batch = self.numbered(vec![withdrawal(verb, name, fence)]);
+        let answer = self.producer.withdraw(batch).await.expect("withdraw is answered");
+        self.audit().await;
+        answered(answer).remove(0)
+    }
+
+    /// Deletes a job.
+    pub async fn delete(&self, name: &str) -> WithdrawOutcome {
+        self.withdraw(WithdrawVerb::Delete, name, None).await
+    }
+
+    /// Cancels a job.
+    pub async fn cancel(&self, name: &str) -> WithdrawOutcome {
+        self.withdraw(WithdrawVerb::Cancel, name, None).await
+    }
+
+    /// Acks a job from outside, whichever run of it there is.
+    pub async fn ack_outside(&self, name: &str) -> WithdrawOutcome {
+        self.withdraw(WithdrawVerb::Ack, name, None).await
+    }
+
+    /// Acks one run of a job from outside.
+    pub async fn ack_run(&self, name: &str, fence: Fence) -> WithdrawOutcome {
+        self.withdraw(WithdrawVerb::Ack, name, Some(fence)).await
+    }
+
+    /// Requeues a job.
+    pub async fn requeue(&self, name: &str) -> WithdrawOutcome {
+        self.withdraw(WithdrawVerb::Requeue, name, None).await
+    }
+}

@@ -1,0 +1,191 @@
+//! Adding a job whose id is known (rules 2, 12; what a mark does to it is in `marks`).
+
+use super::calls::{job, later, replacing, retained, saying};
+use super::drive::bring;
+use super::topic::{MAX_CRASHES, Topic, ms, secs};
+use dq::job::State;
+use dq::store::step::Change;
+use dq::store::{AddOutcome, NewJob, OnDuplicate, WithdrawVerb};
+
+const KNOWN: [State; 4] = [State::Delayed, State::Running, State::Unacked, State::Dead];
+
+async fn leave_untouched(t: &Topic, on_duplicate: OnDuplicate) {
+    for state in KNOWN {
+        let name = state.word();
+        bring(t, name, state).await;
+        let before = t.stored(name).await;
+        let outcome = t.add_job(NewJob { on_duplicate, ..saying(name, "new") }).await;
+        assert_eq!(outcome, AddOutcome::Exists(state));
+        assert_eq!(t.stored(name).await, before);
+    }
+}
+
+/// `reject` over a waiting, RUNNING, UNACKED or DEAD job says where it is and leaves it as it is (rule 2).
+pub async fn reject_leaves_a_known_job(t: &Topic) {
+    leave_untouched(t, OnDuplicate::Reject).await;
+}
+
+/// `keep` leaves a known job as it is (rule 2).
+pub async fn keep_leaves_a_known_job(t: &Topic) {
+    leave_untouched(t, OnDuplicate::Keep).await;
+}
+
+/// `replace` over a waiting, UNACKED or DEAD job takes its place at once: one place, new record, new due time (rule 2).
+pub async fn replace_takes_the_place_of_a_job_that_is_not_running(t: &Topic) {
+    for state in [State::Delayed, State::Unacked, State::Dead] {
+        let name = state.word();
+        bring(t, name, state).await;
+        let new = NewJob { on_duplicate: OnDuplicate::Replace, ..later(name, secs(9)) };
+        assert_eq!(t.add_job(new.clone()).await, AddOutcome::Replaced(state));
+        assert_eq!(t.due(name).await, t.in_ms(9_000));
+        assert_eq!(t.stored(name).await.record, new.record);
+    }
+}
+
+/// An earlier due time of a replacement is the one that counts, and so is a later one.
+pub async fn replacement_brings_its_own_due_time(t: &Topic) {
+    t.add_later("a", secs(5)).await;
+    t.add_job(replacing("a", "sooner")).await;
+    t.add("b").await;
+    t.add_job(NewJob { on_duplicate: OnDuplicate::Replace, ..later("b", secs(5)) }).await;
+    let claim = t.claim("n", "a").await;
+    t.end("n", &claim, Change::Ack).await;
+    t.advance(secs(5)).await;
+    t.claim("n", "b").await;
+}
+
+/// A DONE job does not count as existing, whatever is asked about duplicates (rule 2).
+pub async fn done_job_is_not_known(t: &Topic) {
+    for (name, on_duplicate) in
+        [("reject", OnDuplicate::Reject), ("keep", OnDuplicate::Keep), ("replace", OnDuplicate::Replace)]
+    {
+        bring(t, name, State::Done).await;
+        assert_eq!(t.add_job(NewJob { on_duplicate, ..saying(name, "new") }).await, AddOutcome::Added);
+        assert_eq!((t.state(name).await, t.says(name).await), (Some(State::Delayed), "new".into()));
+        t.delete(name).await;
+    }
+}
+
+/// What is added over a DONE job leaves DONE: the end of the old retention does not touch it (rule 2).
+pub async fn job_added_over_a_done_one_is_not_pruned_with_it(t: &Topic) {
+    bring(t, "a", State::Done).await;
+    t.add_later("a", secs(3_600)).await;
+    t.advance(secs(120)).await;
+    let aged = t.age("n", t.age_of("n", 10)).await;
+    assert_eq!(aged.pruned_done, 0);
+    assert_eq!(t.state("a").await, Some(State::Delayed));
+}
+
+/// A replaced DEAD job is not pruned out of DEAD later, nor is a replaced UNACKED one claimed by age (rule 2).
+pub async fn replaced_job_leaves_its_old_place(t: &Topic) {
+    bring(t, "dead", State::Dead).await;
+    bring(t, "unacked", State::Unacked).await;
+    for name in ["dead", "unacked"] {
+        t.add_job(NewJob { on_duplicate: OnDuplicate::Replace, ..later(name, secs(3_600)) }).await;
+    }
+    t.advance(secs(40 * 24 * 3_600)).await;
+    let aged = t.age("n", t.age_of("n", 10)).await;
+    assert_eq!((aged.claims.len(), aged.pruned_dead), (0, 0));
+    assert_eq!(t.counts().await.delayed, 2);
+}
+
+/// `replace` over a RUNNING job waits for the end of its run: until then the record is the run's (rule 12).
+pub async fn replacement_of_a_running_job_waits(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    assert_eq!(t.add_job(replacing("a", "new")).await, AddOutcome::ReplacementWaits);
+    assert_eq!((t.state("a").await, t.says("a").await), (Some(State::Running), "a".into()));
+    assert_eq!(t.claimed_ids("m").await, [""; 0]);
+    t.end("n", &claim, Change::Ack).await;
+    assert_eq!((t.state("a").await, t.says("a").await), (Some(State::Delayed), "new".into()));
+}
+
+/// The due time and the expiry of a replacement are fixed when it is added, not when the run ends (rule 12).
+pub async fn replacement_is_due_as_counted_from_its_add(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    let (due, expires) = (t.in_ms(3_000), t.in_ms(7_000));
+    let new = NewJob { on_duplicate: OnDuplicate::Replace, expires_after: Some(secs(4)), ..later("a", secs(3)) };
+    t.add_job(new).await;
+    t.advance(secs(10)).await;
+    t.end("n", &claim, Change::Retry(secs(60))).await;
+    assert_eq!(t.due("a").await, due);
+    assert_eq!(t.front("a").await.expires_at, Some(expires));
+}
+
+/// A later replacement takes the place of an earlier one (rule 12).
+pub async fn later_replacement_takes_the_place_of_an_earlier_one(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    t.add_job(replacing("a", "second")).await;
+    t.advance(ms(10)).await;
+    assert_eq!(t.add_job(replacing("a", "third")).await, AddOutcome::ReplacementWaits);
+    let due = t.now();
+    t.end("n", &claim, Change::Rollback).await;
+    assert_eq!((t.says("a").await, t.due("a").await), ("third".into(), due));
+}
+
+/// `reject` and `keep` over a RUNNING job leave the replacement alone that waits for its end (rule 12).
+pub async fn waiting_replacement_is_not_rejected_away(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    t.add_job(replacing("a", "new")).await;
+    for on_duplicate in [OnDuplicate::Reject, OnDuplicate::Keep] {
+        let outcome = t.add_job(NewJob { on_duplicate, ..saying("a", "later") }).await;
+        assert_eq!(outcome, AddOutcome::Exists(State::Running));
+    }
+    t.end("n", &claim, Change::Ack).await;
+    assert_eq!(t.says("a").await, "new");
+}
+
+/// A replacement starts afresh: no attempts, no crashes, no parking fence, no exhaustion of the old job (rules 12, 19).
+pub async fn replacement_starts_afresh(t: &Topic) {
+    for state in [State::Delayed, State::Unacked, State::Dead] {
+        let name = state.word();
+        t.running("n", name).await;
+        t.crash("n").await;
+        let claim = t.claim("n", name).await;
+        let back = match state {
+            State::Unacked => Change::Park,
+            State::Dead => Change::Dead,
+            _ => Change::Rollback,
+        };
+        t.end("n", &claim, back).await;
+        t.add_job(replacing(name, "new")).await;
+        let claim = t.claim("n", name).await;
+        assert_eq!(claim.crashes, 0, "crashes of a replaced {state} job");
+        assert_eq!(claim.record, saying(name, "new").record);
+        t.end("n", &claim, Change::Ack).await;
+    }
+}
+
+/// Crashes of the run that a replacement waited for are not charged to it (rules 12, 19).
+pub async fn replacement_pays_no_crash_of_the_old_run(t: &Topic) {
+    t.running("n", "a").await;
+    t.add_job(replacing("a", "new")).await;
+    for _ in 0..MAX_CRASHES {
+        t.crash("n").await;
+        assert_eq!(t.says("a").await, "new");
+        let claim = t.claim("n", "a").await;
+        assert_eq!(claim.crashes, 0);
+        t.add_job(replacing("a", "new")).await;
+    }
+}
+
+/// A job may be added again when the one before it is acked, deleted or dropped.
+pub async fn id_is_free_after_its_end(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    t.end("n", &claim, Change::Ack).await;
+    t.add("a").await;
+    t.withdraw(WithdrawVerb::Delete, "a", None).await;
+    let claim = t.running("n", "a").await;
+    t.end("n", &claim, Change::Drop).await;
+    assert_eq!(t.add_job(job("a")).await, AddOutcome::Added);
+}
+
+/// A `retain` of the old job says nothing about its replacement (rule 12).
+pub async fn replacement_has_its_own_retention(t: &Topic) {
+    t.add_job(retained("a")).await;
+    let claim = t.claim("n", "a").await;
+    t.add_job(replacing("a", "new")).await;
+    t.end("n", &claim, Change::Ack).await;
+    let claim = t.claim("n", "a").await;
+    t.end("n", &claim, Change::Ack).await;
+    assert_eq!(t.state("a").await, None);
+}

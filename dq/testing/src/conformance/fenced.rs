@@ -1,0 +1,204 @@
+//! Acks and requeues from outside that name the run they are for (rule 17).
+
+use super::calls::{job, replacing, retained, saying};
+use super::drive::{WAYS_OUT, leave_running};
+use super::topic::{Topic, ms};
+use dq::job::{Fence, State};
+use dq::store::step::Change;
+use dq::store::{AddOutcome, NewJob, OnDuplicate, WithdrawVerb};
+
+fn keeping(payload: &str) -> NewJob {
+    NewJob { on_duplicate: OnDuplicate::Keep, ..saying("a", payload) }
+}
+
+/// An ack that names the run ends the job when that run ends, however it ends (rule 17).
+pub async fn ack_of_this_run_is_obeyed_by_every_way_out(t: &Topic) {
+    for way in 0..WAYS_OUT {
+        t.add_job(retained("a")).await;
+        let claim = t.claim("n", "a").await;
+        assert!(t.ack_run("a", claim.token.fence).await.changed);
+        leave_running(t, "n", &claim, way).await;
+        assert_eq!(t.state("a").await, Some(State::Done), "way {way} out of RUNNING");
+    }
+}
+
+/// An ack that names an older run does nothing to this one, whose end drops it (rule 17).
+pub async fn ack_of_an_older_run_is_dropped(t: &Topic) {
+    let old = t.running("n", "a").await;
+    t.end("n", &old, Change::Retry(ms(0))).await;
+    let new = t.claim("n", "a").await;
+    t.ack_run("a", old.token.fence).await;
+    t.end("n", &new, Change::Retry(ms(0))).await;
+    assert_eq!(t.state("a").await, Some(State::Delayed));
+    let newest = t.claim("n", "a").await;
+    t.end("n", &newest, Change::Park).await;
+    assert_eq!(t.state("a").await, Some(State::Unacked), "the mark went with the run before");
+}
+
+/// An ack that names a run does nothing to a job that waits: its fence is of an earlier run (rule 17).
+pub async fn fenced_ack_leaves_a_waiting_job(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    t.end("n", &claim, Change::Retry(ms(0))).await;
+    let outcome = t.ack_run("a", claim.token.fence).await;
+    assert_eq!((outcome.found, outcome.changed), (Some(State::Delayed), false));
+    t.claim("n", "a").await;
+}
+
+/// Acks and requeues of a parked job may name the run that parked it; those that name another do nothing (rule 17).
+pub async fn fence_of_a_parked_job_is_compared(t: &Topic) {
+    for verb in [WithdrawVerb::Ack, WithdrawVerb::Requeue] {
+        let claim = t.running("n", "a").await;
+        t.end("n", &claim, Change::Park).await;
+        let fence = claim.token.fence;
+        for wrong in [Fence(fence.0 - 1), Fence(fence.0 + 1), Fence(0)] {
+            let outcome = t.withdraw(verb, "a", Some(wrong)).await;
+            assert_eq!((outcome.found, outcome.changed), (Some(State::Unacked), false), "{verb:?} of {wrong}");
+        }
+        let outcome = t.withdraw(verb, "a", Some(fence)).await;
+        assert_eq!((outcome.found, outcome.changed), (Some(State::Unacked), true), "{verb:?}");
+        assert_eq!(t.state("a").await, (verb == WithdrawVerb::Requeue).then_some(State::Delayed));
+        t.delete("a").await;
+    }
+}
+
+/// Requeued, run and parked again, a job answers to its new fence only (rule 17).
+pub async fn fence_of_an_earlier_park_is_void(t: &Topic) {
+    let first = t.running("n", "a").await;
+    t.end("n", &first, Change::Park).await;
+    t.requeue("a").await;
+    let second = t.claim("n", "a").await;
+    t.end("n", &second, Change::Park).await;
+    assert!(!t.ack_run("a", first.token.fence).await.changed);
+    assert!(t.ack_run("a", second.token.fence).await.changed);
+    assert_eq!(t.find("a").await, None);
+}
+
+/// A webhook that comes before the `park` and names the run is not lost (rules 13, 17).
+pub async fn fenced_ack_that_comes_before_the_park_counts(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    t.ack_run("a", claim.token.fence).await;
+    t.end("n", &claim, Change::Park).await;
+    assert_eq!(t.find("a").await, None);
+}
+
+/// A fenced end does not make the id absent: `reject` answers that it exists (rule 17).
+pub async fn reject_under_a_fenced_end_finds_the_job(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    t.ack_run("a", claim.token.fence).await;
+    assert_eq!(t.add_job(saying("a", "new")).await, AddOutcome::Exists(State::Running));
+    t.end("n", &claim, Change::Retry(ms(0))).await;
+    assert_eq!(t.find("a").await, None);
+}
+
+/// `keep` under a fenced end leaves a replacement that comes if that end applies (rule 17).
+pub async fn keep_under_a_fenced_end_comes_if_it_applies(t: &Topic) {
+    for way in 0..WAYS_OUT {
+        let claim = t.running("n", "a").await;
+        t.ack_run("a", claim.token.fence).await;
+        assert_eq!(t.add_job(keeping("new")).await, AddOutcome::ReplacementIfEnds);
+        leave_running(t, "n", &claim, way).await;
+        assert_eq!((t.state("a").await, t.says("a").await), (Some(State::Delayed), "new".into()), "way {way}");
+        t.delete("a").await;
+    }
+}
+
+/// `keep` under a fenced end that is for another run is dropped with it: the old job was kept (rule 17).
+pub async fn keep_under_a_fenced_end_goes_if_it_does_not_apply(t: &Topic) {
+    let old = t.running("n", "a").await;
+    t.end("n", &old, Change::Rollback).await;
+    let claim = t.claim("n", "a").await;
+    t.ack_run("a", old.token.fence).await;
+    assert_eq!(t.add_job(keeping("new")).await, AddOutcome::ReplacementIfEnds);
+    t.end("n", &claim, Change::Retry(ms(0))).await;
+    assert_eq!((t.state("a").await, t.says("a").await), (Some(State::Delayed), "a".into()));
+    let claim = t.claim("n", "a").await;
+    t.end("n", &claim, Change::Ack).await;
+    assert_eq!(t.find("a").await, None);
+}
+
+/// `replace` under a fenced end comes in any case (rules 12, 17).
+pub async fn replace_under_a_fenced_end_comes_in_any_case(t: &Topic) {
+    for own in [true, false] {
+        let claim = t.running("n", "a").await;
+        let fence = if own { claim.token.fence } else { Fence(claim.token.fence.0 - 1) };
+        t.ack_run("a", fence).await;
+        assert_eq!(t.add_job(replacing("a", "new")).await, AddOutcome::ReplacementWaits);
+        t.end("n", &claim, Change::Retry(ms(0))).await;
+        assert_eq!(t.says("a").await, "new");
+        t.delete("a").await;
+    }
+}
+
+/// An unfenced end outweighs a fenced one: it applies to whatever run this is (rules 13, 17).
+pub async fn unfenced_end_outweighs_a_fenced_one(t: &Topic) {
+    for verb in [WithdrawVerb::Ack, WithdrawVerb::Delete, WithdrawVerb::Cancel] {
+        let claim = t.running("n", "a").await;
+        t.ack_run("a", Fence(claim.token.fence.0 - 1)).await;
+        assert!(t.withdraw(verb, "a", None).await.changed);
+        t.end("n", &claim, Change::Retry(ms(0))).await;
+        assert_eq!(t.find("a").await, None, "{verb:?}");
+    }
+}
+
+/// A fenced ack does not weaken an unfenced end that came before it (rules 13, 17).
+pub async fn fenced_ack_does_not_weaken_an_end(t: &Topic) {
+    for verb in [WithdrawVerb::Ack, WithdrawVerb::Delete, WithdrawVerb::Cancel] {
+        let claim = t.running("n", "a").await;
+        t.withdraw(verb, "a", None).await;
+        t.ack_run("a", Fence(claim.token.fence.0 - 1)).await;
+        t.end("n", &claim, Change::Retry(ms(0))).await;
+        assert_eq!(t.find("a").await, None, "{verb:?}");
+    }
+}
+
+/// What `keep` left under a fenced end comes for certain once the run is acked without a fence (rules 13, 17).
+pub async fn unfenced_ack_makes_a_conditional_replacement_certain(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    t.ack_run("a", Fence(claim.token.fence.0 - 1)).await;
+    assert_eq!(t.add_job(keeping("new")).await, AddOutcome::ReplacementIfEnds);
+    t.ack_outside("a").await;
+    t.end("n", &claim, Change::Rollback).await;
+    assert_eq!((t.state("a").await, t.says("a").await), (Some(State::Delayed), "new".into()));
+}
+
+/// A fenced ack keeps a replacement that waits, whether it applies or not (rules 12, 13, 17).
+pub async fn fenced_ack_keeps_the_waiting_replacement(t: &Topic) {
+    for own in [true, false] {
+        let claim = t.running("n", "a").await;
+        let fence = if own { claim.token.fence } else { Fence(claim.token.fence.0 - 1) };
+        t.add_job(replacing("a", "new")).await;
+        t.ack_run("a", fence).await;
+        t.end("n", &claim, Change::Rollback).await;
+        assert_eq!(t.says("a").await, "new");
+        t.delete("a").await;
+    }
+}
+
+/// Of two acks that name runs the one of the later run counts, in whichever order they come: one of them may be for this
+/// run, and then it is the later one (rule 17).
+pub async fn ack_of_the_later_run_counts(t: &Topic) {
+    for late_first in [true, false] {
+        let old = t.running("n", "a").await;
+        t.end("n", &old, Change::Rollback).await;
+        let claim = t.claim("n", "a").await;
+        let mut fences = [old.token.fence, claim.token.fence];
+        if late_first {
+            fences.reverse();
+        }
+        for fence in fences {
+            t.ack_run("a", fence).await;
+        }
+        t.end("n", &claim, Change::Retry(ms(0))).await;
+        assert_eq!(t.find("a").await, None);
+    }
+}
+
+/// A fenced requeue of a DEAD job does nothing: that job was not parked by any run (rule 17).
+pub async fn fenced_requeue_leaves_a_dead_job(t: &Topic) {
+    t.add_job(job("a")).await;
+    let claim = t.claim("n", "a").await;
+    t.end("n", &claim, Change::Dead).await;
+    let outcome = t.withdraw(WithdrawVerb::Requeue, "a", Some(claim.token.fence)).await;
+    assert_eq!((outcome.found, outcome.changed), (Some(State::Dead), false));
+    assert!(t.requeue("a").await.changed);
+}

@@ -1,0 +1,225 @@
+//! Who keeps a lease, how long, and when it goes (rules 6, 8, 20, 21).
+
+use super::calls::job;
+use super::drive::{WAYS_OUT, leave_running};
+use super::topic::{LEASE, START, Topic, done, ms, refused, secs};
+use dq::job::Turn;
+use dq::store::step::{
+    Begin, Change, Exhaust, Hold, LONGEST_LEASE, MOST_JOBS, Reclaim, Reclaimed, Release, Settle, Transfer,
+};
+use dq::time::Timestamp;
+
+/// The claim writes the lease, from the store's clock on (rule 8).
+pub async fn claim_writes_the_lease(t: &Topic) {
+    t.running("n", "a").await;
+    assert_eq!(t.lease("n").await, Some(t.now().after(LEASE)));
+}
+
+/// A node that holds nothing has no lease, whatever it asks for (rule 8).
+pub async fn node_without_jobs_has_no_lease(t: &Topic) {
+    t.transfer("n", 10).await;
+    assert_eq!(t.lease("n").await, None);
+    t.age("n", t.age_of("n", 10)).await;
+    assert_eq!(t.lease("n").await, None);
+    t.reconcile("n").await;
+    t.hold("n").await;
+    assert_eq!(t.lease("n").await, None);
+}
+
+/// The step that takes the last row takes the lease, whichever step it is; one before the last does not (rule 8).
+pub async fn lease_goes_with_the_last_row(t: &Topic) {
+    for way in 0..WAYS_OUT {
+        let claim = t.running("n", "a").await;
+        assert!(t.lease("n").await.is_some());
+        leave_running(t, "n", &claim, way).await;
+        assert_eq!(t.lease("n").await, None, "way {way} out of RUNNING");
+        t.delete("a").await;
+    }
+    t.add_all(vec![job("b"), job("c")]).await;
+    let claims = t.claims("n").await;
+    t.end("n", &claims[0], Change::Ack).await;
+    assert!(t.lease("n").await.is_some());
+}
+
+/// Transfer, settle, hold, begin and exhaust renew the lease of the node that names its turn (rule 6).
+pub async fn steps_that_name_the_turn_renew(t: &Topic) {
+    t.add_all(vec![job("a"), job("b")]).await;
+    let claims = t.claims("n").await;
+    for step in 0..5 {
+        t.advance(secs(4)).await;
+        match step {
+            0 => {
+                t.transfer("n", 10).await;
+            }
+            1 => t.end("n", &claims[0], Change::Ack).await,
+            2 => {
+                t.hold("n").await;
+            }
+            3 => {
+                t.begin("n", &claims[1]).await;
+            }
+            _ => {
+                t.exhaust("n", &claims[1], t.front("b").await).await;
+            }
+        }
+        assert_eq!(t.lease("n").await, Some(t.now().after(LEASE)), "step {step}");
+    }
+    t.advance(secs(4)).await;
+    t.age("n", t.age_of("n", 10)).await;
+    assert_eq!(t.lease("n").await, Some(t.now().after(LEASE)), "age");
+}
+
+/// Who has not heard the last turn renews nothing with settle, hold, begin or exhaust (rule 6).
+pub async fn steps_that_name_another_turn_renew_nothing(t: &Topic) {
+    t.add_all(vec![job("a"), job("b")]).await;
+    let claims = t.claims("n").await;
+    let lease = t.lease("n").await;
+    t.advance(secs(4)).await;
+    let (link, front) = (t.link("n"), t.front("b").await);
+    for heard in [Turn(t.heard("n").0 - 1), t.heard("n").next(), Turn(0)] {
+        let (id, token) = (claims[1].id.clone(), claims[1].token);
+        let settle = Settle { heard, ..t.settle_of("n", &claims[0], Change::Ack) };
+        link.settle(settle).await.expect("settle is answered");
+        link.hold(Hold { heard, lease: LEASE }).await.expect("hold is answered");
+        link.begin(Begin { heard, lease: LEASE, id: id.clone(), token }).await.expect("begin is answered");
+        let exhaust = Exhaust { heard, lease: LEASE, id, token, front: front.clone() };
+        link.exhaust(exhaust).await.expect("exhaust is answered");
+        assert_eq!(t.lease("n").await, lease, "heard {heard}");
+    }
+}
+
+/// A half-deaf node, whose requests arrive and whose answers do not, cannot keep what it swallowed (rule 6).
+pub async fn deaf_node_loses_what_it_swallowed(t: &Topic) {
+    t.add("a").await;
+    t.enter("deaf").await;
+    drop(t.link("deaf").transfer(t.transfer_of("deaf", 10)));
+    let lease = t.lease("deaf").await.expect("its transfer was executed");
+    for _ in 0..6 {
+        t.advance(LEASE / 5).await;
+        drop(t.link("deaf").transfer(t.transfer_of("deaf", 10)));
+        drop(t.link("deaf").hold(Hold { heard: t.heard("deaf"), lease: LEASE }));
+        assert_eq!(t.lease("deaf").await, Some(lease));
+    }
+    let seen = t.transfer("n", 10).await.foreign_lease;
+    assert_eq!(seen, Some((t.node("deaf"), lease)));
+    assert_eq!(t.reclaim("n", "deaf", lease, 10).await, Reclaimed { moved: 1, left: 0 });
+    t.claim("n", "a").await;
+}
+
+/// A heartbeat never creates a lease: who has lost it learns so from its rows (rule 21).
+pub async fn hold_never_creates_a_lease(t: &Topic) {
+    t.running("n", "a").await;
+    t.crash("n").await;
+    let standing = t.hold("n").await;
+    assert_eq!((standing.rows, t.lease("n").await), (0, None));
+}
+
+/// A renewal may shorten a lease: it is what the last one said, not the longest (rule 20).
+pub async fn renewal_may_shorten_a_lease(t: &Topic) {
+    t.running("n", "a").await;
+    let hold = Hold { heard: t.heard("n"), lease: secs(3) };
+    t.link("n").hold(hold).await.expect("hold is answered");
+    assert_eq!(t.lease("n").await, Some(t.now().after(secs(3))));
+    t.set_clock(START - 10_000_000).await;
+    t.hold("n").await;
+    assert_eq!(t.lease("n").await, Some(t.now().after(LEASE)));
+}
+
+/// A lease further ahead than five minutes, as after a clock that jumped back, is cut to that (rule 20).
+pub async fn lease_far_ahead_is_cut(t: &Topic) {
+    t.running("n", "a").await;
+    t.set_clock(START - 3_600_000_000).await;
+    t.transfer("m", 10).await;
+    assert_eq!(t.lease("n").await, Some(t.now().after(LONGEST_LEASE)));
+    t.set_clock(START - 7_200_000_000).await;
+    assert_eq!(t.scan().await.leases, [(t.node("n"), t.now().after(LONGEST_LEASE))]);
+}
+
+/// Nobody gets a lease of more than five minutes; it is cut when it is given, not when somebody looks (rule 20).
+pub async fn lease_is_at_most_five_minutes(t: &Topic) {
+    t.add("a").await;
+    t.enter("n").await;
+    let request = Transfer { lease: secs(900), ..t.transfer_of("n", 10) };
+    let heard = done(t.link("n").transfer(request).await.expect("transfer is answered")).standing.turn;
+    let end = t.now().after(LONGEST_LEASE);
+    t.advance(secs(100)).await;
+    assert_eq!(t.lease("n").await, Some(end));
+    t.link("n").hold(Hold { heard, lease: secs(900) }).await.expect("hold is answered");
+    let end = t.now().after(LONGEST_LEASE);
+    t.advance(secs(100)).await;
+    assert_eq!(t.lease("n").await, Some(end));
+}
+
+/// Every answer tells the node's rows and turn, whatever the step was (rule 7).
+pub async fn every_answer_tells_turn_and_rows(t: &Topic) {
+    t.add_all(vec![job("a"), job("b"), job("c")]).await;
+    let claims = t.claims("n").await;
+    let told = |standing: dq::store::step::Standing| (standing.turn, standing.rows);
+    assert_eq!(told(t.hold("n").await), (t.heard("n"), 3));
+    let settled = t.settle_all("n", t.settle_of("n", &claims[0], Change::Ack).outcomes).await;
+    assert_eq!(told(settled.standing), (t.heard("n"), 2));
+    let (heard, id, token) = (t.heard("n"), claims[1].id.clone(), claims[1].token);
+    let begin = t.link("n").begin(Begin { heard, lease: LEASE, id, token }).await.expect("begin is answered");
+    assert_eq!(told(begin.standing), (t.heard("n"), 2));
+    let turn = t.heard("n");
+    assert_eq!(told(t.reconcile("n").await.standing), (turn.next(), 2));
+    assert_eq!(told(t.release("n").await), (turn.next().next(), 2));
+}
+
+/// The clean end of a node that holds nothing leaves nothing but a new turn (rule 8).
+pub async fn release_without_rows_leaves_no_lease(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    t.end("n", &claim, Change::Ack).await;
+    let turn = t.heard("n");
+    let standing = t.release("n").await;
+    assert_eq!((standing.turn, standing.rows), (turn.next(), 0));
+    assert_eq!(t.lease("n").await, None);
+}
+
+/// A released node's rows are free for reclaim at once, and no crash is charged (rules 8, 19).
+pub async fn rows_of_a_released_node_are_free_at_once(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    assert_eq!(t.release("n").await.rows, 1);
+    assert_eq!(t.lease("n").await, Some(Timestamp::EPOCH));
+    assert_eq!(t.transfer("m", 10).await.foreign_lease, Some((t.node("n"), Timestamp::EPOCH)));
+    assert_eq!(t.reclaim("m", "n", Timestamp::EPOCH, 10).await, Reclaimed { moved: 1, left: 0 });
+    assert_eq!(t.due("a").await, claim.token.due);
+    assert_eq!(t.claim("m", "a").await.crashes, 0);
+}
+
+/// For a node that released nothing is claimed or renewed by what it sent before (rule 6).
+pub async fn nothing_is_claimed_for_a_released_node(t: &Topic) {
+    t.running("n", "a").await;
+    let late = t.transfer_of("n", 10);
+    t.add("b").await;
+    t.release("n").await;
+    refused(t.link("n").transfer(late.clone()).await.expect("transfer is answered"));
+    t.link("n").hold(Hold { heard: late.heard, lease: LEASE }).await.expect("hold is answered");
+    assert_eq!(t.lease("n").await, Some(Timestamp::EPOCH));
+    t.claim("m", "b").await;
+}
+
+/// A release is done whatever turn it names, and takes one beyond both (rule 6).
+pub async fn release_needs_no_right_turn(t: &Topic) {
+    t.running("n", "a").await;
+    let heard = Turn(t.heard("n").0 + 40);
+    let standing = t.link("n").release(Release { heard }).await.expect("release is answered");
+    assert_eq!((standing.turn, standing.rows), (heard.next(), 1));
+    let standing = t.link("n").release(Release { heard: Turn(1) }).await.expect("release is answered");
+    assert_eq!(standing.turn, heard.next().next());
+    assert_eq!(t.lease("n").await, Some(Timestamp::EPOCH));
+}
+
+/// Lease ends are told to the millisecond, and a lease is good until that one begins, no longer (rule 20).
+pub async fn lease_ends_at_its_millisecond(t: &Topic) {
+    t.advance(std::time::Duration::from_micros(700)).await;
+    t.add("a").await;
+    t.advance(ms(1)).await;
+    t.claim("n", "a").await;
+    let seen = t.lease("n").await.expect("n holds a");
+    t.set_clock(seen.as_millis() * 1_000 - 1).await;
+    let request = Reclaim { node: t.node("n"), seen, limit: MOST_JOBS, max_crashes: 3 };
+    assert_eq!(t.link("m").reclaim(request).await.expect("reclaim is answered").moved, 0);
+    t.set_clock(seen.as_millis() * 1_000).await;
+    assert_eq!(t.reclaim("m", "n", seen, MOST_JOBS).await.moved, 1);
+}

@@ -1,0 +1,341 @@
+//! What every store does: one list of behaviours, each a test of its own, derived rule by rule from the protocol.
+//!
+//! A behaviour sees a store only as nodes and callers do, through [`Store`](dq::store::Store) and what it hands out, and
+//! moves the store's clock through its [`StoreFixture`]; it knows nothing of how anything is kept. There are no skips: what
+//! one store cannot show is no behaviour. A bug that is found in one store becomes a behaviour of all.
+//!
+//! ```text
+//! mod memory {
+//!     dq_testing::store_conformance!(async { MemoryFixture::new() });
+//! }
+//! ```
+//!
+//! makes one `#[tokio::test]` a behaviour; the expression is a future of a new [`StoreFixture`] whose store is empty. The
+//! crate that writes this depends on tokio with `macros` and `rt`. [`BEHAVIOURS`] has the names; the table in
+//! `docs/internals/requirements.md` says which rule each of them shows.
+//!
+//! After every step that a behaviour takes, each job must be in exactly one place, and pages, counts and looks by id must
+//! agree about it; at its end the store's own audit too, and exactly the nodes that hold jobs must have a lease
+//! ([`Topic::audit`], [`Topic::close`]).
+
+mod calls;
+mod drive;
+mod ear;
+mod fixture;
+mod look;
+mod topic;
+
+pub mod adds;
+pub mod casts;
+pub mod duplicates;
+pub mod fenced;
+pub mod leases;
+pub mod looks;
+pub mod marks;
+pub mod moves;
+pub mod notes;
+pub mod numbered;
+pub mod parked;
+pub mod reclaim;
+pub mod reconcile;
+pub mod roles;
+pub mod settle;
+pub mod together;
+pub mod transfer;
+pub mod withdraw;
+
+pub use fixture::StoreFixture;
+pub use topic::Topic;
+
+/// The names of all behaviours, in the order of the list.
+pub const BEHAVIOURS: &[&str] = crate::store_conformance! { @each names () };
+
+/// Makes a test of every behaviour of [`testing::conformance`](crate::conformance) for one store.
+///
+/// The argument is an expression of a future of a [`StoreFixture`](crate::conformance::StoreFixture); it is
+/// evaluated once a test.
+#[macro_export]
+macro_rules! store_conformance {
+    (@tests ($open:expr) $($group:ident: $($behaviour:ident)+;)+) => { $($(
+        #[tokio::test]
+        async fn $behaviour() {
+            let topic = $crate::conformance::Topic::open($open.await, ::core::stringify!($behaviour)).await;
+            $crate::conformance::$group::$behaviour(&topic).await;
+            topic.close().await;
+        }
+    )+)+ };
+    (@names () $($group:ident: $($behaviour:ident)+;)+) => { &[$($(::core::stringify!($behaviour),)+)+] };
+    (@each $what:ident $with:tt) => { $crate::store_conformance! { @$what $with
+        adds:
+            added_job_waits_with_its_record
+            job_without_a_delay_is_due_at_once
+            due_time_rounds_up_and_now_rounds_down
+            due_time_that_is_past_is_now
+            batch_is_answered_job_by_job
+            id_named_twice_in_a_batch_is_left_out
+            generated_ids_are_added
+            expiry_is_stored_as_a_time
+            expired_job_is_claimed
+            front_of_an_added_job_is_kept
+            bytes_that_are_no_record_spoil_nothing
+            payload_of_any_bytes_comes_back
+            id_is_any_text
+            add_over_the_limit_changes_nothing
+            topics_are_apart
+            apps_are_apart
+            topics_that_hold_something_are_told_in_order
+            topic_opens_again;
+        duplicates:
+            reject_leaves_a_known_job
+            keep_leaves_a_known_job
+            replace_takes_the_place_of_a_job_that_is_not_running
+            replacement_brings_its_own_due_time
+            done_job_is_not_known
+            job_added_over_a_done_one_is_not_pruned_with_it
+            replaced_job_leaves_its_old_place
+            replacement_of_a_running_job_waits
+            replacement_is_due_as_counted_from_its_add
+            later_replacement_takes_the_place_of_an_earlier_one
+            waiting_replacement_is_not_rejected_away
+            replacement_starts_afresh
+            replacement_pays_no_crash_of_the_old_run
+            id_is_free_after_its_end
+            replacement_has_its_own_retention;
+        numbered:
+            repeated_add_does_nothing
+            repeated_answer_is_the_first_one
+            repeated_withdrawal_does_nothing
+            number_that_was_overtaken_is_late
+            late_withdrawal_removes_nothing
+            adds_and_withdrawals_share_their_numbers
+            sixteen_answers_are_kept
+            numbers_belong_to_one_producer
+            call_is_repeated_over_a_new_handle
+            answers_are_kept_for_an_hour
+            numbers_may_leave_gaps
+            repeated_requeue_does_nothing
+            calls_are_executed_in_their_order
+            dropped_answer_does_not_stop_the_request;
+        transfer:
+            job_is_not_claimed_before_it_is_due
+            claim_has_what_a_run_needs
+            jobs_are_claimed_in_the_order_they_are_due
+            returned_job_competes_by_its_due_time
+            transfer_is_bounded_and_says_more
+            transfer_of_all_that_is_due_says_no_more
+            claimed_job_is_not_claimed_again
+            fence_is_the_clock_of_the_transfer
+            fences_of_two_transfers_differ
+            fence_grows_when_the_clock_jumps_back
+            wrong_turn_claims_and_renews_nothing
+            unknown_node_must_reconcile_first
+            empty_transfer_takes_a_turn
+            transfer_that_arrives_twice_claims_once
+            turns_belong_to_one_node
+            turn_is_kept_for_a_day
+            transfer_takes_delayed_jobs_only
+            transfer_tells_the_earliest_foreign_lease
+            due_times_may_be_years_away
+            clock_that_jumps_back_makes_nothing_early
+            transfer_over_the_limit_changes_nothing;
+        settle:
+            acked_job_is_gone
+            acked_job_is_kept_for_its_retention
+            rejoined_job_waits_as_it_was_told
+            rejoin_at_a_past_time_takes_the_original_delay
+            rejoined_job_keeps_its_record
+            retried_job_waits_behind_its_new_front
+            retry_is_due_after_the_exact_backoff
+            rolled_back_job_keeps_its_due_time
+            parked_job_keeps_the_fence_of_its_run
+            dead_job_keeps_its_cause
+            dropped_job_is_gone
+            parking_fence_of_a_new_front_is_ignored
+            stale_token_settles_nothing
+            outcome_of_a_reclaimed_run_is_stale
+            repeated_outcome_is_stale
+            stale_outcome_holds_back_no_other
+            job_named_twice_is_settled_once
+            outcome_under_an_expired_lease_counts
+            outcome_under_a_wrong_turn_counts
+            settled_outcome_clears_the_crash_count
+            settle_over_the_limit_changes_nothing;
+        leases:
+            claim_writes_the_lease
+            node_without_jobs_has_no_lease
+            lease_goes_with_the_last_row
+            steps_that_name_the_turn_renew
+            steps_that_name_another_turn_renew_nothing
+            deaf_node_loses_what_it_swallowed
+            hold_never_creates_a_lease
+            renewal_may_shorten_a_lease
+            lease_far_ahead_is_cut
+            lease_is_at_most_five_minutes
+            every_answer_tells_turn_and_rows
+            release_without_rows_leaves_no_lease
+            rows_of_a_released_node_are_free_at_once
+            nothing_is_claimed_for_a_released_node
+            release_needs_no_right_turn
+            lease_ends_at_its_millisecond;
+        reconcile:
+            reconcile_takes_a_turn_beyond_both
+            reconcile_tells_every_row
+            reconcile_pages_through_the_rows
+            later_page_must_name_the_turn
+            page_continues_behind_a_row_that_is_gone
+            reconcile_renews_nothing
+            swallowed_jobs_are_found_and_given_back
+            transfer_from_before_a_reconcile_claims_nothing
+            reconcile_over_the_limit_changes_nothing;
+        reclaim:
+            reclaimed_job_is_due_when_it_was
+            live_lease_is_not_reclaimed
+            changed_lease_is_not_reclaimed
+            reclaim_is_bounded
+            reclaim_stops_when_the_node_renews
+            reclaim_happens_once
+            crashes_add_up
+            job_that_had_not_begun_is_not_charged_the_last_crash
+            begun_job_is_charged_the_last_crash
+            final_run_that_crashes_is_the_last
+            final_run_that_had_not_begun_comes_back
+            begun_goes_with_the_run
+            begun_job_of_a_released_node_is_not_charged
+            cap_is_an_argument
+            withdrawals_clear_the_crash_count
+            exhaustion_survives_a_crash
+            reclaim_over_the_limit_changes_nothing;
+        notes:
+            noted_job_stays_running
+            stale_token_notes_nothing
+            nothing_starts_under_an_unfenced_end
+            nothing_starts_under_an_end_with_a_replacement
+            handlers_start_under_a_fenced_end
+            handlers_start_under_a_replacement
+            notes_end_with_the_job;
+        marks:
+            running_job_is_marked_not_removed
+            end_is_obeyed_by_every_way_out
+            acked_running_job_is_kept_as_done
+            replacement_comes_by_every_way_out
+            ack_that_comes_before_the_park_counts
+            add_under_an_end_becomes_the_replacement
+            second_add_under_an_end_finds_the_first
+            delete_drops_the_waiting_replacement
+            ack_keeps_the_waiting_replacement
+            delete_after_delete_and_add_drops_the_new_job
+            delete_outweighs_an_earlier_ack
+            ack_does_not_soften_an_earlier_delete
+            stale_outcome_does_not_use_up_a_mark
+            mark_touches_one_job_only
+            running_job_is_not_requeued
+            ended_job_does_not_come_back_by_crashes
+            ends_of_running_jobs_are_signalled
+            fenced_ack_is_not_signalled
+            ends_of_waiting_jobs_are_no_marks;
+        fenced:
+            ack_of_this_run_is_obeyed_by_every_way_out
+            ack_of_an_older_run_is_dropped
+            fenced_ack_leaves_a_waiting_job
+            fence_of_a_parked_job_is_compared
+            fence_of_an_earlier_park_is_void
+            fenced_ack_that_comes_before_the_park_counts
+            reject_under_a_fenced_end_finds_the_job
+            keep_under_a_fenced_end_comes_if_it_applies
+            keep_under_a_fenced_end_goes_if_it_does_not_apply
+            replace_under_a_fenced_end_comes_in_any_case
+            unfenced_end_outweighs_a_fenced_one
+            fenced_ack_does_not_weaken_an_end
+            unfenced_ack_makes_a_conditional_replacement_certain
+            fenced_ack_keeps_the_waiting_replacement
+            ack_of_the_later_run_counts
+            fenced_requeue_leaves_a_dead_job;
+        withdraw:
+            deleted_job_is_returned
+            unknown_job_is_not_found
+            deleted_job_is_not_claimed
+            ack_ends_a_waiting_or_parked_job
+            requeued_dead_job_starts_afresh
+            requeued_unacked_job_goes_on_as_it_was
+            requeue_clears_crashes
+            withdrawals_are_answered_one_by_one
+            withdraw_over_the_limit_changes_nothing;
+        parked:
+            parked_job_is_claimed_at_its_age
+            aged_claim_is_a_claim
+            ageing_under_a_wrong_turn_does_nothing
+            ageing_is_bounded
+            kept_job_keeps_its_parking_fence
+            returned_aged_job_is_parked_as_it_was
+            retried_aged_job_is_parked_no_more
+            requeue_clears_the_crashes_of_an_aged_job
+            requeued_job_is_parked_no_more
+            dropped_aged_job_is_gone
+            ack_of_the_parked_run_ends_an_aged_job
+            outcome_of_a_reclaimed_aged_job_is_stale
+            dead_jobs_are_pruned_by_age
+            dead_jobs_are_pruned_by_number
+            done_jobs_are_pruned_after_their_retention
+            pruning_is_bounded
+            age_over_the_limit_changes_nothing;
+        roles:
+            watcher_and_deputy_are_told_the_head
+            nobody_sleeps_longer_than_the_fallback
+            watcher_that_leaves_due_jobs_is_told_to_come_at_once
+            claimed_head_is_not_told
+            role_of_a_watcher_that_does_not_come_is_taken_over
+            role_of_a_deputy_that_does_not_come_is_taken_over
+            deputy_that_takes_over_leaves_its_role
+            roles_are_given_up
+            wake_calls_the_others
+            release_of_the_watcher_calls_the_others
+            earlier_head_wakes_the_watcher
+            lapsed_watcher_is_not_the_only_one_who_hears
+            earlier_head_wakes_all_where_nobody_watches
+            every_earlier_head_is_signalled
+            clock_that_jumps_back_makes_nobody_sleep_long;
+        casts:
+            due_broadcast_is_published_once
+            broadcast_is_not_published_before_it_is_due
+            broadcast_is_not_claimed
+            broadcast_nobody_served_is_dropped
+            broadcast_is_published_until_it_expires
+            both_is_one_of_each
+            retry_publishes_nothing
+            both_are_replaced_together
+            both_are_deleted_together
+            waiting_broadcast_is_deleted
+            waiting_broadcast_is_known
+            look_finds_a_waiting_broadcast
+            queued_job_is_known_to_a_broadcast
+            replaced_broadcast_is_the_new_one
+            publishing_is_bounded
+            caster_is_told_the_head
+            earlier_broadcast_is_signalled
+            caster_hears_of_an_earlier_broadcast
+            replacement_for_both_comes_as_both
+            delete_of_a_running_job_takes_its_broadcast
+            cast_over_the_limit_changes_nothing;
+        looks:
+            counts_tell_every_place
+            counts_agree_with_transfer_about_what_is_due
+            pages_come_in_order
+            every_place_has_pages
+            pages_of_running_tell_the_holder
+            page_continues_behind_a_job_that_is_gone
+            looks_answer_in_order
+            look_over_the_limit_is_refused
+            scan_tells_leases_and_audits
+            looks_change_nothing;
+        together:
+            nodes_that_claim_at_once_never_share_a_job
+            callers_that_add_at_once_add_one_job
+            outcomes_sent_at_once_count_once
+            delete_beside_a_claim_removes_or_marks;
+        moves:
+            every_legal_move_ends_where_the_table_says
+            withdrawal_that_is_no_legal_move_changes_nothing
+            walks_over_the_table_stay_on_it;
+    } };
+    ($open:expr) => { $crate::store_conformance! { @each tests ($open) } };
+}

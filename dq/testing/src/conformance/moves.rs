@@ -1,0 +1,134 @@
+//! The picture of `job/state.rs`, edge by edge: a store ends up where [`State::apply`] says.
+
+use super::drive::{NODE, happen, prepare};
+use super::topic::Topic;
+use dq::environment::{Entropy, Seeded};
+use dq::job::State;
+use dq::job::state::Event;
+use dq::store::WithdrawVerb;
+
+/// Every event a caller or a node can bring about.
+const EVENTS: [Event; 22] = [
+    Event::Transferred,
+    Event::Aged,
+    Event::Acked { retain: false },
+    Event::Acked { retain: true },
+    Event::Rejoined,
+    Event::Retried,
+    Event::RolledBack { parked: false },
+    Event::RolledBack { parked: true },
+    Event::Reclaimed { parked: false, final_begun: false },
+    Event::Reclaimed { parked: true, final_begun: false },
+    Event::Reclaimed { parked: false, final_begun: true },
+    Event::Parked,
+    Event::Died,
+    Event::Dropped,
+    Event::EndedByMark { retain: false },
+    Event::EndedByMark { retain: true },
+    Event::Replaced,
+    Event::Requeued,
+    Event::Deleted,
+    Event::AckedFromOutside { retain: false },
+    Event::AckedFromOutside { retain: true },
+    Event::Pruned,
+];
+
+/// Every legal event in every state leads where the table says (rule 2).
+pub async fn every_legal_move_ends_where_the_table_says(t: &Topic) {
+    for state in State::ALL {
+        for event in EVENTS {
+            let Ok(after) = state.apply(event) else { continue };
+            if (state, event) == (State::Done, Event::Replaced) {
+                continue; // an add over a DONE job is an add, see `duplicates`
+            }
+            let claim = prepare(t, "a", state, event).await;
+            assert_eq!(t.state("a").await, Some(state), "before {event:?}");
+            happen(t, "a", claim.as_ref(), event).await;
+            assert_eq!(t.state("a").await, after, "{state} {event:?}");
+            clear(t).await;
+        }
+    }
+}
+
+/// A withdrawal that the table does not allow changes nothing and says so (rule 2).
+pub async fn withdrawal_that_is_no_legal_move_changes_nothing(t: &Topic) {
+    let verbs = [
+        (WithdrawVerb::Requeue, Event::Requeued),
+        (WithdrawVerb::Delete, Event::Deleted),
+        (WithdrawVerb::Cancel, Event::Deleted),
+        (WithdrawVerb::Ack, Event::AckedFromOutside { retain: false }),
+    ];
+    for state in State::ALL {
+        for (verb, event) in verbs {
+            let mark = state == State::Running && verb != WithdrawVerb::Requeue;
+            if state.apply(event).is_ok() || mark {
+                continue;
+            }
+            prepare(t, "a", state, event).await;
+            let before = t.stored("a").await;
+            let outcome = t.withdraw(verb, "a", None).await;
+            assert_eq!((outcome.found, outcome.changed), (Some(state), false), "{verb:?} of a {state} job");
+            assert_eq!(outcome.removed, None);
+            assert_eq!(t.stored("a").await, before);
+            clear(t).await;
+        }
+    }
+}
+
+/// Long walks over the table, decided by a seed, stay on it (rule 2).
+pub async fn walks_over_the_table_stay_on_it(t: &Topic) {
+    let dice = Seeded::new(26);
+    for _ in 0..12 {
+        prepare(t, "a", State::Delayed, Event::Transferred).await;
+        let (mut state, mut claim, mut trail) = (State::Delayed, None, Vec::new());
+        for _ in 0..20 {
+            let event = EVENTS[(dice.next() % EVENTS.len() as u64) as usize];
+            let Ok(after) = state.apply(event) else { continue };
+            if !happens_to_any(event) {
+                continue;
+            }
+            trail.push(event);
+            if event == Event::Transferred {
+                t.advance(super::drive::LONG).await;
+                claim = Some(t.claim(NODE, "a").await);
+            } else {
+                happen(t, "a", claim.take().as_ref(), event).await;
+            }
+            assert_eq!(t.state("a").await, after, "{trail:?}");
+            match after {
+                Some(after) => state = after,
+                None => break,
+            }
+        }
+        clear(t).await;
+    }
+}
+
+/// Whether an event needs no preparation of the job it happens to.
+fn happens_to_any(event: Event) -> bool {
+    use Event as E;
+    matches!(
+        event,
+        E::Transferred
+            | E::Rejoined
+            | E::Retried
+            | E::RolledBack { parked: false }
+            | E::Parked
+            | E::Died
+            | E::EndedByMark { retain: false }
+            | E::Replaced
+            | E::Requeued
+            | E::Deleted
+    )
+}
+
+/// Removes the job of a case, wherever it is.
+async fn clear(t: &Topic) {
+    if t.state("a").await == Some(State::Running) {
+        t.delete("a").await;
+        t.crash(NODE).await;
+    } else {
+        t.delete("a").await;
+    }
+    assert_eq!(t.find("a").await, None);
+}

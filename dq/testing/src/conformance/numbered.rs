@@ -1,0 +1,175 @@
+//! A repeated call is the same call (rule 18).
+
+use super::calls::{answered, job, saying, withdrawal};
+use super::topic::{Topic, id, secs};
+use dq::job::State;
+use dq::store::step::Change;
+use dq::store::{AddOutcome, BatchAnswer, CALL_SLOTS, NewJob, Numbered, Producer, WithdrawOutcome, WithdrawVerb};
+
+async fn add(p: &dyn Producer, number: u64, new: NewJob) -> BatchAnswer<AddOutcome> {
+    p.add(Numbered { number, items: vec![new] }).await.expect("add is answered")
+}
+
+async fn withdraw(p: &dyn Producer, number: u64, verb: WithdrawVerb, name: &str) -> BatchAnswer<WithdrawOutcome> {
+    let items = vec![withdrawal(verb, name, None)];
+    p.withdraw(Numbered { number, items }).await.expect("withdraw is answered")
+}
+
+fn added() -> BatchAnswer<AddOutcome> {
+    BatchAnswer::Done(vec![AddOutcome::Added])
+}
+
+/// A repeated add gets the answer that was kept and does nothing (rule 18).
+pub async fn repeated_add_does_nothing(t: &Topic) {
+    let p = t.producer_named("p");
+    assert_eq!(add(&*p, 1, saying("a", "first")).await, added());
+    assert_eq!(add(&*p, 1, saying("a", "first")).await, added());
+    let claim = t.claim("n", "a").await;
+    t.end("n", &claim, Change::Ack).await;
+    assert_eq!(add(&*p, 1, saying("a", "first")).await, added());
+    assert_eq!(t.state("a").await, None);
+}
+
+/// A repeated batch gets its own answers, `exists` included, though the job has ended meanwhile (rule 18).
+pub async fn repeated_answer_is_the_first_one(t: &Topic) {
+    let p = t.producer_named("p");
+    t.add("a").await;
+    let first =
+        p.add(Numbered { number: 1, items: vec![job("a"), job("b"), job("b")] }).await.expect("add is answered");
+    t.delete("a").await;
+    let again =
+        p.add(Numbered { number: 1, items: vec![job("a"), job("b"), job("b")] }).await.expect("add is answered");
+    assert_eq!(first, again);
+    assert_eq!(answered(again), [AddOutcome::Exists(State::Delayed), AddOutcome::Added, AddOutcome::Repeated]);
+    assert_eq!(t.state("a").await, None);
+}
+
+/// A repeated withdrawal removes nothing that came after it, and has the state only, not the record (rule 18).
+pub async fn repeated_withdrawal_does_nothing(t: &Topic) {
+    let p = t.producer_named("p");
+    add(&*p, 1, job("a")).await;
+    let first = answered(withdraw(&*p, 2, WithdrawVerb::Delete, "a").await).remove(0);
+    assert_eq!((first.found, first.changed), (Some(State::Delayed), true));
+    assert_eq!(first.removed, Some(job("a").record));
+    t.add("a").await;
+    let again = answered(withdraw(&*p, 2, WithdrawVerb::Delete, "a").await).remove(0);
+    assert_eq!(again, WithdrawOutcome { removed: None, ..first });
+    assert_eq!(t.state("a").await, Some(State::Delayed));
+}
+
+/// A number below the highest executed one that is not in its slot is late and does nothing (rule 18).
+pub async fn number_that_was_overtaken_is_late(t: &Topic) {
+    let p = t.producer_named("p");
+    add(&*p, 1, job("a")).await;
+    add(&*p, 3, job("c")).await;
+    assert_eq!(add(&*p, 2, job("b")).await, BatchAnswer::Late);
+    assert_eq!(t.state("b").await, None);
+    assert_eq!(add(&*p, 1, job("a")).await, added());
+    assert_eq!(add(&*p, 4, job("b")).await, added());
+}
+
+/// A late delete removes nothing that was added after it (rule 18).
+pub async fn late_withdrawal_removes_nothing(t: &Topic) {
+    let p = t.producer_named("p");
+    add(&*p, 2, job("a")).await;
+    assert_eq!(withdraw(&*p, 1, WithdrawVerb::Delete, "a").await, BatchAnswer::Late);
+    assert_eq!(t.state("a").await, Some(State::Delayed));
+}
+
+/// Adds and withdrawals are counted together (rule 18).
+pub async fn adds_and_withdrawals_share_their_numbers(t: &Topic) {
+    let p = t.producer_named("p");
+    withdraw(&*p, 2, WithdrawVerb::Cancel, "a").await;
+    assert_eq!(add(&*p, 1, job("a")).await, BatchAnswer::Late);
+    assert_eq!(add(&*p, 3, job("a")).await, added());
+}
+
+/// The answer of number `n` is kept until `n + 16` is executed, and no longer (rule 18).
+pub async fn sixteen_answers_are_kept(t: &Topic) {
+    let p = t.producer_named("p");
+    for number in 1..=CALL_SLOTS {
+        add(&*p, number, job(&format!("j{number}"))).await;
+    }
+    assert_eq!(add(&*p, 1, job("j1")).await, added());
+    assert_eq!(add(&*p, CALL_SLOTS + 1, job("last")).await, added());
+    assert_eq!(add(&*p, 1, job("j1")).await, BatchAnswer::Late);
+    for number in 2..=CALL_SLOTS {
+        assert_eq!(add(&*p, number, job(&format!("j{number}"))).await, added());
+    }
+    assert_eq!(t.counts().await.delayed, 17);
+}
+
+/// Numbers belong to one producer: another one starts at 1 (rule 18).
+pub async fn numbers_belong_to_one_producer(t: &Topic) {
+    let (p, q) = (t.producer_named("p"), t.producer_named("q"));
+    add(&*p, 9, job("a")).await;
+    assert_eq!(add(&*q, 1, job("b")).await, added());
+    assert_eq!(add(&*q, 9, job("c")).await, added());
+    assert_eq!(t.counts().await.delayed, 3);
+}
+
+/// A new handle of the same producer is the same producer: a call may be repeated over another connection (rule 18).
+pub async fn call_is_repeated_over_a_new_handle(t: &Topic) {
+    let p = t.producer_named("p");
+    add(&*p, 1, job("a")).await;
+    drop(p);
+    t.delete("a").await;
+    assert_eq!(add(&*t.producer_named("p"), 1, job("a")).await, added());
+    assert_eq!(t.state("a").await, None);
+}
+
+/// Answers are kept for most of an hour at least, though the caller says nothing (rule 18).
+pub async fn answers_are_kept_for_an_hour(t: &Topic) {
+    let p = t.producer_named("p");
+    add(&*p, 1, job("a")).await;
+    t.delete("a").await;
+    t.advance(secs(59 * 60)).await;
+    assert_eq!(add(&*p, 1, job("a")).await, added());
+    assert_eq!(t.state("a").await, None);
+}
+
+/// Numbers may leave gaps: a batch that was given up was never executed (rule 18).
+pub async fn numbers_may_leave_gaps(t: &Topic) {
+    let p = t.producer_named("p");
+    for number in [5, 6, 40, 41, 1_000] {
+        assert_eq!(add(&*p, number, job(&format!("j{number}"))).await, added());
+    }
+    assert_eq!(add(&*p, 40, job("j40")).await, BatchAnswer::Late, "1,000 took the slot of 40");
+}
+
+/// A repeat of a requeue does not send back what has died again since (rule 18).
+pub async fn repeated_requeue_does_nothing(t: &Topic) {
+    let p = t.producer_named("p");
+    let claim = t.running("n", "a").await;
+    t.end("n", &claim, Change::Dead).await;
+    let first = withdraw(&*p, 1, WithdrawVerb::Requeue, "a").await;
+    let claim = t.claim("n", "a").await;
+    t.end("n", &claim, Change::Dead).await;
+    assert_eq!(withdraw(&*p, 1, WithdrawVerb::Requeue, "a").await, first);
+    assert_eq!(t.state("a").await, Some(State::Dead));
+}
+
+/// Steps are executed in the order of the calls, whenever their answers are asked for.
+pub async fn calls_are_executed_in_their_order(t: &Topic) {
+    let p = t.producer_named("p");
+    let one = p.add(Numbered { number: 1, items: vec![saying("a", "one")] });
+    let two = p.withdraw(Numbered { number: 2, items: vec![withdrawal(WithdrawVerb::Delete, "a", None)] });
+    let three = p.add(Numbered { number: 3, items: vec![saying("a", "three")] });
+    assert_eq!(three.await.expect("add is answered"), added());
+    assert_eq!(answered(two.await.expect("withdraw is answered"))[0].found, Some(State::Delayed));
+    assert_eq!(one.await.expect("add is answered"), added());
+    assert_eq!(t.says("a").await, "three");
+}
+
+/// Who drops the answer does not stop the request (rule 6).
+pub async fn dropped_answer_does_not_stop_the_request(t: &Topic) {
+    let p = t.producer_named("p");
+    drop(p.add(Numbered { number: 1, items: vec![job("a")] }));
+    add(&*p, 2, job("b")).await;
+    assert_eq!(t.state("a").await, Some(State::Delayed));
+    t.enter("n").await;
+    drop(t.link("n").transfer(t.transfer_of("n", 10)));
+    let standing = super::topic::refused(t.link("n").transfer(t.transfer_of("n", 10)).await.expect("it is answered"));
+    assert_eq!((standing.turn, standing.rows), (t.heard("n").next(), 2));
+    assert_eq!(t.rows("n").await, [id("a"), id("b")]);
+}

@@ -1,0 +1,244 @@
+//! What has been UNACKED for long, and what DEAD and DONE are kept for (rule 25).
+
+use super::calls::{job, retained};
+use super::topic::{LEASE, START, Topic, ms, refused, secs};
+use dq::job::{Fence, Front, State, Turn};
+use dq::store::step::{Again, Age, Change, Claim};
+use dq::store::{StoreError, Whereabouts};
+use dq::time::Timestamp;
+
+const WEEK_MS: u64 = 7 * 24 * 3_600 * 1_000;
+
+/// A job that was parked at the fence and time that are told, now claimed by age.
+async fn aged(t: &Topic, node: &str, name: &str) -> (Claim, Fence, Timestamp) {
+    let run = t.running(node, name).await;
+    t.end(node, &run, Change::Park).await;
+    let since = t.now();
+    t.advance(ms(WEEK_MS)).await;
+    (t.claim_aged(node, name).await, run.token.fence, since)
+}
+
+/// A parked job is claimed when it has been UNACKED for its age, not a millisecond before (rule 25).
+pub async fn parked_job_is_claimed_at_its_age(t: &Topic) {
+    let run = t.running("n", "a").await;
+    t.end("n", &run, Change::Park).await;
+    let since = t.now();
+    t.set_clock(START + WEEK_MS * 1_000 - 1).await;
+    assert_eq!(t.age("n", t.age_of("n", 10)).await.claims, []);
+    t.set_clock(START + WEEK_MS * 1_000).await;
+    let claim = t.claim_aged("n", "a").await;
+    assert_eq!((claim.token.due, claim.crashes), (since, 0));
+    assert!(claim.token.fence > run.token.fence);
+    assert_eq!(claim.record.front().map(|front| front.parked_by), Ok(Some(run.token.fence)));
+}
+
+/// An aged claim is a claim as any other: a row, a lease, a turn (rule 25).
+pub async fn aged_claim_is_a_claim(t: &Topic) {
+    let (claim, ..) = aged(t, "n", "a").await;
+    assert_eq!(t.state("a").await, Some(State::Running));
+    assert_eq!(t.lease("n").await, Some(t.now().after(LEASE)));
+    assert_eq!(t.reconcile("n").await.rows, [(claim.id.clone(), claim.token)]);
+    assert_eq!(t.age("m", t.age_of("m", 10)).await.claims, []);
+    assert_eq!(t.claimed_ids("m").await, [""; 0]);
+}
+
+/// Ageing takes the right turn as a transfer does, and with another turn it claims and prunes nothing (rules 6, 25).
+pub async fn ageing_under_a_wrong_turn_does_nothing(t: &Topic) {
+    t.add_all(vec![job("parked"), job("dead")]).await;
+    let claims = t.claims("n").await;
+    t.end("n", &claims[0], Change::Dead).await;
+    t.end("n", &claims[1], Change::Park).await;
+    t.advance(ms(10 * WEEK_MS)).await;
+    t.reconcile("n").await;
+    for heard in [Turn(0), Turn(t.heard("n").0 - 1), t.heard("n").next()] {
+        let request = Age { heard, ..t.age_of("n", 10) };
+        let standing = refused(t.link("n").age(request).await.expect("age is answered"));
+        assert_eq!(standing.turn, t.heard("n"));
+    }
+    assert_eq!((t.counts().await.unacked, t.counts().await.dead), (1, 1));
+    let turn = t.heard("n");
+    let answer = t.age("n", t.age_of("n", 10)).await;
+    assert_eq!((answer.standing.turn, answer.standing.rows, answer.clock), (turn.next(), 1, t.now()));
+    assert_eq!((answer.claims.len(), answer.pruned_dead), (1, 1));
+}
+
+/// The longest parked come first, and only so many as were asked for (rules 5, 25).
+pub async fn ageing_is_bounded(t: &Topic) {
+    for n in 0..3 {
+        let claim = t.running("n", &format!("j{n}")).await;
+        t.end("n", &claim, Change::Park).await;
+        t.advance(ms(5)).await;
+    }
+    t.advance(ms(WEEK_MS)).await;
+    let answer = t.age("n", t.age_of("n", 2)).await;
+    assert_eq!(answer.claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), ["j0", "j1"]);
+    assert!(answer.more);
+    let answer = t.age("n", t.age_of("n", 2)).await;
+    assert_eq!(answer.claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), ["j2"]);
+    assert!(!answer.more);
+}
+
+/// *Keep* parks the job for another period, under the fence of the run that parked it first (rule 25).
+pub async fn kept_job_keeps_its_parking_fence(t: &Topic) {
+    let (claim, fence, _) = aged(t, "n", "a").await;
+    t.advance(secs(9)).await;
+    t.end("n", &claim, Change::Park).await;
+    assert_eq!(t.place("a").await, Whereabouts::Unacked { since: t.now() });
+    assert_eq!(t.front("a").await.parked_by, Some(fence));
+    assert!(!t.ack_run("a", claim.token.fence).await.changed);
+    assert!(t.ack_run("a", fence).await.changed);
+}
+
+/// Given back or reclaimed, an aged job is UNACKED again since its old time, under its old fence (rule 25).
+pub async fn returned_aged_job_is_parked_as_it_was(t: &Topic) {
+    for way in ["rollback", "reclaim", "release"] {
+        let (claim, fence, since) = aged(t, "n", "a").await;
+        match way {
+            "rollback" => t.end("n", &claim, Change::Rollback).await,
+            "reclaim" => t.crash("n").await,
+            _ => {
+                t.release("n").await;
+                assert_eq!(t.reclaim("m", "n", Timestamp::EPOCH, 10).await.moved, 1);
+            }
+        }
+        assert_eq!(t.place("a").await, Whereabouts::Unacked { since }, "{way}");
+        assert_eq!(t.front("a").await.parked_by, Some(fence), "{way}");
+        assert_eq!(t.claim_aged("m", "a").await.token.due, since, "it is still as old as it was");
+        t.delete("a").await;
+        t.crash("m").await;
+    }
+}
+
+/// Retry and rejoin of an aged job send it back to the queue and clear its parking fence (rule 25).
+pub async fn retried_aged_job_is_parked_no_more(t: &Topic) {
+    for change in [Change::Retry(ms(10)), Change::Rejoin(Again::After(ms(10)))] {
+        let (claim, fence, _) = aged(t, "n", "a").await;
+        let front = Front { attempts: 1, parked_by: Some(fence), ..Front::default() };
+        match change {
+            Change::Retry(_) => t.end_with("n", &claim, change.clone(), front).await,
+            _ => t.end("n", &claim, change.clone()).await,
+        }
+        assert_eq!((t.due("a").await, t.front("a").await.parked_by), (t.in_ms(10), None), "{change:?}");
+        t.advance(ms(10)).await;
+        let claim = t.claim("n", "a").await;
+        t.end("n", &claim, Change::Rollback).await;
+        assert_eq!(t.state("a").await, Some(State::Delayed), "a rollback of a run that was not aged");
+        t.delete("a").await;
+    }
+}
+
+/// Crashes of `process_unacked` are counted like others, and a requeue clears them with the rest (rules 19, 25).
+pub async fn requeue_clears_the_crashes_of_an_aged_job(t: &Topic) {
+    aged(t, "n", "a").await;
+    t.crash("n").await;
+    assert_eq!(t.claim_aged("n", "a").await.crashes, 1);
+    t.crash("n").await;
+    t.requeue("a").await;
+    assert_eq!(t.claim("n", "a").await.crashes, 0);
+}
+
+/// A requeued job that is claimed again belongs to the queue: its rollback leads there, not back to UNACKED (rule 25).
+pub async fn requeued_job_is_parked_no_more(t: &Topic) {
+    let run = t.running("n", "a").await;
+    t.end("n", &run, Change::Park).await;
+    t.requeue("a").await;
+    let claim = t.claim("n", "a").await;
+    assert_eq!(claim.record.front().map(|front| front.parked_by), Ok(None));
+    t.end("n", &claim, Change::Rollback).await;
+    assert_eq!(t.state("a").await, Some(State::Delayed));
+}
+
+/// Dropped, an aged job is gone, also one that an ack would keep (rule 25).
+pub async fn dropped_aged_job_is_gone(t: &Topic) {
+    t.add_job(retained("a")).await;
+    let run = t.claim("n", "a").await;
+    t.end("n", &run, Change::Park).await;
+    t.advance(ms(WEEK_MS)).await;
+    let claim = t.claim_aged("n", "a").await;
+    t.end("n", &claim, Change::Drop).await;
+    assert_eq!(t.find("a").await, None);
+}
+
+/// While `process_unacked` runs, a fence from outside is compared with the parking fence (rules 17, 25).
+pub async fn ack_of_the_parked_run_ends_an_aged_job(t: &Topic) {
+    for change in [Change::Park, Change::Rollback, Change::Retry(ms(1))] {
+        let (claim, fence, _) = aged(t, "n", "a").await;
+        assert_eq!(t.ack_run("a", fence).await.found, Some(State::Running));
+        t.end("n", &claim, change.clone()).await;
+        assert_eq!(t.find("a").await, None, "{change:?}");
+        let (claim, fence, _) = aged(t, "n", "a").await;
+        t.ack_run("a", Fence(fence.0 - 1)).await;
+        t.end("n", &claim, change.clone()).await;
+        assert!(t.find("a").await.is_some(), "{change:?} under an ack of another run");
+        t.delete("a").await;
+    }
+}
+
+/// An outcome of an aged claim that was reclaimed is refused as any other (rules 10, 25).
+pub async fn outcome_of_a_reclaimed_aged_job_is_stale(t: &Topic) {
+    let (claim, _, since) = aged(t, "n", "a").await;
+    t.crash("n").await;
+    assert_eq!(t.settle("n", &claim, Change::Drop).await, dq::store::step::Verdict::Stale);
+    assert_eq!(t.place("a").await, Whereabouts::Unacked { since });
+}
+
+/// DEAD jobs are forgotten after their age (step `age`).
+pub async fn dead_jobs_are_pruned_by_age(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    t.end("n", &claim, Change::Dead).await;
+    let request = Age { dead_kept: secs(100), ..t.age_of("n", 10) };
+    t.advance(ms(99_999)).await;
+    assert_eq!(t.age("n", request.clone()).await.pruned_dead, 0);
+    assert_eq!(t.state("a").await, Some(State::Dead));
+    t.advance(ms(2)).await;
+    assert_eq!(t.age("n", request).await.pruned_dead, 1);
+    assert_eq!(t.find("a").await, None);
+}
+
+/// Of more DEAD jobs than are to be kept, the oldest are forgotten (step `age`).
+pub async fn dead_jobs_are_pruned_by_number(t: &Topic) {
+    for n in 0..5 {
+        let claim = t.running("n", &format!("j{n}")).await;
+        t.end("n", &claim, Change::Dead).await;
+        t.advance(ms(5)).await;
+    }
+    assert_eq!(t.age("n", Age { dead_most: 5, ..t.age_of("n", 10) }).await.pruned_dead, 0);
+    assert_eq!(t.age("n", Age { dead_most: 2, ..t.age_of("n", 10) }).await.pruned_dead, 3);
+    let kept: Vec<_> = t.pages(State::Dead, 10).await.into_iter().map(|job| job.id.to_string()).collect();
+    assert_eq!(kept, ["j3", "j4"]);
+}
+
+/// DONE jobs are forgotten when their retention has passed, each its own (step `age`).
+pub async fn done_jobs_are_pruned_after_their_retention(t: &Topic) {
+    t.add_job(retained("a")).await;
+    let claim = t.claim("n", "a").await;
+    t.end("n", &claim, Change::Ack).await;
+    t.advance(ms(59_999)).await;
+    assert_eq!(t.age("n", t.age_of("n", 10)).await.pruned_done, 0);
+    assert_eq!(t.state("a").await, Some(State::Done));
+    t.advance(ms(2)).await;
+    assert_eq!(t.age("n", t.age_of("n", 10)).await.pruned_done, 1);
+    assert_eq!(t.find("a").await, None);
+}
+
+/// Pruning is bounded and says that there is more (rule 5).
+pub async fn pruning_is_bounded(t: &Topic) {
+    t.add_all((0..10).map(|n| retained(&format!("j{n}"))).collect()).await;
+    for (n, claim) in t.claims("n").await.iter().enumerate() {
+        t.end("n", claim, if n % 2 == 0 { Change::Dead } else { Change::Ack }).await;
+    }
+    t.advance(ms(10 * WEEK_MS)).await;
+    for (pruned, more) in [(2, true), (2, true), (1, false)] {
+        let answer = t.age("n", t.age_of("n", 2)).await;
+        assert_eq!((answer.pruned_dead, answer.pruned_done, answer.more), (pruned, pruned, more));
+    }
+    assert_eq!(t.scan().await.records, 0);
+}
+
+/// Ageing over the limit is refused and takes no turn (rule 5).
+pub async fn age_over_the_limit_changes_nothing(t: &Topic) {
+    t.enter("n").await;
+    let error = t.link("n").age(t.age_of("n", 1_001)).await.expect_err("1,001 are too many");
+    assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
+    t.transfer("n", 10).await;
+}

@@ -1,0 +1,124 @@
+//! Finding out what the store thinks a node holds (rules 6, 7).
+
+use super::calls::job;
+use super::topic::{LEASE, Topic, done, id, refused, secs};
+use dq::job::Turn;
+use dq::store::StoreError;
+use dq::store::step::{Change, Reconcile, Verdict};
+
+fn first(heard: Turn, limit: usize) -> Reconcile {
+    Reconcile { heard, after: None, limit }
+}
+
+/// The first page takes a turn beyond the stored and the heard one (rule 6).
+pub async fn reconcile_takes_a_turn_beyond_both(t: &Topic) {
+    let link = t.link("n");
+    for (heard, turn) in [(0, 1), (1, 2), (9, 10), (3, 11), (0, 12), (12, 13)] {
+        let answer = done(link.reconcile(first(Turn(heard), 10)).await.expect("reconcile is answered"));
+        assert_eq!(answer.standing.turn, Turn(turn), "after hearing {heard}");
+        assert_eq!((answer.rows, answer.next), (vec![], None));
+    }
+}
+
+/// The rows are told in the order of their ids, with their tokens.
+pub async fn reconcile_tells_every_row(t: &Topic) {
+    t.add_all(vec![job("c"), job("a"), job("b")]).await;
+    let claims = t.claims("n").await;
+    t.running("m", "other").await;
+    let answer = t.reconcile("n").await;
+    let mut held: Vec<_> = claims.into_iter().map(|claim| (claim.id, claim.token)).collect();
+    held.sort();
+    assert_eq!(answer.rows, held);
+    assert_eq!(answer.next, None);
+}
+
+/// Rows come in pages; only the first takes a turn, the later ones name it (rules 5, 6).
+pub async fn reconcile_pages_through_the_rows(t: &Topic) {
+    t.add_all((0..5).map(|n| job(&format!("j{n}"))).collect()).await;
+    t.claims("n").await;
+    let link = t.link("n");
+    let page = done(link.reconcile(first(t.heard("n"), 2)).await.expect("reconcile is answered"));
+    let turn = page.standing.turn;
+    let (mut rows, mut next) = (page.rows, page.next);
+    while let Some(after) = next {
+        let request = Reconcile { heard: turn, after: Some(after), limit: 2 };
+        let page = done(link.reconcile(request).await.expect("reconcile is answered"));
+        assert_eq!((page.standing.turn, page.standing.rows), (turn, 5));
+        assert!(page.rows.len() <= 2);
+        rows.extend(page.rows);
+        next = page.next;
+    }
+    let ids: Vec<_> = rows.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(ids, ["j0", "j1", "j2", "j3", "j4"]);
+    t.reconcile("n").await;
+}
+
+/// A later page that names another turn is refused and takes none (rule 6).
+pub async fn later_page_must_name_the_turn(t: &Topic) {
+    t.running("n", "a").await;
+    let turn = t.heard("n");
+    for heard in [Turn(turn.0 - 1), turn.next()] {
+        let request = Reconcile { heard, after: Some(id("0")), limit: 2 };
+        let standing = refused(t.link("n").reconcile(request).await.expect("reconcile is answered"));
+        assert_eq!((standing.turn, standing.rows), (turn, 1));
+    }
+    t.transfer("n", 10).await;
+}
+
+/// A page that continues behind a row that is gone goes on with the next one.
+pub async fn page_continues_behind_a_row_that_is_gone(t: &Topic) {
+    t.add_all(vec![job("a"), job("b"), job("c")]).await;
+    let claims = t.claims("n").await;
+    let page = done(t.link("n").reconcile(first(t.heard("n"), 1)).await.expect("reconcile is answered"));
+    assert_eq!(page.rows, [(id("a"), claims[0].token)]);
+    t.end("n", &claims[0], Change::Ack).await;
+    let request = Reconcile { heard: page.standing.turn, after: page.next, limit: 10 };
+    let page = done(t.link("n").reconcile(request).await.expect("reconcile is answered"));
+    assert_eq!(page.rows.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["b", "c"]);
+}
+
+/// A reconcile renews nothing, also one that names the right turn; the next request that names its turn does (rule 6).
+pub async fn reconcile_renews_nothing(t: &Topic) {
+    t.running("n", "a").await;
+    let lease = t.lease("n").await;
+    t.advance(secs(4)).await;
+    let turn = t.reconcile("n").await.standing.turn;
+    assert_eq!(t.lease("n").await, lease);
+    let later = Reconcile { heard: turn, after: Some(id("0")), limit: 10 };
+    t.link("n").reconcile(later).await.expect("reconcile is answered");
+    assert_eq!(t.lease("n").await, lease);
+    t.hold("n").await;
+    assert_eq!(t.lease("n").await, Some(t.now().after(LEASE)));
+}
+
+/// What a lost answer claimed is found by reconcile and given back by its token (rules 6, 7).
+pub async fn swallowed_jobs_are_found_and_given_back(t: &Topic) {
+    t.add("a").await;
+    t.enter("n").await;
+    drop(t.link("n").transfer(t.transfer_of("n", 10)));
+    let standing = refused(t.link("n").transfer(t.transfer_of("n", 10)).await.expect("transfer is answered"));
+    assert_eq!(standing.rows, 1);
+    let rows = t.reconcile("n").await.rows;
+    let (id, token) = rows[0].clone();
+    let back = dq::store::step::Outcome { id, token, change: Change::Rollback, front: None };
+    assert_eq!(t.settle_all("n", vec![back]).await.verdicts, [Verdict::Done]);
+    assert_eq!(t.claim("n", "a").await.crashes, 0);
+}
+
+/// A transfer that was sent before a reconcile and arrives after it claims nothing (rule 6).
+pub async fn transfer_from_before_a_reconcile_claims_nothing(t: &Topic) {
+    t.add("a").await;
+    t.enter("n").await;
+    let late = t.transfer_of("n", 10);
+    t.reconcile("n").await;
+    refused(t.link("n").transfer(late).await.expect("transfer is answered"));
+    t.claim("n", "a").await;
+}
+
+/// A reconcile over the limit is refused and takes no turn (rule 5).
+pub async fn reconcile_over_the_limit_changes_nothing(t: &Topic) {
+    t.enter("n").await;
+    let error = t.link("n").reconcile(first(t.heard("n"), 1_001)).await.expect_err("1,001 are too many");
+    assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
+    t.transfer("n", 10).await;
+}

@@ -1,0 +1,249 @@
+//! RUNNING → wherever the outcomes say (rules 10, 11, 16).
+
+use super::calls::{fronted, job, later, retained};
+use super::topic::{LEASE, Topic, id, ms, secs};
+use dq::job::{Cause, Fence, Front, State, Token};
+use dq::store::step::{Again, Change, Claim, Outcome, Verdict};
+use dq::store::{StoreError, Whereabouts};
+use dq::time::Timestamp;
+
+fn outcome(claim: &Claim, change: Change) -> Outcome {
+    Outcome { id: claim.id.clone(), token: claim.token, change, front: None }
+}
+
+/// An acked job is gone.
+pub async fn acked_job_is_gone(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    t.end("n", &claim, Change::Ack).await;
+    assert_eq!(t.find("a").await, None);
+    t.advance(LEASE * 4).await;
+    assert_eq!(t.claimed_ids("n").await, [""; 0]);
+}
+
+/// An acked job with a retention is DONE until it ends.
+pub async fn acked_job_is_kept_for_its_retention(t: &Topic) {
+    t.add_job(retained("a")).await;
+    let claim = t.claim("n", "a").await;
+    t.advance(secs(3)).await;
+    t.end("n", &claim, Change::Ack).await;
+    let stored = t.stored("a").await;
+    assert_eq!(stored.place, Whereabouts::Done { until: t.in_ms(60_000) });
+    assert_eq!(stored.record, retained("a").record);
+}
+
+/// A rejoined job is due again after the delay it was added with, or after the one that is given, or at a time that is.
+pub async fn rejoined_job_waits_as_it_was_told(t: &Topic) {
+    let at = t.in_ms(500_000);
+    let cases = [
+        (Again::AsAdded, Some(30_000)),
+        (Again::After(ms(700)), Some(700)),
+        (Again::After(ms(0)), Some(0)),
+        (Again::At(at), None),
+    ];
+    t.add_later("a", secs(30)).await;
+    for (again, wait) in cases {
+        t.set_clock(t.due("a").await.as_millis() * 1_000).await;
+        let claim = t.claim("n", "a").await;
+        t.advance(ms(1)).await;
+        t.end("n", &claim, Change::Rejoin(again)).await;
+        assert_eq!(t.due("a").await, wait.map_or(at, |wait| t.in_ms(wait)), "{again:?}");
+    }
+}
+
+/// Rejoined at a time that is past, a job waits for the delay it was added with.
+pub async fn rejoin_at_a_past_time_takes_the_original_delay(t: &Topic) {
+    t.add_later("a", secs(30)).await;
+    t.advance(secs(31)).await;
+    let claim = t.claim("n", "a").await;
+    t.end("n", &claim, Change::Rejoin(Again::At(Timestamp::from_millis(5)))).await;
+    assert_eq!(t.due("a").await, t.in_ms(30_000));
+}
+
+/// A rejoined job is as it was added, its attempts included.
+pub async fn rejoined_job_keeps_its_record(t: &Topic) {
+    let front = Front { attempts: 2, cause: Some(Cause::Error), error: Some("no".into()), ..Front::default() };
+    t.add_job(fronted("a", &front)).await;
+    let claim = t.claim("n", "a").await;
+    t.end("n", &claim, Change::Rejoin(Again::After(secs(1)))).await;
+    assert_eq!(t.front("a").await, front);
+    assert_eq!(t.says("a").await, "a");
+}
+
+/// A retried job waits for its backoff, counted from now, behind the new front; the payload stays.
+pub async fn retried_job_waits_behind_its_new_front(t: &Topic) {
+    t.add_job(later("a", secs(1))).await;
+    t.advance(secs(5)).await;
+    let claim = t.claim("n", "a").await;
+    let front = Front { attempts: 1, cause: Some(Cause::Panic), error: Some("boom".into()), ..t.front("a").await };
+    t.end_with("n", &claim, Change::Retry(secs(10)), front.clone()).await;
+    assert_eq!(t.due("a").await, t.in_ms(10_000));
+    assert_eq!((t.front("a").await, t.says("a").await), (front.clone(), "a".into()));
+    t.advance(secs(10)).await;
+    let claim = t.claim("n", "a").await;
+    assert_eq!((claim.record.front(), claim.token.due), (Ok(front), t.now()));
+}
+
+/// A delay counts from the microsecond of the step and rounds up (rule 4).
+pub async fn retry_is_due_after_the_exact_backoff(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    t.advance(std::time::Duration::from_micros(1)).await;
+    t.end("n", &claim, Change::Retry(ms(10))).await;
+    assert_eq!(t.due("a").await, t.in_ms(11));
+}
+
+/// A job that is given back is due when it was, with the record it had.
+pub async fn rolled_back_job_keeps_its_due_time(t: &Topic) {
+    t.add_later("a", secs(1)).await;
+    let (due, before) = (t.due("a").await, t.stored("a").await.record);
+    t.advance(secs(100)).await;
+    let claim = t.claim("n", "a").await;
+    t.advance(secs(5)).await;
+    t.end("n", &claim, Change::Rollback).await;
+    assert_eq!((t.due("a").await, t.stored("a").await.record), (due, before));
+}
+
+/// A parked job is UNACKED since now and keeps the fence of its run (rule 17).
+pub async fn parked_job_keeps_the_fence_of_its_run(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    t.advance(secs(2)).await;
+    t.end("n", &claim, Change::Park).await;
+    assert_eq!(t.place("a").await, Whereabouts::Unacked { since: t.now() });
+    assert_eq!(t.front("a").await, Front { parked_by: Some(claim.token.fence), ..Front::default() });
+    assert_eq!(t.says("a").await, "a");
+}
+
+/// A job that is given up is DEAD since now, with the cause and error of its new front.
+pub async fn dead_job_keeps_its_cause(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    t.advance(secs(2)).await;
+    let front = Front { attempts: 5, cause: Some(Cause::Timeout), error: Some("late".into()), ..Front::default() };
+    t.end_with("n", &claim, Change::Dead, front.clone()).await;
+    assert_eq!(t.place("a").await, Whereabouts::Dead { since: t.now() });
+    assert_eq!((t.front("a").await, t.says("a").await), (front, "a".into()));
+}
+
+/// A dropped job is forgotten at once, also where an ack would be kept as DONE.
+pub async fn dropped_job_is_gone(t: &Topic) {
+    t.add_job(retained("a")).await;
+    let claim = t.claim("n", "a").await;
+    t.end("n", &claim, Change::Drop).await;
+    assert_eq!(t.find("a").await, None);
+}
+
+/// The parking fence is the store's: one in a new front is ignored (rule 17).
+pub async fn parking_fence_of_a_new_front_is_ignored(t: &Topic) {
+    let forged = Front { attempts: 1, parked_by: Some(Fence(7)), ..Front::default() };
+    let claim = t.running("n", "a").await;
+    t.end_with("n", &claim, Change::Retry(ms(1)), forged.clone()).await;
+    assert_eq!(t.front("a").await.parked_by, None);
+    t.advance(ms(1)).await;
+    let claim = t.claim("n", "a").await;
+    t.end_with("n", &claim, Change::Park, forged).await;
+    assert_eq!(t.front("a").await.parked_by, Some(claim.token.fence));
+}
+
+/// Whose token is another changes nothing: an older run, another due time, another node, a job that is gone (rule 10).
+pub async fn stale_token_settles_nothing(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    let older = Claim { token: Token { fence: Fence(claim.token.fence.0 - 1), ..claim.token }, ..claim.clone() };
+    let other_due = Claim { token: Token { due: t.in_ms(1), ..claim.token }, ..claim.clone() };
+    let unknown = Claim { id: id("b"), ..claim.clone() };
+    let before = t.stored("a").await;
+    for change in super::drive::exits() {
+        for (node, stale) in [("n", &older), ("n", &other_due), ("n", &unknown), ("m", &claim)] {
+            assert_eq!(t.settle(node, stale, change.clone()).await, Verdict::Stale, "{change:?}");
+        }
+    }
+    assert_eq!(t.stored("a").await, before);
+    assert_eq!(t.rows("n").await, [id("a")]);
+    t.end("n", &claim, Change::Ack).await;
+}
+
+/// An outcome of a run that was reclaimed is refused, also when the same node runs the job again (rule 10).
+pub async fn outcome_of_a_reclaimed_run_is_stale(t: &Topic) {
+    let old = t.running("n", "a").await;
+    t.crash("n").await;
+    assert_eq!(t.settle("n", &old, Change::Ack).await, Verdict::Stale);
+    assert_eq!(t.state("a").await, Some(State::Delayed));
+    let new = t.claim("n", "a").await;
+    assert_eq!(t.settle("n", &old, Change::Ack).await, Verdict::Stale);
+    assert_eq!(t.state("a").await, Some(State::Running));
+    t.end("n", &new, Change::Ack).await;
+}
+
+/// The same outcome twice counts once; the second is refused (rule 10).
+pub async fn repeated_outcome_is_stale(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    t.end("n", &claim, Change::Retry(ms(0))).await;
+    assert_eq!(t.settle("n", &claim, Change::Retry(ms(0))).await, Verdict::Stale);
+    assert_eq!(t.settle("n", &claim, Change::Ack).await, Verdict::Stale);
+    t.claim("m", "a").await;
+}
+
+/// One outcome that cannot be settled does not hold back the others of its batch (rule 16).
+pub async fn stale_outcome_holds_back_no_other(t: &Topic) {
+    t.add_all(vec![job("a"), job("b"), job("c")]).await;
+    let claims = t.claims("n").await;
+    let stale = Outcome { token: Token { fence: Fence(1), ..claims[1].token }, ..outcome(&claims[1], Change::Ack) };
+    let outcomes = vec![outcome(&claims[0], Change::Ack), stale, outcome(&claims[2], Change::Dead)];
+    let settled = t.settle_all("n", outcomes).await;
+    assert_eq!(settled.verdicts, [Verdict::Done, Verdict::Stale, Verdict::Done]);
+    assert_eq!((t.state("a").await, t.state("c").await), (None, Some(State::Dead)));
+    assert_eq!(t.rows("n").await, [id("b")]);
+}
+
+/// A batch that names a job twice settles it once (rules 1, 10).
+pub async fn job_named_twice_is_settled_once(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    let settled = t.settle_all("n", vec![outcome(&claim, Change::Retry(ms(0))), outcome(&claim, Change::Ack)]).await;
+    assert_eq!(settled.verdicts[0], Verdict::Done);
+    assert_ne!(settled.verdicts[1], Verdict::Done);
+    assert_eq!(t.state("a").await, Some(State::Delayed));
+}
+
+/// An expired lease alone refuses nothing: while nobody took the job, the token is good (rule 11).
+pub async fn outcome_under_an_expired_lease_counts(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    t.advance(LEASE * 3).await;
+    t.end("n", &claim, Change::Ack).await;
+    assert_eq!(t.find("a").await, None);
+}
+
+/// An outcome of a node that named a wrong turn counts all the same: the token judges (rules 6, 11).
+pub async fn outcome_under_a_wrong_turn_counts(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    let request = t.settle_of("n", &claim, Change::Ack);
+    let request = dq::store::step::Settle { heard: dq::job::Turn(77), ..request };
+    let settled = t.link("n").settle(request).await.expect("settle is answered");
+    assert_eq!(settled.verdicts, [Verdict::Done]);
+    assert_eq!((settled.standing.turn, settled.standing.rows), (t.heard("n"), 0));
+}
+
+/// Every outcome but a rollback clears the crash count (rule 19).
+pub async fn settled_outcome_clears_the_crash_count(t: &Topic) {
+    let changes =
+        [Change::Retry(ms(0)), Change::Rejoin(Again::After(ms(0))), Change::Park, Change::Dead, Change::Rollback];
+    for change in changes {
+        t.running("n", "a").await;
+        t.crash("n").await;
+        let claim = t.claim("n", "a").await;
+        assert_eq!(claim.crashes, 1);
+        t.end("n", &claim, change.clone()).await;
+        if t.state("a").await != Some(State::Delayed) {
+            t.requeue("a").await;
+        }
+        let claim = t.claim("n", "a").await;
+        assert_eq!(claim.crashes, u32::from(change == Change::Rollback), "after {change:?}");
+        t.end("n", &claim, Change::Ack).await;
+    }
+}
+
+/// A settlement over the limit is refused whole (rule 5).
+pub async fn settle_over_the_limit_changes_nothing(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    let mut request = t.settle_of("n", &claim, Change::Ack);
+    request.outcomes = vec![request.outcomes[0].clone(); 1_001];
+    let error = t.link("n").settle(request).await.expect_err("1,001 are too many");
+    assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
+    assert_eq!(t.state("a").await, Some(State::Running));
+}

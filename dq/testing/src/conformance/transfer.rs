@@ -1,0 +1,242 @@
+//! DELAYED → RUNNING: what is claimed, when, and under which number (rules 4 to 9).
+
+use super::calls::{job, later};
+use super::topic::{FALLBACK, LEASE, START, Topic, id, ms, refused, secs};
+use dq::job::{State, Token, Turn};
+use dq::store::step::{Change, Transfer};
+use dq::store::{Due, NewJob, StoreError, Whereabouts};
+
+/// Not one microsecond early, and at the microsecond of its due time at the latest (rule 4).
+pub async fn job_is_not_claimed_before_it_is_due(t: &Topic) {
+    t.add_later("a", ms(1_500)).await;
+    t.set_clock(START + 1_499_999).await;
+    assert_eq!(t.claimed_ids("n").await, [""; 0]);
+    assert_eq!(t.state("a").await, Some(State::Delayed));
+    t.set_clock(START + 1_500_000).await;
+    t.claim("n", "a").await;
+}
+
+/// A claim belongs to its node, with the record, the due time and no crashes.
+pub async fn claim_has_what_a_run_needs(t: &Topic) {
+    t.add_job(later("a", secs(1))).await;
+    let due = t.due("a").await;
+    t.advance(secs(3)).await;
+    let claim = t.claim("n", "a").await;
+    assert_eq!((claim.id.as_str(), claim.crashes, claim.token.due), ("a", 0, due));
+    assert_eq!(claim.record, later("a", secs(1)).record);
+    let place = t.pages(State::Running, 10).await.remove(0).place;
+    assert_eq!(place, Whereabouts::Running { holder: Some((t.node("n"), claim.token.fence)) });
+}
+
+/// Due jobs are claimed in the order of their due times, however they were added.
+pub async fn jobs_are_claimed_in_the_order_they_are_due(t: &Topic) {
+    for (name, delay) in [("d", 4), ("a", 1), ("e", 5), ("c", 3), ("b", 2)] {
+        t.add_later(name, ms(delay)).await;
+    }
+    t.advance(ms(4)).await;
+    assert_eq!(t.claimed_ids("n").await, ["a", "b", "c", "d"]);
+    t.advance(ms(1)).await;
+    assert_eq!(t.claimed_ids("n").await, ["e"]);
+}
+
+/// A job that was given back competes by its due time with the others.
+pub async fn returned_job_competes_by_its_due_time(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    t.advance(ms(2)).await;
+    t.add("b").await;
+    t.end("n", &claim, Change::Rollback).await;
+    assert_eq!(t.claimed_ids("n").await, ["a", "b"]);
+}
+
+/// A transfer claims at most what it was asked for, the earliest first, and says whether more is due (rule 5).
+pub async fn transfer_is_bounded_and_says_more(t: &Topic) {
+    for n in 0..5 {
+        t.add_later(&format!("j{n}"), ms(n)).await;
+    }
+    t.add_later("later", secs(60)).await;
+    t.advance(secs(1)).await;
+    for (claimed, more) in [(["j0", "j1"].as_slice(), true), (&["j2", "j3"], true), (&["j4"], false), (&[], false)] {
+        let answer = t.transfer("n", 2).await;
+        assert_eq!(answer.claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), claimed);
+        assert_eq!(answer.more, more);
+    }
+}
+
+/// A transfer that takes the last due job exactly says that there is no more (rule 5).
+pub async fn transfer_of_all_that_is_due_says_no_more(t: &Topic) {
+    t.add_all(vec![job("a"), job("b")]).await;
+    let answer = t.transfer("n", 2).await;
+    assert_eq!((answer.claims.len(), answer.more), (2, false));
+    assert_eq!(answer.dropped, []);
+}
+
+/// What one node holds no other is given.
+pub async fn claimed_job_is_not_claimed_again(t: &Topic) {
+    t.running("n", "a").await;
+    assert_eq!(t.claimed_ids("m").await, [""; 0]);
+    assert_eq!(t.claimed_ids("n").await, [""; 0]);
+    t.advance(LEASE * 10).await;
+    assert_eq!(t.claimed_ids("m").await, [""; 0], "an expired lease alone gives nothing away");
+}
+
+/// All jobs of a transfer share one fence, the store's clock in µs (rule 9).
+pub async fn fence_is_the_clock_of_the_transfer(t: &Topic) {
+    t.add_all(vec![job("a"), job("b")]).await;
+    t.set_clock(START + 123_456).await;
+    let fences: Vec<_> = t.claims("n").await.iter().map(|claim| claim.token.fence.0).collect();
+    assert_eq!(fences, [START + 123_456; 2]);
+}
+
+/// Two transfers never share a fence, also within a microsecond, and also those of two nodes (rule 9).
+pub async fn fences_of_two_transfers_differ(t: &Topic) {
+    t.add_all(vec![job("a"), job("b"), job("c")]).await;
+    let mut fences = Vec::new();
+    for node in ["n", "m", "n"] {
+        fences.push(t.transfer(node, 1).await.claims[0].token.fence.0);
+    }
+    assert_eq!(fences, [START, START + 1, START + 2]);
+}
+
+/// Fences grow although the clock jumps back (rule 9).
+pub async fn fence_grows_when_the_clock_jumps_back(t: &Topic) {
+    let first = t.running("n", "a").await;
+    t.set_clock(START - 3_600_000_000).await;
+    t.end("n", &first, Change::Ack).await;
+    let second = t.running("n", "a").await;
+    assert_eq!(second.token.fence.0, first.token.fence.0 + 1);
+    t.end("n", &second, Change::Ack).await;
+    let third = t.running("m", "b").await;
+    assert_eq!(third.token.fence.0, first.token.fence.0 + 2);
+}
+
+/// A transfer that names another turn, lower or higher, claims nothing, renews nothing and takes no turn (rule 6).
+pub async fn wrong_turn_claims_and_renews_nothing(t: &Topic) {
+    t.running("n", "a").await;
+    let (turn, lease) = (t.heard("n"), t.lease("n").await);
+    t.add("b").await;
+    t.advance(secs(3)).await;
+    for wrong in [Turn(0), Turn(turn.0 - 1), turn.next(), Turn(turn.0 + 100)] {
+        let request = Transfer { heard: wrong, ..t.transfer_of("n", 10) };
+        let standing = refused(t.link("n").transfer(request).await.expect("transfer is answered"));
+        assert_eq!((standing.turn, standing.rows), (turn, 1));
+        assert_eq!(t.state("b").await, Some(State::Delayed));
+        assert_eq!(t.lease("n").await, lease);
+    }
+    t.claim("n", "b").await;
+}
+
+/// A node that the store does not know has no right turn, zero neither: its first request is a reconcile (rule 6).
+pub async fn unknown_node_must_reconcile_first(t: &Topic) {
+    t.add("a").await;
+    for heard in [Turn(0), Turn(1), Turn(7)] {
+        let request = Transfer { heard, ..t.transfer_of("n", 10) };
+        let standing = refused(t.link("n").transfer(request).await.expect("transfer is answered"));
+        assert_eq!(standing.rows, 0);
+        assert_eq!((t.state("a").await, t.lease("n").await), (Some(State::Delayed), None));
+    }
+    t.claim("n", "a").await;
+}
+
+/// Every transfer takes a turn, one that finds nothing too (rule 6).
+pub async fn empty_transfer_takes_a_turn(t: &Topic) {
+    t.enter("n").await;
+    let before = t.heard("n");
+    let answer = t.transfer("n", 10).await;
+    assert_eq!((answer.standing.turn, answer.standing.rows), (before.next(), 0));
+    assert_eq!(t.transfer("n", 10).await.standing.turn, before.next().next());
+}
+
+/// A transfer that repeats the turn of one already executed claims nothing: a request that arrives twice claims once
+/// (rule 6).
+pub async fn transfer_that_arrives_twice_claims_once(t: &Topic) {
+    t.add_all(vec![job("a"), job("b")]).await;
+    t.enter("n").await;
+    let request = t.transfer_of("n", 1);
+    let (first, second) = (t.link("n").transfer(request.clone()), t.link("n").transfer(request));
+    assert_eq!(super::topic::done(first.await.expect("transfer is answered")).claims.len(), 1);
+    assert_eq!(refused(second.await.expect("transfer is answered")).rows, 1);
+    assert_eq!(t.state("b").await, Some(State::Delayed));
+}
+
+/// Turns belong to one node: what others do changes nothing about them (rule 6).
+pub async fn turns_belong_to_one_node(t: &Topic) {
+    t.enter("n").await;
+    for _ in 0..3 {
+        t.transfer("m", 10).await;
+    }
+    t.add("a").await;
+    t.claim("n", "a").await;
+}
+
+/// A node may be silent for most of a day and is known still (section 2).
+pub async fn turn_is_kept_for_a_day(t: &Topic) {
+    t.enter("n").await;
+    t.advance(secs(23 * 3_600)).await;
+    t.transfer("n", 10).await;
+    t.advance(secs(23 * 3_600)).await;
+    t.transfer("n", 10).await;
+}
+
+/// A transfer touches nothing but what waits in DELAYED.
+pub async fn transfer_takes_delayed_jobs_only(t: &Topic) {
+    for state in [State::Unacked, State::Dead, State::Done] {
+        super::drive::bring(t, state.word(), state).await;
+    }
+    t.advance(secs(365 * 24 * 3_600)).await;
+    assert_eq!(t.claimed_ids("n").await, [""; 0]);
+}
+
+/// A transfer tells the earliest lease end of the others, never the node's own (rule 20).
+pub async fn transfer_tells_the_earliest_foreign_lease(t: &Topic) {
+    t.running("a", "x").await;
+    assert_eq!(t.transfer("a", 10).await.foreign_lease, None);
+    let first = t.lease("a").await.expect("a holds x");
+    t.advance(secs(2)).await;
+    t.running("b", "y").await;
+    let second = t.lease("b").await.expect("b holds y");
+    assert_eq!(t.transfer("c", 10).await.foreign_lease, Some((t.node("a"), first)));
+    assert_eq!(t.transfer("a", 10).await.foreign_lease, Some((t.node("b"), second)));
+}
+
+/// A far due time is kept as any other and does not disturb a near one.
+pub async fn due_times_may_be_years_away(t: &Topic) {
+    let years = secs(10 * 365 * 24 * 3_600);
+    t.add_later("far", years).await;
+    t.add_later("near", secs(5)).await;
+    t.add_job(NewJob { due: Due::At(t.in_ms(7_000)), ..job("at") }).await;
+    t.advance(secs(5)).await;
+    assert_eq!(t.claimed_ids("n").await, ["near"]);
+    t.advance(secs(2)).await;
+    assert_eq!(t.claimed_ids("n").await, ["at"]);
+    t.set_clock(START + years.as_micros() as u64 - 1).await;
+    assert_eq!(t.claimed_ids("n").await, [""; 0]);
+    t.set_clock(START + years.as_micros() as u64).await;
+    assert_eq!(t.claimed_ids("n").await, ["far"]);
+}
+
+/// After the clock jumped back nothing is early by the new clock, and nothing is lost (rules 4, 9).
+pub async fn clock_that_jumps_back_makes_nothing_early(t: &Topic) {
+    t.advance(secs(100)).await;
+    t.add_later("a", secs(10)).await;
+    let due = t.due("a").await;
+    t.set_clock(START).await;
+    t.add("b").await;
+    assert_eq!(t.claimed_ids("n").await, ["b"]);
+    t.set_clock(due.as_millis() * 1_000 - 1).await;
+    assert_eq!(t.claimed_ids("n").await, [""; 0]);
+    t.set_clock(due.as_millis() * 1_000).await;
+    assert_eq!(t.claimed_ids("n").await, ["a"]);
+}
+
+/// A transfer over the limit is refused and takes no turn (rule 5).
+pub async fn transfer_over_the_limit_changes_nothing(t: &Topic) {
+    t.add("a").await;
+    t.enter("n").await;
+    let error = t.link("n").transfer(t.transfer_of("n", 1_001)).await.expect_err("1,001 are too many");
+    assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
+    assert_eq!(t.state("a").await, Some(State::Delayed));
+    let answer = t.transfer("n", 1_000).await;
+    assert_eq!(answer.claims[0].token, Token { due: t.now(), ..answer.claims[0].token });
+    assert_eq!(answer.sleep, FALLBACK);
+    assert_eq!(t.rows("n").await, [id("a")]);
+}

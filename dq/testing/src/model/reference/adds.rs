@@ -1,0 +1,88 @@
+//! Adding (rules 2, 4, 12, 13, 17 and 24).
+
+use std::collections::BTreeSet;
+
+use super::calls::{Call, Kept};
+use super::{Job, New, Place, Replacement, Topic};
+use dq::job::state::Event;
+use dq::job::{Deliver, Front, JobId, ProducerId, State};
+use dq::store::{AddOutcome, BatchAnswer, Due, NewJob, Numbered, OnDuplicate};
+
+impl Topic {
+    pub(in super::super) fn add(&mut self, producer: &ProducerId, batch: &Numbered<NewJob>) -> BatchAnswer<AddOutcome> {
+        match self.call(producer, batch.number) {
+            Call::Late => return BatchAnswer::Late,
+            Call::Repeat(kept) => return kept.added(),
+            Call::New => {}
+        }
+        let mut named = BTreeSet::new();
+        let mut outcomes = Vec::new();
+        for job in &batch.items {
+            outcomes.push(if named.insert(&job.id) { self.add_one(job) } else { AddOutcome::Repeated });
+        }
+        self.keep(producer, batch.number, Kept::Added(outcomes.clone()));
+        BatchAnswer::Done(outcomes)
+    }
+
+    fn add_one(&mut self, job: &NewJob) -> AddOutcome {
+        let at_once = self.after(std::time::Duration::ZERO);
+        let due = match job.due {
+            Due::After(delay) => self.after(delay),
+            Due::At(at) => at.max(at_once),
+        };
+        let front = job.record.front().expect("the model adds readable records");
+        let expires_at = job.expires_after.map(|after| due.after(after)).or(front.expires_at);
+        let record = job.record.with_front(&Front { expires_at, parked_by: None, ..front });
+        let new = New { record, due, deliver: job.deliver };
+        match self.state(&job.id) {
+            None | Some(State::Done) => {
+                self.put(&job.id, new);
+                AddOutcome::Added
+            }
+            Some(State::Running) => self.add_over_run(&job.id, new, job.on_duplicate),
+            Some(state) if job.on_duplicate == OnDuplicate::Replace => {
+                self.put(&job.id, new);
+                AddOutcome::Replaced(state)
+            }
+            Some(state) => AddOutcome::Exists(state),
+        }
+    }
+
+    fn add_over_run(&mut self, id: &JobId, new: New, on_duplicate: OnDuplicate) -> AddOutcome {
+        let cast_waits = self.casts.contains_key(id);
+        let run = self.run_mut(id).expect("it is RUNNING");
+        if on_duplicate == OnDuplicate::Replace {
+            run.replacement = Some(Replacement { new, only_if_ended: false });
+            return AddOutcome::ReplacementWaits;
+        }
+        match run.end {
+            // Under an end that names no run the id counts as absent; but what is known of it still is.
+            Some(end) if end.fence.is_none() && cast_waits => AddOutcome::Exists(State::Delayed),
+            Some(end) if end.fence.is_none() && run.replacement.is_none() => {
+                run.replacement = Some(Replacement { new, only_if_ended: false });
+                AddOutcome::ReplacementWaits
+            }
+            Some(_) if on_duplicate == OnDuplicate::Keep && run.replacement.is_none() => {
+                run.replacement = Some(Replacement { new, only_if_ended: true });
+                AddOutcome::ReplacementIfEnds
+            }
+            _ => AddOutcome::Exists(State::Running),
+        }
+    }
+
+    /// A new job, in the place of all that is known under its id.
+    pub(super) fn put(&mut self, id: &JobId, new: New) {
+        let old = self.jobs.remove(id);
+        self.casts.remove(id);
+        if let Some(old) = old {
+            assert!(old.place.state().apply(Event::Replaced).is_ok(), "the reference breaks the table");
+        }
+        if new.deliver != Deliver::Queue {
+            self.casts.insert(id.clone(), (new.due, new.record.clone()));
+        }
+        if new.deliver != Deliver::Broadcast {
+            assert_eq!(State::ADDED, State::Delayed);
+            self.jobs.insert(id.clone(), Job { record: new.record, place: Place::Delayed(new.due), crashes: 0 });
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Leaving RUNNING by an outcome (rules 10, 12, 13, 16, 17, 19 and 25), and what every way out has in common.
+
+use super::{Place, Run, Topic};
+use dq::job::state::Event;
+use dq::job::{Front, JobId, NodeId, State};
+use dq::store::WithdrawVerb;
+use dq::store::step::{Again, Change, Outcome, Settle, Settled, Verdict};
+
+impl Topic {
+    pub(in super::super) fn settle(&mut self, node: &NodeId, request: &Settle) -> Settled {
+        let verdicts = request.outcomes.iter().map(|outcome| self.settle_one(node, outcome)).collect();
+        self.renew(node, request.heard, request.lease);
+        Settled { standing: self.standing(node), verdicts }
+    }
+
+    fn settle_one(&mut self, node: &NodeId, outcome: &Outcome) -> Verdict {
+        if !self.holds(node, &outcome.id, outcome.token) {
+            return Verdict::Stale;
+        }
+        if let Some(run) = self.obey(&outcome.id) {
+            self.decide(&outcome.id, &run, &outcome.change, outcome.front.as_ref());
+        }
+        Verdict::Done
+    }
+
+    /// The end of a run under what waits for it. `Some`: nothing applied, and the run itself decides.
+    pub(super) fn obey(&mut self, id: &JobId) -> Option<Run> {
+        let until = self.now();
+        let job = self.jobs.get_mut(id).expect("it is RUNNING");
+        let (front, Place::Running(run)) = (job.front(), job.place.clone()) else { unreachable!("it is RUNNING") };
+        let mine = |fence| fence == run.token.fence || Some(fence) == front.parked_by;
+        let end = run.end.filter(|end| end.fence.is_none_or(mine));
+        match (end, run.replacement.clone()) {
+            (end, Some(replacement)) if end.is_some() || !replacement.only_if_ended => self.put(id, replacement.new),
+            (Some(end), _) if end.verb == WithdrawVerb::Ack && !front.retain.is_zero() => {
+                job.crashes = 0;
+                job.go(Event::EndedByMark { retain: true }, Place::Done(until.after(front.retain)));
+            }
+            (Some(_), _) => drop(self.gone(id, Event::EndedByMark { retain: false })),
+            (None, _) => return Some(run),
+        }
+        None
+    }
+
+    fn decide(&mut self, id: &JobId, run: &Run, change: &Change, front: Option<&Front>) {
+        let now = self.now();
+        let again = |at| if at > now { Again::At(at) } else { Again::AsAdded };
+        let job = self.jobs.get(id).expect("it is RUNNING");
+        let parked_by = job.front().parked_by;
+        let delay = front.cloned().unwrap_or_else(|| job.front()).delay;
+        let retain = job.front().retain;
+        let (event, place, parked_by) = match *change {
+            Change::Ack if retain.is_zero() => return drop(self.gone(id, Event::Acked { retain: false })),
+            Change::Ack => (Event::Acked { retain: true }, Place::Done(now.after(retain)), parked_by),
+            Change::Drop => return drop(self.gone(id, Event::Dropped)),
+            Change::Rejoin(when) => {
+                let due = match if let Again::At(at) = when { again(at) } else { when } {
+                    Again::AsAdded => self.after(delay),
+                    Again::After(wait) => self.after(wait),
+                    Again::At(at) => at,
+                };
+                (Event::Rejoined, Place::Delayed(due), None)
+            }
+            Change::Retry(wait) => (Event::Retried, Place::Delayed(self.after(wait)), None),
+            Change::Rollback => {
+                return self.give_back(id, run, front, Event::RolledBack { parked: parked_by.is_some() });
+            }
+            Change::Park => (Event::Parked, Place::Unacked(now), parked_by.or(Some(run.token.fence))),
+            Change::Dead => (Event::Died, Place::Dead(now), None),
+        };
+        let job = self.jobs.get_mut(id).expect("it is RUNNING");
+        job.write(front, parked_by);
+        job.crashes = 0;
+        job.go(event, place);
+    }
+
+    /// Back where it was claimed from, at its old time, with its crashes.
+    pub(super) fn give_back(&mut self, id: &JobId, run: &Run, front: Option<&Front>, event: Event) {
+        let job = self.jobs.get_mut(id).expect("it is RUNNING");
+        let parked_by = job.front().parked_by;
+        job.write(front, parked_by);
+        let at = run.token.due;
+        let back = if parked_by.is_some() { Place::Unacked(at) } else { Place::Delayed(at) };
+        debug_assert!(matches!(back.state(), State::Unacked | State::Delayed));
+        job.go(event, back);
+    }
+}

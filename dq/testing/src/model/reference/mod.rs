@@ -1,0 +1,280 @@
+//! The reference: one topic as the contract describes it, in plain maps and straight-line rules.
+//!
+//! It knows nothing of how any store works: every look goes through all jobs, every rule is written where it is needed, and
+//! jobs move by [`State::apply`] alone, which panics here when a rule asks for a move that is not in the table. Where the
+//! contract leaves a choice to the store (which of several jobs that are due in the same millisecond, which rows of a dead
+//! node first), a [`Choice`] says what the store did; a choice that the contract does not allow makes the answers differ.
+
+mod adds;
+mod calls;
+mod casts;
+mod claims;
+mod leave;
+mod reclaim;
+mod roles;
+mod turns;
+mod withdraw;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use self::calls::Calls;
+use self::roles::Roles;
+use dq::job::state::Event;
+use dq::job::{Deliver, Fence, Front, JobId, NodeId, ProducerId, Record, State, Token, Turn};
+use dq::store::step::LONGEST_LEASE;
+use dq::store::{Stored, TopicCounts, Whereabouts, WithdrawVerb};
+use dq::time::Timestamp;
+
+/// A topic.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Topic {
+    /// The store's clock, µs.
+    pub(super) micros: u64,
+    pub(super) jobs: BTreeMap<JobId, Job>,
+    /// Broadcasts that wait.
+    pub(super) casts: BTreeMap<JobId, (Timestamp, Record)>,
+    pub(super) turns: BTreeMap<NodeId, Turn>,
+    pub(super) leases: BTreeMap<NodeId, Timestamp>,
+    /// The last fence that was given out.
+    fence: u64,
+    roles: Roles,
+    calls: BTreeMap<ProducerId, Calls>,
+}
+
+/// A job.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    pub(super) record: Record,
+    pub(super) place: Place,
+    /// Crashes since its last settled outcome.
+    crashes: u32,
+}
+
+/// Where it is.
+#[derive(Debug, Clone)]
+pub(super) enum Place {
+    Delayed(Timestamp),
+    Running(Run),
+    Unacked(Timestamp),
+    Dead(Timestamp),
+    Done(Timestamp),
+}
+
+/// A run, and what waits for its end.
+#[derive(Debug, Clone)]
+pub(super) struct Run {
+    pub(super) node: NodeId,
+    pub(super) token: Token,
+    begun: bool,
+    end: Option<End>,
+    replacement: Option<Replacement>,
+}
+
+/// How a run is to end, and for which run that was said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct End {
+    verb: WithdrawVerb,
+    fence: Option<Fence>,
+}
+
+/// A job that is to take the place of a running one.
+#[derive(Debug, Clone)]
+struct Replacement {
+    new: New,
+    only_if_ended: bool,
+}
+
+/// A job that was added.
+#[derive(Debug, Clone)]
+struct New {
+    record: Record,
+    due: Timestamp,
+    deliver: Deliver,
+}
+
+/// What the store did where it had a choice: where its jobs are after the step; `None`: the lowest ids first.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Choice<'a>(pub(super) Option<&'a BTreeMap<JobId, Stored>>);
+
+impl Choice<'_> {
+    /// Whether the job is in this state after the step.
+    fn is(self, id: &JobId, state: State) -> bool {
+        self.0.is_some_and(|jobs| jobs.get(id).is_some_and(|job| job.place.state() == state))
+    }
+
+    /// Whether the run goes on after the step.
+    fn still_runs(self, id: &JobId, token: Token) -> bool {
+        let place = self.0.and_then(|jobs| jobs.get(id)).map(|job| &job.place);
+        matches!(place, Some(Whereabouts::Running { holder: Some((_, fence)) }) if *fence == token.fence)
+    }
+}
+
+impl Place {
+    pub(super) const fn state(&self) -> State {
+        match self {
+            Self::Delayed(_) => State::Delayed,
+            Self::Running(_) => State::Running,
+            Self::Unacked(_) => State::Unacked,
+            Self::Dead(_) => State::Dead,
+            Self::Done(_) => State::Done,
+        }
+    }
+}
+
+impl Job {
+    pub(super) fn front(&self) -> Front {
+        self.record.front().expect("the model adds readable records")
+    }
+
+    /// Writes a front; the parking fence is the store's.
+    fn write(&mut self, front: Option<&Front>, parked_by: Option<Fence>) {
+        let front = front.cloned().unwrap_or_else(|| self.front());
+        self.record = self.record.with_front(&Front { parked_by, ..front });
+    }
+
+    /// Moves it, if the table has this move.
+    fn go(&mut self, event: Event, place: Place) {
+        assert_eq!(self.place.state().apply(event), Ok(Some(place.state())), "the reference breaks the table");
+        self.place = place;
+    }
+}
+
+impl Topic {
+    fn now(&self) -> Timestamp {
+        Timestamp::floor_micros(self.micros)
+    }
+
+    /// A due time this long after now: rounded up.
+    fn after(&self, delay: Duration) -> Timestamp {
+        Timestamp::ceil_micros(self.micros + delay.as_micros() as u64)
+    }
+
+    /// How long until `at`.
+    fn until(&self, at: Timestamp) -> Duration {
+        Duration::from_micros((at.as_millis() * 1_000).saturating_sub(self.micros))
+    }
+
+    /// Where an id is for who asks from outside: a broadcast that waits counts as DELAYED.
+    fn state(&self, id: &JobId) -> Option<State> {
+        let job = self.jobs.get(id).map(|job| job.place.state());
+        match job {
+            Some(State::Done) | None if self.casts.contains_key(id) => Some(State::Delayed),
+            state => state,
+        }
+    }
+
+    /// Removes a job, if the table has this move.
+    fn gone(&mut self, id: &JobId, event: Event) -> Option<Record> {
+        let job = self.jobs.remove(id)?;
+        assert_eq!(job.place.state().apply(event), Ok(None), "the reference breaks the table");
+        Some(job.record)
+    }
+
+    pub(super) fn run(&self, id: &JobId) -> Option<&Run> {
+        match self.jobs.get(id).map(|job| &job.place) {
+            Some(Place::Running(run)) => Some(run),
+            _ => None,
+        }
+    }
+
+    fn run_mut(&mut self, id: &JobId) -> Option<&mut Run> {
+        match self.jobs.get_mut(id).map(|job| &mut job.place) {
+            Some(Place::Running(run)) => Some(run),
+            _ => None,
+        }
+    }
+
+    /// What a node holds, in order of the ids.
+    pub(super) fn rows(&self, node: &NodeId) -> Vec<(JobId, Token)> {
+        let runs = self.jobs.keys().filter_map(|id| Some((id, self.run(id)?)));
+        runs.filter(|(_, run)| run.node == *node).map(|(id, run)| (id.clone(), run.token)).collect()
+    }
+
+    /// Ids of a state in order of time, then as the key says.
+    fn by_time<K: Ord>(&self, state: State, key: impl Fn(&JobId) -> K) -> Vec<(Timestamp, JobId)> {
+        let mut ids: Vec<_> = self.jobs.iter().filter(|(_, job)| job.place.state() == state).collect();
+        ids.sort_by_key(|(id, job)| (job.place.at(), key(id)));
+        ids.into_iter().map(|(id, job)| (job.place.at(), id.clone())).collect()
+    }
+
+    /// The earliest due time.
+    fn head(&self) -> Option<Timestamp> {
+        self.by_time(State::Delayed, |_| ()).first().map(|(due, _)| *due)
+    }
+
+    /// A page without an end.
+    pub(super) fn page(&self, state: State) -> Vec<Stored> {
+        let holder = |id: &JobId| self.run(id).map(|run| run.node.clone());
+        let ids = self.by_time(state, |id| (holder(id), id.clone()));
+        ids.iter().map(|(_, id)| self.stored(id).expect("it is in a place")).collect()
+    }
+
+    /// A job as a page shows it.
+    pub(super) fn stored(&self, id: &JobId) -> Option<Stored> {
+        let job = self.jobs.get(id)?;
+        let place = match &job.place {
+            Place::Delayed(due) => Whereabouts::Delayed { due: *due },
+            Place::Running(run) => Whereabouts::Running { holder: Some((run.node.clone(), run.token.fence)) },
+            Place::Unacked(since) => Whereabouts::Unacked { since: *since },
+            Place::Dead(since) => Whereabouts::Dead { since: *since },
+            Place::Done(until) => Whereabouts::Done { until: *until },
+        };
+        Some(Stored { id: id.clone(), record: job.record.clone(), place })
+    }
+
+    /// A job as a look by id shows it: a broadcast that waits counts as DELAYED, and goes before a DONE job.
+    pub(super) fn look(&self, id: &JobId) -> Option<Stored> {
+        let stored =
+            self.stored(id).filter(|stored| stored.place.state() != State::Done || !self.casts.contains_key(id));
+        let cast = || {
+            let (due, record) = self.casts.get(id)?.clone();
+            Some(Stored { id: id.clone(), record, place: Whereabouts::Delayed { due } })
+        };
+        stored.or_else(cast)
+    }
+
+    pub(super) fn counts(&self) -> TopicCounts {
+        let of = |state| self.jobs.values().filter(|job| job.place.state() == state).count();
+        let due = |job: &&Job| matches!(job.place, Place::Delayed(due) if due <= self.now());
+        TopicCounts {
+            clock: self.now(),
+            delayed: of(State::Delayed),
+            ready: self.jobs.values().filter(due).count(),
+            running: of(State::Running),
+            unacked: of(State::Unacked),
+            dead: of(State::Dead),
+            done: of(State::Done),
+            casts: self.casts.len(),
+            head: self.head(),
+        }
+    }
+
+    /// The nodes whose leases have run out.
+    pub(super) fn expired(&self) -> impl Iterator<Item = (&NodeId, Timestamp)> {
+        self.leases.iter().map(|(node, end)| (node, *end)).filter(|(_, end)| *end <= self.now())
+    }
+
+    /// Cuts every lease to the longest there is, as who looks at them does.
+    pub(super) fn cut_leases(&mut self) {
+        let longest = self.now().after(LONGEST_LEASE);
+        self.leases.values_mut().for_each(|end| *end = longest.min(*end));
+    }
+
+    /// What must hold after every step: a lease for exactly the nodes that hold jobs.
+    pub(super) fn assert_sound(&self) {
+        let runs = self.jobs.keys().filter_map(|id| self.run(id));
+        let holders: BTreeSet<_> = runs.map(|run| &run.node).collect();
+        assert_eq!(self.leases.keys().collect::<BTreeSet<_>>(), holders, "the reference breaks rule 8");
+    }
+}
+
+impl Place {
+    /// The time that a page is ordered by.
+    const fn at(&self) -> Timestamp {
+        match self {
+            Self::Running(_) => Timestamp::EPOCH,
+            Self::Delayed(at) | Self::Unacked(at) | Self::Dead(at) | Self::Done(at) => *at,
+        }
+    }
+}

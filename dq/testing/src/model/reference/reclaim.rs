@@ -1,0 +1,49 @@
+//! Taking from a node what its lease no longer protects, and charging crashes (rules 8, 15, 19 and 20).
+
+use super::{Choice, Place, Topic};
+use dq::job::state::Event;
+use dq::job::{Cause, Front, JobId};
+use dq::store::step::{Reclaim, Reclaimed};
+use dq::time::Timestamp;
+
+impl Topic {
+    pub(in super::super) fn reclaim(&mut self, request: &Reclaim, choice: Choice<'_>) -> Reclaimed {
+        let rows = self.rows(&request.node);
+        let expired = request.seen <= self.now();
+        if self.leases.get(&request.node) != Some(&request.seen) || !expired {
+            return Reclaimed { moved: 0, left: 0 };
+        }
+        let mut taken = rows.clone();
+        taken.sort_by_key(|(id, token)| (choice.still_runs(id, *token), id.clone()));
+        taken.truncate(request.limit);
+        for (id, _) in &taken {
+            self.reclaim_one(id, (request.seen != Timestamp::EPOCH).then_some(request.max_crashes));
+        }
+        self.tidy_lease(&request.node);
+        Reclaimed { moved: taken.len(), left: rows.len() - taken.len() }
+    }
+
+    /// `cap`: how many crashes exhaust the job; `None`: its node stopped cleanly, nothing is charged.
+    fn reclaim_one(&mut self, id: &JobId, cap: Option<u32>) {
+        let Some(run) = self.obey(id) else { return };
+        let now = self.now();
+        let job = self.jobs.get_mut(id).expect("it is RUNNING");
+        let parked = job.front().parked_by.is_some();
+        let back = Event::Reclaimed { parked, final_begun: false };
+        let Some(cap) = cap else { return self.give_back(id, &run, None, back) };
+        let last = job.crashes + 1 >= cap.max(1);
+        if last && !run.begun {
+            return self.give_back(id, &run, None, back);
+        }
+        let was_final = job.crashes >= cap.max(1);
+        let exhausted = Front { exhausted: true, cause: Some(Cause::Crashes), ..job.front() };
+        if was_final {
+            let front = if job.front().exhausted { job.front() } else { exhausted };
+            job.write(Some(&front), None);
+            job.crashes = 0;
+            return job.go(Event::Reclaimed { parked, final_begun: true }, Place::Dead(now));
+        }
+        job.crashes += 1;
+        self.give_back(id, &run, last.then_some(&exhausted), back);
+    }
+}

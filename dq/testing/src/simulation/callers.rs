@@ -1,0 +1,136 @@
+//! Who adds and withdraws: programs with a provider of their own, and handlers.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use super::dice::Dice;
+use super::judge::Told;
+use super::process::Process;
+use super::script::{FAILING, KILLER, SLOW};
+use super::sim::Sim;
+use super::store::FaultyStore;
+use super::terms::Profile;
+use super::world::{MS, lock};
+use dq::config::NodeSettings;
+use dq::environment::Place;
+use dq::job::Deliver;
+use dq::provider::{AddError, Addition, Provider};
+
+/// The most jobs of one act.
+const MOST_ADDS: u64 = 64;
+
+impl Sim {
+    /// Starts a program that adds.
+    pub(super) fn start_caller(self: &Arc<Self>) -> (Arc<Process>, Provider) {
+        let number = self.names.fetch_add(1, Relaxed) + 1;
+        let process = Process::new(format!("p{number}"), &self.world);
+        let store = Arc::new(FaultyStore { sim: Arc::clone(self), process: Arc::clone(&process) });
+        let provider = Provider::root(self.key.app.clone(), store, process.environment(), NodeSettings::default());
+        (process, provider)
+    }
+
+    /// A caller acts now, and again later.
+    pub(super) fn act(self: &Arc<Self>) {
+        if self.is_calm() || self.is_over() {
+            return;
+        }
+        let number = self.acts.fetch_add(1, Relaxed) + 1;
+        let dice = self.world.dice("act", number);
+        let next = dice.between(20 * MS, self.terms().pace);
+        if self.terms().only_acts.as_ref().is_none_or(|only| only.contains(&number)) {
+            lock(&self.acted).push(number);
+            let callers = lock(&self.callers);
+            let (process, provider) = callers[dice.below(callers.len() as u64) as usize].clone();
+            drop(callers);
+            let sim = Arc::clone(self);
+            process.environment().spawn(Place::Link, async move { sim.act_as(provider, number, &dice).await });
+        }
+        let sim = Arc::clone(self);
+        self.world.at(self.world.now() + next, move || sim.act());
+    }
+
+    /// One act; its number is one that no other has.
+    pub(super) async fn act_as(self: &Arc<Self>, provider: Provider, number: u64, dice: &Dice) {
+        if dice.chance(0.72) {
+            let crowd = self.terms().profile == Profile::Crowd;
+            let many = if crowd { 30 } else { dice.pick(&[1, 1, 1, 2]) };
+            let adds = (0..many).map(|nth| (number * MOST_ADDS + nth, self.version_flags(dice)));
+            let adds: Vec<_> = adds.map(|(number, flags)| (number * 8) | flags).collect();
+            join_all(adds.into_iter().map(|version| self.add(&provider, version, crowd, dice))).await;
+        } else {
+            self.withdraw(&provider, dice).await;
+        }
+    }
+
+    fn id(&self, dice: &Dice) -> String {
+        format!("j{}", dice.below(self.terms().ids))
+    }
+
+    /// How the handler of a job is to behave.
+    fn version_flags(&self, dice: &Dice) -> u64 {
+        let terms = self.terms();
+        let killers = terms.profile == Profile::Killers;
+        let slow = terms.timeout > 30_000_000 && dice.chance(if killers { 0.4 } else { 0.12 });
+        let killer = terms.killers && dice.chance(if killers { 0.2 } else { 0.02 });
+        let failing = dice.chance(0.14);
+        let flag = |is: bool, flag: u64| if is { flag } else { 0 };
+        flag(slow, SLOW) | flag(killer, KILLER) | flag(failing, FAILING)
+    }
+
+    async fn add(self: &Arc<Self>, provider: &Provider, version: u64, crowd: bool, dice: &Dice) {
+        let world = &self.world;
+        self.versions.fetch_add(1, Relaxed);
+        let Ok(topic) = provider.topic(self.key.topic.as_str()) else { return };
+        let mut add = topic.add_json(version.to_string());
+        if dice.chance(if crowd { 0.1 } else { 0.9 }) {
+            add = add.id(self.id(dice));
+        }
+        let delay = if crowd { 500 } else { dice.pick(&[0, 0, 100, 900, 3000, 9000]) };
+        add = add.after(Duration::from_millis(delay));
+        add = match dice.below(3) {
+            0 => add,
+            1 => add.keep_existing(),
+            _ => add.replace_existing(),
+        };
+        if dice.chance(0.25) && !crowd {
+            add = add.expires_after(Duration::from_secs(2));
+        }
+        if dice.chance(0.15) {
+            add = add.retain(Duration::from_secs(30));
+        }
+        if self.terms().profile == Profile::Casts && dice.chance(0.6) {
+            let both = dice.chance(0.3);
+            add = add.deliver(if both { Deliver::Both } else { Deliver::Broadcast });
+        }
+        let told = match add.await {
+            Ok(added) => match added.how {
+                Addition::New | Addition::Replaced(_) | Addition::ReplacementWaits | Addition::ReplacementIfEnds => {
+                    Told::Added
+                }
+                Addition::Kept(_) => Told::Exists,
+            },
+            Err(AddError::AlreadyExists { .. }) => Told::Exists,
+            Err(AddError::NotAdded { .. } | AddError::Stopped { .. }) => Told::NotAdded,
+            Err(_) => Told::Unknown,
+        };
+        world.say(|| format!("the caller of {version} is told {told:?}"));
+        self.court().told(version, told);
+    }
+
+    async fn withdraw(self: &Arc<Self>, provider: &Provider, dice: &Dice) {
+        let Ok(topic) = provider.topic(self.key.topic.as_str()) else { return };
+        let id = self.id(dice);
+        let heard = lock(&self.overheard).get(dice.below(12) as usize).cloned().filter(|_| dice.chance(0.7));
+        let _ = match (dice.below(7), heard) {
+            (0, _) => topic.delete(id).await,
+            (1, _) => topic.cancel(id).await,
+            (2 | 3, Some((id, fence))) => topic.requeue(id.as_str()).fence(fence).await,
+            (2 | 3, None) => topic.requeue(id).await,
+            (_, Some((id, fence))) => topic.ack(id.as_str()).fence(fence).await,
+            (_, None) => topic.ack(id).await,
+        };
+    }
+}

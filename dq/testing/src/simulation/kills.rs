@@ -1,0 +1,193 @@
+//! An experiment with crashes and nothing else: ten minutes in which nodes are killed all the time, by jobs or from outside.
+//!
+//! Four nodes with the settings that users have by default: 64 handlers at once, leases of 15 s, a cap of three crashes.
+//! Handlers take half a second. A killer is a job that kills its node somewhere in its half second, every time it runs,
+//! every second killer in `final_retry` too. A killed node is replaced within a second. When the ten minutes are over
+//! callers add nothing more and nobody kills from outside; then everything must end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use futures_util::future::join_all;
+
+use super::judge::{Court, Told};
+use super::nodes::CAPS;
+use super::run::{LONGEST_END, run_until};
+use super::script::KILLER;
+use super::sim::Sim;
+use super::terms::{Profile, Terms};
+use super::world::{MS, SECOND, World, lock};
+use dq::environment::Place;
+use dq::provider::{AddError, Provider};
+use dq::testing::seam;
+
+/// How long callers add, and how long kills are counted, in µs.
+const BUSY: u64 = 600 * SECOND;
+
+/// Callers add while fewer jobs are open: what killed nodes held, until it is taken back, and a full hand for every node.
+const OPEN: usize = 2048;
+
+/// How many jobs callers add at once; one of [`INNOCENT`] + 1 is a killer.
+const CROWD: u64 = 64;
+pub(super) const INNOCENT: u64 = 3;
+
+/// Who kills.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Killing {
+    /// Jobs kill the node that runs them, and nothing else does.
+    ByJobs,
+    /// Any node, at any time; no job has a part in it.
+    FromOutside,
+}
+
+/// What became of the jobs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct KillReport {
+    /// Nodes that were killed within the ten minutes.
+    pub kills: u64,
+    /// Nodes that were killed until everything had ended.
+    pub kills_in_all: u64,
+    /// Jobs that kill no node.
+    pub innocent: u64,
+    /// Of these, how many are DEAD.
+    pub innocent_dead: u64,
+    /// Jobs that kill their node.
+    pub killers: u64,
+    /// Of these, how many are DEAD.
+    pub killers_dead: u64,
+    /// Jobs that are DEAD by crashes and were charged exactly as many as the cap.
+    pub charged_the_cap: u64,
+    /// Jobs that are DEAD by crashes and whose last charged run was begun, with no other handler beside it on its node.
+    pub begun_and_alone: u64,
+    /// Jobs that are DEAD by crashes and whose `final_retry` was begun.
+    pub final_begun: u64,
+    /// Handlers that were started.
+    pub handled: u64,
+    /// Steps of the store, each of which was judged.
+    pub steps: u64,
+    /// Simulated time until everything had ended, in µs.
+    pub time: u64,
+    /// What is broken, apart from deaths that this report counts.
+    pub found: Option<String>,
+    /// Everything that happened, if it was asked for.
+    pub log: Vec<String>,
+}
+
+/// Runs the experiment; `without` takes a rule of PROTOCOL.md away.
+///
+/// # Panics
+/// When the operating system gives no runtime.
+pub fn simulate_kills(seed: u64, killing: Killing, without: Option<u8>, log: bool) -> KillReport {
+    seam::take_away(without);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime without drivers is given");
+    let report = runtime.block_on(play(seed, killing, log));
+    seam::take_away(None);
+    report
+}
+
+async fn play(seed: u64, killing: Killing, log: bool) -> KillReport {
+    let world = World::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), log);
+    let terms = Terms {
+        nodes: 4,
+        busy: BUSY,
+        concurrency: 64,
+        timeout: 30 * SECOND,
+        kills: Some(killing),
+        ..Terms::of(&world, Some(Profile::Killers))
+    };
+    let sim = Sim::new(&world, terms);
+    sim.court().counts_tolls = true;
+    let caller = sim.start_caller();
+    lock(&sim.callers).push(caller);
+    for _ in 0..sim.terms().nodes {
+        sim.start_node();
+    }
+    sim.feed();
+    let outside = Arc::clone(&sim);
+    world.at(SECOND, move || outside.kill_from_outside());
+    run_until(&sim, BUSY).await;
+    let kills = sim.faults.load(Relaxed);
+    sim.calm_down();
+    let end = world.now() + LONGEST_END;
+    while !sim.is_over() && world.now() < end && sim.court().unfinished().is_some() {
+        run_until(&sim, world.now() + 6 * SECOND).await;
+    }
+    let unfinished = sim.court().unfinished();
+    if let Some(left) = unfinished {
+        sim.court().bad(format!("STUCK: {left}"));
+    }
+    let report = KillReport { kills, kills_in_all: sim.faults.load(Relaxed), time: world.now(), ..count(&sim.court()) };
+    sim.end();
+    KillReport { log: world.take_log(), ..report }
+}
+
+fn count(court: &Court) -> KillReport {
+    let mut report =
+        KillReport { handled: court.handled, steps: court.steps, found: court.found.clone(), ..KillReport::default() };
+    for version in court.added() {
+        let toll = court.tolls.get(&version).copied().unwrap_or_default();
+        let dead = u64::from(toll.dead.is_some());
+        if version & KILLER == 0 {
+            report.innocent += 1;
+            report.innocent_dead += dead;
+        } else {
+            report.killers += 1;
+            report.killers_dead += dead;
+        }
+        if let Some(final_begun) = toll.dead {
+            report.charged_the_cap += u64::from(toll.charged == CAPS.crashes);
+            report.begun_and_alone += u64::from(toll.last == (true, true));
+            report.final_begun += u64::from(final_begun);
+        }
+    }
+    report
+}
+
+impl Sim {
+    /// How long it takes until a killed node is replaced, in µs.
+    pub(super) fn replaced_after(&self) -> u64 {
+        self.world.between(100 * MS, SECOND)
+    }
+
+    /// Adds a crowd when few jobs wait, again and again.
+    fn feed(self: &Arc<Self>) {
+        if self.is_calm() || self.is_over() {
+            return;
+        }
+        if self.court().open() < OPEN {
+            let (process, provider) = lock(&self.callers)[0].clone();
+            let sim = Arc::clone(self);
+            let crowd = async move { drop(join_all((0..CROWD).map(|_| sim.feed_one(&provider))).await) };
+            process.environment().spawn(Place::Link, crowd);
+        }
+        let sim = Arc::clone(self);
+        self.world.at(self.world.now() + 250 * MS, move || sim.feed());
+    }
+
+    async fn feed_one(&self, provider: &Provider) {
+        let number = self.versions.fetch_add(1, Relaxed) + 1;
+        let kills = self.terms().kills == Some(Killing::ByJobs) && number.is_multiple_of(INNOCENT + 1);
+        let version = (number * 8) | if kills { KILLER } else { 0 };
+        let Ok(topic) = provider.topic(self.key.topic.as_str()) else { return };
+        let told = match topic.add_json(version.to_string()).await {
+            Ok(_) => Told::Added,
+            Err(AddError::NotAdded { .. } | AddError::Stopped { .. }) => Told::NotAdded,
+            Err(_) => Told::Unknown,
+        };
+        self.court().told(version, told);
+    }
+
+    /// Kills a node now, and another later.
+    fn kill_from_outside(self: &Arc<Self>) {
+        if self.is_calm() || self.is_over() || self.terms().kills != Some(Killing::FromOutside) {
+            return;
+        }
+        let alive = self.alive();
+        if !alive.is_empty() {
+            self.kill(&alive[self.world.below(alive.len() as u64) as usize].process);
+        }
+        let sim = Arc::clone(self);
+        self.world.at(self.world.now() + self.world.between(200 * MS, 1_600 * MS), move || sim.kill_from_outside());
+    }
+}

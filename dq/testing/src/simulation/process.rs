@@ -1,0 +1,275 @@
+//! A process: tasks that can be paused together, and killed together, at any of their steps.
+//!
+//! A handler that blocks its thread cannot be stopped: an abort reaches its task only when it has returned. Here such a
+//! handler says that it blocks, and then its task goes on until it says that it does not.
+
+use std::cell::RefCell;
+use std::future::{Future, pending};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, Weak};
+use std::task::{Context, Poll, Waker};
+
+use futures_util::future::BoxFuture;
+use tokio::task::AbortHandle;
+
+use super::dice::Dice;
+use super::world::{MachineClock, World, lock};
+use dq::environment::{Environment, Place, Seeded, Spawn, Task};
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) name: String,
+    pub(super) world: Arc<World>,
+    pub(super) clock: Arc<MachineClock>,
+    dice: Dice,
+    /// How many requests it has sent, and how many signals were for it.
+    pub(super) requests: AtomicU64,
+    pub(super) signals: AtomicU64,
+    dead: AtomicBool,
+    /// The end of its last pause.
+    pub(super) paused_until: AtomicU64,
+    /// It hears no answers and no signals until then.
+    pub(super) deaf_until: AtomicU64,
+    /// Since when it is deaf without a break.
+    pub(super) deaf_since: AtomicU64,
+    /// The other direction: none of its requests arrives until then, on whatever wire, while it hears.
+    pub(super) mute_until: AtomicU64,
+    /// Since when it is mute without a break.
+    pub(super) mute_since: AtomicU64,
+    parked: Mutex<Vec<Waker>>,
+    /// Its handlers, in a user's program: they are dropped when it dies, not when they would go on.
+    handlers: Mutex<Vec<Weak<Life>>>,
+}
+
+impl Process {
+    pub(super) fn new(name: String, world: &Arc<World>) -> Arc<Self> {
+        let dice = world.dice(&name, 0);
+        Arc::new(Self {
+            name,
+            world: Arc::clone(world),
+            clock: Arc::new(MachineClock::new(world, &dice)),
+            dice,
+            requests: AtomicU64::new(0),
+            signals: AtomicU64::new(0),
+            dead: AtomicBool::new(false),
+            paused_until: AtomicU64::new(0),
+            deaf_until: AtomicU64::new(0),
+            deaf_since: AtomicU64::new(0),
+            mute_until: AtomicU64::new(0),
+            mute_since: AtomicU64::new(0),
+            parked: Mutex::default(),
+            handlers: Mutex::default(),
+        })
+    }
+
+    /// Its time, its randomness, and itself as the place of its tasks.
+    pub(super) fn environment(self: &Arc<Self>) -> Environment {
+        let entropy = Arc::new(Seeded::new(self.dice.seed()));
+        Environment::new(self.clock.clone(), entropy, Arc::new(Here(Arc::clone(self))))
+    }
+
+    pub(super) fn is_dead(&self) -> bool {
+        self.dead.load(Relaxed)
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        self.paused_until.load(Relaxed) > self.world.now()
+    }
+
+    pub(super) fn is_deaf(&self) -> bool {
+        self.deaf_until.load(Relaxed) > self.world.now()
+    }
+
+    pub(super) fn is_mute(&self) -> bool {
+        self.mute_until.load(Relaxed) > self.world.now()
+    }
+
+    /// Ends every task where it is; one that is running ends at its next `await`.
+    pub(super) fn kill(&self) {
+        self.dead.store(true, Relaxed);
+        lock(&self.parked).drain(..).for_each(Waker::wake);
+        let handlers = std::mem::take(&mut *lock(&self.handlers));
+        handlers.iter().filter_map(Weak::upgrade).filter_map(|life| lock(&life.waker).take()).for_each(Waker::wake);
+    }
+
+    /// Stops all tasks until then; time goes on.
+    pub(super) fn pause(self: &Arc<Self>, until: u64) {
+        self.paused_until.fetch_max(until, Relaxed);
+        let this = Arc::clone(self);
+        self.world.at(until, move || {
+            if !this.is_paused() {
+                this.go_on();
+            }
+        });
+    }
+
+    /// Wakes all that wanted to run during a pause. In a user's program a handler may go on before its node learns that it
+    /// has lost the job: in life they are on different threads.
+    fn go_on(&self) {
+        let mut parked = std::mem::take(&mut *lock(&self.parked));
+        if self.world.tokio.is_some() && self.dice.chance(0.5) {
+            parked.reverse();
+        }
+        parked.into_iter().for_each(Waker::wake);
+    }
+
+    /// Wakes who polls now when the process goes on, or is dead.
+    pub(super) fn park(&self, cx: &Context<'_>) {
+        lock(&self.parked).push(cx.waker().clone());
+    }
+
+    /// It hears again, and is heard.
+    pub(super) fn heal(&self) {
+        self.deaf_until.store(0, Relaxed);
+        self.mute_until.store(0, Relaxed);
+    }
+
+    pub(super) fn deafen(&self, until: u64) {
+        if !self.is_deaf() {
+            self.deaf_since.store(self.world.now(), Relaxed);
+        }
+        self.deaf_until.fetch_max(until, Relaxed);
+    }
+
+    pub(super) fn mute(&self, until: u64) {
+        if !self.is_mute() {
+            self.mute_since.store(self.world.now(), Relaxed);
+        }
+        self.mute_until.fetch_max(until, Relaxed);
+    }
+}
+
+#[derive(Debug)]
+struct Here(Arc<Process>);
+
+impl Spawn for Here {
+    fn spawn(&self, place: Place, task: BoxFuture<'static, ()>) -> Task {
+        let process = Arc::clone(&self.0);
+        let running = |life| Running { process, life, task: Some(task) };
+        if place == Place::Link {
+            return Task::new(start(&self.0.world, running(None)));
+        }
+        let life = Arc::new(Life::default());
+        if self.0.world.tokio.is_some() {
+            let mut handlers = lock(&self.0.handlers);
+            handlers.retain(|life| life.strong_count() > 0);
+            handlers.push(Arc::downgrade(&life));
+        }
+        let guard = Guard { life: Arc::clone(&life), world: Arc::clone(&self.0.world) };
+        let abort = start(&self.0.world, async move {
+            let _guard = guard;
+            pending::<()>().await;
+        });
+        let end = abort.clone();
+        let task = running(Some(life));
+        start(&self.0.world, async move {
+            task.await;
+            end.abort();
+        });
+        Task::new(abort)
+    }
+}
+
+/// Starts a task that is counted for as long as it is there.
+fn start(world: &Arc<World>, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+    let counted = Counted::of(world);
+    let task = async move {
+        task.await;
+        drop(counted);
+    };
+    tokio::spawn(task).abort_handle()
+}
+
+struct Counted(Arc<World>);
+
+impl Counted {
+    fn of(world: &Arc<World>) -> Self {
+        world.tasks.fetch_add(1, Relaxed);
+        Self(Arc::clone(world))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.tasks.fetch_sub(1, Relaxed);
+    }
+}
+
+/// What an abort and the task of a handler know of each other.
+#[derive(Debug, Default)]
+struct Life {
+    aborted: AtomicBool,
+    blocks: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+}
+
+struct Guard {
+    life: Arc<Life>,
+    world: Arc<World>,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.world.polls.fetch_add(1, Relaxed);
+        self.life.aborted.store(true, Relaxed);
+        if let Some(waker) = lock(&self.life.waker).take() {
+            waker.wake();
+        }
+    }
+}
+
+thread_local! {
+    /// The handler that is being polled.
+    static CURRENT: RefCell<Option<Arc<Life>>> = const { RefCell::new(None) };
+}
+
+/// Says of the running handler that it blocks its thread from now on, or that it does not any more.
+pub(super) fn block(blocks: bool) {
+    CURRENT.with_borrow(|current| {
+        if let Some(life) = current {
+            life.blocks.store(blocks, Relaxed);
+        }
+    });
+}
+
+struct Running {
+    process: Arc<Process>,
+    life: Option<Arc<Life>>,
+    task: Option<BoxFuture<'static, ()>>,
+}
+
+impl Running {
+    fn is_over(&self) -> bool {
+        let aborted = |life: &Arc<Life>| life.aborted.load(Relaxed) && !life.blocks.load(Relaxed);
+        self.process.is_dead() || self.life.as_ref().is_some_and(aborted)
+    }
+}
+
+impl Future for Running {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.process.world.polls.fetch_add(1, Relaxed);
+        if self.is_over() {
+            self.task = None;
+            return Poll::Ready(());
+        }
+        if self.process.is_paused() {
+            lock(&self.process.parked).push(cx.waker().clone());
+            return Poll::Pending;
+        }
+        if let Some(life) = &self.life {
+            *lock(&life.waker) = Some(cx.waker().clone());
+        }
+        let before = CURRENT.replace(self.life.clone());
+        let polled = self.task.as_mut().map_or(Poll::Ready(()), |task| task.as_mut().poll(cx));
+        CURRENT.set(before);
+        if polled.is_ready() || self.is_over() {
+            self.task = None;
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,175 @@
+//! A run from its seed to its verdict.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::sim::{Sim, Struck};
+use super::terms::{Profile, Terms};
+use super::world::{SECOND, World, lock};
+use dq::testing::seam;
+
+/// How long everything may take to end after the last fault, in µs: a parked job comes every five minutes to a handler that may
+/// park it again.
+pub(super) const LONGEST_END: u64 = 7_200 * SECOND;
+
+/// How often tasks may be polled at one moment.
+const MOST_POLLS: u64 = 100_000;
+
+/// What to run.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Options {
+    /// Go without this rule of PROTOCOL.md.
+    pub without: Option<u8>,
+    /// Only these faults; else the seed picks.
+    pub profile: Option<Profile>,
+    /// Keep a log of everything.
+    pub log: bool,
+    /// How many nodes there are; else the seed picks. Those that take the place of others come beside.
+    pub nodes: Option<u64>,
+    /// How many ids callers choose from; else the seed picks.
+    pub ids: Option<u64>,
+    /// How long callers and faults go on, in µs of simulated time; else the seed picks.
+    pub busy: Option<u64>,
+    /// Only faults of these names happen, as [`Report::struck`] has them; else all that the seed picks.
+    pub faults: Option<BTreeSet<String>>,
+    /// Only these acts of callers happen, as [`Report::acts`] has them; else all.
+    pub acts: Option<BTreeSet<u64>>,
+}
+
+/// What was seen.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Report {
+    /// The seed.
+    pub seed: u64,
+    /// The faults it had.
+    pub profile: Profile,
+    /// Jobs that callers wanted to add.
+    pub jobs: u64,
+    /// Jobs that were added and have ended: acked, deleted, replaced, DEAD.
+    pub lives: u64,
+    /// Handlers that were started.
+    pub handled: u64,
+    /// Faults that happened.
+    pub faults: u64,
+    /// Every single fault, in order.
+    pub struck: Vec<Struck>,
+    /// The numbers of the acts of callers, in order.
+    pub acts: Vec<u64>,
+    /// How many nodes it began with.
+    pub nodes: u64,
+    /// How many ids callers chose from.
+    pub ids: u64,
+    /// How long callers and faults went on, in µs.
+    pub busy: u64,
+    /// Steps of the store.
+    pub steps: u64,
+    /// Simulated time in µs.
+    pub time: u64,
+    /// What is broken.
+    pub found: Option<String>,
+    /// Everything that happened, if it was asked for.
+    pub log: Vec<String>,
+}
+
+/// Runs a seed.
+///
+/// # Panics
+/// When the operating system gives no runtime.
+pub fn simulate(seed: u64, options: &Options) -> Report {
+    seam::take_away(options.without);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime without drivers is given");
+    let report = runtime.block_on(play(seed, options));
+    seam::take_away(None);
+    report
+}
+
+async fn play(seed: u64, options: &Options) -> Report {
+    let world = World::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), options.log);
+    let mut terms = Terms::of(&world, options.profile);
+    terms.nodes = options.nodes.unwrap_or(terms.nodes);
+    terms.ids = options.ids.unwrap_or(terms.ids);
+    terms.busy = options.busy.unwrap_or(terms.busy);
+    terms.only_faults.clone_from(&options.faults);
+    terms.only_acts.clone_from(&options.acts);
+    world.say(|| format!("seed {seed}: {terms:?}"));
+    let sim = Sim::new(&world, terms);
+    for _ in 0..2 {
+        let caller = sim.start_caller();
+        lock(&sim.callers).push(caller);
+    }
+    for _ in 0..sim.terms().nodes {
+        sim.start_node();
+    }
+    let (actor, fault) = (Arc::clone(&sim), Arc::clone(&sim));
+    world.at(SECOND, move || actor.act());
+    world.at(2 * SECOND, move || fault.next_fault());
+    run_until(&sim, sim.terms().busy).await;
+    sim.judge_cost();
+    calm_down(&sim);
+    let end = world.now() + LONGEST_END;
+    while !sim.is_over() && world.now() < end {
+        run_until(&sim, world.now() + 6 * SECOND).await;
+        if sim.court().unfinished().is_none() {
+            break;
+        }
+    }
+    let unfinished = sim.court().unfinished();
+    if let Some(left) = unfinished {
+        let rule = sim.rule_of_stuck();
+        sim.court().bad(format!("{rule}STUCK: {left}"));
+    }
+    sim.end();
+    let court = sim.court();
+    Report {
+        seed,
+        profile: sim.terms().profile,
+        jobs: sim.versions.load(Relaxed),
+        lives: court.lives(),
+        handled: court.handled,
+        faults: sim.faults.load(Relaxed),
+        struck: std::mem::take(&mut lock(&sim.struck)),
+        acts: std::mem::take(&mut lock(&sim.acted)),
+        nodes: sim.terms().nodes,
+        ids: sim.terms().ids,
+        busy: sim.terms().busy,
+        steps: court.steps,
+        time: world.now(),
+        found: court.found.clone(),
+        log: world.take_log(),
+    }
+}
+
+/// Lets everything happen until then, or until something is found.
+pub(super) async fn run_until(sim: &Arc<Sim>, end: u64) {
+    loop {
+        let start = sim.world.polls.load(Relaxed);
+        loop {
+            if sim.world.polls.load(Relaxed) > start + MOST_POLLS {
+                return sim.court().bad("tasks are busy without end at one moment".into());
+            }
+            let before = sim.world.polls.load(Relaxed);
+            tokio::task::yield_now().await;
+            if sim.world.polls.load(Relaxed) == before {
+                break;
+            }
+        }
+        if sim.is_over() || !sim.world.step(end) {
+            return;
+        }
+    }
+}
+
+/// The faults stop. A node whose permits are with handlers that never return is replaced.
+fn calm_down(sim: &Arc<Sim>) {
+    sim.world.say(|| "CALM".into());
+    sim.calm_down();
+    for node in sim.alive() {
+        node.process.heal();
+        node.dies_after.store(u64::MAX, Relaxed);
+        node.pauses_after.store(u64::MAX, Relaxed);
+    }
+    sim.start_node();
+}

@@ -1,0 +1,81 @@
+//! Numbers that the seed of a run decides, for the code of users: how many jobs, which amounts, how long between them.
+//!
+//! They are of the run, not of a moment in it: who asks first, and how often, changes nothing. So the state, the work and the
+//! check of a simulation may all ask for the same one, and a finding can be shrunk to smaller ones.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use super::super::dice::Dice;
+
+/// What was chosen in a run: for each name the least and the number.
+pub(super) type Chosen = BTreeMap<String, (u64, u64)>;
+
+#[derive(Debug)]
+struct Choices {
+    seed: u64,
+    fixed: BTreeMap<String, u64>,
+    chosen: Chosen,
+}
+
+thread_local! {
+    /// Those of the run on this thread.
+    static CHOICES: RefCell<Option<Choices>> = const { RefCell::new(None) };
+}
+
+/// A number for this run of a [`simulate`](super::simulate), which its seed decides; for the same name the same in the whole
+/// run. A finding is shrunk towards the start of the range, so let the start be what is simplest.
+///
+/// Use it for what differs from run to run: how many jobs the work adds, how long it waits between them, what is in them.
+/// Outside of a simulation, and on threads that user code starts, it is the start of the range.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # #[derive(Default)] struct Shop;
+/// # impl Shop { fn with(orders: u64) -> Self { assert!((1..=5).contains(&orders)); Self } }
+/// use dq_testing::{choose, simulate};
+///
+/// let orders = || choose("orders", 1..=5);
+/// let simulation = simulate(move || Arc::new(Shop::with(orders())));
+/// // .. and in `.work(..)`: `for order in 0..orders() { .. }`
+/// ```
+///
+/// # Panics
+/// When the range is empty.
+pub fn choose(name: &str, among: RangeInclusive<u64>) -> u64 {
+    let (least, most) = (*among.start(), *among.end());
+    assert!(least <= most, "`choose(\"{name}\", {among:?})`: the range is empty");
+    CHOICES.with_borrow_mut(|choices| {
+        let Some(Choices { seed, fixed, chosen }) = choices else { return least };
+        let dice = || {
+            let drawn = Dice::of(*seed, name, u64::from_le_bytes(*b"choice  ")).seed();
+            (most - least).checked_add(1).map_or(drawn, |numbers| least + drawn % numbers)
+        };
+        let number = fixed.get(name).map_or_else(dice, |fixed| *fixed.clamp(&least, &most));
+        chosen.insert(name.to_owned(), (least, number));
+        number
+    })
+}
+
+/// Choices are for the run on this thread; they end when this is dropped.
+#[derive(Debug)]
+pub(super) struct Choosing;
+
+impl Choosing {
+    pub(super) fn start(seed: u64, fixed: &BTreeMap<String, u64>) -> Self {
+        CHOICES.set(Some(Choices { seed, fixed: fixed.clone(), chosen: Chosen::new() }));
+        Self
+    }
+
+    /// What was chosen since.
+    pub(super) fn chosen(&self) -> Chosen {
+        CHOICES.with_borrow(|choices| choices.as_ref().map(|choices| choices.chosen.clone()).unwrap_or_default())
+    }
+}
+
+impl Drop for Choosing {
+    fn drop(&mut self) {
+        CHOICES.set(None);
+    }
+}

@@ -1,0 +1,90 @@
+//! The steps of the store, told for a person.
+
+use super::super::judge::{Court, Did};
+use super::super::sim::Sim;
+use super::super::world::lock;
+use super::story::{Named, Usual};
+use dq::job::{JobId, NodeId, TopicKey};
+use dq::store::step::{Change, Verdict};
+use dq::store::{AddOutcome, Due};
+use dq::testing::seam::View;
+
+impl Sim {
+    /// Tells what a step did in a topic; the judge still knows what was before it.
+    pub(in crate::simulation) fn narrate(&self, key: &TopicKey, did: &Did, court: &Court, after: &View) {
+        if self.program.get().is_none_or(|program| program.story.is_none()) {
+            return;
+        }
+        let named = |id: &JobId| -> Option<Named> { Some((key.topic.clone(), id.clone())) };
+        let topic = &key.topic;
+        match did {
+            Did::Add { jobs } => {
+                for (job, outcome) in jobs {
+                    let due = match job.due {
+                        Due::After(delay) => format!("due in {}", humantime::format_duration(delay)),
+                        Due::At(_) => "due at its time".into(),
+                    };
+                    let how = match outcome {
+                        AddOutcome::Added => format!("is added, {due}"),
+                        AddOutcome::Replaced(state) => format!("is added in place of the {state} one, {due}"),
+                        AddOutcome::ReplacementWaits | AddOutcome::ReplacementIfEnds => {
+                            "is to replace the one that runs".into()
+                        }
+                        AddOutcome::Exists(state) => format!("is there already, {state}"),
+                        AddOutcome::Repeated => "is named twice in one batch".into(),
+                        AddOutcome::Refused(why) => format!("is refused: {why}"),
+                    };
+                    let usual = (*outcome == AddOutcome::Added).then_some(Usual::Added);
+                    self.tell_usual(named(&job.id), usual, || format!("{topic}/{} {how}", job.id));
+                }
+            }
+            Did::Settle { node, outcomes } => {
+                for (outcome, verdict) in outcomes {
+                    let (node, what) = (self.name_of(node), word(&outcome.change));
+                    let how = match verdict {
+                        Verdict::Done => "the store has",
+                        Verdict::Stale => "the store REFUSES, as that run no longer has the job,",
+                        Verdict::Dropped => "the store has nothing left for",
+                        Verdict::Failed(_) => "the store cannot do",
+                    };
+                    let is_ack = matches!((&outcome.change, verdict), (Change::Ack, Verdict::Done));
+                    let text = || format!("{how} the {what} of {topic}/{} from {node}", outcome.id);
+                    self.tell_usual(named(&outcome.id), is_ack.then_some(Usual::Acked), text);
+                }
+            }
+            Did::Reclaim { from, .. } => {
+                let from = self.name_of(from);
+                for (id, job) in &court.before.jobs {
+                    let kept = after.jobs.get(id).is_some_and(|now| now.row == job.row);
+                    if job.row.as_ref().is_some_and(|row| self.name_of(&row.node) == from) && !kept {
+                        self.tell(named(id), || format!("{topic}/{id} is taken back from {from}, whose lease is over"));
+                    }
+                }
+            }
+            Did::Withdraw { items } => {
+                for (item, outcome) in items {
+                    self.tell(named(&item.id), || format!("{:?} of {topic}/{}: {outcome:?}", item.verb, item.id));
+                }
+            }
+            Did::Claim { .. } | Did::Nothing | Did::Note { .. } | Did::Release { .. } | Did::Cast { .. } => {}
+        }
+    }
+
+    /// The name of a node's process.
+    fn name_of(&self, node: &NodeId) -> String {
+        let nodes = lock(&self.nodes);
+        nodes.iter().find(|at| at.id == *node).map_or_else(|| node.to_string(), |at| at.process.name.clone())
+    }
+}
+
+const fn word(change: &Change) -> &'static str {
+    match change {
+        Change::Ack => "ack",
+        Change::Rejoin(_) => "rejoin",
+        Change::Retry(_) => "retry",
+        Change::Rollback => "rollback",
+        Change::Park => "park",
+        Change::Dead => "giving up",
+        Change::Drop => "drop",
+    }
+}

@@ -1,0 +1,65 @@
+//! The nodes of a user's program: made by the factory that programs use, on the network of the run.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use futures_util::FutureExt;
+
+use super::super::nodes::NodeAt;
+use super::super::process::Process;
+use super::super::sim::Sim;
+use super::super::store::FaultyStore;
+use super::super::world::lock;
+use super::program::Program;
+use super::watched::{Heard, Seat, Watched};
+use dq::listener::AckMode;
+use dq::store::Store;
+use dq::testing::seam;
+use dq::testing::seam::Plan;
+
+impl Sim {
+    /// Starts a node of the program.
+    pub(in crate::simulation) fn start_program_node(self: &Arc<Self>, program: &Arc<Program>) {
+        let number = self.names.fetch_add(1, Relaxed) + 1;
+        let process = Process::new(format!("n{number}"), &self.world);
+        let store: Arc<dyn Store> = Arc::new(FaultyStore { sim: Arc::clone(self), process: Arc::clone(&process) });
+        let factory = program.factory().variables([("", ""); 0]).environment(process.environment()).store(store);
+        let mut plan = match seam::prepare(factory).now_or_never() {
+            Some(Ok((plan, _))) => plan,
+            Some(Err(problems)) => return program.fail(format!("a node cannot start: {problems}")),
+            None => return program.fail("a node cannot start: something of it waits".into()),
+        };
+        program.grace_millis.store(plan.settings.grace.as_millis() as u64, Relaxed);
+        let node = Arc::new(NodeAt {
+            process: Arc::clone(&process),
+            id: plan.node.clone(),
+            running: Mutex::default(),
+            stopping: AtomicBool::new(false),
+            dies_after: AtomicU64::new(u64::MAX),
+            pauses_after: AtomicU64::new(u64::MAX),
+            pause: AtomicU64::new(0),
+        });
+        self.tell(None, || format!("{} starts", process.name));
+        self.for_courts(|court| court.conduct.entry(node.id.clone()).or_default().trouble = self.world.now());
+        lock(&self.nodes).push(Arc::clone(&node));
+        let seat = Seat { sim: Arc::clone(self), program: Arc::clone(program), process, node: node.id.clone() };
+        self.watch(&mut plan, &seat);
+        *lock(&node.running) = Some(seam::start(&plan));
+    }
+
+    /// Puts the judge between a node and its listeners.
+    fn watch(&self, plan: &mut Plan, seat: &Seat) {
+        for topic in &mut plan.topics {
+            let court = self.court_of(&topic.key);
+            let timeout = topic.settings.timeout.map_or(u64::MAX / 4, |timeout| timeout.as_micros() as u64);
+            let mut known = lock(&court);
+            (known.timeout_micros, known.acks_on_claim) = (timeout, topic.settings.ack == AckMode::OnClaim);
+            drop(known);
+            topic.listener = Arc::new(Watched { inner: Arc::clone(&topic.listener), seat: seat.clone(), court });
+        }
+        for broadcast in &mut plan.broadcasts {
+            let (inner, name) = (Arc::clone(&broadcast.listener), broadcast.name);
+            broadcast.listener = Arc::new(Heard { inner, name, seat: seat.clone() });
+        }
+    }
+}

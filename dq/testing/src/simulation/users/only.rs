@@ -1,0 +1,124 @@
+//! What of a run happens: all that its seed decides, or only parts of it, written so that a shell takes it as one word.
+//!
+//! `nodes=1 faults=charge/3:1 jobs=charge/3 choose:orders=1`. Names come from users and may hold anything; what is neither a
+//! letter, a digit nor one of `/_.~-` is written as `%` and two hexadecimal digits for each of its bytes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write};
+use std::str::FromStr;
+
+use dq::job::{JobId, TopicName};
+
+const NONE: &str = "none";
+const CHOOSE: &str = "choose:";
+
+/// See the module. The default is all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Only {
+    /// So many nodes at the start.
+    pub(super) nodes: Option<u64>,
+    /// Faults of these names.
+    pub(super) faults: Option<BTreeSet<String>>,
+    /// The work's adds of these jobs.
+    pub(super) jobs: Option<BTreeSet<String>>,
+    /// What [`choose`](super::choose()) gives.
+    pub(super) chosen: BTreeMap<String, u64>,
+}
+
+/// The name of a job in an [`Only`].
+pub(super) fn name_of(topic: &TopicName, id: &JobId) -> String {
+    word(&format!("{topic}/{id}"))
+}
+
+/// Text as a word that needs no quotes.
+fn word(text: &str) -> String {
+    let mut word = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'_' | b'.' | b'~' | b'-' => word.push(byte.into()),
+            // Writing to a string cannot fail.
+            _ => drop(write!(word, "%{byte:02X}")),
+        }
+    }
+    word
+}
+
+/// What [`word`] was made of.
+fn text(word: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(word.len());
+    let mut parts = word.split('%');
+    bytes.extend(parts.next().unwrap_or_default().bytes());
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(2)?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend(rest.bytes());
+    }
+    String::from_utf8(bytes).ok()
+}
+
+impl fmt::Display for Only {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |names: &BTreeSet<String>| {
+            if names.is_empty() { NONE.into() } else { names.iter().cloned().collect::<Vec<_>>().join(",") }
+        };
+        let mut parts = Vec::new();
+        parts.extend(self.nodes.map(|nodes| format!("nodes={nodes}")));
+        parts.extend(self.faults.as_ref().map(|faults| format!("faults={}", list(faults))));
+        parts.extend(self.jobs.as_ref().map(|jobs| format!("jobs={}", list(jobs))));
+        parts.extend(self.chosen.iter().map(|(name, number)| format!("{CHOOSE}{}={number}", word(name))));
+        f.write_str(&parts.join(" "))
+    }
+}
+
+impl FromStr for Only {
+    type Err = String;
+
+    fn from_str(written: &str) -> Result<Self, String> {
+        let names = |list: &str| list.split(',').filter(|name| *name != NONE).map(str::to_owned).collect();
+        let mut only = Self::default();
+        for part in written.split_whitespace().filter(|part| *part != "all") {
+            let wrong = || format!("`{part}` is none of nodes=, faults=, jobs= and {CHOOSE}NAME=");
+            let (name, value) = part.split_once('=').ok_or_else(wrong)?;
+            let number = || value.parse::<u64>().map_err(|_| format!("`{part}` needs a number"));
+            match name {
+                "nodes" => only.nodes = Some(number()?),
+                "faults" => only.faults = Some(names(value)),
+                "jobs" => only.jobs = Some(names(value)),
+                _ => {
+                    let name = name.strip_prefix(CHOOSE).and_then(text).ok_or_else(wrong)?;
+                    only.chosen.insert(name, number()?);
+                }
+            }
+        }
+        Ok(only)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again_whatever_the_names() {
+        let job = name_of(&TopicName::new("charge").unwrap(), &JobId::new("A 'b', ü=%2").unwrap());
+        let only = Only {
+            nodes: Some(1),
+            faults: Some([format!("{job}:1"), "charge/3+2".into()].into()),
+            jobs: Some([job, "charge/3".into()].into()),
+            chosen: [("orders of a user=ü".into(), 3), ("x".into(), 0)].into(),
+        };
+        let written = only.to_string();
+        assert!(!written.contains(['\'', '"', '\\', '$', '&', ';']), "{written}");
+        assert_eq!(written.parse(), Ok(only));
+        assert_eq!("all".parse(), Ok(Only::default()));
+        let none = Only { faults: Some([].into()), ..Only::default() };
+        assert_eq!((none.to_string().as_str(), none.to_string().parse()), ("faults=none", Ok(none)));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_said() {
+        assert_eq!("nodes=two".parse::<Only>(), Err("`nodes=two` needs a number".into()));
+        let wrong = "node=1".parse::<Only>().unwrap_err();
+        assert_eq!(wrong, "`node=1` is none of nodes=, faults=, jobs= and choose:NAME=");
+    }
+}

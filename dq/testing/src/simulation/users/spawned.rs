@@ -1,0 +1,32 @@
+//! Tasks that handlers spawn with `tokio::spawn`: they belong to the runtime of the run, which cannot end them with their node.
+//!
+//! A runtime for each node could, but a paused clock belongs to a runtime, and nothing tells when its next timer is: several
+//! cannot go through one virtual time together. So a node that dies leaves them behind, and the account says so.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use tokio::runtime::Handle;
+
+use super::super::process::Process;
+use super::super::sim::Sim;
+use super::super::world::{World, lock};
+
+/// How many tasks there are that code of users has spawned.
+pub(super) fn spawned(world: &World) -> u64 {
+    let all = Handle::current().metrics().num_alive_tasks() as u64;
+    all.saturating_sub(world.tasks.load(Relaxed))
+}
+
+impl Sim {
+    /// A process is about to die: tells of what goes on all the same.
+    pub(in crate::simulation) fn tell_what_outlives(&self, process: &Process) {
+        let Some(program) = self.program.get() else { return };
+        let tasks = spawned(&self.world);
+        if tasks > 0 && lock(&program.spawners).contains(&process.name) {
+            let name = &process.name;
+            self.tell(None, || {
+                format!("unlike in life, what handlers of {name} have spawned GOES ON: {tasks} tasks at most")
+            });
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The listeners of users with an eye on them: the judge hears what they do, and their node may die at each of their steps.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::resume_unwind;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use futures_util::future::BoxFuture;
+
+use super::super::judge::{Court, End, Kind, version};
+use super::super::process::Process;
+use super::super::sim::Sim;
+use super::super::world::lock;
+use super::panics::caught;
+use super::program::Program;
+use super::spawned::spawned;
+use super::story::{Named, Usual};
+use dq::environment::StoreClock as _;
+use dq::job::{JobId, NodeId, Record, TopicName};
+use dq::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
+use dq::testing::seam::ErasedBroadcast;
+use dq::testing::seam::{Call, ErasedListener, Returned};
+
+/// The node of a listener.
+#[derive(Debug, Clone)]
+pub(super) struct Seat {
+    pub(super) sim: Arc<Sim>,
+    pub(super) program: Arc<Program>,
+    pub(super) process: Arc<Process>,
+    pub(super) node: NodeId,
+}
+
+/// A delay listener.
+pub(super) struct Watched {
+    pub(super) inner: Arc<dyn ErasedListener>,
+    pub(super) seat: Seat,
+    pub(super) court: Arc<Mutex<Court>>,
+}
+
+impl fmt::Debug for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl ErasedListener for Watched {
+    fn call(self: Arc<Self>, call: Call, record: Record, delivery: Delivery) -> BoxFuture<'static, Returned> {
+        let Seat { sim, program, process, node } = &self.seat;
+        let (kind, handler) = match call {
+            Call::OnDue => (Kind::OnDue, ""),
+            Call::FinalRetry(_) => (Kind::Final, "final_retry of "),
+            Call::ProcessUnacked => (Kind::Aged, "process_unacked of "),
+        };
+        let (fence, attempt) = (delivery.fence, delivery.attempt);
+        let now = (sim.clock.micros(), sim.world.now());
+        let number = lock(&self.court).started(node, &delivery.id, fence, kind, now);
+        let job = (delivery.topic.clone(), delivery.id.clone());
+        let run = program.story.as_ref().map_or(0, |story| story.next_run(&job));
+        let name = format!("{handler}{}/{}", job.0, job.1);
+        let failed = if attempt > 0 { format!(", {attempt} failed before") } else { String::new() };
+        let who = format!("{} runs {name}", process.name);
+        let usual = (run == 1 && kind == Kind::OnDue && attempt == 0).then(|| Usual::Runs(who.clone()));
+        sim.tell_usual(Some(job.clone()), usual, || format!("{who}: run {run}, fence {fence}{failed}"));
+        Box::pin(Run {
+            handler: Arc::clone(&self.inner).call(call, record, delivery),
+            seat: self.seat.clone(),
+            court: Arc::clone(&self.court),
+            job,
+            name,
+            number,
+            returned: None,
+            end: None,
+        })
+    }
+
+    fn retry_delay(&self, failed: u32, failure: &Failure) -> RetryDelay {
+        self.inner.retry_delay(failed, failure)
+    }
+}
+
+/// A run of a handler.
+struct Run {
+    handler: BoxFuture<'static, Returned>,
+    seat: Seat,
+    court: Arc<Mutex<Court>>,
+    job: Named,
+    name: String,
+    /// The judge's number of it.
+    number: u64,
+    /// What it returned, while its node stands still before it hears that.
+    returned: Option<Returned>,
+    end: Option<End>,
+}
+
+impl Future for Run {
+    type Output = Returned;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Returned> {
+        let this = &mut *self;
+        let Seat { sim, program, process, .. } = &this.seat;
+        let is_struck = |returned| {
+            program.strike_at_step(&this.seat, this.number, returned, &this.name);
+            process.is_dead() || process.is_paused()
+        };
+        if this.returned.is_none() {
+            if is_struck(false) {
+                process.park(cx);
+                return Poll::Pending;
+            }
+            let handler = &mut this.handler;
+            let tasks_before = spawned(&sim.world);
+            let polled = caught(program.print, || handler.as_mut().poll(cx));
+            if spawned(&sim.world) > tasks_before {
+                lock(&program.spawners).insert(process.name.clone());
+            }
+            let polled = polled.unwrap_or_else(|panic| {
+                this.end = Some(End::Failed);
+                sim.tell(Some(this.job.clone()), || format!("{} {}: panics{panic}", process.name, this.name));
+                resume_unwind(panic.payload)
+            });
+            let Poll::Ready(returned) = polled else { return Poll::Pending };
+            let (end, text) = told(&returned);
+            let usual = (end == End::Acked).then_some(Usual::Returns);
+            sim.tell_usual(Some(this.job.clone()), usual, || format!("{} {}: {text}", process.name, this.name));
+            this.end = Some(end);
+            this.returned = Some(returned);
+            if is_struck(true) {
+                process.park(cx);
+                return Poll::Pending;
+            }
+        }
+        this.returned.take().map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+/// How a handler ended, for the judge and for people.
+fn told(returned: &Returned) -> (End, String) {
+    match returned {
+        Returned::Decided(Decision::Ack) => (End::Acked, "returns ack".into()),
+        Returned::Decided(Decision::Rejoin) => (End::Rejoined, "returns rejoin".into()),
+        Returned::Decided(Decision::RejoinAfter(delay)) => {
+            (End::Rejoined, format!("returns rejoin after {}", humantime::format_duration(*delay)))
+        }
+        Returned::Decided(Decision::RejoinAt(_)) => (End::Rejoined, "returns rejoin at a time".into()),
+        Returned::Decided(Decision::Park) => (End::Parked, "returns park".into()),
+        Returned::Decided(Decision::BadDelay(text)) => (End::Failed, format!("returns a bad delay: {text}")),
+        Returned::Decided(other) => unreachable!("the simulation does not know the decision {other:?}"),
+        Returned::Failed(failure) => (End::Failed, format!("fails: {failure}")),
+        Returned::FinalRetried => (End::FinalOver, "is over".into()),
+        Returned::Unacked(UnackedDecision::Drop) => (End::Acked, "returns drop".into()),
+        Returned::Unacked(UnackedDecision::Keep) => (End::Parked, "returns keep".into()),
+        Returned::Unacked(UnackedDecision::Retry) => (End::Rejoined, "returns retry".into()),
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        let Seat { sim, process, node, .. } = &self.seat;
+        lock(&self.court).ended(node, self.number, self.end.unwrap_or(End::Dropped));
+        if self.end.is_none() && !sim.is_over() {
+            let how = if process.is_dead() { "is gone with its node" } else { "is cancelled where it waits" };
+            sim.tell(Some(self.job.clone()), || format!("{} {}: {how}", process.name, self.name));
+        }
+    }
+}
+
+/// A broadcast listener.
+pub(super) struct Heard {
+    pub(super) inner: Arc<dyn ErasedBroadcast>,
+    pub(super) name: &'static str,
+    pub(super) seat: Seat,
+}
+
+impl fmt::Debug for Heard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl ErasedBroadcast for Heard {
+    fn deliver(
+        self: Arc<Self>,
+        channel: TopicName,
+        id: JobId,
+        record: Record,
+    ) -> BoxFuture<'static, Result<(), Failure>> {
+        let Seat { sim, program, process, .. } = &self.seat;
+        let broadcast = (channel.clone(), id.clone());
+        let key = (process.name.clone(), self.name, broadcast.clone(), version(&record));
+        if !lock(&program.heard).insert(key) && !sim.has_fallen_back() {
+            program.fail(format!("{} heard the broadcast {channel}/{id} twice", process.name));
+        }
+        sim.tell(Some(broadcast), || format!("{} {} hears {channel}/{id}", process.name, self.name));
+        Arc::clone(&self.inner).deliver(channel, id, record)
+    }
+}
