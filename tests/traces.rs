@@ -171,7 +171,7 @@ async fn all_that_is_said(url: &str) -> String {
     let (traces, _guard) = listen();
     let store = RedisStore::new(url).unwrap();
     let mut said = format!("{} {store:?} ", store.url());
-    let interest = Interest { node: Some(NodeId::new("n")), casts: true };
+    let interest = Interest { node: Some(NodeId::new("n")), broadcasts: true };
     let (link, producer) = (store.link(&topic(), &NodeId::new("n")), store.producer(&topic(), &ProducerId::new("p")));
     let errors: [Box<dyn std::error::Error>; 4] = [
         store.open(&topic()).await.unwrap_err().into(),

@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use dq::environment::TokioClock;
-use dq::job::{AppName, Codec, Deliver, Front, JobId, NodeId, ProducerId, Record, TopicKey, TopicName, Turn};
+use dq::job::{AppName, Codec, Deliver, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName};
 use dq::prelude::*;
 use dq::store::memory::MemoryStore;
-use dq::store::step::{Change, Outcome, Reconcile, Reconciled, Settle, Standing, Transfer, Turned};
+use dq::store::step::{Change, LeaseStatus, Outcome, Reconcile, Reconciled, Sequenced, Settle, Transfer};
 use dq::store::{Due, NewJob, Numbered, OnDuplicate, Store};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -123,8 +123,8 @@ async fn bare_store(jobs: usize) -> Round {
     let key = TopicKey { app: AppName::new("bench").unwrap(), topic: TopicName::new("bare").unwrap() };
     let (link, producer) = (store.link(&key, &NodeId::new("n")), store.producer(&key, &ProducerId::new("p")));
     let lease = Duration::from_secs(15);
-    let first = link.reconcile(Reconcile { heard: Turn::default(), after: None, limit: 1 }).await.unwrap();
-    let Turned::Done(Reconciled { standing: Standing { turn: mut heard, .. }, .. }) = first else {
+    let first = link.reconcile(Reconcile { last_seen: Sequence::default(), after: None, limit: 1 }).await.unwrap();
+    let Sequenced::Done(Reconciled { lease_status: LeaseStatus { sequence: mut last_seen, .. }, .. }) = first else {
         panic!("the first request takes a turn")
     };
     let (start, cpu_start) = (Instant::now(), cpu());
@@ -134,7 +134,7 @@ async fn bare_store(jobs: usize) -> Round {
             generated: true,
             due: Due::After(Duration::ZERO),
             expires_after: None,
-            record: Record::new(&Front::default(), Codec::Json, &[b'x'; 100]),
+            record: Record::new(&Metadata::default(), Codec::Json, &[b'x'; 100]),
             on_duplicate: OnDuplicate::Reject,
             deliver: Deliver::Queue,
         };
@@ -142,14 +142,14 @@ async fn bare_store(jobs: usize) -> Round {
     }
     let mut left = jobs / 100 * 100;
     while left > 0 {
-        let request = Transfer { heard, limit: 100, lease, fallback: lease };
-        let Turned::Done(answer) = link.transfer(request).await.unwrap() else { panic!("nobody else takes turns") };
-        heard = answer.standing.turn;
+        let request = Transfer { last_seen, limit: 100, lease, fallback: lease };
+        let Sequenced::Done(answer) = link.transfer(request).await.unwrap() else { panic!("nobody else takes turns") };
+        last_seen = answer.lease_status.sequence;
         let done = answer.claims.into_iter();
         let outcomes: Vec<_> =
-            done.map(|c| Outcome { id: c.id, token: c.token, change: Change::Ack, front: None }).collect();
+            done.map(|c| Outcome { id: c.id, token: c.token, change: Change::Ack, metadata: None }).collect();
         left -= outcomes.len();
-        link.settle(Settle { heard, lease, outcomes }).await.unwrap();
+        link.settle(Settle { last_seen, lease, outcomes }).await.unwrap();
     }
     measured(jobs, start, cpu_start)
 }

@@ -25,7 +25,7 @@ mod thread;
 
 pub use clock::{Boottime, Clock, StoreClock, TokioClock, WallClock};
 pub use entropy::{Entropy, OsEntropy, Seeded};
-pub use spawn::{Place, Spawn, SpawnOn, Task};
+pub use spawn::{Runtime, Spawn, SpawnOn, Task};
 pub use thread::OwnThread;
 
 /// Time, randomness and tasks of one node. Cheap to clone.
@@ -135,12 +135,12 @@ impl Environment {
     }
 
     /// Starts many tasks at once.
-    pub fn spawn_all(&self, place: Place, tasks: Vec<BoxFuture<'static, ()>>) {
+    pub fn spawn_all(&self, place: Runtime, tasks: Vec<BoxFuture<'static, ()>>) {
         self.spawn.spawn_all(place, tasks);
     }
 
     /// Starts a task.
-    pub fn spawn(&self, place: Place, task: impl Future<Output = ()> + Send + 'static) -> Task {
+    pub fn spawn(&self, place: Runtime, task: impl Future<Output = ()> + Send + 'static) -> Task {
         self.spawn.spawn(place, Box::pin(task))
     }
 }

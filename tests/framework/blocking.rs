@@ -102,12 +102,12 @@ impl Node {
 
 #[test]
 fn a_handler_that_blocks_its_thread_is_settled_as_timed_out_and_costs_neither_lease_nor_topic() {
-    let (told, heard) = channel();
+    let (told, received) = channel();
     let (block, gate) = channel::<()>();
     let gate = Arc::new(Mutex::new(Some(gate)));
     let go_on = Arc::new(Notify::new());
     let hands = |node| Hands { node, told: told.clone(), gate: gate.clone(), go_on: go_on.clone() };
-    let next = || heard.recv_timeout(Duration::from_secs(60)).expect("something happens");
+    let next = || received.recv_timeout(Duration::from_secs(60)).expect("something happens");
 
     let store = Shared::named("a-handler-that-blocks");
     let first = start(&store, hands("first"));
@@ -136,13 +136,13 @@ fn a_handler_that_blocks_its_thread_is_settled_as_timed_out_and_costs_neither_le
 
     drop(block); // the handler returns, and says it has done the job
     go_on.notify_one();
-    let patience = std::time::Instant::now() + Duration::from_secs(60);
+    let call_timeout = std::time::Instant::now() + Duration::from_secs(60);
     let is_over = || {
         let health = first.probe.health();
         health.topics[1].counters.acked == 1 && health.topics[0].running == 0
     };
     while !is_over() {
-        assert!(std::time::Instant::now() < patience, "{:?}", first.probe.health());
+        assert!(std::time::Instant::now() < call_timeout, "{:?}", first.probe.health());
         thread::yield_now();
     }
     let counters = first.probe.health().topics[0].counters;
@@ -160,5 +160,5 @@ fn a_handler_that_blocks_its_thread_is_settled_as_timed_out_and_costs_neither_le
     });
     first.stop();
     second.stop();
-    assert!(heard.try_recv().is_err(), "nothing ran twice");
+    assert!(received.try_recv().is_err(), "nothing ran twice");
 }

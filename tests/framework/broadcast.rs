@@ -16,14 +16,14 @@ struct CacheExpired {
 
 #[broadcast_listener(channels = ["cache-expired"])]
 struct DropEntry {
-    heard: Arc<Mutex<Vec<String>>>,
+    received: Arc<Mutex<Vec<String>>>,
 }
 
 impl BroadcastListener for DropEntry {
     type Message = CacheExpired;
 
     async fn on_message(&self, expired: Broadcast<CacheExpired>) -> Result<(), JobError> {
-        self.heard.lock().unwrap().push(expired.message.key);
+        self.received.lock().unwrap().push(expired.message.key);
         Ok(())
     }
 }
@@ -34,10 +34,10 @@ fn expired(key: &str) -> CacheExpired {
 
 #[tokio::test(start_paused = true)]
 async fn every_node_hears_a_broadcast_once_and_when_it_is_due() {
-    let heard: [Arc<Mutex<Vec<String>>>; 3] = Default::default();
+    let received: [Arc<Mutex<Vec<String>>>; 3] = Default::default();
     let with = |at: usize| {
-        let heard = heard[at].clone();
-        |factory: ContextFactory| factory.broadcast_listener::<DropEntry>().provide(heard)
+        let received = received[at].clone();
+        |factory: ContextFactory| factory.broadcast_listener::<DropEntry>().provide(received)
     };
     let first = start(with(0)).await;
     let others = [first.another(2, with(1)).await, first.another(3, with(2)).await];
@@ -46,16 +46,16 @@ async fn every_node_hears_a_broadcast_once_and_when_it_is_due() {
     jobs.add(expired("prices")).after("300ms").await.unwrap();
     jobs.add(expired("menu")).after("100ms").await.unwrap();
     first.advance(Duration::from_millis(100)).await;
-    for heard in &heard {
-        assert_eq!(*heard.lock().unwrap(), ["menu"]);
+    for received in &received {
+        assert_eq!(*received.lock().unwrap(), ["menu"]);
     }
     first.advance(Duration::from_millis(200)).await;
-    for heard in &heard {
-        assert_eq!(*heard.lock().unwrap(), ["menu", "prices"]);
+    for received in &received {
+        assert_eq!(*received.lock().unwrap(), ["menu", "prices"]);
     }
     first.advance(Duration::from_secs(60)).await;
-    for (heard, node) in heard.iter().zip([first].into_iter().chain(others)) {
-        assert_eq!(heard.lock().unwrap().len(), 2);
+    for (received, node) in received.iter().zip([first].into_iter().chain(others)) {
+        assert_eq!(received.lock().unwrap().len(), 2);
         node.shutdown(Duration::ZERO).await;
     }
 }

@@ -19,16 +19,16 @@ fn prices(what: &str) -> Prices {
 
 /// Listens to two channels; what it does is in the message.
 #[broadcast_listener(channels = ["prices", "work"], register = false)]
-struct Ear {
+struct Subscriber {
     log: Log,
 }
 
-impl BroadcastListener for Ear {
+impl BroadcastListener for Subscriber {
     type Message = serde_json::Value;
 
-    async fn on_message(&self, heard: Broadcast<serde_json::Value>) -> Result<(), JobError> {
-        let what = heard.message["what"].as_str().unwrap_or("-");
-        self.log.say(format_args!("{} {what}", heard.channel));
+    async fn on_message(&self, received: Broadcast<serde_json::Value>) -> Result<(), JobError> {
+        let what = received.message["what"].as_str().unwrap_or("-");
+        self.log.say(format_args!("{} {what}", received.channel));
         match what {
             "fail" => Err("no".into()),
             "panic" => panic!("no"),
@@ -45,28 +45,28 @@ impl BroadcastListener for Ear {
 
 /// A second listener of one of the channels.
 #[broadcast_listener(channels = ["prices"], register = false)]
-struct OtherEar {
+struct OtherSubscriber {
     log: Log,
 }
 
-impl BroadcastListener for OtherEar {
+impl BroadcastListener for OtherSubscriber {
     type Message = Prices;
 
-    async fn on_message(&self, heard: Broadcast<Prices>) -> Result<(), JobError> {
-        self.log.say(format_args!("other {}", heard.message.what));
+    async fn on_message(&self, received: Broadcast<Prices>) -> Result<(), JobError> {
+        self.log.say(format_args!("other {}", received.message.what));
         Ok(())
     }
 }
 
-fn ear(log: &Log) -> impl FnOnce(ContextFactory) -> ContextFactory {
+fn subscriber(log: &Log) -> impl FnOnce(ContextFactory) -> ContextFactory {
     let log = log.clone();
-    move |factory| factory.provide(log).broadcast_listener::<Ear>()
+    move |factory| factory.provide(log).broadcast_listener::<Subscriber>()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_listener_hears_all_its_channels_and_all_listeners_of_a_channel_hear_it() {
     let log = Log::new();
-    let dq = start(|factory| ear(&log)(factory).broadcast_listener::<OtherEar>()).await;
+    let dq = start(|factory| subscriber(&log)(factory).broadcast_listener::<OtherSubscriber>()).await;
     dq.provider().add(prices("a")).after(SECOND).await.unwrap();
     dq.provider().add(work("w")).broadcast().after(2 * SECOND).await.unwrap();
     dq.advance(HOUR).await;
@@ -79,7 +79,7 @@ async fn a_listener_hears_all_its_channels_and_all_listeners_of_a_channel_hear_i
 async fn both_is_one_run_and_one_broadcast_and_retries_publish_nothing() {
     let log = Log::new();
     let script = Script::fails("no");
-    let dq = start(|factory| script.on(ear(&log)(factory), |topic| topic.retry("1m, 1m"))).await;
+    let dq = start(|factory| script.on(subscriber(&log)(factory), |topic| topic.retry("1m, 1m"))).await;
     dq.provider().add(work("a")).deliver(Deliver::Both).after(SECOND).await.unwrap();
     dq.advance(HOUR).await;
     assert_eq!(log.take(), ["1s work -"]);
@@ -90,10 +90,10 @@ async fn both_is_one_run_and_one_broadcast_and_retries_publish_nothing() {
 async fn a_rejoin_and_a_rollback_publish_nothing_either() {
     let log = Log::new();
     let script = Script::new(|_, channel| async { Ok(channel.rejoin_after("1m")) });
-    let dq = start(|factory| script.on(ear(&log)(factory), usual)).await;
+    let dq = start(|factory| script.on(subscriber(&log)(factory), usual)).await;
     dq.provider().add(work("a")).deliver(Deliver::Both).await.unwrap();
     dq.advance(10 * MINUTE).await;
-    let heir = dq.another(2, ear(&log)).await;
+    let heir = dq.another(2, subscriber(&log)).await;
     dq.shutdown(SECOND).await;
     heir.advance(HOUR).await;
     assert_eq!(log.take(), ["0ns work -"]);
@@ -103,7 +103,7 @@ async fn a_rejoin_and_a_rollback_publish_nothing_either() {
 async fn the_queue_does_not_hear_broadcasts_nor_broadcast_listeners_the_queue() {
     let log = Log::new();
     let script = Script::acks();
-    let dq = start(|factory| script.on(ear(&log)(factory), usual)).await;
+    let dq = start(|factory| script.on(subscriber(&log)(factory), usual)).await;
     dq.provider().add(work("queue")).await.unwrap();
     dq.settle().await;
     assert!(log.take().is_empty());
@@ -118,7 +118,7 @@ async fn the_queue_does_not_hear_broadcasts_nor_broadcast_listeners_the_queue() 
 async fn a_topic_without_a_listener_is_broadcast_by_whoever_subscribes() {
     let log = Log::new();
     let producer = start(|factory| factory.without_listeners()).await;
-    let subscriber = producer.another(2, ear(&log)).await;
+    let subscriber = producer.another(2, subscriber(&log)).await;
     producer.provider().add(prices("a")).after(MINUTE).await.unwrap();
     subscriber.advance(MINUTE).await;
     assert_eq!(log.take_whats(), ["prices a"]);
@@ -127,26 +127,26 @@ async fn a_topic_without_a_listener_is_broadcast_by_whoever_subscribes() {
 #[tokio::test(start_paused = true)]
 async fn errors_panics_timeouts_and_odd_payloads_are_counted_and_the_channel_goes_on() {
     let log = Log::new();
-    let dq = start(|factory| ear(&log)(factory).broadcast_listener::<OtherEar>()).await;
+    let dq = start(|factory| subscriber(&log)(factory).broadcast_listener::<OtherSubscriber>()).await;
     for what in ["fail", "panic", "hang", "fine"] {
         dq.provider().add(prices(what)).await.unwrap();
         dq.advance(MINUTE).await;
     }
-    let heard: Vec<_> = log.take_whats().into_iter().filter(|line| line.starts_with("prices")).collect();
-    assert_eq!(heard, ["prices fail", "prices panic", "prices hang", "prices fine"]);
+    let received: Vec<_> = log.take_whats().into_iter().filter(|line| line.starts_with("prices")).collect();
+    assert_eq!(received, ["prices fail", "prices panic", "prices hang", "prices fine"]);
     dq.provider().topic("prices").unwrap().add_json(r#"{"odd": 1}"#).broadcast().await.unwrap();
     dq.settle().await;
     assert_eq!(log.take_whats(), ["prices -"], "the one that takes anything");
     let channel = &dq.health().channels[0];
     assert_eq!((channel.channel.as_str(), &channel.condition), ("prices", &Condition::Working));
-    assert_eq!((channel.heard, channel.published, channel.failed), (5, 5, 4));
+    assert_eq!((channel.received, channel.published, channel.failed), (5, 5, 4));
     assert_eq!(channel.listeners, "Ear, OtherEar");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_listener_holds_nobody_else_back_and_hears_one_after_the_other() {
     let log = Log::new();
-    let dq = start(|factory| ear(&log)(factory).broadcast_listener::<OtherEar>()).await;
+    let dq = start(|factory| subscriber(&log)(factory).broadcast_listener::<OtherSubscriber>()).await;
     for what in ["slow", "next"] {
         dq.provider().add(prices(what)).await.unwrap();
     }
@@ -160,7 +160,7 @@ async fn a_slow_listener_holds_nobody_else_back_and_hears_one_after_the_other() 
 async fn a_stopping_node_lets_its_broadcast_listeners_finish_within_the_grace() {
     let log = Log::new();
     for (grace, expected) in [(MINUTE, vec!["prices slow", "slow is over"]), (SECOND, vec!["prices slow"])] {
-        let dq = start(ear(&log)).await;
+        let dq = start(subscriber(&log)).await;
         dq.provider().add(prices("slow")).await.unwrap();
         dq.settle().await;
         dq.shutdown(grace).await;
@@ -172,8 +172,8 @@ async fn a_stopping_node_lets_its_broadcast_listeners_finish_within_the_grace() 
 #[tokio::test(start_paused = true)]
 async fn a_node_that_stops_hands_its_broadcasts_over() {
     let (log, other) = (Log::new(), Log::new());
-    let dq = start(ear(&log)).await;
-    let heir = dq.another(2, ear(&other)).await;
+    let dq = start(subscriber(&log)).await;
+    let heir = dq.another(2, subscriber(&other)).await;
     dq.provider().add(prices("a")).after(2 * SECOND).await.unwrap();
     dq.settle().await;
     dq.shutdown(MINUTE).await;
@@ -189,8 +189,8 @@ async fn a_node_that_stops_hears_and_publishes_until_its_handlers_are_done() {
         handler_takes(10 * SECOND).await;
         Ok(channel.ack())
     });
-    let dq = start(|factory| script.on(ear(&log)(factory), usual)).await;
-    let heir = dq.another(2, ear(&other)).await;
+    let dq = start(|factory| script.on(subscriber(&log)(factory), usual)).await;
+    let heir = dq.another(2, subscriber(&other)).await;
     dq.provider().add(work("long")).await.unwrap();
     for (what, after) in [("during", 2), ("after", 11)] {
         dq.provider().add(prices(what)).after(after * SECOND).await.unwrap();
@@ -210,7 +210,7 @@ async fn a_broadcast_that_nobody_served_in_time_is_dropped_and_counted() {
     producer.provider().add(prices("fresh")).after(30 * MINUTE).await.unwrap();
     producer.provider().add(prices("brief")).after(30 * MINUTE).expires_after("1m").await.unwrap();
     producer.advance(HOUR + SECOND).await;
-    let dq = producer.another(2, ear(&log)).await;
+    let dq = producer.another(2, subscriber(&log)).await;
     dq.advance(MINUTE).await;
     assert_eq!(log.take_whats(), ["prices fresh"]);
     assert_eq!(dq.health().channels[0].expired, 2);
@@ -219,7 +219,7 @@ async fn a_broadcast_that_nobody_served_in_time_is_dropped_and_counted() {
 #[tokio::test(start_paused = true)]
 async fn a_broadcast_that_waits_can_be_deleted_and_replaced() {
     let log = Log::new();
-    let dq = start(ear(&log)).await;
+    let dq = start(subscriber(&log)).await;
     dq.provider().add(prices("old")).id("a").after(MINUTE).await.unwrap();
     dq.provider().add(prices("new")).id("a").after(MINUTE).replace_existing().await.unwrap();
     dq.provider().add(prices("gone")).id("b").after(MINUTE).await.unwrap();
@@ -231,7 +231,7 @@ async fn a_broadcast_that_waits_can_be_deleted_and_replaced() {
 #[tokio::test(start_paused = true)]
 async fn a_node_that_only_listens_to_broadcasts_is_ready_once_it_hears() {
     let log = Log::new();
-    let dq = start(ear(&log)).await;
+    let dq = start(subscriber(&log)).await;
     let health = dq.health();
     assert!(health.ready && health.topics.is_empty());
     assert_eq!(health.channels.len(), 2);

@@ -171,7 +171,7 @@ async fn a_job_one_crash_short_of_its_cap_runs_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn final_retry_of_a_suspect_runs_alone_too() {
+async fn final_retry_of_a_quarantined_job_runs_alone_too() {
     let stuck = Script::hangs();
     let dq = stuck.start(|topic| never_ends(topic).max_crashes(2)).await;
     dq.provider().add(work("suspect")).await.unwrap();
@@ -201,7 +201,7 @@ async fn final_retry_of_a_suspect_runs_alone_too() {
 
 /// From its `begin` on a suspect is charged if its node dies, whatever it waits for.
 #[tokio::test(start_paused = true)]
-async fn nothing_starts_between_the_last_run_of_a_suspect_and_its_final_retry() {
+async fn nothing_starts_between_the_last_run_of_a_quarantined_job_and_its_final_retry() {
     let stuck = Script::hangs();
     let dq = stuck.start(|topic| never_ends(topic).max_crashes(2)).await;
     dq.provider().add(work("suspect")).await.unwrap();

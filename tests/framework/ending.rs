@@ -11,15 +11,15 @@ use crate::worker::start;
 struct Greet;
 
 #[delay_listener]
-async fn greet(_job: Job<Greet>, heard: &tokio::sync::mpsc::UnboundedSender<()>) -> Result<(), JobError> {
-    heard.send(())?;
+async fn greet(_job: Job<Greet>, received: &tokio::sync::mpsc::UnboundedSender<()>) -> Result<(), JobError> {
+    received.send(())?;
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_node_runs_until_the_work_of_the_program_is_done_and_leaves_nothing() {
-    let (heard, mut greeted) = tokio::sync::mpsc::unbounded_channel::<()>();
-    let harness = start(|factory| factory.listener::<greet>().provide(heard)).await;
+    let (received, mut greeted) = tokio::sync::mpsc::unbounded_channel::<()>();
+    let harness = start(|factory| factory.listener::<greet>().provide(received)).await;
     let store = harness.store();
     let context = harness.into_context();
     let jobs = context.provider().clone();

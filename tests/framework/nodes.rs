@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dq::job::{AppName, NodeId, Token, TopicKey, TopicName, Turn};
+use dq::job::{AppName, NodeId, Sequence, Token, TopicKey, TopicName};
 use dq::listener::Job;
 use dq::store::step::{Change, Outcome, Settle, Verdict};
 use dq::testing::{Harness, ManualClock};
@@ -43,8 +43,8 @@ fn hangs_with_token() -> (Script, Arc<std::sync::Mutex<Vec<Token>>>) {
 async fn settle_behind_its_back(dq: &Harness, token: Token, change: Change) {
     let topic = TopicKey { app: AppName::new("test").unwrap(), topic: TopicName::new("work").unwrap() };
     let link = dq.store().link(&topic, &NodeId::new(dq.health().node));
-    let outcome = Outcome { id: dq::job::JobId::new("a").unwrap(), token, change, front: None };
-    let settled = link.settle(Settle { heard: Turn(0), lease: SECOND, outcomes: vec![outcome] }).await.unwrap();
+    let outcome = Outcome { id: dq::job::JobId::new("a").unwrap(), token, change, metadata: None };
+    let settled = link.settle(Settle { last_seen: Sequence(0), lease: SECOND, outcomes: vec![outcome] }).await.unwrap();
     assert_eq!(settled.verdicts, [Verdict::Done]);
 }
 
@@ -142,21 +142,21 @@ async fn a_watcher_that_stops_tells_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_deputy_comes_when_the_watcher_does_not() {
+async fn the_standby_comes_when_the_watcher_does_not() {
     let script = Script::acks();
     let (store, faults) = watched_store();
     let dq = Harness::start_on(store, 1, |factory| script.on(factory, usual)).await;
-    let deputy = Harness::start_on(faults.below(), 2, |factory| script.on(factory, usual)).await;
-    deputy.provider().add(work("a")).after(MINUTE).await.unwrap();
-    deputy.advance(MINUTE - MS).await;
+    let standby = Harness::start_on(faults.below(), 2, |factory| script.on(factory, usual)).await;
+    standby.provider().add(work("a")).after(MINUTE).await.unwrap();
+    standby.advance(MINUTE - MS).await;
     faults.all(Fault::Lost); // the watcher is cut off
-    deputy.advance(300 * MS).await;
+    standby.advance(300 * MS).await;
     assert_eq!(script.log.take(), ["60.25s due a 0"], "a quarter of a second after it");
     drop(dq);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_suspect_waits_ten_minutes_at_most_for_a_handler_without_a_timeout() {
+async fn a_quarantined_job_waits_ten_minutes_at_most_for_a_handler_without_a_timeout() {
     let stuck = Script::hangs();
     let dq = stuck.start(|topic| topic.timeout("0s").max_crashes(2)).await;
     dq.provider().add(work("suspect")).await.unwrap();

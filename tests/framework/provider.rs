@@ -6,9 +6,9 @@ use std::time::Duration;
 use dq::DelayJob;
 use dq::config::NodeSettings;
 use dq::environment::{Environment, Seeded, TokioClock};
-use dq::job::{AppName, Cause, Deliver, Fence, Front, NodeId, State, TopicKey, TopicName, Turn};
-use dq::provider::{AddError, Addition, Provider, Seen, WithdrawError};
-use dq::store::step::{Change, Claim, Outcome, Reconcile, Settle, Transfer, Turned};
+use dq::job::{AppName, Cause, Deliver, Fence, Metadata, NodeId, Sequence, State, TopicKey, TopicName};
+use dq::provider::{AddError, Addition, CommandError, Provider, Seen};
+use dq::store::step::{Change, Claim, Outcome, Reconcile, Sequenced, Settle, Transfer};
 use dq::store::{Link, Whereabouts};
 use dq::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ fn remind(who: &str) -> Remind {
 struct Setting {
     provider: Provider,
     node: Arc<dyn Link>,
-    turn: Turn,
+    sequence: Sequence,
 }
 
 /// A provider and a node of the topic `remind`, both on one store.
@@ -50,10 +50,10 @@ async fn setting_with(settings: NodeSettings) -> Setting {
     let app = AppName::new("shop").unwrap();
     let topic = TopicKey { app: app.clone(), topic: TopicName::new("remind").unwrap() };
     let node = store.link(&topic, &NodeId::new("node"));
-    let first = node.reconcile(Reconcile { heard: Turn(0), after: None, limit: 10 }).await.unwrap();
-    let Turned::Done(first) = first else { panic!("the first page takes a turn") };
+    let first = node.reconcile(Reconcile { last_seen: Sequence(0), after: None, limit: 10 }).await.unwrap();
+    let Sequenced::Done(first) = first else { panic!("the first page takes a turn") };
     let provider = Provider::root(app, store, environment, settings);
-    Setting { provider, node, turn: first.standing.turn }
+    Setting { provider, node, sequence: first.lease_status.sequence }
 }
 
 async fn setting() -> Setting {
@@ -62,21 +62,21 @@ async fn setting() -> Setting {
 
 impl Setting {
     async fn claim(&mut self) -> Vec<Claim> {
-        let request = Transfer { heard: self.turn, limit: 1_000, lease: 60 * SECOND, fallback: 15 * SECOND };
-        let Turned::Done(taken) = self.node.transfer(request).await.unwrap() else { panic!("no transfer is lost") };
-        self.turn = taken.standing.turn;
+        let request = Transfer { last_seen: self.sequence, limit: 1_000, lease: 60 * SECOND, fallback: 15 * SECOND };
+        let Sequenced::Done(taken) = self.node.transfer(request).await.unwrap() else { panic!("no transfer is lost") };
+        self.sequence = taken.lease_status.sequence;
         taken.claims
     }
 
-    async fn settle(&self, claims: &[Claim], change: Change, front: Option<Front>) {
+    async fn settle(&self, claims: &[Claim], change: Change, metadata: Option<Metadata>) {
         let outcome = |claim: &Claim| Outcome {
             id: claim.id.clone(),
             token: claim.token,
             change: change.clone(),
-            front: front.clone(),
+            metadata: metadata.clone(),
         };
         let outcomes = claims.iter().map(outcome).collect();
-        self.node.settle(Settle { heard: self.turn, lease: 60 * SECOND, outcomes }).await.unwrap();
+        self.node.settle(Settle { last_seen: self.sequence, lease: 60 * SECOND, outcomes }).await.unwrap();
     }
 }
 
@@ -214,8 +214,8 @@ async fn dead_jobs_are_listed_with_their_cause_and_requeued_page_by_page() {
     let jobs = (0..25).map(|number| remind(&number.to_string()));
     assert_eq!(at.provider.add_many(jobs).await.unwrap().len(), 25);
     let claims = at.claim().await;
-    let front = Front { attempts: 6, cause: Some(Cause::Error), error: Some("no".into()), ..Front::default() };
-    at.settle(&claims, Change::Dead, Some(front)).await;
+    let metadata = Metadata { attempts: 6, cause: Some(Cause::Error), error: Some("no".into()), ..Metadata::default() };
+    at.settle(&claims, Change::Dead, Some(metadata)).await;
 
     let mut dead = at.provider.dead::<Remind>().per_page(10);
     let mut sizes = Vec::new();
@@ -317,7 +317,7 @@ async fn what_is_wrong_is_told_with_field_limit_and_size_and_nothing_is_added() 
         assert!(text.contains(expected), "{text}");
     }
     let bad = provider.delete::<Remind>("").await;
-    assert!(matches!(bad, Err(WithdrawError::BadName(_))));
+    assert!(matches!(bad, Err(CommandError::BadName(_))));
     assert!(provider.topic("what?").unwrap_err().to_string().contains("'?'"));
     assert!(
         provider.topic("remind").unwrap().add_json("{").await.is_err_and(|e| matches!(e, AddError::BadPayload { .. }))
@@ -349,7 +349,7 @@ async fn a_broadcast_waits_apart_from_the_queue() {
     at.provider.add(remind("a")).broadcast().after("1m").await.unwrap();
     at.provider.add(remind("b")).deliver(Deliver::Both).after("1m").await.unwrap();
     let counts = at.provider.counts::<Remind>().await.unwrap();
-    assert_eq!((counts.casts, counts.delayed), (2, 1));
+    assert_eq!((counts.broadcasts, counts.delayed), (2, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -363,16 +363,16 @@ async fn generated_ids_sort_in_the_order_of_the_adds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_closed_provider_refuses_adds_and_still_looks() {
+async fn a_closed_provider_refuses_adds_and_still_answers_queries() {
     let at = setting().await;
     let clone = at.provider.clone();
-    let under_way = tokio::spawn(clone.add(remind("a")).id(1).after("1h"));
+    let in_flight = tokio::spawn(clone.add(remind("a")).id(1).after("1h"));
     tokio::task::yield_now().await;
     at.provider.close().await;
-    assert!(under_way.await.unwrap().is_ok(), "what was under way is flushed");
+    assert!(in_flight.await.unwrap().is_ok(), "what was under way is flushed");
     assert!(matches!(clone.add(remind("b")).await, Err(AddError::Stopped { .. })));
     assert!(matches!(clone.add(CloseOrder { order: 1 }).await, Err(AddError::Stopped { .. })));
-    assert!(matches!(clone.delete::<Remind>(1).await, Err(WithdrawError::Stopped { .. })));
+    assert!(matches!(clone.delete::<Remind>(1).await, Err(CommandError::Stopped { .. })));
     assert!(clone.get::<Remind>(1).await.unwrap().is_some());
 }
 

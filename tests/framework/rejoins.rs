@@ -69,7 +69,7 @@ async fn a_rejoined_job_keeps_payload_headers_and_attempts_whatever_its_handler_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rejoin_without_a_delay_runs_again_at_once_and_others_get_their_turn() {
+async fn a_rejoin_without_a_delay_runs_again_at_once_and_others_run_too() {
     let runs = AtomicU32::new(0);
     let script = Script::new(move |_, channel| {
         let more = runs.fetch_add(1, Relaxed) < 5;

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::worker::{HOUR, Log, MINUTE, SECOND, Script, Work, handler_takes, kept, start, usual, work};
 
 /// What is left when a node stops: looked at by another that only looks.
-async fn onlooker(dq: &Harness) -> Harness {
+async fn observer(dq: &Harness) -> Harness {
     dq.another(9, |factory| factory.without_listeners()).await
 }
 
@@ -19,7 +19,7 @@ async fn onlooker(dq: &Harness) -> Harness {
 async fn handlers_finish_within_the_grace() {
     let script = Script::takes(10 * SECOND);
     let dq = script.start(usual).await;
-    let look = onlooker(&dq).await;
+    let look = observer(&dq).await;
     dq.provider().add(work("a")).await.unwrap();
     dq.advance(SECOND).await;
     let start = Instant::now();
@@ -53,7 +53,7 @@ async fn a_handler_that_does_not_finish_is_cancelled_and_its_job_goes_back_as_it
         }
     });
     let dq = script.start(|topic| topic.timeout("0s")).await;
-    let look = onlooker(&dq).await;
+    let look = observer(&dq).await;
     let clock = look.counts::<Work>().await.clock;
     dq.provider().add(work("a")).after(SECOND).await.unwrap();
     dq.advance(5 * SECOND).await;
@@ -75,7 +75,7 @@ async fn what_has_not_started_goes_back_at_once_and_another_node_runs_it() {
     dq.provider().add_many((0..200).map(work)).await.unwrap();
     dq.advance(305 * crate::worker::MS).await; // in full swing: jobs wait in hand
     assert!(dq.health().topics[0].waiting > 0);
-    let look = onlooker(&dq).await;
+    let look = observer(&dq).await;
     let ran = script.log.take().len();
     let stopped = dq.shutdown(MINUTE).await;
     assert_eq!(stopped.left, 0);
@@ -108,7 +108,7 @@ async fn other_nodes_go_on_at_once_with_what_a_stopping_one_gives_back() {
 async fn a_second_order_stops_faster() {
     let script = Script::hangs();
     let dq = script.start(|topic| topic.timeout("0s")).await;
-    let look = onlooker(&dq).await;
+    let look = observer(&dq).await;
     dq.provider().add(work("a")).await.unwrap();
     dq.settle().await;
     let start = Instant::now();
@@ -124,7 +124,7 @@ async fn a_second_order_stops_faster() {
 async fn a_dropped_node_gives_its_jobs_back() {
     let script = Script::hangs();
     let dq = script.start(usual).await;
-    let look = onlooker(&dq).await;
+    let look = observer(&dq).await;
     dq.provider().add(work("a")).await.unwrap();
     dq.settle().await;
     drop(dq);
@@ -136,7 +136,7 @@ async fn a_dropped_node_gives_its_jobs_back() {
 async fn without_rollback_the_jobs_are_left_for_others_and_no_crash_is_counted() {
     let stuck = Script::hangs();
     let dq = start(|factory| stuck.on(factory, |topic| topic.timeout("0s")).crash_rollback(false)).await;
-    let look = onlooker(&dq).await;
+    let look = observer(&dq).await;
     dq.provider().add(work("a")).await.unwrap();
     dq.settle().await;
     let stopped = dq.shutdown(SECOND).await;
@@ -153,7 +153,7 @@ async fn without_rollback_the_jobs_are_left_for_others_and_no_crash_is_counted()
 async fn the_last_outcomes_are_sent_before_the_end() {
     let script = Script::acks();
     let dq = script.start(usual).await;
-    let look = onlooker(&dq).await;
+    let look = observer(&dq).await;
     let provider = dq.provider().clone();
     let jobs = provider.add_many((0..1_000).map(work));
     let (added, stopped) = tokio::join!(jobs, dq.shutdown(MINUTE));
@@ -168,7 +168,7 @@ async fn final_retry_that_runs_at_the_stop_is_finished_or_run_again_elsewhere() 
     for (grace, expected) in [(MINUTE, State::Dead), (SECOND, State::Delayed)] {
         let script = Script::fails("no").finally(|_, _| handler_takes(20 * SECOND));
         let dq = script.start(|topic| topic.retry("none")).await;
-        let look = onlooker(&dq).await;
+        let look = observer(&dq).await;
         dq.provider().add(work("a")).await.unwrap();
         dq.settle().await;
         dq.shutdown(grace).await;

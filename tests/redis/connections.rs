@@ -10,7 +10,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use super::topic::{Topic, job};
 
 fn interest() -> Interest {
-    Interest { node: Some(NodeId::new("n")), casts: true }
+    Interest { node: Some(NodeId::new("n")), broadcasts: true }
 }
 
 #[tokio::test]
@@ -22,9 +22,9 @@ async fn subscriptions_come_back_and_say_so() {
     assert_eq!(signals.next().await, Some(Signal::Due));
     server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
     assert_eq!(signals.next().await, Some(Signal::Resubscribed));
-    server.command(&["PUBLISH", "dq:{shop:t}:wake:n", "mark cancel a b"]);
+    server.command(&["PUBLISH", "dq:{shop:t}:wake:n", "command cancel a b"]);
     let id = super::topic::id("a b");
-    assert_eq!(signals.next().await, Some(Signal::Mark(dq::store::WithdrawVerb::Cancel, id)));
+    assert_eq!(signals.next().await, Some(Signal::Command(dq::store::CommandKind::Cancel, id)));
 }
 
 #[tokio::test]
@@ -34,8 +34,8 @@ async fn a_subscription_survives_a_restart_of_the_server() {
     let mut signals = topic.store.signals(&topic.key, interest()).await.unwrap();
     server.restart();
     assert_eq!(signals.next().await, Some(Signal::Resubscribed));
-    server.command(&["PUBLISH", "dq:{shop:t}:cast", "id\nrecord"]);
-    assert!(matches!(signals.next().await, Some(Signal::Cast(cast)) if cast.id.as_str() == "id"));
+    server.command(&["PUBLISH", "dq:{shop:t}:broadcast", "id\nrecord"]);
+    assert!(matches!(signals.next().await, Some(Signal::Broadcast(publish)) if publish.id.as_str() == "id"));
 }
 
 #[tokio::test]
@@ -43,16 +43,16 @@ async fn messages_that_are_none_of_ours_are_not_heard() {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
     let mut signals = topic.store.signals(&topic.key, interest()).await.unwrap();
-    for message in ["", "rubbish", "mark", "mark delete", "mark what a", "due\n"] {
+    for message in ["", "rubbish", "command", "command delete", "command what a", "due\n"] {
         server.command(&["PUBLISH", "dq:{shop:t}:wake", message]);
     }
-    server.command(&["PUBLISH", "dq:{shop:t}:cast", "no line feed"]);
-    server.command(&["PUBLISH", "dq:{shop:t}:wake", "cast"]);
-    assert_eq!(signals.next().await, Some(Signal::CastDue));
+    server.command(&["PUBLISH", "dq:{shop:t}:broadcast", "no line feed"]);
+    server.command(&["PUBLISH", "dq:{shop:t}:wake", "broadcast"]);
+    assert_eq!(signals.next().await, Some(Signal::BroadcastDue));
 }
 
 #[tokio::test]
-async fn looks_find_the_server_again() {
+async fn queries_find_the_server_again() {
     let mut server = RedisServer::start_with(&["--save", "", "--appendonly", "yes", "--appendfsync", "always"]);
     let topic = Topic::on(&server.url());
     topic.add(vec![job("a")]).await;
@@ -120,9 +120,9 @@ async fn a_database_is_chosen_by_the_url() {
 struct Prices(u8);
 
 #[broadcast_listener(channels = ["prices"], register = false)]
-struct Hear(UnboundedSender<u8>);
+struct Receive(UnboundedSender<u8>);
 
-impl BroadcastListener for Hear {
+impl BroadcastListener for Receive {
     type Message = Prices;
 
     async fn on_message(&self, prices: Broadcast<Prices>) -> Result<(), JobError> {
@@ -133,17 +133,17 @@ impl BroadcastListener for Hear {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn broadcasts_go_on_after_every_connection_broke() {
     let server = RedisServer::start();
-    let (told, mut heard) = unbounded_channel();
+    let (told, mut received) = unbounded_channel();
     let factory = ContextFactory::new("shop").store(server.url()).variables([("", ""); 0]).without_inventory();
-    let node = factory.broadcast_listener::<Hear>().provide(told).start().await.unwrap();
+    let node = factory.broadcast_listener::<Receive>().provide(told).start().await.unwrap();
     node.ready().await;
     for n in 0..3 {
         node.provider().add(Prices(n)).await.unwrap();
-        assert_eq!(heard.recv().await, Some(n));
+        assert_eq!(received.recv().await, Some(n));
         server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
         server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
         // A broadcast reaches who listens: the next one is added when the node does so again.
-        while server.command(&["PUBLISH", "dq:{shop:prices}:cast", "no line feed"]) != ":1" {
+        while server.command(&["PUBLISH", "dq:{shop:prices}:broadcast", "no line feed"]) != ":1" {
             tokio::task::yield_now().await;
         }
     }

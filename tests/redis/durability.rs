@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use dq::job::{JobId, ProducerId};
 use dq::prelude::*;
-use dq::provider::{AddError, Reason, WithdrawError};
+use dq::provider::{AddError, CommandError, Reason};
 use dq::store::redis::RedisStore;
-use dq::store::{AddOutcome, BatchAnswer, Durability, Numbered, Producer, Store, StoreError, WithdrawVerb};
+use dq::store::{AddOutcome, BatchAnswer, CommandKind, Durability, Numbered, Producer, Store, StoreError};
 use dq_tests::redis::{RedisServer, ask};
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
@@ -133,11 +133,11 @@ async fn a_repeat_on_a_new_connection_is_no_more_confirmed() {
 }
 
 #[tokio::test]
-async fn a_withdrawal_is_confirmed_as_an_add_is() {
+async fn a_command_is_confirmed_as_an_add_is() {
     let pair = Pair::start();
     let topic = pair.topic(LONG);
     topic.add(vec![job("a")]).await;
-    assert!(topic.withdraw(WithdrawVerb::Delete, "a").await.changed);
+    assert!(topic.command(CommandKind::Delete, "a").await.changed);
     pair.promote();
     let promoted = Topic::on(&pair.replica.url());
     assert!(promoted.store.get(&promoted.key, &[id("a")]).await.unwrap()[0].is_none());
@@ -169,13 +169,13 @@ async fn a_batch_costs_one_wait_and_none_where_nobody_asked_for_it() {
     let plain = Topic::named(&pair.primary.url(), "plain");
     plain.reconcile().await;
     plain.add((0..100).map(generated).collect()).await;
-    plain.withdraw(WithdrawVerb::Delete, "nobody").await;
+    plain.command(CommandKind::Delete, "nobody").await;
     assert_eq!(waits(), joined);
     let topic = pair.topic(LONG);
     topic.reconcile().await;
     topic.add((100..200).map(generated).collect()).await;
     topic.add((200..300).map(generated).collect()).await;
-    topic.withdraw(WithdrawVerb::Delete, "nobody").await;
+    topic.command(CommandKind::Delete, "nobody").await;
     assert_eq!(waits(), joined + 3);
     let claims = topic.claims().await;
     topic.try_settle(&claims, dq::store::step::Change::Ack).await.unwrap();
@@ -214,7 +214,7 @@ async fn a_caller_is_told_within_its_time_that_no_replica_has_the_job() {
         "{error}"
     );
     let error = jobs.delete::<Order>(1).await.unwrap_err();
-    assert!(matches!(&error, WithdrawError::Unknown { reason: Reason::Store(said), .. } if is_unconfirmed(said)));
+    assert!(matches!(&error, CommandError::Unknown { reason: Reason::Store(said), .. } if is_unconfirmed(said)));
     pair.replica.go_on();
     jobs.add(Order { n: 2 }).keep_existing().await.unwrap();
     assert!(jobs.get::<Order>(1).await.unwrap().is_none());

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use dq::job::{Deliver, State};
 use dq::store::redis::RedisStore;
-use dq::store::step::{self, Age, Change, Turned};
-use dq::store::{Durability, Interest, NewJob, PageRequest, Signal, Store, StoreError, WithdrawVerb};
+use dq::store::step::{self, Change, Sequenced, Sweep};
+use dq::store::{CommandKind, Durability, Interest, NewJob, PageRequest, Signal, Store, StoreError};
 use dq_tests::redis::{RedisServer, ask};
 use tokio::net::TcpSocket;
 
@@ -33,7 +33,7 @@ async fn a_server_that_says_not_now_has_done_nothing() {
         "-ERR Error running script (call to f_0): @user_script:9: OOM command not allowed when used memory > 'maxmemory'.",
     ];
     for line in lines {
-        let topic = Topic::on(&start(Says::Line(line)));
+        let topic = Topic::on(&start(Says::Connection(line)));
         let error = error_of_add(&topic).await;
         assert!(matches!(error, StoreError::Refused { operation: "add", .. }), "{line}: {error:?}");
         assert!(error.nothing_done() && error.is_outage(), "{line}");
@@ -45,14 +45,14 @@ async fn a_server_that_says_not_now_has_done_nothing() {
 
 #[tokio::test]
 async fn a_line_to_a_replica_ends_so_that_the_next_one_finds_the_master() {
-    let topic = Topic::on(&start(Says::Line("-READONLY You can't write against a read only replica.")));
+    let topic = Topic::on(&start(Says::Connection("-READONLY You can't write against a read only replica.")));
     assert!(error_of_add(&topic).await.nothing_done());
     assert!(matches!(error_of_add(&topic).await, StoreError::Unavailable { .. }));
 }
 
 #[tokio::test]
 async fn a_line_goes_on_after_any_other_error() {
-    let topic = Topic::on(&start(Says::Line("-LOADING Redis is loading the dataset in memory")));
+    let topic = Topic::on(&start(Says::Connection("-LOADING Redis is loading the dataset in memory")));
     for _ in 0..3 {
         assert!(matches!(error_of_add(&topic).await, StoreError::Refused { .. }));
     }
@@ -79,8 +79,8 @@ async fn a_server_that_is_not_there_has_done_nothing() {
         error.to_string().ends_with("refused (os error 111) (is it running, and are host and port those of the URL?)"),
         "{error}"
     );
-    let look = topic.store.get(&topic.key, &[id("a")]).await.unwrap_err();
-    assert!(look.is_outage(), "{look:?}");
+    let query = topic.store.get(&topic.key, &[id("a")]).await.unwrap_err();
+    assert!(query.is_outage(), "{query:?}");
 }
 
 #[tokio::test]
@@ -149,25 +149,31 @@ async fn the_least_permissions_of_the_docs_are_enough() {
     let asking = Topic::of(RedisStore::new(&url).unwrap().with_durability(WAITING), "asking");
     assert!(matches!(error_of_add(&asking).await, StoreError::NotReplicated { .. }));
     let topic = Topic::on(&url);
-    let interest = Interest { node: Some(dq::job::NodeId::new("n")), casts: true };
+    let interest = Interest { node: Some(dq::job::NodeId::new("n")), broadcasts: true };
     topic.store.open(&topic.key).await.unwrap();
     let mut signals = topic.store.signals(&topic.key, interest).await.unwrap();
     topic.reconcile().await;
     let both = NewJob { deliver: Deliver::Both, ..job("b") };
     topic.add(vec![job("a"), both]).await;
-    assert!(matches!(signals.next().await, Some(Signal::Due | Signal::CastDue)));
+    assert!(matches!(signals.next().await, Some(Signal::Due | Signal::BroadcastDue)));
     let claims = topic.claims().await;
-    assert!(topic.withdraw(WithdrawVerb::Cancel, "a").await.changed);
+    assert!(topic.command(CommandKind::Cancel, "a").await.changed);
     topic.try_settle(&claims, Change::Retry(LEASE)).await.unwrap();
-    let request = step::Cast { limit: 10, fallback: LEASE, expires_after: LEASE };
-    assert_eq!(topic.link.cast(request).await.unwrap().published, 1);
-    let age =
-        Age { heard: topic.heard(), limit: 10, lease: LEASE, unacked_age: LEASE, dead_kept: LEASE, dead_most: 10 };
-    assert!(matches!(topic.link.age(age).await.unwrap(), Turned::Done(_)));
+    let request = step::Publish { limit: 10, fallback: LEASE, expires_after: LEASE };
+    assert_eq!(topic.link.publish(request).await.unwrap().published, 1);
+    let sweep = Sweep {
+        last_seen: topic.last_seen(),
+        limit: 10,
+        lease: LEASE,
+        unacked_age: LEASE,
+        dead_kept: LEASE,
+        dead_most: 10,
+    };
+    assert!(matches!(topic.link.sweep(sweep).await.unwrap(), Sequenced::Done(_)));
     topic.reconcile().await;
     topic.link.scan(step::Scan).await.unwrap();
     topic.link.wake(step::Wake).await.unwrap();
-    topic.link.release(step::Release { heard: topic.heard() }).await.unwrap();
+    topic.link.release(step::Release { last_seen: topic.last_seen() }).await.unwrap();
     for state in State::ALL {
         topic.store.page(&topic.key, PageRequest { state, after: None, limit: 10 }).await.unwrap();
     }
@@ -213,7 +219,7 @@ async fn every_key_of_a_wrong_type_is_named_before_anything_is_written() {
         assert_eq!((key, *expected), (&name, kind));
         assert_eq!(server.command(&["DBSIZE"]), ":2", "that key, and the directory");
     }
-    for key in ["jobs", "delayed", "running:n", "leases", "turn:n", "crashes", "meta"] {
+    for key in ["jobs", "delayed", "running:n", "leases", "sequence:n", "crashes", "meta"] {
         let server = RedisServer::start();
         let (topic, name) = (Topic::on(&server.url()), format!("dq:{{shop:t}}:{key}"));
         topic.reconcile().await;
@@ -246,8 +252,8 @@ async fn names_it_and_writes_nothing<T: std::fmt::Debug>(
 
 #[tokio::test]
 async fn a_settle_names_every_key_of_a_wrong_type_before_it_writes() {
-    let plain = ["jobs", "running:n", "leases", "turn:n", "meta"];
-    let others = ["delayed", "unacked", "dead", "done", "casts", "cast-jobs", "marks", "crashes"];
+    let plain = ["jobs", "running:n", "leases", "sequence:n", "meta"];
+    let others = ["delayed", "unacked", "dead", "done", "broadcasts", "broadcast-jobs", "pending", "crashes"];
     for (keys, change) in [(&plain[..], Change::Ack), (&plain, Change::Retry(LEASE)), (&others, Change::Retry(LEASE))] {
         for key in keys {
             let server = RedisServer::start();
@@ -262,8 +268,8 @@ async fn a_settle_names_every_key_of_a_wrong_type_before_it_writes() {
 }
 
 #[tokio::test]
-async fn an_age_names_every_key_of_a_wrong_type_before_it_writes() {
-    for key in ["jobs", "delayed", "unacked", "dead", "done", "running:n", "leases", "turn:n", "crashes", "meta"] {
+async fn a_sweep_names_every_key_of_a_wrong_type_before_it_writes() {
+    for key in ["jobs", "delayed", "unacked", "dead", "done", "running:n", "leases", "sequence:n", "crashes", "meta"] {
         let server = RedisServer::start();
         let topic = Topic::on(&server.url());
         topic.reconcile().await;
@@ -271,13 +277,13 @@ async fn an_age_names_every_key_of_a_wrong_type_before_it_writes() {
         let claims = topic.claims().await;
         topic.try_settle(&claims[..1], Change::Dead).await.unwrap();
         topic.try_settle(&claims[1..], Change::Park).await.unwrap();
-        let age = async |topic: &Topic| {
+        let sweep = async |topic: &Topic| {
             let none = Duration::ZERO;
-            let heard = topic.heard();
-            let age = Age { heard, limit: 10, lease: LEASE, unacked_age: none, dead_kept: none, dead_most: 1 };
-            topic.link.age(age).await
+            let last_seen = topic.last_seen();
+            let sweep = Sweep { last_seen, limit: 10, lease: LEASE, unacked_age: none, dead_kept: none, dead_most: 1 };
+            topic.link.sweep(sweep).await
         };
-        names_it_and_writes_nothing(&server, &topic, key, age).await;
+        names_it_and_writes_nothing(&server, &topic, key, sweep).await;
     }
 }
 

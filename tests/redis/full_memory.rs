@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use dq::job::Front;
-use dq::store::step::{Again, Age, Begin, Cast, Change, Exhaust, Hold, Note, Release, Scan, Turned, Verdict, Wake};
-use dq::store::{Store, WithdrawVerb};
+use dq::job::Metadata;
+use dq::store::step::{
+    Again, Change, Exhaust, Isolate, Note, Publish, Release, Renew, Scan, Sequenced, Sweep, Verdict, Wake,
+};
+use dq::store::{CommandKind, Store};
 use dq_tests::redis::RedisServer;
 
 use super::topic::{LEASE, Topic, job};
@@ -28,24 +30,25 @@ async fn every_step_but_an_add_goes_on_when_memory_is_full() {
         let settled = topic.try_settle(std::slice::from_ref(claim), change.clone()).await;
         assert_eq!(settled.unwrap().verdicts, [Verdict::Done], "{change:?}");
     }
-    let (heard, lease, claim) = (topic.heard(), LEASE, &claims[6]);
+    let (last_seen, lease, claim) = (topic.last_seen(), LEASE, &claims[6]);
     let (id, token) = (claim.id.clone(), claim.token);
-    topic.link.hold(Hold { heard, lease }).await.unwrap();
-    let begin = Begin { heard, lease, id: id.clone(), token };
-    assert_eq!(topic.link.begin(begin).await.unwrap().note, Note::Done);
-    let exhaust = Exhaust { heard, lease, id, token, front: Front { exhausted: true, ..Front::default() } };
+    topic.link.renew(Renew { last_seen, lease }).await.unwrap();
+    let isolate = Isolate { last_seen, lease, id: id.clone(), token };
+    assert_eq!(topic.link.isolate(isolate).await.unwrap().note, Note::Done);
+    let exhaust =
+        Exhaust { last_seen, lease, id, token, metadata: Metadata { exhausted: true, ..Metadata::default() } };
     assert_eq!(topic.link.exhaust(exhaust).await.unwrap().note, Note::Done);
-    assert!(topic.withdraw(WithdrawVerb::Delete, "h").await.changed);
-    assert!(topic.withdraw(WithdrawVerb::Requeue, "f").await.changed);
+    assert!(topic.command(CommandKind::Delete, "h").await.changed);
+    assert!(topic.command(CommandKind::Requeue, "f").await.changed);
     assert_eq!(topic.reconcile().await, 3);
     while topic.store.counts(&topic.key).await.unwrap().ready < 2 {}
     assert_eq!(topic.try_transfer(10).await.unwrap().claims.len(), 2, "the one that was rolled back, the requeued one");
-    let request = Cast { limit: 10, fallback: LEASE, expires_after: LEASE };
-    topic.link.cast(request).await.unwrap();
+    let request = Publish { limit: 10, fallback: LEASE, expires_after: LEASE };
+    topic.link.publish(request).await.unwrap();
     topic.link.wake(Wake).await.unwrap();
     let scanned = topic.link.scan(Scan).await.unwrap();
     assert_eq!(scanned.records, scanned.places);
-    topic.link.release(Release { heard: topic.heard() }).await.unwrap();
+    topic.link.release(Release { last_seen: topic.last_seen() }).await.unwrap();
 
     server.command(&["CONFIG", "SET", "maxmemory", "0"]);
     topic.add(vec![job("late")]).await;
@@ -65,8 +68,9 @@ async fn ageing_goes_on_when_memory_is_full() {
     server.command(&["CONFIG", "SET", "maxmemory", "1"]);
     while topic.store.counts(&topic.key).await.unwrap().clock <= claims[0].token.due {}
     let (lease, none) = (LEASE, Duration::ZERO);
-    let age = Age { heard: topic.heard(), limit: 10, lease, unacked_age: none, dead_kept: LEASE, dead_most: 1 };
-    let Turned::Done(aged) = topic.link.age(age).await.unwrap() else { panic!("the turn was right") };
-    assert_eq!((aged.pruned_dead, aged.claims.len(), aged.standing.rows), (1, 1, 1));
+    let sweep =
+        Sweep { last_seen: topic.last_seen(), limit: 10, lease, unacked_age: none, dead_kept: LEASE, dead_most: 1 };
+    let Sequenced::Done(aged) = topic.link.sweep(sweep).await.unwrap() else { panic!("the turn was right") };
+    assert_eq!((aged.pruned_dead, aged.claims.len(), aged.lease_status.rows), (1, 1, 1));
     assert_eq!(aged.claims[0].id, claims[2].id);
 }

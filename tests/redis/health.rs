@@ -7,7 +7,7 @@ use dq::context::Condition;
 use dq::environment::Environment;
 use dq::job::AppName;
 use dq::prelude::*;
-use dq::provider::{AddError, LookError, Reason};
+use dq::provider::{AddError, QueryError, Reason};
 use dq::store::StoreError;
 use dq::store::redis::RedisStore;
 use dq_tests::redis::RedisServer;
@@ -155,8 +155,8 @@ async fn a_server_that_greets_and_then_never_answers_costs_a_caller_his_time_and
     let error = provider.add(Work).await.unwrap_err();
     let AddError::Unknown { reason: Reason::NoAnswer { waited }, .. } = &error else { panic!("{error:?}") };
     assert_eq!(*waited, Duration::from_secs(2));
-    let look = provider.counts::<Work>().await.unwrap_err();
-    let LookError::Store { source: StoreError::Unavailable { reason, .. }, .. } = &look else { panic!("{look:?}") };
+    let query = provider.counts::<Work>().await.unwrap_err();
+    let QueryError::Store { source: StoreError::Unavailable { reason, .. }, .. } = &query else { panic!("{query:?}") };
     assert_eq!(reason, "no answer within 500ms (`call_timeout`)");
     provider.close().await;
 }

@@ -65,7 +65,7 @@ async fn a_node_with_ten_idle_topics_sends_no_more_than_a_command_a_second() {
     monitor.until_silent_for(SECOND);
     let seen = monitor.within(20 * SECOND);
     // A topic looks for due jobs every 12 to 15 s. What it looks at once a minute, or in five, may fall into any of them.
-    let is_transfer = |line: &&String| line.contains(":turn:") && !line.contains(":dead\"");
+    let is_transfer = |line: &&String| line.contains(":sequence:") && !line.contains(":dead\"");
     let transfers = seen.iter().filter(is_transfer).count();
     assert!((1..=20).contains(&transfers), "{transfers} transfers in 20 s: {seen:#?}");
     assert!(seen.len() - transfers <= 20, "{} commands in 20 s: {seen:#?}", seen.len());
@@ -82,7 +82,7 @@ async fn tell(_job: Job<One>, told: &Sender<()>) -> Result<(), JobError> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_job_that_falls_due_brings_few_of_fifty_idle_nodes() {
     let server = RedisServer::start();
-    let (told, heard) = channel::<()>();
+    let (told, received) = channel::<()>();
     let mut nodes = Vec::new();
     for _ in 0..50 {
         let node = factory(&server).fallback_scan("1h").listener::<tell>().provide(told.clone());
@@ -93,9 +93,9 @@ async fn one_job_that_falls_due_brings_few_of_fifty_idle_nodes() {
     let mut monitor = Monitor::start(&server);
     monitor.until_silent_for(SECOND);
     nodes[7].provider().add(One).after("500ms").await.unwrap();
-    heard.recv().unwrap();
+    received.recv().unwrap();
     let seen = monitor.until_silent_for(SECOND);
-    assert!(heard.try_recv().is_err(), "one of them ran it, once");
+    assert!(received.try_recv().is_err(), "one of them ran it, once");
     assert!(seen.len() <= 10, "{} commands: {seen:#?}", seen.len());
     println!("{} commands of fifty idle nodes for one job, its add included", seen.len());
     for node in nodes {

@@ -1,7 +1,7 @@
 //! What another program did to the keys spoils one job and no other (PROTOCOL.md rule 1).
 
 use dq::job::State;
-use dq::store::step::{Again, Age, Change, Reclaim, Turned, Verdict};
+use dq::store::step::{Again, Change, Reclaim, Sequenced, Sweep, Verdict};
 use dq::store::{PageRequest, Store};
 use dq_tests::redis::RedisServer;
 
@@ -26,7 +26,7 @@ async fn a_waiting_job_without_a_record_is_dropped_and_named() {
     server.command(&["HDEL", "dq:{shop:t}:jobs", "b"]);
     let answer = topic.try_transfer(10).await.unwrap();
     assert_eq!((names(&answer.claims), answer.dropped), (vec!["a", "c"], vec![id("b")]));
-    assert_eq!(answer.standing.rows, 2);
+    assert_eq!(answer.lease_status.rows, 2);
     assert_eq!(server.command(&["ZCARD", "dq:{shop:t}:delayed"]), ":0");
 }
 
@@ -63,7 +63,7 @@ async fn a_running_job_without_a_record_is_dropped_when_its_run_ends_and_the_nod
         server.command(&["HDEL", "dq:{shop:t}:jobs", "b"]);
         let settled = topic.try_settle(&claims, change.clone()).await.unwrap();
         assert_eq!(settled.verdicts, [Verdict::Done, Verdict::Dropped, Verdict::Done], "{change:?}");
-        assert_eq!(settled.standing.rows, 0);
+        assert_eq!(settled.lease_status.rows, 0);
         assert_eq!(topic.link.dropped(), 0, "the answer told of it");
         let scanned = topic.link.scan(dq::store::step::Scan).await.unwrap();
         assert_eq!((scanned.records, scanned.places), (2, 2), "{change:?}");
@@ -101,9 +101,15 @@ async fn what_a_step_drops_without_telling_is_counted() {
         }
     }
     topic.reconcile().await;
-    let age =
-        Age { heard: topic.heard(), limit: 10, lease: LEASE, unacked_age: LEASE, dead_kept: LEASE, dead_most: 10 };
-    let Turned::Done(aged) = topic.link.age(age).await.unwrap() else { panic!("the turn was right") };
+    let sweep = Sweep {
+        last_seen: topic.last_seen(),
+        limit: 10,
+        lease: LEASE,
+        unacked_age: LEASE,
+        dead_kept: LEASE,
+        dead_most: 10,
+    };
+    let Sequenced::Done(aged) = topic.link.sweep(sweep).await.unwrap() else { panic!("the turn was right") };
     assert_eq!((aged.claims.len(), topic.link.dropped()), (0, 2));
 }
 
@@ -140,19 +146,19 @@ async fn a_job_whose_id_is_none_of_dqs_is_dropped_alone() {
         server.command(&["ZADD", "dq:{shop:t}:delayed", "1", stranger]);
     }
     let answer = topic.try_transfer(10).await.unwrap();
-    assert_eq!((names(&answer.claims), answer.standing.rows), (vec!["a", "b", "c"], 3));
+    assert_eq!((names(&answer.claims), answer.lease_status.rows), (vec!["a", "b", "c"], 3));
     let settled = topic.try_settle(&answer.claims, Change::Ack).await.unwrap();
-    assert_eq!(settled.standing.rows, 0);
+    assert_eq!(settled.lease_status.rows, 0);
     assert_eq!(server.command(&["EXISTS", "dq:{shop:t}:jobs", "dq:{shop:t}:running:n"]), ":0");
     server.command(&["HSET", "dq:{shop:t}:running:n", "line\nfeed", "1:2"]);
     assert_eq!(topic.reconcile().await, 0);
 }
 
 #[tokio::test]
-async fn text_that_is_no_mark_is_no_mark() {
+async fn text_that_is_no_pending_command_is_no_pending_command() {
     let (server, topic) = three().await;
     let claims = topic.claims().await;
-    server.command(&["HSET", "dq:{shop:t}:marks", "b", "what?"]);
+    server.command(&["HSET", "dq:{shop:t}:pending", "b", "what?"]);
     server.command(&["HSET", "dq:{shop:t}:crashes", "b", "many"]);
     let settled = topic.try_settle(&claims, Change::Rollback).await.unwrap();
     assert_eq!(settled.verdicts, [Verdict::Done, Verdict::Done, Verdict::Done]);

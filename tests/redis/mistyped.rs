@@ -31,9 +31,9 @@ async fn whole(_job: Job<Whole>, told: &UnboundedSender<&'static str>) -> Result
 }
 
 #[broadcast_listener(channels = ["prices"], register = false)]
-struct Hear(UnboundedSender<&'static str>);
+struct Receive(UnboundedSender<&'static str>);
 
-impl BroadcastListener for Hear {
+impl BroadcastListener for Receive {
     type Message = Prices;
 
     async fn on_message(&self, _prices: Broadcast<Prices>) -> Result<(), JobError> {
@@ -61,17 +61,17 @@ fn is_stopped(condition: &Condition, key: &str) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_topic_stands_still_until_its_key_is_gone_and_the_others_run() {
     let server = RedisServer::start();
-    let keys = ["dq:{shop:spoilt}:dead", "dq:{shop:prices}:casts"];
+    let keys = ["dq:{shop:spoilt}:dead", "dq:{shop:prices}:broadcasts"];
     for key in keys {
         server.command(&["SET", key, "mine"]);
     }
-    let (told, mut heard) = unbounded_channel();
-    let factory = factory(&server).listener::<spoilt>().listener::<whole>().broadcast_listener::<Hear>();
+    let (told, mut last_seen) = unbounded_channel();
+    let factory = factory(&server).listener::<spoilt>().listener::<whole>().broadcast_listener::<Receive>();
     let node = factory.provide(told).start().await.unwrap();
     let [first, _, channel] = conditions(&node);
     assert!(is_stopped(&first, keys[0]) && is_stopped(&channel, keys[1]), "{first:?} {channel:?}");
     node.provider().add(Whole).await.unwrap();
-    assert_eq!(heard.recv().await, Some("whole"));
+    assert_eq!(last_seen.recv().await, Some("whole"));
     assert!(!node.health().ready && is_stopped(&conditions(&node)[0], keys[0]));
 
     for key in keys {
@@ -79,9 +79,9 @@ async fn one_topic_stands_still_until_its_key_is_gone_and_the_others_run() {
     }
     node.ready().await;
     node.provider().add(Spoilt).await.unwrap();
-    assert_eq!(heard.recv().await, Some("spoilt"));
+    assert_eq!(last_seen.recv().await, Some("spoilt"));
     node.provider().add(Prices).await.unwrap();
-    assert_eq!(heard.recv().await, Some("prices"));
+    assert_eq!(last_seen.recv().await, Some("prices"));
     node.shutdown(Duration::ZERO).await;
 }
 
@@ -89,7 +89,7 @@ async fn one_topic_stands_still_until_its_key_is_gone_and_the_others_run() {
 async fn a_node_that_stands_still_in_a_topic_stops_at_once() {
     let server = RedisServer::start();
     server.command(&["SET", "dq:{shop:spoilt}:jobs", "mine"]);
-    let (told, _heard) = unbounded_channel::<&str>();
+    let (told, _received) = unbounded_channel::<&str>();
     let node = factory(&server).listener::<spoilt>().listener::<whole>().provide(told).start().await.unwrap();
     let stopped = node.shutdown(Duration::ZERO).await;
     assert_eq!((stopped.left, stopped.still_running), (0, 0));
@@ -99,7 +99,7 @@ async fn a_node_that_stands_still_in_a_topic_stops_at_once() {
 async fn a_node_of_which_no_topic_could_run_does_not_start() {
     let server = RedisServer::start();
     server.command(&["SET", "dq:{shop:spoilt}:jobs", "mine"]);
-    let (told, _heard) = unbounded_channel::<&str>();
+    let (told, _received) = unbounded_channel::<&str>();
     let Err(dq::Error::Start(error)) = factory(&server).listener::<spoilt>().provide(told).start().await else {
         panic!("nothing of it could run");
     };
@@ -110,7 +110,7 @@ async fn a_node_of_which_no_topic_could_run_does_not_start() {
 #[tokio::test]
 async fn each_topic_is_opened_once() {
     let server = RedisServer::start();
-    let (told, _heard) = unbounded_channel::<&str>();
+    let (told, _received) = unbounded_channel::<&str>();
     let node = factory(&server).listener::<spoilt>().listener::<whole>().provide(told.clone()).start().await.unwrap();
     node.shutdown(Duration::ZERO).await;
     // Now the server knows the scripts.
@@ -120,7 +120,7 @@ async fn each_topic_is_opened_once() {
     let seen = monitor.until("started");
     let opens = |topic: &str| {
         let keys = format!(
-            "\"dq:{{shop:{topic}}}:jobs\" \"dq:{{shop:{topic}}}:delayed\" \"dq:{{shop:{topic}}}:unacked\" \"dq:{{shop:{topic}}}:dead\" \"dq:{{shop:{topic}}}:done\" \"dq:{{shop:{topic}}}:casts\" \"dq:{{shop:{topic}}}:cast-jobs\" \"dq:{{shop:{topic}}}:leases\""
+            "\"dq:{{shop:{topic}}}:jobs\" \"dq:{{shop:{topic}}}:delayed\" \"dq:{{shop:{topic}}}:unacked\" \"dq:{{shop:{topic}}}:dead\" \"dq:{{shop:{topic}}}:done\" \"dq:{{shop:{topic}}}:broadcasts\" \"dq:{{shop:{topic}}}:broadcast-jobs\" \"dq:{{shop:{topic}}}:leases\""
         );
         seen.iter().filter(|line| line.contains(&keys)).count()
     };

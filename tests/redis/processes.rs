@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use dq::context::{Context, ContextFactory};
 use dq_tests::redis::RedisServer;
-use dq_tests::{Count, Heard, NodeProcess};
+use dq_tests::{Count, NodeProcess, Received};
 
 const JOBS: usize = 10_000;
 
 /// How many runs of a process end before it is told to go on: few enough that the others have work left.
 const SHARE: usize = 500;
 
-async fn start(server: &RedisServer, name: &'static str, heard: &Heard) -> NodeProcess {
+async fn start(server: &RedisServer, name: &'static str, received: &Received) -> NodeProcess {
     const SHORT: [(&str, &str); 2] = [("DQ_LEASE", "6s"), ("DQ_RENEWAL", "2s")];
-    NodeProcess::start(env!("CARGO_BIN_EXE_node"), &server.url(), &SHORT, SHARE, name, heard).await
+    NodeProcess::start(env!("CARGO_BIN_EXE_node"), &server.url(), &SHORT, SHARE, name, received).await
 }
 
 /// Adds jobs that all fall due in the same millisecond, soon.
@@ -40,41 +40,41 @@ async fn is_empty(adder: &Context) {
 
 #[tokio::test]
 async fn two_processes_share_ten_thousand_jobs_and_each_runs_once() {
-    let (server, heard) = (RedisServer::start(), Heard::default());
-    let mut nodes = [start(&server, "one", &heard).await, start(&server, "two", &heard).await];
+    let (server, received) = (RedisServer::start(), Received::default());
+    let mut nodes = [start(&server, "one", &received).await, start(&server, "two", &received).await];
     let adder = add_all(&server).await;
-    heard.until(|runs| ["one", "two"].iter().all(|name| runs.by(name).len() > SHARE)).await;
+    received.until(|runs| ["one", "two"].iter().all(|name| runs.by(name).len() > SHARE)).await;
     for node in &mut nodes {
         node.go_on().await;
     }
-    heard.until(|runs| runs.of_job.len() == JOBS).await;
+    received.until(|runs| runs.of_job.len() == JOBS).await;
     is_empty(&adder).await;
     for node in nodes {
         let (status, said) = node.stop().await;
         assert!(status.success() && said == ["stopped"], "{status} {said:?}");
     }
-    let runs = heard.runs();
+    let runs = received.runs();
     assert_eq!(runs.of_job.values().sum::<usize>(), JOBS, "each once");
 }
 
 #[tokio::test]
 async fn a_process_that_is_killed_doubles_at_most_what_it_held_and_loses_nothing() {
-    let (server, heard) = (RedisServer::start(), Heard::default());
-    let mut survivor = start(&server, "survivor", &heard).await;
-    let victim = start(&server, "victim", &heard).await;
+    let (server, received) = (RedisServer::start(), Received::default());
+    let mut survivor = start(&server, "survivor", &received).await;
+    let victim = start(&server, "victim", &received).await;
     let adder = add_all(&server).await;
-    heard.until(|runs| runs.by("victim").len() >= SHARE).await;
+    received.until(|runs| runs.by("victim").len() >= SHARE).await;
     let rows = format!("dq:{{shop:count}}:running:{}", victim.node());
     victim.kill().await;
     let held = server.command(&["EVAL", "return table.concat(redis.call('HKEYS', KEYS[1]), ' ')", "1", &rows]);
     let held: BTreeSet<u64> = held.split_whitespace().map(|id| id.parse().unwrap()).collect();
-    assert!(heard.runs().of_job.len() < JOBS, "it was killed in the middle");
+    assert!(received.runs().of_job.len() < JOBS, "it was killed in the middle");
 
     survivor.go_on().await;
-    heard.until(|runs| runs.of_job.len() == JOBS).await;
+    received.until(|runs| runs.of_job.len() == JOBS).await;
     is_empty(&adder).await;
     assert!(survivor.stop().await.0.success());
-    let runs = heard.runs();
+    let runs = received.runs();
     let doubled: BTreeSet<u64> = runs.of_job.iter().filter(|(_, times)| **times > 1).map(|(n, _)| *n).collect();
     let began: BTreeSet<u64> = runs.by("victim").iter().copied().collect();
     assert!(doubled.is_subset(&held), "{doubled:?} ran twice, and it held {held:?}");

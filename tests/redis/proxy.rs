@@ -45,11 +45,11 @@ impl Proxy {
     }
 }
 
-fn pass_on(mut from: TcpStream, mut to: TcpStream, is_heard: impl Fn() -> bool) -> Option<()> {
+fn pass_on(mut from: TcpStream, mut to: TcpStream, is_received: impl Fn() -> bool) -> Option<()> {
     let mut bytes = [0; 4096];
     loop {
         let read = from.read(&mut bytes).ok().filter(|read| *read > 0)?;
-        if is_heard() {
+        if is_received() {
             to.write_all(&bytes[..read]).ok()?;
         }
     }

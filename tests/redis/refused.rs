@@ -1,8 +1,8 @@
 //! A step that the server refuses tells nobody of anything: nothing is published before the first write.
 
 use dq::job::{Deliver, NodeId};
-use dq::store::step::Cast;
-use dq::store::{Interest, NewJob, Signal, Signals, Store, StoreError, WithdrawVerb};
+use dq::store::step::Publish;
+use dq::store::{CommandKind, Interest, NewJob, Signal, Signals, Store, StoreError};
 use dq_tests::redis::RedisServer;
 
 use super::topic::{LEASE, Topic, job};
@@ -20,7 +20,7 @@ async fn refusing(name: &str, deliver: Deliver) -> (RedisServer, Topic, Signals)
     if deliver == Deliver::Queue {
         assert_eq!(topic.claims().await.len(), 1);
     }
-    let interest = Interest { node: Some(NodeId::new("n")), casts: true };
+    let interest = Interest { node: Some(NodeId::new("n")), broadcasts: true };
     let signals = topic.store.signals(&topic.key, interest).await.unwrap();
     server.command(&["REPLICAOF", "127.0.0.1", "1"]);
     (server, topic, signals)
@@ -35,7 +35,7 @@ async fn nothing_was_heard(server: &RedisServer, mut signals: Signals) {
 #[tokio::test]
 async fn a_broadcast_that_cannot_be_removed_is_not_published() {
     let (server, topic, signals) = refusing("a", Deliver::Broadcast).await;
-    let error = topic.link.cast(Cast { limit: 10, fallback: LEASE, expires_after: LEASE }).await.unwrap_err();
+    let error = topic.link.publish(Publish { limit: 10, fallback: LEASE, expires_after: LEASE }).await.unwrap_err();
     assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
     nothing_was_heard(&server, signals).await;
 }
@@ -43,10 +43,10 @@ async fn a_broadcast_that_cannot_be_removed_is_not_published() {
 #[tokio::test]
 async fn a_cancel_that_is_refused_stops_no_handler() {
     let (server, topic, signals) = refusing("a", Deliver::Queue).await;
-    for (verb, number) in [(WithdrawVerb::Cancel, 7), (WithdrawVerb::Delete, 8), (WithdrawVerb::Ack, 9)] {
+    for (verb, number) in [(CommandKind::Cancel, 7), (CommandKind::Delete, 8), (CommandKind::Ack, 9)] {
         let producer = topic.store.producer(&topic.key, &dq::job::ProducerId::new("q"));
-        let items = vec![dq::store::Withdrawal { verb, id: super::topic::id("a"), fence: None }];
-        let error = producer.withdraw(dq::store::Numbered { number, items }).await.unwrap_err();
+        let items = vec![dq::store::Command { verb, id: super::topic::id("a"), fence: None }];
+        let error = producer.command(dq::store::Numbered { number, items }).await.unwrap_err();
         assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
     }
     nothing_was_heard(&server, signals).await;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug, Clone, Copy)]
 pub enum Says {
     /// Answers this line.
-    Line(&'static str),
+    Connection(&'static str),
     /// Closes the connection.
     Nothing,
     /// Never answers, and keeps the connection.
@@ -44,7 +44,7 @@ fn serve(mut stream: TcpStream, says: Says) -> Option<()> {
         let words = request(&mut requests)?;
         let answer = match (words.first()?.as_str(), says) {
             ("HELLO", _) => "%1\r\n+server\r\n+redis\r\n".to_owned(),
-            ("EVALSHA" | "EVAL", Says::Line(line)) => format!("{line}\r\n"),
+            ("EVALSHA" | "EVAL", Says::Connection(line)) => format!("{line}\r\n"),
             ("EVALSHA" | "EVAL", Says::Nothing) => return None,
             ("EVALSHA" | "EVAL", Says::Silence) => continue,
             ("EVALSHA" | "EVAL", Says::GoodbyeToSubscribers) => ":1\r\n".to_owned(),

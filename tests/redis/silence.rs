@@ -16,13 +16,13 @@ use super::scripted::{self, Says};
 use super::topic::{Topic, job, key};
 
 /// Longer than anything here takes, and shorter than any test may.
-const PATIENCE: Duration = Duration::from_secs(20);
+const CALL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long a subscription hears nothing before it asks, and then waits for an answer: a machine may stand still meanwhile.
 const SILENCE: Duration = Duration::from_secs(1);
 
 fn interest() -> Interest {
-    Interest { node: Some(NodeId::new("n")), casts: true }
+    Interest { node: Some(NodeId::new("n")), broadcasts: true }
 }
 
 #[tokio::test]
@@ -35,10 +35,10 @@ async fn a_subscription_whose_way_breaks_without_a_word_is_made_anew() {
     topic.add(vec![job("a")]).await;
     assert_eq!(signals.next().await, Some(Signal::Due));
     proxy.fall_silent();
-    let heard = timeout(PATIENCE, signals.next()).await.expect("it is made anew");
-    assert_eq!(heard, Some(Signal::Resubscribed));
-    server.command(&["PUBLISH", "dq:{shop:t}:wake", "cast"]);
-    assert_eq!(signals.next().await, Some(Signal::CastDue));
+    let received = timeout(CALL_TIMEOUT, signals.next()).await.expect("it is made anew");
+    assert_eq!(received, Some(Signal::Resubscribed));
+    server.command(&["PUBLISH", "dq:{shop:t}:wake", "broadcast"]);
+    assert_eq!(signals.next().await, Some(Signal::BroadcastDue));
 }
 
 #[tokio::test]
@@ -54,18 +54,18 @@ async fn a_silent_subscription_that_is_whole_stays() {
 }
 
 #[tokio::test]
-async fn looks_leave_a_connection_that_broke_without_a_word() {
+async fn queries_leave_a_connection_that_broke_without_a_word() {
     let server = RedisServer::start();
     let proxy = Proxy::to(&server);
     let topic = Topic::on(&proxy.url());
     topic.store.counts(&topic.key).await.unwrap();
     proxy.fall_silent();
-    let look = || timeout(Duration::from_millis(500), topic.store.counts(&topic.key));
-    assert!(look().await.is_err(), "nobody answers, and who asked goes away");
-    assert!(timeout(PATIENCE, topic.store.counts(&topic.key)).await.expect("over a new connection").is_ok());
+    let query = || timeout(Duration::from_millis(500), topic.store.counts(&topic.key));
+    assert!(query().await.is_err(), "nobody answers, and who asked goes away");
+    assert!(timeout(CALL_TIMEOUT, topic.store.counts(&topic.key)).await.expect("over a new connection").is_ok());
     proxy.fall_silent();
-    assert!(look().await.is_err());
-    assert!(timeout(PATIENCE, topic.store.counts(&topic.key)).await.expect("before anybody gives up").is_ok());
+    assert!(query().await.is_err());
+    assert!(timeout(CALL_TIMEOUT, topic.store.counts(&topic.key)).await.expect("before anybody gives up").is_ok());
 }
 
 #[tokio::test]
@@ -102,9 +102,9 @@ async fn a_user_who_may_not_listen_to_one_topic_hears_the_others_all_the_same() 
 struct Prices;
 
 #[broadcast_listener(channels = ["prices"], register = false)]
-struct Hear;
+struct Receive;
 
-impl BroadcastListener for Hear {
+impl BroadcastListener for Receive {
     type Message = Prices;
 
     async fn on_message(&self, _prices: Broadcast<Prices>) -> Result<(), JobError> {
@@ -125,7 +125,7 @@ async fn a_node_that_may_not_listen_says_so_until_it_may() {
     server.command(&["ACL", "SETUSER", "deaf", "on", ">secret", "~*", "+@all", "resetchannels"]);
     let factory = ContextFactory::new("shop").store(server.url_for("deaf:secret"));
     let factory = factory.variables([("DQ_CALL_TIMEOUT", "500ms")]).without_inventory();
-    let node = factory.broadcast_listener::<Hear>().start().await.unwrap();
+    let node = factory.broadcast_listener::<Receive>().start().await.unwrap();
     let is_told = |condition: &Condition| matches!(condition, Condition::Stopped(text) if text.contains("docs/guide/deploying-on-redis.md"));
     until(&node, is_told).await;
     assert!(!node.health().ready);

@@ -123,7 +123,7 @@ async fn signals_come_over_tls_too() {
     let authority = Authority::new("signals");
     let server = authority.server("127.0.0.1", false);
     let topic = Topic::on(&url(&server, &format!("ca={}", authority.file("ca.crt"))));
-    let interest = dq::store::Interest { node: Some(dq::job::NodeId::new("n")), casts: false };
+    let interest = dq::store::Interest { node: Some(dq::job::NodeId::new("n")), broadcasts: false };
     let mut signals = topic.store.signals(&topic.key, interest).await.unwrap();
     topic.add(vec![job("a")]).await;
     assert_eq!(signals.next().await, Some(dq::store::Signal::Due));

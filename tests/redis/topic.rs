@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use dq::job::{AppName, Codec, Deliver, Front, JobId, NodeId, ProducerId, Record, TopicKey, TopicName, Turn};
+use dq::job::{AppName, Codec, Deliver, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName};
 use dq::store::redis::RedisStore;
-use dq::store::step::{Change, Claim, Outcome, Reconcile, Settle, Settled, Transfer, Transferred, Turned};
+use dq::store::step::{Change, Claim, Outcome, Reconcile, Sequenced, Settle, Settled, Transfer, Transferred};
 use dq::store::{
-    AddOutcome, BatchAnswer, Due, Link, NewJob, Numbered, OnDuplicate, Producer, Store, StoreError, WithdrawOutcome,
-    WithdrawVerb, Withdrawal,
+    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, Link, NewJob, Numbered, OnDuplicate, Producer,
+    Store, StoreError,
 };
 
 pub const LEASE: Duration = Duration::from_secs(15);
@@ -20,7 +20,7 @@ pub struct Topic {
     pub link: Arc<dyn Link>,
     pub producer: Arc<dyn Producer>,
     number: AtomicU64,
-    heard: AtomicU64,
+    last_seen: AtomicU64,
 }
 
 pub fn key(topic: &str) -> TopicKey {
@@ -37,7 +37,7 @@ pub fn job(name: &str) -> NewJob {
         generated: false,
         due: Due::After(Duration::ZERO),
         expires_after: None,
-        record: Record::new(&Front::default(), Codec::Json, b"{}"),
+        record: Record::new(&Metadata::default(), Codec::Json, b"{}"),
         on_duplicate: OnDuplicate::Reject,
         deliver: Deliver::Queue,
     }
@@ -61,7 +61,7 @@ impl Topic {
         let (store, key) = (Arc::new(store), key(topic));
         let link = store.link(&key, &NodeId::new("n"));
         let producer = store.producer(&key, &ProducerId::new("p"));
-        Self { store, key, link, producer, number: AtomicU64::new(0), heard: AtomicU64::new(0) }
+        Self { store, key, link, producer, number: AtomicU64::new(0), last_seen: AtomicU64::new(0) }
     }
 
     pub async fn try_add(&self, items: Vec<NewJob>) -> Result<BatchAnswer<AddOutcome>, StoreError> {
@@ -74,39 +74,39 @@ impl Topic {
         assert_eq!(self.try_add(items).await.unwrap(), BatchAnswer::Done(vec![AddOutcome::Added; count]));
     }
 
-    pub async fn withdraw(&self, verb: WithdrawVerb, name: &str) -> WithdrawOutcome {
+    pub async fn command(&self, verb: CommandKind, name: &str) -> CommandOutcome {
         let number = self.number.fetch_add(1, Ordering::Relaxed) + 1;
-        let items = vec![Withdrawal { verb, id: id(name), fence: None }];
-        match self.producer.withdraw(Numbered { number, items }).await.unwrap() {
+        let items = vec![Command { verb, id: id(name), fence: None }];
+        match self.producer.command(Numbered { number, items }).await.unwrap() {
             BatchAnswer::Done(mut outcomes) => outcomes.remove(0),
             BatchAnswer::Late => panic!("the numbers go up"),
         }
     }
 
-    pub fn heard(&self) -> Turn {
-        Turn(self.heard.load(Ordering::Relaxed))
+    pub fn last_seen(&self) -> Sequence {
+        Sequence(self.last_seen.load(Ordering::Relaxed))
     }
 
     pub async fn reconcile(&self) -> usize {
-        let request = Reconcile { heard: self.heard(), after: None, limit: 1_000 };
+        let request = Reconcile { last_seen: self.last_seen(), after: None, limit: 1_000 };
         match self.link.reconcile(request).await.unwrap() {
-            Turned::Done(answer) => {
-                self.heard.store(answer.standing.turn.0, Ordering::Relaxed);
-                assert_eq!(answer.rows.len(), answer.standing.rows);
-                answer.standing.rows
+            Sequenced::Done(answer) => {
+                self.last_seen.store(answer.lease_status.sequence.0, Ordering::Relaxed);
+                assert_eq!(answer.rows.len(), answer.lease_status.rows);
+                answer.lease_status.rows
             }
-            Turned::Reconcile(standing) => panic!("a first page needs no turn: {standing:?}"),
+            Sequenced::Reconcile(lease_status) => panic!("a first page needs no turn: {lease_status:?}"),
         }
     }
 
     pub async fn try_transfer(&self, limit: usize) -> Result<Transferred, StoreError> {
-        let request = Transfer { heard: self.heard(), limit, lease: LEASE, fallback: LEASE };
+        let request = Transfer { last_seen: self.last_seen(), limit, lease: LEASE, fallback: LEASE };
         match self.link.transfer(request).await? {
-            Turned::Done(answer) => {
-                self.heard.store(answer.standing.turn.0, Ordering::Relaxed);
+            Sequenced::Done(answer) => {
+                self.last_seen.store(answer.lease_status.sequence.0, Ordering::Relaxed);
                 Ok(answer)
             }
-            Turned::Reconcile(standing) => panic!("the turn was right: {standing:?}"),
+            Sequenced::Reconcile(lease_status) => panic!("the turn was right: {lease_status:?}"),
         }
     }
 
@@ -126,9 +126,13 @@ impl Topic {
     }
 
     pub async fn try_settle(&self, claims: &[Claim], change: Change) -> Result<Settled, StoreError> {
-        let outcome =
-            |claim: &Claim| Outcome { id: claim.id.clone(), token: claim.token, change: change.clone(), front: None };
+        let outcome = |claim: &Claim| Outcome {
+            id: claim.id.clone(),
+            token: claim.token,
+            change: change.clone(),
+            metadata: None,
+        };
         let outcomes = claims.iter().map(outcome).collect();
-        self.link.settle(Settle { heard: self.heard(), lease: LEASE, outcomes }).await
+        self.link.settle(Settle { last_seen: self.last_seen(), lease: LEASE, outcomes }).await
     }
 }

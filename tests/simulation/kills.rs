@@ -17,23 +17,23 @@ fn killers_end_after_their_cap_and_no_innocent_job_is_dead() {
     assert_eq!(report.innocent_dead, 0);
     assert_eq!(report.killers_dead, report.killers);
     assert_eq!(report.charged_the_cap, report.killers);
-    assert_eq!(report.begun_and_alone, report.killers);
-    assert_eq!(report.final_begun, report.killers);
+    assert_eq!(report.isolated_and_alone, report.killers);
+    assert_eq!(report.final_isolated, report.killers);
 }
 
 #[test]
-fn who_is_dead_by_kills_from_outside_was_begun_and_alone() {
+fn who_is_dead_by_kills_from_outside_was_isolated_and_alone() {
     let report = run(Killing::FromOutside, None);
     assert_eq!(report.found, None);
     assert!(report.kills >= 600, "{} kills in ten minutes", report.kills);
     assert!(report.innocent_dead > 0, "{report:?}");
-    assert_eq!(report.begun_and_alone, report.innocent_dead);
+    assert_eq!(report.isolated_and_alone, report.innocent_dead);
     assert_eq!(report.charged_the_cap, report.innocent_dead);
-    assert_eq!(report.final_begun, report.innocent_dead);
+    assert_eq!(report.final_isolated, report.innocent_dead);
 }
 
 #[test]
 fn without_rule_19_innocent_jobs_are_dead() {
     let report = run(Killing::ByJobs, Some(19));
-    assert!(report.innocent_dead > 0 && report.begun_and_alone == 0, "{report:?}");
+    assert!(report.innocent_dead > 0 && report.isolated_and_alone == 0, "{report:?}");
 }

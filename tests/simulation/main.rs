@@ -37,19 +37,20 @@ fn jobs_acked_on_claim_run_at_most_once_and_are_gone_then() {
 
 #[test]
 fn broadcasts_are_heard_at_most_once_never_early_and_by_all_where_nothing_fails() {
-    nothing_is_found_with(Profile::Casts);
+    nothing_is_found_with(Profile::Broadcasts);
 }
 
 #[test]
 fn a_node_that_is_cut_off_in_one_direction_keeps_nothing() {
-    nothing_is_found_with(Profile::Deaf);
+    nothing_is_found_with(Profile::Unresponsive);
 }
 
 #[test]
 fn a_seed_is_the_same_run_again() {
     let mut options = Options::default();
     options.log = true;
-    for (seed, profile) in [(1, None), (4, None), (9, None), (2, Some(Profile::Claim)), (3, Some(Profile::Casts))] {
+    for (seed, profile) in [(1, None), (4, None), (9, None), (2, Some(Profile::Claim)), (3, Some(Profile::Broadcasts))]
+    {
         options.profile = profile;
         let (first, second) = (simulate(seed, &options), simulate(seed, &options));
         assert!(first.log.len() > 100, "{} lines", first.log.len());

@@ -48,7 +48,7 @@ pub const TAKEN: [Taken; 15] = [
     ),
     taken(
         6,
-        Profile::Deaf,
+        Profile::Unresponsive,
         500,
         "a request names the last turn its node heard, and a reconcile renews nothing; here the store takes any turn for the right one",
         "a node that hears nothing holds what it swallowed, and its lease never runs out",

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 
 use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::step::{
-    Age, Aged, Begin, Cast, Casted, Exhaust, Hold, Noted, Reclaim, Reclaimed, Reconcile, Reconciled, Release, Scan,
-    Scanned, Settle, Settled, Standing, Transfer, Transferred, Turned, Verdict, Wake,
+    Exhaust, Isolate, LeaseStatus, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile, Reconciled, Release,
+    Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Verdict, Wake,
 };
 use dq::store::{
-    AddOutcome, BatchAnswer, Interest, Link, NewJob, Numbered, Page, PageRequest, Pending, Producer, Signals, Store,
-    StoreError, Stored, TopicCounts, WithdrawOutcome, Withdrawal,
+    AddOutcome, BatchAnswer, Command, CommandOutcome, Interest, Link, NewJob, Numbered, Page, PageRequest, Pending,
+    Producer, Signals, Store, StoreError, Stored, TopicCounts,
 };
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -174,11 +174,11 @@ impl Store for FaultyStore {
             return no_answer("signals", fault);
         }
         async move {
-            let mut heard = self.inner.signals(topic, interest).await?;
+            let mut last_seen = self.inner.signals(topic, interest).await?;
             let (feed, signals) = Signals::channel();
             let faults = self.faults.clone();
             tokio::spawn(async move {
-                while let Some(signal) = heard.next().await {
+                while let Some(signal) = last_seen.next().await {
                     let lost = faults.state.lock().unwrap().without_signals;
                     if !lost && feed.send(signal).await.is_err() {
                         break;
@@ -227,15 +227,15 @@ macro_rules! steps {
 
 impl Link for FaultyLink {
     steps!(
-        transfer(Transfer) -> Turned<Transferred>,
-        hold(Hold) -> Standing,
-        begin(Begin) -> Noted,
+        transfer(Transfer) -> Sequenced<Transferred>,
+        renew(Renew) -> LeaseStatus,
+        isolate(Isolate) -> Noted,
         exhaust(Exhaust) -> Noted,
-        reconcile(Reconcile) -> Turned<Reconciled>,
+        reconcile(Reconcile) -> Sequenced<Reconciled>,
         reclaim(Reclaim) -> Reclaimed,
-        release(Release) -> Standing,
-        age(Age) -> Turned<Aged>,
-        cast(Cast) -> Casted,
+        release(Release) -> LeaseStatus,
+        sweep(Sweep) -> Sequenced<Swept>,
+        publish(Publish) -> Published,
         wake(Wake) -> (),
         scan(Scan) -> Scanned,
     );
@@ -270,8 +270,5 @@ struct FaultyProducer {
 }
 
 impl Producer for FaultyProducer {
-    steps!(
-        add(Numbered<NewJob>) -> BatchAnswer<AddOutcome>,
-        withdraw(Numbered<Withdrawal>) -> BatchAnswer<WithdrawOutcome>,
-    );
+    steps!(add(Numbered<NewJob>) -> BatchAnswer<AddOutcome>, command(Numbered<Command>) -> BatchAnswer<CommandOutcome>,);
 }

@@ -12,5 +12,5 @@ pub mod redis;
 pub use faulty_store::{Fault, Faults, FaultyStore};
 pub use monitor::Monitor;
 #[cfg(unix)]
-pub use node_process::{Count, Heard, NodeProcess, Runs};
+pub use node_process::{Count, NodeProcess, Received, Runs};
 pub use paced::PacedStore;

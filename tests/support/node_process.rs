@@ -38,15 +38,15 @@ impl Runs {
 
 /// What all processes of a test have said.
 #[derive(Debug, Clone)]
-pub struct Heard(watch::Sender<Runs>);
+pub struct Received(watch::Sender<Runs>);
 
-impl Default for Heard {
+impl Default for Received {
     fn default() -> Self {
         Self(watch::Sender::new(Runs::default()))
     }
 }
 
-impl Heard {
+impl Received {
     /// What was begun so far.
     pub fn runs(&self) -> Runs {
         self.0.borrow().clone()
@@ -92,7 +92,7 @@ impl NodeProcess {
         variables: &[(&str, &str)],
         runs: usize,
         name: &'static str,
-        heard: &Heard,
+        last_seen: &Received,
     ) -> Self {
         let mut child = Command::new(program)
             .arg(runs.to_string())
@@ -109,7 +109,7 @@ impl NodeProcess {
         let first = lines.next_line().await.expect("it is text").expect("it says that it is ready");
         let node = first.strip_prefix("node ").expect("the first line names the node").to_owned();
         let stdin = child.stdin.take().expect("it is piped");
-        Self { child, stdin, listening: tokio::spawn(heard.clone().listen(name, lines)), node }
+        Self { child, stdin, listening: tokio::spawn(last_seen.clone().listen(name, lines)), node }
     }
 
     /// The id of its node.

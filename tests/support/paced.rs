@@ -9,14 +9,14 @@ use dq::environment::StoreClock;
 use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::redis::RedisStore;
 use dq::store::step::{
-    Age, Aged, Begin, Cast, Casted, Exhaust, Hold, Noted, Reclaim, Reclaimed, Reconcile, Reconciled, Release, Scan,
-    Scanned, Settle, Settled, Standing, Transfer, Transferred, Turned, Wake,
+    Exhaust, Isolate, LeaseStatus, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile, Reconciled, Release,
+    Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Wake,
 };
 use dq::store::{
-    AddOutcome, BatchAnswer, Interest, Link, NewJob, Numbered, Page, PageRequest, Pending, Producer, Signals, Store,
-    StoreError, Stored, TopicCounts, WithdrawOutcome, Withdrawal,
+    AddOutcome, BatchAnswer, Command, CommandOutcome, Interest, Link, NewJob, Numbered, Page, PageRequest, Pending,
+    Producer, Signals, Store, StoreError, Stored, TopicCounts,
 };
-use dq::testing::UnderWay;
+use dq::testing::InFlight;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
@@ -36,7 +36,7 @@ struct Pace {
     /// A connection, and the time that the server was told last.
     told: Mutex<(Teller, u64)>,
     /// A subscription that shares the connection of all others.
-    ear: tokio::sync::Mutex<Option<Signals>>,
+    subscriber: tokio::sync::Mutex<Option<Signals>>,
     topic: TopicKey,
     place: Place,
 }
@@ -52,12 +52,12 @@ impl Pace {
     }
 
     /// Waits until everything that was signalled so far has arrived.
-    async fn hear(&self) {
-        let mut ear = self.ear.lock().await;
-        if let Some(ear) = ear.as_mut() {
+    async fn receive(&self) {
+        let mut subscriber = self.subscriber.lock().await;
+        if let Some(subscriber) = subscriber.as_mut() {
             let channel = self.place.key(&self.topic, "wake");
             self.told.lock().unwrap().0.tell(&["PUBLISH", &channel, "due"]);
-            ear.next().await.expect("the server is there");
+            subscriber.next().await.expect("the server is there");
         }
     }
 
@@ -69,13 +69,13 @@ impl Pace {
         answer: Pending<T>,
         signals: bool,
     ) -> Pending<T> {
-        let (under_way, pace) = (UnderWay::begin(), Arc::clone(self));
+        let (in_flight, pace) = (InFlight::begin(), Arc::clone(self));
         let answered = tokio::spawn(async move {
             let answer = answer.await;
             if signals {
-                pace.hear().await;
+                pace.receive().await;
             }
-            drop((way, under_way));
+            drop((way, in_flight));
             answer
         });
         async move { answered.await.expect("the runtime is there") }.boxed()
@@ -94,7 +94,7 @@ impl PacedStore {
         let mut teller = place.connect();
         store.scripts().for_each(|script| drop(teller.tell(&["SCRIPT", "LOAD", script])));
         let told = Mutex::new((teller, u64::MAX));
-        let pace = Pace { clock, told, ear: tokio::sync::Mutex::default(), topic, place };
+        let pace = Pace { clock, told, subscriber: tokio::sync::Mutex::default(), topic, place };
         Arc::new(Self { store: Arc::new(store), pace: Arc::new(pace) })
     }
 
@@ -105,12 +105,12 @@ impl PacedStore {
 
     fn asks<'a, T: Send>(
         &'a self,
-        look: impl Future<Output = Result<T, StoreError>> + Send + 'a,
+        query: impl Future<Output = Result<T, StoreError>> + Send + 'a,
     ) -> BoxFuture<'a, Result<T, StoreError>> {
         async move {
-            let _under_way = UnderWay::begin();
+            let _in_flight = InFlight::begin();
             self.pace.tell_time();
-            look.await
+            query.await
         }
         .boxed()
     }
@@ -136,12 +136,12 @@ impl Store for PacedStore {
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
         self.asks(async move {
-            let mut ear = self.pace.ear.lock().await;
-            if ear.is_none() {
-                let all = Interest { node: Some(NodeId::new("pace")), casts: false };
-                *ear = Some(self.store.signals(&self.pace.topic, all).await?);
+            let mut subscriber = self.pace.subscriber.lock().await;
+            if subscriber.is_none() {
+                let all = Interest { node: Some(NodeId::new("pace")), broadcasts: false };
+                *subscriber = Some(self.store.signals(&self.pace.topic, all).await?);
             }
-            drop(ear);
+            drop(subscriber);
             self.store.signals(topic, interest).await
         })
     }
@@ -195,19 +195,19 @@ macro_rules! steps {
 
 impl Link for PacedLink {
     steps!(false:
-        transfer(Transfer) -> Turned<Transferred>,
-        hold(Hold) -> Standing,
-        begin(Begin) -> Noted,
+        transfer(Transfer) -> Sequenced<Transferred>,
+        renew(Renew) -> LeaseStatus,
+        isolate(Isolate) -> Noted,
         exhaust(Exhaust) -> Noted,
-        reconcile(Reconcile) -> Turned<Reconciled>,
-        age(Age) -> Turned<Aged>,
+        reconcile(Reconcile) -> Sequenced<Reconciled>,
+        sweep(Sweep) -> Sequenced<Swept>,
         scan(Scan) -> Scanned,
     );
     steps!(true:
         settle(Settle) -> Settled,
         reclaim(Reclaim) -> Reclaimed,
-        release(Release) -> Standing,
-        cast(Cast) -> Casted,
+        release(Release) -> LeaseStatus,
+        publish(Publish) -> Published,
         wake(Wake) -> (),
     );
 }
@@ -227,6 +227,6 @@ impl PacedProducer {
 impl Producer for PacedProducer {
     steps!(true:
         add(Numbered<NewJob>) -> BatchAnswer<AddOutcome>,
-        withdraw(Numbered<Withdrawal>) -> BatchAnswer<WithdrawOutcome>,
+        command(Numbered<Command>) -> BatchAnswer<CommandOutcome>,
     );
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use super::key::Keyed;
 use super::layer::{Change, Layer};
 use super::settings::TopicSettings;
-use super::source::{Place, Source};
+use super::source::{Source, SourceLocation};
 use super::value::Written;
 use crate::listener::Registration;
 
 /// The settings of `topic` as its listener's registration has them: the payload's first, then the listener's.
 pub(crate) fn layer(topic: &str, listener: &Registration) -> Layer {
-    let place = Place::declared(listener.declared_at);
+    let place = SourceLocation::declared(listener.declared_at);
     let said = listener.settings;
     let mut layer = Layer::default();
     layer.name_topic(topic, Source::Listener(place.clone()));

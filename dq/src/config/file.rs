@@ -20,7 +20,7 @@ use super::key::Keyed;
 use super::layer::{Change, Layer};
 use super::problem::SettingProblem;
 use super::settings::{NodeSettings, TopicSettings};
-use super::source::{Place, Source};
+use super::source::{Source, SourceLocation};
 use super::suggest::nearest;
 use super::value::Written;
 
@@ -71,10 +71,10 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn place(&self, offset: usize) -> Place {
+    fn place(&self, offset: usize) -> SourceLocation {
         let before = &self.text.as_bytes()[..offset.min(self.text.len())];
         let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-        Place { file: self.name.to_owned().into(), line: u32::try_from(line).unwrap_or(u32::MAX) }
+        SourceLocation { file: self.name.to_owned().into(), line: u32::try_from(line).unwrap_or(u32::MAX) }
     }
 
     fn source<T>(&self, spanned: &Spanned<T>) -> Source {

@@ -55,7 +55,7 @@ mod variables;
 pub use listing::{Listed, Listing};
 pub use problem::{Setting, SettingProblem};
 pub use settings::{NodeSettings, TopicSettings};
-pub use source::{Place, Source};
+pub use source::{Source, SourceLocation};
 pub use topic::{IntoRetry, TopicOverrides};
 
 pub(crate) use file::read as read_file;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::source::{Place, Source};
+use super::source::{Source, SourceLocation};
 use super::suggest::did_you_mean;
 
 /// A setting of the node or of a topic.
@@ -50,7 +50,7 @@ pub enum SettingProblem {
     #[error("{at}: {reason}")]
     FileSyntax {
         /// The line.
-        at: Place,
+        at: SourceLocation,
         /// What is wrong with it.
         reason: String,
     },
@@ -121,7 +121,7 @@ pub enum SettingProblem {
 
 impl SettingProblem {
     /// The line it stands in, where there is one.
-    pub(crate) fn place(&self) -> Option<Place> {
+    pub(crate) fn place(&self) -> Option<SourceLocation> {
         match self {
             Self::FileSyntax { at, .. } => Some(at.clone()),
             Self::UnknownKey { at, .. }

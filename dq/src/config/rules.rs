@@ -19,45 +19,45 @@ const LONGEST_PAYLOAD: usize = 16 * 1024 * 1024;
 
 /// Everything that is wrong with the settings of a node.
 pub(crate) fn check_node(node: &Resolved<NodeSettings>) -> Vec<SettingProblem> {
-    let mut judge = Judge { topic: None, resolved: node, problems: Vec::new() };
+    let mut checker = Checker { topic: None, resolved: node, problems: Vec::new() };
     let is = &node.settings;
-    judge.within("lease", is.lease, SHORTEST_LEASE, LONGEST_LEASE);
-    judge.within("renewal", is.renewal, MS, LONGEST_LEASE);
-    judge.within("fallback_scan", is.fallback_scan, 10 * MS, HOUR);
-    judge.within("grace", is.grace, Duration::ZERO, HOUR);
-    judge.within("call_timeout", is.call_timeout, MS, LONGEST_LEASE);
-    judge.within("call_total", is.call_total, MS, HOUR);
-    judge.within("broadcast_expires_after", is.broadcast_expires_after, MS, LONGEST_DELAY);
-    judge.within("payload_limit", is.payload_limit, 1, LONGEST_PAYLOAD);
-    judge.within("unanswered_limit", is.unanswered_limit, 1, 1_000_000);
-    judge.durability();
-    if judge.problems.is_empty() {
-        judge.intervals();
+    checker.within("lease", is.lease, SHORTEST_LEASE, LONGEST_LEASE);
+    checker.within("renewal", is.renewal, MS, LONGEST_LEASE);
+    checker.within("fallback_scan", is.fallback_scan, 10 * MS, HOUR);
+    checker.within("grace", is.grace, Duration::ZERO, HOUR);
+    checker.within("call_timeout", is.call_timeout, MS, LONGEST_LEASE);
+    checker.within("call_total", is.call_total, MS, HOUR);
+    checker.within("broadcast_expires_after", is.broadcast_expires_after, MS, LONGEST_DELAY);
+    checker.within("payload_limit", is.payload_limit, 1, LONGEST_PAYLOAD);
+    checker.within("unanswered_limit", is.unanswered_limit, 1, 1_000_000);
+    checker.durability();
+    if checker.problems.is_empty() {
+        checker.intervals();
     }
-    judge.problems
+    checker.problems
 }
 
 /// Everything that is wrong with the settings of a topic.
 pub(crate) fn check_topic(name: &str, topic: &Resolved<TopicSettings>) -> Vec<SettingProblem> {
-    let mut judge = Judge { topic: Some(name), resolved: topic, problems: Vec::new() };
+    let mut checker = Checker { topic: Some(name), resolved: topic, problems: Vec::new() };
     let is = &topic.settings;
-    judge.within("concurrency", is.concurrency, 1, 100_000);
-    judge.within("timeout", is.timeout.unwrap_or(MS), MS, LONGEST_DELAY);
-    judge.within("max_crashes", is.max_crashes, 1, 1_000);
-    judge.within("unacked_age", is.unacked_age, MS, LONGEST_DELAY);
-    judge.within("dead_kept", is.dead_kept, MS, LONGEST_DELAY);
-    judge.within("dead_most", is.dead_most, 1, 10_000_000);
-    judge.retries();
-    judge.problems
+    checker.within("concurrency", is.concurrency, 1, 100_000);
+    checker.within("timeout", is.timeout.unwrap_or(MS), MS, LONGEST_DELAY);
+    checker.within("max_crashes", is.max_crashes, 1, 1_000);
+    checker.within("unacked_age", is.unacked_age, MS, LONGEST_DELAY);
+    checker.within("dead_kept", is.dead_kept, MS, LONGEST_DELAY);
+    checker.within("dead_most", is.dead_most, 1, 10_000_000);
+    checker.retries();
+    checker.problems
 }
 
-struct Judge<'a, S> {
+struct Checker<'a, S> {
     topic: Option<&'a str>,
     resolved: &'a Resolved<S>,
     problems: Vec<SettingProblem>,
 }
 
-impl<S: Keyed> Judge<'_, S> {
+impl<S: Keyed> Checker<'_, S> {
     fn within<T: Value + PartialOrd + Copy>(&mut self, key: &'static str, value: T, least: T, most: T) {
         let limit = format!("{} to {}", least.show(), most.show());
         if value < least {
@@ -80,7 +80,7 @@ impl<S: Keyed> Judge<'_, S> {
     }
 }
 
-impl Judge<'_, NodeSettings> {
+impl Checker<'_, NodeSettings> {
     /// Replicas answer before the call counts as lost.
     fn durability(&mut self) {
         let Durability::Wait { replicas, timeout } = self.resolved.settings.durability else { return };
@@ -115,7 +115,7 @@ impl Judge<'_, NodeSettings> {
     }
 }
 
-impl Judge<'_, TopicSettings> {
+impl Checker<'_, TopicSettings> {
     /// No retry waits longer than a job may.
     fn retries(&mut self) {
         let policy = &self.resolved.settings.retry;

@@ -6,14 +6,14 @@ use std::panic::Location;
 
 /// A line of a source file, as `src/orders.rs:12`; in order of files, then lines.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct SourceLocation {
     /// The file.
     pub file: Cow<'static, str>,
     /// The line; 0 where it is not known.
     pub line: u32,
 }
 
-impl Place {
+impl SourceLocation {
     /// The place of a text as `src/orders.rs:12`, which is what attributes write.
     pub(crate) fn declared(text: &'static str) -> Self {
         let (file, line) = text.rsplit_once(':').unwrap_or((text, ""));
@@ -21,13 +21,13 @@ impl Place {
     }
 }
 
-impl From<&'static Location<'static>> for Place {
+impl From<&'static Location<'static>> for SourceLocation {
     fn from(at: &'static Location<'static>) -> Self {
         Self { file: at.file().into(), line: at.line() }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             0 => self.file.fmt(f),
@@ -43,20 +43,20 @@ pub enum Source {
     /// Nobody: the default.
     Default,
     /// `#[job(..)]` of the payload; the place is its listener's.
-    Payload(Place),
+    Payload(SourceLocation),
     /// The attribute of the listener.
-    Listener(Place),
+    Listener(SourceLocation),
     /// A call of the builder.
-    Builder(Place),
+    Builder(SourceLocation),
     /// A line of the config file.
-    File(Place),
+    File(SourceLocation),
     /// An environment variable.
     Variable(String),
 }
 
 impl Source {
     /// The line, where it is one.
-    pub(crate) const fn place(&self) -> Option<&Place> {
+    pub(crate) const fn place(&self) -> Option<&SourceLocation> {
         match self {
             Self::Default | Self::Variable(_) => None,
             Self::Payload(at) | Self::Listener(at) | Self::Builder(at) | Self::File(at) => Some(at),
@@ -83,9 +83,9 @@ mod tests {
 
     #[test]
     fn places_are_in_order_of_lines_not_of_their_digits() {
-        let (seventh, eleventh) = (Place::declared("src/x.rs:7"), Place::declared("src/x.rs:11"));
+        let (seventh, eleventh) = (SourceLocation::declared("src/x.rs:7"), SourceLocation::declared("src/x.rs:11"));
         assert!(seventh < eleventh);
         assert_eq!(eleventh.to_string(), "src/x.rs:11");
-        assert_eq!(Place::declared("somewhere").to_string(), "somewhere");
+        assert_eq!(SourceLocation::declared("somewhere").to_string(), "somewhere");
     }
 }

@@ -6,7 +6,7 @@ use super::key::Put;
 use super::layer::{Change, Layer};
 use super::problem::{Setting, SettingProblem};
 use super::settings::TopicSettings;
-use super::source::{Place, Source};
+use super::source::{Source, SourceLocation};
 use super::value::Value;
 use crate::job::RetryPolicy;
 use crate::listener::{AckMode, OnTimeout};
@@ -19,12 +19,12 @@ use crate::time::IntoDelay;
 #[must_use = "return it from the closure: what is dropped changes nothing"]
 pub struct TopicOverrides {
     topic: String,
-    at: Place,
+    at: SourceLocation,
     layer: Layer,
 }
 
 impl TopicOverrides {
-    pub(crate) fn new(topic: &str, at: Place) -> Self {
+    pub(crate) fn new(topic: &str, at: SourceLocation) -> Self {
         Self { topic: topic.to_owned(), at, layer: Layer::default() }
     }
 

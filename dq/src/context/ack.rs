@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::topic::line::Kind;
+use super::topic::pipeline::RequestKind;
 use super::topic::run_end::Ended;
 use super::topic::{Stage, Topic};
 use crate::job::{Cause, JobId, Token};
@@ -43,7 +43,7 @@ impl Topic {
             _ => failure.message.as_str(),
         };
         tracing::warn!(topic = %self.parts.key, job.id = %id, cause = %failure.cause, error, "the handler failed");
-        self.parts.gauge.failed();
+        self.parts.stats.failed();
     }
 
     fn on_decision(&mut self, id: &JobId, decision: &Decision) {
@@ -82,8 +82,8 @@ impl Topic {
 
     /// Gives up a job, for the cause its front has.
     fn give_up(&mut self, id: &JobId) {
-        let front = self.held.get(id).map(|job| job.front.clone());
-        self.held.set(id, Stage::settling(Change::Dead, front));
+        let metadata = self.held.get(id).map(|job| job.metadata.clone());
+        self.held.set(id, Stage::settling(Change::Dead, metadata));
     }
 
     /// Sends the outcomes there are.
@@ -97,17 +97,17 @@ impl Topic {
         if !self.held.has_outcomes() {
             return self.unsettled.front().map(|(at, _)| *at);
         }
-        if !self.line.can_send(Kind::Settle, now) {
-            return self.line.pause_end(Kind::Settle, now);
+        if !self.pipeline.can_send(RequestKind::Settle, now) {
+            return self.pipeline.pause_end(RequestKind::Settle, now);
         }
         let mut outcomes = Vec::new();
         while outcomes.len() < MOST_JOBS
-            && let Some((id, token, change, front)) = self.held.next_to_settle()
+            && let Some((id, token, change, metadata)) = self.held.next_to_settle()
         {
-            outcomes.push(Outcome { id, token, change, front });
+            outcomes.push(Outcome { id, token, change, metadata });
         }
         if !outcomes.is_empty() {
-            self.line.settle(Settle { heard: self.line.heard, lease: self.parts.node.lease, outcomes });
+            self.pipeline.settle(Settle { last_seen: self.pipeline.last_seen, lease: self.parts.node.lease, outcomes });
         }
         None
     }
@@ -117,7 +117,7 @@ impl Topic {
         asked: Vec<(JobId, Token)>,
         settled: Settled,
         sent: Duration,
-        named: crate::job::Turn,
+        named: crate::job::Sequence,
         now: Duration,
     ) {
         let _settle = tracing::debug_span!("dq.settle", topic = %self.parts.key.topic, jobs = asked.len()).entered();
@@ -126,11 +126,11 @@ impl Topic {
                 self.on_verdict(&id, token, verdict, now);
             }
         }
-        self.on_standing(settled.standing, sent, named);
+        self.on_lease_status(settled.lease_status, sent, named);
     }
 
     fn on_verdict(&mut self, id: &JobId, token: Token, verdict: Verdict, now: Duration) {
-        let attempt = self.held.get(id).map_or(0, |job| job.front.attempts);
+        let attempt = self.held.get(id).map_or(0, |job| job.metadata.attempts);
         tracing::debug!(job.id = %id, attempt, fence = token.fence.0, ?verdict, "settled");
         match verdict {
             Verdict::Done => {
@@ -138,7 +138,7 @@ impl Topic {
                 else {
                     return;
                 };
-                self.parts.gauge.settled(&change);
+                self.parts.stats.settled(&change);
                 match then_run {
                     true if self.handlers_gone || self.stopping.is_cancelling() => self.lose(id, "the node stops"),
                     true => self.start(id, Call::OnDue, now, false, true),
@@ -148,12 +148,12 @@ impl Topic {
             }
             Verdict::Stale => {
                 tracing::warn!(topic = %self.parts.key, job.id = %id, fence = token.fence.0, "the job is another run's now: this outcome was refused");
-                self.parts.gauge.stale();
+                self.parts.stats.stale();
                 self.held.remove(id);
             }
             Verdict::Dropped => {
                 tracing::warn!(topic = %self.parts.key, job.id = %id, "nothing is kept of this job any more, it is dropped");
-                self.parts.gauge.dropped(1);
+                self.parts.stats.dropped(1);
                 self.held.remove(id);
             }
             Verdict::Failed(reason) => {
@@ -164,10 +164,10 @@ impl Topic {
     }
 
     fn unask_outcome(&mut self, id: &JobId) {
-        let Some(Stage::Settling { change, front, then_run, .. }) = self.held.get(id).map(|job| job.stage().clone())
+        let Some(Stage::Settling { change, metadata, then_run, .. }) = self.held.get(id).map(|job| job.stage().clone())
         else {
             return;
         };
-        self.held.set(id, Stage::Settling { change, front, then_run, asked: false });
+        self.held.set(id, Stage::Settling { change, metadata, then_run, asked: false });
     }
 }

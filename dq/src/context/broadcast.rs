@@ -15,16 +15,16 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
-use super::channel_health::ChannelGauge;
+use super::channel_health::ChannelStats;
 use super::execute::panic_message;
 use super::subscription::Subscription;
 use super::timer::Timer;
 use super::topic::stopping::StopOrder;
 use crate::broadcast::ErasedBroadcast;
 use crate::config::NodeSettings;
-use crate::environment::{Environment, Place, Task};
-use crate::job::{JobId, NodeId, Record, TopicKey, TopicName, Turn};
-use crate::store::step::{Cast, Casted, MOST_JOBS, Release};
+use crate::environment::{Environment, Runtime, Task};
+use crate::job::{JobId, NodeId, Record, Sequence, TopicKey, TopicName};
+use crate::store::step::{MOST_JOBS, Publish, Published, Release};
 use crate::store::{Link, Signal, Store, StoreError};
 
 /// How many broadcasts wait for a slow listener before further ones are dropped.
@@ -56,7 +56,7 @@ pub(super) struct Channel {
     pub(super) environment: Environment,
     pub(super) settings: NodeSettings,
     pub(super) listeners: Vec<(&'static str, Arc<dyn ErasedBroadcast>)>,
-    pub(super) gauge: Arc<ChannelGauge>,
+    pub(super) stats: Arc<ChannelStats>,
     /// The topics of the node: while their handlers go on, it hears.
     pub(super) topics: TaskTracker,
 }
@@ -69,7 +69,7 @@ impl Channel {
         let (queues, tasks): (Vec<_>, Vec<_>) = started.unzip();
         workers.close();
         let mut timer = Timer::new(self.environment.clone());
-        let mut cast_at = None; // not before the subscription is there: nobody would hear it
+        let mut broadcast_at = None; // not before the subscription is there: nobody would hear it
         let (mut ordered, topics) = (stop.clone(), self.topics.clone());
         let mut over = pin!(async move {
             // An error is an order, too: the supervisor is gone.
@@ -81,18 +81,18 @@ impl Channel {
                 biased;
                 () = &mut over => break,
                 signal = self.subscription.next() => match signal {
-                    Ok(Signal::Cast(cast)) => self.hand_out(&queues, cast),
-                    Ok(Signal::CastDue | Signal::Resubscribed) => cast_at = Some(self.environment.now()),
-                    Ok(Signal::Due | Signal::Mark(..)) => {}
+                    Ok(Signal::Broadcast(publish)) => self.hand_out(&queues, publish),
+                    Ok(Signal::BroadcastDue | Signal::Resubscribed) => broadcast_at = Some(self.environment.now()),
+                    Ok(Signal::Due | Signal::Command(..)) => {}
                     Err(error) => {
                         // What this node would not hear is for others to publish.
-                        cast_at = None;
-                        self.gauge.trouble(&error);
+                        broadcast_at = None;
+                        self.stats.store_error(&error);
                     }
                 },
-                () = timer.until(cast_at) => {
-                    let pause = self.cast().await;
-                    cast_at = Some(self.environment.now() + pause);
+                () = timer.until(broadcast_at) => {
+                    let pause = self.publish().await;
+                    broadcast_at = Some(self.environment.now() + pause);
                 }
             }
         }
@@ -108,36 +108,36 @@ impl Channel {
         let too_late = self.environment.sleep_until(self.environment.now() + self.settings.call_timeout);
         tokio::select! {
             biased;
-            _ = link.release(Release { heard: Turn::default() }) => {}
+            _ = link.release(Release { last_seen: Sequence::default() }) => {}
             () = too_late => {}
         }
     }
 
     /// Publishes what is due; how long to sleep then.
-    async fn cast(&mut self) -> Duration {
+    async fn publish(&mut self) -> Duration {
         let period = self.settings.fallback_scan;
         let fallback = period - self.environment.random_below(period / 5);
-        let request = Cast { limit: MOST_JOBS, fallback, expires_after: self.settings.broadcast_expires_after };
+        let request = Publish { limit: MOST_JOBS, fallback, expires_after: self.settings.broadcast_expires_after };
         let given_up = self.environment.sleep_until(self.environment.now() + self.settings.call_timeout);
         let link = self.link.take().unwrap_or_else(|| self.store.link(&self.key, &self.node));
         let answer = tokio::select! {
             biased;
-            answer = link.cast(request) => answer,
-            () = given_up => Err(StoreError::Unavailable { operation: "cast", reason: "no answer in time".into() }),
+            answer = link.publish(request) => answer,
+            () = given_up => Err(StoreError::Unavailable { operation: "publish", reason: "no answer in time".into() }),
         };
         // Whatever a way has failed with, a new one is as good; and one that is broken stays so.
         self.link = answer.is_ok().then_some(link);
         match answer {
-            Ok(Casted { published, dropped, sleep, more }) => {
+            Ok(Published { published, dropped, sleep, more }) => {
                 self.failures = 0;
-                self.gauge.casted(published, dropped);
+                self.stats.published(published, dropped);
                 if dropped > 0 {
                     tracing::warn!(channel = %self.key, broadcasts = dropped, "broadcasts that nobody served in time were dropped");
                 }
                 if more { Duration::ZERO } else { sleep }
             }
             Err(error) => {
-                self.gauge.trouble(&error);
+                self.stats.store_error(&error);
                 tracing::warn!(channel = %self.key, error = %error, "cannot publish broadcasts, trying again");
                 let pause = self.environment.growing_pause(PAUSE, LONGEST_PAUSE, self.failures);
                 self.failures += 1;
@@ -146,13 +146,13 @@ impl Channel {
         }
     }
 
-    fn hand_out(&self, queues: &[mpsc::Sender<Delivery>], cast: crate::store::Cast) {
-        self.gauge.heard();
-        let record = Record::from_bytes(cast.record);
+    fn hand_out(&self, queues: &[mpsc::Sender<Delivery>], publish: crate::store::BroadcastMessage) {
+        self.stats.received();
+        let record = Record::from_bytes(publish.record);
         for (queue, (name, _)) in queues.iter().zip(&self.listeners) {
-            if queue.try_send(Delivery { id: cast.id.clone(), record: record.clone() }).is_err() {
-                tracing::warn!(channel = %self.key, job.id = %cast.id, listener = name, "the listener is {QUEUE} broadcasts behind: this one is dropped");
-                self.gauge.missed();
+            if queue.try_send(Delivery { id: publish.id.clone(), record: record.clone() }).is_err() {
+                tracing::warn!(channel = %self.key, job.id = %publish.id, listener = name, "the listener is {QUEUE} broadcasts behind: this one is dropped");
+                self.stats.missed();
             }
         }
     }
@@ -168,9 +168,9 @@ impl Channel {
             name,
             listener: Arc::clone(listener),
             environment: self.environment.clone(),
-            gauge: Arc::clone(&self.gauge),
+            stats: Arc::clone(&self.stats),
         };
-        let task = self.environment.spawn(Place::Handler, workers.track_future(worker.listen(deliveries)));
+        let task = self.environment.spawn(Runtime::Handler, workers.track_future(worker.listen(deliveries)));
         (queue, task)
     }
 }
@@ -202,13 +202,13 @@ struct Worker {
     name: &'static str,
     listener: Arc<dyn ErasedBroadcast>,
     environment: Environment,
-    gauge: Arc<ChannelGauge>,
+    stats: Arc<ChannelStats>,
 }
 
 impl Worker {
     /// Hands one broadcast after the other to the listener, until the channel is gone.
     async fn listen(self, mut deliveries: mpsc::Receiver<Delivery>) {
-        let Self { channel, name, listener, environment, gauge } = self;
+        let Self { channel, name, listener, environment, stats } = self;
         while let Some(Delivery { id, record }) = deliveries.recv().await {
             let span = tracing::info_span!("dq.broadcast", %channel, job.id = %id, listener = name);
             let handled = Arc::clone(&listener).deliver(channel.clone(), id.clone(), record).instrument(span);
@@ -222,7 +222,7 @@ impl Worker {
                 },
                 () = too_late => "it did not return within 30s".into(),
             };
-            gauge.failed();
+            stats.failed();
             tracing::error!(%channel, job.id = %id, listener = name, failure, "a broadcast listener failed");
         }
     }

@@ -22,7 +22,7 @@ pub struct ChannelHealth {
     /// Broadcasts this node published since its start; each is published by one node.
     pub published: u64,
     /// Broadcasts this node heard since its start.
-    pub heard: u64,
+    pub received: u64,
     /// How often a listener failed: errors, panics, timeouts, payloads that do not decode.
     pub failed: u64,
     /// Broadcasts a listener did not get because it was too far behind.
@@ -33,22 +33,22 @@ pub struct ChannelHealth {
 
 /// The live figures of one channel.
 #[derive(Debug)]
-pub(super) struct ChannelGauge {
+pub(super) struct ChannelStats {
     channel: String,
     listeners: String,
     condition: LiveCondition,
     published: AtomicU64,
-    heard: AtomicU64,
+    received: AtomicU64,
     failed: AtomicU64,
     missed: AtomicU64,
     expired: AtomicU64,
 }
 
-impl ChannelGauge {
+impl ChannelStats {
     pub(super) fn new(channel: String, listeners: String, changed: Arc<Notify>) -> Self {
-        let [published, heard, failed, missed, expired] = Default::default();
+        let [published, received, failed, missed, expired] = Default::default();
         let condition = LiveCondition::new(changed);
-        Self { channel, listeners, condition, published, heard, failed, missed, expired }
+        Self { channel, listeners, condition, published, received, failed, missed, expired }
     }
 
     pub(super) fn read(&self) -> ChannelHealth {
@@ -57,7 +57,7 @@ impl ChannelGauge {
             listeners: self.listeners.clone(),
             condition: self.condition.read(),
             published: self.published.load(Relaxed),
-            heard: self.heard.load(Relaxed),
+            received: self.received.load(Relaxed),
             failed: self.failed.load(Relaxed),
             missed: self.missed.load(Relaxed),
             expired: self.expired.load(Relaxed),
@@ -65,23 +65,23 @@ impl ChannelGauge {
     }
 
     /// The store has answered.
-    pub(super) fn casted(&self, published: usize, expired: usize) {
+    pub(super) fn published(&self, published: usize, expired: usize) {
         self.condition.contact(&self.channel);
         self.published.fetch_add(published as u64, Relaxed);
         self.expired.fetch_add(expired as u64, Relaxed);
     }
 
     /// The store has not answered, or has refused.
-    pub(super) fn trouble(&self, error: &StoreError) {
-        self.condition.trouble(error);
+    pub(super) fn store_error(&self, error: &StoreError) {
+        self.condition.store_error(error);
     }
 
     pub(super) fn stopping(&self) {
         self.condition.set(Condition::Stopping);
     }
 
-    pub(super) fn heard(&self) {
-        self.heard.fetch_add(1, Relaxed);
+    pub(super) fn received(&self) {
+        self.received.fetch_add(1, Relaxed);
     }
 
     pub(super) fn failed(&self) {

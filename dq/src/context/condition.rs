@@ -66,11 +66,11 @@ impl LiveCondition {
     }
 
     /// The store has not answered, or has refused. Says whether that is news, whatever it said before.
-    pub(super) fn trouble(&self, error: &StoreError) -> bool {
+    pub(super) fn store_error(&self, error: &StoreError) -> bool {
         let text = error.to_string();
-        let trouble = if error.is_outage() { Condition::Recovering(text) } else { Condition::Stopped(text) };
-        let is_news = discriminant(&*self.lock()) != discriminant(&trouble);
-        self.set(trouble);
+        let store_error = if error.is_outage() { Condition::Recovering(text) } else { Condition::Stopped(text) };
+        let is_news = discriminant(&*self.lock()) != discriminant(&store_error);
+        self.set(store_error);
         is_news
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 
 use super::problems::StartError;
 use crate::job::BadName;
-use crate::provider::{AddError, LookError, SweepError, WithdrawError};
+use crate::provider::{AddError, CommandError, QueryError, SweepError};
 use crate::store::StoreError;
 
 /// Any error of dq. `Debug` shows what `Display` shows, so that a `main` which returns it prints text for people.
@@ -18,9 +18,9 @@ pub enum Error {
     /// A job was not added, or it is not known whether it was.
     Add(AddError),
     /// A delete, cancel, ack or requeue was not done, or it is not known whether it was.
-    Withdraw(WithdrawError),
+    SendCommand(CommandError),
     /// A look at jobs failed.
-    Look(LookError),
+    Look(QueryError),
     /// Sweeping a place stopped half-way.
     Sweep(SweepError),
     /// A name that cannot be one.
@@ -40,7 +40,7 @@ impl Error {
             Self::Start(error) => error,
             Self::Store(error) => error,
             Self::Add(error) => error,
-            Self::Withdraw(error) => error,
+            Self::SendCommand(error) => error,
             Self::Look(error) => error,
             Self::Sweep(error) => error,
             Self::Name(error) => error,
@@ -88,8 +88,8 @@ from!(
     Start(StartError),
     Store(StoreError),
     Add(AddError),
-    Withdraw(WithdrawError),
-    Look(LookError),
+    SendCommand(CommandError),
+    Look(QueryError),
     Sweep(SweepError),
     Name(BadName),
 );
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(format!("{error:?}"), "the store failed during add: the disk is full");
         assert_eq!(format!("{:?}", Error::from(io::Error::other("mine"))), "mine");
         let source = StoreError::Unavailable { operation: "get", reason: "no answer".into() };
-        let look = LookError::Store { topic: crate::job::TopicName::new("t").unwrap(), source };
+        let look = QueryError::Store { topic: crate::job::TopicName::new("t").unwrap(), source };
         let text = "topic `t` cannot be looked at: the store is unavailable during get: no answer";
         assert_eq!(Error::from(look).to_string(), text);
     }

@@ -10,15 +10,15 @@ use futures_util::future::abortable;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::topic::line::Kind;
+use super::topic::pipeline::RequestKind;
 use super::topic::run_end::{Ended, RunEnd, TellEnd};
 use super::topic::{HeldJob, Mode, Run, Stage, Topic, longest_count};
-use crate::environment::Place;
+use crate::environment::Runtime;
 use crate::environment::rules::without;
 use crate::job::JobId;
 use crate::listener::erased::{Call, Returned};
 use crate::listener::{AckMode, Delivery};
-use crate::store::step::{Begin, Change};
+use crate::store::step::{Change, Isolate};
 
 pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -29,8 +29,8 @@ impl Topic {
     /// Starts what waits, as long as there are permits and the lease is provably good (rule 21).
     pub(super) fn start_handlers(&mut self, now: Duration) -> Option<Duration> {
         while self.permits_used() < self.parts.topic.concurrency && !self.takes_no_more() {
-            let begun = self.held.begun(now).map(|(id, job, until)| (id.clone(), job.token, job.stage(), until));
-            let (id, token) = match begun {
+            let isolated = self.held.isolated(now).map(|(id, job, until)| (id.clone(), job.token, job.stage(), until));
+            let (id, token) = match isolated {
                 Some((id, token, Stage::Waiting, _)) => (id, token), // again, for its `final_retry`
                 Some((.., until)) => return Some(until), // until it is confirmed gone it is charged if this node dies
                 None => self.held.next_to_start()?,
@@ -38,14 +38,14 @@ impl Topic {
             if !self.lease.is_good(now) {
                 return None;
             }
-            if self.line.busy(&[Kind::Begin]) {
+            if self.pipeline.busy(&[RequestKind::Isolate]) {
                 return None; // a begun job is alone
             }
             let timeout = self.parts.topic.timeout;
-            if self.runs.has_suspects() && self.runs.counted(now, timeout).suspect {
+            if self.runs.has_quarantined() && self.runs.counted(now, timeout).quarantined {
                 return self.runs.next_uncounted(now, timeout);
             }
-            if !self.held.get(&id).is_some_and(|job| self.is_suspect(job)) {
+            if !self.held.get(&id).is_some_and(|job| self.is_quarantined(job)) {
                 self.start_held(&id, now, false);
                 continue;
             }
@@ -56,48 +56,53 @@ impl Topic {
             if self.held.needing_permits() > self.held.waiting() + self.runs.with_job() {
                 return None;
             }
-            if !self.line.can_send(Kind::Begin, now) {
-                return self.line.pause_end(Kind::Begin, now);
+            if !self.pipeline.can_send(RequestKind::Isolate, now) {
+                return self.pipeline.pause_end(RequestKind::Isolate, now);
             }
-            self.held.begin(&id, now + longest_count(timeout));
-            self.line.begin(Begin { heard: self.line.heard, lease: self.parts.node.lease, id, token });
+            self.held.isolate(&id, now + longest_count(timeout));
+            self.pipeline.isolate(Isolate {
+                last_seen: self.pipeline.last_seen,
+                lease: self.parts.node.lease,
+                id,
+                token,
+            });
             return None;
         }
         None
     }
 
-    /// Whether the job is one crash short of its cap: it starts by `begin`, and runs alone.
-    pub(super) fn is_suspect(&self, job: &HeldJob) -> bool {
+    /// Whether the job is one crash short of its cap: it starts by `isolate`, and runs alone.
+    pub(super) fn is_quarantined(&self, job: &HeldJob) -> bool {
         job.crashes + 1 >= self.parts.topic.max_crashes && !without(19)
     }
 
     /// Whether nothing that is claimed now could start soon: a begun job runs alone, or waits until it can.
     pub(super) fn is_held_up(&mut self, now: Duration) -> bool {
-        let alone = self.runs.has_suspects() && self.runs.counted(now, self.parts.topic.timeout).suspect;
-        if alone || self.held.begun(now).is_some() || self.line.busy(&[Kind::Begin]) {
+        let alone = self.runs.has_quarantined() && self.runs.counted(now, self.parts.topic.timeout).quarantined;
+        if alone || self.held.isolated(now).is_some() || self.pipeline.busy(&[RequestKind::Isolate]) {
             return true;
         }
         let next = self.held.next_to_start();
-        next.and_then(|(id, _)| self.held.get(&id)).is_some_and(|job| self.is_suspect(job))
+        next.and_then(|(id, _)| self.held.get(&id)).is_some_and(|job| self.is_quarantined(job))
     }
 
     /// Starts the handler that a held job is for; one that is acked on claim is acked first.
-    pub(super) fn start_held(&mut self, id: &JobId, now: Duration, suspect: bool) {
+    pub(super) fn start_held(&mut self, id: &JobId, now: Duration, quarantined: bool) {
         let Some(job) = self.held.get(id) else { return };
         let call = match (job.exhausted_by(), job.mode) {
             (Some(failure), _) => Call::FinalRetry(failure),
-            (None, Mode::Aged) => Call::ProcessUnacked,
+            (None, Mode::Swept) => Call::ProcessUnacked,
             (None, Mode::Due) if self.parts.topic.ack == AckMode::OnClaim => {
-                let stage = Stage::Settling { change: Change::Ack, front: None, asked: false, then_run: true };
+                let stage = Stage::Settling { change: Change::Ack, metadata: None, asked: false, then_run: true };
                 return self.held.set(id, stage);
             }
             (None, Mode::Due) => Call::OnDue,
         };
-        self.start(id, call, now, suspect, false);
+        self.start(id, call, now, quarantined, false);
     }
 
     /// Starts a handler for a held job.
-    pub(super) fn start(&mut self, id: &JobId, call: Call, now: Duration, suspect: bool, detached: bool) {
+    pub(super) fn start(&mut self, id: &JobId, call: Call, now: Duration, quarantined: bool, detached: bool) {
         let Some(job) = self.held.get(id) else { return };
         let cancel = CancellationToken::new();
         let delivery = Delivery {
@@ -105,8 +110,8 @@ impl Topic {
             id: id.clone(),
             fence: job.token.fence,
             due: job.token.due,
-            attempt: u32::from(job.front.attempts),
-            headers: match job.front.headers.as_slice() {
+            attempt: u32::from(job.metadata.attempts),
+            headers: match job.metadata.headers.as_slice() {
                 [] => self.parts.no_headers.clone(),
                 headers => headers.into(),
             },
@@ -131,14 +136,14 @@ impl Topic {
         if !detached {
             self.held.set(id, Stage::Running(run_id));
         }
-        let run = Run { id: id.clone(), token, call, started: now, deadline, suspect, detached, cancel, abort };
+        let run = Run { id: id.clone(), token, call, started: now, deadline, quarantined, detached, cancel, abort };
         self.runs.insert(run_id, run);
     }
 
     /// Hands the handlers that were started to the user's runtime, all at once.
     pub(super) fn hand_over(&mut self) {
         if !self.starting.is_empty() {
-            self.parts.environment.spawn_all(Place::Handler, std::mem::take(&mut self.starting));
+            self.parts.environment.spawn_all(Runtime::Handler, std::mem::take(&mut self.starting));
         }
     }
 
@@ -157,11 +162,11 @@ impl Topic {
 
     pub(super) fn on_run_end(&mut self, end: RunEnd, now: Duration) {
         let Some(run) = self.runs.remove(end.run) else {
-            if let Some(id) = self.runs.stray_returned(end.run)
+            if let Some(id) = self.runs.abandoned_returned(end.run)
                 && !matches!(end.ended, Ended::Dropped)
             {
                 tracing::warn!(topic = %self.parts.key, job.id = %id, "a handler returned after it was given up: its outcome is refused");
-                self.parts.gauge.late_outcome();
+                self.parts.stats.late_outcome();
             }
             return;
         };
@@ -184,9 +189,9 @@ impl Topic {
             return;
         }
         tracing::error!(topic = %self.parts.key, "the runtime of the handlers has shut down before dq: nothing is claimed any more");
-        self.parts.gauge.handlers_gone();
+        self.parts.stats.handlers_gone();
         self.sleep.called_wake(now);
-        self.line.wake();
+        self.pipeline.wake();
         self.roll_back_waiting();
     }
 
@@ -202,6 +207,6 @@ impl Topic {
     /// A job that was acked on claim was not done.
     pub(super) fn lose(&self, id: &JobId, failure: &str) {
         tracing::error!(topic = %self.parts.key, job.id = %id, failure, "failed after its ack on claim: the job is lost");
-        self.parts.gauge.failed();
+        self.parts.stats.failed();
     }
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::error::Error;
 use super::handle::Context;
 use crate::broadcast::BroadcastListener;
-use crate::config::{Layer, Place, Source, TopicOverrides, Variables};
+use crate::config::{Layer, Source, SourceLocation, TopicOverrides, Variables};
 use crate::environment::Environment;
 use crate::listener::{DelayListener, Injectable, Injector, Registration};
 use crate::store::Store;
@@ -54,7 +54,7 @@ use stores::Chosen;
 #[must_use = "nothing runs before `.start().await`"]
 pub struct ContextFactory {
     app: String,
-    at: Place,
+    at: SourceLocation,
     /// A store made by hand; the URL of one is among the settings.
     store: Option<Arc<dyn Store>>,
     /// A store that nobody else can reach is refused.
@@ -175,7 +175,7 @@ impl ContextFactory {
     /// same topic, the later call holds. A topic that has no listener is a problem at start.
     #[track_caller]
     pub fn topic(mut self, topic: &str, settings: impl FnOnce(TopicOverrides) -> TopicOverrides) -> Self {
-        let at = Place::from(Location::caller());
+        let at = SourceLocation::from(Location::caller());
         let said = settings(TopicOverrides::new(topic, at.clone())).into_layer();
         let changes = self.settings.name_topic(topic, Source::Builder(at));
         changes.extend(said.topics.into_values().flat_map(|(_, changes)| changes));
@@ -226,5 +226,5 @@ fn named<T: Into<String>>(
     topics: impl IntoIterator<Item = T>,
     at: &'static Location<'static>,
 ) -> impl Iterator<Item = Named> {
-    topics.into_iter().map(move |topic| (topic.into(), Place::from(at)))
+    topics.into_iter().map(move |topic| (topic.into(), SourceLocation::from(at)))
 }

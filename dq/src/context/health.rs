@@ -135,7 +135,7 @@ cells!(
 
 /// The live figures of one topic.
 #[derive(Debug)]
-pub(super) struct Gauge {
+pub(super) struct TopicStats {
     topic: String,
     listener: String,
     settings: String,
@@ -149,7 +149,7 @@ pub(super) struct Gauge {
     places: AtomicU64,
 }
 
-impl Gauge {
+impl TopicStats {
     pub(super) fn new(topic: String, listener: String, settings: String, changed: Arc<Notify>) -> Self {
         Self {
             topic,
@@ -187,8 +187,8 @@ impl Gauge {
     }
 
     /// The store has not answered, or has refused. Says whether that is news.
-    pub(super) fn trouble(&self, error: &StoreError) -> bool {
-        self.condition.trouble(error)
+    pub(super) fn store_error(&self, error: &StoreError) -> bool {
+        self.condition.store_error(error)
     }
 
     /// Nothing can be started any more.

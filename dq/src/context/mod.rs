@@ -1,7 +1,6 @@
 //! The running node: its subsystems, and the factory that starts them.
 
 mod ack;
-mod age;
 mod broadcast;
 mod channel_health;
 mod condition;
@@ -22,6 +21,7 @@ mod shutdown;
 mod signals;
 mod subscription;
 pub(crate) mod supervisor;
+mod sweep;
 mod timeout;
 mod timer;
 mod topic;

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use tokio::sync::Notify;
 
-use super::channel_health::ChannelGauge;
+use super::channel_health::ChannelStats;
 use super::condition::Condition;
-use super::health::{Gauge, Health};
+use super::health::{Health, TopicStats};
 
 /// How a node is, for those who do not hold its [`Context`](super::Context): a readiness probe beside
 /// `run_until_signal`. Cheap to clone; it does not keep the node alive.
 #[derive(Debug, Clone)]
-pub struct HealthProbe(pub(super) Arc<Board>);
+pub struct HealthProbe(pub(super) Arc<HealthRegistry>);
 
 impl HealthProbe {
     /// How the node is, or was when it ended. Asks nobody: costs some loads.
@@ -29,22 +29,22 @@ impl HealthProbe {
 
 /// Where everything on a node writes down how it is.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(super) struct HealthRegistry {
     pub(super) app: String,
     pub(super) node: String,
     pub(super) store: String,
     pub(super) settings: String,
-    pub(super) topics: Vec<Arc<Gauge>>,
-    pub(super) channels: Vec<Arc<ChannelGauge>>,
+    pub(super) topics: Vec<Arc<TopicStats>>,
+    pub(super) channels: Vec<Arc<ChannelStats>>,
     /// Told when a condition becomes another.
     pub(super) changed: Arc<Notify>,
 }
 
-impl Board {
+impl HealthRegistry {
     pub(super) fn health(&self) -> Health {
-        let mut topics: Vec<_> = self.topics.iter().map(|gauge| gauge.read()).collect();
+        let mut topics: Vec<_> = self.topics.iter().map(|stats| stats.read()).collect();
         topics.sort_by(|a, b| a.topic.cmp(&b.topic));
-        let channels: Vec<_> = self.channels.iter().map(|gauge| gauge.read()).collect();
+        let channels: Vec<_> = self.channels.iter().map(|stats| stats.read()).collect();
         let conditions = topics.iter().map(|topic| &topic.condition);
         let mut conditions = conditions.chain(channels.iter().map(|channel| &channel.condition));
         Health {
@@ -71,7 +71,7 @@ impl Board {
     }
 
     pub(super) fn stopping(&self) {
-        self.topics.iter().for_each(|gauge| gauge.stopping());
-        self.channels.iter().for_each(|gauge| gauge.stopping());
+        self.topics.iter().for_each(|stats| stats.stopping());
+        self.channels.iter().for_each(|stats| stats.stopping());
     }
 }

@@ -9,7 +9,7 @@ mod store_url;
 pub use start_error::StartError;
 pub use store_url::BadStoreUrl;
 
-use crate::config::{Place, SettingProblem, Source, did_you_mean};
+use crate::config::{SettingProblem, Source, SourceLocation, did_you_mean};
 use crate::job::BadName;
 use crate::store::StoreError;
 
@@ -17,7 +17,7 @@ use crate::store::StoreError;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ListenerAt {
     /// Where.
-    pub at: Place,
+    pub at: SourceLocation,
     /// The name of the struct or function.
     pub name: &'static str,
 }
@@ -45,7 +45,7 @@ pub enum Problem {
     #[error("{bad} ({at})")]
     AppName {
         /// Where the factory is made.
-        at: Place,
+        at: SourceLocation,
         /// What is wrong with it.
         bad: BadName,
     },
@@ -83,7 +83,7 @@ pub enum Problem {
     #[error("topic `{topic}` is expected ({at}) and has no listener{}", missing_crate(.suggestion.as_ref()))]
     Expected {
         /// Where it is expected.
-        at: Place,
+        at: SourceLocation,
         /// The topic.
         topic: String,
         /// The nearest topic there is.
@@ -93,7 +93,7 @@ pub enum Problem {
     #[error("`.{call}(..)` at {at} names topic `{topic}`, which has no listener{}", did_you_mean(.suggestion.as_ref()))]
     NotSelectable {
         /// Where it is named.
-        at: Place,
+        at: SourceLocation,
         /// `only` or `except`.
         call: &'static str,
         /// The topic.
@@ -108,9 +108,9 @@ pub enum Problem {
     #[error("`{type_name}` is provided twice, at {first} and at {again}: wrap one in a newtype of yours")]
     ProvidedTwice {
         /// The first call of `.provide(..)`.
-        first: Place,
+        first: SourceLocation,
         /// The other.
-        again: Place,
+        again: SourceLocation,
         /// The type.
         type_name: &'static str,
     },
@@ -118,7 +118,7 @@ pub enum Problem {
     #[error("`{type_name}` is provided at {at}, but dq provides it itself: remove that call")]
     ProvidedByDq {
         /// The call of `.provide(..)`.
-        at: Place,
+        at: SourceLocation,
         /// The type.
         type_name: &'static str,
     },
@@ -205,7 +205,7 @@ impl Problem {
     }
 
     /// The place by which problems of a group are sorted.
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<SourceLocation> {
         match self {
             Self::AppName { at, .. }
             | Self::Expected { at, .. }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::timer::Timer;
-use super::topic::line::{Answer, Answered, Kind};
+use super::topic::pipeline::{Answer, Answered, RequestKind};
 use super::topic::{Topic, earliest};
 use crate::store::{Signal, StoreError};
 
@@ -23,7 +23,7 @@ impl Topic {
             }
             tokio::select! {
                 biased;
-                answer = self.line.next_answer() => self.on_answer(answer),
+                answer = self.pipeline.next_answer() => self.on_answer(answer),
                 Some(end) = self.ended.recv() => {
                     let now = self.parts.environment.now();
                     self.on_run_end(end, now);
@@ -65,15 +65,15 @@ impl Topic {
             self.expire_timeouts(now),
             self.exhaust(now),
             self.settle(now),
-            self.hold(now),
+            self.renew(now),
             self.transfer(now),
-            self.age(now),
-            self.look_at_leases(now),
+            self.sweep(now),
+            self.scan_leases(now),
             self.reclaim(now),
-            self.line.give_up_at(),
+            self.pipeline.give_up_at(),
         ];
         self.hand_over();
-        self.gauge_now();
+        self.update_stats();
         earliest(stages)
     }
 
@@ -83,22 +83,22 @@ impl Topic {
         match answered.answer {
             Err(error) => self.on_error(answered.kind, &error, now),
             Ok(answer) => {
-                self.line.answered(answered.kind);
-                self.parts.gauge.dropped(self.line.dropped());
+                self.pipeline.answered(answered.kind);
+                self.parts.stats.dropped(self.pipeline.dropped());
                 if !self.handlers_gone && self.stopped_by.is_none_or(|kind| kind == answered.kind) {
                     self.stopped_by = None;
-                    self.parts.gauge.contact();
+                    self.parts.stats.contact();
                 }
                 match answer {
-                    Answer::Transferred(turned) => self.on_transferred(turned, sent, now),
+                    Answer::Transferred(sequenced) => self.on_transferred(sequenced, sent, now),
                     Answer::Settled(asked, settled) => self.on_settled(asked, settled, sent, named, now),
-                    Answer::Standing(standing) => self.on_standing(standing, sent, named),
-                    Answer::Begun(id, token, noted) => self.on_begun(&id, token, noted, sent, named, now),
+                    Answer::LeaseStatus(lease_status) => self.on_lease_status(lease_status, sent, named),
+                    Answer::Isolated(id, token, noted) => self.on_isolated(&id, token, noted, sent, named, now),
                     Answer::Exhausted(id, token, noted) => self.on_exhausted(&id, token, noted, sent, named, now),
-                    Answer::Reconciled(turned) => self.on_reconciled(turned),
+                    Answer::Reconciled(sequenced) => self.on_reconciled(sequenced),
                     Answer::Reclaimed(node, reclaimed) => self.on_reclaimed(&node, reclaimed),
                     Answer::Released => self.stopping.released(),
-                    Answer::Aged(turned) => self.on_aged(turned, sent, now),
+                    Answer::Swept(sequenced) => self.on_swept(sequenced, sent, now),
                     Answer::Scanned(scanned) => self.on_scanned(&scanned, now),
                     Answer::Woken => {}
                 }
@@ -113,7 +113,7 @@ impl Topic {
 
     /// An error decides nothing. What the store may still execute is for the tokens and turns to judge; what it certainly
     /// did not do is sent again after a pause, a long one if somebody must change something first.
-    fn on_error(&mut self, kind: Kind, error: &StoreError, now: Duration) {
+    fn on_error(&mut self, kind: RequestKind, error: &StoreError, now: Duration) {
         // A link that was not let in is of no use either.
         if !error.nothing_done() || matches!(error, StoreError::Denied { .. }) {
             return self.fail_link(error, now);
@@ -122,23 +122,23 @@ impl Topic {
             tracing::error!(topic = %self.parts.key, ?kind, error = %error, "the topic cannot go on");
             self.stopped_by = Some(kind);
         }
-        if self.parts.gauge.trouble(error) && error.is_outage() {
+        if self.parts.stats.store_error(error) && error.is_outage() {
             tracing::warn!(topic = %self.parts.key, ?kind, error = %error, "the store refuses, trying again");
         }
-        self.line.pause(kind, now, !error.is_outage());
+        self.pipeline.pause(kind, now, !error.is_outage());
         self.unask(Some(kind));
     }
 
     fn on_signal(&mut self, signal: Signal) {
         match signal {
             Signal::Due | Signal::Resubscribed => self.sleep.wake(),
-            Signal::Mark(verb, id) => self.on_mark(verb, &id),
-            Signal::CastDue | Signal::Cast(_) => {}
+            Signal::Command(verb, id) => self.on_command(verb, &id),
+            Signal::BroadcastDue | Signal::Broadcast(_) => {}
         }
     }
 
-    fn gauge_now(&self) {
-        let gauge = &self.parts.gauge;
-        gauge.now(self.held.len(), self.runs.active(), self.held.waiting(), self.held.settling());
+    fn update_stats(&self) {
+        let stats = &self.parts.stats;
+        stats.now(self.held.len(), self.runs.active(), self.held.waiting(), self.held.settling());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::topic::line::Kind;
+use super::topic::pipeline::RequestKind;
 use super::topic::{Stage, Topic};
 use crate::environment::rules::without;
 use crate::store::StoreError;
@@ -10,26 +10,26 @@ use crate::store::StoreError;
 impl Topic {
     /// Gives up a link that does not answer, and makes a new one after a pause.
     pub(super) fn reconnect(&mut self, now: Duration) -> Option<Duration> {
-        if let Some(end) = self.line.give_up_at().filter(|end| now >= *end) {
+        if let Some(end) = self.pipeline.give_up_at().filter(|end| now >= *end) {
             let waited = humantime::format_duration(end.saturating_sub(now) + self.parts.node.call_timeout);
             let reason = format!("no answer within {waited} (`call_timeout`): it hangs, or the way to it does");
             self.fail_link(&StoreError::Unavailable { operation: "a request", reason }, now);
         }
-        if self.line.is_connected() {
+        if self.pipeline.is_connected() {
             return None;
         }
-        if now < self.line.reconnect_at {
-            return Some(self.line.reconnect_at);
+        if now < self.pipeline.reconnect_at {
+            return Some(self.pipeline.reconnect_at);
         }
-        self.line.connect();
+        self.pipeline.connect();
         None
     }
 
     /// Drops the link. What is held stays held; whatever was asked is asked again once the topic has reconciled.
     pub(super) fn fail_link(&mut self, error: &StoreError, now: Duration) {
         tracing::warn!(topic = %self.parts.key, error = %error, "lost the store, trying again");
-        self.parts.gauge.trouble(error);
-        self.line.disconnect(now);
+        self.parts.stats.store_error(error);
+        self.pipeline.disconnect(now);
         if !without(7) {
             self.reconciliation.need();
         }
@@ -38,24 +38,24 @@ impl Topic {
     }
 
     /// Forgets that requests (of one kind, or all) are under way, so that they are sent again.
-    pub(super) fn unask(&mut self, kind: Option<Kind>) {
+    pub(super) fn unask(&mut self, kind: Option<RequestKind>) {
         let is = |wanted| kind.is_none_or(|kind| kind == wanted);
-        if is(Kind::Reconcile) {
+        if is(RequestKind::Reconcile) {
             self.reconciliation.interrupted();
         }
-        if is(Kind::Transfer) {
+        if is(RequestKind::Transfer) {
             self.sleep.wake();
         }
-        if is(Kind::Scan) {
+        if is(RequestKind::Scan) {
             self.reclaims.look_at(Duration::ZERO);
         }
-        if is(Kind::Age) {
+        if is(RequestKind::Sweep) {
             self.age_at = Duration::ZERO;
         }
         let asked = |stage: &Stage| match stage {
-            Stage::Beginning => is(Kind::Begin),
-            Stage::Exhausting { asked: true } => is(Kind::Exhaust),
-            Stage::Settling { asked: true, .. } => is(Kind::Settle),
+            Stage::Beginning => is(RequestKind::Isolate),
+            Stage::Exhausting { asked: true } => is(RequestKind::Exhaust),
+            Stage::Settling { asked: true, .. } => is(RequestKind::Settle),
             _ => false,
         };
         for id in self.held.ids(asked) {
@@ -63,8 +63,8 @@ impl Topic {
             let stage = match job.stage().clone() {
                 Stage::Beginning => Stage::Waiting,
                 Stage::Exhausting { .. } => Stage::Exhausting { asked: false },
-                Stage::Settling { change, front, then_run, .. } => {
-                    Stage::Settling { change, front, then_run, asked: false }
+                Stage::Settling { change, metadata, then_run, .. } => {
+                    Stage::Settling { change, metadata, then_run, asked: false }
                 }
                 other => other,
             };

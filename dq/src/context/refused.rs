@@ -21,9 +21,9 @@ pub(super) async fn opened(
     store: &Arc<dyn Store>,
     key: &TopicKey,
     environment: &Environment,
-    patience: Duration,
+    call_timeout: Duration,
     mut ordered: watch::Receiver<StopOrder>,
-    trouble: impl Fn(&StoreError),
+    store_error: impl Fn(&StoreError),
 ) -> bool {
     loop {
         if *ordered.borrow_and_update() != StopOrder::Work {
@@ -35,7 +35,7 @@ pub(super) async fn opened(
             _ = ordered.changed() => return false,
             () = environment.sleep_until(again) => {}
         }
-        let too_late = environment.sleep_until(environment.now() + patience);
+        let too_late = environment.sleep_until(environment.now() + call_timeout);
         let answer = tokio::select! {
             biased;
             answer = store.open(key) => answer,
@@ -46,7 +46,7 @@ pub(super) async fn opened(
                 tracing::info!(topic = %key, "the store serves the topic now, starting it");
                 return true;
             }
-            Err(error) => trouble(&error),
+            Err(error) => store_error(&error),
         }
     }
 }

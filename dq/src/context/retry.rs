@@ -6,10 +6,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use super::topic::line::Kind;
+use super::topic::pipeline::RequestKind;
 use super::topic::{HeldJob, Stage, Topic};
 use crate::environment::rules::without;
-use crate::job::{Cause, Front, JobId, RetryPolicy, Token, Turn};
+use crate::job::{Cause, JobId, Metadata, RetryPolicy, Sequence, Token};
 use crate::listener::erased::Call;
 use crate::listener::{Failure, OnTimeout, RetryDelay};
 use crate::store::step::{Change, Exhaust, Note, Noted};
@@ -22,20 +22,20 @@ impl Topic {
     /// A run failed: retry it after its delay, or, when no attempt is left, go on to `final_retry`.
     pub(super) fn on_failure(&mut self, id: &JobId, failure: &Failure) {
         let Some(job) = self.held.get(id) else { return };
-        let failed = u32::from(job.front.attempts) + 1;
+        let failed = u32::from(job.metadata.attempts) + 1;
         let undecodable = failure.cause == Cause::Decode;
         let delay = if undecodable { None } else { self.delay(job, failed, failure) };
-        let front = Front {
+        let metadata = Metadata {
             attempts: u16::try_from(failed).unwrap_or(u16::MAX),
             cause: Some(failure.cause),
             error: Some(failure.message.clone()),
             exhausted: delay.is_none(),
-            ..job.front.clone()
+            ..job.metadata.clone()
         };
-        self.held.set_front(id, front.clone());
+        self.held.set_metadata(id, metadata.clone());
         let stage = match delay {
-            Some(delay) => Stage::settling(Change::Retry(delay), Some(front)),
-            None if undecodable => Stage::settling(Change::Dead, Some(front)),
+            Some(delay) => Stage::settling(Change::Retry(delay), Some(metadata)),
+            None if undecodable => Stage::settling(Change::Dead, Some(metadata)),
             None if without(15) => {
                 let now = self.parts.environment.now();
                 return self.start(id, Call::FinalRetry(failure.clone()), now, false, false);
@@ -48,7 +48,7 @@ impl Topic {
     /// The job's own policy goes before the listener's function, and that before the settings.
     fn delay(&self, job: &HeldJob, failed: u32, failure: &Failure) -> Option<Duration> {
         let random = self.parts.environment.random();
-        let own = job.front.retry.as_deref().and_then(|text| text.parse::<RetryPolicy>().ok());
+        let own = job.metadata.retry.as_deref().and_then(|text| text.parse::<RetryPolicy>().ok());
         let delay = match own {
             Some(policy) => policy.delay(failed, random),
             None => match self.listener_delay(failed, failure) {
@@ -75,19 +75,19 @@ impl Topic {
     /// Tells the store of the exhausted jobs, one in a request and many requests behind one another: a topic whose jobs all
     /// fail does not wait for a round trip each.
     pub(super) fn exhaust(&mut self, now: Duration) -> Option<Duration> {
-        while self.line.can_send_beside(Kind::Exhaust, MOST_EXHAUSTS, now) {
-            let Some((id, token, front)) = self.held.next_to_exhaust() else { break };
-            let (heard, lease) = (self.line.heard, self.parts.node.lease);
-            self.line.exhaust(Exhaust { heard, lease, id, token, front });
+        while self.pipeline.can_send_beside(RequestKind::Exhaust, MOST_EXHAUSTS, now) {
+            let Some((id, token, metadata)) = self.held.next_to_exhaust() else { break };
+            let (last_seen, lease) = (self.pipeline.last_seen, self.parts.node.lease);
+            self.pipeline.exhaust(Exhaust { last_seen, lease, id, token, metadata });
         }
-        self.line.pause_end(Kind::Exhaust, now)
+        self.pipeline.pause_end(RequestKind::Exhaust, now)
     }
 
     /// Starts `final_retry`; where one of the two jobs runs alone, the one or the other waits for its turn.
     fn finally(&mut self, id: &JobId, now: Duration) {
         let Some(job) = self.held.get(id) else { return };
         if !self.stopping.is_ordered()
-            && (self.is_suspect(job) || self.runs.has_suspects() || self.held.begun(now).is_some())
+            && (self.is_quarantined(job) || self.runs.has_quarantined() || self.held.isolated(now).is_some())
         {
             return self.held.set(id, Stage::Waiting);
         }
@@ -101,10 +101,10 @@ impl Topic {
         token: Token,
         noted: Noted,
         sent: Duration,
-        named: Turn,
+        named: Sequence,
         now: Duration,
     ) {
-        self.lease.renewed_if(noted.standing, sent, named);
+        self.lease.renewed_if(noted.lease_status, sent, named);
         if self.held.under(id, token).is_some_and(|job| matches!(job.stage(), Stage::Exhausting { .. })) {
             match noted.note {
                 Note::Stale => self.held.remove(id).map_or((), drop),
@@ -112,6 +112,6 @@ impl Topic {
                 Note::Done | Note::Ended => self.held.set(id, Stage::settling(Change::Rollback, None)),
             }
         }
-        self.compare_rows(noted.standing);
+        self.compare_rows(noted.lease_status);
     }
 }

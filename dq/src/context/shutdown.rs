@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::topic::Topic;
-use super::topic::line::Kind;
+use super::topic::pipeline::RequestKind;
 use super::topic::stopping::Phase;
 
 /// How long the last outcomes, and then the release, may take.
@@ -37,7 +37,7 @@ impl Topic {
             Phase::Claiming => {
                 // Also without a role that it knows of: the answer that gives it one may be under way.
                 self.sleep.called_wake(now);
-                self.line.wake();
+                self.pipeline.wake();
                 Ok(())
             }
             Phase::Waiting => {
@@ -48,7 +48,7 @@ impl Topic {
             }
             Phase::Handlers => {
                 if rollback && self.held.waiting() > 0 {
-                    self.roll_back_waiting(); // what waits again because its `begin` was not answered
+                    self.roll_back_waiting(); // what waits again because its `isolate` was not answered
                 }
                 let unfinished = self.held.needing_permits() - self.held.waiting() + self.runs.running();
                 if unfinished == 0 || now >= grace_until { Ok(()) } else { Err(grace_until) }
@@ -62,8 +62,9 @@ impl Topic {
                 let cancelled_at = self.stopping.cancelled_at.unwrap_or(now);
                 // Rows that an unanswered claim left in the store are found by a reconcile, and go back too.
                 let agreed = self.reconciliation.is_settled() || !rollback;
-                let flushed =
-                    agreed && self.held.settling() == 0 && !self.line.busy(&[Kind::Transfer, Kind::Age, Kind::Settle]);
+                let flushed = agreed
+                    && self.held.settling() == 0
+                    && !self.pipeline.busy(&[RequestKind::Transfer, RequestKind::Sweep, RequestKind::Settle]);
                 let end = cancelled_at + if flushed { DROP } else { FLUSH };
                 if now >= end || (flushed && self.runs.active() == 0) { Ok(()) } else { Err(end) }
             }
@@ -84,9 +85,9 @@ impl Topic {
         if self.stopping.released || now >= end {
             return Ok(());
         }
-        if self.line.can_send(Kind::Release, now) {
-            self.line.release();
+        if self.pipeline.can_send(RequestKind::Release, now) {
+            self.pipeline.release();
         }
-        Err(self.line.pause_end(Kind::Release, now).map_or(end, |pause| pause.min(end)))
+        Err(self.pipeline.pause_end(RequestKind::Release, now).map_or(end, |pause| pause.min(end)))
     }
 }

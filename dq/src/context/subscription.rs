@@ -29,23 +29,24 @@ pub(super) struct Subscription {
     topic: TopicKey,
     interest: Interest,
     environment: Environment,
-    patience: Duration,
+    call_timeout: Duration,
     /// Attempts in a row that failed.
     failures: u32,
     state: State,
 }
 
 impl Subscription {
-    /// Subscribes from now on; an attempt that is not answered within `patience` is given up for another.
+    /// Subscribes from now on; an attempt that is not answered within `call_timeout` is given up for another.
     pub(super) fn new(
         store: Arc<dyn Store>,
         topic: TopicKey,
         interest: Interest,
         environment: Environment,
-        patience: Duration,
+        call_timeout: Duration,
     ) -> Self {
         let pause = Box::pin(std::future::ready(()));
-        let mut new = Self { store, topic, interest, environment, patience, failures: 0, state: State::Pausing(pause) };
+        let mut new =
+            Self { store, topic, interest, environment, call_timeout, failures: 0, state: State::Pausing(pause) };
         new.subscribe();
         new
     }
@@ -97,7 +98,7 @@ impl Subscription {
 
     fn subscribe(&mut self) {
         let (store, topic, interest) = (self.store.clone(), self.topic.clone(), self.interest.clone());
-        let too_late = self.environment.sleep_until(self.environment.now() + self.patience);
+        let too_late = self.environment.sleep_until(self.environment.now() + self.call_timeout);
         self.state = State::Subscribing(Box::pin(async move {
             tokio::select! {
                 biased;

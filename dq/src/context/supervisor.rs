@@ -13,17 +13,17 @@ use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
 
 use super::broadcast::Channel;
-use super::channel_health::ChannelGauge;
-use super::health::{Gauge, Health};
+use super::channel_health::ChannelStats;
+use super::health::{Health, TopicStats};
 use super::plan::{Plan, TopicPlan};
-use super::probe::{Board, HealthProbe};
+use super::probe::{HealthProbe, HealthRegistry};
 use super::refused::opened;
 use super::subscription::Subscription;
-use super::topic::line::Line;
+use super::topic::pipeline::Pipeline;
 use super::topic::stopping::StopOrder;
 use super::topic::{Parts, Topic};
 use crate::broadcast::ErasedBroadcast;
-use crate::environment::{Environment, Place, Task};
+use crate::environment::{Environment, Runtime, Task};
 use crate::job::{NodeId, TopicKey};
 use crate::store::{Interest, Store, StoreError};
 
@@ -39,27 +39,27 @@ pub struct Running {
     /// Those of `tracker` that are a topic's.
     topics: TaskTracker,
     tasks: Vec<Task>,
-    board: Arc<Board>,
+    registry: Arc<HealthRegistry>,
 }
 
 /// Starts the tasks of the node. One that the store cannot serve yet stands still and says so.
 pub fn start(plan: &Plan) -> Running {
     let (order, ordered) = watch::channel(StopOrder::Work);
     let channels = listeners_by_channel(plan);
-    let board = Arc::new(board(plan, &channels));
+    let registry = Arc::new(registry(plan, &channels));
     let mut running = Running {
         environment: plan.environment.clone(),
         order,
         tracker: TaskTracker::new(),
         topics: TaskTracker::new(),
         tasks: Vec::new(),
-        board: board.clone(),
+        registry: registry.clone(),
     };
-    for (topic, gauge) in plan.topics.iter().zip(&board.topics) {
-        running.start_topic(plan, topic, gauge.clone(), &ordered);
+    for (topic, stats) in plan.topics.iter().zip(&registry.topics) {
+        running.start_topic(plan, topic, stats.clone(), &ordered);
     }
-    for ((key, listeners), gauge) in channels.into_iter().zip(&board.channels) {
-        running.start_channel(plan, key, listeners, gauge.clone(), &ordered);
+    for ((key, listeners), stats) in channels.into_iter().zip(&registry.channels) {
+        running.start_channel(plan, key, listeners, stats.clone(), &ordered);
     }
     running.topics.close();
     running.tracker.close();
@@ -79,17 +79,17 @@ fn listeners_by_channel(plan: &Plan) -> BTreeMap<&TopicKey, Vec<NamedListener>> 
 }
 
 /// Where the tasks of the node will write down how it is: a gauge for each topic and channel, in their order.
-fn board(plan: &Plan, channels: &BTreeMap<&TopicKey, Vec<NamedListener>>) -> Board {
+fn registry(plan: &Plan, channels: &BTreeMap<&TopicKey, Vec<NamedListener>>) -> HealthRegistry {
     let changed = Arc::<Notify>::default();
     let topic = |topic: &TopicPlan| {
         let listener = format!("{} ({})", topic.name, topic.declared_at);
-        Arc::new(Gauge::new(topic.key.topic.to_string(), listener, topic.listing.to_string(), changed.clone()))
+        Arc::new(TopicStats::new(topic.key.topic.to_string(), listener, topic.listing.to_string(), changed.clone()))
     };
     let channel = |(key, listeners): (&&TopicKey, &Vec<NamedListener>)| {
         let names: Vec<_> = listeners.iter().map(|(name, _)| *name).collect();
-        Arc::new(ChannelGauge::new(key.topic.to_string(), names.join(", "), changed.clone()))
+        Arc::new(ChannelStats::new(key.topic.to_string(), names.join(", "), changed.clone()))
     };
-    Board {
+    HealthRegistry {
         app: plan.app.to_string(),
         node: plan.node.to_string(),
         store: plan.store.url(),
@@ -101,27 +101,34 @@ fn board(plan: &Plan, channels: &BTreeMap<&TopicKey, Vec<NamedListener>>) -> Boa
 }
 
 impl Running {
-    fn start_topic(&mut self, plan: &Plan, topic: &TopicPlan, gauge: Arc<Gauge>, ordered: &watch::Receiver<StopOrder>) {
-        let is_refused = plan.refused.get(&topic.key).inspect(|error| _ = gauge.trouble(error)).is_some();
+    fn start_topic(
+        &mut self,
+        plan: &Plan,
+        topic: &TopicPlan,
+        stats: Arc<TopicStats>,
+        ordered: &watch::Receiver<StopOrder>,
+    ) {
+        let is_refused = plan.refused.get(&topic.key).inspect(|error| _ = stats.store_error(error)).is_some();
         let parts = Parts {
             key: topic.key.clone(),
             listener: topic.listener.clone(),
             topic: topic.settings.clone(),
             node: plan.settings.clone(),
             environment: plan.environment.clone(),
-            gauge,
+            stats,
             no_headers: Arc::from([]),
         };
         let (store, node, ordered) = (plan.store.clone(), plan.node.clone(), ordered.clone());
         let task = async move {
-            let Parts { key, environment, gauge, node: settings, .. } = &parts;
-            let trouble = |error: &StoreError| _ = gauge.trouble(error);
-            let patience = settings.call_timeout;
-            if !is_refused || opened(&store, key, environment, patience, ordered.clone(), trouble).await {
+            let Parts { key, environment, stats, node: settings, .. } = &parts;
+            let store_error = |error: &StoreError| _ = stats.store_error(error);
+            let call_timeout = settings.call_timeout;
+            if !is_refused || opened(&store, key, environment, call_timeout, ordered.clone(), store_error).await {
                 keep_running(parts, store, node, ordered).await;
             }
         };
-        self.tasks.push(self.environment.spawn(Place::Link, self.tracker.track_future(self.topics.track_future(task))));
+        self.tasks
+            .push(self.environment.spawn(Runtime::Own, self.tracker.track_future(self.topics.track_future(task))));
     }
 
     fn start_channel(
@@ -129,22 +136,23 @@ impl Running {
         plan: &Plan,
         key: &TopicKey,
         listeners: Vec<NamedListener>,
-        gauge: Arc<ChannelGauge>,
+        stats: Arc<ChannelStats>,
         ordered: &watch::Receiver<StopOrder>,
     ) {
         // As a node, too: an earlier broadcast is signalled to the node that looks after them.
-        let interest = Interest { node: Some(plan.node.clone()), casts: true };
+        let interest = Interest { node: Some(plan.node.clone()), broadcasts: true };
         let (store, environment, ordered) = (plan.store.clone(), self.environment.clone(), ordered.clone());
         let (key, node, settings) = (key.clone(), plan.node.clone(), plan.settings.clone());
         let topics = self.topics.clone();
-        let is_refused = plan.refused.get(&key).inspect(|error| gauge.trouble(error)).is_some();
+        let is_refused = plan.refused.get(&key).inspect(|error| stats.store_error(error)).is_some();
         let task = async move {
-            let trouble = |error: &StoreError| gauge.trouble(error);
-            let patience = settings.call_timeout;
-            if is_refused && !opened(&store, &key, &environment, patience, ordered.clone(), trouble).await {
+            let store_error = |error: &StoreError| stats.store_error(error);
+            let call_timeout = settings.call_timeout;
+            if is_refused && !opened(&store, &key, &environment, call_timeout, ordered.clone(), store_error).await {
                 return;
             }
-            let subscription = Subscription::new(store.clone(), key.clone(), interest, environment.clone(), patience);
+            let subscription =
+                Subscription::new(store.clone(), key.clone(), interest, environment.clone(), call_timeout);
             let channel = Channel {
                 key,
                 link: None,
@@ -155,31 +163,31 @@ impl Running {
                 environment,
                 settings,
                 listeners,
-                gauge,
+                stats,
                 topics,
             };
             channel.run(ordered).await;
         };
-        self.tasks.push(self.environment.spawn(Place::Link, self.tracker.track_future(task)));
+        self.tasks.push(self.environment.spawn(Runtime::Own, self.tracker.track_future(task)));
     }
 
     /// How the node is.
     pub fn health(&self) -> Health {
-        self.board.health()
+        self.registry.health()
     }
 
     pub(super) fn probe(&self) -> HealthProbe {
-        HealthProbe(Arc::clone(&self.board))
+        HealthProbe(Arc::clone(&self.registry))
     }
 
     /// Waits until everything is in touch with the store.
     pub async fn ready(&self) {
-        self.board.ready().await;
+        self.registry.ready().await;
     }
 
     /// Tells every task to stop, giving handlers `grace` from now. A second call can only shorten the grace.
     pub fn order_stop(&self, grace: Duration) {
-        self.board.stopping();
+        self.registry.stopping();
         let wanted = self.environment.now() + grace;
         self.order.send_modify(|order| {
             let grace_until = match *order {
@@ -209,16 +217,17 @@ async fn keep_running(parts: Parts, store: Arc<dyn Store>, node: NodeId, ordered
         let (key, environment) = (parts.key.clone(), parts.environment.clone());
         let was_stopping = *ordered.borrow() != StopOrder::Work;
         let run = async {
-            let (store, patience) = (&store, parts.node.call_timeout);
-            let interest = Interest { node: Some(node.clone()), casts: false };
-            let subscription = Subscription::new(store.clone(), key.clone(), interest, environment.clone(), patience);
-            let line = Line::new(store.clone(), key.clone(), node.clone(), environment.clone(), patience);
-            Topic::new(parts.clone(), line, subscription, ordered.clone()).run().await;
+            let (store, call_timeout) = (&store, parts.node.call_timeout);
+            let interest = Interest { node: Some(node.clone()), broadcasts: false };
+            let subscription =
+                Subscription::new(store.clone(), key.clone(), interest, environment.clone(), call_timeout);
+            let pipeline = Pipeline::new(store.clone(), key.clone(), node.clone(), environment.clone(), call_timeout);
+            Topic::new(parts.clone(), pipeline, subscription, ordered.clone()).run().await;
         };
         let Err(panic) = AssertUnwindSafe(run).catch_unwind().await else { return };
         let text = super::execute::panic_message(&*panic);
         tracing::error!(topic = %key, panic = text, "dq panicked in this topic, starting it again: please report this");
-        parts.gauge.restarted(&text);
+        parts.stats.restarted(&text);
         if was_stopping {
             return; // one that panics again and again must not keep the node from its end
         }

@@ -11,7 +11,7 @@ use super::plan::{Plan, TopicPlan};
 use super::supervisor::{Running, start};
 use crate::config::{Listing, NodeSettings, TopicSettings};
 use crate::environment::{Environment, Seeded, SpawnOn, TokioClock};
-use crate::job::{AppName, Codec, Deliver, Front, JobId, ProducerId, Record, TopicKey, TopicName};
+use crate::job::{AppName, Codec, Deliver, JobId, Metadata, ProducerId, Record, TopicKey, TopicName};
 use crate::listener::erased::{Call, ErasedListener, Returned};
 use crate::listener::{AckMode, Decision, Delivery, Failure, RetryDelay};
 use crate::store::memory::MemoryStore;
@@ -95,7 +95,7 @@ impl Node {
             generated: false,
             due: Due::After(after),
             expires_after: None,
-            record: Record::new(&Front { delay: after, ..Front::default() }, Codec::Json, b"{}"),
+            record: Record::new(&Metadata { delay: after, ..Metadata::default() }, Codec::Json, b"{}"),
             on_duplicate: OnDuplicate::Reject,
             deliver: Deliver::Queue,
         };
@@ -241,8 +241,8 @@ async fn a_node_takes_no_jobs_while_one_runs_alone() {
         node.add(&job.to_string(), SECOND).await;
     }
     for _ in 0..5 {
-        let line = tokio::time::timeout(10 * SECOND, told.recv()).await.expect("others take what is due");
-        assert!(line.unwrap().starts_with("due"));
+        let pipeline = tokio::time::timeout(10 * SECOND, told.recv()).await.expect("others take what is due");
+        assert!(pipeline.unwrap().starts_with("due"));
     }
     for node in [&node, &other] {
         node.running.order_stop(Duration::ZERO);

@@ -22,7 +22,7 @@ impl Topic {
             let Some(run) = self.runs.give_up(run_id, timeout) else { continue };
             let after = humantime::format_duration(timeout.unwrap_or_default());
             tracing::warn!(topic = %self.parts.key, job.id = %run.id, "the handler did not return within {after}");
-            self.parts.gauge.timed_out();
+            self.parts.stats.timed_out();
             if !run.detached && self.held.under(&run.id, run.token).is_some() {
                 let failure = Failure::new(Cause::Timeout, format!("the handler did not return within {after}"));
                 self.decide(&run.id, &run.call, Ended::Returned(Returned::Failed(failure)));

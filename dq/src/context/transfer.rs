@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::topic::line::Kind;
+use super::topic::pipeline::RequestKind;
 use super::topic::{HeldJob, Mode, Stage, Topic};
 use crate::environment::rules::without;
-use crate::job::{Cause, Front};
+use crate::job::{Cause, Metadata};
 use crate::listener::Failure;
-use crate::store::step::{Change, Claim, MOST_JOBS, Transfer, Transferred, Turned};
+use crate::store::step::{Change, Claim, MOST_JOBS, Sequenced, Transfer, Transferred};
 use crate::time::Timestamp;
 
 impl Topic {
@@ -30,7 +30,10 @@ impl Topic {
 
     /// Sends a transfer when it is time. A node with a role that cannot take what is due gives the role up and wakes others.
     pub(super) fn transfer(&mut self, now: Duration) -> Option<Duration> {
-        if self.takes_no_more() || !self.reconciliation.is_settled() || self.line.busy(&[Kind::Transfer, Kind::Age]) {
+        if self.takes_no_more()
+            || !self.reconciliation.is_settled()
+            || self.pipeline.busy(&[RequestKind::Transfer, RequestKind::Sweep])
+        {
             return None;
         }
         if !self.sleep.is_awake(now) {
@@ -40,12 +43,17 @@ impl Topic {
         if limit == 0 {
             return self.give_up_role(now);
         }
-        if !self.line.can_send(Kind::Transfer, now) {
-            return self.line.pause_end(Kind::Transfer, now);
+        if !self.pipeline.can_send(RequestKind::Transfer, now) {
+            return self.pipeline.pause_end(RequestKind::Transfer, now);
         }
         let fallback = self.fallback();
         self.sleep.asked();
-        self.line.transfer(Transfer { heard: self.line.heard, limit, lease: self.parts.node.lease, fallback });
+        self.pipeline.transfer(Transfer {
+            last_seen: self.pipeline.last_seen,
+            limit,
+            lease: self.parts.node.lease,
+            fallback,
+        });
         None
     }
 
@@ -60,37 +68,37 @@ impl Topic {
             return None;
         }
         let at = self.sleep.may_call_wake_at()?;
-        if now < at || !self.line.can_send(Kind::Wake, now) {
-            return Some(at).filter(|at| *at > now).or_else(|| self.line.pause_end(Kind::Wake, now));
+        if now < at || !self.pipeline.can_send(RequestKind::Wake, now) {
+            return Some(at).filter(|at| *at > now).or_else(|| self.pipeline.pause_end(RequestKind::Wake, now));
         }
         self.sleep.called_wake(now);
-        self.line.wake();
+        self.pipeline.wake();
         None
     }
 
-    pub(super) fn on_transferred(&mut self, turned: Turned<Transferred>, sent: Duration, now: Duration) {
-        let answer = match turned {
-            Turned::Done(answer) => answer,
-            Turned::Reconcile(_) => return self.reconciliation.need(),
+    pub(super) fn on_transferred(&mut self, sequenced: Sequenced<Transferred>, sent: Duration, now: Duration) {
+        let answer = match sequenced {
+            Sequenced::Done(answer) => answer,
+            Sequenced::Reconcile(_) => return self.reconciliation.need(),
         };
-        self.line.heard = answer.standing.turn;
+        self.pipeline.last_seen = answer.lease_status.sequence;
         self.sleep.told(&answer, now);
         if let Some((_, end)) = &answer.foreign_lease {
             self.reclaims.look_at(now + end.since(answer.clock) + Duration::from_millis(1));
         }
         for id in &answer.dropped {
             tracing::warn!(topic = %self.parts.key, job.id = %id, "nothing is kept of this job, its entry is dropped");
-            self.parts.gauge.dropped(1);
+            self.parts.stats.dropped(1);
         }
         let span = tracing::debug_span!(
             "dq.claim", topic = %self.parts.key.topic, jobs = answer.claims.len(), more = answer.more
         );
         let _claim = span.entered();
         self.admit(answer.claims, Mode::Due, answer.clock);
-        if answer.standing.rows > 0 {
+        if answer.lease_status.rows > 0 {
             self.lease.renewed(sent);
         }
-        self.compare_rows(answer.standing);
+        self.compare_rows(answer.lease_status);
         if answer.more && self.wanted(now) == 0 {
             self.give_up_role(now);
         }
@@ -103,31 +111,33 @@ impl Topic {
                 self.held.remove(&claim.id);
             }
             self.drop_held(&claim.id);
-            let (front, stage) = self.first_stage(&claim, mode, clock);
-            tracing::debug!(job.id = %claim.id, attempt = front.attempts, fence = claim.token.fence.0, "claimed");
+            let (metadata, stage) = self.first_stage(&claim, mode, clock);
+            tracing::debug!(job.id = %claim.id, attempt = metadata.attempts, fence = claim.token.fence.0, "claimed");
             let late = clock.since(claim.token.due);
-            self.parts.gauge.claimed(late);
-            let job = HeldJob::new(claim.token, claim.record, front, claim.crashes, mode, stage);
+            self.parts.stats.claimed(late);
+            let job = HeldJob::new(claim.token, claim.record, metadata, claim.crashes, mode, stage);
             self.held.insert(claim.id, job);
         }
     }
 
-    fn first_stage(&self, claim: &Claim, mode: Mode, clock: Timestamp) -> (Front, Stage) {
-        let give_up = |front: Front, cause, error: String| {
+    fn first_stage(&self, claim: &Claim, mode: Mode, clock: Timestamp) -> (Metadata, Stage) {
+        let give_up = |metadata: Metadata, cause, error: String| {
             let error = Some(Failure::new(cause, error).message);
-            let front = Front { cause: Some(cause), exhausted: true, error, ..front };
-            (front.clone(), Stage::settling(Change::Dead, Some(front)))
+            let metadata = Metadata { cause: Some(cause), exhausted: true, error, ..metadata };
+            (metadata.clone(), Stage::settling(Change::Dead, Some(metadata)))
         };
-        match claim.record.front() {
-            Err(bad) => give_up(Front::default(), Cause::Decode, bad.to_string()),
-            Ok(front) if mode == Mode::Due && !front.exhausted && front.expires_at.is_some_and(|at| at < clock) => {
-                let error = format!("it was worth running until {}", front.expires_at.unwrap_or_default());
-                give_up(front, Cause::Expired, error)
+        match claim.record.metadata() {
+            Err(bad) => give_up(Metadata::default(), Cause::Decode, bad.to_string()),
+            Ok(metadata)
+                if mode == Mode::Due && !metadata.exhausted && metadata.expires_at.is_some_and(|at| at < clock) =>
+            {
+                let error = format!("it was worth running until {}", metadata.expires_at.unwrap_or_default());
+                give_up(metadata, Cause::Expired, error)
             }
-            Ok(front) if self.takes_no_more() && self.parts.node.crash_rollback => {
-                (front, Stage::settling(Change::Rollback, None))
+            Ok(metadata) if self.takes_no_more() && self.parts.node.crash_rollback => {
+                (metadata, Stage::settling(Change::Rollback, None))
             }
-            Ok(front) => (front, Stage::Waiting),
+            Ok(metadata) => (metadata, Stage::Waiting),
         }
     }
 }

@@ -8,9 +8,9 @@ use tokio::task::AbortHandle;
 
 /// Which of the two runtimes of a node a task belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Runtime {
     /// dq's own: everything that must go on while a handler blocks its thread.
-    Link,
+    Own,
     /// The user's: handlers.
     Handler,
 }
@@ -34,10 +34,10 @@ impl Task {
 /// Starts tasks. The one place where dq does so.
 pub trait Spawn: fmt::Debug + Send + Sync + 'static {
     /// Starts a task.
-    fn spawn(&self, place: Place, task: BoxFuture<'static, ()>) -> Task;
+    fn spawn(&self, place: Runtime, task: BoxFuture<'static, ()>) -> Task;
 
     /// Starts many tasks at once.
-    fn spawn_all(&self, place: Place, tasks: Vec<BoxFuture<'static, ()>>) {
+    fn spawn_all(&self, place: Runtime, tasks: Vec<BoxFuture<'static, ()>>) {
         for task in tasks {
             self.spawn(place, task);
         }
@@ -47,24 +47,24 @@ pub trait Spawn: fmt::Debug + Send + Sync + 'static {
 /// Starts tasks on tokio runtimes.
 #[derive(Debug, Clone)]
 pub struct SpawnOn {
-    /// The runtime of [`Place::Link`].
+    /// The runtime of [`Runtime::Own`].
     pub link: Handle,
-    /// The runtime of [`Place::Handler`].
+    /// The runtime of [`Runtime::Handler`].
     pub handler: Handle,
 }
 
 impl Spawn for SpawnOn {
-    fn spawn(&self, place: Place, task: BoxFuture<'static, ()>) -> Task {
+    fn spawn(&self, place: Runtime, task: BoxFuture<'static, ()>) -> Task {
         let runtime = match place {
-            Place::Link => &self.link,
-            Place::Handler => &self.handler,
+            Runtime::Own => &self.link,
+            Runtime::Handler => &self.handler,
         };
         Task::new(runtime.spawn(task).abort_handle())
     }
 
     /// One task crosses to the other runtime and starts the rest there: a crossing wakes a thread, a start on the spot
     /// does not.
-    fn spawn_all(&self, place: Place, tasks: Vec<BoxFuture<'static, ()>>) {
+    fn spawn_all(&self, place: Runtime, tasks: Vec<BoxFuture<'static, ()>>) {
         self.spawn(
             place,
             Box::pin(async move {

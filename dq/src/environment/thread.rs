@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-use super::spawn::{Place, Spawn, SpawnOn, Task};
+use super::spawn::{Runtime, Spawn, SpawnOn, Task};
 
 /// Starts link tasks on a thread of its own and handlers on the runtime it was made in.
 ///
@@ -40,11 +40,11 @@ impl OwnThread {
 }
 
 impl Spawn for OwnThread {
-    fn spawn(&self, place: Place, task: BoxFuture<'static, ()>) -> Task {
+    fn spawn(&self, place: Runtime, task: BoxFuture<'static, ()>) -> Task {
         self.runtimes.spawn(place, task)
     }
 
-    fn spawn_all(&self, place: Place, tasks: Vec<BoxFuture<'static, ()>>) {
+    fn spawn_all(&self, place: Runtime, tasks: Vec<BoxFuture<'static, ()>>) {
         self.runtimes.spawn_all(place, tasks);
     }
 }

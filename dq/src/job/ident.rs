@@ -119,9 +119,9 @@ impl fmt::Display for Fence {
 
 /// The number of a node's last transfer, age, reconcile or release that the store has executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Turn(pub u64);
+pub struct Sequence(pub u64);
 
-impl Turn {
+impl Sequence {
     /// The next one.
     #[must_use]
     pub const fn next(self) -> Self {
@@ -129,7 +129,7 @@ impl Turn {
     }
 }
 
-impl fmt::Display for Turn {
+impl fmt::Display for Sequence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

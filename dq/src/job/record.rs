@@ -1,10 +1,10 @@
 //! The stored form of a job: a front, then the codec, then the payload.
 //!
-//! The payload stays where it is and stays readable; whoever changes a running job sends a new [`Front`].
+//! The payload stays where it is and stays readable; whoever changes a running job sends a new [`Metadata`].
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::front::{BadRecord, FixedMetadata, Front, front_length};
+use super::metadata::{BadRecord, FixedMetadata, Metadata, metadata_length};
 
 /// How a payload is encoded: one byte of the record, so that a reader refuses what it cannot decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,9 +38,9 @@ pub struct Record(Bytes);
 
 impl Record {
     /// A record of these parts.
-    pub fn new(front: &Front, codec: Codec, payload: &[u8]) -> Self {
-        let mut bytes = BytesMut::with_capacity(Front::SHORTEST + 64 + payload.len());
-        front.encode(&mut bytes);
+    pub fn new(metadata: &Metadata, codec: Codec, payload: &[u8]) -> Self {
+        let mut bytes = BytesMut::with_capacity(Metadata::SHORTEST + 64 + payload.len());
+        metadata.encode(&mut bytes);
         bytes.put_u8(codec.byte());
         bytes.put_slice(payload);
         Self(bytes.freeze())
@@ -60,8 +60,8 @@ impl Record {
     ///
     /// # Errors
     /// [`BadRecord`] when these bytes are no record of this version.
-    pub fn front(&self) -> Result<Front, BadRecord> {
-        Front::decode(&self.0)
+    pub fn metadata(&self) -> Result<Metadata, BadRecord> {
+        Metadata::decode(&self.0)
     }
 
     /// What a store itself needs of the front, without decoding a text; of bytes that are no record, that of a plain one.
@@ -74,18 +74,18 @@ impl Record {
     /// # Errors
     /// [`BadRecord`] when these bytes are no record of this version, or the codec is unknown.
     pub fn payload(&self) -> Result<(Codec, &[u8]), BadRecord> {
-        let start = front_length(&self.0)?;
+        let start = metadata_length(&self.0)?;
         let codec = Codec::from_byte(*self.0.get(start).ok_or(BadRecord::TooShort)?)?;
         Ok((codec, &self.0[start + 1..]))
     }
 
     /// The same payload behind another front. Of bytes that are no record, all become the payload.
     #[must_use]
-    pub fn with_front(&self, front: &Front) -> Self {
-        let kept = front_length(&self.0).ok().and_then(|start| self.0.get(start..)).filter(|rest| !rest.is_empty());
-        let Some(kept) = kept else { return Self::new(front, Codec::Json, &self.0) };
-        let mut bytes = BytesMut::with_capacity(Front::SHORTEST + 64 + kept.len());
-        front.encode(&mut bytes);
+    pub fn with_metadata(&self, metadata: &Metadata) -> Self {
+        let kept = metadata_length(&self.0).ok().and_then(|start| self.0.get(start..)).filter(|rest| !rest.is_empty());
+        let Some(kept) = kept else { return Self::new(metadata, Codec::Json, &self.0) };
+        let mut bytes = BytesMut::with_capacity(Metadata::SHORTEST + 64 + kept.len());
+        metadata.encode(&mut bytes);
         bytes.put_slice(kept);
         Self(bytes.freeze())
     }
@@ -96,24 +96,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_front_leaves_the_payload_as_it_is() {
-        let record = Record::new(&Front::default(), Codec::Json, br#"{"a":1}"#);
-        let front = Front { attempts: 3, error: Some("no".into()), ..Front::default() };
-        let patched = record.with_front(&front);
+    fn new_metadata_leaves_the_payload_as_it_is() {
+        let record = Record::new(&Metadata::default(), Codec::Json, br#"{"a":1}"#);
+        let metadata = Metadata { attempts: 3, error: Some("no".into()), ..Metadata::default() };
+        let patched = record.with_metadata(&metadata);
         assert_eq!(patched.payload(), Ok((Codec::Json, &br#"{"a":1}"#[..])));
-        assert_eq!(patched.front(), Ok(front));
+        assert_eq!(patched.metadata(), Ok(metadata));
     }
 
     #[test]
     fn a_plain_record_costs_nine_bytes_beyond_its_payload() {
-        assert_eq!(Record::new(&Front::default(), Codec::Json, b"").as_bytes().len(), 9);
+        assert_eq!(Record::new(&Metadata::default(), Codec::Json, b"").as_bytes().len(), 9);
     }
 
     #[test]
     fn bytes_that_are_no_record_become_the_payload_of_the_next_one() {
         let mangled = Record::from_bytes(Bytes::from_static(b"what?"));
-        assert!(mangled.front().is_err());
-        let kept = mangled.with_front(&Front::default());
+        assert!(mangled.metadata().is_err());
+        let kept = mangled.with_metadata(&Metadata::default());
         assert_eq!(kept.payload(), Ok((Codec::Json, &b"what?"[..])));
     }
 }

@@ -16,7 +16,7 @@
 //! crashes exhausted lead to DEAD by way of one more run that calls `final_retry` only.
 //!
 //! *Ready* is not a place: it is DELAYED with a due time that has passed. A delete, cancel, ack or replacement of a
-//! RUNNING job is no move: it leaves a mark, which the step that ends the run obeys ([`Event::EndedByMark`],
+//! RUNNING job is no move: it leaves a mark, which the step that ends the run obeys ([`Event::EndedByCommand`],
 //! [`Event::Replaced`]).
 //!
 //! [`State::apply`] is pure and total. It is the oracle of the conformance suite and of the model tests.
@@ -44,7 +44,7 @@ pub enum Event {
     /// A node took it because it was due.
     Transferred,
     /// A node took it because it had been UNACKED for its age.
-    Aged,
+    Swept,
     /// Its handler said it is done.
     Acked {
         /// It is kept as DONE.
@@ -64,7 +64,7 @@ pub enum Event {
         /// It had been claimed by age, so it goes back to UNACKED.
         parked: bool,
         /// Its crashes were exhausted and the `final_retry` that followed took its node too.
-        final_begun: bool,
+        final_isolated: bool,
     },
     /// Its handler parked it, or `process_unacked` kept it.
     Parked,
@@ -73,7 +73,7 @@ pub enum Event {
     /// `process_unacked` dropped it.
     Dropped,
     /// Its run ended under a mark: acked, deleted or cancelled from outside while it ran.
-    EndedByMark {
+    EndedByCommand {
         /// The mark was an ack, and it is kept as DONE.
         retain: bool,
     },
@@ -117,22 +117,22 @@ impl State {
         use Event as E;
         use State as S;
         Ok(match (self, event) {
-            (S::Delayed, E::Transferred) | (S::Unacked, E::Aged) => Some(S::Running),
+            (S::Delayed, E::Transferred) | (S::Unacked, E::Swept) => Some(S::Running),
             (
                 S::Running,
                 E::Rejoined
                 | E::Retried
                 | E::RolledBack { parked: false }
-                | E::Reclaimed { parked: false, final_begun: false },
+                | E::Reclaimed { parked: false, final_isolated: false },
             ) => Some(S::Delayed),
             (
                 S::Running,
-                E::Parked | E::RolledBack { parked: true } | E::Reclaimed { parked: true, final_begun: false },
+                E::Parked | E::RolledBack { parked: true } | E::Reclaimed { parked: true, final_isolated: false },
             ) => Some(S::Unacked),
-            (S::Running, E::Died | E::Reclaimed { final_begun: true, .. }) => Some(S::Dead),
-            (S::Running, E::Acked { retain: true } | E::EndedByMark { retain: true })
+            (S::Running, E::Died | E::Reclaimed { final_isolated: true, .. }) => Some(S::Dead),
+            (S::Running, E::Acked { retain: true } | E::EndedByCommand { retain: true })
             | (S::Delayed | S::Unacked, E::AckedFromOutside { retain: true }) => Some(S::Done),
-            (S::Running, E::Acked { retain: false } | E::EndedByMark { retain: false } | E::Dropped)
+            (S::Running, E::Acked { retain: false } | E::EndedByCommand { retain: false } | E::Dropped)
             | (S::Delayed | S::Unacked, E::AckedFromOutside { retain: false })
             | (S::Delayed | S::Unacked | S::Dead | S::Done, E::Deleted)
             | (S::Dead | S::Done, E::Pruned) => None,
@@ -173,8 +173,8 @@ mod tests {
             Event::Parked,
             Event::Died,
             Event::Dropped,
-            Event::EndedByMark { retain: false },
-            Event::Reclaimed { parked: false, final_begun: false },
+            Event::EndedByCommand { retain: false },
+            Event::Reclaimed { parked: false, final_isolated: false },
         ];
         for state in State::ALL {
             for event in outcomes {
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn an_aged_job_goes_back_to_unacked_when_its_node_gives_it_back() {
-        assert_eq!(State::Unacked.apply(Event::Aged), Ok(Some(State::Running)));
+        assert_eq!(State::Unacked.apply(Event::Swept), Ok(Some(State::Running)));
         assert_eq!(State::Running.apply(Event::RolledBack { parked: true }), Ok(Some(State::Unacked)));
     }
 }

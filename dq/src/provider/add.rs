@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use super::added::{Added, told};
 use super::call::Call;
 use super::error::AddError;
-use super::lane::{Adds, Lane};
+use super::inbox::{Adds, Inbox};
 use super::options::{Options, Terms, option_methods};
 use super::root::Root;
 use crate::job::{BadName, Codec, JobDefaults, JobId, Record, ToJobId};
@@ -28,12 +28,12 @@ pub struct Add(Step);
 enum Step {
     Bad(Option<AddError>),
     Draft(Box<Draft>),
-    Called { call: Call<Adds>, lane: Arc<Lane>, id: JobId, on_duplicate: OnDuplicate },
+    Called { call: Call<Adds>, inbox: Arc<Inbox>, id: JobId, on_duplicate: OnDuplicate },
 }
 
 struct Draft {
     root: Arc<Root>,
-    lane: Arc<Lane>,
+    inbox: Arc<Inbox>,
     id: Option<Result<JobId, BadName>>,
     payload: Vec<u8>,
     defaults: JobDefaults,
@@ -47,16 +47,16 @@ impl Add {
 
     pub(super) fn new(
         root: Arc<Root>,
-        lane: Arc<Lane>,
+        inbox: Arc<Inbox>,
         id: Option<Result<JobId, BadName>>,
         payload: Result<Vec<u8>, serde_json::Error>,
         defaults: JobDefaults,
     ) -> Self {
         match payload {
             Ok(payload) => {
-                Self(Step::Draft(Box::new(Draft { root, lane, id, payload, defaults, options: Options::default() })))
+                Self(Step::Draft(Box::new(Draft { root, inbox, id, payload, defaults, options: Options::default() })))
             }
-            Err(source) => Self::bad(AddError::BadPayload { topic: lane.key.topic.clone(), source }),
+            Err(source) => Self::bad(AddError::BadPayload { topic: inbox.key.topic.clone(), source }),
         }
     }
 
@@ -81,25 +81,25 @@ impl Add {
 
 impl Draft {
     fn start(self) -> Result<Step, AddError> {
-        let Self { root, lane, id, payload, defaults, options } = self;
-        let terms = options.check(&defaults, lane.default_delay(), &root.environment)?;
-        let job = new_job(&root, &lane, id, &payload, &terms)?;
+        let Self { root, inbox, id, payload, defaults, options } = self;
+        let terms = options.check(&defaults, inbox.default_delay(), &root.environment)?;
+        let job = new_job(&root, &inbox, id, &payload, &terms)?;
         let (id, on_duplicate) = (job.id.clone(), job.on_duplicate);
-        Ok(Step::Called { call: Call::new(&root, Arc::clone(&lane), job), lane, id, on_duplicate })
+        Ok(Step::Called { call: Call::new(&root, Arc::clone(&inbox), job), inbox, id, on_duplicate })
     }
 }
 
 /// The job that is sent.
 pub(super) fn new_job(
     root: &Root,
-    lane: &Lane,
+    inbox: &Inbox,
     id: Option<Result<JobId, BadName>>,
     payload: &[u8],
     terms: &Terms,
 ) -> Result<NewJob, AddError> {
     let limit = root.settings.payload_limit;
     if payload.len() > limit {
-        return Err(AddError::PayloadTooLarge { topic: lane.key.topic.clone(), size: payload.len(), limit });
+        return Err(AddError::PayloadTooLarge { topic: inbox.key.topic.clone(), size: payload.len(), limit });
     }
     let generated = id.is_none();
     Ok(NewJob {
@@ -107,7 +107,7 @@ pub(super) fn new_job(
         generated,
         due: terms.due,
         expires_after: terms.expires_after,
-        record: Record::new(&terms.front, Codec::Json, payload),
+        record: Record::new(&terms.metadata, Codec::Json, payload),
         on_duplicate: terms.on_duplicate,
         deliver: terms.deliver,
     })
@@ -123,9 +123,9 @@ impl Future for Add {
             self.0 = draft.start()?;
         }
         match &mut self.0 {
-            Step::Called { call, lane, id, on_duplicate } => {
+            Step::Called { call, inbox, id, on_duplicate } => {
                 let outcome = ready!(Pin::new(call).poll(cx));
-                let told = told(&lane.key.topic, id.clone(), *on_duplicate, outcome);
+                let told = told(&inbox.key.topic, id.clone(), *on_duplicate, outcome);
                 self.0 = Step::Bad(None);
                 Poll::Ready(told)
             }
@@ -142,11 +142,11 @@ impl fmt::Debug for Add {
             Step::Bad(error) => f.debug_struct("Add").field("error", error).finish(),
             Step::Draft(draft) => f
                 .debug_struct("Add")
-                .field("topic", &draft.lane.key.topic)
+                .field("topic", &draft.inbox.key.topic)
                 .field("id", &draft.id)
                 .finish_non_exhaustive(),
-            Step::Called { lane, id, .. } => {
-                f.debug_struct("Add").field("topic", &lane.key.topic).field("id", id).finish_non_exhaustive()
+            Step::Called { inbox, id, .. } => {
+                f.debug_struct("Add").field("topic", &inbox.key.topic).field("id", id).finish_non_exhaustive()
             }
         }
     }

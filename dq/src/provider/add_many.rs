@@ -13,7 +13,7 @@ use super::add::new_job;
 use super::added::{Added, told};
 use super::call::call_many;
 use super::error::AddError;
-use super::lane::{Adds, Lane};
+use super::inbox::{Adds, Inbox};
 use super::options::{Options, option_methods};
 use super::root::Root;
 use crate::config::NodeSettings;
@@ -40,7 +40,7 @@ enum Step {
 
 struct Draft {
     root: Arc<Root>,
-    lane: Arc<Lane>,
+    inbox: Arc<Inbox>,
     drafts: Result<Vec<DraftJob>, AddError>,
     defaults: JobDefaults,
     options: Options,
@@ -52,7 +52,7 @@ pub(super) type DraftJob = (Result<Vec<u8>, serde_json::Error>, Option<Result<Jo
 impl AddMany {
     pub(super) fn new(
         root: Arc<Root>,
-        lane: Arc<Lane>,
+        inbox: Arc<Inbox>,
         jobs: impl IntoIterator<Item = DraftJob>,
         defaults: JobDefaults,
     ) -> Self {
@@ -63,7 +63,7 @@ impl AddMany {
             0 => Ok(drafts),
             more => Err(AddError::BatchTooLarge { size: limit + more, limit }),
         };
-        Self(Step::Draft(Box::new(Draft { root, lane, drafts, defaults, options: Options::default() })))
+        Self(Step::Draft(Box::new(Draft { root, inbox, drafts, defaults, options: Options::default() })))
     }
 
     pub(super) fn bad(error: AddError) -> Self {
@@ -82,16 +82,16 @@ impl AddMany {
 
 impl Draft {
     async fn run(self) -> Result<ManyAdded, AddError> {
-        let Self { root, lane, drafts, defaults, options } = self;
-        let terms = options.check(&defaults, lane.default_delay(), &root.environment)?;
-        let topic = lane.key.topic.clone();
+        let Self { root, inbox, drafts, defaults, options } = self;
+        let terms = options.check(&defaults, inbox.default_delay(), &root.environment)?;
+        let topic = inbox.key.topic.clone();
         let mut known = BTreeSet::new();
         let mut sent = Vec::new();
         let results: Vec<Result<JobId, AddError>> = drafts?
             .into_iter()
             .map(|(payload, id)| {
                 let payload = payload.map_err(|source| AddError::BadPayload { topic: topic.clone(), source })?;
-                let job: NewJob = new_job(&root, &lane, id, &payload, &terms)?;
+                let job: NewJob = new_job(&root, &inbox, id, &payload, &terms)?;
                 let id = job.id.clone();
                 if !job.generated && !known.insert(id.clone()) {
                     return Err(AddError::RepeatedInBatch { id });
@@ -100,7 +100,7 @@ impl Draft {
                 Ok(id)
             })
             .collect();
-        let mut outcomes = call_many::<Adds>(root, lane, sent).await.into_iter();
+        let mut outcomes = call_many::<Adds>(root, inbox, sent).await.into_iter();
         let told = results.into_iter().map(|result| {
             let outcome = |id| told(&topic, id, terms.on_duplicate, outcomes.next().expect("an outcome for each job"));
             result.and_then(outcome)

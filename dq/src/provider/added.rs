@@ -1,7 +1,7 @@
 //! What became of an add.
 
 use super::error::{AddError, Reason};
-use super::lane::Failed;
+use super::inbox::Failed;
 use crate::job::{JobId, State, TopicName};
 use crate::store::{AddOutcome, OnDuplicate};
 

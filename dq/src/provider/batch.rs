@@ -9,19 +9,19 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::error::Reason;
-use super::lane::{Adds, Entry, Failed, Kind, Reply, Withdrawals};
+use super::inbox::{Adds, Commands, Failed, Reply, Request, RequestKind};
 use crate::store::{BatchAnswer, Numbered, Pending, Producer, StoreError};
 
 /// The most bytes of a batch, unless one job alone has more.
 pub(super) const BATCH_BYTES: usize = 1 << 20;
 
-struct Slot<K: Kind> {
+struct Slot<K: RequestKind> {
     item: K::Item,
     /// `None` once it was answered.
     reply: Option<Reply<K::Outcome>>,
 }
 
-pub(super) struct Load<K: Kind> {
+pub(super) struct Load<K: RequestKind> {
     slots: Vec<Slot<K>>,
     answer: Option<Pending<BatchAnswer<K::Outcome>>>,
     unheard: u32,
@@ -30,7 +30,7 @@ pub(super) struct Load<K: Kind> {
 
 /// What was read about a batch.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum Received {
     /// Everybody was answered.
     Answered,
     /// It was not executed under its number and never will be.
@@ -39,33 +39,33 @@ pub(super) enum Heard {
     Failed(Arc<StoreError>),
 }
 
-impl<K: Kind> Load<K> {
+impl<K: RequestKind> Load<K> {
     const fn new(slots: Vec<Slot<K>>) -> Self {
         Self { slots, answer: None, unheard: 0, error: None }
     }
 
-    fn send(&mut self, way: &dyn Producer, number: u64) {
+    fn send(&mut self, producer: &dyn Producer, number: u64) {
         let items = self.slots.iter().map(|slot| slot.item.clone()).collect();
         self.unheard += 1;
-        self.answer = Some(K::send(way, Numbered { number, items }));
+        self.answer = Some(K::send(producer, Numbered { number, items }));
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Heard> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
         let Some(answer) = &mut self.answer else { return Poll::Pending };
-        let Poll::Ready(heard) = answer.as_mut().poll(cx) else { return Poll::Pending };
+        let Poll::Ready(received) = answer.as_mut().poll(cx) else { return Poll::Pending };
         self.answer = None;
-        Poll::Ready(match heard {
+        Poll::Ready(match received {
             Ok(BatchAnswer::Done(outcomes)) => {
                 for (slot, outcome) in self.slots.iter_mut().zip(outcomes) {
                     if let Some(reply) = slot.reply.take() {
                         reply.send(Ok(outcome));
                     }
                 }
-                Heard::Answered
+                Received::Answered
             }
             Ok(BatchAnswer::Late) => {
                 self.unheard = 0;
-                Heard::Late
+                Received::Late
             }
             Err(error) => {
                 let error = Arc::new(error);
@@ -73,7 +73,7 @@ impl<K: Kind> Load<K> {
                     self.unheard -= 1;
                 }
                 self.error = Some(Arc::clone(&error));
-                Heard::Failed(error)
+                Received::Failed(error)
             }
         })
     }
@@ -105,7 +105,7 @@ impl<K: Kind> Load<K> {
 }
 
 /// Only when the coalescer itself is dropped, or an answer was too short, is anybody left to answer here.
-impl<K: Kind> Drop for Load<K> {
+impl<K: RequestKind> Drop for Load<K> {
     fn drop(&mut self) {
         let failure = self.failure(Reason::Stopped);
         for reply in self.slots.iter_mut().filter_map(|slot| slot.reply.take()) {
@@ -114,16 +114,16 @@ impl<K: Kind> Drop for Load<K> {
     }
 }
 
-enum Work {
+enum Batched {
     Adds(Load<Adds>),
-    Withdrawals(Load<Withdrawals>),
+    Commands(Load<Commands>),
 }
 
 macro_rules! load {
     ($batch:expr, $load:ident => $do:expr) => {
         match $batch {
-            Work::Adds($load) => $do,
-            Work::Withdrawals($load) => $do,
+            Batched::Adds($load) => $do,
+            Batched::Commands($load) => $do,
         }
     };
 }
@@ -135,14 +135,14 @@ pub(super) struct Batch {
     /// Its number, once it has one.
     pub(super) number: u64,
     bytes: usize,
-    work: Work,
+    work: Batched,
 }
 
 impl Batch {
-    pub(super) fn new(order: u64, first: Entry, spare: &mut Spare) -> Self {
+    pub(super) fn new(order: u64, first: Request, spare: &mut Spare) -> Self {
         let work = match &first {
-            Entry::Add(..) => Work::Adds(Load::new(std::mem::take(&mut spare.adds))),
-            Entry::Withdraw(..) => Work::Withdrawals(Load::new(std::mem::take(&mut spare.withdrawals))),
+            Request::Add(..) => Batched::Adds(Load::new(std::mem::take(&mut spare.adds))),
+            Request::SendCommand(..) => Batched::Commands(Load::new(std::mem::take(&mut spare.commands))),
         };
         let mut batch = Self { order, number: 0, bytes: 0, work };
         batch.push(first);
@@ -150,19 +150,19 @@ impl Batch {
     }
 
     /// Whether `entry` is of the same kind and fits; whether its id is in the batch already is for the caller to know.
-    pub(super) fn takes(&self, entry: &Entry, most: usize) -> bool {
+    pub(super) fn takes(&self, entry: &Request, most: usize) -> bool {
         let same = matches!(
             (&self.work, entry),
-            (Work::Adds(_), Entry::Add(..)) | (Work::Withdrawals(_), Entry::Withdraw(..))
+            (Batched::Adds(_), Request::Add(..)) | (Batched::Commands(_), Request::SendCommand(..))
         );
         same && self.len() < most && self.bytes + entry.bytes() <= BATCH_BYTES
     }
 
-    pub(super) fn push(&mut self, entry: Entry) {
+    pub(super) fn push(&mut self, entry: Request) {
         self.bytes += entry.bytes();
         match (&mut self.work, entry) {
-            (Work::Adds(load), Entry::Add(item, reply)) => load.slots.push(Slot { item, reply: Some(reply) }),
-            (Work::Withdrawals(load), Entry::Withdraw(item, reply)) => {
+            (Batched::Adds(load), Request::Add(item, reply)) => load.slots.push(Slot { item, reply: Some(reply) }),
+            (Batched::Commands(load), Request::SendCommand(item, reply)) => {
                 load.slots.push(Slot { item, reply: Some(reply) });
             }
             _ => debug_assert!(false, "a batch is of one kind, see `takes`"),
@@ -178,12 +178,12 @@ impl Batch {
     }
 
     /// Sends it, or sends it again.
-    pub(super) fn send(&mut self, way: &dyn Producer) {
+    pub(super) fn send(&mut self, producer: &dyn Producer) {
         debug_assert!(self.number > 0, "a batch has a number when it is sent");
-        load!(&mut self.work, load => load.send(way, self.number));
+        load!(&mut self.work, load => load.send(producer, self.number));
     }
 
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Heard> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
         load!(&mut self.work, load => load.poll(cx))
     }
 
@@ -223,13 +223,13 @@ impl Batch {
     /// Keeps the vector of a batch that is over.
     pub(super) fn recycle(mut self, spare: &mut Spare) {
         match &mut self.work {
-            Work::Adds(load) => spare.adds = emptied(load),
-            Work::Withdrawals(load) => spare.withdrawals = emptied(load),
+            Batched::Adds(load) => spare.adds = emptied(load),
+            Batched::Commands(load) => spare.commands = emptied(load),
         }
     }
 }
 
-fn emptied<K: Kind>(load: &mut Load<K>) -> Vec<Slot<K>> {
+fn emptied<K: RequestKind>(load: &mut Load<K>) -> Vec<Slot<K>> {
     if load.slots.iter().any(|slot| slot.reply.is_some()) {
         return Vec::new();
     }
@@ -242,5 +242,5 @@ fn emptied<K: Kind>(load: &mut Load<K>) -> Vec<Slot<K>> {
 #[derive(Default)]
 pub(super) struct Spare {
     adds: Vec<Slot<Adds>>,
-    withdrawals: Vec<Slot<Withdrawals>>,
+    commands: Vec<Slot<Commands>>,
 }

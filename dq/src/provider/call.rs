@@ -13,36 +13,36 @@ use futures_util::future::BoxFuture;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::error::Reason;
-use super::lane::{Answer, Failed, Kind, Lane, Reply};
+use super::inbox::{AnswerReceiver, Failed, Inbox, Reply, RequestKind};
 use super::root::Root;
 
 /// Resolves to the outcome of one request. Dropped, it is not sent any more if it was not yet.
-pub(super) struct Call<K: Kind>(Step<K>);
+pub(super) struct Call<K: RequestKind>(Step<K>);
 
-enum Step<K: Kind> {
-    Waiting { permit: BoxFuture<'static, Result<OwnedSemaphorePermit, Failed>>, root: Arc<Root>, work: Work<K> },
-    Posted(Answer<K::Outcome>),
+enum Step<K: RequestKind> {
+    Waiting { permit: BoxFuture<'static, Result<OwnedSemaphorePermit, Failed>>, root: Arc<Root>, work: Batched<K> },
+    Posted(AnswerReceiver<K::Outcome>),
     Over,
 }
 
-struct Work<K: Kind> {
-    lane: Arc<Lane>,
+struct Batched<K: RequestKind> {
+    inbox: Arc<Inbox>,
     item: K::Item,
     deadline: Duration,
 }
 
-impl<K: Kind> Work<K> {
+impl<K: RequestKind> Batched<K> {
     fn post(self, root: &Root, permit: OwnedSemaphorePermit) -> Step<K> {
         let (reply, answer) = Reply::new(self.deadline, Some(permit));
-        root.post(&self.lane, [K::entry(self.item, reply)]);
+        root.post(&self.inbox, [K::entry(self.item, reply)]);
         Step::Posted(answer)
     }
 }
 
-impl<K: Kind> Call<K> {
+impl<K: RequestKind> Call<K> {
     /// Posts the request, or gets in line for a place.
-    pub(super) fn new(root: &Arc<Root>, lane: Arc<Lane>, item: K::Item) -> Self {
-        let work = Work { lane, item, deadline: root.deadline() };
+    pub(super) fn new(root: &Arc<Root>, inbox: Arc<Inbox>, item: K::Item) -> Self {
+        let work = Batched { inbox, item, deadline: root.deadline() };
         Self(match Arc::clone(&root.unanswered).try_acquire_owned() {
             Ok(permit) => work.post(root, permit),
             Err(_) => Step::Waiting { permit: wait_for_places(root, 1), root: Arc::clone(root), work },
@@ -50,7 +50,7 @@ impl<K: Kind> Call<K> {
     }
 }
 
-impl<K: Kind> Future for Call<K> {
+impl<K: RequestKind> Future for Call<K> {
     type Output = Result<K::Outcome, Failed>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -78,9 +78,9 @@ impl<K: Kind> Future for Call<K> {
 }
 
 /// All of `items` together, in order; an outcome for each. They take as many places as there are at the most.
-pub(super) async fn call_many<K: Kind>(
+pub(super) async fn call_many<K: RequestKind>(
     root: Arc<Root>,
-    lane: Arc<Lane>,
+    inbox: Arc<Inbox>,
     items: Vec<K::Item>,
 ) -> Vec<Result<K::Outcome, Failed>> {
     let deadline = root.deadline();
@@ -98,7 +98,7 @@ pub(super) async fn call_many<K: Kind>(
             K::entry(item, reply)
         })
         .collect();
-    root.post(&lane, entries);
+    root.post(&inbox, entries);
     let mut outcomes = Vec::with_capacity(answers.len());
     for answer in answers {
         outcomes.push(answer.await.unwrap_or(Err(Failed::NotDone(Reason::Stopped))));

@@ -21,18 +21,18 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::DropGuard;
 
-use super::batch::{BATCH_BYTES, Batch, Heard, Spare};
-use super::lane::{Entry, Lane, WakeAt};
-use super::line::Line;
+use super::batch::{BATCH_BYTES, Batch, Received, Spare};
+use super::batches::BatchQueue;
+use super::inbox::{Inbox, Request, WakeAt};
 use super::pace::Pace;
-use crate::environment::{Environment, Place};
+use crate::environment::{Environment, Runtime};
 use crate::job::ProducerId;
 use crate::store::step::MOST_JOBS;
 use crate::store::{CALL_SLOTS, Producer, Store, StoreError};
 
 /// Whether new batches may be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Weather {
+enum SendState {
     /// They may.
     Fair,
     /// One was refused: the other answers are read first, so that all are repeated in order.
@@ -44,58 +44,58 @@ enum Weather {
 }
 
 pub(super) struct Coalescer {
-    lane: Arc<Lane>,
+    inbox: Arc<Inbox>,
     store: Arc<dyn Store>,
     environment: Environment,
     pace: Pace,
     id: ProducerId,
-    way: Option<Arc<dyn Producer>>,
+    producer: Option<Arc<dyn Producer>>,
     last_number: u64,
-    line: Line,
+    batches: BatchQueue,
     /// Sent and not over, in order of their numbers.
-    flying: VecDeque<Batch>,
-    weather: Weather,
+    in_flight: VecDeque<Batch>,
+    send_state: SendState,
     /// Since when an answer is awaited and none came.
     quiet_since: Duration,
     /// No caller's time is over before this.
     next_deadline: Duration,
     alarm: Option<(Duration, BoxFuture<'static, ()>)>,
-    taken: Vec<Entry>,
+    taken: Vec<Request>,
     spare: Spare,
 }
 
 impl Coalescer {
-    /// Starts the task of `lane`.
-    pub(super) fn start(lane: Arc<Lane>, store: Arc<dyn Store>, environment: &Environment, pace: Pace) {
+    /// Starts the task of `inbox`.
+    pub(super) fn start(inbox: Arc<Inbox>, store: Arc<dyn Store>, environment: &Environment, pace: Pace) {
         let coalescer = Self {
             id: environment.producer_id(),
-            line: Line::new(environment.random()),
+            batches: BatchQueue::new(environment.random()),
             environment: environment.clone(),
-            lane,
+            inbox,
             store,
             pace,
-            way: None,
+            producer: None,
             last_number: 0,
-            flying: VecDeque::new(),
-            weather: Weather::Fair,
+            in_flight: VecDeque::new(),
+            send_state: SendState::Fair,
             quiet_since: Duration::ZERO,
             next_deadline: Duration::MAX,
             alarm: None,
             taken: Vec::new(),
             spare: Spare::default(),
         };
-        environment.spawn(Place::Link, coalescer.run());
+        environment.spawn(Runtime::Own, coalescer.run());
     }
 
     async fn run(mut self) {
-        let _ended: DropGuard = self.lane.ended.clone().drop_guard();
+        let _ended: DropGuard = self.inbox.ended.clone().drop_guard();
         loop {
             let now = self.environment.now();
             self.collect();
             self.give_up(now);
-            self.judge_weather(now);
+            self.judge_send_state(now);
             let sent = self.send_waiting(now);
-            if self.lane.is_closed_and_empty() && self.line.is_empty() && self.flying.is_empty() {
+            if self.inbox.is_closed_and_empty() && self.batches.is_empty() && self.in_flight.is_empty() {
                 return;
             }
             if sent {
@@ -103,24 +103,24 @@ impl Coalescer {
                 tokio::task::yield_now().await;
             }
             self.set_alarm();
-            if self.lane.wake_at(self.wanted()) {
+            if self.inbox.wake_at(self.wanted()) {
                 continue;
             }
             tokio::select! {
                 biased;
-                (place, heard) = next_answer(&mut self.flying) => self.hear(place, heard),
+                (place, received) = next_answer(&mut self.in_flight) => self.receive(place, received),
                 () = ring(&mut self.alarm) => self.alarm = None,
-                () = self.lane.wake.notified() => {}
+                () = self.inbox.wake.notified() => {}
             }
         }
     }
 
     fn collect(&mut self) {
         let mut taken = std::mem::take(&mut self.taken);
-        self.lane.take(&mut taken);
+        self.inbox.take(&mut taken);
         for entry in taken.drain(..) {
             self.next_deadline = self.next_deadline.min(entry.deadline());
-            self.line.push(entry, &mut self.spare);
+            self.batches.push(entry, &mut self.spare);
         }
         self.taken = taken;
     }
@@ -130,33 +130,33 @@ impl Coalescer {
             return;
         }
         let waited = self.pace.call_total;
-        self.line.give_up(|batch| batch.give_up(now, waited));
-        let mut deaf = false;
-        self.flying.retain_mut(|batch| {
+        self.batches.give_up(|batch| batch.give_up(now, waited));
+        let mut unresponsive = false;
+        self.in_flight.retain_mut(|batch| {
             let over = batch.give_up(now, waited);
-            deaf |= over && batch.awaits_answer();
+            unresponsive |= over && batch.awaits_answer();
             !over
         });
-        let flying = self.flying.iter().filter_map(Batch::earliest).min();
-        self.next_deadline = flying.into_iter().chain(self.line.earliest()).min().unwrap_or(Duration::MAX);
-        if deaf {
+        let in_flight = self.in_flight.iter().filter_map(Batch::earliest).min();
+        self.next_deadline = in_flight.into_iter().chain(self.batches.earliest()).min().unwrap_or(Duration::MAX);
+        if unresponsive {
             self.lose_way(now);
         }
     }
 
     fn awaits_answers(&self) -> bool {
-        self.flying.iter().any(Batch::awaits_answer)
+        self.in_flight.iter().any(Batch::awaits_answer)
     }
 
-    fn judge_weather(&mut self, now: Duration) {
-        match self.weather {
-            Weather::Paused(until) if until <= now => self.repeat(now),
-            Weather::Paused(_) => {}
-            Weather::Clearing if !self.awaits_answers() => self.pause(now),
-            Weather::Repeating if !self.awaits_answers() => self.weather = Weather::Fair,
-            Weather::Fair | Weather::Clearing | Weather::Repeating => {
+    fn judge_send_state(&mut self, now: Duration) {
+        match self.send_state {
+            SendState::Paused(until) if until <= now => self.repeat(now),
+            SendState::Paused(_) => {}
+            SendState::Clearing if !self.awaits_answers() => self.pause(now),
+            SendState::Repeating if !self.awaits_answers() => self.send_state = SendState::Fair,
+            SendState::Fair | SendState::Clearing | SendState::Repeating => {
                 if self.awaits_answers() && self.quiet_since + self.pace.call_timeout <= now {
-                    tracing::warn!(topic = %self.lane.key, waited = ?self.pace.call_timeout, "the store does not answer");
+                    tracing::warn!(topic = %self.inbox.key, waited = ?self.pace.call_timeout, "the store does not answer");
                     self.lose_way(now);
                 }
             }
@@ -165,50 +165,50 @@ impl Coalescer {
 
     /// The way to the store is broken: whatever it still carries is not heard of again.
     fn lose_way(&mut self, now: Duration) {
-        for batch in &mut self.flying {
+        for batch in &mut self.in_flight {
             batch.forget_answer();
         }
-        self.way = None;
+        self.producer = None;
         self.pause(now);
     }
 
     fn pause(&mut self, now: Duration) {
-        self.weather = Weather::Paused(now + self.pace.pause(&self.environment));
+        self.send_state = SendState::Paused(now + self.pace.pause(&self.environment));
     }
 
     /// Everything unanswered again, in order, under its own numbers.
     fn repeat(&mut self, now: Duration) {
-        self.weather = Weather::Repeating;
+        self.send_state = SendState::Repeating;
         self.quiet_since = now;
-        if self.flying.is_empty() {
-            self.weather = Weather::Fair;
+        if self.in_flight.is_empty() {
+            self.send_state = SendState::Fair;
             return;
         }
-        let way = way(&mut self.way, &*self.store, &self.lane, &self.id);
-        for batch in &mut self.flying {
-            batch.send(way);
+        let producer = producer(&mut self.producer, &*self.store, &self.inbox, &self.id);
+        for batch in &mut self.in_flight {
+            batch.send(producer);
         }
     }
 
     fn may_number(&self) -> bool {
-        self.flying.front().is_none_or(|first| self.last_number + 1 < first.number + CALL_SLOTS)
+        self.in_flight.front().is_none_or(|first| self.last_number + 1 < first.number + CALL_SLOTS)
     }
 
     fn send_waiting(&mut self, now: Duration) -> bool {
-        if self.weather != Weather::Fair {
+        if self.send_state != SendState::Fair {
             return false;
         }
-        let alone = self.flying.is_empty();
+        let alone = self.in_flight.is_empty();
         let mut sent = false;
-        while self.may_number() && (alone || self.line.has_closed()) {
-            let Some(mut batch) = self.line.next() else { break };
-            if self.flying.is_empty() {
+        while self.may_number() && (alone || self.batches.has_closed()) {
+            let Some(mut batch) = self.batches.next() else { break };
+            if self.in_flight.is_empty() {
                 self.quiet_since = now;
             }
             self.last_number += 1;
             batch.number = self.last_number;
-            batch.send(way(&mut self.way, &*self.store, &self.lane, &self.id));
-            self.flying.push_back(batch);
+            batch.send(producer(&mut self.producer, &*self.store, &self.inbox, &self.id));
+            self.in_flight.push_back(batch);
             sent = true;
         }
         sent
@@ -216,16 +216,16 @@ impl Coalescer {
 
     fn wanted(&self) -> WakeAt {
         let before = self.alarm.as_ref().map_or(Duration::ZERO, |(at, _)| *at);
-        match self.weather {
-            Weather::Fair if self.flying.is_empty() => WakeAt { entries: 1, bytes: 0, before },
-            Weather::Fair if self.may_number() => WakeAt { entries: MOST_JOBS, bytes: BATCH_BYTES, before },
+        match self.send_state {
+            SendState::Fair if self.in_flight.is_empty() => WakeAt { entries: 1, bytes: 0, before },
+            SendState::Fair if self.may_number() => WakeAt { entries: MOST_JOBS, bytes: BATCH_BYTES, before },
             _ => WakeAt { entries: usize::MAX, bytes: usize::MAX, before },
         }
     }
 
     fn set_alarm(&mut self) {
-        let answer = match self.weather {
-            Weather::Paused(until) => Some(until),
+        let answer = match self.send_state {
+            SendState::Paused(until) => Some(until),
             _ => self.awaits_answers().then(|| self.quiet_since + self.pace.call_timeout),
         };
         let Some(at) = answer.into_iter().chain(Some(self.next_deadline).filter(|_| !self.is_idle())).min() else {
@@ -238,42 +238,42 @@ impl Coalescer {
     }
 
     fn is_idle(&self) -> bool {
-        self.flying.is_empty() && self.line.is_empty()
+        self.in_flight.is_empty() && self.batches.is_empty()
     }
 
-    fn hear(&mut self, place: usize, heard: Heard) {
+    fn receive(&mut self, place: usize, received: Received) {
         let now = self.environment.now();
         self.quiet_since = now;
-        match heard {
-            Heard::Answered => {
+        match received {
+            Received::Answered => {
                 self.pace.worked();
-                if let Some(batch) = self.flying.remove(place) {
+                if let Some(batch) = self.in_flight.remove(place) {
                     batch.recycle(&mut self.spare);
                 }
             }
-            Heard::Late => {
-                if let Some(batch) = self.flying.remove(place) {
-                    self.line.put_back(batch);
+            Received::Late => {
+                if let Some(batch) = self.in_flight.remove(place) {
+                    self.batches.put_back(batch);
                 }
             }
-            Heard::Failed(error) => self.fail(place, &error, now),
+            Received::Failed(error) => self.fail(place, &error, now),
         }
     }
 
     fn fail(&mut self, place: usize, error: &StoreError, now: Duration) {
-        tracing::warn!(topic = %self.lane.key, %error, "a batch failed");
+        tracing::warn!(topic = %self.inbox.key, %error, "a batch failed");
         match error {
             StoreError::Refused { .. } | StoreError::NotReplicated { .. } => {
-                if !matches!(self.weather, Weather::Paused(_)) {
-                    self.weather = Weather::Clearing;
+                if !matches!(self.send_state, SendState::Paused(_)) {
+                    self.send_state = SendState::Clearing;
                 }
             }
             _ if error.is_outage() => self.lose_way(now),
             // Dropping the batch answers its callers with the error.
             _ => {
-                drop(self.flying.remove(place));
+                drop(self.in_flight.remove(place));
                 if matches!(error, StoreError::Denied { .. }) {
-                    self.way = None;
+                    self.producer = None;
                 }
             }
         }
@@ -283,26 +283,26 @@ impl Coalescer {
 /// When the runtime drops the task, nobody may wait for it any more.
 impl Drop for Coalescer {
     fn drop(&mut self) {
-        self.lane.close();
-        self.lane.take(&mut self.taken);
+        self.inbox.close();
+        self.inbox.take(&mut self.taken);
     }
 }
 
-fn way<'a>(
-    way: &'a mut Option<Arc<dyn Producer>>,
+fn producer<'a>(
+    producer: &'a mut Option<Arc<dyn Producer>>,
     store: &dyn Store,
-    lane: &Lane,
+    inbox: &Inbox,
     id: &ProducerId,
 ) -> &'a dyn Producer {
-    &**way.get_or_insert_with(|| store.producer(&lane.key, id))
+    &**producer.get_or_insert_with(|| store.producer(&inbox.key, id))
 }
 
 /// The first answer that is there, of any flying batch. Cancel safe.
-async fn next_answer(flying: &mut VecDeque<Batch>) -> (usize, Heard) {
+async fn next_answer(in_flight: &mut VecDeque<Batch>) -> (usize, Received) {
     poll_fn(|cx| {
-        for (place, batch) in flying.iter_mut().enumerate() {
-            if let Poll::Ready(heard) = batch.poll(cx) {
-                return Poll::Ready((place, heard));
+        for (place, batch) in in_flight.iter_mut().enumerate() {
+            if let Poll::Ready(received) = batch.poll(cx) {
+                return Poll::Ready((place, received));
             }
         }
         Poll::Pending

@@ -167,7 +167,7 @@ pub enum AddError {
 /// A delete, cancel, ack or requeue was not done, or it is not known whether it was.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum WithdrawError {
+pub enum CommandError {
     /// The topic or the id cannot be one. Nothing was sent.
     #[error(transparent)]
     BadName(#[from] BadName),
@@ -206,7 +206,7 @@ pub enum WithdrawError {
 /// A look at jobs failed. Looks change nothing: try again.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum LookError {
+pub enum QueryError {
     /// The topic or an id cannot be one.
     #[error(transparent)]
     BadName(#[from] BadName),
@@ -232,10 +232,10 @@ pub enum LookError {
 pub enum SweepError {
     /// The page could not be read.
     #[error(transparent)]
-    Look(#[from] LookError),
+    Query(#[from] QueryError),
     /// One of its jobs could not be withdrawn; others of the page may have been.
     #[error(transparent)]
-    Withdraw(#[from] WithdrawError),
+    SendCommand(#[from] CommandError),
 }
 
 #[cfg(test)]

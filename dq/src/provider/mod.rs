@@ -18,32 +18,32 @@ mod add;
 mod add_many;
 mod added;
 mod batch;
+mod batches;
 mod call;
 mod coalescer;
+mod command;
 mod error;
-mod lane;
-mod line;
-mod look;
+mod inbox;
 mod options;
 mod pace;
 mod pages;
 mod payload;
+mod query;
 mod root;
 mod seen;
 mod topic;
 mod typed;
-mod withdraw;
 
 pub use add::Add;
 pub use add_many::AddMany;
 pub use added::{Added, Addition};
-pub use error::{AddError, LookError, Reason, SweepError, WithdrawError};
+pub use command::{SendCommand, SendRunCommand};
+pub use error::{AddError, CommandError, QueryError, Reason, SweepError};
 pub use pages::{Pages, Swept};
 pub use payload::IntoJson;
 pub use seen::{Seen, UnreadablePayload};
 pub use topic::TopicProvider;
 pub use typed::Provider;
-pub use withdraw::{Withdraw, WithdrawRun};
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::error::AddError;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
-use crate::job::{Deliver, Front, JobDefaults, RetryPolicy};
+use crate::job::{Deliver, JobDefaults, Metadata, RetryPolicy};
 use crate::store::{Due, OnDuplicate};
 use crate::time::{Delay, LONGEST_DELAY, Timestamp};
 
@@ -33,7 +33,7 @@ pub(super) struct Options {
 pub(super) struct Terms {
     pub(super) due: Due,
     pub(super) expires_after: Option<Duration>,
-    pub(super) front: Front,
+    pub(super) metadata: Metadata,
     pub(super) on_duplicate: OnDuplicate,
     pub(super) deliver: Deliver,
 }
@@ -94,17 +94,17 @@ impl Options {
         let retain = self.retain.map(|delay| read("retain", delay)).transpose()?;
         // The payload's own policy is weaker than the listener's settings: the node that runs the job knows both.
         let retry = self.retry.as_deref().map(canonical).transpose()?;
-        let front = Front {
+        let metadata = Metadata {
             delay,
             retain: bounded("retain", retain.unwrap_or(defaults.retain))?,
             retry,
             headers: self.headers,
-            ..Front::default()
+            ..Metadata::default()
         };
         Ok(Terms {
             due,
             expires_after,
-            front,
+            metadata,
             on_duplicate: self.on_duplicate,
             deliver: self.deliver.unwrap_or(defaults.deliver),
         })

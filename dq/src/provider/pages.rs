@@ -4,15 +4,15 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::error::{LookError, SweepError};
-use super::lane::Lane;
-use super::look::look;
+use super::command::send_commands;
+use super::error::{QueryError, SweepError};
+use super::inbox::Inbox;
+use super::query::query;
 use super::root::Root;
 use super::seen::Seen;
-use super::withdraw::withdraw_many;
 use crate::job::{BadName, State};
 use crate::store::step::MOST_JOBS;
-use crate::store::{Cursor, Page, PageRequest, WithdrawVerb};
+use crate::store::{CommandKind, Cursor, Page, PageRequest};
 
 const USUAL_PAGE: usize = 100;
 
@@ -31,7 +31,7 @@ const USUAL_PAGE: usize = 100;
 /// ```
 pub struct Pages<P> {
     /// Whose jobs.
-    lane: Result<(Arc<Root>, Arc<Lane>), BadName>,
+    inbox: Result<(Arc<Root>, Arc<Inbox>), BadName>,
     state: State,
     after: Option<Cursor>,
     limit: usize,
@@ -50,13 +50,13 @@ pub struct Swept {
 }
 
 impl<P> Pages<P> {
-    pub(super) const fn new(root: Arc<Root>, lane: Arc<Lane>, state: State) -> Self {
-        Self { lane: Ok((root, lane)), state, after: None, limit: USUAL_PAGE, over: false, payload: PhantomData }
+    pub(super) const fn new(root: Arc<Root>, inbox: Arc<Inbox>, state: State) -> Self {
+        Self { inbox: Ok((root, inbox)), state, after: None, limit: USUAL_PAGE, over: false, payload: PhantomData }
     }
 
     pub(super) const fn bad(error: BadName) -> Self {
         Self {
-            lane: Err(error),
+            inbox: Err(error),
             state: State::Delayed,
             after: None,
             limit: USUAL_PAGE,
@@ -84,10 +84,10 @@ impl<P> Pages<P> {
         self.after.as_ref()
     }
 
-    async fn read(&self) -> Result<Page, LookError> {
-        let (root, lane) = self.lane.as_ref().map_err(BadName::clone)?;
+    async fn read(&self) -> Result<Page, QueryError> {
+        let (root, inbox) = self.inbox.as_ref().map_err(BadName::clone)?;
         let request = PageRequest { state: self.state, after: self.after.clone(), limit: self.limit };
-        look(root, &lane.key, move |store, key| {
+        query(root, &inbox.key, move |store, key| {
             let request = request.clone();
             Box::pin(async move { store.page(&key, request).await })
         })
@@ -102,8 +102,8 @@ impl<P> Pages<P> {
     /// The next page; `None` when there are no more. Cancel safe: dropped, it stays where it was.
     ///
     /// # Errors
-    /// [`LookError`]; the same call tries the same page again.
-    pub async fn next_page(&mut self) -> Result<Option<Vec<Seen<P>>>, LookError> {
+    /// [`QueryError`]; the same call tries the same page again.
+    pub async fn next_page(&mut self) -> Result<Option<Vec<Seen<P>>>, QueryError> {
         if self.over {
             return Ok(None);
         }
@@ -117,7 +117,7 @@ impl<P> Pages<P> {
     /// # Errors
     /// [`SweepError`]; the same call goes on with what is left of the page.
     pub async fn requeue_next(&mut self) -> Result<Option<Swept>, SweepError> {
-        self.sweep(WithdrawVerb::Requeue).await
+        self.sweep(CommandKind::Requeue).await
     }
 
     /// Deletes the next page of jobs; `None` when there are no more. A job that moved since its page was read is deleted
@@ -126,18 +126,18 @@ impl<P> Pages<P> {
     /// # Errors
     /// [`SweepError`]; the same call goes on with what is left of the page.
     pub async fn delete_next(&mut self) -> Result<Option<Swept>, SweepError> {
-        self.sweep(WithdrawVerb::Delete).await
+        self.sweep(CommandKind::Delete).await
     }
 
-    async fn sweep(&mut self, verb: WithdrawVerb) -> Result<Option<Swept>, SweepError> {
+    async fn sweep(&mut self, verb: CommandKind) -> Result<Option<Swept>, SweepError> {
         if self.over {
             return Ok(None);
         }
         let page = self.read().await?;
-        let (root, lane) = self.lane.as_ref().map_err(|error| LookError::from(error.clone()))?;
+        let (root, inbox) = self.inbox.as_ref().map_err(|error| QueryError::from(error.clone()))?;
         let ids: Vec<_> = page.jobs.into_iter().map(|job| job.id).collect();
         let mut swept = Swept::default();
-        for outcome in withdraw_many(Arc::clone(root), Arc::clone(lane), verb, ids).await {
+        for outcome in send_commands(Arc::clone(root), Arc::clone(inbox), verb, ids).await {
             match outcome?.changed {
                 true => swept.changed += 1,
                 false => swept.untouched += 1,
@@ -151,7 +151,7 @@ impl<P> Pages<P> {
 impl<P> fmt::Debug for Pages<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pages")
-            .field("topic", &self.lane.as_ref().map(|(_, lane)| &lane.key))
+            .field("topic", &self.inbox.as_ref().map(|(_, inbox)| &inbox.key))
             .field("state", &self.state)
             .field("after", &self.after)
             .finish_non_exhaustive()

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 
 use super::coalescer::Coalescer;
-use super::lane::{Entry, Lane};
+use super::inbox::{Inbox, Request};
 use super::pace::Pace;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
@@ -22,12 +22,12 @@ pub(super) struct Root {
     pub(super) settings: NodeSettings,
     /// Places for requests that are unanswered; closed with the provider.
     pub(super) unanswered: Arc<Semaphore>,
-    lanes: RwLock<Lanes>,
+    inboxes: RwLock<Inboxes>,
 }
 
 #[derive(Default)]
-struct Lanes {
-    by_topic: BTreeMap<TopicName, Arc<Lane>>,
+struct Inboxes {
+    by_topic: BTreeMap<TopicName, Arc<Inbox>>,
     closed: bool,
 }
 
@@ -40,7 +40,7 @@ impl Root {
             environment,
             settings,
             unanswered: Arc::new(Semaphore::new(places)),
-            lanes: RwLock::default(),
+            inboxes: RwLock::default(),
         }
     }
 
@@ -53,39 +53,39 @@ impl Root {
     }
 
     /// The lane of a topic; made at its first use.
-    pub(super) fn lane(&self, name: &str) -> Result<Arc<Lane>, BadName> {
-        if let Some(lane) = self.lanes.read().unwrap_or_else(PoisonError::into_inner).by_topic.get(name) {
-            return Ok(Arc::clone(lane));
+    pub(super) fn inbox(&self, name: &str) -> Result<Arc<Inbox>, BadName> {
+        if let Some(inbox) = self.inboxes.read().unwrap_or_else(PoisonError::into_inner).by_topic.get(name) {
+            return Ok(Arc::clone(inbox));
         }
         let topic = TopicName::new(name)?;
-        let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
-        let closed = lanes.closed;
-        let lane = lanes.by_topic.entry(topic.clone()).or_insert_with(|| {
-            let lane = Lane::new(TopicKey { app: self.app.clone(), topic });
+        let mut inboxes = self.inboxes.write().unwrap_or_else(PoisonError::into_inner);
+        let closed = inboxes.closed;
+        let inbox = inboxes.by_topic.entry(topic.clone()).or_insert_with(|| {
+            let inbox = Inbox::new(TopicKey { app: self.app.clone(), topic });
             if closed {
-                lane.close();
+                inbox.close();
             }
-            Arc::new(lane)
+            Arc::new(inbox)
         });
-        Ok(Arc::clone(lane))
+        Ok(Arc::clone(inbox))
     }
 
     /// Leaves entries with the coalescer of the lane, and starts it if they are the first.
-    pub(super) fn post(&self, lane: &Arc<Lane>, entries: impl IntoIterator<Item = Entry>) {
-        if lane.post(entries) {
+    pub(super) fn post(&self, inbox: &Arc<Inbox>, entries: impl IntoIterator<Item = Request>) {
+        if inbox.post(entries) {
             let pace = Pace::new(&self.settings);
-            Coalescer::start(Arc::clone(lane), Arc::clone(&self.store), &self.environment, pace);
+            Coalescer::start(Arc::clone(inbox), Arc::clone(&self.store), &self.environment, pace);
         }
     }
 
     /// Takes no more entries; the lanes that are still to end.
-    pub(super) fn close(&self) -> Vec<Arc<Lane>> {
+    pub(super) fn close(&self) -> Vec<Arc<Inbox>> {
         self.unanswered.close();
-        let mut lanes = self.lanes.write().unwrap_or_else(PoisonError::into_inner);
-        lanes.closed = true;
-        let lanes: Vec<_> = lanes.by_topic.values().cloned().collect();
-        lanes.iter().for_each(|lane| lane.close());
-        lanes
+        let mut inboxes = self.inboxes.write().unwrap_or_else(PoisonError::into_inner);
+        inboxes.closed = true;
+        let inboxes: Vec<_> = inboxes.by_topic.values().cloned().collect();
+        inboxes.iter().for_each(|inbox| inbox.close());
+        inboxes
     }
 }
 

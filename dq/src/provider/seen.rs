@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use serde::de::DeserializeOwned;
 
-use crate::job::{BadRecord, Codec, Front, JobId, Record, State};
+use crate::job::{BadRecord, Codec, JobId, Metadata, Record, State};
 use crate::store::{Stored, Whereabouts};
 
 /// A job as it was when it was looked at; it may have moved since. `P` is the type of its payload, which is decoded when
@@ -17,7 +17,7 @@ pub struct Seen<P> {
     pub place: Whereabouts,
     /// What is kept of it besides its payload: attempts, cause, last error, headers and so on; an error where these bytes
     /// are no record of this version. Why a job is DEAD is in its `cause` and `error`.
-    pub details: Result<Front, BadRecord>,
+    pub details: Result<Metadata, BadRecord>,
     record: Record,
     payload: PhantomData<fn() -> P>,
 }
@@ -36,7 +36,7 @@ pub enum UnreadablePayload {
 
 impl<P> Seen<P> {
     pub(super) fn new(stored: Stored) -> Self {
-        let details = stored.record.front();
+        let details = stored.record.metadata();
         Self { id: stored.id, place: stored.place, details, record: stored.record, payload: PhantomData }
     }
 

@@ -7,16 +7,16 @@ use serde_json::Value;
 
 use super::add::Add;
 use super::add_many::{AddMany, DraftJob};
-use super::error::{AddError, LookError};
-use super::lane::Lane;
-use super::look::look;
+use super::command::{SendCommand, SendRunCommand};
+use super::error::{AddError, QueryError};
+use super::inbox::Inbox;
 use super::pages::Pages;
 use super::payload::IntoJson;
+use super::query::query;
 use super::root::Root;
 use super::seen::Seen;
-use super::withdraw::{Withdraw, WithdrawRun};
 use crate::job::{BadName, JobDefaults, JobId, State, ToJobId, TopicName};
-use crate::store::{TopicCounts, WithdrawVerb};
+use crate::store::{CommandKind, TopicCounts};
 use crate::time::{IntoDelay, LONGEST_DELAY};
 
 /// Adds to one topic and looks after its jobs, without a payload type: for tools. Made by
@@ -24,17 +24,17 @@ use crate::time::{IntoDelay, LONGEST_DELAY};
 #[derive(Clone)]
 pub struct TopicProvider {
     pub(super) root: Arc<Root>,
-    pub(super) lane: Arc<Lane>,
+    pub(super) inbox: Arc<Inbox>,
 }
 
 impl TopicProvider {
-    pub(super) const fn new(root: Arc<Root>, lane: Arc<Lane>) -> Self {
-        Self { root, lane }
+    pub(super) const fn new(root: Arc<Root>, inbox: Arc<Inbox>) -> Self {
+        Self { root, inbox }
     }
 
     /// The topic.
     pub fn name(&self) -> &TopicName {
-        &self.lane.key.topic
+        &self.inbox.key.topic
     }
 
     /// Adds a job with this payload: a [`Value`], or JSON text, which is kept as it is written. Its id is generated unless
@@ -57,11 +57,11 @@ impl TopicProvider {
         payload: Result<Vec<u8>, serde_json::Error>,
         defaults: JobDefaults,
     ) -> Add {
-        Add::new(Arc::clone(&self.root), Arc::clone(&self.lane), id, payload, defaults)
+        Add::new(Arc::clone(&self.root), Arc::clone(&self.inbox), id, payload, defaults)
     }
 
     pub(super) fn draft_many(&self, jobs: impl IntoIterator<Item = DraftJob>, defaults: JobDefaults) -> AddMany {
-        AddMany::new(Arc::clone(&self.root), Arc::clone(&self.lane), jobs, defaults)
+        AddMany::new(Arc::clone(&self.root), Arc::clone(&self.inbox), jobs, defaults)
     }
 
     /// The delay of jobs that are added to this topic from now on, by this provider, without `after` or `at`; goes before
@@ -75,48 +75,48 @@ impl TopicProvider {
         if delay > LONGEST_DELAY {
             return Err(AddError::DelayTooLong { field, delay, limit: LONGEST_DELAY });
         }
-        self.lane.set_default_delay(delay);
+        self.inbox.set_default_delay(delay);
         Ok(())
     }
 
-    fn withdraw(&self, verb: WithdrawVerb, id: Result<JobId, BadName>) -> Withdraw {
-        Withdraw::new(Arc::clone(&self.root), Arc::clone(&self.lane), verb, id)
+    fn command(&self, verb: CommandKind, id: Result<JobId, BadName>) -> SendCommand {
+        SendCommand::new(Arc::clone(&self.root), Arc::clone(&self.inbox), verb, id)
     }
 
     /// Removes a job wherever it is; a running one ends as deleted when its run ends, however it ends.
     #[expect(clippy::needless_pass_by_value, reason = "reads as `delete(7)`")]
-    pub fn delete(&self, id: impl ToJobId) -> Withdraw {
-        self.withdraw(WithdrawVerb::Delete, id.to_job_id())
+    pub fn delete(&self, id: impl ToJobId) -> SendCommand {
+        self.command(CommandKind::Delete, id.to_job_id())
     }
 
     /// As [`delete`](Self::delete), and the handler of a running one is asked to stop through its token.
     #[expect(clippy::needless_pass_by_value, reason = "reads as `cancel(7)`")]
-    pub fn cancel(&self, id: impl ToJobId) -> Withdraw {
-        self.withdraw(WithdrawVerb::Cancel, id.to_job_id())
+    pub fn cancel(&self, id: impl ToJobId) -> SendCommand {
+        self.command(CommandKind::Cancel, id.to_job_id())
     }
 
     /// Tells that a job is done: ends a parked or waiting one, or the run of a running one.
     #[expect(clippy::needless_pass_by_value, reason = "reads as `ack(7)`")]
-    pub fn ack(&self, id: impl ToJobId) -> WithdrawRun {
-        WithdrawRun::new(self.withdraw(WithdrawVerb::Ack, id.to_job_id()))
+    pub fn ack(&self, id: impl ToJobId) -> SendRunCommand {
+        SendRunCommand::new(self.command(CommandKind::Ack, id.to_job_id()))
     }
 
     /// Sends a DEAD job back with fresh attempts, or an UNACKED one as it was; it is due at once.
     #[expect(clippy::needless_pass_by_value, reason = "reads as `requeue(7)`")]
-    pub fn requeue(&self, id: impl ToJobId) -> WithdrawRun {
-        WithdrawRun::new(self.withdraw(WithdrawVerb::Requeue, id.to_job_id()))
+    pub fn requeue(&self, id: impl ToJobId) -> SendRunCommand {
+        SendRunCommand::new(self.command(CommandKind::Requeue, id.to_job_id()))
     }
 
     /// The job with this id, wherever it is; `None` when there is none.
     ///
     /// # Errors
-    /// [`LookError`].
-    pub async fn get(&self, id: impl ToJobId) -> Result<Option<Seen<Value>>, LookError> {
+    /// [`QueryError`].
+    pub async fn get(&self, id: impl ToJobId) -> Result<Option<Seen<Value>>, QueryError> {
         self.get_id(id.to_job_id()?).await
     }
 
-    pub(super) async fn get_id<P>(&self, id: JobId) -> Result<Option<Seen<P>>, LookError> {
-        let found = look(&self.root, &self.lane.key, move |store, key| {
+    pub(super) async fn get_id<P>(&self, id: JobId) -> Result<Option<Seen<P>>, QueryError> {
+        let found = query(&self.root, &self.inbox.key, move |store, key| {
             let id = id.clone();
             Box::pin(async move { store.get(&key, std::slice::from_ref(&id)).await })
         });
@@ -126,9 +126,9 @@ impl TopicProvider {
     /// How many jobs of the topic are where.
     ///
     /// # Errors
-    /// [`LookError`].
-    pub async fn counts(&self) -> Result<TopicCounts, LookError> {
-        look(&self.root, &self.lane.key, |store, key| Box::pin(async move { store.counts(&key).await })).await
+    /// [`QueryError`].
+    pub async fn counts(&self) -> Result<TopicCounts, QueryError> {
+        query(&self.root, &self.inbox.key, |store, key| Box::pin(async move { store.counts(&key).await })).await
     }
 
     /// Jobs in this state, in pages.
@@ -137,7 +137,7 @@ impl TopicProvider {
     }
 
     pub(super) fn pages<P>(&self, state: State) -> Pages<P> {
-        Pages::new(Arc::clone(&self.root), Arc::clone(&self.lane), state)
+        Pages::new(Arc::clone(&self.root), Arc::clone(&self.inbox), state)
     }
 
     /// Jobs that wait, earliest due first.
@@ -163,6 +163,6 @@ impl TopicProvider {
 
 impl fmt::Debug for TopicProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TopicProvider").field("topic", &self.lane.key).finish_non_exhaustive()
+        f.debug_struct("TopicProvider").field("topic", &self.inbox.key).finish_non_exhaustive()
     }
 }

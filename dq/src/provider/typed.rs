@@ -7,12 +7,12 @@ use futures_util::future::join_all;
 
 use super::add::Add;
 use super::add_many::AddMany;
-use super::error::{AddError, LookError};
+use super::command::{SendCommand, SendRunCommand};
+use super::error::{AddError, QueryError};
 use super::pages::Pages;
 use super::root::Root;
 use super::seen::Seen;
 use super::topic::TopicProvider;
-use super::withdraw::{Withdraw, WithdrawRun};
 use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::job::{AppName, BadName, DelayJob, State, ToJobId};
@@ -54,7 +54,7 @@ impl Provider {
     /// # Errors
     /// [`BadName`] when `name` cannot be a topic's.
     pub fn topic(&self, name: &str) -> Result<TopicProvider, BadName> {
-        Ok(TopicProvider::new(Arc::clone(&self.0), self.0.lane(name)?))
+        Ok(TopicProvider::new(Arc::clone(&self.0), self.0.inbox(name)?))
     }
 
     /// Takes no more adds and withdrawals, of any clone, and waits until those under way are answered: at most
@@ -62,8 +62,8 @@ impl Provider {
     ///
     /// Cancel safe: it stays closed.
     pub async fn close(&self) {
-        let lanes = self.0.close();
-        join_all(lanes.iter().map(|lane| lane.ended.cancelled())).await;
+        let inboxes = self.0.close();
+        join_all(inboxes.iter().map(|inbox| inbox.ended.cancelled())).await;
     }
 
     /// The provider of the topic of `J`.
@@ -111,39 +111,39 @@ impl Provider {
     }
 
     /// Removes a job wherever it is; a running one ends as deleted when its run ends, however it ends.
-    pub fn delete<J: DelayJob>(&self, id: impl ToJobId) -> Withdraw {
-        self.of::<J>().map_or_else(Withdraw::bad, |topic| topic.delete(id))
+    pub fn delete<J: DelayJob>(&self, id: impl ToJobId) -> SendCommand {
+        self.of::<J>().map_or_else(SendCommand::bad, |topic| topic.delete(id))
     }
 
     /// As [`delete`](Self::delete), and the handler of a running one is asked to stop through its token.
-    pub fn cancel<J: DelayJob>(&self, id: impl ToJobId) -> Withdraw {
-        self.of::<J>().map_or_else(Withdraw::bad, |topic| topic.cancel(id))
+    pub fn cancel<J: DelayJob>(&self, id: impl ToJobId) -> SendCommand {
+        self.of::<J>().map_or_else(SendCommand::bad, |topic| topic.cancel(id))
     }
 
     /// Tells that a job is done: ends a parked or waiting one, or the run of a running one, also when it comes before the
     /// `park()` of that run.
-    pub fn ack<J: DelayJob>(&self, id: impl ToJobId) -> WithdrawRun {
-        self.of::<J>().map_or_else(|error| WithdrawRun::new(Withdraw::bad(error)), |topic| topic.ack(id))
+    pub fn ack<J: DelayJob>(&self, id: impl ToJobId) -> SendRunCommand {
+        self.of::<J>().map_or_else(|error| SendRunCommand::new(SendCommand::bad(error)), |topic| topic.ack(id))
     }
 
     /// Sends a DEAD job back with fresh attempts, or an UNACKED one as it was; it is due at once.
-    pub fn requeue<J: DelayJob>(&self, id: impl ToJobId) -> WithdrawRun {
-        self.of::<J>().map_or_else(|error| WithdrawRun::new(Withdraw::bad(error)), |topic| topic.requeue(id))
+    pub fn requeue<J: DelayJob>(&self, id: impl ToJobId) -> SendRunCommand {
+        self.of::<J>().map_or_else(|error| SendRunCommand::new(SendCommand::bad(error)), |topic| topic.requeue(id))
     }
 
     /// The job with this id, wherever it is; `None` when there is none.
     ///
     /// # Errors
-    /// [`LookError`].
-    pub async fn get<J: DelayJob>(&self, id: impl ToJobId) -> Result<Option<Seen<J>>, LookError> {
+    /// [`QueryError`].
+    pub async fn get<J: DelayJob>(&self, id: impl ToJobId) -> Result<Option<Seen<J>>, QueryError> {
         self.of::<J>()?.get_id(id.to_job_id()?).await
     }
 
     /// How many jobs of the topic are where.
     ///
     /// # Errors
-    /// [`LookError`].
-    pub async fn counts<J: DelayJob>(&self) -> Result<TopicCounts, LookError> {
+    /// [`QueryError`].
+    pub async fn counts<J: DelayJob>(&self) -> Result<TopicCounts, QueryError> {
         self.of::<J>()?.counts().await
     }
 

@@ -104,7 +104,7 @@ pub struct TopicCounts {
     /// Kept after their ack.
     pub done: usize,
     /// Broadcasts that wait.
-    pub casts: usize,
+    pub broadcasts: usize,
     /// The earliest due time.
     pub head: Option<Timestamp>,
 }

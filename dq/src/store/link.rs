@@ -6,8 +6,8 @@ use futures_util::future::BoxFuture;
 
 use super::error::StoreError;
 use super::step::{
-    Age, Aged, Begin, Cast, Casted, Exhaust, Hold, Noted, Reclaim, Reclaimed, Reconcile, Reconciled, Release, Scan,
-    Scanned, Settle, Settled, Standing, Transfer, Transferred, Turned, Wake,
+    Exhaust, Isolate, LeaseStatus, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile, Reconciled, Release,
+    Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Wake,
 };
 
 /// The answer to a request that is under way.
@@ -18,34 +18,34 @@ pub type Pending<T> = BoxFuture<'static, Result<T, StoreError>>;
 /// Every method sends its request before it returns. A step is atomic: it is executed whole or not at all.
 pub trait Link: fmt::Debug + Send + Sync + 'static {
     /// DELAYED → RUNNING: claims due jobs, earliest first; takes a turn and renews the lease.
-    fn transfer(&self, request: Transfer) -> Pending<Turned<Transferred>>;
+    fn transfer(&self, request: Transfer) -> Pending<Sequenced<Transferred>>;
 
     /// RUNNING → wherever the outcomes say, each judged by its token alone; renews.
     fn settle(&self, request: Settle) -> Pending<Settled>;
 
     /// Renews the lease and does nothing else. Never creates one.
-    fn hold(&self, request: Hold) -> Pending<Standing>;
+    fn renew(&self, request: Renew) -> Pending<LeaseStatus>;
 
     /// Notes that a job one crash short of its cap is about to run, alone; renews.
-    fn begin(&self, request: Begin) -> Pending<Noted>;
+    fn isolate(&self, request: Isolate) -> Pending<Noted>;
 
     /// Notes that no attempt is left, before `final_retry` is called; renews.
     fn exhaust(&self, request: Exhaust) -> Pending<Noted>;
 
     /// Takes a new turn with its first page and tells the node's rows; renews nothing.
-    fn reconcile(&self, request: Reconcile) -> Pending<Turned<Reconciled>>;
+    fn reconcile(&self, request: Reconcile) -> Pending<Sequenced<Reconciled>>;
 
     /// RUNNING → DELAYED (or UNACKED, or DEAD) for rows of another node whose lease ran out and is unchanged since.
     fn reclaim(&self, request: Reclaim) -> Pending<Reclaimed>;
 
     /// The clean end of a node: takes a turn, frees its roles, and its lease is gone, or free for reclaim where rows are left.
-    fn release(&self, request: Release) -> Pending<Standing>;
+    fn release(&self, request: Release) -> Pending<LeaseStatus>;
 
     /// DEAD and DONE past their retention → gone; aged UNACKED → RUNNING; takes a turn and renews the lease.
-    fn age(&self, request: Age) -> Pending<Turned<Aged>>;
+    fn sweep(&self, request: Sweep) -> Pending<Sequenced<Swept>>;
 
     /// Due broadcasts → published and gone.
-    fn cast(&self, request: Cast) -> Pending<Casted>;
+    fn publish(&self, request: Publish) -> Pending<Published>;
 
     /// Frees the node's roles and signals the others, for a node that cannot take what is due.
     fn wake(&self, request: Wake) -> Pending<()>;

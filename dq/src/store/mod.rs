@@ -4,7 +4,7 @@
 //! [`Store`], and **the order of the steps is the order of the calls**: a request is under way when the method returns,
 //! and the future is only its answer. Dropping the future drops the answer, not the request.
 //!
-//! Every request of a link names the last turn it has [heard](step); every answer to a link carries a [`Standing`](step::Standing):
+//! Every request of a link names the last turn it has [heard](step); every answer to a link carries a [`LeaseStatus`](step::Standing):
 //! turn and number of rows. Who meets a difference reconciles. `docs/internals/architecture.md` tells why.
 //!
 //! An error of a step means *unknown*: the request may have been executed, may be executed later, or never, unless
@@ -31,10 +31,10 @@ pub use error::StoreError;
 pub use inspect::{Cursor, Page, PageRequest, Stored, TopicCounts, Whereabouts};
 pub use link::{Link, Pending};
 pub use producer::{
-    AddOutcome, BatchAnswer, CALL_SLOTS, Due, NewJob, Numbered, OnDuplicate, Producer, WithdrawOutcome, WithdrawVerb,
-    Withdrawal,
+    AddOutcome, BatchAnswer, CALL_SLOTS, Command, CommandKind, CommandOutcome, Due, NewJob, Numbered, OnDuplicate,
+    Producer,
 };
-pub use signals::{Cast, Interest, Signal, Signals};
+pub use signals::{BroadcastMessage, Interest, Signal, Signals};
 
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 

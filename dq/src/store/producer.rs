@@ -19,7 +19,7 @@ pub trait Producer: fmt::Debug + Send + Sync + 'static {
     fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>>;
 
     /// Delete, cancel, requeue and ack from outside, by id.
-    fn withdraw(&self, batch: Numbered<Withdrawal>) -> Pending<BatchAnswer<WithdrawOutcome>>;
+    fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>>;
 }
 
 const _: Option<&dyn Producer> = None;
@@ -103,7 +103,7 @@ pub enum AddOutcome {
 
 /// What to do to a job from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum WithdrawVerb {
+pub enum CommandKind {
     /// Remove it; a running one ends as deleted when its run ends, however it ends.
     Delete,
     /// As delete, and the handler of a running one is asked to stop.
@@ -116,9 +116,9 @@ pub enum WithdrawVerb {
 
 /// One withdrawal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Withdrawal {
+pub struct Command {
     /// What to do.
-    pub verb: WithdrawVerb,
+    pub verb: CommandKind,
     /// To which job.
     pub id: JobId,
     /// Only to this run of it; for ack and requeue.
@@ -127,7 +127,7 @@ pub struct Withdrawal {
 
 /// What a withdrawal found and did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WithdrawOutcome {
+pub struct CommandOutcome {
     /// Where the job was; `None`: there is no such job. A broadcast that waits counts as DELAYED.
     pub found: Option<State>,
     /// Whether anything changed: it was removed or moved, or a mark was left on its run.

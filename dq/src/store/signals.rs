@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use super::producer::WithdrawVerb;
+use super::producer::CommandKind;
 use crate::job::{JobId, NodeId};
 
 /// What a subscriber wants to hear of a topic.
@@ -12,7 +12,7 @@ pub struct Interest {
     /// Signals to every node and to this one.
     pub node: Option<NodeId>,
     /// Broadcasts of the topic's channel.
-    pub casts: bool,
+    pub broadcasts: bool,
 }
 
 /// A hint.
@@ -21,18 +21,18 @@ pub enum Signal {
     /// An earlier head: transfer.
     Due,
     /// An earlier broadcast: cast.
-    CastDue,
+    BroadcastDue,
     /// A mark was left on a running job.
-    Mark(WithdrawVerb, JobId),
+    Command(CommandKind, JobId),
     /// A broadcast.
-    Cast(Cast),
+    Broadcast(BroadcastMessage),
     /// The subscription was broken and is back: anything may have been missed.
     Resubscribed,
 }
 
 /// A published broadcast.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cast {
+pub struct BroadcastMessage {
     /// The id of the broadcast job.
     pub id: JobId,
     /// Its record.

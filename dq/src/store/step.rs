@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::job::{Front, JobId, NodeId, Record, Token, Turn};
+use crate::job::{JobId, Metadata, NodeId, Record, Sequence, Token};
 use crate::time::Timestamp;
 
 /// The most jobs one step may touch.
@@ -17,24 +17,24 @@ pub const LONGEST_LEASE: Duration = Duration::from_secs(300);
 pub const ROLE_SLACK: Duration = Duration::from_millis(200);
 
 /// How long after the head the deputy is told to come.
-pub const DEPUTY_DELAY: Duration = Duration::from_millis(250);
+pub const STANDBY_DELAY: Duration = Duration::from_millis(250);
 
 /// What every answer to a link says of its node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Standing {
+pub struct LeaseStatus {
     /// The last turn of this node that was executed; zero when none is known.
-    pub turn: Turn,
+    pub sequence: Sequence,
     /// How many jobs the store thinks this node holds.
     pub rows: usize,
 }
 
 /// The answer of a step that needs the right turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Turned<T> {
+pub enum Sequenced<T> {
     /// The turn was right, the step is done.
     Done(T),
     /// The turn was another: nothing was claimed or renewed, the node must reconcile.
-    Reconcile(Standing),
+    Reconcile(LeaseStatus),
 }
 
 /// A job that was claimed.
@@ -56,14 +56,14 @@ pub enum Role {
     /// Told the true head.
     Watcher,
     /// Told a quarter of a second after it.
-    Deputy,
+    Standby,
 }
 
 /// Request of [`transfer`](super::Link::transfer).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transfer {
     /// The last turn whose answer was read.
-    pub heard: Turn,
+    pub last_seen: Sequence,
     /// The most jobs to claim, 1 to [`MOST_JOBS`].
     pub limit: usize,
     /// How long the lease is to last.
@@ -76,7 +76,7 @@ pub struct Transfer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transferred {
     /// Turn and rows after the step.
-    pub standing: Standing,
+    pub lease_status: LeaseStatus,
     /// The store's clock, rounded down.
     pub clock: Timestamp,
     /// The role this node has now.
@@ -133,14 +133,14 @@ pub struct Outcome {
     /// What becomes of it.
     pub change: Change,
     /// The new front, where it changed. The parking fence in it is ignored: that one is the store's.
-    pub front: Option<Front>,
+    pub metadata: Option<Metadata>,
 }
 
 /// Request of [`settle`](super::Link::settle).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settle {
     /// The last turn whose answer was read.
-    pub heard: Turn,
+    pub last_seen: Sequence,
     /// How long the lease is to last from now.
     pub lease: Duration,
     /// At most [`MOST_JOBS`]; never one id twice.
@@ -165,25 +165,25 @@ pub enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settled {
     /// Turn and rows after the step.
-    pub standing: Standing,
+    pub lease_status: LeaseStatus,
     /// A verdict for each outcome, in order.
     pub verdicts: Vec<Verdict>,
 }
 
-/// Request of [`hold`](super::Link::hold).
+/// Request of [`renew`](super::Link::hold).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hold {
+pub struct Renew {
     /// The last turn whose answer was read.
-    pub heard: Turn,
+    pub last_seen: Sequence,
     /// How long the lease is to last from now.
     pub lease: Duration,
 }
 
-/// Request of [`begin`](super::Link::begin).
+/// Request of [`isolate`](super::Link::begin).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Begin {
+pub struct Isolate {
     /// The last turn whose answer was read.
-    pub heard: Turn,
+    pub last_seen: Sequence,
     /// How long the lease is to last from now.
     pub lease: Duration,
     /// The job.
@@ -196,7 +196,7 @@ pub struct Begin {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exhaust {
     /// The last turn whose answer was read.
-    pub heard: Turn,
+    pub last_seen: Sequence,
     /// How long the lease is to last from now.
     pub lease: Duration,
     /// The job.
@@ -204,14 +204,14 @@ pub struct Exhaust {
     /// The row of the run.
     pub token: Token,
     /// The new front: exhausted, with cause and last error.
-    pub front: Front,
+    pub metadata: Metadata,
 }
 
-/// Answer of [`begin`](super::Link::begin) and [`exhaust`](super::Link::exhaust).
+/// Answer of [`isolate`](super::Link::begin) and [`exhaust`](super::Link::exhaust).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Noted {
     /// Turn and rows after the step.
-    pub standing: Standing,
+    pub lease_status: LeaseStatus,
     /// Whether it was noted.
     pub note: Note,
 }
@@ -231,7 +231,7 @@ pub enum Note {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reconcile {
     /// The last turn whose answer was read.
-    pub heard: Turn,
+    pub last_seen: Sequence,
     /// `None` is the first page, which takes a turn; later pages continue behind this id and must name that turn.
     pub after: Option<JobId>,
     /// The most rows to tell, 1 to [`MOST_JOBS`].
@@ -242,7 +242,7 @@ pub struct Reconcile {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reconciled {
     /// Turn and rows after the step.
-    pub standing: Standing,
+    pub lease_status: LeaseStatus,
     /// Rows of this node, in order of their ids.
     pub rows: Vec<(JobId, Token)>,
     /// Where the next page continues; `None`: this was the last.
@@ -275,14 +275,14 @@ pub struct Reclaimed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Release {
     /// The last turn whose answer was read.
-    pub heard: Turn,
+    pub last_seen: Sequence,
 }
 
-/// Request of [`age`](super::Link::age).
+/// Request of [`sweep`](super::Link::age).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Age {
+pub struct Sweep {
     /// The last turn whose answer was read.
-    pub heard: Turn,
+    pub last_seen: Sequence,
     /// The most UNACKED jobs to claim; as many of DEAD and of DONE are pruned at the most. 1 to [`MOST_JOBS`].
     pub limit: usize,
     /// How long the lease is to last.
@@ -295,11 +295,11 @@ pub struct Age {
     pub dead_most: usize,
 }
 
-/// Answer of [`age`](super::Link::age).
+/// Answer of [`sweep`](super::Link::age).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Aged {
+pub struct Swept {
     /// Turn and rows after the step.
-    pub standing: Standing,
+    pub lease_status: LeaseStatus,
     /// The store's clock, rounded down.
     pub clock: Timestamp,
     /// UNACKED jobs that were claimed, for `process_unacked`.
@@ -312,9 +312,9 @@ pub struct Aged {
     pub more: bool,
 }
 
-/// Request of [`cast`](super::Link::cast).
+/// Request of [`publish`](super::Link::cast).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cast {
+pub struct Publish {
     /// The most broadcasts to publish or drop, 1 to [`MOST_JOBS`].
     pub limit: usize,
     /// When to come again if nobody tells, jitter included.
@@ -323,9 +323,9 @@ pub struct Cast {
     pub expires_after: Duration,
 }
 
-/// Answer of [`cast`](super::Link::cast).
+/// Answer of [`publish`](super::Link::cast).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Casted {
+pub struct Published {
     /// How many were published.
     pub published: usize,
     /// How many were dropped because nobody served them in time.

@@ -10,7 +10,7 @@ use crate::provider::{Provider, Seen};
 use crate::store::memory::MemoryStore;
 use crate::store::{Store, TopicCounts};
 
-use super::under_way::UnderWay;
+use super::in_flight::InFlight;
 
 /// A node on a memory store of its own, under tokio's paused clock: nothing waits, everything happens in order.
 ///
@@ -45,7 +45,7 @@ pub struct Harness {
 }
 
 /// How often others get their turn before the harness looks whether anything still changes.
-const TURNS: usize = 64;
+const YIELDS: usize = 64;
 
 impl Harness {
     /// Starts a node. `with` names its listeners, provides what they need, and may change settings.
@@ -111,16 +111,16 @@ impl Harness {
         self.settle().await;
     }
 
-    /// Returns when nothing is left to do at this moment, and nothing is [`UnderWay`]: until then everybody else gets a
+    /// Returns when nothing is left to do at this moment, and nothing is [`InFlight`]: until then everybody else gets a
     /// turn.
     pub async fn settle(&self) {
         loop {
-            UnderWay::nothing().await;
-            let before = (self.context.health(), UnderWay::begun());
-            for _ in 0..TURNS {
+            InFlight::nothing().await;
+            let before = (self.context.health(), InFlight::begun());
+            for _ in 0..YIELDS {
                 tokio::task::yield_now().await;
             }
-            if (self.context.health(), UnderWay::begun()) == before {
+            if (self.context.health(), InFlight::begun()) == before {
                 return;
             }
         }

@@ -3,7 +3,7 @@
 //! * [`Harness`]: a node on a memory store with a manual clock. Jobs that wait for days run at once.
 //! * [`job`], [`channel`], [`provider`]: the arguments of a handler, for a test of the handler alone.
 //! * [`ManualClock`]: a store's clock that stands still until the test moves it.
-//! * [`UnderWay`]: holds the paused clock while a real server is asked.
+//! * [`InFlight`]: holds the paused clock while a real server is asked.
 //!
 //! The crate `dq-testing` has the rest: `simulate`, which runs a program's listeners on several nodes with faults, and the
 //! conformance suite for authors of stores.
@@ -12,12 +12,12 @@
 
 mod fakes;
 mod harness;
+mod in_flight;
 mod manual_clock;
 #[doc(hidden)]
 pub mod seam;
-mod under_way;
 
 pub use fakes::{FakeJob, channel, job, provider};
 pub use harness::Harness;
+pub use in_flight::InFlight;
 pub use manual_clock::ManualClock;
-pub use under_way::UnderWay;

@@ -22,12 +22,12 @@ macro_rules! topic {
 
 topic!(Plain, "plain", #[job(topic = "plain")], plain, #[delay_listener(register = false)]);
 topic!(Paid, "paid", #[job(topic = "paid", retry = "1s")], paid, #[delay_listener(register = false)]);
-topic!(Heard, "heard", #[job(topic = "heard", retry = "1s")], heard, #[delay_listener(register = false, retry = "2s")]);
+topic!(Received, "heard", #[job(topic = "heard", retry = "1s")], received, #[delay_listener(register = false, retry = "2s")]);
 topic!(Colon, "mail:send.v1", #[job(topic = "mail:send.v1")], colon, #[delay_listener(register = false)]);
 
 fn shop() -> ContextFactory {
     let shop = ContextFactory::new("shop").store("memory:").without_inventory().variables(NONE);
-    shop.listener::<plain>().listener::<paid>().listener::<heard>().listener::<colon>()
+    shop.listener::<plain>().listener::<paid>().listener::<received>().listener::<colon>()
 }
 
 fn said<'a>(listing: &'a Listing, key: &str) -> (&'a str, &'a Source) {

@@ -124,7 +124,7 @@ fn every_decision_of_a_listener_is_right_under_faults() {
 }
 
 #[test]
-fn the_judge_accuses_nobody_whatever_goes_wrong() {
+fn the_checker_accuses_nobody_whatever_goes_wrong() {
     let faults = Faults::default().clock_jumps(true).fall_backs(true).most(8);
     let summary = simulate(Seen::default).node(node).work(|jobs, _| add_all(jobs)).faults(faults).seeds(0..100).run();
     assert!(summary.faults > 200, "{summary:?}");

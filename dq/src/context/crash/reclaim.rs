@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::context::topic::line::Kind;
+use crate::context::topic::pipeline::RequestKind;
 use crate::context::topic::reclaims::Seen;
 use crate::context::topic::{Topic, earliest};
 use crate::environment::rules::without;
@@ -20,7 +20,7 @@ const AUDIT: Duration = Duration::from_secs(60);
 
 impl Topic {
     /// Looks at all leases when one may have run out; the watcher also once a minute.
-    pub(in crate::context) fn look_at_leases(&mut self, now: Duration) -> Option<Duration> {
+    pub(in crate::context) fn scan_leases(&mut self, now: Duration) -> Option<Duration> {
         if self.stopping.is_ordered() || !self.reconciliation.is_settled() {
             return None;
         }
@@ -29,19 +29,19 @@ impl Topic {
         if now < at {
             return Some(at);
         }
-        if !self.line.can_send(Kind::Scan, now) {
-            return self.line.pause_end(Kind::Scan, now);
+        if !self.pipeline.can_send(RequestKind::Scan, now) {
+            return self.pipeline.pause_end(RequestKind::Scan, now);
         }
         self.reclaims.look_at = None;
         self.reclaims.audit_at = now + AUDIT;
-        self.line.scan();
+        self.pipeline.scan();
         None
     }
 
     pub(in crate::context) fn on_scanned(&mut self, scanned: &Scanned, now: Duration) {
-        self.parts.gauge.audited(scanned.records, scanned.places);
+        self.parts.stats.audited(scanned.records, scanned.places);
         let mut seen = BTreeMap::new();
-        for (node, end) in scanned.leases.iter().filter(|(node, _)| node != self.line.node()) {
+        for (node, end) in scanned.leases.iter().filter(|(node, _)| node != self.pipeline.node()) {
             let look = if *end > scanned.clock {
                 now + end.since(scanned.clock) + Duration::from_millis(1)
             } else {
@@ -68,18 +68,18 @@ impl Topic {
         if now < ready(&seen) {
             return Some(ready(&seen));
         }
-        if !self.line.can_send(Kind::Reclaim, now) {
-            return self.line.pause_end(Kind::Reclaim, now);
+        if !self.pipeline.can_send(RequestKind::Reclaim, now) {
+            return self.pipeline.pause_end(RequestKind::Reclaim, now);
         }
         let max_crashes = self.parts.topic.max_crashes;
-        self.line.reclaim(Reclaim { node, seen: seen.end, limit: MOST_JOBS, max_crashes });
+        self.pipeline.reclaim(Reclaim { node, seen: seen.end, limit: MOST_JOBS, max_crashes });
         None
     }
 
     pub(in crate::context) fn on_reclaimed(&mut self, node: &NodeId, reclaimed: Reclaimed) {
         if reclaimed.moved > 0 {
             tracing::warn!(topic = %self.parts.key, %node, jobs = reclaimed.moved, "took back the jobs of a dead node");
-            self.parts.gauge.reclaimed(reclaimed.moved);
+            self.parts.stats.reclaimed(reclaimed.moved);
             self.sleep.wake();
         }
         if reclaimed.left == 0 || reclaimed.moved == 0 {

@@ -2,16 +2,16 @@
 
 use crate::context::topic::{HeldJob, Stage, Topic};
 use crate::job::JobId;
-use crate::store::WithdrawVerb;
+use crate::store::CommandKind;
 use crate::store::step::Change;
 
 impl Topic {
     /// Somebody left a mark on a running job. If it is held here unstarted it goes back, and the mark takes effect in that
     /// step; a cancel also fires the handler's token: the handler may stop, and however it ends the mark takes effect.
-    pub(in crate::context) fn on_mark(&mut self, verb: WithdrawVerb, id: &JobId) {
+    pub(in crate::context) fn on_command(&mut self, verb: CommandKind, id: &JobId) {
         match self.held.get(id).map(HeldJob::stage) {
             Some(Stage::Waiting) => {}
-            Some(Stage::Running(run_id)) if verb == WithdrawVerb::Cancel => return self.runs.ask_to_stop(*run_id),
+            Some(Stage::Running(run_id)) if verb == CommandKind::Cancel => return self.runs.ask_to_stop(*run_id),
             _ => return,
         }
         self.roll_back(id);

@@ -3,13 +3,13 @@
 use std::any::TypeId;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::config::{Place, nearest};
+use crate::config::{SourceLocation, nearest};
 use crate::context::problems::{ListenerAt, Need, Problem};
 use crate::job::TopicName;
 use crate::listener::{Injector, Kind, Registration};
 
 /// A topic that the builder names, and where.
-pub(crate) type Named = (String, Place);
+pub(crate) type Named = (String, SourceLocation);
 
 /// Which of the registered listeners a node is to have.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ pub(crate) struct Listeners {
 }
 
 pub(crate) fn listener_at(registration: &Registration) -> ListenerAt {
-    ListenerAt { at: Place::declared(registration.declared_at), name: registration.name }
+    ListenerAt { at: SourceLocation::declared(registration.declared_at), name: registration.name }
 }
 
 impl Selection {

@@ -10,8 +10,8 @@ use super::contact::FirstContact;
 use super::discover::Listeners;
 use super::stores::{self, without_secrets};
 use crate::config::{
-    Layers, Listing, NodeSettings, Place, Resolved, Setting, SettingProblem, check_node, check_topic, of_this_process,
-    read_file, read_variables,
+    Layers, Listing, NodeSettings, Resolved, Setting, SettingProblem, SourceLocation, check_node, check_topic,
+    of_this_process, read_file, read_variables,
 };
 use crate::context::problems::{Problem, StartError};
 use crate::environment::Environment;
@@ -77,7 +77,8 @@ fn resolve_topics(layers: &Layers, listeners: &Listeners, problems: &mut Vec<Pro
 fn check_provided(injector: &Injector, problems: &mut Vec<Problem>) {
     for (first, again) in injector.provided_twice() {
         if let (Some(first_at), Some(again_at)) = (first.at, again.at) {
-            let (first, again, type_name) = (Place::from(first_at), Place::from(again_at), again.type_name);
+            let (first, again, type_name) =
+                (SourceLocation::from(first_at), SourceLocation::from(again_at), again.type_name);
             problems.push(Problem::ProvidedTwice { first, again, type_name });
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use foldhash::fast::FixedState;
 
 use super::runs::RunId;
-use crate::job::{Front, JobId, Record, Token};
+use crate::job::{JobId, Metadata, Record, Token};
 use crate::listener::Failure;
 use crate::store::step::Change;
 
@@ -16,7 +16,7 @@ pub(in crate::context) enum Mode {
     /// It was due: `on_due`, or `final_retry` where no attempt is left.
     Due,
     /// It was UNACKED for its age: `process_unacked`.
-    Aged,
+    Swept,
 }
 
 /// How far a held job has come.
@@ -24,7 +24,7 @@ pub(in crate::context) enum Mode {
 pub(in crate::context) enum Stage {
     /// For a permit.
     Waiting,
-    /// For the answer to `begin`.
+    /// For the answer to `isolate`.
     Beginning,
     /// In a handler.
     Running(RunId),
@@ -38,7 +38,7 @@ pub(in crate::context) enum Stage {
         /// The outcome.
         change: Change,
         /// The new front, where it changed.
-        front: Option<Front>,
+        metadata: Option<Metadata>,
         /// The request is under way.
         asked: bool,
         /// Its handler starts when the verdict is good: acked on claim.
@@ -48,8 +48,8 @@ pub(in crate::context) enum Stage {
 
 impl Stage {
     /// An outcome to be sent.
-    pub(in crate::context) const fn settling(change: Change, front: Option<Front>) -> Self {
-        Self::Settling { change, front, asked: false, then_run: false }
+    pub(in crate::context) const fn settling(change: Change, metadata: Option<Metadata>) -> Self {
+        Self::Settling { change, metadata, asked: false, then_run: false }
     }
 
     const fn needs_no_permit(&self) -> bool {
@@ -62,7 +62,7 @@ impl Stage {
 pub(in crate::context) struct HeldJob {
     pub(in crate::context) token: Token,
     pub(in crate::context) record: Record,
-    pub(in crate::context) front: Front,
+    pub(in crate::context) metadata: Metadata,
     pub(in crate::context) crashes: u32,
     pub(in crate::context) mode: Mode,
     stage: Stage,
@@ -72,12 +72,12 @@ impl HeldJob {
     pub(in crate::context) const fn new(
         token: Token,
         record: Record,
-        front: Front,
+        metadata: Metadata,
         crashes: u32,
         mode: Mode,
         stage: Stage,
     ) -> Self {
-        Self { token, record, front, crashes, mode, stage }
+        Self { token, record, metadata, crashes, mode, stage }
     }
 
     pub(in crate::context) const fn stage(&self) -> &Stage {
@@ -86,8 +86,8 @@ impl HeldJob {
 
     /// Why no attempt is left, where none is.
     pub(in crate::context) fn exhausted_by(&self) -> Option<Failure> {
-        let cause = self.front.cause.unwrap_or(crate::job::Cause::Crashes);
-        self.front.exhausted.then(|| Failure::new(cause, self.front.error.clone().unwrap_or_default()))
+        let cause = self.metadata.cause.unwrap_or(crate::job::Cause::Crashes);
+        self.metadata.exhausted.then(|| Failure::new(cause, self.metadata.error.clone().unwrap_or_default()))
     }
 }
 
@@ -101,12 +101,12 @@ pub(in crate::context) struct Held {
     to_exhaust: VecDeque<(JobId, Token)>,
     waiting: usize,
     settling: usize,
-    begun: Option<Begun>,
+    isolated: Option<Isolated>,
 }
 
-/// A job for which `begin` was sent.
+/// A job for which `isolate` was sent.
 #[derive(Debug)]
-struct Begun {
+struct Isolated {
     id: JobId,
     token: Token,
     until: Duration,
@@ -116,7 +116,7 @@ impl Held {
     pub(super) fn new(seed: u64) -> Self {
         let jobs = HashMap::with_hasher(FixedState::with_seed(seed));
         let (to_start, to_settle, to_exhaust) = Default::default();
-        Self { jobs, to_start, to_settle, to_exhaust, waiting: 0, settling: 0, begun: None }
+        Self { jobs, to_start, to_settle, to_exhaust, waiting: 0, settling: 0, isolated: None }
     }
 
     pub(in crate::context) fn len(&self) -> usize {
@@ -176,9 +176,9 @@ impl Held {
     }
 
     /// Replaces the front of a job, as the node knows it.
-    pub(in crate::context) fn set_front(&mut self, id: &JobId, front: Front) {
+    pub(in crate::context) fn set_metadata(&mut self, id: &JobId, metadata: Metadata) {
         if let Some(job) = self.jobs.get_mut(id) {
-            job.front = front;
+            job.metadata = metadata;
         }
     }
 
@@ -211,18 +211,18 @@ impl Held {
         None
     }
 
-    /// `begin` is sent for this job: from now on the store may charge it for the end of this node.
-    pub(in crate::context) fn begin(&mut self, id: &JobId, until: Duration) {
+    /// `isolate` is sent for this job: from now on the store may charge it for the end of this node.
+    pub(in crate::context) fn isolate(&mut self, id: &JobId, until: Duration) {
         if let Some(token) = self.jobs.get(id).map(|job| job.token) {
-            self.begun = Some(Begun { id: id.clone(), token, until });
+            self.isolated = Some(Isolated { id: id.clone(), token, until });
         }
         self.set(id, Stage::Beginning);
     }
 
     /// The job that was begun and is not confirmed gone: nothing may start beside it, until then at the latest.
-    pub(in crate::context) fn begun(&self, now: Duration) -> Option<(&JobId, &HeldJob, Duration)> {
-        let begun = self.begun.as_ref().filter(|begun| now < begun.until)?;
-        Some((&begun.id, self.under(&begun.id, begun.token)?, begun.until))
+    pub(in crate::context) fn isolated(&self, now: Duration) -> Option<(&JobId, &HeldJob, Duration)> {
+        let isolated = self.isolated.as_ref().filter(|isolated| now < isolated.until)?;
+        Some((&isolated.id, self.under(&isolated.id, isolated.token)?, isolated.until))
     }
 
     /// Whether there may be outcomes to send.
@@ -231,25 +231,25 @@ impl Held {
     }
 
     /// The next outcome to send; it counts as asked.
-    pub(in crate::context) fn next_to_settle(&mut self) -> Option<(JobId, Token, Change, Option<Front>)> {
+    pub(in crate::context) fn next_to_settle(&mut self) -> Option<(JobId, Token, Change, Option<Metadata>)> {
         while let Some((id, token)) = self.to_settle.pop_front() {
             let Some(job) = self.jobs.get_mut(&id).filter(|job| job.token == token) else { continue };
-            if let Stage::Settling { change, front, asked: asked @ false, .. } = &mut job.stage {
+            if let Stage::Settling { change, metadata, asked: asked @ false, .. } = &mut job.stage {
                 *asked = true;
-                let (change, front) = (change.clone(), front.clone());
-                return Some((id, token, change, front));
+                let (change, metadata) = (change.clone(), metadata.clone());
+                return Some((id, token, change, metadata));
             }
         }
         None
     }
 
     /// The next job whose exhaustion must be told to the store; it counts as asked.
-    pub(in crate::context) fn next_to_exhaust(&mut self) -> Option<(JobId, Token, Front)> {
+    pub(in crate::context) fn next_to_exhaust(&mut self) -> Option<(JobId, Token, Metadata)> {
         while let Some((id, token)) = self.to_exhaust.pop_front() {
             let Some(job) = self.jobs.get_mut(&id).filter(|job| job.token == token) else { continue };
             if let Stage::Exhausting { asked: asked @ false } = &mut job.stage {
                 *asked = true;
-                return Some((id, token, job.front.clone()));
+                return Some((id, token, job.metadata.clone()));
             }
         }
         None

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use crate::environment::rules::without;
-use crate::job::Turn;
-use crate::store::step::Standing;
+use crate::job::Sequence;
+use crate::store::step::LeaseStatus;
 
 /// See the module.
 #[derive(Debug)]
@@ -28,8 +28,8 @@ impl Lease {
     }
 
     /// An answer counts as a renewal if rows are there and its turn is the one its request named.
-    pub(in crate::context) fn renewed_if(&mut self, standing: Standing, sent: Duration, named: Turn) {
-        if standing.rows > 0 && standing.turn == named {
+    pub(in crate::context) fn renewed_if(&mut self, lease_status: LeaseStatus, sent: Duration, named: Sequence) {
+        if lease_status.rows > 0 && lease_status.sequence == named {
             self.renewed(sent);
         }
     }

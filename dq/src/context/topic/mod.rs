@@ -13,7 +13,7 @@
 mod deadlines;
 mod held;
 pub(super) mod lease;
-pub(super) mod line;
+pub(super) mod pipeline;
 mod prefetch;
 pub(super) mod reclaims;
 pub(super) mod reconciliation;
@@ -34,7 +34,7 @@ pub(super) use held::{Held, HeldJob, Mode, Stage};
 pub(super) use runs::{Run, Runs, longest_count};
 
 use lease::Lease;
-use line::{Kind, Line};
+use pipeline::{Pipeline, RequestKind};
 use prefetch::Prefetch;
 use reclaims::Reclaims;
 use reconciliation::Reconciliation;
@@ -42,7 +42,7 @@ use run_end::RunEnd;
 use smart_sleep::SmartSleep;
 use stopping::{StopOrder, Stopping};
 
-use super::health::Gauge;
+use super::health::TopicStats;
 use super::subscription::Subscription;
 use crate::config::{NodeSettings, TopicSettings};
 use crate::environment::Environment;
@@ -57,7 +57,7 @@ pub(super) struct Parts {
     pub(super) topic: TopicSettings,
     pub(super) node: NodeSettings,
     pub(super) environment: Environment,
-    pub(super) gauge: Arc<Gauge>,
+    pub(super) stats: Arc<TopicStats>,
     /// What most jobs have.
     pub(super) no_headers: Arc<[(String, String)]>,
 }
@@ -65,7 +65,7 @@ pub(super) struct Parts {
 /// See the module.
 pub(super) struct Topic {
     pub(super) parts: Parts,
-    pub(super) line: Line,
+    pub(super) pipeline: Pipeline,
     pub(super) held: Held,
     pub(super) runs: Runs,
     pub(super) lease: Lease,
@@ -79,7 +79,7 @@ pub(super) struct Topic {
     /// The runtime of the handlers has shut down: nothing can be started any more.
     pub(super) handlers_gone: bool,
     /// What the store refuses until somebody changes something.
-    pub(super) stopped_by: Option<Kind>,
+    pub(super) stopped_by: Option<RequestKind>,
     /// When to look for aged jobs next.
     pub(super) age_at: Duration,
     /// Handlers to hand over to the user's runtime.
@@ -93,7 +93,12 @@ pub(super) struct Topic {
 pub(super) const AGE_PERIOD: Duration = Duration::from_secs(300);
 
 impl Topic {
-    pub(super) fn new(parts: Parts, line: Line, signals: Subscription, stop: watch::Receiver<StopOrder>) -> Self {
+    pub(super) fn new(
+        parts: Parts,
+        pipeline: Pipeline,
+        signals: Subscription,
+        stop: watch::Receiver<StopOrder>,
+    ) -> Self {
         let now = parts.environment.now();
         let (ends, ended) = mpsc::unbounded_channel();
         Self {
@@ -111,7 +116,7 @@ impl Topic {
             age_at: now + parts.environment.random_below(AGE_PERIOD),
             starting: Vec::new(),
             parts,
-            line,
+            pipeline,
             ends,
             ended,
             signals,

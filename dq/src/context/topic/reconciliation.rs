@@ -10,7 +10,7 @@ pub(in crate::context) enum Reconciliation {
     /// They may differ.
     Needed,
     /// Asked; these held jobs were not met among the rows so far.
-    UnderWay {
+    InFlight {
         /// In order.
         unseen: BTreeSet<JobId>,
     },

@@ -23,7 +23,7 @@ pub(in crate::context) struct Run {
     /// When it times out; `None`: never. Not earlier than that of any run before it.
     pub(in crate::context) deadline: Option<Duration>,
     /// It was begun: one crash short of its cap, so it runs alone.
-    pub(in crate::context) suspect: bool,
+    pub(in crate::context) quarantined: bool,
     /// It was acked on claim: its end settles nothing.
     pub(in crate::context) detached: bool,
     pub(in crate::context) cancel: CancellationToken,
@@ -36,14 +36,14 @@ pub(in crate::context) struct Counted {
     /// There is a handler.
     pub(in crate::context) any: bool,
     /// There is a begun one.
-    pub(in crate::context) suspect: bool,
+    pub(in crate::context) quarantined: bool,
 }
 
 /// A handler that was cancelled or timed out and has not returned: it still has its permit, and its outcome is refused.
 #[derive(Debug)]
-struct Stray {
+struct Abandoned {
     id: JobId,
-    suspect: bool,
+    quarantined: bool,
     counts_until: Duration,
 }
 
@@ -52,9 +52,9 @@ struct Stray {
 pub(in crate::context) struct Runs {
     last: u64,
     running: BTreeMap<RunId, Run>,
-    strays: BTreeMap<RunId, Stray>,
+    abandoned: BTreeMap<RunId, Abandoned>,
     detached: usize,
-    suspects: usize,
+    quarantined: usize,
 }
 
 impl Runs {
@@ -66,7 +66,7 @@ impl Runs {
 
     pub(in crate::context) fn insert(&mut self, run_id: RunId, run: Run) {
         self.detached += usize::from(run.detached);
-        self.suspects += usize::from(run.suspect);
+        self.quarantined += usize::from(run.quarantined);
         self.running.insert(run_id, run);
     }
 
@@ -74,7 +74,7 @@ impl Runs {
     pub(in crate::context) fn remove(&mut self, run_id: RunId) -> Option<Run> {
         let run = self.running.remove(&run_id)?;
         self.detached -= usize::from(run.detached);
-        self.suspects -= usize::from(run.suspect);
+        self.quarantined -= usize::from(run.quarantined);
         Some(run)
     }
 
@@ -92,26 +92,26 @@ impl Runs {
         run.cancel.cancel();
         run.abort.abort();
         let counts_until = run.started + longest_count(timeout);
-        self.suspects += usize::from(run.suspect);
-        self.strays.insert(run_id, Stray { id: run.id.clone(), suspect: run.suspect, counts_until });
+        self.quarantined += usize::from(run.quarantined);
+        self.abandoned.insert(run_id, Abandoned { id: run.id.clone(), quarantined: run.quarantined, counts_until });
         Some(run)
     }
 
     /// A handler that was given up has returned at last: its job.
-    pub(in crate::context) fn stray_returned(&mut self, run_id: RunId) -> Option<JobId> {
-        let stray = self.strays.remove(&run_id)?;
-        self.suspects -= usize::from(stray.suspect);
-        Some(stray.id)
+    pub(in crate::context) fn abandoned_returned(&mut self, run_id: RunId) -> Option<JobId> {
+        let abandoned = self.abandoned.remove(&run_id)?;
+        self.quarantined -= usize::from(abandoned.quarantined);
+        Some(abandoned.id)
     }
 
     /// Handlers that have a permit.
     pub(in crate::context) fn active(&self) -> usize {
-        self.running.len() + self.strays.len()
+        self.running.len() + self.abandoned.len()
     }
 
     /// Handlers that have a permit but no held job.
     pub(in crate::context) fn without_job(&self) -> usize {
-        self.strays.len() + self.detached
+        self.abandoned.len() + self.detached
     }
 
     /// Handlers that have a permit and a held job.
@@ -135,18 +135,18 @@ impl Runs {
     }
 
     /// Whether there is a begun one, given up or not.
-    pub(in crate::context) const fn has_suspects(&self) -> bool {
-        self.suspects > 0
+    pub(in crate::context) const fn has_quarantined(&self) -> bool {
+        self.quarantined > 0
     }
 
     /// What runs now, as far as it counts: a handler counts until it returns, for two timeouts at most.
     pub(in crate::context) fn counted(&self, now: Duration, timeout: Option<Duration>) -> Counted {
         let most = longest_count(timeout);
-        let runs = self.running.values().map(|run| (run.started + most, run.suspect));
-        let strays = self.strays.values().map(|stray| (stray.counts_until, stray.suspect));
-        runs.chain(strays).filter(|(until, _)| now < *until).fold(
-            Counted { any: false, suspect: false },
-            |counted, (_, suspect)| Counted { any: true, suspect: counted.suspect || suspect },
+        let runs = self.running.values().map(|run| (run.started + most, run.quarantined));
+        let abandoned = self.abandoned.values().map(|abandoned| (abandoned.counts_until, abandoned.quarantined));
+        runs.chain(abandoned).filter(|(until, _)| now < *until).fold(
+            Counted { any: false, quarantined: false },
+            |counted, (_, quarantined)| Counted { any: true, quarantined: counted.quarantined || quarantined },
         )
     }
 
@@ -154,7 +154,7 @@ impl Runs {
     pub(in crate::context) fn next_uncounted(&self, now: Duration, timeout: Option<Duration>) -> Option<Duration> {
         let most = longest_count(timeout);
         let runs = self.running.values().map(|run| run.started + most);
-        runs.chain(self.strays.values().map(|stray| stray.counts_until)).filter(|until| *until > now).min()
+        runs.chain(self.abandoned.values().map(|abandoned| abandoned.counts_until)).filter(|until| *until > now).min()
     }
 }
 

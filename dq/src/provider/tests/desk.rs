@@ -9,29 +9,29 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use crate::store::{
-    AddOutcome, BatchAnswer, Interest, Link, NewJob, Numbered, Page, PageRequest, Pending, Producer, Signals, Store,
-    StoreError, Stored, TopicCounts, WithdrawOutcome, Withdrawal,
+    AddOutcome, BatchAnswer, Command, CommandOutcome, Interest, Link, NewJob, Numbered, Page, PageRequest, Pending,
+    Producer, Signals, Store, StoreError, Stored, TopicCounts,
 };
 
 type Answers<O> = oneshot::Sender<Result<BatchAnswer<O>, StoreError>>;
 
-enum Answer {
+enum AnswerReceiver {
     Add(Answers<AddOutcome>),
-    Withdraw(Answers<WithdrawOutcome>),
+    Command(Answers<CommandOutcome>),
 }
 
 /// A batch that was sent.
 pub(super) struct Sent {
     /// Which handle it came through, counted from 1.
-    pub(super) way: usize,
+    pub(super) producer: usize,
     pub(super) number: u64,
     pub(super) ids: Vec<String>,
-    answer: Answer,
+    answer: AnswerReceiver,
 }
 
 impl fmt::Debug for Sent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "number {} through way {}: {}", self.number, self.way, self.text())
+        write!(f, "number {} through way {}: {}", self.number, self.producer, self.text())
     }
 }
 
@@ -39,8 +39,8 @@ impl Sent {
     /// As `add a b`.
     pub(super) fn text(&self) -> String {
         let verb = match self.answer {
-            Answer::Add(_) => "add",
-            Answer::Withdraw(_) => "withdraw",
+            AnswerReceiver::Add(_) => "add",
+            AnswerReceiver::Command(_) => "command",
         };
         format!("{verb} {}", self.ids.join(" "))
     }
@@ -48,30 +48,30 @@ impl Sent {
     pub(super) fn done(self) {
         let count = self.ids.len();
         match self.answer {
-            Answer::Add(answer) => answer.send(Ok(BatchAnswer::Done(vec![AddOutcome::Added; count]))).ok(),
-            Answer::Withdraw(answer) => {
-                let outcome = WithdrawOutcome { found: None, changed: false, removed: None };
+            AnswerReceiver::Add(answer) => answer.send(Ok(BatchAnswer::Done(vec![AddOutcome::Added; count]))).ok(),
+            AnswerReceiver::Command(answer) => {
+                let outcome = CommandOutcome { found: None, changed: false, removed: None };
                 answer.send(Ok(BatchAnswer::Done(vec![outcome; count]))).is_ok().then_some(())
             }
         };
     }
 
     pub(super) fn outcomes(self, outcomes: Vec<AddOutcome>) {
-        let Answer::Add(answer) = self.answer else { panic!("a withdrawal") };
+        let AnswerReceiver::Add(answer) = self.answer else { panic!("a withdrawal") };
         answer.send(Ok(BatchAnswer::Done(outcomes))).unwrap();
     }
 
     pub(super) fn late(self) {
         match self.answer {
-            Answer::Add(answer) => answer.send(Ok(BatchAnswer::Late)).unwrap(),
-            Answer::Withdraw(answer) => answer.send(Ok(BatchAnswer::Late)).unwrap(),
+            AnswerReceiver::Add(answer) => answer.send(Ok(BatchAnswer::Late)).unwrap(),
+            AnswerReceiver::Command(answer) => answer.send(Ok(BatchAnswer::Late)).unwrap(),
         }
     }
 
     pub(super) fn fails(self, error: StoreError) {
         match self.answer {
-            Answer::Add(answer) => answer.send(Err(error)).unwrap(),
-            Answer::Withdraw(answer) => answer.send(Err(error)).unwrap(),
+            AnswerReceiver::Add(answer) => answer.send(Err(error)).unwrap(),
+            AnswerReceiver::Command(answer) => answer.send(Err(error)).unwrap(),
         }
     }
 
@@ -90,7 +90,7 @@ pub(super) struct Desk(mpsc::UnboundedReceiver<Sent>);
 impl Desk {
     pub(super) fn new() -> (Arc<ByHand>, Self) {
         let (sent, desk) = mpsc::unbounded_channel();
-        (Arc::new(ByHand { sent, ways: AtomicUsize::new(0) }), Self(desk))
+        (Arc::new(ByHand { sent, producers: AtomicUsize::new(0) }), Self(desk))
     }
 
     /// The next batch.
@@ -115,7 +115,7 @@ impl Desk {
         }
     }
 
-    /// Resolves when nobody can send any more: the store and all ways to it were dropped.
+    /// Resolves when nobody can send any more: the store and all producers to it were dropped.
     pub(super) async fn is_left(&mut self) {
         if let Some(sent) = self.0.recv().await {
             panic!("{sent:?}");
@@ -126,24 +126,24 @@ impl Desk {
 #[derive(Debug)]
 pub(super) struct ByHand {
     sent: mpsc::UnboundedSender<Sent>,
-    ways: AtomicUsize,
+    producers: AtomicUsize,
 }
 
 #[derive(Debug)]
-struct Way {
+struct FakeProducer {
     sent: mpsc::UnboundedSender<Sent>,
-    way: usize,
+    producer: usize,
 }
 
-impl Way {
+impl FakeProducer {
     fn send<O: Send + 'static>(
         &self,
         number: u64,
         ids: Vec<String>,
-        wrap: impl FnOnce(Answers<O>) -> Answer,
+        wrap: impl FnOnce(Answers<O>) -> AnswerReceiver,
     ) -> Pending<BatchAnswer<O>> {
         let (answer, answered) = oneshot::channel();
-        self.sent.send(Sent { way: self.way, number, ids, answer: wrap(answer) }).expect("the desk is there");
+        self.sent.send(Sent { producer: self.producer, number, ids, answer: wrap(answer) }).expect("the desk is there");
         Box::pin(async move {
             match answered.await {
                 Ok(answer) => answer,
@@ -153,15 +153,15 @@ impl Way {
     }
 }
 
-impl Producer for Way {
+impl Producer for FakeProducer {
     fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
         let ids = batch.items.iter().map(|job| job.id.to_string()).collect();
-        self.send(batch.number, ids, Answer::Add)
+        self.send(batch.number, ids, AnswerReceiver::Add)
     }
 
-    fn withdraw(&self, batch: Numbered<Withdrawal>) -> Pending<BatchAnswer<WithdrawOutcome>> {
+    fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
         let ids = batch.items.iter().map(|item| item.id.to_string()).collect();
-        self.send(batch.number, ids, Answer::Withdraw)
+        self.send(batch.number, ids, AnswerReceiver::Command)
     }
 }
 
@@ -179,8 +179,8 @@ impl Store for ByHand {
     }
 
     fn producer(&self, _: &TopicKey, _: &ProducerId) -> Arc<dyn Producer> {
-        let way = self.ways.fetch_add(1, Ordering::Relaxed) + 1;
-        Arc::new(Way { sent: self.sent.clone(), way })
+        let producer = self.producers.fetch_add(1, Ordering::Relaxed) + 1;
+        Arc::new(FakeProducer { sent: self.sent.clone(), producer })
     }
 
     fn signals<'a>(&'a self, _: &'a TopicKey, _: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
@@ -201,7 +201,7 @@ impl Store for ByHand {
 
     /// Refuses the first time.
     fn counts<'a>(&'a self, _: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
-        let first = self.ways.fetch_add(1, Ordering::Relaxed) == 0;
+        let first = self.producers.fetch_add(1, Ordering::Relaxed) == 0;
         let refused = || StoreError::Refused { operation: "counts", reason: "loading".into() };
         Box::pin(std::future::ready(if first { Err(refused()) } else { Ok(TopicCounts::default()) }))
     }

@@ -10,9 +10,9 @@ use tokio::time::Instant;
 use super::desk::Desk;
 use super::{all_added, provider, start_add, start_adds};
 use crate::config::NodeSettings;
-use crate::environment::{Clock, Environment, Place, Seeded, Spawn, Task, TokioClock};
+use crate::environment::{Clock, Environment, Runtime, Seeded, Spawn, Task, TokioClock};
 use crate::job::AppName;
-use crate::provider::{AddError, LookError, Provider, TopicProvider};
+use crate::provider::{AddError, Provider, QueryError, TopicProvider};
 
 /// Counts the timers that are set, and keeps the tasks.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Clock for Watched {
 }
 
 impl Spawn for Watched {
-    fn spawn(&self, _: Place, task: BoxFuture<'static, ()>) -> Task {
+    fn spawn(&self, _: Runtime, task: BoxFuture<'static, ()>) -> Task {
         let handle = tokio::spawn(task).abort_handle();
         self.tasks.lock().unwrap().push(Task::new(handle.clone()));
         Task::new(handle)
@@ -134,10 +134,10 @@ async fn a_provider_that_was_never_used_closes_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_look_is_repeated_until_it_works_or_the_time_is_over() {
+async fn a_query_is_repeated_until_it_works_or_the_time_is_over() {
     let (_provider, topic, _desk) = provider();
     assert!(topic.counts().await.is_ok(), "the first answer is a refusal");
     let start = Instant::now();
-    assert!(matches!(topic.get("a").await, Err(LookError::Store { .. })));
+    assert!(matches!(topic.get("a").await, Err(QueryError::Store { .. })));
     assert!((8..=10).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
 }

@@ -39,7 +39,7 @@ async fn each_caller_gets_its_own_outcome() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_arrives_while_a_batch_is_under_way_goes_with_the_next() {
+async fn what_arrives_while_a_batch_is_in_flight_goes_with_the_next() {
     let (_provider, topic, mut desk) = provider();
     let mut adding = vec![start_add(&topic, "a").await];
     let first = desk.expect(1, "add a").await;
@@ -64,7 +64,7 @@ async fn a_batch_never_has_one_id_twice() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn adds_and_withdrawals_keep_their_order() {
+async fn adds_and_commands_keep_their_order() {
     let (_provider, topic, mut desk) = provider();
     let spawn_add = |id| tokio::spawn(topic.add_json("1").id(id));
     let mut adding = vec![spawn_add("a"), spawn_add("b")];

@@ -20,7 +20,7 @@ async fn unanswered_batches_are_repeated_in_order_under_their_numbers_through_a_
     desk.expect(3, "add a").await.done();
     for number in 1..=2 {
         let again = desk.expect(number, "add a").await;
-        assert_eq!(again.way, 2);
+        assert_eq!(again.producer, 2);
         assert!(start.elapsed() >= 2 * SECOND && start.elapsed() < 3 * SECOND, "{:?}", start.elapsed());
         again.done();
     }
@@ -37,7 +37,7 @@ async fn a_store_out_of_reach_is_asked_again_through_a_new_way() {
     first.unavailable();
     for number in 1..=2 {
         let again = desk.expect(number, "add a").await;
-        assert_eq!(again.way, 2);
+        assert_eq!(again.producer, 2);
         again.done();
     }
     all_added(adding).await;
@@ -57,7 +57,7 @@ async fn refused_batches_are_repeated_in_order_once_the_other_answers_are_read()
     third.refused();
     for number in 2..=3 {
         let again = desk.expect(number, "add a").await;
-        assert_eq!(again.way, 1);
+        assert_eq!(again.producer, 1);
         again.done();
     }
     all_added(adding).await;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use foldhash::fast::FixedState;
 
 use super::calls::Kept;
-use super::marks::{Fresh, Mark, Replacement};
 use super::now::Now;
+use super::pending::{Fresh, PendingCommand, Replacement};
 use super::places::{Place, Shelf};
 use super::topic::{Topic, within};
 use crate::environment::rules::without;
@@ -71,7 +71,7 @@ impl Topic {
 
     /// Over a running job only its mark changes: the new one takes the place when the run ends.
     fn add_over_run(&mut self, id: &JobId, fresh: Fresh, on_duplicate: OnDuplicate) -> AddOutcome {
-        let cast_waits = self.casts.contains(id);
+        let broadcast_waits = self.broadcasts.contains(id);
         let slot = self.jobs.get_mut(id);
         if without(12) && on_duplicate == OnDuplicate::Replace {
             slot.expect("the state of the job is RUNNING").record = fresh.record;
@@ -80,27 +80,27 @@ impl Topic {
         let Some(Place::Running(run)) = slot.map(|slot| &mut slot.place) else {
             unreachable!("the state of the job is RUNNING")
         };
-        let mark = run.mark.as_deref();
-        let is_over = mark.is_some_and(Mark::is_unfenced_end);
-        let may_wait = mark.is_some_and(|mark| mark.end.is_some() && mark.replacement.is_none());
+        let pending = run.pending.as_deref();
+        let is_over = pending.is_some_and(PendingCommand::is_unfenced_end);
+        let may_wait = pending.is_some_and(|pending| pending.end.is_some() && pending.replacement.is_none());
         let (conditional, outcome) = match on_duplicate {
             OnDuplicate::Replace => (false, AddOutcome::ReplacementWaits),
-            _ if is_over && cast_waits => return AddOutcome::Exists(State::Delayed),
+            _ if is_over && broadcast_waits => return AddOutcome::Exists(State::Delayed),
             _ if is_over && may_wait => (false, AddOutcome::ReplacementWaits),
             OnDuplicate::Keep if may_wait => (true, AddOutcome::ReplacementIfEnds),
             OnDuplicate::Keep | OnDuplicate::Reject => return AddOutcome::Exists(State::Running),
         };
-        run.mark.get_or_insert_default().replacement = Some(Replacement { fresh, conditional });
+        run.pending.get_or_insert_default().replacement = Some(Replacement { fresh, conditional });
         outcome
     }
 
     /// Puts a new job where it belongs, in the place of all that was known under its id.
     pub(super) fn put(&mut self, now: Now, id: &JobId, fresh: Fresh) {
         self.jobs.remove(id);
-        self.casts.remove(id);
+        self.broadcasts.remove(id);
         let Fresh { record, due, deliver } = fresh;
         if deliver != Deliver::Queue {
-            self.delay_cast(now, id.clone(), record.clone(), due);
+            self.delay_broadcast(now, id.clone(), record.clone(), due);
         }
         if deliver != Deliver::Broadcast {
             self.tell_earlier_head(now, due);
@@ -114,10 +114,10 @@ fn stamped(record: Record, due: Timestamp, expires_after: Option<Duration>) -> R
     if expires_after.is_none() && record.fixed().parked_by.is_none() {
         return Ok(record);
     }
-    let mut front = record.front().map_err(|bad| bad.to_string())?;
-    front.parked_by = None;
+    let mut metadata = record.metadata().map_err(|bad| bad.to_string())?;
+    metadata.parked_by = None;
     if let Some(after) = expires_after {
-        front.expires_at = Some(due.after(after).min(LAST));
+        metadata.expires_at = Some(due.after(after).min(LAST));
     }
-    Ok(record.with_front(&front))
+    Ok(record.with_metadata(&metadata))
 }

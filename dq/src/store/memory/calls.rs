@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::now::Now;
 use crate::job::ProducerId;
-use crate::store::{AddOutcome, BatchAnswer, CALL_SLOTS, StoreError, WithdrawOutcome};
+use crate::store::{AddOutcome, BatchAnswer, CALL_SLOTS, CommandOutcome, StoreError};
 use crate::time::Timestamp;
 
 /// How long calls are kept beyond their last use.
@@ -20,7 +20,7 @@ const KEPT: Duration = Duration::from_secs(3600);
 pub(super) enum Kept {
     Added(Vec<AddOutcome>),
     /// Without the records that were removed.
-    Withdrawn(Vec<WithdrawOutcome>),
+    Commanded(Vec<CommandOutcome>),
     /// Nothing: the call came too late.
     Late,
 }
@@ -31,16 +31,16 @@ impl Kept {
         match self {
             Self::Added(outcomes) => Ok(BatchAnswer::Done(outcomes)),
             Self::Late => Ok(BatchAnswer::Late),
-            Self::Withdrawn(_) => Err(number_of_another("add")),
+            Self::Commanded(_) => Err(number_of_another("add")),
         }
     }
 
-    /// As the answer to a `withdraw`.
-    pub(super) fn withdrawn(self) -> Result<BatchAnswer<WithdrawOutcome>, StoreError> {
+    /// As the answer to a `command`.
+    pub(super) fn commanded(self) -> Result<BatchAnswer<CommandOutcome>, StoreError> {
         match self {
-            Self::Withdrawn(outcomes) => Ok(BatchAnswer::Done(outcomes)),
+            Self::Commanded(outcomes) => Ok(BatchAnswer::Done(outcomes)),
             Self::Late => Ok(BatchAnswer::Late),
-            Self::Added(_) => Err(number_of_another("withdraw")),
+            Self::Added(_) => Err(number_of_another("command")),
         }
     }
 }

@@ -41,13 +41,13 @@ impl Cell {
     }
 
     /// Looks at the topic.
-    pub(super) fn look<T>(
+    pub(super) fn query<T>(
         &self,
         operation: &'static str,
-        look: impl FnOnce(&Topic, Now) -> Result<T, StoreError>,
+        query: impl FnOnce(&Topic, Now) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let inside = self.lock(operation)?;
-        look(&inside.topic, Now::from_micros(self.clock.micros()))
+        query(&inside.topic, Now::from_micros(self.clock.micros()))
     }
 
     pub(super) fn subscribe(&self, interest: Interest) -> Result<Signals, StoreError> {

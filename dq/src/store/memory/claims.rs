@@ -1,15 +1,15 @@
-//! The steps that claim: `transfer` takes what is due, `age` what has been parked for too long.
+//! The steps that claim: `transfer` takes what is due, `sweep` what has been parked for too long.
 
 use std::time::Duration;
 
-use super::hold::lease_end;
 use super::now::Now;
 use super::places::Shelf;
+use super::renew::lease_end;
 use super::topic::{Topic, within};
 use crate::environment::rules::without;
-use crate::job::{Fence, NodeId, Turn};
+use crate::job::{Fence, NodeId, Sequence};
 use crate::store::StoreError;
-use crate::store::step::{Age, Aged, Claim, Transfer, Transferred, Turned};
+use crate::store::step::{Claim, Sequenced, Sweep, Swept, Transfer, Transferred};
 use crate::time::{Timestamp, millis_ceil};
 
 impl Topic {
@@ -19,21 +19,21 @@ impl Topic {
         now: Now,
         node: &NodeId,
         request: &Transfer,
-    ) -> Result<Turned<Transferred>, StoreError> {
+    ) -> Result<Sequenced<Transferred>, StoreError> {
         within("the limit of a transfer", request.limit)?;
-        if let Err(standing) = self.check_turn(now, node, request.heard) {
-            return Ok(Turned::Reconcile(standing));
+        if let Err(lease_status) = self.check_sequence(now, node, request.last_seen) {
+            return Ok(Sequenced::Reconcile(lease_status));
         }
         let due = (Shelf::Delayed, now.floor(), request.limit);
-        let claims = self.claim(now, node, due, (request.heard, request.lease));
+        let claims = self.claim(now, node, due, (request.last_seen, request.lease));
         self.cut_leases(now);
         let waiting = self.jobs.shelf(Shelf::Delayed);
         let (head, more) = (waiting.head(), waiting.is_due(now.floor()));
         let (role, told) = self.roles.tell(node, now, head, now.after(request.fallback));
         let others = self.jobs.holders().iter().filter(|(other, _)| *other != node);
         let foreign = others.min_by_key(|(_, holder)| holder.lease);
-        Ok(Turned::Done(Transferred {
-            standing: self.standing(node),
+        Ok(Sequenced::Done(Transferred {
+            lease_status: self.lease_status(node),
             clock: now.floor(),
             role,
             sleep: now.until(told).min(request.fallback),
@@ -45,23 +45,23 @@ impl Topic {
     }
 
     /// DEAD and DONE past their retention → gone; aged UNACKED → RUNNING. O(limit log n).
-    pub(crate) fn age(&mut self, now: Now, node: &NodeId, request: &Age) -> Result<Turned<Aged>, StoreError> {
+    pub(crate) fn sweep(&mut self, now: Now, node: &NodeId, request: &Sweep) -> Result<Sequenced<Swept>, StoreError> {
         within("the limit of an age", request.limit)?;
-        if let Err(standing) = self.check_turn(now, node, request.heard) {
-            return Ok(Turned::Reconcile(standing));
+        if let Err(lease_status) = self.check_sequence(now, node, request.last_seen) {
+            return Ok(Sequenced::Reconcile(lease_status));
         }
         let pruned_done = self.prune(Shelf::Done, request.limit, |_, until| until <= now.floor());
         let dead_before = before(now, request.dead_kept);
         let is_over = |kept: usize, since: Timestamp| kept > request.dead_most || since <= dead_before;
         let pruned_dead = self.prune(Shelf::Dead, request.limit, is_over);
         let aged = before(now, request.unacked_age);
-        let claims = self.claim(now, node, (Shelf::Unacked, aged, request.limit), (request.heard, request.lease));
+        let claims = self.claim(now, node, (Shelf::Unacked, aged, request.limit), (request.last_seen, request.lease));
         let dead = self.jobs.shelf(Shelf::Dead);
         let more = self.jobs.shelf(Shelf::Done).is_due(now.floor())
             || dead.head().is_some_and(|since| is_over(dead.len(), since))
             || self.jobs.shelf(Shelf::Unacked).is_due(aged);
-        Ok(Turned::Done(Aged {
-            standing: self.standing(node),
+        Ok(Sequenced::Done(Swept {
+            lease_status: self.lease_status(node),
             clock: now.floor(),
             claims,
             pruned_dead,
@@ -76,7 +76,7 @@ impl Topic {
         now: Now,
         node: &NodeId,
         what: (Shelf, Timestamp, usize),
-        (heard, lease): (Turn, Duration),
+        (last_seen, lease): (Sequence, Duration),
     ) -> Vec<Claim> {
         let clock = if without(9) { 0 } else { now.micros() };
         let fence = Fence(clock.max(self.fence.0 + 1));
@@ -88,7 +88,7 @@ impl Topic {
         if let Some(holder) = self.jobs.holder_mut(node) {
             holder.lease = end;
         }
-        self.take_turn(now, node, heard);
+        self.take_sequence(now, node, last_seen);
         claims
     }
 

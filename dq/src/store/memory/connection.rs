@@ -9,11 +9,11 @@ use super::now::Now;
 use super::topic::Topic;
 use crate::job::{NodeId, ProducerId};
 use crate::store::step::{
-    Age, Aged, Begin, Cast, Casted, Exhaust, Hold, Noted, Reclaim, Reclaimed, Reconcile, Reconciled, Release, Scan,
-    Scanned, Settle, Settled, Standing, Transfer, Transferred, Turned, Wake,
+    Exhaust, Isolate, LeaseStatus, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile, Reconciled, Release,
+    Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Wake,
 };
 use crate::store::{
-    AddOutcome, BatchAnswer, Link, NewJob, Numbered, Pending, Producer, StoreError, WithdrawOutcome, Withdrawal,
+    AddOutcome, BatchAnswer, Command, CommandOutcome, Link, NewJob, Numbered, Pending, Producer, StoreError,
 };
 
 /// The way of a node.
@@ -34,7 +34,7 @@ impl MemoryLink {
 }
 
 impl Link for MemoryLink {
-    fn transfer(&self, request: Transfer) -> Pending<Turned<Transferred>> {
+    fn transfer(&self, request: Transfer) -> Pending<Sequenced<Transferred>> {
         self.step("transfer", |topic, now, node| topic.transfer(now, node, &request))
     }
 
@@ -42,19 +42,19 @@ impl Link for MemoryLink {
         self.step("settle", |topic, now, node| topic.settle(now, node, request))
     }
 
-    fn hold(&self, request: Hold) -> Pending<Standing> {
-        self.step("hold", |topic, now, node| Ok(topic.hold(now, node, request)))
+    fn renew(&self, request: Renew) -> Pending<LeaseStatus> {
+        self.step("renew", |topic, now, node| Ok(topic.renew(now, node, request)))
     }
 
-    fn begin(&self, request: Begin) -> Pending<Noted> {
-        self.step("begin", |topic, now, node| Ok(topic.begin(now, node, &request)))
+    fn isolate(&self, request: Isolate) -> Pending<Noted> {
+        self.step("isolate", |topic, now, node| Ok(topic.isolate(now, node, &request)))
     }
 
     fn exhaust(&self, request: Exhaust) -> Pending<Noted> {
         self.step("exhaust", |topic, now, node| Ok(topic.exhaust(now, node, request)))
     }
 
-    fn reconcile(&self, request: Reconcile) -> Pending<Turned<Reconciled>> {
+    fn reconcile(&self, request: Reconcile) -> Pending<Sequenced<Reconciled>> {
         self.step("reconcile", |topic, now, node| topic.reconcile(now, node, &request))
     }
 
@@ -62,16 +62,16 @@ impl Link for MemoryLink {
         self.step("reclaim", |topic, now, _| topic.reclaim(now, &request))
     }
 
-    fn release(&self, request: Release) -> Pending<Standing> {
+    fn release(&self, request: Release) -> Pending<LeaseStatus> {
         self.step("release", |topic, now, node| Ok(topic.release(now, node, request)))
     }
 
-    fn age(&self, request: Age) -> Pending<Turned<Aged>> {
-        self.step("age", |topic, now, node| topic.age(now, node, &request))
+    fn sweep(&self, request: Sweep) -> Pending<Sequenced<Swept>> {
+        self.step("sweep", |topic, now, node| topic.sweep(now, node, &request))
     }
 
-    fn cast(&self, request: Cast) -> Pending<Casted> {
-        self.step("cast", |topic, now, node| topic.cast(now, node, request))
+    fn publish(&self, request: Publish) -> Pending<Published> {
+        self.step("publish", |topic, now, node| topic.publish(now, node, request))
     }
 
     fn wake(&self, Wake: Wake) -> Pending<()> {
@@ -98,7 +98,7 @@ impl Producer for MemoryProducer {
         Box::pin(ready(self.cell.step("add", |topic, now| topic.add(now, &self.producer, batch))))
     }
 
-    fn withdraw(&self, batch: Numbered<Withdrawal>) -> Pending<BatchAnswer<WithdrawOutcome>> {
-        Box::pin(ready(self.cell.step("withdraw", |topic, now| topic.withdraw(now, &self.producer, &batch))))
+    fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
+        Box::pin(ready(self.cell.step("command", |topic, now| topic.command(now, &self.producer, &batch))))
     }
 }

@@ -19,7 +19,7 @@ impl Topic {
     fn get_one(&self, id: &JobId) -> Option<Stored> {
         let slot = self.jobs.get(id);
         if slot.is_none_or(|slot| slot.place.state() == State::Done)
-            && let Some((due, record)) = self.casts.get(id)
+            && let Some((due, record)) = self.broadcasts.get(id)
         {
             return Some(Stored { id: id.clone(), record: record.clone(), place: Whereabouts::Delayed { due: *due } });
         }
@@ -83,7 +83,7 @@ impl Topic {
             unacked: self.jobs.shelf(Shelf::Unacked).len(),
             dead: self.jobs.shelf(Shelf::Dead).len(),
             done: self.jobs.shelf(Shelf::Done).len(),
-            casts: self.casts.len(),
+            broadcasts: self.broadcasts.len(),
             head: delayed.head(),
         }
     }

@@ -6,12 +6,12 @@
 
 use std::mem;
 
-use super::marks::{Ended, Mark};
 use super::now::Now;
+use super::pending::{Ended, PendingCommand};
 use super::places::{Place, Run, Shelf, Slot};
 use super::topic::Topic;
 use crate::environment::rules::without;
-use crate::job::{Cause, Fence, Front, JobId, Record, Token};
+use crate::job::{Cause, Fence, JobId, Metadata, Record, Token};
 use crate::store::step::{Again, Change};
 use crate::time::Timestamp;
 
@@ -19,7 +19,7 @@ use crate::time::Timestamp;
 #[derive(Debug)]
 pub(super) enum Exit {
     /// By its node.
-    Settled(Change, Option<Front>),
+    Settled(Change, Option<Metadata>),
     /// Its node was taken for dead, or stopped and left it.
     Reclaimed {
         /// How many crashes exhaust the job; `None`: its node stopped, no crash is charged.
@@ -30,9 +30,9 @@ pub(super) enum Exit {
 /// What a run leaves behind.
 struct Ending {
     token: Token,
-    begun: bool,
+    isolated: bool,
     crashes: u32,
-    /// The run that had parked the job, when this one came from `age`.
+    /// The run that had parked the job, when this one came from `sweep`.
     parked_by: Option<Fence>,
 }
 
@@ -41,18 +41,18 @@ impl Topic {
     pub(super) fn leave(&mut self, now: Now, id: &JobId, exit: Exit) {
         let slot = self.jobs.get_mut(id).expect("only a known job is running");
         let Place::Running(run) = &mut slot.place else { unreachable!("only a running job leaves RUNNING") };
-        let Run { token, begun, .. } = **run;
-        let mark = run.mark.take();
+        let Run { token, isolated, .. } = **run;
+        let pending = run.pending.take();
         let parked_by = slot.record.fixed().parked_by;
-        let ending = Ending { token, begun, crashes: mem::take(&mut slot.crashes), parked_by };
-        let Mark { end, replacement } = mark.map(|mark| *mark).unwrap_or_default();
+        let ending = Ending { token, isolated, crashes: mem::take(&mut slot.crashes), parked_by };
+        let PendingCommand { end, replacement } = pending.map(|pending| *pending).unwrap_or_default();
         let ended = end.filter(|end| end.applies(token.fence, parked_by)).map(|end| end.how);
         if let Some(replacement) = replacement.filter(|new| ended.is_some() || !new.conditional) {
             return self.put(now, id, replacement.fresh);
         }
         match (ended, exit) {
             (Some(how), _) => drop(self.finish(now, id, how)),
-            (None, Exit::Settled(change, front)) => self.decide(now, id, &ending, &change, front),
+            (None, Exit::Settled(change, metadata)) => self.decide(now, id, &ending, &change, metadata),
             (None, Exit::Reclaimed { charged: None }) => self.give_back(now, id, &ending, ending.crashes),
             (None, Exit::Reclaimed { charged: Some(cap) }) => match self.charge(id, &ending, cap) {
                 Some(crashes) => self.give_back(now, id, &ending, crashes),
@@ -72,34 +72,34 @@ impl Topic {
         None
     }
 
-    fn decide(&mut self, now: Now, id: &JobId, ending: &Ending, change: &Change, front: Option<Front>) {
+    fn decide(&mut self, now: Now, id: &JobId, ending: &Ending, change: &Change, metadata: Option<Metadata>) {
         match *change {
             Change::Ack => {
                 let removed = self.finish(now, id, Ended::Acked);
                 if removed.is_none() {
-                    self.refront(id, front, ending.parked_by);
+                    self.with_metadata(id, metadata, ending.parked_by);
                 }
             }
             Change::Drop => drop(self.jobs.remove(id)),
             Change::Rejoin(again) => {
-                self.refront(id, front, None);
+                self.with_metadata(id, metadata, None);
                 let due = self.again(now, id, again);
                 self.delay(now, id, due);
             }
             Change::Retry(after) => {
-                self.refront(id, front, None);
+                self.with_metadata(id, metadata, None);
                 self.delay(now, id, now.after(after));
             }
             Change::Rollback => {
-                self.refront(id, front, ending.parked_by);
+                self.with_metadata(id, metadata, ending.parked_by);
                 self.give_back(now, id, ending, ending.crashes);
             }
             Change::Park => {
-                self.refront(id, front, ending.parked_by.or(Some(ending.token.fence)));
+                self.with_metadata(id, metadata, ending.parked_by.or(Some(ending.token.fence)));
                 self.jobs.shelve(id, Shelf::Unacked, now.floor());
             }
             Change::Dead => {
-                self.refront(id, front, None);
+                self.with_metadata(id, metadata, None);
                 self.give_up(now, id);
             }
         }
@@ -127,7 +127,7 @@ impl Topic {
     }
 
     fn give_up(&mut self, now: Now, id: &JobId) {
-        self.refront(id, None, None);
+        self.with_metadata(id, None, None);
         self.jobs.shelve(id, Shelf::Dead, now.floor());
     }
 
@@ -139,7 +139,7 @@ impl Topic {
         if without(19) {
             return Some(crashes + 1).filter(|crashes| *crashes < cap);
         }
-        if crashes + 1 >= cap && !ending.begun {
+        if crashes + 1 >= cap && !ending.isolated {
             return Some(crashes);
         }
         if crashes >= cap {
@@ -155,28 +155,28 @@ impl Topic {
     }
 
     /// Writes the new front, if there is one, and the parking fence, which is the store's.
-    pub(super) fn refront(&mut self, id: &JobId, front: Option<Front>, parked_by: Option<Fence>) {
+    pub(super) fn with_metadata(&mut self, id: &JobId, metadata: Option<Metadata>, parked_by: Option<Fence>) {
         if let Some(slot) = self.jobs.get_mut(id) {
-            slot.refront(front, parked_by);
+            slot.with_metadata(metadata, parked_by);
         }
     }
 }
 
 impl Slot {
-    /// As [`Topic::refront`]; touches no bytes where nothing changes.
-    pub(super) fn refront(&mut self, front: Option<Front>, parked_by: Option<Fence>) {
-        if front.is_none() && self.record.fixed().parked_by == parked_by {
+    /// As [`Topic::with_metadata`]; touches no bytes where nothing changes.
+    pub(super) fn with_metadata(&mut self, metadata: Option<Metadata>, parked_by: Option<Fence>) {
+        if metadata.is_none() && self.record.fixed().parked_by == parked_by {
             return;
         }
-        let mut front = front.unwrap_or_else(|| self.record.front().unwrap_or_default());
-        front.parked_by = parked_by;
-        self.record = self.record.with_front(&front);
+        let mut metadata = metadata.unwrap_or_else(|| self.record.metadata().unwrap_or_default());
+        metadata.parked_by = parked_by;
+        self.record = self.record.with_metadata(&metadata);
     }
 
     /// Exhausted by crashes.
     fn exhaust(&mut self) {
-        let mut front = self.record.front().unwrap_or_default();
-        (front.exhausted, front.cause) = (true, Some(Cause::Crashes));
-        self.record = self.record.with_front(&front);
+        let mut metadata = self.record.metadata().unwrap_or_default();
+        (metadata.exhausted, metadata.cause) = (true, Some(Cause::Crashes));
+        self.record = self.record.with_metadata(&metadata);
     }
 }

@@ -8,35 +8,35 @@
 
 mod adds;
 mod audit;
+mod broadcasts;
 mod calls;
-mod cast;
-mod casts;
 mod cell;
 mod claims;
+mod command;
 mod connection;
-mod hold;
 mod inspect;
 mod leave;
-mod marks;
 mod named;
 mod notes;
 mod notices;
 mod now;
+mod pending;
 mod places;
+mod publish;
 mod reclaim;
+mod renew;
 mod roles;
+mod sequences;
 mod settle;
 #[cfg(any(test, feature = "testing"))]
 mod snapshot;
 mod subscribers;
 mod topic;
-mod turns;
 #[cfg(feature = "testing")]
 #[cfg(feature = "testing")]
 mod view;
 mod waiting;
 mod wake;
-mod withdraw;
 
 #[cfg(test)]
 mod tests;
@@ -144,26 +144,26 @@ impl Store for MemoryStore {
         topic: &'a TopicKey,
         ids: &'a [JobId],
     ) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
-        let get = |cell: &Cell| cell.look("get", |topic, _| topic.get(ids));
+        let get = |cell: &Cell| cell.query("get", |topic, _| topic.get(ids));
         Box::pin(ready(self.known(topic).map_or_else(|| Topic::default().get(ids), |cell| get(&cell))))
     }
 
     fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
-        let page = |cell: &Cell| cell.look("page", |topic, _| topic.page(&request));
+        let page = |cell: &Cell| cell.query("page", |topic, _| topic.page(&request));
         Box::pin(ready(self.known(topic).map_or_else(|| Topic::default().page(&request), |cell| page(&cell))))
     }
 
     fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
         let cells: Vec<_> = self.topics.lock().iter().map(|(key, cell)| (key.clone(), Arc::clone(cell))).collect();
         let mut held = cells.into_iter().filter(|(key, _)| key.app == *app).filter_map(|(key, cell)| {
-            let empty = cell.look("topics", |topic, _| Ok(topic.is_empty()));
+            let empty = cell.query("topics", |topic, _| Ok(topic.is_empty()));
             empty.map(|empty| (!empty).then_some(key.topic)).transpose()
         });
         Box::pin(ready(held.by_ref().take(MOST_TOPICS).collect()))
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
-        let counts = |cell: &Cell| cell.look("counts", |topic, now| Ok(topic.counts(now)));
+        let counts = |cell: &Cell| cell.query("counts", |topic, now| Ok(topic.counts(now)));
         let none = || Ok(Topic::default().counts(Now::from_micros(self.topics.clock.micros())));
         Box::pin(ready(self.known(topic).map_or_else(none, |cell| counts(&cell))))
     }

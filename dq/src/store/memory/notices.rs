@@ -3,7 +3,7 @@
 use std::mem;
 
 use crate::job::{JobId, NodeId};
-use crate::store::{Cast, Signal, WithdrawVerb};
+use crate::store::{BroadcastMessage, CommandKind, Signal};
 
 /// To whom a signal goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(crate) struct Notice {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Notices {
     due: Option<To>,
-    cast_due: Option<To>,
+    broadcast_due: Option<To>,
     others: Vec<Notice>,
 }
 
@@ -40,22 +40,22 @@ impl Notices {
     }
 
     /// An earlier broadcast, or nobody who looks after them.
-    pub(super) fn cast_due(&mut self, to: To) {
-        merge(&mut self.cast_due, to);
+    pub(super) fn broadcast_due(&mut self, to: To) {
+        merge(&mut self.broadcast_due, to);
     }
 
-    pub(super) fn mark(&mut self, verb: WithdrawVerb, id: JobId) {
-        self.others.push(Notice { to: To::Nodes, signal: Signal::Mark(verb, id) });
+    pub(super) fn pending(&mut self, verb: CommandKind, id: JobId) {
+        self.others.push(Notice { to: To::Nodes, signal: Signal::Command(verb, id) });
     }
 
-    pub(super) fn cast(&mut self, cast: Cast) {
-        self.others.push(Notice { to: To::Channel, signal: Signal::Cast(cast) });
+    pub(super) fn publish(&mut self, publish: BroadcastMessage) {
+        self.others.push(Notice { to: To::Channel, signal: Signal::Broadcast(publish) });
     }
 
     pub(super) fn take(&mut self) -> Vec<Notice> {
         let mut all = mem::take(&mut self.others);
         all.extend(self.due.take().map(|to| Notice { to, signal: Signal::Due }));
-        all.extend(self.cast_due.take().map(|to| Notice { to, signal: Signal::CastDue }));
+        all.extend(self.broadcast_due.take().map(|to| Notice { to, signal: Signal::BroadcastDue }));
         all
     }
 }

@@ -10,7 +10,7 @@ use std::mem;
 
 use foldhash::fast::FixedState;
 
-use super::marks::Mark;
+use super::pending::PendingCommand;
 use super::waiting::Waiting;
 use crate::job::{Fence, JobId, NodeId, Record, State, Token};
 use crate::store::step::Claim;
@@ -35,9 +35,9 @@ pub(super) struct Run {
     pub(super) node: NodeId,
     pub(super) token: Token,
     /// It was started alone, one crash short of its cap (rule 19).
-    pub(super) begun: bool,
+    pub(super) isolated: bool,
     /// What waits for its end. Rare.
-    pub(super) mark: Option<Box<Mark>>,
+    pub(super) pending: Option<Box<PendingCommand>>,
 }
 
 /// Where a job is.
@@ -214,7 +214,7 @@ impl Jobs {
         for (due, id) in taken {
             let slot = self.slots.get_mut(&id).expect("what is on a shelf has a slot");
             let token = Token { fence, due };
-            slot.place = Place::Running(Box::new(Run { node: node.clone(), token, begun: false, mark: None }));
+            slot.place = Place::Running(Box::new(Run { node: node.clone(), token, isolated: false, pending: None }));
             holder.rows.insert(id.clone());
             claims.push(Claim { id, token, record: slot.record.clone(), crashes: slot.crashes });
         }

@@ -2,7 +2,7 @@
 
 use super::now::Now;
 use crate::job::NodeId;
-use crate::store::step::{DEPUTY_DELAY, ROLE_SLACK, Role};
+use crate::store::step::{ROLE_SLACK, Role, STANDBY_DELAY};
 use crate::time::Timestamp;
 
 /// A role that a node has until a little after the time it was told.
@@ -16,8 +16,8 @@ struct Held {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Roles {
     watcher: Option<Held>,
-    deputy: Option<Held>,
-    caster: Option<Held>,
+    standby: Option<Held>,
+    publisher: Option<Held>,
 }
 
 fn is_free(role: Option<&Held>, node: &NodeId, now: Now) -> bool {
@@ -39,8 +39,8 @@ impl Roles {
     }
 
     /// Who is told when a broadcast is due, under the same condition.
-    pub(super) fn caster(&self, now: Now) -> Option<&NodeId> {
-        self.caster.as_ref().filter(|held| now.floor() <= held.until).map(|held| &held.node)
+    pub(super) fn publisher(&self, now: Now) -> Option<&NodeId> {
+        self.publisher.as_ref().filter(|held| now.floor() <= held.until).map(|held| &held.node)
     }
 
     /// Gives `node` a role if one is free, and tells it when to come again.
@@ -54,42 +54,42 @@ impl Roles {
         if is_free(self.watcher.as_ref(), node, now) {
             let told = head.map_or(fallback, |head| head.min(fallback));
             self.watcher = held(node, now, told);
-            leave(&mut self.deputy, node);
+            leave(&mut self.standby, node);
             return (Some(Role::Watcher), told);
         }
-        if is_free(self.deputy.as_ref(), node, now) {
-            let told = head.map_or(fallback, |head| head.after(DEPUTY_DELAY).min(fallback));
-            self.deputy = held(node, now, told);
-            return (Some(Role::Deputy), told);
+        if is_free(self.standby.as_ref(), node, now) {
+            let told = head.map_or(fallback, |head| head.after(STANDBY_DELAY).min(fallback));
+            self.standby = held(node, now, told);
+            return (Some(Role::Standby), told);
         }
         (None, fallback)
     }
 
     /// The same for broadcasts.
-    pub(super) fn tell_caster(
+    pub(super) fn tell_publisher(
         &mut self,
         node: &NodeId,
         now: Now,
         head: Option<Timestamp>,
         fallback: Timestamp,
     ) -> Timestamp {
-        if !is_free(self.caster.as_ref(), node, now) {
+        if !is_free(self.publisher.as_ref(), node, now) {
             return fallback;
         }
         let told = head.map_or(fallback, |head| head.min(fallback));
-        self.caster = held(node, now, told);
+        self.publisher = held(node, now, told);
         told
     }
 
     /// Frees what `node` watches; whether it did.
     pub(super) fn free(&mut self, node: &NodeId) -> bool {
         let watched = leave(&mut self.watcher, node);
-        let deputised = leave(&mut self.deputy, node);
+        let deputised = leave(&mut self.standby, node);
         watched || deputised
     }
 
     /// The same for broadcasts.
-    pub(super) fn free_caster(&mut self, node: &NodeId) -> bool {
-        leave(&mut self.caster, node)
+    pub(super) fn free_publisher(&mut self, node: &NodeId) -> bool {
+        leave(&mut self.publisher, node)
     }
 }

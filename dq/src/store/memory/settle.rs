@@ -17,11 +17,11 @@ impl Topic {
         for outcome in request.outcomes {
             let holds = self.jobs.run_mut(node, &outcome.id, outcome.token).is_some();
             if holds {
-                self.leave(now, &outcome.id, Exit::Settled(outcome.change, outcome.front));
+                self.leave(now, &outcome.id, Exit::Settled(outcome.change, outcome.metadata));
             }
             verdicts.push(if holds { Verdict::Done } else { Verdict::Stale });
         }
-        self.renew(now, node, request.heard, request.lease);
-        Ok(Settled { standing: self.standing(node), verdicts })
+        self.extend_lease(now, node, request.last_seen, request.lease);
+        Ok(Settled { lease_status: self.lease_status(node), verdicts })
     }
 }

@@ -20,7 +20,7 @@ impl MemoryStore {
     pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
         let cells: Vec<_> = self.topics.lock().iter().map(|(key, cell)| (key.clone(), Arc::clone(cell))).collect();
         let copy = |(key, cell): (_, Arc<super::Cell>)| {
-            cell.look("snapshot", |topic, _| Ok(topic.clone())).map(|topic| (key, topic))
+            cell.query("snapshot", |topic, _| Ok(topic.clone())).map(|topic| (key, topic))
         };
         cells.into_iter().map(copy).collect::<Result<_, _>>().map(Snapshot)
     }

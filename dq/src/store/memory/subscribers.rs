@@ -33,6 +33,6 @@ fn is_for(to: &To, interest: &Interest) -> bool {
     match to {
         To::Node(node) => interest.node.as_ref() == Some(node),
         To::Nodes => interest.node.is_some(),
-        To::Channel => interest.casts,
+        To::Channel => interest.broadcasts,
     }
 }

@@ -5,17 +5,17 @@
 //! [`Topic::take_notices`]. So whoever owns a `Topic` has atomic steps by calling them one after another, may write
 //! each one down before or after, and may keep a copy of the whole to come back to.
 //!
-//! The steps stand in files of their own: `claims` (transfer, age), `settle`, `hold` (also reconcile, release),
-//! `notes` (begin, exhaust), `reclaim`, `adds`, `withdraw`, `cast`, `wake` and `audit` (scan). All ways out of RUNNING are
+//! The steps stand in files of their own: `claims` (transfer, age), `settle`, `renew` (also reconcile, release),
+//! `notes` (begin, exhaust), `reclaim`, `adds`, `command`, `publish`, `wake` and `audit` (scan). All ways out of RUNNING are
 //! one method, in `leave`.
 
+use super::broadcasts::Broadcasts;
 use super::calls::Calls;
-use super::casts::Casts;
 use super::notices::{Notice, Notices, To};
 use super::now::Now;
 use super::places::{Jobs, Shelf};
 use super::roles::Roles;
-use super::turns::Turns;
+use super::sequences::Sequences;
 use crate::job::{Fence, JobId, State};
 use crate::store::StoreError;
 use crate::store::step::MOST_JOBS;
@@ -25,8 +25,8 @@ use crate::time::Timestamp;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Topic {
     pub(super) jobs: Jobs,
-    pub(super) casts: Casts,
-    pub(super) turns: Turns,
+    pub(super) broadcasts: Broadcasts,
+    pub(super) sequences: Sequences,
     pub(super) calls: Calls,
     pub(super) roles: Roles,
     pub(super) notices: Notices,
@@ -44,13 +44,13 @@ impl Topic {
 
     /// Whether it keeps any job.
     pub(crate) fn is_empty(&self) -> bool {
-        self.jobs.len() == 0 && self.casts.len() == 0
+        self.jobs.len() == 0 && self.broadcasts.len() == 0
     }
 
     /// Where a job is; a broadcast that waits counts as DELAYED, and goes before a DONE job of its id.
     pub(super) fn state(&self, id: &JobId) -> Option<State> {
         match self.jobs.state(id) {
-            None | Some(State::Done) if self.casts.contains(id) => Some(State::Delayed),
+            None | Some(State::Done) if self.broadcasts.contains(id) => Some(State::Delayed),
             state => state,
         }
     }

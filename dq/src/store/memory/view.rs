@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::MemoryStore;
-use super::marks::Replacement;
+use super::pending::Replacement;
 use super::places::{Place, Slot};
 use crate::job::{JobId, NodeId, Record, State, Token, TopicKey};
 use crate::time::Timestamp;
@@ -16,7 +16,7 @@ pub struct Row {
     /// The token.
     pub token: Token,
     /// Whether the run was begun.
-    pub begun: bool,
+    pub isolated: bool,
 }
 
 /// A job.
@@ -42,7 +42,7 @@ pub struct View {
     /// Every job.
     pub jobs: BTreeMap<JobId, JobView>,
     /// Broadcasts that wait: when each is due, and its record.
-    pub casts: BTreeMap<JobId, (Timestamp, Record)>,
+    pub broadcasts: BTreeMap<JobId, (Timestamp, Record)>,
     /// The end of each lease.
     pub leases: BTreeMap<NodeId, Timestamp>,
     /// Whether slots, places and rows say the same.
@@ -53,10 +53,10 @@ impl MemoryStore {
     /// All that is kept of a topic. O(jobs log jobs); records are shared, not copied.
     pub fn view(&self, key: &TopicKey) -> View {
         let Some(cell) = self.known(key) else { return View { consistent: true, ..View::default() } };
-        let view = cell.look("view", |topic, _| {
+        let view = cell.query("view", |topic, _| {
             Ok(View {
                 jobs: topic.jobs.iter().map(|(id, slot)| (id.clone(), seen(slot))).collect(),
-                casts: topic.casts.iter().map(|(id, cast)| (id.clone(), cast.clone())).collect(),
+                broadcasts: topic.broadcasts.iter().map(|(id, publish)| (id.clone(), publish.clone())).collect(),
                 leases: topic.jobs.holders().iter().map(|(node, holder)| (node.clone(), holder.lease)).collect(),
                 consistent: topic.jobs.is_consistent(),
             })
@@ -69,11 +69,11 @@ impl MemoryStore {
     /// As [`view`](Self::view), of these jobs only; whether places agree is not asked, nor what broadcasts wait. O(ids).
     pub fn view_of(&self, key: &TopicKey, ids: &BTreeSet<JobId>) -> View {
         let Some(cell) = self.known(key) else { return View { consistent: true, ..View::default() } };
-        let view = cell.look("view", |topic, _| {
+        let view = cell.query("view", |topic, _| {
             let known = ids.iter().filter_map(|id| Some((id.clone(), seen(topic.jobs.get(id)?))));
             Ok(View {
                 jobs: known.collect(),
-                casts: BTreeMap::new(),
+                broadcasts: BTreeMap::new(),
                 leases: topic.jobs.holders().iter().map(|(node, holder)| (node.clone(), holder.lease)).collect(),
                 consistent: true,
             })
@@ -87,9 +87,9 @@ fn seen(slot: &Slot) -> JobView {
         Place::On(_, at) => Some(at),
         Place::Running(_) => None,
     };
-    let (row, mark) = match &slot.place {
+    let (row, pending) = match &slot.place {
         Place::Running(run) => {
-            (Some(Row { node: run.node.clone(), token: run.token, begun: run.begun }), run.mark.as_deref())
+            (Some(Row { node: run.node.clone(), token: run.token, isolated: run.isolated }), run.pending.as_deref())
         }
         Place::On(..) => (None, None),
     };
@@ -100,6 +100,6 @@ fn seen(slot: &Slot) -> JobView {
         crashes: slot.crashes,
         at,
         row,
-        replacement: mark.and_then(|mark| mark.replacement.as_ref()).map(replaces),
+        replacement: pending.and_then(|pending| pending.replacement.as_ref()).map(replaces),
     }
 }

@@ -18,9 +18,9 @@ impl Topic {
         }
     }
 
-    pub(super) fn free_caster(&mut self, node: &NodeId) {
-        if self.roles.free_caster(node) && self.casts.head().is_some() {
-            self.notices.cast_due(To::Nodes);
+    pub(super) fn free_publisher(&mut self, node: &NodeId) {
+        if self.roles.free_publisher(node) && self.broadcasts.head().is_some() {
+            self.notices.broadcast_due(To::Nodes);
         }
     }
 }

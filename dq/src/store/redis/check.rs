@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis::Value;
 
-use super::looks::Looks;
+use super::queries::Queries;
 use crate::store::Durability;
 
 /// The oldest server whose commands the scripts use.
@@ -17,14 +17,14 @@ pub(super) struct Check(AtomicBool);
 
 impl Check {
     /// Looks at the server, the first time it is called, and logs what should be changed.
-    pub(super) async fn once(&self, looks: &Looks, url: &str, durability: Durability) {
+    pub(super) async fn once(&self, queries: &Queries, url: &str, durability: Durability) {
         if self.0.swap(true, Ordering::Relaxed) {
             return;
         }
         let mut cmd = redis::cmd("INFO");
         cmd.arg("everything");
         // A user may lack the permission to ask; then nothing is said.
-        let Ok(answer) = looks.command("check", &cmd).await else { return };
+        let Ok(answer) = queries.command("check", &cmd).await else { return };
         for warning in warnings(&text(answer), durability) {
             tracing::warn!(store = url, "{warning}");
         }
@@ -41,7 +41,9 @@ fn text(value: Value) -> String {
 
 /// What `INFO` says that should be changed.
 fn warnings(info: &str, durability: Durability) -> Vec<String> {
-    let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
+    let field = |name: &str| {
+        info.lines().find_map(|connection| connection.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+    };
     let mut warnings = Vec::new();
     if let Some(version) = field("redis_version").filter(|version| is_too_old(version)) {
         warnings.push(format!("the server is Redis {version}; dq needs 6.2 or later, and its steps will fail"));
@@ -58,7 +60,7 @@ fn warnings(info: &str, durability: Durability) -> Vec<String> {
         );
     }
     if let Durability::Wait { replicas, .. } = durability {
-        let connected = info.lines().filter(|line| is_connected_replica(line)).count();
+        let connected = info.lines().filter(|connection| is_connected_replica(connection)).count();
         if connected < replicas as usize {
             warnings.push(format!(
                 "`durability` waits for {replicas} replicas and {connected} are connected: adds will end as unknown until \
@@ -70,8 +72,8 @@ fn warnings(info: &str, durability: Durability) -> Vec<String> {
 }
 
 /// `slave0:ip=127.0.0.1,port=6380,state=online,..`
-fn is_connected_replica(line: &str) -> bool {
-    let number = line.strip_prefix("slave").and_then(|rest| rest.split_once(':'));
+fn is_connected_replica(connection: &str) -> bool {
+    let number = connection.strip_prefix("slave").and_then(|rest| rest.split_once(':'));
     number.is_some_and(|(number, replica)| number.parse::<u32>().is_ok() && replica.contains("state=online"))
 }
 

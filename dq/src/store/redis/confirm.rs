@@ -49,7 +49,7 @@ impl Confirm {
     }
 
     /// What the answer to the `WAIT` says of a step that was executed. Whatever it is, it never means that nothing was done.
-    pub(super) fn judge(self, operation: &'static str, answer: RedisResult<Value>) -> Result<(), Failure> {
+    pub(super) fn handle(self, operation: &'static str, answer: RedisResult<Value>) -> Result<(), Failure> {
         let unconfirmed = |confirmed: u32| {
             let Self { replicas: wanted, timeout: waited } = self;
             Failure::Answered(StoreError::NotReplicated { operation, confirmed, wanted, waited })
@@ -77,9 +77,9 @@ impl Confirm {
 mod tests {
     use super::*;
 
-    fn judged(answer: RedisResult<Value>) -> Result<(), Failure> {
+    fn handled(answer: RedisResult<Value>) -> Result<(), Failure> {
         let durability = Durability::Wait { replicas: 2, timeout: Duration::from_millis(500) };
-        Confirm::of(durability).unwrap().judge("add", answer)
+        Confirm::of(durability).unwrap().handle("add", answer)
     }
 
     fn server_says(code: &'static str) -> RedisResult<Value> {
@@ -88,8 +88,8 @@ mod tests {
 
     #[test]
     fn enough_replicas_confirm_and_fewer_do_not() {
-        assert!(judged(Ok(Value::Int(2))).is_ok() && judged(Ok(Value::Int(3))).is_ok());
-        let Err(Failure::Answered(error)) = judged(Ok(Value::Int(1))) else { panic!("one is too few") };
+        assert!(handled(Ok(Value::Int(2))).is_ok() && handled(Ok(Value::Int(3))).is_ok());
+        let Err(Failure::Answered(error)) = handled(Ok(Value::Int(1))) else { panic!("one is too few") };
         assert!(matches!(error, StoreError::NotReplicated { confirmed: 1, wanted: 2, .. }));
         assert!(error.is_outage() && !error.nothing_done());
         assert_eq!(
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn no_answer_to_a_wait_means_that_nothing_was_done() {
         for answer in [Ok(Value::Nil), server_says("LOADING"), server_says("UNBLOCKED"), server_says("NOPERM")] {
-            let Err(Failure::Answered(error) | Failure::Broken(error)) = judged(answer) else { panic!("unconfirmed") };
+            let Err(Failure::Answered(error) | Failure::Broken(error)) = handled(answer) else { panic!("unconfirmed") };
             assert!(!error.nothing_done(), "{error:?}");
         }
     }

@@ -19,7 +19,7 @@ impl RedisStore {
         within("the number of ids", ids.len())?;
         let mut call = self.scripts.call(Step::Get, &self.keyspace.of(topic), "");
         ids.iter().for_each(|id| call.push(id.as_str()));
-        let mut reply = self.looks.ask_list(call).await?;
+        let mut reply = self.queries.ask_list(call).await?;
         let mut found = Vec::with_capacity(ids.len());
         for id in ids {
             let Some(mut job) = reply.nested_or_nothing()? else {
@@ -49,7 +49,7 @@ impl RedisStore {
             Some(cursor) => call.arg(cursor.at.as_millis()).arg(&cursor.id),
             None => call.arg("").arg(""),
         };
-        let mut reply = self.looks.ask_list(call).await?;
+        let mut reply = self.queries.ask_list(call).await?;
         let (mut ids, mut times, mut records) = (reply.nested()?, reply.nested()?, reply.nested()?);
         let more = reply.is_set()?;
         let (mut jobs, mut next) = (Vec::with_capacity(ids.len()), None);
@@ -79,7 +79,7 @@ impl RedisStore {
                 _ => "",
             };
             let call = self.scripts.call(Step::Rows, keys, node.as_str()).arg(limit + 1 - jobs.len()).arg(behind);
-            let mut reply = self.looks.ask_list(call).await?;
+            let mut reply = self.queries.ask_list(call).await?;
             let (mut ids, mut tokens, mut records) = (reply.nested()?, reply.nested()?, reply.nested()?);
             while ids.len() > 0 {
                 let (id, token, record) = (ids.id()?, tokens.text()?, records.record_or_nothing()?);
@@ -106,7 +106,7 @@ impl RedisStore {
     async fn holders(&self, keys: &Keys) -> Result<Vec<NodeId>, StoreError> {
         let mut cmd = redis::cmd("ZRANGE");
         cmd.arg(keys.name(Key::Leases, "")).arg(0).arg(-1);
-        let mut reply = Reply::list("page", self.looks.command("page", &cmd).await?)?;
+        let mut reply = Reply::list("page", self.queries.command("page", &cmd).await?)?;
         let mut nodes = Vec::with_capacity(reply.len());
         while reply.len() > 0 {
             nodes.push(reply.node()?);
@@ -118,7 +118,7 @@ impl RedisStore {
     pub(super) async fn topics_of(&self, app: &AppName) -> Result<Vec<TopicName>, StoreError> {
         let mut cmd = redis::cmd("SMEMBERS");
         cmd.arg(self.keyspace.directory(app.as_str()));
-        let names = match self.looks.command("topics", &cmd).await? {
+        let names = match self.queries.command("topics", &cmd).await? {
             Value::Set(values) | Value::Array(values) => Value::Array(values),
             other => other,
         };
@@ -132,8 +132,8 @@ impl RedisStore {
         for topic in known {
             let keys = self.keyspace.of(&TopicKey { app: app.clone(), topic: topic.clone() });
             let mut cmd = redis::cmd("EXISTS");
-            cmd.arg(keys.name(Key::Jobs, "")).arg(keys.name(Key::CastJobs, ""));
-            if self.looks.command("topics", &cmd).await? != Value::Int(0) {
+            cmd.arg(keys.name(Key::Jobs, "")).arg(keys.name(Key::BroadcastJobs, ""));
+            if self.queries.command("topics", &cmd).await? != Value::Int(0) {
                 held.push(topic);
             }
             if held.len() == MOST_TOPICS {
@@ -144,14 +144,14 @@ impl RedisStore {
     }
 
     pub(super) async fn counts_of(&self, topic: &TopicKey) -> Result<TopicCounts, StoreError> {
-        let mut reply = self.looks.ask_list(self.scripts.call(Step::Counts, &self.keyspace.of(topic), "")).await?;
+        let mut reply = self.queries.ask_list(self.scripts.call(Step::Counts, &self.keyspace.of(topic), "")).await?;
         let (clock, jobs) = (reply.time()?, reply.count()?);
         let (delayed, ready) = (reply.count()?, reply.count()?);
         let (unacked, dead, done) = (reply.count()?, reply.count()?, reply.count()?);
-        let casts = reply.count()?;
+        let broadcasts = reply.count()?;
         let head = u64::try_from(reply.int()?).ok().map(Timestamp::from_millis);
         let running = jobs.saturating_sub(delayed + unacked + dead + done);
-        Ok(TopicCounts { clock, delayed, ready, running, unacked, dead, done, casts, head })
+        Ok(TopicCounts { clock, delayed, ready, running, unacked, dead, done, broadcasts, head })
     }
 }
 

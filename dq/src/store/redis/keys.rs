@@ -19,17 +19,17 @@ pub(super) enum Key {
     /// ZSET job id → end of its retention.
     Done,
     /// ZSET broadcast id → due.
-    Casts,
+    Broadcasts,
     /// HASH broadcast id → record.
-    CastJobs,
+    BroadcastJobs,
     /// HASH job id → token, of one node.
     Running,
     /// ZSET node → lease end.
     Leases,
     /// STRING, the last executed turn of one node.
-    Turn,
+    Sequence,
     /// HASH job id → mark.
-    Marks,
+    Pending,
     /// HASH job id → crashes, begun.
     Crashes,
     /// HASH number mod 16 → number, answer, of one producer.
@@ -39,7 +39,7 @@ pub(super) enum Key {
     /// Channel of any node; with `:NODE` behind it of one.
     Wake,
     /// Channel of broadcasts.
-    Cast,
+    BroadcastChannel,
 }
 
 impl Key {
@@ -51,35 +51,39 @@ impl Key {
             Self::Unacked => "unacked",
             Self::Dead => "dead",
             Self::Done => "done",
-            Self::Casts => "casts",
-            Self::CastJobs => "cast-jobs",
+            Self::Broadcasts => "broadcasts",
+            Self::BroadcastJobs => "broadcast-jobs",
             Self::Running => "running",
             Self::Leases => "leases",
-            Self::Turn => "turn",
-            Self::Marks => "marks",
+            Self::Sequence => "sequence",
+            Self::Pending => "pending",
             Self::Crashes => "crashes",
             Self::Calls => "calls",
             Self::Meta => "meta",
             Self::Wake => "wake",
-            Self::Cast => "cast",
+            Self::BroadcastChannel => "broadcast",
         }
     }
 
     /// The type as the server names it; `channel` for what is no key.
     pub(super) const fn kind(self) -> &'static str {
         match self {
-            Self::Delayed | Self::Unacked | Self::Dead | Self::Done | Self::Casts | Self::Leases => "zset",
-            Self::Turn => "string",
-            Self::Wake | Self::Cast => "channel",
-            Self::Jobs | Self::CastJobs | Self::Running | Self::Marks | Self::Crashes | Self::Calls | Self::Meta => {
-                "hash"
-            }
+            Self::Delayed | Self::Unacked | Self::Dead | Self::Done | Self::Broadcasts | Self::Leases => "zset",
+            Self::Sequence => "string",
+            Self::Wake | Self::BroadcastChannel => "channel",
+            Self::Jobs
+            | Self::BroadcastJobs
+            | Self::Running
+            | Self::Pending
+            | Self::Crashes
+            | Self::Calls
+            | Self::Meta => "hash",
         }
     }
 
     /// Whether each node or producer has its own.
     pub(super) const fn is_owned(self) -> bool {
-        matches!(self, Self::Running | Self::Turn | Self::Calls)
+        matches!(self, Self::Running | Self::Sequence | Self::Calls)
     }
 }
 
@@ -144,7 +148,7 @@ mod tests {
     fn all_keys_of_a_topic_share_one_hash_tag() {
         let topic = TopicKey { app: AppName::new("shop").unwrap(), topic: TopicName::new("a:b").unwrap() };
         let keys = Keyspace::default().of(&topic);
-        assert_eq!(keys.name(Key::CastJobs, "n"), "dq:{shop:a:b}:cast-jobs");
+        assert_eq!(keys.name(Key::BroadcastJobs, "n"), "dq:{shop:a:b}:broadcast-jobs");
         assert_eq!(keys.name(Key::Running, "n"), "dq:{shop:a:b}:running:n");
         assert_eq!(keys.wake_of("n"), "dq:{shop:a:b}:wake:n");
     }

@@ -6,23 +6,24 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
+use super::connection::Connection;
 use super::keys::{Key, Keys};
-use super::line::Line;
 use super::outcomes::{Sorted, sorted};
 use super::reply::{Reply, strange};
 use super::scripts::{Scripts, Step};
-use super::{front_bytes, micros, millis, within};
+use super::{metadata_bytes, micros, millis, within};
 use crate::job::{JobId, NodeId, Token};
 use crate::store::step::{
-    Age, Aged, Begin, Cast, Casted, Claim, Exhaust, Hold, Note, Noted, Reclaim, Reclaimed, Reconcile, Reconciled,
-    Release, Role, Scan, Scanned, Settle, Settled, Standing, Transfer, Transferred, Turned, Verdict, Wake,
+    Claim, Exhaust, Isolate, LeaseStatus, Note, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile, Reconciled,
+    Release, Renew, Role, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Verdict,
+    Wake,
 };
 use crate::store::{Link, Pending, StoreError};
 
 /// The way of a node.
 #[derive(Debug)]
 pub(super) struct RedisLink {
-    pub(super) line: Line,
+    pub(super) connection: Connection,
     pub(super) scripts: Arc<Scripts>,
     pub(super) keys: Keys,
     pub(super) node: NodeId,
@@ -39,15 +40,21 @@ impl RedisLink {
     }
 
     fn sorter(&self) -> Sorter {
-        let (line, scripts) = (self.line.clone(), Arc::clone(&self.scripts));
-        Sorter { line, scripts, keys: self.keys.clone(), node: self.node.clone(), dropped: Arc::clone(&self.dropped) }
+        let (connection, scripts) = (self.connection.clone(), Arc::clone(&self.scripts));
+        Sorter {
+            connection,
+            scripts,
+            keys: self.keys.clone(),
+            node: self.node.clone(),
+            dropped: Arc::clone(&self.dropped),
+        }
     }
 }
 
 /// What is needed to sort out rows whose ids or tokens dq did not give: another program wrote them.
 #[derive(Debug, Clone)]
 struct Sorter {
-    line: Line,
+    connection: Connection,
     scripts: Arc<Scripts>,
     keys: Keys,
     node: NodeId,
@@ -70,7 +77,7 @@ impl Sorter {
     }
 
     /// Drops such rows and their records, with a warning, and counts them out: the request is under way when this returns.
-    fn sort_out(&self, strangers: &[Stranger], standing: &mut Standing) {
+    fn sort_out(&self, strangers: &[Stranger], lease_status: &mut LeaseStatus) {
         let Some((first, _)) = strangers.first() else { return };
         let first = first.escape_ascii().to_string();
         self.dropped.fetch_add(strangers.len(), Ordering::Relaxed);
@@ -83,8 +90,8 @@ impl Sorter {
                 call.push(argument);
             }
         }
-        drop(self.line.ask(call));
-        standing.rows = standing.rows.saturating_sub(strangers.len());
+        drop(self.connection.ask(call));
+        lease_status.rows = lease_status.rows.saturating_sub(strangers.len());
     }
 }
 
@@ -93,27 +100,27 @@ fn refused<T: Send + 'static>(error: StoreError) -> Pending<T> {
 }
 
 impl Link for RedisLink {
-    fn transfer(&self, request: Transfer) -> Pending<Turned<Transferred>> {
+    fn transfer(&self, request: Transfer) -> Pending<Sequenced<Transferred>> {
         if let Err(error) = within("the limit of a transfer", request.limit) {
             return refused(error);
         }
-        let call = self.call(Step::Transfer).arg(request.heard.0).arg(request.limit);
+        let call = self.call(Step::Transfer).arg(request.last_seen.0).arg(request.limit);
         let call = call.arg(millis(request.lease)).arg(micros(request.fallback));
-        let (answer, sorter) = (self.line.ask_list(call), self.sorter());
+        let (answer, sorter) = (self.connection.ask_list(call), self.sorter());
         Box::pin(async move {
             let mut reply = answer.await?;
-            let (is_done, mut standing) = (reply.is_set()?, reply.standing()?);
+            let (is_done, mut lease_status) = (reply.is_set()?, reply.lease_status()?);
             if !is_done {
-                return Ok(Turned::Reconcile(standing));
+                return Ok(Sequenced::Reconcile(lease_status));
             }
             let (clock, role) = (reply.time()?, role_of(reply.int()?));
             let (sleep, more) = (reply.micros()?.min(request.fallback), reply.is_set()?);
             let (holder, end) = (reply.node()?, reply.time()?);
             let foreign_lease = (!holder.as_str().is_empty()).then_some((holder, end));
             let (claims, strangers) = claims_of(&mut reply)?;
-            sorter.sort_out(&strangers, &mut standing);
+            sorter.sort_out(&strangers, &mut lease_status);
             let dropped = reply.ids()?;
-            Ok(Turned::Done(Transferred { standing, clock, role, sleep, more, foreign_lease, claims, dropped }))
+            Ok(Sequenced::Done(Transferred { lease_status, clock, role, sleep, more, foreign_lease, claims, dropped }))
         })
     }
 
@@ -121,12 +128,12 @@ impl Link for RedisLink {
         if let Err(error) = within("the number of outcomes", request.outcomes.len()) {
             return refused(error);
         }
-        let call = self.call(Step::Settle).arg(request.heard.0).arg(millis(request.lease));
+        let call = self.call(Step::Settle).arg(request.last_seen.0).arg(millis(request.lease));
         let Sorted { call, places, mut verdicts } = sorted(call, request.outcomes);
-        let answer = self.line.ask_list(call);
+        let answer = self.connection.ask_list(call);
         Box::pin(async move {
             let mut reply = answer.await?;
-            let standing = reply.standing()?;
+            let lease_status = reply.lease_status()?;
             for verdict in [Verdict::Stale, Verdict::Dropped] {
                 let mut numbers = reply.nested()?;
                 while numbers.len() > 0 {
@@ -134,42 +141,42 @@ impl Link for RedisLink {
                     verdicts[*place.ok_or_else(|| strange("settle", "it judges what was not sent"))?] = verdict.clone();
                 }
             }
-            Ok(Settled { standing, verdicts })
+            Ok(Settled { lease_status, verdicts })
         })
     }
 
-    fn hold(&self, request: Hold) -> Pending<Standing> {
-        let call = self.call(Step::Hold).arg(request.heard.0).arg(millis(request.lease));
-        let answer = self.line.ask_list(call);
-        Box::pin(async move { answer.await?.standing() })
+    fn renew(&self, request: Renew) -> Pending<LeaseStatus> {
+        let call = self.call(Step::Renew).arg(request.last_seen.0).arg(millis(request.lease));
+        let answer = self.connection.ask_list(call);
+        Box::pin(async move { answer.await?.lease_status() })
     }
 
-    fn begin(&self, request: Begin) -> Pending<Noted> {
-        let call = self.call(Step::Begin).arg(request.heard.0).arg(millis(request.lease));
-        let answer = self.line.ask_list(call.arg(request.id.as_str()).arg(request.token.to_string()));
+    fn isolate(&self, request: Isolate) -> Pending<Noted> {
+        let call = self.call(Step::Isolate).arg(request.last_seen.0).arg(millis(request.lease));
+        let answer = self.connection.ask_list(call.arg(request.id.as_str()).arg(request.token.to_string()));
         Box::pin(async move { noted_of(answer.await?) })
     }
 
     fn exhaust(&self, mut request: Exhaust) -> Pending<Noted> {
-        request.front.exhausted = true;
-        let call = self.call(Step::Exhaust).arg(request.heard.0).arg(millis(request.lease));
+        request.metadata.exhausted = true;
+        let call = self.call(Step::Exhaust).arg(request.last_seen.0).arg(millis(request.lease));
         let call = call.arg(request.id.as_str()).arg(request.token.to_string());
-        let answer = self.line.ask_list(call.arg(front_bytes(request.front)));
+        let answer = self.connection.ask_list(call.arg(metadata_bytes(request.metadata)));
         Box::pin(async move { noted_of(answer.await?) })
     }
 
-    fn reconcile(&self, request: Reconcile) -> Pending<Turned<Reconciled>> {
+    fn reconcile(&self, request: Reconcile) -> Pending<Sequenced<Reconciled>> {
         if let Err(error) = within("the limit of a reconcile", request.limit) {
             return refused(error);
         }
         let after = request.after.as_ref().map_or("", JobId::as_str);
-        let call = self.call(Step::Reconcile).arg(request.heard.0).arg(after).arg(request.limit.max(1));
-        let (answer, sorter) = (self.line.ask_list(call), self.sorter());
+        let call = self.call(Step::Reconcile).arg(request.last_seen.0).arg(after).arg(request.limit.max(1));
+        let (answer, sorter) = (self.connection.ask_list(call), self.sorter());
         Box::pin(async move {
             let mut reply = answer.await?;
-            let (is_done, mut standing) = (reply.is_set()?, reply.standing()?);
+            let (is_done, mut lease_status) = (reply.is_set()?, reply.lease_status()?);
             if !is_done {
-                return Ok(Turned::Reconcile(standing));
+                return Ok(Sequenced::Reconcile(lease_status));
             }
             let (mut ids, mut tokens) = (reply.nested()?, reply.nested()?);
             let (mut rows, mut strangers) = (Vec::with_capacity(ids.len()), Vec::new());
@@ -180,11 +187,11 @@ impl Link for RedisLink {
                 }
             }
             let more = reply.is_set()?;
-            sorter.sort_out(&strangers, &mut standing);
+            sorter.sort_out(&strangers, &mut lease_status);
             sorter.tell_dropped(&reply.ids()?);
             let next = if more { rows.last().map(|(id, _)| id.clone()) } else { None };
             rows.sort();
-            Ok(Turned::Done(Reconciled { standing, rows, next }))
+            Ok(Sequenced::Done(Reconciled { lease_status, rows, next }))
         })
     }
 
@@ -194,7 +201,7 @@ impl Link for RedisLink {
         }
         let dead = request.node.as_str();
         let call = self.scripts.call(Step::Reclaim, &self.keys, dead).arg(dead).arg(request.seen.as_millis());
-        let answer = self.line.ask_list(call.arg(request.limit.max(1)).arg(request.max_crashes));
+        let answer = self.connection.ask_list(call.arg(request.limit.max(1)).arg(request.max_crashes));
         let sorter = self.sorter();
         Box::pin(async move {
             let mut reply = answer.await?;
@@ -204,49 +211,49 @@ impl Link for RedisLink {
         })
     }
 
-    fn release(&self, request: Release) -> Pending<Standing> {
-        let answer = self.line.ask_list(self.call(Step::Release).arg(request.heard.0));
-        Box::pin(async move { answer.await?.standing() })
+    fn release(&self, request: Release) -> Pending<LeaseStatus> {
+        let answer = self.connection.ask_list(self.call(Step::Release).arg(request.last_seen.0));
+        Box::pin(async move { answer.await?.lease_status() })
     }
 
-    fn age(&self, request: Age) -> Pending<Turned<Aged>> {
+    fn sweep(&self, request: Sweep) -> Pending<Sequenced<Swept>> {
         if let Err(error) = within("the limit of an age", request.limit) {
             return refused(error);
         }
-        let call = self.call(Step::Age).arg(request.heard.0).arg(request.limit).arg(millis(request.lease));
+        let call = self.call(Step::Sweep).arg(request.last_seen.0).arg(request.limit).arg(millis(request.lease));
         let call = call.arg(millis(request.unacked_age)).arg(millis(request.dead_kept)).arg(request.dead_most);
-        let (answer, sorter) = (self.line.ask_list(call), self.sorter());
+        let (answer, sorter) = (self.connection.ask_list(call), self.sorter());
         Box::pin(async move {
             let mut reply = answer.await?;
-            let (is_done, mut standing) = (reply.is_set()?, reply.standing()?);
+            let (is_done, mut lease_status) = (reply.is_set()?, reply.lease_status()?);
             if !is_done {
-                return Ok(Turned::Reconcile(standing));
+                return Ok(Sequenced::Reconcile(lease_status));
             }
             let clock = reply.time()?;
             let (claims, strangers) = claims_of(&mut reply)?;
-            sorter.sort_out(&strangers, &mut standing);
+            sorter.sort_out(&strangers, &mut lease_status);
             let (pruned_dead, pruned_done, more) = (reply.count()?, reply.count()?, reply.is_set()?);
             sorter.tell_dropped(&reply.ids()?);
-            Ok(Turned::Done(Aged { standing, clock, claims, pruned_dead, pruned_done, more }))
+            Ok(Sequenced::Done(Swept { lease_status, clock, claims, pruned_dead, pruned_done, more }))
         })
     }
 
-    fn cast(&self, request: Cast) -> Pending<Casted> {
+    fn publish(&self, request: Publish) -> Pending<Published> {
         if let Err(error) = within("the limit of a cast", request.limit) {
             return refused(error);
         }
-        let call = self.call(Step::Cast).arg(request.limit).arg(micros(request.fallback));
-        let answer = self.line.ask_list(call.arg(millis(request.expires_after)));
+        let call = self.call(Step::Publish).arg(request.limit).arg(micros(request.fallback));
+        let answer = self.connection.ask_list(call.arg(millis(request.expires_after)));
         Box::pin(async move {
             let mut reply = answer.await?;
             let (published, dropped) = (reply.count()?, reply.count()?);
             let (sleep, more) = (reply.micros()?.min(request.fallback), reply.is_set()?);
-            Ok(Casted { published, dropped, sleep, more })
+            Ok(Published { published, dropped, sleep, more })
         })
     }
 
     fn wake(&self, Wake: Wake) -> Pending<()> {
-        let answer = self.line.ask(self.call(Step::Wake));
+        let answer = self.connection.ask(self.call(Step::Wake));
         Box::pin(async move { answer.await.map(drop) })
     }
 
@@ -256,8 +263,8 @@ impl Link for RedisLink {
 
     fn scan(&self, Scan: Scan) -> Pending<Scanned> {
         let mut nodes = BTreeSet::new();
-        let mut answer = Box::pin(self.line.ask_list(scan_call(&self.scripts, &self.keys, &nodes)));
-        let (line, scripts, keys) = (self.line.clone(), Arc::clone(&self.scripts), self.keys.clone());
+        let mut answer = Box::pin(self.connection.ask_list(scan_call(&self.scripts, &self.keys, &nodes)));
+        let (connection, scripts, keys) = (self.connection.clone(), Arc::clone(&self.scripts), self.keys.clone());
         Box::pin(async move {
             for _ in 0..SCANS {
                 let (again, scanned) = scanned_of(answer.await?)?;
@@ -265,7 +272,7 @@ impl Link for RedisLink {
                     return Ok(scanned);
                 }
                 nodes.extend(scanned.leases.into_iter().map(|(node, _)| node));
-                answer = Box::pin(line.ask_list(scan_call(&scripts, &keys, &nodes)));
+                answer = Box::pin(connection.ask_list(scan_call(&scripts, &keys, &nodes)));
             }
             Err(StoreError::Refused { operation: "scan", reason: "nodes come and go too fast to be counted".into() })
         })
@@ -294,7 +301,7 @@ fn scanned_of(mut reply: Reply) -> Result<(bool, Scanned), StoreError> {
 const fn role_of(number: i64) -> Option<Role> {
     match number {
         1 => Some(Role::Watcher),
-        2 => Some(Role::Deputy),
+        2 => Some(Role::Standby),
         _ => None,
     }
 }
@@ -323,11 +330,11 @@ fn row_of(id: Bytes, token: Bytes) -> Result<(JobId, Token), Stranger> {
 }
 
 fn noted_of(mut reply: Reply) -> Result<Noted, StoreError> {
-    let standing = reply.standing()?;
+    let lease_status = reply.lease_status()?;
     let note = match reply.text()?.as_str() {
         "d" => Note::Done,
         "e" => Note::Ended,
         _ => Note::Stale,
     };
-    Ok(Noted { standing, note })
+    Ok(Noted { lease_status, note })
 }

@@ -4,21 +4,21 @@
 //! are in the scripts; this side only puts requests together and reads answers. What is kept is described in `keys`, what
 //! an error means in `errors`.
 //!
-//! Each link and each producer has a connection of its own ([`line`]): its requests stay in order, and when it is dropped,
+//! Each link and each producer has a connection of its own ([`connection`]): its requests stay in order, and when it is dropped,
 //! so is the connection, and with it every answer that was still to come. Looks share one connection, and so do all
 //! subscriptions. Nothing here retries a step: whoever sent it knows its turn, its token or its number.
 
 mod check;
 mod confirm;
 mod connect;
+mod connection;
 mod errors;
 mod inspect;
 mod keys;
-mod line;
 mod link;
-mod looks;
 mod outcomes;
 mod producer;
+mod queries;
 mod reply;
 mod scripts;
 mod signals;
@@ -35,18 +35,18 @@ use tokio::runtime::Handle;
 use self::check::Check;
 use self::confirm::Confirm;
 use self::connect::Connector;
+use self::connection::Connection;
 use self::keys::Keyspace;
-use self::line::Line;
 use self::link::RedisLink;
-use self::looks::Looks;
 use self::producer::RedisProducer;
+use self::queries::Queries;
 use self::scripts::Scripts;
 use self::signals::Subscriptions;
 use self::url::Address;
 use super::step::MOST_JOBS;
 use super::{Durability, Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts};
-use crate::environment::{Place, Spawn, SpawnOn};
-use crate::job::{AppName, Codec, Front, JobId, NodeId, ProducerId, Record, TopicKey, TopicName};
+use crate::environment::{Runtime, Spawn, SpawnOn};
+use crate::job::{AppName, Codec, JobId, Metadata, NodeId, ProducerId, Record, TopicKey, TopicName};
 
 pub use self::url::BadRedisUrl;
 
@@ -59,7 +59,7 @@ pub struct RedisStore {
     connector: Arc<Connector>,
     scripts: Arc<Scripts>,
     keyspace: Keyspace,
-    looks: Looks,
+    queries: Queries,
     subscriptions: Subscriptions,
     check: Check,
     durability: Durability,
@@ -124,7 +124,7 @@ impl RedisStore {
         let connector = Arc::new(Connector::new(Address::parse(url)?));
         let scripts = Arc::new(Scripts::new(test_clock));
         Ok(Self {
-            looks: Looks::new(Arc::clone(&connector), Arc::clone(&scripts)),
+            queries: Queries::new(Arc::clone(&connector), Arc::clone(&scripts)),
             subscriptions: Subscriptions::new(Arc::clone(&connector), keyspace.clone()),
             keyspace,
             check: Check::default(),
@@ -142,11 +142,11 @@ impl RedisStore {
         self
     }
 
-    fn line(&self, topic: &TopicKey, confirm: Option<Confirm>) -> Line {
+    fn open_connection(&self, topic: &TopicKey, confirm: Option<Confirm>) -> Connection {
         let directory = self.keyspace.directory(topic.app.as_str());
         let mut note = redis::cmd("SADD");
         note.arg(directory).arg(topic.topic.as_str());
-        Line::open(Arc::clone(&self.connector), Arc::clone(&self.scripts), note, confirm)
+        Connection::open(Arc::clone(&self.connector), Arc::clone(&self.scripts), note, confirm)
     }
 }
 
@@ -157,8 +157,8 @@ impl Store for RedisStore {
 
     fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            self.looks.ask(self.scripts.call(scripts::Step::Open, &self.keyspace.of(topic), "")).await?;
-            self.check.once(&self.looks, &self.connector.url(), self.durability).await;
+            self.queries.ask(self.scripts.call(scripts::Step::Open, &self.keyspace.of(topic), "")).await?;
+            self.check.once(&self.queries, &self.connector.url(), self.durability).await;
             Ok(())
         })
     }
@@ -167,13 +167,19 @@ impl Store for RedisStore {
     /// Outside of a tokio runtime, like [`producer`](Self::producer).
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
         let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
-        Arc::new(RedisLink { line: self.line(topic, None), scripts, keys, node: node.clone(), dropped: Arc::default() })
+        Arc::new(RedisLink {
+            connection: self.open_connection(topic, None),
+            scripts,
+            keys,
+            node: node.clone(),
+            dropped: Arc::default(),
+        })
     }
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
         let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
-        let line = self.line(topic, Confirm::of(self.durability));
-        Arc::new(RedisProducer { line, scripts, keys, producer: producer.clone() })
+        let connection = self.open_connection(topic, Confirm::of(self.durability));
+        Arc::new(RedisProducer { connection, scripts, keys, producer: producer.clone() })
     }
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
@@ -195,7 +201,7 @@ impl Store for RedisStore {
     fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
         Box::pin(async move {
             let topics = self.topics_of(app).await?;
-            self.check.once(&self.looks, &self.connector.url(), self.durability).await;
+            self.check.once(&self.queries, &self.connector.url(), self.durability).await;
             Ok(topics)
         })
     }
@@ -208,7 +214,7 @@ impl Store for RedisStore {
 /// Starts a task on the current runtime: lines belong to whoever opens them.
 fn spawn(task: impl Future<Output = ()> + Send + 'static) {
     let here = Handle::current();
-    SpawnOn { link: here.clone(), handler: here }.spawn(Place::Link, Box::pin(task));
+    SpawnOn { link: here.clone(), handler: here }.spawn(Runtime::Own, Box::pin(task));
 }
 
 /// The last time that a script calculates with exactly, and the longest period, in ms.
@@ -225,8 +231,8 @@ fn micros(period: Duration) -> u64 {
 }
 
 /// A front as a script puts it before a payload; the parking fence is the store's and left out.
-fn front_bytes(front: Front) -> Vec<u8> {
-    let record = Record::new(&Front { parked_by: None, ..front }, Codec::Json, b"");
+fn metadata_bytes(metadata: Metadata) -> Vec<u8> {
+    let record = Record::new(&Metadata { parked_by: None, ..metadata }, Codec::Json, b"");
     let bytes = record.as_bytes();
     bytes[..bytes.len() - 1].to_vec()
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::scripts::Call;
-use super::{front_bytes, micros};
+use super::{metadata_bytes, micros};
 use crate::store::step::{Again, Change, Outcome, Verdict};
 
 /// A call with its outcomes.
@@ -24,7 +24,7 @@ pub(super) fn sorted(mut call: Call, outcomes: Vec<Outcome>) -> Sorted {
     for (place, outcome) in outcomes.into_iter().enumerate() {
         if !named.insert((outcome.id.clone(), outcome.token)) {
             verdicts[place] = Verdict::Stale;
-        } else if outcome.change == Change::Ack && outcome.front.is_none() {
+        } else if outcome.change == Change::Ack && outcome.metadata.is_none() {
             acks.push((place, outcome));
         } else {
             others.push((place, outcome));
@@ -36,13 +36,13 @@ pub(super) fn sorted(mut call: Call, outcomes: Vec<Outcome>) -> Sorted {
         call.push(token.to_string());
     }
     let places = acks.iter().chain(&others).map(|(place, _)| *place).collect();
-    for (_, Outcome { id, token, change, front }) in others {
+    for (_, Outcome { id, token, change, metadata }) in others {
         call.push(id.as_str());
         call.push(token.to_string());
         let (how, argument) = coded(&change);
         call.push(how);
         call.push(argument);
-        call.push(front.map(front_bytes).unwrap_or_default());
+        call.push(metadata.map(metadata_bytes).unwrap_or_default());
     }
     Sorted { call, places, verdicts }
 }

@@ -7,22 +7,22 @@ use std::time::Duration;
 
 use foldhash::fast::FixedState;
 
+use super::connection::Connection;
 use super::keys::Keys;
-use super::line::Line;
 use super::reply::{Reply, strange};
 use super::scripts::{Call, Scripts, Step};
 use super::{LAST_MS, micros, millis, within};
 use crate::job::{Deliver, ProducerId, Record, State};
 use crate::store::{
-    AddOutcome, BatchAnswer, Due, NewJob, Numbered, OnDuplicate, Pending, Producer, StoreError, WithdrawOutcome,
-    WithdrawVerb, Withdrawal,
+    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, NewJob, Numbered, OnDuplicate, Pending,
+    Producer, StoreError,
 };
 use crate::time::Timestamp;
 
 /// The way of a caller.
 #[derive(Debug)]
 pub(super) struct RedisProducer {
-    pub(super) line: Line,
+    pub(super) connection: Connection,
     pub(super) scripts: Arc<Scripts>,
     pub(super) keys: Keys,
     pub(super) producer: ProducerId,
@@ -64,27 +64,27 @@ impl Producer for RedisProducer {
             call.push(how(job));
             call.push(record.as_bytes().as_ref());
         }
-        let answer = self.line.ask_list(call);
+        let answer = self.connection.ask_list(call);
         Box::pin(async move { added(answer.await?, outcomes) })
     }
 
-    fn withdraw(&self, batch: Numbered<Withdrawal>) -> Pending<BatchAnswer<WithdrawOutcome>> {
+    fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
         if let Err(error) = within("the number of withdrawals", batch.items.len()) {
             return Box::pin(ready(Err(error)));
         }
-        let mut call = self.call(Step::Withdraw, batch.number);
-        for Withdrawal { verb, id, fence } in &batch.items {
+        let mut call = self.call(Step::Command, batch.number);
+        for Command { verb, id, fence } in &batch.items {
             call.push(match verb {
-                WithdrawVerb::Delete => "d",
-                WithdrawVerb::Cancel => "c",
-                WithdrawVerb::Ack => "a",
-                WithdrawVerb::Requeue => "q",
+                CommandKind::Delete => "d",
+                CommandKind::Cancel => "c",
+                CommandKind::Ack => "a",
+                CommandKind::Requeue => "q",
             });
             call.push(id.as_str());
             call.push(fence.map(|fence| fence.to_string()).unwrap_or_default());
         }
-        let answer = self.line.ask_list(call);
-        Box::pin(async move { withdrawn(answer.await?) })
+        let answer = self.connection.ask_list(call);
+        Box::pin(async move { commanded(answer.await?) })
     }
 }
 
@@ -93,12 +93,12 @@ fn ready_to_stamp(record: &Record, expires_after: Option<Duration>) -> Result<Re
     if expires_after.is_none() && record.fixed().parked_by.is_none() {
         return Ok(record.clone());
     }
-    let mut front = record.front().map_err(|bad| bad.to_string())?;
-    front.parked_by = None;
+    let mut metadata = record.metadata().map_err(|bad| bad.to_string())?;
+    metadata.parked_by = None;
     if expires_after.is_some() {
-        front.expires_at = Some(Timestamp::EPOCH);
+        metadata.expires_at = Some(Timestamp::EPOCH);
     }
-    Ok(record.with_front(&front))
+    Ok(record.with_metadata(&metadata))
 }
 
 /// A job that touches nothing but the queue, and of whose id nothing can be known.
@@ -164,8 +164,8 @@ fn outcome(code: char) -> Option<AddOutcome> {
     })
 }
 
-fn withdrawn(mut reply: Reply) -> Result<BatchAnswer<WithdrawOutcome>, StoreError> {
-    let Some(codes) = codes(&mut reply, 'w', "withdraw")? else { return Ok(BatchAnswer::Late) };
+fn commanded(mut reply: Reply) -> Result<BatchAnswer<CommandOutcome>, StoreError> {
+    let Some(codes) = codes(&mut reply, 'w', "command")? else { return Ok(BatchAnswer::Late) };
     let mut removed = if reply.len() > 0 { Some(reply.nested()?) } else { None };
     let mut outcomes = Vec::with_capacity(codes.len() / 2);
     for pair in codes.as_bytes().chunks_exact(2) {
@@ -173,7 +173,7 @@ fn withdrawn(mut reply: Reply) -> Result<BatchAnswer<WithdrawOutcome>, StoreErro
             Some(records) => records.record_or_nothing()?,
             None => None,
         };
-        outcomes.push(WithdrawOutcome { found: state(pair[0].into()), changed: pair[1] == b'+', removed });
+        outcomes.push(CommandOutcome { found: state(pair[0].into()), changed: pair[1] == b'+', removed });
     }
     Ok(BatchAnswer::Done(outcomes))
 }

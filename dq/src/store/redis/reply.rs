@@ -7,9 +7,9 @@ use std::vec;
 use bytes::Bytes;
 use redis::Value;
 
-use crate::job::{Fence, JobId, NodeId, Record, Turn};
+use crate::job::{Fence, JobId, NodeId, Record, Sequence};
 use crate::store::StoreError;
-use crate::store::step::Standing;
+use crate::store::step::LeaseStatus;
 use crate::time::Timestamp;
 
 /// The values of an answer, read one by one.
@@ -131,9 +131,9 @@ impl Reply {
         Ok(Duration::from_micros(u64::try_from(self.int()?).unwrap_or_default()))
     }
 
-    pub(super) fn standing(&mut self) -> Result<Standing, StoreError> {
-        let turn = Turn(u64::try_from(self.int()?).unwrap_or_default());
-        Ok(Standing { turn, rows: self.count()? })
+    pub(super) fn lease_status(&mut self) -> Result<LeaseStatus, StoreError> {
+        let sequence = Sequence(u64::try_from(self.int()?).unwrap_or_default());
+        Ok(LeaseStatus { sequence, rows: self.count()? })
     }
 }
 

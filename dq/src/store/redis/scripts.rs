@@ -3,7 +3,7 @@
 //! A file names its keys and arguments in its header; `-- include PART.lua` stands for a part. The loader writes the types
 //! of the keys and the protocol version in front, from [`KEYS`](Step::keys), so that a script checks exactly what it is
 //! given. Scripts are called by their hash; a server that does not know one (new, flushed, failed over) is sent the text
-//! once ([`Line`](super::line::Line)). Those of an older dq stay beside the new ones.
+//! once ([`Line`](super::connection::Line)). Those of an older dq stay beside the new ones.
 
 use redis::Cmd;
 
@@ -37,25 +37,25 @@ macro_rules! steps {
 }
 
 steps! {
-    Transfer "transfer" [Jobs Delayed Running Leases Turn Crashes Meta];
-    Settle "settle" [Jobs Delayed Unacked Dead Done Casts CastJobs Running Leases Turn Marks Crashes Meta Wake];
-    Hold "hold" [Running Leases Turn];
-    Begin "begin" [Running Leases Turn Marks Crashes];
-    Exhaust "exhaust" [Running Leases Turn Marks Jobs];
-    Reconcile "reconcile" [Running Leases Turn Jobs Dead];
-    Reclaim "reclaim" [Jobs Delayed Unacked Dead Done Casts CastJobs Running Leases Marks Crashes Meta Wake];
-    Release "release" [Delayed Casts Running Leases Turn Meta Wake];
+    Transfer "transfer" [Jobs Delayed Running Leases Sequence Crashes Meta];
+    Settle "settle" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Sequence Pending Crashes Meta Wake];
+    Renew "renew" [Running Leases Sequence];
+    Isolate "isolate" [Running Leases Sequence Pending Crashes];
+    Exhaust "exhaust" [Running Leases Sequence Pending Jobs];
+    Reconcile "reconcile" [Running Leases Sequence Jobs Dead];
+    Reclaim "reclaim" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Pending Crashes Meta Wake];
+    Release "release" [Delayed Broadcasts Running Leases Sequence Meta Wake];
     Wake "wake" [Delayed Meta Wake];
-    Age "age" [Jobs Delayed Unacked Dead Done Running Leases Turn Crashes Meta];
-    Cast "cast" [Casts CastJobs Meta Cast];
+    Sweep "sweep" [Jobs Delayed Unacked Dead Done Running Leases Sequence Crashes Meta];
+    Publish "publish" [Broadcasts BroadcastJobs Meta BroadcastChannel];
     Scan "scan" [Jobs Delayed Unacked Dead Done Leases Running];
-    Add "add" [Jobs Delayed Unacked Dead Done Casts CastJobs Marks Crashes Calls Meta Wake];
-    Withdraw "withdraw" [Jobs Delayed Unacked Dead Done Casts CastJobs Marks Crashes Calls Meta Wake];
-    Open "open" [Jobs Delayed Unacked Dead Done Casts CastJobs Leases Marks Crashes Meta];
-    Get "get" [Jobs Delayed Unacked Dead Done Casts CastJobs];
+    Add "add" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake];
+    Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake];
+    Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta];
+    Get "get" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs];
     Page "page" [Jobs Delayed];
     Rows "rows" [Jobs Running];
-    Counts "counts" [Jobs Delayed Unacked Dead Done Casts];
+    Counts "counts" [Jobs Delayed Unacked Dead Done Broadcasts];
 }
 
 impl Step {
@@ -64,7 +64,7 @@ impl Step {
     const fn unread(self) -> Option<&'static [Key]> {
         match self {
             Self::Transfer => Some(&[Key::Running, Key::Leases]),
-            Self::Settle => Some(&[Key::Jobs, Key::Leases, Key::Turn]),
+            Self::Settle => Some(&[Key::Jobs, Key::Leases, Key::Sequence]),
             Self::Add => Some(&[]),
             _ => None,
         }
@@ -77,15 +77,15 @@ const PARTS: &[(&str, &str)] = &[
     ("claim.lua", include_str!("lua/parts/claim.lua")),
     ("clock.lua", include_str!("lua/parts/clock.lua")),
     ("cut.lua", include_str!("lua/parts/cut.lua")),
-    ("front.lua", include_str!("lua/parts/front.lua")),
+    ("metadata.lua", include_str!("lua/parts/metadata.lua")),
     ("leave.lua", include_str!("lua/parts/leave.lua")),
-    ("marks.lua", include_str!("lua/parts/marks.lua")),
+    ("pending.lua", include_str!("lua/parts/pending.lua")),
     ("roles.lua", include_str!("lua/parts/roles.lua")),
     ("signal.lua", include_str!("lua/parts/signal.lua")),
-    ("stand.lua", include_str!("lua/parts/stand.lua")),
+    ("status.lua", include_str!("lua/parts/status.lua")),
     ("types.lua", include_str!("lua/parts/types.lua")),
     ("version.lua", include_str!("lua/parts/version.lua")),
-    ("whereabouts.lua", include_str!("lua/parts/whereabouts.lua")),
+    ("place.lua", include_str!("lua/parts/place.lua")),
 ];
 
 /// The one line that reads the clock, and what takes its place where a test moves the clock by hand: the clock's key is

@@ -22,7 +22,7 @@ use super::errors::{Failure, failure, plain};
 use super::keys::{Key, Keyspace};
 use crate::environment::{Boottime, Clock, TokioClock};
 use crate::job::{JobId, TopicKey};
-use crate::store::{Cast, Interest, Signal, Signals, StoreError, WithdrawVerb};
+use crate::store::{BroadcastMessage, CommandKind, Interest, Signal, Signals, StoreError};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -69,8 +69,8 @@ impl Subscriptions {
         if let Some(node) = &interest.node {
             channels.extend([keys.name(Key::Wake, ""), keys.wake_of(node.as_str())]);
         }
-        if interest.casts {
-            channels.push(keys.name(Key::Cast, ""));
+        if interest.broadcasts {
+            channels.push(keys.name(Key::BroadcastChannel, ""));
         }
         self.wish(Wish { subscriber: Subscriber { channels, feed }, done });
         let ended = || StoreError::Unavailable { operation: "signals", reason: "the subscription ended".into() };
@@ -104,13 +104,13 @@ struct Hub {
     /// How often in a row there was no connection, or none that lasted.
     failures: u32,
     connected_at: Duration,
-    heard_at: Duration,
+    received_at: Duration,
     silence: Duration,
     /// Under a paused clock an answer would take for ever: nothing is asked.
     asks: bool,
 }
 
-enum Heard {
+enum Replied {
     Wish(Option<Wish>),
     Push(Option<PushInfo>),
     Silence,
@@ -126,7 +126,7 @@ impl Hub {
             connection: None,
             failures: 0,
             connected_at: Duration::ZERO,
-            heard_at: Duration::ZERO,
+            received_at: Duration::ZERO,
             silence,
             asks: !TokioClock::is_paused(),
         }
@@ -134,40 +134,40 @@ impl Hub {
 
     async fn run(mut self, mut wishes: mpsc::UnboundedReceiver<Wish>) {
         loop {
-            match self.hear(&mut wishes).await {
-                Heard::Wish(None) => return,
-                Heard::Wish(Some(Wish { subscriber, done })) => {
+            match self.receive(&mut wishes).await {
+                Replied::Wish(None) => return,
+                Replied::Wish(Some(Wish { subscriber, done })) => {
                     let subscribed = self.take_in(subscriber).await;
                     // Who asked may have gone away; its feed is closed then.
                     drop(done.send(subscribed));
                 }
-                Heard::Push(Some(push)) if push.kind == PushKind::Message => {
-                    self.heard_at = Boottime.now();
+                Replied::Push(Some(push)) if push.kind == PushKind::Message => {
+                    self.received_at = Boottime.now();
                     self.pass_on(push).await;
                 }
-                Heard::Push(Some(push)) if push.kind != PushKind::Disconnection => {}
-                Heard::Push(_) => self.lose(),
-                Heard::Silence => self.ask().await,
-                Heard::Retry => self.reconnect().await,
+                Replied::Push(Some(push)) if push.kind != PushKind::Disconnection => {}
+                Replied::Push(_) => self.lose(),
+                Replied::Silence => self.ask().await,
+                Replied::Retry => self.reconnect().await,
             }
         }
     }
 
     /// The next thing that happens. Cancel safe.
-    async fn hear(&mut self, wishes: &mut mpsc::UnboundedReceiver<Wish>) -> Heard {
+    async fn receive(&mut self, wishes: &mut mpsc::UnboundedReceiver<Wish>) -> Replied {
         let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(10)).min(LONGEST_PAUSE);
         let is_wanted = !self.subscribers.is_empty();
         match &mut self.connection {
             Some((_, pushes)) => tokio::select! {
                 biased;
-                wish = wishes.recv() => Heard::Wish(wish),
-                push = pushes.recv() => Heard::Push(push),
-                () = Boottime.sleep_until(self.heard_at + self.silence), if is_wanted && self.asks => Heard::Silence,
+                wish = wishes.recv() => Replied::Wish(wish),
+                push = pushes.recv() => Replied::Push(push),
+                () = Boottime.sleep_until(self.received_at + self.silence), if is_wanted && self.asks => Replied::Silence,
             },
             None => tokio::select! {
                 biased;
-                wish = wishes.recv() => Heard::Wish(wish),
-                () = Boottime.sleep_until(Boottime.now() + pause), if is_wanted => Heard::Retry,
+                wish = wishes.recv() => Replied::Wish(wish),
+                () = Boottime.sleep_until(Boottime.now() + pause), if is_wanted => Replied::Retry,
             },
         }
     }
@@ -191,7 +191,7 @@ impl Hub {
             }
             () = over => false,
         };
-        self.heard_at = Boottime.now();
+        self.received_at = Boottime.now();
         if !is_there {
             tracing::warn!("the way to the store's signals is broken, subscribing anew");
             self.lose();
@@ -225,7 +225,7 @@ impl Hub {
         self.channels.clear();
         self.connection = Some((self.connector.connect("signals", Some(pushes)).await?, pushed));
         self.connected_at = Boottime.now();
-        self.heard_at = self.connected_at;
+        self.received_at = self.connected_at;
         let wanted: Vec<_> = self.subscribers.iter().flat_map(|subscriber| subscriber.channels.clone()).collect();
         self.subscribe(&wanted).await?;
         for subscriber in &self.subscribers {
@@ -282,9 +282,9 @@ impl Hub {
         let (Some(Value::BulkString(channel)), Some(Value::BulkString(message))) = (data.next(), data.next()) else {
             return;
         };
-        let is_cast = channel.ends_with(b":cast");
+        let is_broadcast = channel.ends_with(b":broadcast");
         let message = Bytes::from(message);
-        let Some(signal) = (if is_cast { cast_of(&message) } else { signal_of(&message) }) else { return };
+        let Some(signal) = (if is_broadcast { broadcast_of(&message) } else { signal_of(&message) }) else { return };
         let mut gone = false;
         for subscriber in &self.subscribers {
             if subscriber.channels.iter().any(|wanted| wanted.as_bytes() == channel) {
@@ -298,26 +298,26 @@ impl Hub {
 }
 
 /// `ID`, line feed, record.
-fn cast_of(message: &Bytes) -> Option<Signal> {
+fn broadcast_of(message: &Bytes) -> Option<Signal> {
     let end = message.iter().position(|byte| *byte == b'\n')?;
     let id = JobId::new(std::str::from_utf8(&message[..end]).ok()?).ok()?;
-    Some(Signal::Cast(Cast { id, record: message.slice(end + 1..) }))
+    Some(Signal::Broadcast(BroadcastMessage { id, record: message.slice(end + 1..) }))
 }
 
-/// `due`, `cast`, or `mark VERB ID`.
+/// `due`, `broadcast`, or `command VERB ID`.
 fn signal_of(message: &[u8]) -> Option<Signal> {
     match std::str::from_utf8(message).ok()? {
         "due" => Some(Signal::Due),
-        "cast" => Some(Signal::CastDue),
+        "broadcast" => Some(Signal::BroadcastDue),
         text => {
-            let (verb, id) = text.strip_prefix("mark ")?.split_once(' ')?;
+            let (verb, id) = text.strip_prefix("command ")?.split_once(' ')?;
             let verb = match verb {
-                "delete" => WithdrawVerb::Delete,
-                "cancel" => WithdrawVerb::Cancel,
-                "ack" => WithdrawVerb::Ack,
+                "delete" => CommandKind::Delete,
+                "cancel" => CommandKind::Cancel,
+                "ack" => CommandKind::Ack,
                 _ => return None,
             };
-            Some(Signal::Mark(verb, JobId::new(id).ok()?))
+            Some(Signal::Command(verb, JobId::new(id).ok()?))
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Adding jobs that nobody knows, and asking for too much.
 
-use super::calls::{answered, fronted, job, later, retained, saying};
+use super::calls::{answered, job, later, retained, saying, with_metadata};
 use super::topic::{Topic, id, ms, secs};
-use dq::job::{AppName, Codec, Front, JobId, Record, State};
+use dq::job::{AppName, Codec, JobId, Metadata, Record, State};
 use dq::store::{AddOutcome, Due, NewJob, Numbered, StoreError, Whereabouts};
 
 /// An added job waits until its delay has passed, with the record it came with.
@@ -66,17 +66,17 @@ pub async fn expiry_is_stored_as_a_time(t: &Topic) {
     use dq::store::step::{Again, Change};
     let expires = t.in_ms(9_000);
     t.add_job(NewJob { expires_after: Some(secs(4)), ..later("a", secs(5)) }).await;
-    assert_eq!(t.front("a").await.expires_at, Some(expires));
+    assert_eq!(t.metadata("a").await.expires_at, Some(expires));
     t.advance(secs(5)).await;
     let claim = t.claim("n", "a").await;
-    assert_eq!(claim.record.front().map(|front| front.expires_at), Ok(Some(expires)));
+    assert_eq!(claim.record.metadata().map(|metadata| metadata.expires_at), Ok(Some(expires)));
     t.end("n", &claim, Change::Rejoin(Again::After(secs(2)))).await;
-    assert_eq!(t.front("a").await.expires_at, Some(expires));
+    assert_eq!(t.metadata("a").await.expires_at, Some(expires));
     t.advance(secs(2)).await;
     let claim = t.claim("n", "a").await;
-    let front = Front { attempts: 1, ..t.front("a").await };
-    t.end_with("n", &claim, Change::Retry(secs(3)), front).await;
-    assert_eq!(t.front("a").await.expires_at, Some(expires));
+    let metadata = Metadata { attempts: 1, ..t.metadata("a").await };
+    t.end_with("n", &claim, Change::Retry(secs(3)), metadata).await;
+    assert_eq!(t.metadata("a").await.expires_at, Some(expires));
 }
 
 /// A store gives out an expired job as any other: its node compares the time with the answer's clock (rule 4).
@@ -84,21 +84,21 @@ pub async fn expired_job_is_claimed(t: &Topic) {
     t.add_job(NewJob { expires_after: Some(secs(1)), ..job("a") }).await;
     t.advance(secs(5)).await;
     let claim = t.claim("n", "a").await;
-    assert!(claim.record.front().is_ok_and(|front| front.expires_at < Some(t.now())));
+    assert!(claim.record.metadata().is_ok_and(|metadata| metadata.expires_at < Some(t.now())));
 }
 
 /// What is in the front of an added job stays as it is.
-pub async fn front_of_an_added_job_is_kept(t: &Topic) {
-    let front = Front {
+pub async fn metadata_of_an_added_job_is_kept(t: &Topic) {
+    let metadata = Metadata {
         delay: ms(1_500),
         retain: secs(60),
         retry: Some("none".into()),
         headers: vec![("k".into(), "v".into())],
-        ..Front::default()
+        ..Metadata::default()
     };
-    t.add_job(fronted("a", &front)).await;
-    assert_eq!(t.front("a").await, front);
-    assert_eq!(t.claim("n", "a").await.record.front(), Ok(front));
+    t.add_job(with_metadata("a", &metadata)).await;
+    assert_eq!(t.metadata("a").await, metadata);
+    assert_eq!(t.claim("n", "a").await.record.metadata(), Ok(metadata));
 }
 
 /// Bytes that are no record are refused alone or kept as they are; the others of the batch do not feel them (rule 1).
@@ -119,7 +119,7 @@ pub async fn bytes_that_are_no_record_spoil_nothing(t: &Topic) {
 /// A payload of any bytes comes back as it went in.
 pub async fn payload_of_any_bytes_comes_back(t: &Topic) {
     let payload: Vec<u8> = (0..=255).chain([0, b'\r', b'\n', 0]).collect();
-    let record = Record::new(&Front::default(), Codec::Json, &payload);
+    let record = Record::new(&Metadata::default(), Codec::Json, &payload);
     t.add_job(NewJob { record: record.clone(), ..job("a") }).await;
     assert_eq!(t.stored("a").await.record, record);
     assert_eq!(t.claim("n", "a").await.record, record);

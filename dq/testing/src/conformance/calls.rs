@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::topic::{Topic, id, lock};
-use dq::job::{Codec, Deliver, Fence, Front, ProducerId, Record};
+use dq::job::{Codec, Deliver, Fence, Metadata, ProducerId, Record};
 use dq::store::{
-    AddOutcome, BatchAnswer, Due, NewJob, Numbered, OnDuplicate, Producer, WithdrawOutcome, WithdrawVerb, Withdrawal,
+    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, NewJob, Numbered, OnDuplicate, Producer,
 };
 
 /// A job that is due at once and whose payload is its id.
@@ -22,7 +22,7 @@ pub(super) fn saying(name: &str, payload: &str) -> NewJob {
         generated: false,
         due: Due::After(Duration::ZERO),
         expires_after: None,
-        record: Record::new(&Front::default(), Codec::Json, payload.as_bytes()),
+        record: Record::new(&Metadata::default(), Codec::Json, payload.as_bytes()),
         on_duplicate: OnDuplicate::Reject,
         deliver: Deliver::Queue,
     }
@@ -30,18 +30,19 @@ pub(super) fn saying(name: &str, payload: &str) -> NewJob {
 
 /// A job that is due after so many milliseconds, as it would be added: its front has the delay too.
 pub(super) fn later(name: &str, delay: Duration) -> NewJob {
-    let front = Front { delay: Duration::from_millis(delay.as_micros().div_ceil(1000) as u64), ..Front::default() };
-    NewJob { due: Due::After(delay), ..fronted(name, &front) }
+    let metadata =
+        Metadata { delay: Duration::from_millis(delay.as_micros().div_ceil(1000) as u64), ..Metadata::default() };
+    NewJob { due: Due::After(delay), ..with_metadata(name, &metadata) }
 }
 
 /// A job with this front, due at once.
-pub(super) fn fronted(name: &str, front: &Front) -> NewJob {
-    NewJob { record: Record::new(front, Codec::Json, name.as_bytes()), ..job(name) }
+pub(super) fn with_metadata(name: &str, metadata: &Metadata) -> NewJob {
+    NewJob { record: Record::new(metadata, Codec::Json, name.as_bytes()), ..job(name) }
 }
 
 /// A job that is kept for a minute after its ack.
 pub(super) fn retained(name: &str) -> NewJob {
-    fronted(name, &Front { retain: Duration::from_secs(60), ..Front::default() })
+    with_metadata(name, &Metadata { retain: Duration::from_secs(60), ..Metadata::default() })
 }
 
 /// A job that takes the place of another, with this payload.
@@ -50,8 +51,8 @@ pub(super) fn replacing(name: &str, payload: &str) -> NewJob {
 }
 
 /// One withdrawal.
-pub(super) fn withdrawal(verb: WithdrawVerb, name: &str, fence: Option<Fence>) -> Withdrawal {
-    Withdrawal { verb, id: id(name), fence }
+pub(super) fn command_for(verb: CommandKind, name: &str, fence: Option<Fence>) -> Command {
+    Command { verb, id: id(name), fence }
 }
 
 /// The items of an answer that is not late.
@@ -114,35 +115,35 @@ impl Topic {
     }
 
     /// One withdrawal.
-    pub async fn withdraw(&self, verb: WithdrawVerb, name: &str, fence: Option<Fence>) -> WithdrawOutcome {
-        let batch = self.numbered(vec![withdrawal(verb, name, fence)]);
-        let answer = self.producer.withdraw(batch).await.expect("withdraw is answered");
+    pub async fn command(&self, verb: CommandKind, name: &str, fence: Option<Fence>) -> CommandOutcome {
+        let batch = self.numbered(vec![command_for(verb, name, fence)]);
+        let answer = self.producer.command(batch).await.expect("withdraw is answered");
         self.audit().await;
         answered(answer).remove(0)
     }
 
     /// Deletes a job.
-    pub async fn delete(&self, name: &str) -> WithdrawOutcome {
-        self.withdraw(WithdrawVerb::Delete, name, None).await
+    pub async fn delete(&self, name: &str) -> CommandOutcome {
+        self.command(CommandKind::Delete, name, None).await
     }
 
     /// Cancels a job.
-    pub async fn cancel(&self, name: &str) -> WithdrawOutcome {
-        self.withdraw(WithdrawVerb::Cancel, name, None).await
+    pub async fn cancel(&self, name: &str) -> CommandOutcome {
+        self.command(CommandKind::Cancel, name, None).await
     }
 
     /// Acks a job from outside, whichever run of it there is.
-    pub async fn ack_outside(&self, name: &str) -> WithdrawOutcome {
-        self.withdraw(WithdrawVerb::Ack, name, None).await
+    pub async fn ack_outside(&self, name: &str) -> CommandOutcome {
+        self.command(CommandKind::Ack, name, None).await
     }
 
     /// Acks one run of a job from outside.
-    pub async fn ack_run(&self, name: &str, fence: Fence) -> WithdrawOutcome {
-        self.withdraw(WithdrawVerb::Ack, name, Some(fence)).await
+    pub async fn ack_run(&self, name: &str, fence: Fence) -> CommandOutcome {
+        self.command(CommandKind::Ack, name, Some(fence)).await
     }
 
     /// Requeues a job.
-    pub async fn requeue(&self, name: &str) -> WithdrawOutcome {
-        self.withdraw(WithdrawVerb::Requeue, name, None).await
+    pub async fn requeue(&self, name: &str) -> CommandOutcome {
+        self.command(CommandKind::Requeue, name, None).await
     }
 }

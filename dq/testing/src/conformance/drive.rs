@@ -3,8 +3,8 @@
 use super::calls::{job, replacing, retained};
 use super::topic::{LEASE, MAX_CRASHES, Topic, ms, secs};
 use dq::job::state::Event;
-use dq::job::{Front, State};
-use dq::store::step::{Again, Age, Change, Claim, MOST_JOBS};
+use dq::job::{Metadata, State};
+use dq::store::step::{Again, Change, Claim, MOST_JOBS, Sweep};
 use dq::store::{AddOutcome, NewJob};
 
 /// The node that runs what is driven.
@@ -37,7 +37,9 @@ pub(super) async fn bring(t: &Topic, name: &str, state: State) -> Option<Claim> 
 pub(super) async fn prepare(t: &Topic, name: &str, state: State, event: Event) -> Option<Claim> {
     let retain = matches!(
         event,
-        Event::Acked { retain: true } | Event::EndedByMark { retain: true } | Event::AckedFromOutside { retain: true }
+        Event::Acked { retain: true }
+            | Event::EndedByCommand { retain: true }
+            | Event::AckedFromOutside { retain: true }
     );
     t.add_job(if retain || state == State::Done { retained(name) } else { job(name) }).await;
     if state == State::Delayed {
@@ -50,9 +52,9 @@ pub(super) async fn prepare(t: &Topic, name: &str, state: State, event: Event) -
         State::Running if parked => {
             t.end(NODE, &claim, Change::Park).await;
             t.advance(secs(7 * 24 * 3_600)).await;
-            return Some(t.claim_aged(NODE, name).await);
+            return Some(t.claim_unacked(NODE, name).await);
         }
-        State::Running if matches!(event, Event::Reclaimed { final_begun: true, .. }) => {
+        State::Running if matches!(event, Event::Reclaimed { final_isolated: true, .. }) => {
             return Some(exhaust_by_crashes(t, NODE, claim).await);
         }
         State::Running => return Some(claim),
@@ -69,33 +71,33 @@ pub(super) async fn exhaust_by_crashes(t: &Topic, node: &str, claim: Claim) -> C
     let name = claim.id.to_string();
     let mut claim = claim;
     for _ in 0..MAX_CRASHES {
-        t.begin(node, &claim).await;
+        t.isolate(node, &claim).await;
         t.crash(node).await;
         claim = t.claim(node, &name).await;
     }
-    t.begin(node, &claim).await;
+    t.isolate(node, &claim).await;
     claim
 }
 
 /// Makes the event happen to a job that was [prepared](prepare) for it.
 pub(super) async fn happen(t: &Topic, name: &str, claim: Option<&Claim>, event: Event) {
     if let (Some(claim), Some(change)) = (claim, change_of(event)) {
-        let front = Front { attempts: 1, ..claim.record.front().expect("the record is readable") };
+        let metadata = Metadata { attempts: 1, ..claim.record.metadata().expect("the record is readable") };
         return match change {
-            Change::Retry(_) => t.end_with(NODE, claim, change, front).await,
+            Change::Retry(_) => t.end_with(NODE, claim, change, metadata).await,
             change => t.end(NODE, claim, change).await,
         };
     }
     match event {
         Event::Transferred => drop(t.claim(NODE, name).await),
-        Event::Aged => {
+        Event::Swept => {
             t.advance(secs(7 * 24 * 3_600)).await;
-            t.claim_aged(NODE, name).await;
+            t.claim_unacked(NODE, name).await;
         }
         Event::Reclaimed { .. } => t.crash(NODE).await,
-        Event::EndedByMark { retain } => {
-            let mark = if retain { t.ack_outside(name).await } else { t.delete(name).await };
-            assert!(mark.changed);
+        Event::EndedByCommand { retain } => {
+            let pending = if retain { t.ack_outside(name).await } else { t.delete(name).await };
+            assert!(pending.changed);
             t.end(NODE, claim.expect("a mark waits for a run"), Change::Retry(secs(1))).await;
         }
         Event::Replaced => {
@@ -109,7 +111,7 @@ pub(super) async fn happen(t: &Topic, name: &str, claim: Option<&Claim>, event: 
         Event::AckedFromOutside { .. } => assert!(t.ack_outside(name).await.changed),
         Event::Pruned => {
             t.advance(secs(31 * 24 * 3_600)).await;
-            let aged = t.age(NODE, Age { unacked_age: secs(u32::MAX.into()), ..t.age_of(NODE, MOST_JOBS) }).await;
+            let aged = t.sweep(NODE, Sweep { unacked_age: secs(u32::MAX.into()), ..t.age_of(NODE, MOST_JOBS) }).await;
             assert_eq!(aged.pruned_dead + aged.pruned_done, 1);
         }
         other => panic!("{other:?} happens to a claimed job only"),

@@ -1,11 +1,11 @@
-//! Adding a job whose id is known (rules 2, 12; what a mark does to it is in `marks`).
+//! Adding a job whose id is known (rules 2, 12; what a mark does to it is in `pending`).
 
 use super::calls::{job, later, replacing, retained, saying};
 use super::drive::bring;
 use super::topic::{MAX_CRASHES, Topic, ms, secs};
 use dq::job::State;
 use dq::store::step::Change;
-use dq::store::{AddOutcome, NewJob, OnDuplicate, WithdrawVerb};
+use dq::store::{AddOutcome, CommandKind, NewJob, OnDuplicate};
 
 const KNOWN: [State; 4] = [State::Delayed, State::Running, State::Unacked, State::Dead];
 
@@ -71,7 +71,7 @@ pub async fn job_added_over_a_done_one_is_not_pruned_with_it(t: &Topic) {
     bring(t, "a", State::Done).await;
     t.add_later("a", secs(3_600)).await;
     t.advance(secs(120)).await;
-    let aged = t.age("n", t.age_of("n", 10)).await;
+    let aged = t.sweep("n", t.age_of("n", 10)).await;
     assert_eq!(aged.pruned_done, 0);
     assert_eq!(t.state("a").await, Some(State::Delayed));
 }
@@ -84,7 +84,7 @@ pub async fn replaced_job_leaves_its_old_place(t: &Topic) {
         t.add_job(NewJob { on_duplicate: OnDuplicate::Replace, ..later(name, secs(3_600)) }).await;
     }
     t.advance(secs(40 * 24 * 3_600)).await;
-    let aged = t.age("n", t.age_of("n", 10)).await;
+    let aged = t.sweep("n", t.age_of("n", 10)).await;
     assert_eq!((aged.claims.len(), aged.pruned_dead), (0, 0));
     assert_eq!(t.counts().await.delayed, 2);
 }
@@ -108,7 +108,7 @@ pub async fn replacement_is_due_as_counted_from_its_add(t: &Topic) {
     t.advance(secs(10)).await;
     t.end("n", &claim, Change::Retry(secs(60))).await;
     assert_eq!(t.due("a").await, due);
-    assert_eq!(t.front("a").await.expires_at, Some(expires));
+    assert_eq!(t.metadata("a").await.expires_at, Some(expires));
 }
 
 /// A later replacement takes the place of an earlier one (rule 12).
@@ -173,7 +173,7 @@ pub async fn id_is_free_after_its_end(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.end("n", &claim, Change::Ack).await;
     t.add("a").await;
-    t.withdraw(WithdrawVerb::Delete, "a", None).await;
+    t.command(CommandKind::Delete, "a", None).await;
     let claim = t.running("n", "a").await;
     t.end("n", &claim, Change::Drop).await;
     assert_eq!(t.add_job(job("a")).await, AddOutcome::Added);

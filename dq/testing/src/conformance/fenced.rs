@@ -5,7 +5,7 @@ use super::drive::{WAYS_OUT, leave_running};
 use super::topic::{Topic, ms};
 use dq::job::{Fence, State};
 use dq::store::step::Change;
-use dq::store::{AddOutcome, NewJob, OnDuplicate, WithdrawVerb};
+use dq::store::{AddOutcome, CommandKind, NewJob, OnDuplicate};
 
 fn keeping(payload: &str) -> NewJob {
     NewJob { on_duplicate: OnDuplicate::Keep, ..saying("a", payload) }
@@ -46,17 +46,17 @@ pub async fn fenced_ack_leaves_a_waiting_job(t: &Topic) {
 
 /// Acks and requeues of a parked job may name the run that parked it; those that name another do nothing (rule 17).
 pub async fn fence_of_a_parked_job_is_compared(t: &Topic) {
-    for verb in [WithdrawVerb::Ack, WithdrawVerb::Requeue] {
+    for verb in [CommandKind::Ack, CommandKind::Requeue] {
         let claim = t.running("n", "a").await;
         t.end("n", &claim, Change::Park).await;
         let fence = claim.token.fence;
         for wrong in [Fence(fence.0 - 1), Fence(fence.0 + 1), Fence(0)] {
-            let outcome = t.withdraw(verb, "a", Some(wrong)).await;
+            let outcome = t.command(verb, "a", Some(wrong)).await;
             assert_eq!((outcome.found, outcome.changed), (Some(State::Unacked), false), "{verb:?} of {wrong}");
         }
-        let outcome = t.withdraw(verb, "a", Some(fence)).await;
+        let outcome = t.command(verb, "a", Some(fence)).await;
         assert_eq!((outcome.found, outcome.changed), (Some(State::Unacked), true), "{verb:?}");
-        assert_eq!(t.state("a").await, (verb == WithdrawVerb::Requeue).then_some(State::Delayed));
+        assert_eq!(t.state("a").await, (verb == CommandKind::Requeue).then_some(State::Delayed));
         t.delete("a").await;
     }
 }
@@ -131,10 +131,10 @@ pub async fn replace_under_a_fenced_end_comes_in_any_case(t: &Topic) {
 
 /// An unfenced end outweighs a fenced one: it applies to whatever run this is (rules 13, 17).
 pub async fn unfenced_end_outweighs_a_fenced_one(t: &Topic) {
-    for verb in [WithdrawVerb::Ack, WithdrawVerb::Delete, WithdrawVerb::Cancel] {
+    for verb in [CommandKind::Ack, CommandKind::Delete, CommandKind::Cancel] {
         let claim = t.running("n", "a").await;
         t.ack_run("a", Fence(claim.token.fence.0 - 1)).await;
-        assert!(t.withdraw(verb, "a", None).await.changed);
+        assert!(t.command(verb, "a", None).await.changed);
         t.end("n", &claim, Change::Retry(ms(0))).await;
         assert_eq!(t.find("a").await, None, "{verb:?}");
     }
@@ -142,9 +142,9 @@ pub async fn unfenced_end_outweighs_a_fenced_one(t: &Topic) {
 
 /// A fenced ack does not weaken an unfenced end that came before it (rules 13, 17).
 pub async fn fenced_ack_does_not_weaken_an_end(t: &Topic) {
-    for verb in [WithdrawVerb::Ack, WithdrawVerb::Delete, WithdrawVerb::Cancel] {
+    for verb in [CommandKind::Ack, CommandKind::Delete, CommandKind::Cancel] {
         let claim = t.running("n", "a").await;
-        t.withdraw(verb, "a", None).await;
+        t.command(verb, "a", None).await;
         t.ack_run("a", Fence(claim.token.fence.0 - 1)).await;
         t.end("n", &claim, Change::Retry(ms(0))).await;
         assert_eq!(t.find("a").await, None, "{verb:?}");
@@ -198,7 +198,7 @@ pub async fn fenced_requeue_leaves_a_dead_job(t: &Topic) {
     t.add_job(job("a")).await;
     let claim = t.claim("n", "a").await;
     t.end("n", &claim, Change::Dead).await;
-    let outcome = t.withdraw(WithdrawVerb::Requeue, "a", Some(claim.token.fence)).await;
+    let outcome = t.command(CommandKind::Requeue, "a", Some(claim.token.fence)).await;
     assert_eq!((outcome.found, outcome.changed), (Some(State::Dead), false));
     assert!(t.requeue("a").await.changed);
 }

@@ -3,9 +3,9 @@
 use super::calls::job;
 use super::drive::{WAYS_OUT, leave_running};
 use super::topic::{LEASE, START, Topic, done, ms, refused, secs};
-use dq::job::Turn;
+use dq::job::Sequence;
 use dq::store::step::{
-    Begin, Change, Exhaust, Hold, LONGEST_LEASE, MOST_JOBS, Reclaim, Reclaimed, Release, Settle, Transfer,
+    Change, Exhaust, Isolate, LONGEST_LEASE, MOST_JOBS, Reclaim, Reclaimed, Release, Renew, Settle, Transfer,
 };
 use dq::time::Timestamp;
 
@@ -19,10 +19,10 @@ pub async fn claim_writes_the_lease(t: &Topic) {
 pub async fn node_without_jobs_has_no_lease(t: &Topic) {
     t.transfer("n", 10).await;
     assert_eq!(t.lease("n").await, None);
-    t.age("n", t.age_of("n", 10)).await;
+    t.sweep("n", t.age_of("n", 10)).await;
     assert_eq!(t.lease("n").await, None);
     t.reconcile("n").await;
-    t.hold("n").await;
+    t.renew("n").await;
     assert_eq!(t.lease("n").await, None);
 }
 
@@ -42,7 +42,7 @@ pub async fn lease_goes_with_the_last_row(t: &Topic) {
 }
 
 /// Transfer, settle, hold, begin and exhaust renew the lease of the node that names its turn (rule 6).
-pub async fn steps_that_name_the_turn_renew(t: &Topic) {
+pub async fn steps_that_name_the_sequence_number_renew(t: &Topic) {
     t.add_all(vec![job("a"), job("b")]).await;
     let claims = t.claims("n").await;
     for step in 0..5 {
@@ -53,43 +53,43 @@ pub async fn steps_that_name_the_turn_renew(t: &Topic) {
             }
             1 => t.end("n", &claims[0], Change::Ack).await,
             2 => {
-                t.hold("n").await;
+                t.renew("n").await;
             }
             3 => {
-                t.begin("n", &claims[1]).await;
+                t.isolate("n", &claims[1]).await;
             }
             _ => {
-                t.exhaust("n", &claims[1], t.front("b").await).await;
+                t.exhaust("n", &claims[1], t.metadata("b").await).await;
             }
         }
         assert_eq!(t.lease("n").await, Some(t.now().after(LEASE)), "step {step}");
     }
     t.advance(secs(4)).await;
-    t.age("n", t.age_of("n", 10)).await;
+    t.sweep("n", t.age_of("n", 10)).await;
     assert_eq!(t.lease("n").await, Some(t.now().after(LEASE)), "age");
 }
 
 /// Who has not heard the last turn renews nothing with settle, hold, begin or exhaust (rule 6).
-pub async fn steps_that_name_another_turn_renew_nothing(t: &Topic) {
+pub async fn steps_that_name_another_sequence_number_renew_nothing(t: &Topic) {
     t.add_all(vec![job("a"), job("b")]).await;
     let claims = t.claims("n").await;
     let lease = t.lease("n").await;
     t.advance(secs(4)).await;
-    let (link, front) = (t.link("n"), t.front("b").await);
-    for heard in [Turn(t.heard("n").0 - 1), t.heard("n").next(), Turn(0)] {
+    let (link, metadata) = (t.link("n"), t.metadata("b").await);
+    for last_seen in [Sequence(t.last_seen("n").0 - 1), t.last_seen("n").next(), Sequence(0)] {
         let (id, token) = (claims[1].id.clone(), claims[1].token);
-        let settle = Settle { heard, ..t.settle_of("n", &claims[0], Change::Ack) };
+        let settle = Settle { last_seen, ..t.settle_of("n", &claims[0], Change::Ack) };
         link.settle(settle).await.expect("settle is answered");
-        link.hold(Hold { heard, lease: LEASE }).await.expect("hold is answered");
-        link.begin(Begin { heard, lease: LEASE, id: id.clone(), token }).await.expect("begin is answered");
-        let exhaust = Exhaust { heard, lease: LEASE, id, token, front: front.clone() };
+        link.renew(Renew { last_seen, lease: LEASE }).await.expect("hold is answered");
+        link.isolate(Isolate { last_seen, lease: LEASE, id: id.clone(), token }).await.expect("begin is answered");
+        let exhaust = Exhaust { last_seen, lease: LEASE, id, token, metadata: metadata.clone() };
         link.exhaust(exhaust).await.expect("exhaust is answered");
-        assert_eq!(t.lease("n").await, lease, "heard {heard}");
+        assert_eq!(t.lease("n").await, lease, "heard {last_seen}");
     }
 }
 
 /// A half-deaf node, whose requests arrive and whose answers do not, cannot keep what it swallowed (rule 6).
-pub async fn deaf_node_loses_what_it_swallowed(t: &Topic) {
+pub async fn unresponsive_node_loses_what_it_swallowed(t: &Topic) {
     t.add("a").await;
     t.enter("deaf").await;
     drop(t.link("deaf").transfer(t.transfer_of("deaf", 10)));
@@ -97,7 +97,7 @@ pub async fn deaf_node_loses_what_it_swallowed(t: &Topic) {
     for _ in 0..6 {
         t.advance(LEASE / 5).await;
         drop(t.link("deaf").transfer(t.transfer_of("deaf", 10)));
-        drop(t.link("deaf").hold(Hold { heard: t.heard("deaf"), lease: LEASE }));
+        drop(t.link("deaf").renew(Renew { last_seen: t.last_seen("deaf"), lease: LEASE }));
         assert_eq!(t.lease("deaf").await, Some(lease));
     }
     let seen = t.transfer("n", 10).await.foreign_lease;
@@ -107,21 +107,21 @@ pub async fn deaf_node_loses_what_it_swallowed(t: &Topic) {
 }
 
 /// A heartbeat never creates a lease: who has lost it learns so from its rows (rule 21).
-pub async fn hold_never_creates_a_lease(t: &Topic) {
+pub async fn renew_never_creates_a_lease(t: &Topic) {
     t.running("n", "a").await;
     t.crash("n").await;
-    let standing = t.hold("n").await;
-    assert_eq!((standing.rows, t.lease("n").await), (0, None));
+    let lease_status = t.renew("n").await;
+    assert_eq!((lease_status.rows, t.lease("n").await), (0, None));
 }
 
 /// A renewal may shorten a lease: it is what the last one said, not the longest (rule 20).
 pub async fn renewal_may_shorten_a_lease(t: &Topic) {
     t.running("n", "a").await;
-    let hold = Hold { heard: t.heard("n"), lease: secs(3) };
-    t.link("n").hold(hold).await.expect("hold is answered");
+    let renew = Renew { last_seen: t.last_seen("n"), lease: secs(3) };
+    t.link("n").renew(renew).await.expect("hold is answered");
     assert_eq!(t.lease("n").await, Some(t.now().after(secs(3))));
     t.set_clock(START - 10_000_000).await;
-    t.hold("n").await;
+    t.renew("n").await;
     assert_eq!(t.lease("n").await, Some(t.now().after(LEASE)));
 }
 
@@ -140,39 +140,39 @@ pub async fn lease_is_at_most_five_minutes(t: &Topic) {
     t.add("a").await;
     t.enter("n").await;
     let request = Transfer { lease: secs(900), ..t.transfer_of("n", 10) };
-    let heard = done(t.link("n").transfer(request).await.expect("transfer is answered")).standing.turn;
+    let last_seen = done(t.link("n").transfer(request).await.expect("transfer is answered")).lease_status.sequence;
     let end = t.now().after(LONGEST_LEASE);
     t.advance(secs(100)).await;
     assert_eq!(t.lease("n").await, Some(end));
-    t.link("n").hold(Hold { heard, lease: secs(900) }).await.expect("hold is answered");
+    t.link("n").renew(Renew { last_seen, lease: secs(900) }).await.expect("hold is answered");
     let end = t.now().after(LONGEST_LEASE);
     t.advance(secs(100)).await;
     assert_eq!(t.lease("n").await, Some(end));
 }
 
 /// Every answer tells the node's rows and turn, whatever the step was (rule 7).
-pub async fn every_answer_tells_turn_and_rows(t: &Topic) {
+pub async fn every_answer_tells_the_lease_status(t: &Topic) {
     t.add_all(vec![job("a"), job("b"), job("c")]).await;
     let claims = t.claims("n").await;
-    let told = |standing: dq::store::step::Standing| (standing.turn, standing.rows);
-    assert_eq!(told(t.hold("n").await), (t.heard("n"), 3));
+    let told = |lease_status: dq::store::step::LeaseStatus| (lease_status.sequence, lease_status.rows);
+    assert_eq!(told(t.renew("n").await), (t.last_seen("n"), 3));
     let settled = t.settle_all("n", t.settle_of("n", &claims[0], Change::Ack).outcomes).await;
-    assert_eq!(told(settled.standing), (t.heard("n"), 2));
-    let (heard, id, token) = (t.heard("n"), claims[1].id.clone(), claims[1].token);
-    let begin = t.link("n").begin(Begin { heard, lease: LEASE, id, token }).await.expect("begin is answered");
-    assert_eq!(told(begin.standing), (t.heard("n"), 2));
-    let turn = t.heard("n");
-    assert_eq!(told(t.reconcile("n").await.standing), (turn.next(), 2));
-    assert_eq!(told(t.release("n").await), (turn.next().next(), 2));
+    assert_eq!(told(settled.lease_status), (t.last_seen("n"), 2));
+    let (last_seen, id, token) = (t.last_seen("n"), claims[1].id.clone(), claims[1].token);
+    let isolate = t.link("n").isolate(Isolate { last_seen, lease: LEASE, id, token }).await.expect("begin is answered");
+    assert_eq!(told(isolate.lease_status), (t.last_seen("n"), 2));
+    let sequence = t.last_seen("n");
+    assert_eq!(told(t.reconcile("n").await.lease_status), (sequence.next(), 2));
+    assert_eq!(told(t.release("n").await), (sequence.next().next(), 2));
 }
 
 /// The clean end of a node that holds nothing leaves nothing but a new turn (rule 8).
 pub async fn release_without_rows_leaves_no_lease(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.end("n", &claim, Change::Ack).await;
-    let turn = t.heard("n");
-    let standing = t.release("n").await;
-    assert_eq!((standing.turn, standing.rows), (turn.next(), 0));
+    let sequence = t.last_seen("n");
+    let lease_status = t.release("n").await;
+    assert_eq!((lease_status.sequence, lease_status.rows), (sequence.next(), 0));
     assert_eq!(t.lease("n").await, None);
 }
 
@@ -194,19 +194,19 @@ pub async fn nothing_is_claimed_for_a_released_node(t: &Topic) {
     t.add("b").await;
     t.release("n").await;
     refused(t.link("n").transfer(late.clone()).await.expect("transfer is answered"));
-    t.link("n").hold(Hold { heard: late.heard, lease: LEASE }).await.expect("hold is answered");
+    t.link("n").renew(Renew { last_seen: late.last_seen, lease: LEASE }).await.expect("hold is answered");
     assert_eq!(t.lease("n").await, Some(Timestamp::EPOCH));
     t.claim("m", "b").await;
 }
 
 /// A release is done whatever turn it names, and takes one beyond both (rule 6).
-pub async fn release_needs_no_right_turn(t: &Topic) {
+pub async fn release_needs_no_right_sequence_number(t: &Topic) {
     t.running("n", "a").await;
-    let heard = Turn(t.heard("n").0 + 40);
-    let standing = t.link("n").release(Release { heard }).await.expect("release is answered");
-    assert_eq!((standing.turn, standing.rows), (heard.next(), 1));
-    let standing = t.link("n").release(Release { heard: Turn(1) }).await.expect("release is answered");
-    assert_eq!(standing.turn, heard.next().next());
+    let last_seen = Sequence(t.last_seen("n").0 + 40);
+    let lease_status = t.link("n").release(Release { last_seen }).await.expect("release is answered");
+    assert_eq!((lease_status.sequence, lease_status.rows), (last_seen.next(), 1));
+    let lease_status = t.link("n").release(Release { last_seen: Sequence(1) }).await.expect("release is answered");
+    assert_eq!(lease_status.sequence, last_seen.next().next());
     assert_eq!(t.lease("n").await, Some(Timestamp::EPOCH));
 }
 

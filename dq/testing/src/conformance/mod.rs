@@ -20,29 +20,29 @@
 
 mod calls;
 mod drive;
-mod ear;
 mod fixture;
-mod look;
+mod query;
+mod subscriber;
 mod topic;
 
 pub mod adds;
-pub mod casts;
+pub mod broadcasts;
+pub mod commands;
 pub mod duplicates;
 pub mod fenced;
 pub mod leases;
-pub mod looks;
-pub mod marks;
 pub mod moves;
 pub mod notes;
 pub mod numbered;
 pub mod parked;
+pub mod pending;
+pub mod queries;
 pub mod reclaim;
 pub mod reconcile;
 pub mod roles;
 pub mod settle;
 pub mod together;
 pub mod transfer;
-pub mod withdraw;
 
 pub use fixture::StoreFixture;
 pub use topic::Topic;
@@ -76,7 +76,7 @@ macro_rules! store_conformance {
             generated_ids_are_added
             expiry_is_stored_as_a_time
             expired_job_is_claimed
-            front_of_an_added_job_is_kept
+            metadata_of_an_added_job_is_kept
             bytes_that_are_no_record_spoil_nothing
             payload_of_any_bytes_comes_back
             id_is_any_text
@@ -104,10 +104,10 @@ macro_rules! store_conformance {
         numbered:
             repeated_add_does_nothing
             repeated_answer_is_the_first_one
-            repeated_withdrawal_does_nothing
+            repeated_command_does_nothing
             number_that_was_overtaken_is_late
-            late_withdrawal_removes_nothing
-            adds_and_withdrawals_share_their_numbers
+            late_command_removes_nothing
+            adds_and_commands_share_their_numbers
             sixteen_answers_are_kept
             numbers_belong_to_one_producer
             call_is_repeated_over_a_new_handle
@@ -127,12 +127,12 @@ macro_rules! store_conformance {
             fence_is_the_clock_of_the_transfer
             fences_of_two_transfers_differ
             fence_grows_when_the_clock_jumps_back
-            wrong_turn_claims_and_renews_nothing
+            wrong_sequence_number_claims_and_renews_nothing
             unknown_node_must_reconcile_first
-            empty_transfer_takes_a_turn
+            empty_transfer_takes_a_sequence_number
             transfer_that_arrives_twice_claims_once
-            turns_belong_to_one_node
-            turn_is_kept_for_a_day
+            sequence_numbers_belong_to_one_node
+            sequence_number_is_kept_for_a_day
             transfer_takes_delayed_jobs_only
             transfer_tells_the_earliest_foreign_lease
             due_times_may_be_years_away
@@ -144,44 +144,44 @@ macro_rules! store_conformance {
             rejoined_job_waits_as_it_was_told
             rejoin_at_a_past_time_takes_the_original_delay
             rejoined_job_keeps_its_record
-            retried_job_waits_behind_its_new_front
+            retried_job_waits_behind_its_new_metadata
             retry_is_due_after_the_exact_backoff
             rolled_back_job_keeps_its_due_time
             parked_job_keeps_the_fence_of_its_run
             dead_job_keeps_its_cause
             dropped_job_is_gone
-            parking_fence_of_a_new_front_is_ignored
+            parking_fence_of_new_metadata_is_ignored
             stale_token_settles_nothing
             outcome_of_a_reclaimed_run_is_stale
             repeated_outcome_is_stale
             stale_outcome_holds_back_no_other
             job_named_twice_is_settled_once
             outcome_under_an_expired_lease_counts
-            outcome_under_a_wrong_turn_counts
+            outcome_under_a_wrong_sequence_number_counts
             settled_outcome_clears_the_crash_count
             settle_over_the_limit_changes_nothing;
         leases:
             claim_writes_the_lease
             node_without_jobs_has_no_lease
             lease_goes_with_the_last_row
-            steps_that_name_the_turn_renew
-            steps_that_name_another_turn_renew_nothing
-            deaf_node_loses_what_it_swallowed
-            hold_never_creates_a_lease
+            steps_that_name_the_sequence_number_renew
+            steps_that_name_another_sequence_number_renew_nothing
+            unresponsive_node_loses_what_it_swallowed
+            renew_never_creates_a_lease
             renewal_may_shorten_a_lease
             lease_far_ahead_is_cut
             lease_is_at_most_five_minutes
-            every_answer_tells_turn_and_rows
+            every_answer_tells_the_lease_status
             release_without_rows_leaves_no_lease
             rows_of_a_released_node_are_free_at_once
             nothing_is_claimed_for_a_released_node
-            release_needs_no_right_turn
+            release_needs_no_right_sequence_number
             lease_ends_at_its_millisecond;
         reconcile:
-            reconcile_takes_a_turn_beyond_both
+            reconcile_takes_a_sequence_number_beyond_both
             reconcile_tells_every_row
             reconcile_pages_through_the_rows
-            later_page_must_name_the_turn
+            later_page_must_name_the_sequence_number
             page_continues_behind_a_row_that_is_gone
             reconcile_renews_nothing
             swallowed_jobs_are_found_and_given_back
@@ -195,14 +195,14 @@ macro_rules! store_conformance {
             reclaim_stops_when_the_node_renews
             reclaim_happens_once
             crashes_add_up
-            job_that_had_not_begun_is_not_charged_the_last_crash
-            begun_job_is_charged_the_last_crash
+            job_that_was_not_isolated_is_not_charged_the_last_crash
+            isolated_job_is_charged_the_last_crash
             final_run_that_crashes_is_the_last
-            final_run_that_had_not_begun_comes_back
-            begun_goes_with_the_run
-            begun_job_of_a_released_node_is_not_charged
+            final_run_that_was_not_isolated_comes_back
+            isolation_ends_with_the_run
+            isolated_job_of_a_released_node_is_not_charged
             cap_is_an_argument
-            withdrawals_clear_the_crash_count
+            commands_clear_the_crash_count
             exhaustion_survives_a_crash
             reclaim_over_the_limit_changes_nothing;
         notes:
@@ -213,8 +213,8 @@ macro_rules! store_conformance {
             handlers_start_under_a_fenced_end
             handlers_start_under_a_replacement
             notes_end_with_the_job;
-        marks:
-            running_job_is_marked_not_removed
+        pending:
+            running_job_gets_a_pending_command
             end_is_obeyed_by_every_way_out
             acked_running_job_is_kept_as_done
             replacement_comes_by_every_way_out
@@ -226,13 +226,13 @@ macro_rules! store_conformance {
             delete_after_delete_and_add_drops_the_new_job
             delete_outweighs_an_earlier_ack
             ack_does_not_soften_an_earlier_delete
-            stale_outcome_does_not_use_up_a_mark
-            mark_touches_one_job_only
+            stale_outcome_does_not_use_up_a_pending_command
+            pending_command_touches_one_job_only
             running_job_is_not_requeued
             ended_job_does_not_come_back_by_crashes
             ends_of_running_jobs_are_signalled
             fenced_ack_is_not_signalled
-            ends_of_waiting_jobs_are_no_marks;
+            ends_of_waiting_jobs_are_no_pending_commands;
         fenced:
             ack_of_this_run_is_obeyed_by_every_way_out
             ack_of_an_older_run_is_dropped
@@ -250,7 +250,7 @@ macro_rules! store_conformance {
             fenced_ack_keeps_the_waiting_replacement
             ack_of_the_later_run_counts
             fenced_requeue_leaves_a_dead_job;
-        withdraw:
+        commands:
             deleted_job_is_returned
             unknown_job_is_not_found
             deleted_job_is_not_claimed
@@ -258,13 +258,13 @@ macro_rules! store_conformance {
             requeued_dead_job_starts_afresh
             requeued_unacked_job_goes_on_as_it_was
             requeue_clears_crashes
-            withdrawals_are_answered_one_by_one
-            withdraw_over_the_limit_changes_nothing;
+            commands_are_answered_one_by_one
+            command_over_the_limit_changes_nothing;
         parked:
             parked_job_is_claimed_at_its_age
             aged_claim_is_a_claim
-            ageing_under_a_wrong_turn_does_nothing
-            ageing_is_bounded
+            sweep_under_a_wrong_sequence_number_does_nothing
+            sweeping_is_bounded
             kept_job_keeps_its_parking_fence
             returned_aged_job_is_parked_as_it_was
             retried_aged_job_is_parked_no_more
@@ -277,24 +277,24 @@ macro_rules! store_conformance {
             dead_jobs_are_pruned_by_number
             done_jobs_are_pruned_after_their_retention
             pruning_is_bounded
-            age_over_the_limit_changes_nothing;
+            sweep_over_the_limit_changes_nothing;
         roles:
-            watcher_and_deputy_are_told_the_head
+            watcher_and_standby_are_told_the_head
             nobody_sleeps_longer_than_the_fallback
             watcher_that_leaves_due_jobs_is_told_to_come_at_once
             claimed_head_is_not_told
             role_of_a_watcher_that_does_not_come_is_taken_over
-            role_of_a_deputy_that_does_not_come_is_taken_over
-            deputy_that_takes_over_leaves_its_role
+            role_of_a_standby_that_does_not_come_is_taken_over
+            standby_that_takes_over_leaves_its_role
             roles_are_given_up
             wake_calls_the_others
             release_of_the_watcher_calls_the_others
             earlier_head_wakes_the_watcher
-            lapsed_watcher_is_not_the_only_one_who_hears
+            lapsed_watcher_is_not_the_only_one_told
             earlier_head_wakes_all_where_nobody_watches
             every_earlier_head_is_signalled
             clock_that_jumps_back_makes_nobody_sleep_long;
-        casts:
+        broadcasts:
             due_broadcast_is_published_once
             broadcast_is_not_published_before_it_is_due
             broadcast_is_not_claimed
@@ -306,35 +306,35 @@ macro_rules! store_conformance {
             both_are_deleted_together
             waiting_broadcast_is_deleted
             waiting_broadcast_is_known
-            look_finds_a_waiting_broadcast
+            query_finds_a_waiting_broadcast
             queued_job_is_known_to_a_broadcast
             replaced_broadcast_is_the_new_one
             publishing_is_bounded
-            caster_is_told_the_head
+            publisher_is_told_the_head
             earlier_broadcast_is_signalled
-            caster_hears_of_an_earlier_broadcast
+            publisher_learns_of_an_earlier_broadcast
             replacement_for_both_comes_as_both
             delete_of_a_running_job_takes_its_broadcast
-            cast_over_the_limit_changes_nothing;
-        looks:
+            publish_over_the_limit_changes_nothing;
+        queries:
             counts_tell_every_place
             counts_agree_with_transfer_about_what_is_due
             pages_come_in_order
             every_place_has_pages
             pages_of_running_tell_the_holder
             page_continues_behind_a_job_that_is_gone
-            looks_answer_in_order
-            look_over_the_limit_is_refused
+            queries_answer_in_order
+            query_over_the_limit_is_refused
             scan_tells_leases_and_audits
-            looks_change_nothing;
+            queries_change_nothing;
         together:
             nodes_that_claim_at_once_never_share_a_job
             callers_that_add_at_once_add_one_job
             outcomes_sent_at_once_count_once
-            delete_beside_a_claim_removes_or_marks;
+            delete_beside_a_claim_removes_or_leaves_a_pending_command;
         moves:
             every_legal_move_ends_where_the_table_says
-            withdrawal_that_is_no_legal_move_changes_nothing
+            command_that_is_no_legal_move_changes_nothing
             walks_over_the_table_stay_on_it;
     } };
     ($open:expr) => { $crate::store_conformance! { @each tests ($open) } };

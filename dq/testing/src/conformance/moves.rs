@@ -5,26 +5,26 @@ use super::topic::Topic;
 use dq::environment::{Entropy, Seeded};
 use dq::job::State;
 use dq::job::state::Event;
-use dq::store::WithdrawVerb;
+use dq::store::CommandKind;
 
 /// Every event a caller or a node can bring about.
 const EVENTS: [Event; 22] = [
     Event::Transferred,
-    Event::Aged,
+    Event::Swept,
     Event::Acked { retain: false },
     Event::Acked { retain: true },
     Event::Rejoined,
     Event::Retried,
     Event::RolledBack { parked: false },
     Event::RolledBack { parked: true },
-    Event::Reclaimed { parked: false, final_begun: false },
-    Event::Reclaimed { parked: true, final_begun: false },
-    Event::Reclaimed { parked: false, final_begun: true },
+    Event::Reclaimed { parked: false, final_isolated: false },
+    Event::Reclaimed { parked: true, final_isolated: false },
+    Event::Reclaimed { parked: false, final_isolated: true },
     Event::Parked,
     Event::Died,
     Event::Dropped,
-    Event::EndedByMark { retain: false },
-    Event::EndedByMark { retain: true },
+    Event::EndedByCommand { retain: false },
+    Event::EndedByCommand { retain: true },
     Event::Replaced,
     Event::Requeued,
     Event::Deleted,
@@ -51,22 +51,22 @@ pub async fn every_legal_move_ends_where_the_table_says(t: &Topic) {
 }
 
 /// A withdrawal that the table does not allow changes nothing and says so (rule 2).
-pub async fn withdrawal_that_is_no_legal_move_changes_nothing(t: &Topic) {
+pub async fn command_that_is_no_legal_move_changes_nothing(t: &Topic) {
     let verbs = [
-        (WithdrawVerb::Requeue, Event::Requeued),
-        (WithdrawVerb::Delete, Event::Deleted),
-        (WithdrawVerb::Cancel, Event::Deleted),
-        (WithdrawVerb::Ack, Event::AckedFromOutside { retain: false }),
+        (CommandKind::Requeue, Event::Requeued),
+        (CommandKind::Delete, Event::Deleted),
+        (CommandKind::Cancel, Event::Deleted),
+        (CommandKind::Ack, Event::AckedFromOutside { retain: false }),
     ];
     for state in State::ALL {
         for (verb, event) in verbs {
-            let mark = state == State::Running && verb != WithdrawVerb::Requeue;
-            if state.apply(event).is_ok() || mark {
+            let pending = state == State::Running && verb != CommandKind::Requeue;
+            if state.apply(event).is_ok() || pending {
                 continue;
             }
             prepare(t, "a", state, event).await;
             let before = t.stored("a").await;
-            let outcome = t.withdraw(verb, "a", None).await;
+            let outcome = t.command(verb, "a", None).await;
             assert_eq!((outcome.found, outcome.changed), (Some(state), false), "{verb:?} of a {state} job");
             assert_eq!(outcome.removed, None);
             assert_eq!(t.stored("a").await, before);
@@ -77,12 +77,12 @@ pub async fn withdrawal_that_is_no_legal_move_changes_nothing(t: &Topic) {
 
 /// Long walks over the table, decided by a seed, stay on it (rule 2).
 pub async fn walks_over_the_table_stay_on_it(t: &Topic) {
-    let dice = Seeded::new(26);
+    let random = Seeded::new(26);
     for _ in 0..12 {
         prepare(t, "a", State::Delayed, Event::Transferred).await;
         let (mut state, mut claim, mut trail) = (State::Delayed, None, Vec::new());
         for _ in 0..20 {
-            let event = EVENTS[(dice.next() % EVENTS.len() as u64) as usize];
+            let event = EVENTS[(random.next() % EVENTS.len() as u64) as usize];
             let Ok(after) = state.apply(event) else { continue };
             if !happens_to_any(event) {
                 continue;
@@ -115,7 +115,7 @@ fn happens_to_any(event: Event) -> bool {
             | E::RolledBack { parked: false }
             | E::Parked
             | E::Died
-            | E::EndedByMark { retain: false }
+            | E::EndedByCommand { retain: false }
             | E::Replaced
             | E::Requeued
             | E::Deleted

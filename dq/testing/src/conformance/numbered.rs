@@ -1,18 +1,18 @@
 //! A repeated call is the same call (rule 18).
 
-use super::calls::{answered, job, saying, withdrawal};
+use super::calls::{answered, command_for, job, saying};
 use super::topic::{Topic, id, secs};
 use dq::job::State;
 use dq::store::step::Change;
-use dq::store::{AddOutcome, BatchAnswer, CALL_SLOTS, NewJob, Numbered, Producer, WithdrawOutcome, WithdrawVerb};
+use dq::store::{AddOutcome, BatchAnswer, CALL_SLOTS, CommandKind, CommandOutcome, NewJob, Numbered, Producer};
 
 async fn add(p: &dyn Producer, number: u64, new: NewJob) -> BatchAnswer<AddOutcome> {
     p.add(Numbered { number, items: vec![new] }).await.expect("add is answered")
 }
 
-async fn withdraw(p: &dyn Producer, number: u64, verb: WithdrawVerb, name: &str) -> BatchAnswer<WithdrawOutcome> {
-    let items = vec![withdrawal(verb, name, None)];
-    p.withdraw(Numbered { number, items }).await.expect("withdraw is answered")
+async fn command(p: &dyn Producer, number: u64, verb: CommandKind, name: &str) -> BatchAnswer<CommandOutcome> {
+    let items = vec![command_for(verb, name, None)];
+    p.command(Numbered { number, items }).await.expect("withdraw is answered")
 }
 
 fn added() -> BatchAnswer<AddOutcome> {
@@ -45,15 +45,15 @@ pub async fn repeated_answer_is_the_first_one(t: &Topic) {
 }
 
 /// A repeated withdrawal removes nothing that came after it, and has the state only, not the record (rule 18).
-pub async fn repeated_withdrawal_does_nothing(t: &Topic) {
+pub async fn repeated_command_does_nothing(t: &Topic) {
     let p = t.producer_named("p");
     add(&*p, 1, job("a")).await;
-    let first = answered(withdraw(&*p, 2, WithdrawVerb::Delete, "a").await).remove(0);
+    let first = answered(command(&*p, 2, CommandKind::Delete, "a").await).remove(0);
     assert_eq!((first.found, first.changed), (Some(State::Delayed), true));
     assert_eq!(first.removed, Some(job("a").record));
     t.add("a").await;
-    let again = answered(withdraw(&*p, 2, WithdrawVerb::Delete, "a").await).remove(0);
-    assert_eq!(again, WithdrawOutcome { removed: None, ..first });
+    let again = answered(command(&*p, 2, CommandKind::Delete, "a").await).remove(0);
+    assert_eq!(again, CommandOutcome { removed: None, ..first });
     assert_eq!(t.state("a").await, Some(State::Delayed));
 }
 
@@ -69,17 +69,17 @@ pub async fn number_that_was_overtaken_is_late(t: &Topic) {
 }
 
 /// A late delete removes nothing that was added after it (rule 18).
-pub async fn late_withdrawal_removes_nothing(t: &Topic) {
+pub async fn late_command_removes_nothing(t: &Topic) {
     let p = t.producer_named("p");
     add(&*p, 2, job("a")).await;
-    assert_eq!(withdraw(&*p, 1, WithdrawVerb::Delete, "a").await, BatchAnswer::Late);
+    assert_eq!(command(&*p, 1, CommandKind::Delete, "a").await, BatchAnswer::Late);
     assert_eq!(t.state("a").await, Some(State::Delayed));
 }
 
 /// Adds and withdrawals are counted together (rule 18).
-pub async fn adds_and_withdrawals_share_their_numbers(t: &Topic) {
+pub async fn adds_and_commands_share_their_numbers(t: &Topic) {
     let p = t.producer_named("p");
-    withdraw(&*p, 2, WithdrawVerb::Cancel, "a").await;
+    command(&*p, 2, CommandKind::Cancel, "a").await;
     assert_eq!(add(&*p, 1, job("a")).await, BatchAnswer::Late);
     assert_eq!(add(&*p, 3, job("a")).await, added());
 }
@@ -142,10 +142,10 @@ pub async fn repeated_requeue_does_nothing(t: &Topic) {
     let p = t.producer_named("p");
     let claim = t.running("n", "a").await;
     t.end("n", &claim, Change::Dead).await;
-    let first = withdraw(&*p, 1, WithdrawVerb::Requeue, "a").await;
+    let first = command(&*p, 1, CommandKind::Requeue, "a").await;
     let claim = t.claim("n", "a").await;
     t.end("n", &claim, Change::Dead).await;
-    assert_eq!(withdraw(&*p, 1, WithdrawVerb::Requeue, "a").await, first);
+    assert_eq!(command(&*p, 1, CommandKind::Requeue, "a").await, first);
     assert_eq!(t.state("a").await, Some(State::Dead));
 }
 
@@ -153,7 +153,7 @@ pub async fn repeated_requeue_does_nothing(t: &Topic) {
 pub async fn calls_are_executed_in_their_order(t: &Topic) {
     let p = t.producer_named("p");
     let one = p.add(Numbered { number: 1, items: vec![saying("a", "one")] });
-    let two = p.withdraw(Numbered { number: 2, items: vec![withdrawal(WithdrawVerb::Delete, "a", None)] });
+    let two = p.command(Numbered { number: 2, items: vec![command_for(CommandKind::Delete, "a", None)] });
     let three = p.add(Numbered { number: 3, items: vec![saying("a", "three")] });
     assert_eq!(three.await.expect("add is answered"), added());
     assert_eq!(answered(two.await.expect("withdraw is answered"))[0].found, Some(State::Delayed));
@@ -169,7 +169,8 @@ pub async fn dropped_answer_does_not_stop_the_request(t: &Topic) {
     assert_eq!(t.state("a").await, Some(State::Delayed));
     t.enter("n").await;
     drop(t.link("n").transfer(t.transfer_of("n", 10)));
-    let standing = super::topic::refused(t.link("n").transfer(t.transfer_of("n", 10)).await.expect("it is answered"));
-    assert_eq!((standing.turn, standing.rows), (t.heard("n").next(), 2));
+    let lease_status =
+        super::topic::refused(t.link("n").transfer(t.transfer_of("n", 10)).await.expect("it is answered"));
+    assert_eq!((lease_status.sequence, lease_status.rows), (t.last_seen("n").next(), 2));
     assert_eq!(t.rows("n").await, [id("a"), id("b")]);
 }

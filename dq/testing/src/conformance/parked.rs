@@ -2,8 +2,8 @@
 
 use super::calls::{job, retained};
 use super::topic::{LEASE, START, Topic, ms, refused, secs};
-use dq::job::{Fence, Front, State, Turn};
-use dq::store::step::{Again, Age, Change, Claim};
+use dq::job::{Fence, Metadata, Sequence, State};
+use dq::store::step::{Again, Change, Claim, Sweep};
 use dq::store::{StoreError, Whereabouts};
 use dq::time::Timestamp;
 
@@ -15,7 +15,7 @@ async fn aged(t: &Topic, node: &str, name: &str) -> (Claim, Fence, Timestamp) {
     t.end(node, &run, Change::Park).await;
     let since = t.now();
     t.advance(ms(WEEK_MS)).await;
-    (t.claim_aged(node, name).await, run.token.fence, since)
+    (t.claim_unacked(node, name).await, run.token.fence, since)
 }
 
 /// A parked job is claimed when it has been UNACKED for its age, not a millisecond before (rule 25).
@@ -24,12 +24,12 @@ pub async fn parked_job_is_claimed_at_its_age(t: &Topic) {
     t.end("n", &run, Change::Park).await;
     let since = t.now();
     t.set_clock(START + WEEK_MS * 1_000 - 1).await;
-    assert_eq!(t.age("n", t.age_of("n", 10)).await.claims, []);
+    assert_eq!(t.sweep("n", t.age_of("n", 10)).await.claims, []);
     t.set_clock(START + WEEK_MS * 1_000).await;
-    let claim = t.claim_aged("n", "a").await;
+    let claim = t.claim_unacked("n", "a").await;
     assert_eq!((claim.token.due, claim.crashes), (since, 0));
     assert!(claim.token.fence > run.token.fence);
-    assert_eq!(claim.record.front().map(|front| front.parked_by), Ok(Some(run.token.fence)));
+    assert_eq!(claim.record.metadata().map(|metadata| metadata.parked_by), Ok(Some(run.token.fence)));
 }
 
 /// An aged claim is a claim as any other: a row, a lease, a turn (rule 25).
@@ -38,42 +38,42 @@ pub async fn aged_claim_is_a_claim(t: &Topic) {
     assert_eq!(t.state("a").await, Some(State::Running));
     assert_eq!(t.lease("n").await, Some(t.now().after(LEASE)));
     assert_eq!(t.reconcile("n").await.rows, [(claim.id.clone(), claim.token)]);
-    assert_eq!(t.age("m", t.age_of("m", 10)).await.claims, []);
+    assert_eq!(t.sweep("m", t.age_of("m", 10)).await.claims, []);
     assert_eq!(t.claimed_ids("m").await, [""; 0]);
 }
 
 /// Ageing takes the right turn as a transfer does, and with another turn it claims and prunes nothing (rules 6, 25).
-pub async fn ageing_under_a_wrong_turn_does_nothing(t: &Topic) {
+pub async fn sweep_under_a_wrong_sequence_number_does_nothing(t: &Topic) {
     t.add_all(vec![job("parked"), job("dead")]).await;
     let claims = t.claims("n").await;
     t.end("n", &claims[0], Change::Dead).await;
     t.end("n", &claims[1], Change::Park).await;
     t.advance(ms(10 * WEEK_MS)).await;
     t.reconcile("n").await;
-    for heard in [Turn(0), Turn(t.heard("n").0 - 1), t.heard("n").next()] {
-        let request = Age { heard, ..t.age_of("n", 10) };
-        let standing = refused(t.link("n").age(request).await.expect("age is answered"));
-        assert_eq!(standing.turn, t.heard("n"));
+    for last_seen in [Sequence(0), Sequence(t.last_seen("n").0 - 1), t.last_seen("n").next()] {
+        let request = Sweep { last_seen, ..t.age_of("n", 10) };
+        let lease_status = refused(t.link("n").sweep(request).await.expect("age is answered"));
+        assert_eq!(lease_status.sequence, t.last_seen("n"));
     }
     assert_eq!((t.counts().await.unacked, t.counts().await.dead), (1, 1));
-    let turn = t.heard("n");
-    let answer = t.age("n", t.age_of("n", 10)).await;
-    assert_eq!((answer.standing.turn, answer.standing.rows, answer.clock), (turn.next(), 1, t.now()));
+    let sequence = t.last_seen("n");
+    let answer = t.sweep("n", t.age_of("n", 10)).await;
+    assert_eq!((answer.lease_status.sequence, answer.lease_status.rows, answer.clock), (sequence.next(), 1, t.now()));
     assert_eq!((answer.claims.len(), answer.pruned_dead), (1, 1));
 }
 
 /// The longest parked come first, and only so many as were asked for (rules 5, 25).
-pub async fn ageing_is_bounded(t: &Topic) {
+pub async fn sweeping_is_bounded(t: &Topic) {
     for n in 0..3 {
         let claim = t.running("n", &format!("j{n}")).await;
         t.end("n", &claim, Change::Park).await;
         t.advance(ms(5)).await;
     }
     t.advance(ms(WEEK_MS)).await;
-    let answer = t.age("n", t.age_of("n", 2)).await;
+    let answer = t.sweep("n", t.age_of("n", 2)).await;
     assert_eq!(answer.claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), ["j0", "j1"]);
     assert!(answer.more);
-    let answer = t.age("n", t.age_of("n", 2)).await;
+    let answer = t.sweep("n", t.age_of("n", 2)).await;
     assert_eq!(answer.claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), ["j2"]);
     assert!(!answer.more);
 }
@@ -84,7 +84,7 @@ pub async fn kept_job_keeps_its_parking_fence(t: &Topic) {
     t.advance(secs(9)).await;
     t.end("n", &claim, Change::Park).await;
     assert_eq!(t.place("a").await, Whereabouts::Unacked { since: t.now() });
-    assert_eq!(t.front("a").await.parked_by, Some(fence));
+    assert_eq!(t.metadata("a").await.parked_by, Some(fence));
     assert!(!t.ack_run("a", claim.token.fence).await.changed);
     assert!(t.ack_run("a", fence).await.changed);
 }
@@ -102,8 +102,8 @@ pub async fn returned_aged_job_is_parked_as_it_was(t: &Topic) {
             }
         }
         assert_eq!(t.place("a").await, Whereabouts::Unacked { since }, "{way}");
-        assert_eq!(t.front("a").await.parked_by, Some(fence), "{way}");
-        assert_eq!(t.claim_aged("m", "a").await.token.due, since, "it is still as old as it was");
+        assert_eq!(t.metadata("a").await.parked_by, Some(fence), "{way}");
+        assert_eq!(t.claim_unacked("m", "a").await.token.due, since, "it is still as old as it was");
         t.delete("a").await;
         t.crash("m").await;
     }
@@ -113,12 +113,12 @@ pub async fn returned_aged_job_is_parked_as_it_was(t: &Topic) {
 pub async fn retried_aged_job_is_parked_no_more(t: &Topic) {
     for change in [Change::Retry(ms(10)), Change::Rejoin(Again::After(ms(10)))] {
         let (claim, fence, _) = aged(t, "n", "a").await;
-        let front = Front { attempts: 1, parked_by: Some(fence), ..Front::default() };
+        let metadata = Metadata { attempts: 1, parked_by: Some(fence), ..Metadata::default() };
         match change {
-            Change::Retry(_) => t.end_with("n", &claim, change.clone(), front).await,
+            Change::Retry(_) => t.end_with("n", &claim, change.clone(), metadata).await,
             _ => t.end("n", &claim, change.clone()).await,
         }
-        assert_eq!((t.due("a").await, t.front("a").await.parked_by), (t.in_ms(10), None), "{change:?}");
+        assert_eq!((t.due("a").await, t.metadata("a").await.parked_by), (t.in_ms(10), None), "{change:?}");
         t.advance(ms(10)).await;
         let claim = t.claim("n", "a").await;
         t.end("n", &claim, Change::Rollback).await;
@@ -131,7 +131,7 @@ pub async fn retried_aged_job_is_parked_no_more(t: &Topic) {
 pub async fn requeue_clears_the_crashes_of_an_aged_job(t: &Topic) {
     aged(t, "n", "a").await;
     t.crash("n").await;
-    assert_eq!(t.claim_aged("n", "a").await.crashes, 1);
+    assert_eq!(t.claim_unacked("n", "a").await.crashes, 1);
     t.crash("n").await;
     t.requeue("a").await;
     assert_eq!(t.claim("n", "a").await.crashes, 0);
@@ -143,7 +143,7 @@ pub async fn requeued_job_is_parked_no_more(t: &Topic) {
     t.end("n", &run, Change::Park).await;
     t.requeue("a").await;
     let claim = t.claim("n", "a").await;
-    assert_eq!(claim.record.front().map(|front| front.parked_by), Ok(None));
+    assert_eq!(claim.record.metadata().map(|metadata| metadata.parked_by), Ok(None));
     t.end("n", &claim, Change::Rollback).await;
     assert_eq!(t.state("a").await, Some(State::Delayed));
 }
@@ -154,7 +154,7 @@ pub async fn dropped_aged_job_is_gone(t: &Topic) {
     let run = t.claim("n", "a").await;
     t.end("n", &run, Change::Park).await;
     t.advance(ms(WEEK_MS)).await;
-    let claim = t.claim_aged("n", "a").await;
+    let claim = t.claim_unacked("n", "a").await;
     t.end("n", &claim, Change::Drop).await;
     assert_eq!(t.find("a").await, None);
 }
@@ -182,42 +182,42 @@ pub async fn outcome_of_a_reclaimed_aged_job_is_stale(t: &Topic) {
     assert_eq!(t.place("a").await, Whereabouts::Unacked { since });
 }
 
-/// DEAD jobs are forgotten after their age (step `age`).
+/// DEAD jobs are forgotten after their age (step `sweep`).
 pub async fn dead_jobs_are_pruned_by_age(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.end("n", &claim, Change::Dead).await;
-    let request = Age { dead_kept: secs(100), ..t.age_of("n", 10) };
+    let request = Sweep { dead_kept: secs(100), ..t.age_of("n", 10) };
     t.advance(ms(99_999)).await;
-    assert_eq!(t.age("n", request.clone()).await.pruned_dead, 0);
+    assert_eq!(t.sweep("n", request.clone()).await.pruned_dead, 0);
     assert_eq!(t.state("a").await, Some(State::Dead));
     t.advance(ms(2)).await;
-    assert_eq!(t.age("n", request).await.pruned_dead, 1);
+    assert_eq!(t.sweep("n", request).await.pruned_dead, 1);
     assert_eq!(t.find("a").await, None);
 }
 
-/// Of more DEAD jobs than are to be kept, the oldest are forgotten (step `age`).
+/// Of more DEAD jobs than are to be kept, the oldest are forgotten (step `sweep`).
 pub async fn dead_jobs_are_pruned_by_number(t: &Topic) {
     for n in 0..5 {
         let claim = t.running("n", &format!("j{n}")).await;
         t.end("n", &claim, Change::Dead).await;
         t.advance(ms(5)).await;
     }
-    assert_eq!(t.age("n", Age { dead_most: 5, ..t.age_of("n", 10) }).await.pruned_dead, 0);
-    assert_eq!(t.age("n", Age { dead_most: 2, ..t.age_of("n", 10) }).await.pruned_dead, 3);
+    assert_eq!(t.sweep("n", Sweep { dead_most: 5, ..t.age_of("n", 10) }).await.pruned_dead, 0);
+    assert_eq!(t.sweep("n", Sweep { dead_most: 2, ..t.age_of("n", 10) }).await.pruned_dead, 3);
     let kept: Vec<_> = t.pages(State::Dead, 10).await.into_iter().map(|job| job.id.to_string()).collect();
     assert_eq!(kept, ["j3", "j4"]);
 }
 
-/// DONE jobs are forgotten when their retention has passed, each its own (step `age`).
+/// DONE jobs are forgotten when their retention has passed, each its own (step `sweep`).
 pub async fn done_jobs_are_pruned_after_their_retention(t: &Topic) {
     t.add_job(retained("a")).await;
     let claim = t.claim("n", "a").await;
     t.end("n", &claim, Change::Ack).await;
     t.advance(ms(59_999)).await;
-    assert_eq!(t.age("n", t.age_of("n", 10)).await.pruned_done, 0);
+    assert_eq!(t.sweep("n", t.age_of("n", 10)).await.pruned_done, 0);
     assert_eq!(t.state("a").await, Some(State::Done));
     t.advance(ms(2)).await;
-    assert_eq!(t.age("n", t.age_of("n", 10)).await.pruned_done, 1);
+    assert_eq!(t.sweep("n", t.age_of("n", 10)).await.pruned_done, 1);
     assert_eq!(t.find("a").await, None);
 }
 
@@ -229,16 +229,16 @@ pub async fn pruning_is_bounded(t: &Topic) {
     }
     t.advance(ms(10 * WEEK_MS)).await;
     for (pruned, more) in [(2, true), (2, true), (1, false)] {
-        let answer = t.age("n", t.age_of("n", 2)).await;
+        let answer = t.sweep("n", t.age_of("n", 2)).await;
         assert_eq!((answer.pruned_dead, answer.pruned_done, answer.more), (pruned, pruned, more));
     }
     assert_eq!(t.scan().await.records, 0);
 }
 
 /// Ageing over the limit is refused and takes no turn (rule 5).
-pub async fn age_over_the_limit_changes_nothing(t: &Topic) {
+pub async fn sweep_over_the_limit_changes_nothing(t: &Topic) {
     t.enter("n").await;
-    let error = t.link("n").age(t.age_of("n", 1_001)).await.expect_err("1,001 are too many");
+    let error = t.link("n").sweep(t.age_of("n", 1_001)).await.expect_err("1,001 are too many");
     assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
     t.transfer("n", 10).await;
 }

@@ -3,7 +3,7 @@
 use super::calls::job;
 use super::drive::exhaust_by_crashes;
 use super::topic::{LEASE, MAX_CRASHES, Topic, ms, secs};
-use dq::job::{Cause, Front, State};
+use dq::job::{Cause, Metadata, State};
 use dq::store::StoreError;
 use dq::store::step::{Change, Claim, MOST_JOBS, Note, Reclaim, Reclaimed};
 use dq::time::Timestamp;
@@ -45,7 +45,7 @@ pub async fn changed_lease_is_not_reclaimed(t: &Topic) {
     t.running("n", "a").await;
     let seen = t.lease("n").await.expect("n holds a");
     t.advance(LEASE + ms(1)).await;
-    t.hold("n").await;
+    t.renew("n").await;
     let renewed = t.lease("n").await;
     assert_eq!(t.reclaim("m", "n", seen, 10).await.moved, 0);
     t.advance(LEASE + ms(1)).await;
@@ -77,7 +77,7 @@ pub async fn reclaim_stops_when_the_node_renews(t: &Topic) {
     let seen = t.lease("n").await.expect("n holds them");
     t.advance(LEASE + ms(1)).await;
     assert_eq!(t.reclaim("m", "n", seen, 1).await, Reclaimed { moved: 1, left: 1 });
-    t.hold("n").await;
+    t.renew("n").await;
     assert_eq!(t.reclaim("m", "n", seen, 1).await.moved, 0);
     assert_eq!(t.counts().await.running, 1);
 }
@@ -108,25 +108,25 @@ pub async fn crashes_add_up(t: &Topic) {
 }
 
 /// A job one crash short of its cap that had not begun is not charged: it only sat beside a killer (rule 19).
-pub async fn job_that_had_not_begun_is_not_charged_the_last_crash(t: &Topic) {
+pub async fn job_that_was_not_isolated_is_not_charged_the_last_crash(t: &Topic) {
     one_crash_short(t, "n", "a").await;
     for _ in 0..3 {
         t.crash("n").await;
-        assert!(!t.front("a").await.exhausted);
+        assert!(!t.metadata("a").await.exhausted);
         assert_eq!(t.claim("n", "a").await.crashes, MAX_CRASHES - 1);
     }
 }
 
 /// One that had begun is: it comes back once, exhausted by its crashes, due when it was (rule 19).
-pub async fn begun_job_is_charged_the_last_crash(t: &Topic) {
+pub async fn isolated_job_is_charged_the_last_crash(t: &Topic) {
     let claim = one_crash_short(t, "n", "a").await;
-    assert_eq!(t.begin("n", &claim).await, Note::Done);
+    assert_eq!(t.isolate("n", &claim).await, Note::Done);
     t.crash("n").await;
-    let front = t.front("a").await;
-    assert_eq!((front.exhausted, front.cause), (true, Some(Cause::Crashes)));
+    let metadata = t.metadata("a").await;
+    assert_eq!((metadata.exhausted, metadata.cause), (true, Some(Cause::Crashes)));
     assert_eq!((t.due("a").await, t.says("a").await), (claim.token.due, "a".into()));
     let claim = t.claim("n", "a").await;
-    assert_eq!((claim.crashes, claim.record.front().map(|front| front.exhausted)), (MAX_CRASHES, Ok(true)));
+    assert_eq!((claim.crashes, claim.record.metadata().map(|metadata| metadata.exhausted)), (MAX_CRASHES, Ok(true)));
 }
 
 /// If the `final_retry` of such a job takes its node too, the job is DEAD of its crashes (rule 19).
@@ -135,45 +135,54 @@ pub async fn final_run_that_crashes_is_the_last(t: &Topic) {
     exhaust_by_crashes(t, "n", claim).await;
     t.crash("n").await;
     assert_eq!(t.state("a").await, Some(State::Dead));
-    let front = t.front("a").await;
-    assert_eq!((front.exhausted, front.cause), (true, Some(Cause::Crashes)));
+    let metadata = t.metadata("a").await;
+    assert_eq!((metadata.exhausted, metadata.cause), (true, Some(Cause::Crashes)));
     assert_eq!(t.says("a").await, "a");
 }
 
 /// A final run that had not begun comes back as it was (rule 19).
-pub async fn final_run_that_had_not_begun_comes_back(t: &Topic) {
+pub async fn final_run_that_was_not_isolated_comes_back(t: &Topic) {
     let claim = t.running("n", "a").await;
     let last = exhaust_by_crashes(t, "n", claim).await;
     t.end("n", &last, Change::Rollback).await;
     for _ in 0..3 {
         let claim = t.claim("n", "a").await;
-        assert_eq!((claim.crashes, claim.record.front().map(|front| front.exhausted)), (MAX_CRASHES, Ok(true)));
+        assert_eq!(
+            (claim.crashes, claim.record.metadata().map(|metadata| metadata.exhausted)),
+            (MAX_CRASHES, Ok(true))
+        );
         t.crash("n").await;
         assert_eq!(t.state("a").await, Some(State::Delayed));
     }
 }
 
 /// *Begun* goes whenever the job leaves RUNNING: the next run has to begin again to be charged (rule 19).
-pub async fn begun_goes_with_the_run(t: &Topic) {
+pub async fn isolation_ends_with_the_run(t: &Topic) {
     let claim = one_crash_short(t, "n", "a").await;
-    assert_eq!(t.begin("n", &claim).await, Note::Done);
+    assert_eq!(t.isolate("n", &claim).await, Note::Done);
     t.end("n", &claim, Change::Rollback).await;
     t.claim("n", "a").await;
     t.crash("n").await;
     let claim = t.claim("n", "a").await;
-    assert_eq!((claim.crashes, claim.record.front().map(|front| front.exhausted)), (MAX_CRASHES - 1, Ok(false)));
+    assert_eq!(
+        (claim.crashes, claim.record.metadata().map(|metadata| metadata.exhausted)),
+        (MAX_CRASHES - 1, Ok(false))
+    );
 }
 
 /// A job that was handed over by a released node is not charged, begun or not (rules 8, 19).
-pub async fn begun_job_of_a_released_node_is_not_charged(t: &Topic) {
+pub async fn isolated_job_of_a_released_node_is_not_charged(t: &Topic) {
     let claim = one_crash_short(t, "n", "a").await;
-    t.begin("n", &claim).await;
+    t.isolate("n", &claim).await;
     t.release("n").await;
     assert_eq!(t.reclaim("m", "n", Timestamp::EPOCH, 10).await.moved, 1);
     t.claim("n", "a").await;
     t.crash("n").await;
     let claim = t.claim("n", "a").await;
-    assert_eq!((claim.crashes, claim.record.front().map(|front| front.exhausted)), (MAX_CRASHES - 1, Ok(false)));
+    assert_eq!(
+        (claim.crashes, claim.record.metadata().map(|metadata| metadata.exhausted)),
+        (MAX_CRASHES - 1, Ok(false))
+    );
 }
 
 /// The cap is the reclaimer's: with a cap of one the first crash of a begun job exhausts it, of another charges nothing
@@ -182,19 +191,19 @@ pub async fn cap_is_an_argument(t: &Topic) {
     t.add_all(vec![job("begun"), job("aside")]).await;
     let claims = t.claims("n").await;
     assert_eq!(claims[1].id.as_str(), "begun");
-    assert_eq!(t.begin("n", &claims[1]).await, Note::Done);
+    assert_eq!(t.isolate("n", &claims[1]).await, Note::Done);
     let seen = t.lease("n").await.expect("n holds them");
     t.advance(LEASE + ms(1)).await;
     let request = Reclaim { node: t.node("n"), seen, limit: MOST_JOBS, max_crashes: 1 };
     t.link("m").reclaim(request).await.expect("reclaim is answered");
-    assert!(t.front("begun").await.exhausted);
-    assert!(!t.front("aside").await.exhausted);
+    assert!(t.metadata("begun").await.exhausted);
+    assert!(!t.metadata("aside").await.exhausted);
     let crashes: Vec<_> = t.claims("m").await.iter().map(|claim| (claim.id.to_string(), claim.crashes)).collect();
     assert_eq!(crashes, [("aside".to_owned(), 0), ("begun".to_owned(), 1)]);
 }
 
 /// Requeue, delete and an ack from outside clear the crash count with the rest (rule 19).
-pub async fn withdrawals_clear_the_crash_count(t: &Topic) {
+pub async fn commands_clear_the_crash_count(t: &Topic) {
     for name in ["delete", "ack"] {
         t.running("n", name).await;
         t.crash("n").await;
@@ -212,12 +221,17 @@ pub async fn withdrawals_clear_the_crash_count(t: &Topic) {
 /// That a job is exhausted survives its node: what `exhaust` wrote comes back with the job (rule 15).
 pub async fn exhaustion_survives_a_crash(t: &Topic) {
     let claim = t.running("n", "a").await;
-    let front =
-        Front { attempts: 6, exhausted: true, cause: Some(Cause::Error), error: Some("no".into()), ..Front::default() };
-    assert_eq!(t.exhaust("n", &claim, front.clone()).await, Note::Done);
+    let metadata = Metadata {
+        attempts: 6,
+        exhausted: true,
+        cause: Some(Cause::Error),
+        error: Some("no".into()),
+        ..Metadata::default()
+    };
+    assert_eq!(t.exhaust("n", &claim, metadata.clone()).await, Note::Done);
     t.crash("n").await;
     assert_eq!(t.state("a").await, Some(State::Delayed));
-    assert_eq!(t.claim("m", "a").await.record.front(), Ok(front));
+    assert_eq!(t.claim("m", "a").await.record.metadata(), Ok(metadata));
 }
 
 /// A reclaim over the limit is refused whole (rule 5).

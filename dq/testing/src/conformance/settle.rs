@@ -1,14 +1,14 @@
 //! RUNNING → wherever the outcomes say (rules 10, 11, 16).
 
-use super::calls::{fronted, job, later, retained};
+use super::calls::{job, later, retained, with_metadata};
 use super::topic::{LEASE, Topic, id, ms, secs};
-use dq::job::{Cause, Fence, Front, State, Token};
+use dq::job::{Cause, Fence, Metadata, State, Token};
 use dq::store::step::{Again, Change, Claim, Outcome, Verdict};
 use dq::store::{StoreError, Whereabouts};
 use dq::time::Timestamp;
 
 fn outcome(claim: &Claim, change: Change) -> Outcome {
-    Outcome { id: claim.id.clone(), token: claim.token, change, front: None }
+    Outcome { id: claim.id.clone(), token: claim.token, change, metadata: None }
 }
 
 /// An acked job is gone.
@@ -61,26 +61,27 @@ pub async fn rejoin_at_a_past_time_takes_the_original_delay(t: &Topic) {
 
 /// A rejoined job is as it was added, its attempts included.
 pub async fn rejoined_job_keeps_its_record(t: &Topic) {
-    let front = Front { attempts: 2, cause: Some(Cause::Error), error: Some("no".into()), ..Front::default() };
-    t.add_job(fronted("a", &front)).await;
+    let metadata = Metadata { attempts: 2, cause: Some(Cause::Error), error: Some("no".into()), ..Metadata::default() };
+    t.add_job(with_metadata("a", &metadata)).await;
     let claim = t.claim("n", "a").await;
     t.end("n", &claim, Change::Rejoin(Again::After(secs(1)))).await;
-    assert_eq!(t.front("a").await, front);
+    assert_eq!(t.metadata("a").await, metadata);
     assert_eq!(t.says("a").await, "a");
 }
 
 /// A retried job waits for its backoff, counted from now, behind the new front; the payload stays.
-pub async fn retried_job_waits_behind_its_new_front(t: &Topic) {
+pub async fn retried_job_waits_behind_its_new_metadata(t: &Topic) {
     t.add_job(later("a", secs(1))).await;
     t.advance(secs(5)).await;
     let claim = t.claim("n", "a").await;
-    let front = Front { attempts: 1, cause: Some(Cause::Panic), error: Some("boom".into()), ..t.front("a").await };
-    t.end_with("n", &claim, Change::Retry(secs(10)), front.clone()).await;
+    let metadata =
+        Metadata { attempts: 1, cause: Some(Cause::Panic), error: Some("boom".into()), ..t.metadata("a").await };
+    t.end_with("n", &claim, Change::Retry(secs(10)), metadata.clone()).await;
     assert_eq!(t.due("a").await, t.in_ms(10_000));
-    assert_eq!((t.front("a").await, t.says("a").await), (front.clone(), "a".into()));
+    assert_eq!((t.metadata("a").await, t.says("a").await), (metadata.clone(), "a".into()));
     t.advance(secs(10)).await;
     let claim = t.claim("n", "a").await;
-    assert_eq!((claim.record.front(), claim.token.due), (Ok(front), t.now()));
+    assert_eq!((claim.record.metadata(), claim.token.due), (Ok(metadata), t.now()));
 }
 
 /// A delay counts from the microsecond of the step and rounds up (rule 4).
@@ -108,7 +109,7 @@ pub async fn parked_job_keeps_the_fence_of_its_run(t: &Topic) {
     t.advance(secs(2)).await;
     t.end("n", &claim, Change::Park).await;
     assert_eq!(t.place("a").await, Whereabouts::Unacked { since: t.now() });
-    assert_eq!(t.front("a").await, Front { parked_by: Some(claim.token.fence), ..Front::default() });
+    assert_eq!(t.metadata("a").await, Metadata { parked_by: Some(claim.token.fence), ..Metadata::default() });
     assert_eq!(t.says("a").await, "a");
 }
 
@@ -116,10 +117,11 @@ pub async fn parked_job_keeps_the_fence_of_its_run(t: &Topic) {
 pub async fn dead_job_keeps_its_cause(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.advance(secs(2)).await;
-    let front = Front { attempts: 5, cause: Some(Cause::Timeout), error: Some("late".into()), ..Front::default() };
-    t.end_with("n", &claim, Change::Dead, front.clone()).await;
+    let metadata =
+        Metadata { attempts: 5, cause: Some(Cause::Timeout), error: Some("late".into()), ..Metadata::default() };
+    t.end_with("n", &claim, Change::Dead, metadata.clone()).await;
     assert_eq!(t.place("a").await, Whereabouts::Dead { since: t.now() });
-    assert_eq!((t.front("a").await, t.says("a").await), (front, "a".into()));
+    assert_eq!((t.metadata("a").await, t.says("a").await), (metadata, "a".into()));
 }
 
 /// A dropped job is forgotten at once, also where an ack would be kept as DONE.
@@ -131,15 +133,15 @@ pub async fn dropped_job_is_gone(t: &Topic) {
 }
 
 /// The parking fence is the store's: one in a new front is ignored (rule 17).
-pub async fn parking_fence_of_a_new_front_is_ignored(t: &Topic) {
-    let forged = Front { attempts: 1, parked_by: Some(Fence(7)), ..Front::default() };
+pub async fn parking_fence_of_new_metadata_is_ignored(t: &Topic) {
+    let forged = Metadata { attempts: 1, parked_by: Some(Fence(7)), ..Metadata::default() };
     let claim = t.running("n", "a").await;
     t.end_with("n", &claim, Change::Retry(ms(1)), forged.clone()).await;
-    assert_eq!(t.front("a").await.parked_by, None);
+    assert_eq!(t.metadata("a").await.parked_by, None);
     t.advance(ms(1)).await;
     let claim = t.claim("n", "a").await;
     t.end_with("n", &claim, Change::Park, forged).await;
-    assert_eq!(t.front("a").await.parked_by, Some(claim.token.fence));
+    assert_eq!(t.metadata("a").await.parked_by, Some(claim.token.fence));
 }
 
 /// Whose token is another changes nothing: an older run, another due time, another node, a job that is gone (rule 10).
@@ -210,13 +212,13 @@ pub async fn outcome_under_an_expired_lease_counts(t: &Topic) {
 }
 
 /// An outcome of a node that named a wrong turn counts all the same: the token judges (rules 6, 11).
-pub async fn outcome_under_a_wrong_turn_counts(t: &Topic) {
+pub async fn outcome_under_a_wrong_sequence_number_counts(t: &Topic) {
     let claim = t.running("n", "a").await;
     let request = t.settle_of("n", &claim, Change::Ack);
-    let request = dq::store::step::Settle { heard: dq::job::Turn(77), ..request };
+    let request = dq::store::step::Settle { last_seen: dq::job::Sequence(77), ..request };
     let settled = t.link("n").settle(request).await.expect("settle is answered");
     assert_eq!(settled.verdicts, [Verdict::Done]);
-    assert_eq!((settled.standing.turn, settled.standing.rows), (t.heard("n"), 0));
+    assert_eq!((settled.lease_status.sequence, settled.lease_status.rows), (t.last_seen("n"), 0));
 }
 
 /// Every outcome but a rollback clears the crash count (rule 19).

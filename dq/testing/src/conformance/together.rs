@@ -7,24 +7,24 @@ use tokio::task::JoinSet;
 
 use super::calls::{answered, job};
 use super::topic::{LEASE, Topic, done, id};
-use dq::job::{JobId, State, Turn};
+use dq::job::{JobId, Sequence, State};
 use dq::store::step::{Change, Outcome, Reconcile, Settle, Transfer, Verdict};
-use dq::store::{AddOutcome, Link, Numbered, WithdrawVerb};
+use dq::store::{AddOutcome, CommandKind, Link, Numbered};
 
 /// Claims until nothing is due, seven at a time.
 async fn claim_all(link: Arc<dyn Link>) -> Vec<(JobId, u64)> {
-    let first = Reconcile { heard: Turn(0), after: None, limit: 10 };
-    let mut heard = done(link.reconcile(first).await.expect("reconcile is answered")).standing.turn;
+    let first = Reconcile { last_seen: Sequence(0), after: None, limit: 10 };
+    let mut last_seen = done(link.reconcile(first).await.expect("reconcile is answered")).lease_status.sequence;
     let mut claimed = Vec::new();
     loop {
-        let request = Transfer { heard, limit: 7, lease: LEASE, fallback: LEASE };
+        let request = Transfer { last_seen, limit: 7, lease: LEASE, fallback: LEASE };
         let answer = done(link.transfer(request).await.expect("transfer is answered"));
         if answer.claims.is_empty() {
             return claimed;
         }
-        heard = answer.standing.turn;
+        last_seen = answer.lease_status.sequence;
         claimed.extend(answer.claims.into_iter().map(|claim| (claim.id, claim.token.fence.0)));
-        assert_eq!(claimed.len(), answer.standing.rows);
+        assert_eq!(claimed.len(), answer.lease_status.rows);
         tokio::task::yield_now().await;
     }
 }
@@ -71,11 +71,11 @@ pub async fn outcomes_sent_at_once_count_once(t: &Topic) {
     let claim = t.running("n", "a").await;
     let mut senders = JoinSet::new();
     for _ in 0..8 {
-        let (link, heard) = (t.link("n"), t.heard("n"));
+        let (link, last_seen) = (t.link("n"), t.last_seen("n"));
         let outcomes =
-            vec![Outcome { id: claim.id.clone(), token: claim.token, change: Change::Rollback, front: None }];
+            vec![Outcome { id: claim.id.clone(), token: claim.token, change: Change::Rollback, metadata: None }];
         senders.spawn(async move {
-            let settled = link.settle(Settle { heard, lease: LEASE, outcomes }).await.expect("settle is answered");
+            let settled = link.settle(Settle { last_seen, lease: LEASE, outcomes }).await.expect("settle is answered");
             settled.verdicts[0] == Verdict::Done
         });
     }
@@ -85,14 +85,14 @@ pub async fn outcomes_sent_at_once_count_once(t: &Topic) {
 
 /// Whoever deletes a job that is being claimed either removes it or marks its run: it never runs twice, nor for ever
 /// (rules 2, 13).
-pub async fn delete_beside_a_claim_removes_or_marks(t: &Topic) {
+pub async fn delete_beside_a_claim_removes_or_leaves_a_pending_command(t: &Topic) {
     t.enter("n").await;
     for n in 0..20 {
         let name = format!("j{n}");
         t.add(&name).await;
         let transfer = t.link("n").transfer(t.transfer_of("n", 10));
         let delete =
-            t.producer().withdraw(t.numbered(vec![super::calls::withdrawal(WithdrawVerb::Delete, &name, None)]));
+            t.producer().command(t.numbered(vec![super::calls::command_for(CommandKind::Delete, &name, None)]));
         let (transfer, delete) = futures_util::join!(transfer, delete);
         let claims = done(transfer.expect("transfer is answered")).claims;
         let found = answered(delete.expect("withdraw is answered"))[0].found;

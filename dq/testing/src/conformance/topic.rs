@@ -14,10 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::fixture::StoreFixture;
-use dq::job::{AppName, Front, JobId, NodeId, ProducerId, TopicKey, TopicName, Turn};
+use dq::job::{AppName, JobId, Metadata, NodeId, ProducerId, Sequence, TopicKey, TopicName};
 use dq::store::step::{
-    Age, Aged, Begin, Change, Claim, Exhaust, Hold, MOST_JOBS, Note, Outcome, Reclaim, Reclaimed, Reconcile,
-    Reconciled, Release, Scan, Scanned, Settle, Settled, Standing, Transfer, Transferred, Turned, Verdict, Wake,
+    Change, Claim, Exhaust, Isolate, LeaseStatus, MOST_JOBS, Note, Outcome, Reclaim, Reclaimed, Reconcile, Reconciled,
+    Release, Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Verdict, Wake,
 };
 use dq::store::{Link, Producer, Store};
 use dq::time::Timestamp;
@@ -50,18 +50,20 @@ pub(super) fn id(text: &str) -> JobId {
 }
 
 /// The answer of a step whose turn was right.
-pub(super) fn done<T: fmt::Debug>(answer: Turned<T>) -> T {
+pub(super) fn done<T: fmt::Debug>(answer: Sequenced<T>) -> T {
     match answer {
-        Turned::Done(done) => done,
-        Turned::Reconcile(standing) => panic!("the turn was right, and the store asks to reconcile: {standing:?}"),
+        Sequenced::Done(done) => done,
+        Sequenced::Reconcile(lease_status) => {
+            panic!("the turn was right, and the store asks to reconcile: {lease_status:?}")
+        }
     }
 }
 
 /// The answer of a step whose turn was wrong.
-pub(super) fn refused<T: fmt::Debug>(answer: Turned<T>) -> Standing {
+pub(super) fn refused<T: fmt::Debug>(answer: Sequenced<T>) -> LeaseStatus {
     match answer {
-        Turned::Reconcile(standing) => standing,
-        Turned::Done(done) => panic!("the turn was wrong, and the step was done: {done:?}"),
+        Sequenced::Reconcile(lease_status) => lease_status,
+        Sequenced::Done(done) => panic!("the turn was wrong, and the step was done: {done:?}"),
     }
 }
 
@@ -79,7 +81,7 @@ pub struct Topic {
 /// What the driver knows of a node.
 struct Node {
     link: Arc<dyn Link>,
-    heard: Turn,
+    last_seen: Sequence,
     /// Its turn is known to the store, as far as the driver knows.
     entered: bool,
 }
@@ -165,18 +167,19 @@ impl Topic {
     /// The bare link of a node, made at its first use.
     pub fn link(&self, node: &str) -> Arc<dyn Link> {
         let mut nodes = lock(&self.nodes);
-        let made = || Node { link: self.store.link(&self.key, &self.node(node)), heard: Turn(0), entered: false };
+        let made =
+            || Node { link: self.store.link(&self.key, &self.node(node)), last_seen: Sequence(0), entered: false };
         nodes.entry(node.into()).or_insert_with(made).link.clone()
     }
 
     /// The last turn that the node has heard.
-    pub fn heard(&self, node: &str) -> Turn {
-        lock(&self.nodes).get(node).map_or(Turn(0), |node| node.heard)
+    pub fn last_seen(&self, node: &str) -> Sequence {
+        lock(&self.nodes).get(node).map_or(Sequence(0), |node| node.last_seen)
     }
 
-    fn hear(&self, node: &str, turn: Turn) {
+    fn receive(&self, node: &str, sequence: Sequence) {
         if let Some(node) = lock(&self.nodes).get_mut(node) {
-            (node.heard, node.entered) = (turn, true);
+            (node.last_seen, node.entered) = (sequence, true);
         }
     }
 
@@ -190,24 +193,24 @@ impl Topic {
 
     /// A transfer as this node would ask for it.
     pub fn transfer_of(&self, node: &str, limit: usize) -> Transfer {
-        Transfer { heard: self.heard(node), limit, lease: LEASE, fallback: FALLBACK }
+        Transfer { last_seen: self.last_seen(node), limit, lease: LEASE, fallback: FALLBACK }
     }
 
     /// A settlement of one job as this node would ask for it.
     pub fn settle_of(&self, node: &str, claim: &Claim, change: Change) -> Settle {
-        let outcomes = vec![Outcome { id: claim.id.clone(), token: claim.token, change, front: None }];
-        Settle { heard: self.heard(node), lease: LEASE, outcomes }
+        let outcomes = vec![Outcome { id: claim.id.clone(), token: claim.token, change, metadata: None }];
+        Settle { last_seen: self.last_seen(node), lease: LEASE, outcomes }
     }
 
-    /// An `age` as this node would ask for it: UNACKED for 7 days, DEAD for 30, at most 100,000.
-    pub fn age_of(&self, node: &str, limit: usize) -> Age {
+    /// An `sweep` as this node would ask for it: UNACKED for 7 days, DEAD for 30, at most 100,000.
+    pub fn age_of(&self, node: &str, limit: usize) -> Sweep {
         let day = secs(24 * 3600);
-        let heard = self.heard(node);
-        Age { heard, limit, lease: LEASE, unacked_age: 7 * day, dead_kept: 30 * day, dead_most: 100_000 }
+        let last_seen = self.last_seen(node);
+        Sweep { last_seen, limit, lease: LEASE, unacked_age: 7 * day, dead_kept: 30 * day, dead_most: 100_000 }
     }
 
-    async fn stood(&self, node: &str, standing: Standing) {
-        assert_eq!(standing.rows, self.rows(node).await.len(), "rows of {node} in the answer");
+    async fn stood(&self, node: &str, lease_status: LeaseStatus) {
+        assert_eq!(lease_status.rows, self.rows(node).await.len(), "rows of {node} in the answer");
         self.audit().await;
     }
 
@@ -216,10 +219,10 @@ impl Topic {
         self.enter(node).await;
         let answer = self.link(node).transfer(self.transfer_of(node, limit)).await.expect("transfer is answered");
         let answer = done(answer);
-        assert_eq!(answer.standing.turn, self.heard(node).next(), "a transfer takes one turn");
+        assert_eq!(answer.lease_status.sequence, self.last_seen(node).next(), "a transfer takes one turn");
         assert_eq!(answer.clock, self.now());
-        self.hear(node, answer.standing.turn);
-        self.stood(node, answer.standing).await;
+        self.receive(node, answer.lease_status.sequence);
+        self.stood(node, answer.lease_status).await;
         answer
     }
 
@@ -251,9 +254,9 @@ impl Topic {
 
     /// Settles outcomes as they are.
     pub async fn settle_all(&self, node: &str, outcomes: Vec<Outcome>) -> Settled {
-        let request = Settle { heard: self.heard(node), lease: LEASE, outcomes };
+        let request = Settle { last_seen: self.last_seen(node), lease: LEASE, outcomes };
         let answer = self.link(node).settle(request).await.expect("settle is answered");
-        self.stood(node, answer.standing).await;
+        self.stood(node, answer.lease_status).await;
         answer
     }
 
@@ -268,42 +271,46 @@ impl Topic {
     }
 
     /// Ends a run with a new front, which must work.
-    pub async fn end_with(&self, node: &str, claim: &Claim, change: Change, front: Front) {
-        let outcome = Outcome { id: claim.id.clone(), token: claim.token, change, front: Some(front) };
+    pub async fn end_with(&self, node: &str, claim: &Claim, change: Change, metadata: Metadata) {
+        let outcome = Outcome { id: claim.id.clone(), token: claim.token, change, metadata: Some(metadata) };
         assert_eq!(self.settle_all(node, vec![outcome]).await.verdicts, [Verdict::Done]);
     }
 
     /// A heartbeat.
-    pub async fn hold(&self, node: &str) -> Standing {
-        let standing = self.link(node).hold(Hold { heard: self.heard(node), lease: LEASE }).await;
-        let standing = standing.expect("hold is answered");
-        self.stood(node, standing).await;
-        standing
+    pub async fn renew(&self, node: &str) -> LeaseStatus {
+        let lease_status = self.link(node).renew(Renew { last_seen: self.last_seen(node), lease: LEASE }).await;
+        let lease_status = lease_status.expect("hold is answered");
+        self.stood(node, lease_status).await;
+        lease_status
     }
 
     /// Notes that the job is about to run alone.
-    pub async fn begin(&self, node: &str, claim: &Claim) -> Note {
-        let request = Begin { heard: self.heard(node), lease: LEASE, id: claim.id.clone(), token: claim.token };
-        let noted = self.link(node).begin(request).await.expect("begin is answered");
-        self.stood(node, noted.standing).await;
+    pub async fn isolate(&self, node: &str, claim: &Claim) -> Note {
+        let request =
+            Isolate { last_seen: self.last_seen(node), lease: LEASE, id: claim.id.clone(), token: claim.token };
+        let noted = self.link(node).isolate(request).await.expect("begin is answered");
+        self.stood(node, noted.lease_status).await;
         noted.note
     }
 
     /// Notes that no attempt is left.
-    pub async fn exhaust(&self, node: &str, claim: &Claim, front: Front) -> Note {
+    pub async fn exhaust(&self, node: &str, claim: &Claim, metadata: Metadata) -> Note {
         let (id, token) = (claim.id.clone(), claim.token);
-        let noted = self.link(node).exhaust(Exhaust { heard: self.heard(node), lease: LEASE, id, token, front }).await;
+        let noted = self
+            .link(node)
+            .exhaust(Exhaust { last_seen: self.last_seen(node), lease: LEASE, id, token, metadata })
+            .await;
         let noted = noted.expect("exhaust is answered");
-        self.stood(node, noted.standing).await;
+        self.stood(node, noted.lease_status).await;
         noted.note
     }
 
     /// The first page of a reconcile, with all rows.
     pub async fn reconcile(&self, node: &str) -> Reconciled {
-        let request = Reconcile { heard: self.heard(node), after: None, limit: MOST_JOBS };
+        let request = Reconcile { last_seen: self.last_seen(node), after: None, limit: MOST_JOBS };
         let answer = done(self.link(node).reconcile(request).await.expect("reconcile is answered"));
-        self.hear(node, answer.standing.turn);
-        self.stood(node, answer.standing).await;
+        self.receive(node, answer.lease_status.sequence);
+        self.stood(node, answer.lease_status).await;
         answer
     }
 
@@ -324,26 +331,27 @@ impl Topic {
     }
 
     /// Ends a node cleanly.
-    pub async fn release(&self, node: &str) -> Standing {
-        let standing = self.link(node).release(Release { heard: self.heard(node) }).await.expect("release is answered");
-        self.hear(node, standing.turn);
-        self.stood(node, standing).await;
-        standing
+    pub async fn release(&self, node: &str) -> LeaseStatus {
+        let lease_status =
+            self.link(node).release(Release { last_seen: self.last_seen(node) }).await.expect("release is answered");
+        self.receive(node, lease_status.sequence);
+        self.stood(node, lease_status).await;
+        lease_status
     }
 
     /// Ages; see [`age_of`](Self::age_of) for what may be asked.
-    pub async fn age(&self, node: &str, request: Age) -> Aged {
+    pub async fn sweep(&self, node: &str, request: Sweep) -> Swept {
         self.enter(node).await;
-        let request = Age { heard: self.heard(node), ..request };
-        let answer = done(self.link(node).age(request).await.expect("age is answered"));
-        self.hear(node, answer.standing.turn);
-        self.stood(node, answer.standing).await;
+        let request = Sweep { last_seen: self.last_seen(node), ..request };
+        let answer = done(self.link(node).sweep(request).await.expect("age is answered"));
+        self.receive(node, answer.lease_status.sequence);
+        self.stood(node, answer.lease_status).await;
         answer
     }
 
     /// Claims the only job that has been UNACKED for seven days.
-    pub async fn claim_aged(&self, node: &str, only: &str) -> Claim {
-        let mut claims = self.age(node, self.age_of(node, MOST_JOBS)).await.claims;
+    pub async fn claim_unacked(&self, node: &str, only: &str) -> Claim {
+        let mut claims = self.sweep(node, self.age_of(node, MOST_JOBS)).await.claims;
         assert_eq!(claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), [only], "what {node} claimed");
         claims.remove(0)
     }

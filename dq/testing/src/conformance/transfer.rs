@@ -2,7 +2,7 @@
 
 use super::calls::{job, later};
 use super::topic::{FALLBACK, LEASE, START, Topic, id, ms, refused, secs};
-use dq::job::{State, Token, Turn};
+use dq::job::{Sequence, State, Token};
 use dq::store::step::{Change, Transfer};
 use dq::store::{Due, NewJob, StoreError, Whereabouts};
 
@@ -110,15 +110,15 @@ pub async fn fence_grows_when_the_clock_jumps_back(t: &Topic) {
 }
 
 /// A transfer that names another turn, lower or higher, claims nothing, renews nothing and takes no turn (rule 6).
-pub async fn wrong_turn_claims_and_renews_nothing(t: &Topic) {
+pub async fn wrong_sequence_number_claims_and_renews_nothing(t: &Topic) {
     t.running("n", "a").await;
-    let (turn, lease) = (t.heard("n"), t.lease("n").await);
+    let (sequence, lease) = (t.last_seen("n"), t.lease("n").await);
     t.add("b").await;
     t.advance(secs(3)).await;
-    for wrong in [Turn(0), Turn(turn.0 - 1), turn.next(), Turn(turn.0 + 100)] {
-        let request = Transfer { heard: wrong, ..t.transfer_of("n", 10) };
-        let standing = refused(t.link("n").transfer(request).await.expect("transfer is answered"));
-        assert_eq!((standing.turn, standing.rows), (turn, 1));
+    for wrong in [Sequence(0), Sequence(sequence.0 - 1), sequence.next(), Sequence(sequence.0 + 100)] {
+        let request = Transfer { last_seen: wrong, ..t.transfer_of("n", 10) };
+        let lease_status = refused(t.link("n").transfer(request).await.expect("transfer is answered"));
+        assert_eq!((lease_status.sequence, lease_status.rows), (sequence, 1));
         assert_eq!(t.state("b").await, Some(State::Delayed));
         assert_eq!(t.lease("n").await, lease);
     }
@@ -128,22 +128,22 @@ pub async fn wrong_turn_claims_and_renews_nothing(t: &Topic) {
 /// A node that the store does not know has no right turn, zero neither: its first request is a reconcile (rule 6).
 pub async fn unknown_node_must_reconcile_first(t: &Topic) {
     t.add("a").await;
-    for heard in [Turn(0), Turn(1), Turn(7)] {
-        let request = Transfer { heard, ..t.transfer_of("n", 10) };
-        let standing = refused(t.link("n").transfer(request).await.expect("transfer is answered"));
-        assert_eq!(standing.rows, 0);
+    for last_seen in [Sequence(0), Sequence(1), Sequence(7)] {
+        let request = Transfer { last_seen, ..t.transfer_of("n", 10) };
+        let lease_status = refused(t.link("n").transfer(request).await.expect("transfer is answered"));
+        assert_eq!(lease_status.rows, 0);
         assert_eq!((t.state("a").await, t.lease("n").await), (Some(State::Delayed), None));
     }
     t.claim("n", "a").await;
 }
 
 /// Every transfer takes a turn, one that finds nothing too (rule 6).
-pub async fn empty_transfer_takes_a_turn(t: &Topic) {
+pub async fn empty_transfer_takes_a_sequence_number(t: &Topic) {
     t.enter("n").await;
-    let before = t.heard("n");
+    let before = t.last_seen("n");
     let answer = t.transfer("n", 10).await;
-    assert_eq!((answer.standing.turn, answer.standing.rows), (before.next(), 0));
-    assert_eq!(t.transfer("n", 10).await.standing.turn, before.next().next());
+    assert_eq!((answer.lease_status.sequence, answer.lease_status.rows), (before.next(), 0));
+    assert_eq!(t.transfer("n", 10).await.lease_status.sequence, before.next().next());
 }
 
 /// A transfer that repeats the turn of one already executed claims nothing: a request that arrives twice claims once
@@ -159,7 +159,7 @@ pub async fn transfer_that_arrives_twice_claims_once(t: &Topic) {
 }
 
 /// Turns belong to one node: what others do changes nothing about them (rule 6).
-pub async fn turns_belong_to_one_node(t: &Topic) {
+pub async fn sequence_numbers_belong_to_one_node(t: &Topic) {
     t.enter("n").await;
     for _ in 0..3 {
         t.transfer("m", 10).await;
@@ -169,7 +169,7 @@ pub async fn turns_belong_to_one_node(t: &Topic) {
 }
 
 /// A node may be silent for most of a day and is known still (section 2).
-pub async fn turn_is_kept_for_a_day(t: &Topic) {
+pub async fn sequence_number_is_kept_for_a_day(t: &Topic) {
     t.enter("n").await;
     t.advance(secs(23 * 3_600)).await;
     t.transfer("n", 10).await;

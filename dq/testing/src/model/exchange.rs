@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use dq::job::{NodeId, ProducerId, TopicKey};
 use dq::store::step::{
-    Age, Aged, Begin, Cast, Casted, Exhaust, Hold, Noted, Reclaim, Reclaimed, Reconcile, Reconciled, Release, Settle,
-    Settled, Standing, Transfer, Transferred, Turned, Wake,
+    Exhaust, Isolate, LeaseStatus, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile, Reconciled, Release,
+    Renew, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Wake,
 };
 use dq::store::{
-    AddOutcome, BatchAnswer, Link, NewJob, Numbered, Pending, Producer, Store, StoreError, WithdrawOutcome, Withdrawal,
+    AddOutcome, BatchAnswer, Command, CommandOutcome, Link, NewJob, Numbered, Pending, Producer, Store, StoreError,
 };
 
 /// What is sent.
@@ -18,17 +18,17 @@ pub(super) enum Request {
     Clock(u64),
     Anew(NodeId, ProducerId),
     Add(ProducerId, Numbered<NewJob>),
-    Withdraw(ProducerId, Numbered<Withdrawal>),
+    Command(ProducerId, Numbered<Command>),
     Transfer(NodeId, Transfer),
     Settle(NodeId, Settle),
-    Hold(NodeId, Hold),
-    Begin(NodeId, Begin),
+    Renew(NodeId, Renew),
+    Isolate(NodeId, Isolate),
     Exhaust(NodeId, Exhaust),
     Reconcile(NodeId, Reconcile),
     Reclaim(NodeId, Reclaim),
     Release(NodeId, Release),
-    Age(NodeId, Age),
-    Cast(NodeId, Cast),
+    Sweep(NodeId, Sweep),
+    Publish(NodeId, Publish),
     Wake(NodeId),
 }
 
@@ -44,15 +44,15 @@ pub(super) struct Exchange {
 pub(super) enum Answer {
     Nothing,
     Added(BatchAnswer<AddOutcome>),
-    Withdrawn(BatchAnswer<WithdrawOutcome>),
-    Transferred(Turned<Transferred>),
+    Commanded(BatchAnswer<CommandOutcome>),
+    Transferred(Sequenced<Transferred>),
     Settled(Settled),
-    Standing(Standing),
+    LeaseStatus(LeaseStatus),
     Noted(Noted),
-    Reconciled(Turned<Reconciled>),
+    Reconciled(Sequenced<Reconciled>),
     Reclaimed(Reclaimed),
-    Aged(Turned<Aged>),
-    Casted(Casted),
+    Swept(Sequenced<Swept>),
+    Published(Published),
 }
 
 /// The store under test, seen as its nodes and callers see it.
@@ -95,8 +95,8 @@ impl Wires {
                 return Ok(Answer::Nothing);
             }
             Request::Add(by, batch) => answer(self.producer(by).add(batch.clone()), lost, Answer::Added).await,
-            Request::Withdraw(by, batch) => {
-                answer(self.producer(by).withdraw(batch.clone()), lost, Answer::Withdrawn).await
+            Request::Command(by, batch) => {
+                answer(self.producer(by).command(batch.clone()), lost, Answer::Commanded).await
             }
             request => self.step(request, lost).await,
         };
@@ -110,16 +110,16 @@ impl Wires {
         match request {
             Request::Transfer(by, it) => answer(self.link(by).transfer(it.clone()), lost, Answer::Transferred).await,
             Request::Settle(by, it) => answer(self.link(by).settle(it.clone()), lost, Answer::Settled).await,
-            Request::Hold(by, it) => answer(self.link(by).hold(*it), lost, Answer::Standing).await,
-            Request::Begin(by, it) => answer(self.link(by).begin(it.clone()), lost, Answer::Noted).await,
+            Request::Renew(by, it) => answer(self.link(by).renew(*it), lost, Answer::LeaseStatus).await,
+            Request::Isolate(by, it) => answer(self.link(by).isolate(it.clone()), lost, Answer::Noted).await,
             Request::Exhaust(by, it) => answer(self.link(by).exhaust(it.clone()), lost, Answer::Noted).await,
             Request::Reconcile(by, it) => answer(self.link(by).reconcile(it.clone()), lost, Answer::Reconciled).await,
             Request::Reclaim(by, it) => answer(self.link(by).reclaim(it.clone()), lost, Answer::Reclaimed).await,
-            Request::Release(by, it) => answer(self.link(by).release(*it), lost, Answer::Standing).await,
-            Request::Age(by, it) => answer(self.link(by).age(it.clone()), lost, Answer::Aged).await,
-            Request::Cast(by, it) => answer(self.link(by).cast(*it), lost, Answer::Casted).await,
+            Request::Release(by, it) => answer(self.link(by).release(*it), lost, Answer::LeaseStatus).await,
+            Request::Sweep(by, it) => answer(self.link(by).sweep(it.clone()), lost, Answer::Swept).await,
+            Request::Publish(by, it) => answer(self.link(by).publish(*it), lost, Answer::Published).await,
             Request::Wake(by) => answer(self.link(by).wake(Wake), lost, |()| Answer::Nothing).await,
-            Request::Clock(_) | Request::Anew(..) | Request::Add(..) | Request::Withdraw(..) => Ok(Answer::Nothing),
+            Request::Clock(_) | Request::Anew(..) | Request::Add(..) | Request::Command(..) => Ok(Answer::Nothing),
         }
     }
 
@@ -127,10 +127,10 @@ impl Wires {
     async fn pass(&mut self, request: &Request) -> Result<(), StoreError> {
         match request {
             Request::Add(by, batch) => drop(self.producer(by).add(batch.clone()).await?),
-            Request::Withdraw(by, batch) => drop(self.producer(by).withdraw(batch.clone()).await?),
+            Request::Command(by, batch) => drop(self.producer(by).command(batch.clone()).await?),
             Request::Transfer(by, _) | Request::Settle(by, _) | Request::Reconcile(by, _) => {
-                let nothing = Hold { heard: dq::job::Turn(0), lease: std::time::Duration::ZERO };
-                self.link(by).hold(nothing).await?;
+                let nothing = Renew { last_seen: dq::job::Sequence(0), lease: std::time::Duration::ZERO };
+                self.link(by).renew(nothing).await?;
             }
             _ => {}
         }

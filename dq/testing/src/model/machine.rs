@@ -7,60 +7,61 @@ use proptest::sample::select;
 use proptest::strategy::BoxedStrategy;
 use proptest_state_machine::ReferenceStateMachine;
 
-use super::reference::Choice;
-use super::step::{
-    Adding, By, Change, Due, Fence, JOBS, NODES, Number, PRODUCERS, Seen, Settling, Step, Token, Turn, Withdrawing,
+use super::cluster::ClusterState;
+use super::operation::{
+    Adding, By, Change, Due, Fence, JOBS, NODES, Number, Operation, PRODUCERS, Seen, Sequence, Settling, Token,
+    Withdrawing,
 };
-use super::world::World;
+use super::reference::Choice;
 use dq::job::{Deliver, State};
 use dq::store::step::MOST_JOBS;
-use dq::store::{OnDuplicate, WithdrawVerb};
+use dq::store::{CommandKind, OnDuplicate};
 
 /// Histories of one topic.
 #[derive(Debug)]
 pub(super) struct Machine;
 
 impl ReferenceStateMachine for Machine {
-    type State = World;
-    type Transition = Step;
+    type State = ClusterState;
+    type Transition = Operation;
 
-    fn init_state() -> BoxedStrategy<World> {
-        Just(World::new()).boxed()
+    fn init_state() -> BoxedStrategy<ClusterState> {
+        Just(ClusterState::new()).boxed()
     }
 
-    fn transitions(world: &World) -> BoxedStrategy<Step> {
+    fn transitions(cluster: &ClusterState) -> BoxedStrategy<Operation> {
         // A node that the store does not know is refused until it reconciles, which one that knows nothing does first.
-        let unknown = u32::from(NODES) - world.topic.turns.len() as u32;
-        let running = world.topic.leases.len() as u32;
-        let counts = world.topic.counts();
+        let unknown = u32::from(NODES) - cluster.topic.sequences.len() as u32;
+        let running = cluster.topic.leases.len() as u32;
+        let counts = cluster.topic.counts();
         let (ready, aside) = (counts.ready as u32, (counts.unacked + counts.dead) as u32);
-        let expired = world.topic.expired().count() as u32;
+        let expired = cluster.topic.expired().count() as u32;
         prop_oneof![
-            12 => adds(prop_oneof![job().boxed(), job_in(world, &[State::Running])].boxed()),
+            12 => adds(prop_oneof![job().boxed(), job_in(cluster, &[State::Running])].boxed()),
             4 => clock(),
-            1 + 4 * running => node().prop_map(Step::PastLease),
+            1 + 4 * running => node().prop_map(Operation::PastLease),
             3 + 12 * ready => transfer(),
             2 + 40 * unknown => reconcile(),
-            1 + 14 * running => settle(job_in(world, &[State::Running])),
-            3 + 3 * (running + aside) => withdraw(job_in(world, &[State::Running, State::Unacked, State::Dead])),
-            1 + 2 * running => notes(job_in(world, &[State::Running])),
-            2 => (0..PRODUCERS, 0..4_u8).prop_map(|(producer, back)| Step::Repeat { producer, back }),
+            1 + 14 * running => settle(job_in(cluster, &[State::Running])),
+            3 + 3 * (running + aside) => command(job_in(cluster, &[State::Running, State::Unacked, State::Dead])),
+            1 + 2 * running => notes(job_in(cluster, &[State::Running])),
+            2 => (0..PRODUCERS, 0..4_u8).prop_map(|(producer, back)| Operation::Repeat { producer, back }),
             1 + running => reclaim(),
             1 + 20 * expired => reclaim_expired(),
-            1 => (node(), turn(), lease()).prop_map(|(node, turn, lease)| Step::Hold { node, turn, lease }),
-            1 + 8 * aside => age(),
-            2 => cast(),
-            1 => (node(), turn()).prop_map(|(node, turn)| Step::Release { node, turn }),
-            1 => node().prop_map(|node| Step::Wake { node }),
-            1 => (node(), 0..PRODUCERS).prop_map(|(node, producer)| Step::Anew { node, producer }),
+            1 => (node(), sequence(), lease()).prop_map(|(node, sequence, lease)| Operation::Renew { node, sequence, lease }),
+            1 + 8 * aside => sweep(),
+            2 => publish(),
+            1 => (node(), sequence()).prop_map(|(node, sequence)| Operation::Release { node, sequence }),
+            1 => node().prop_map(|node| Operation::Wake { node }),
+            1 => (node(), 0..PRODUCERS).prop_map(|(node, producer)| Operation::Anew { node, producer }),
         ]
         .boxed()
     }
 
-    fn apply(mut world: World, step: &Step) -> World {
-        let exchange = world.resolve(step);
-        world.execute(&exchange, Choice(None));
-        world
+    fn apply(mut cluster: ClusterState, step: &Operation) -> ClusterState {
+        let exchange = cluster.resolve(step);
+        cluster.execute(&exchange, Choice(None));
+        cluster
     }
 }
 
@@ -74,8 +75,8 @@ fn job() -> impl Strategy<Value = u8> {
 }
 
 /// Mostly one of those in these states.
-fn job_in(world: &World, states: &[State]) -> BoxedStrategy<u8> {
-    let state = |n| world.topic.jobs.get(&super::world::job(n)).map(|job| job.place.state());
+fn job_in(cluster: &ClusterState, states: &[State]) -> BoxedStrategy<u8> {
+    let state = |n| cluster.topic.jobs.get(&super::cluster::job(n)).map(|job| job.place.state());
     let there: Vec<u8> = (0..JOBS).filter(|n| state(*n).is_some_and(|state| states.contains(&state))).collect();
     if there.is_empty() { job().boxed() } else { prop_oneof![1 => job(), 6 => select(there)].boxed() }
 }
@@ -84,8 +85,8 @@ fn lost() -> impl Strategy<Value = bool> {
     prop_oneof![12 => Just(false), 1 => Just(true)]
 }
 
-fn turn() -> impl Strategy<Value = Turn> {
-    prop_oneof![10 => Just(Turn::Right), 2 => Just(Turn::Heard), 1 => select(vec![-1, 1, 3]).prop_map(Turn::Off)]
+fn sequence() -> impl Strategy<Value = Sequence> {
+    prop_oneof![10 => Just(Sequence::Right), 2 => Just(Sequence::Heard), 1 => select(vec![-1, 1, 3]).prop_map(Sequence::Off)]
 }
 
 fn token() -> impl Strategy<Value = Token> {
@@ -110,11 +111,11 @@ fn wait() -> impl Strategy<Value = u64> {
     select(vec![0, 0, 1, 40, 2_000, 20_000])
 }
 
-fn clock() -> impl Strategy<Value = Step> {
+fn clock() -> impl Strategy<Value = Operation> {
     prop_oneof![
-        4 => select(vec![1, 1_000, 40_000, 999_999, 2_000_000, 15_000_000, 20_200_000]).prop_map(Step::Forward),
-        2 => any::<bool>().prop_map(|early| Step::ToDue { early }),
-        1 => select(vec![1, 3_000, 400_000]).prop_map(Step::Back),
+        4 => select(vec![1, 1_000, 40_000, 999_999, 2_000_000, 15_000_000, 20_200_000]).prop_map(Operation::Forward),
+        2 => any::<bool>().prop_map(|early| Operation::ToDue { early }),
+        1 => select(vec![1, 3_000, 400_000]).prop_map(Operation::Back),
     ]
 }
 
@@ -126,7 +127,7 @@ fn number() -> impl Strategy<Value = Number> {
     ]
 }
 
-fn adds(job: BoxedStrategy<u8>) -> impl Strategy<Value = Step> {
+fn adds(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
     let due = prop_oneof![4 => wait().prop_map(Due::After), 1 => select(vec![-5, 0, 700]).prop_map(Due::In)];
     let expires_after = weighted(0.2, select(vec![0, 1_000, 30_000]));
     let on_duplicate = select(vec![OnDuplicate::Reject, OnDuplicate::Keep, OnDuplicate::Replace]);
@@ -141,7 +142,7 @@ fn adds(job: BoxedStrategy<u8>) -> impl Strategy<Value = Step> {
         on_duplicate,
         deliver,
     });
-    (0..PRODUCERS, number(), vec(adding, 1..4), lost()).prop_map(|(producer, number, jobs, lost)| Step::Add {
+    (0..PRODUCERS, number(), vec(adding, 1..4), lost()).prop_map(|(producer, number, jobs, lost)| Operation::Add {
         producer,
         number,
         jobs,
@@ -149,13 +150,13 @@ fn adds(job: BoxedStrategy<u8>) -> impl Strategy<Value = Step> {
     })
 }
 
-fn withdraw(job: BoxedStrategy<u8>) -> impl Strategy<Value = Step> {
+fn command(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
     let verb = select(vec![
-        WithdrawVerb::Delete,
-        WithdrawVerb::Cancel,
-        WithdrawVerb::Ack,
-        WithdrawVerb::Ack,
-        WithdrawVerb::Requeue,
+        CommandKind::Delete,
+        CommandKind::Cancel,
+        CommandKind::Ack,
+        CommandKind::Ack,
+        CommandKind::Requeue,
     ]);
     let fence = prop_oneof![
         4 => Just(Fence::None),
@@ -164,7 +165,7 @@ fn withdraw(job: BoxedStrategy<u8>) -> impl Strategy<Value = Step> {
         1 => Just(Fence::Wrong),
     ];
     let item = (job, verb, fence).prop_map(|(job, verb, fence)| Withdrawing { job, verb, fence });
-    (0..PRODUCERS, number(), vec(item, 1..3), lost()).prop_map(|(producer, number, items, lost)| Step::Withdraw {
+    (0..PRODUCERS, number(), vec(item, 1..3), lost()).prop_map(|(producer, number, items, lost)| Operation::Command {
         producer,
         number,
         items,
@@ -172,17 +173,12 @@ fn withdraw(job: BoxedStrategy<u8>) -> impl Strategy<Value = Step> {
     })
 }
 
-fn transfer() -> impl Strategy<Value = Step> {
-    (node(), turn(), limit(), lease(), lost()).prop_map(|(node, turn, limit, lease, lost)| Step::Transfer {
-        node,
-        turn,
-        limit,
-        lease,
-        lost,
-    })
+fn transfer() -> impl Strategy<Value = Operation> {
+    (node(), sequence(), limit(), lease(), lost())
+        .prop_map(|(node, sequence, limit, lease, lost)| Operation::Transfer { node, sequence, limit, lease, lost })
 }
 
-fn settle(job: BoxedStrategy<u8>) -> impl Strategy<Value = Step> {
+fn settle(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
     let change = prop_oneof![
         1 => Just(Change::Ack),
         1 => Just(Change::RejoinAsAdded),
@@ -195,30 +191,30 @@ fn settle(job: BoxedStrategy<u8>) -> impl Strategy<Value = Step> {
         1 => Just(Change::Drop),
     ];
     let outcome = (job, token(), change, any::<bool>());
-    let outcome = outcome.prop_map(|(job, token, change, front)| Settling { job, token, change, front });
-    (by(), turn(), vec(outcome, 1..4), lost()).prop_map(|(by, turn, outcomes, lost)| Step::Settle {
+    let outcome = outcome.prop_map(|(job, token, change, metadata)| Settling { job, token, change, metadata });
+    (by(), sequence(), vec(outcome, 1..4), lost()).prop_map(|(by, sequence, outcomes, lost)| Operation::Settle {
         by,
-        turn,
+        sequence,
         outcomes,
         lost,
     })
 }
 
-fn notes(job: BoxedStrategy<u8>) -> impl Strategy<Value = Step> {
-    (by(), turn(), job, token(), any::<bool>()).prop_map(|(by, turn, job, token, last)| match last {
-        false => Step::Begin { by, turn, job, token },
-        true => Step::Exhaust { by, turn, job, token },
+fn notes(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
+    (by(), sequence(), job, token(), any::<bool>()).prop_map(|(by, sequence, job, token, last)| match last {
+        false => Operation::Isolate { by, sequence, job, token },
+        true => Operation::Exhaust { by, sequence, job, token },
     })
 }
 
-fn reconcile() -> impl Strategy<Value = Step> {
-    (node(), turn(), weighted(0.1, job()), limit(), lost())
-        .prop_map(|(node, turn, behind, limit, lost)| Step::Reconcile { node, turn, behind, limit, lost })
+fn reconcile() -> impl Strategy<Value = Operation> {
+    (node(), sequence(), weighted(0.1, job()), limit(), lost())
+        .prop_map(|(node, sequence, behind, limit, lost)| Operation::Reconcile { node, sequence, behind, limit, lost })
 }
 
-fn reclaim() -> impl Strategy<Value = Step> {
+fn reclaim() -> impl Strategy<Value = Operation> {
     let seen = prop_oneof![8 => Just(Seen::Right), 1 => (0..3_u8).prop_map(Seen::Old), 1 => Just(Seen::Zero)];
-    (node(), node(), seen, limit(), 0..4_u32).prop_map(|(node, of, seen, limit, max_crashes)| Step::Reclaim {
+    (node(), node(), seen, limit(), 0..4_u32).prop_map(|(node, of, seen, limit, max_crashes)| Operation::Reclaim {
         node,
         of,
         seen,
@@ -228,8 +224,8 @@ fn reclaim() -> impl Strategy<Value = Step> {
 }
 
 /// Of whoever's lease ended first.
-fn reclaim_expired() -> impl Strategy<Value = Step> {
-    (node(), limit(), 1..4_u32).prop_map(|(node, limit, max_crashes)| Step::Reclaim {
+fn reclaim_expired() -> impl Strategy<Value = Operation> {
+    (node(), limit(), 1..4_u32).prop_map(|(node, limit, max_crashes)| Operation::Reclaim {
         node,
         of: NODES,
         seen: Seen::Right,
@@ -238,12 +234,12 @@ fn reclaim_expired() -> impl Strategy<Value = Step> {
     })
 }
 
-fn age() -> impl Strategy<Value = Step> {
+fn sweep() -> impl Strategy<Value = Operation> {
     let kept = || select(vec![1_000_000, 2_000, 0]);
-    (node(), turn(), limit(), select(vec![0, 0, 2_000]), kept(), select(vec![100, 1, 0])).prop_map(
-        |(node, turn, limit, unacked_age, dead_kept, dead_most)| Step::Age {
+    (node(), sequence(), limit(), select(vec![0, 0, 2_000]), kept(), select(vec![100, 1, 0])).prop_map(
+        |(node, sequence, limit, unacked_age, dead_kept, dead_most)| Operation::Sweep {
             node,
-            turn,
+            sequence,
             limit,
             unacked_age,
             dead_kept,
@@ -252,7 +248,11 @@ fn age() -> impl Strategy<Value = Step> {
     )
 }
 
-fn cast() -> impl Strategy<Value = Step> {
+fn publish() -> impl Strategy<Value = Operation> {
     let expires_after = select(vec![3_600_000, 1_000]);
-    (node(), limit(), expires_after).prop_map(|(node, limit, expires_after)| Step::Cast { node, limit, expires_after })
+    (node(), limit(), expires_after).prop_map(|(node, limit, expires_after)| Operation::Publish {
+        node,
+        limit,
+        expires_after,
+    })
 }

@@ -10,12 +10,12 @@
 //! at here: [`conformance`](super::conformance) does.
 
 mod batch;
+mod cluster;
 mod exchange;
-mod looks;
 mod machine;
+mod operation;
+mod queries;
 mod reference;
-mod step;
-mod world;
 
 use std::fmt;
 use std::ops::Range;
@@ -26,11 +26,11 @@ use futures_util::future::BoxFuture;
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner};
 use proptest_state_machine::ReferenceStateMachine;
 
+use self::cluster::{ClusterState, START};
 use self::exchange::{Request, Wires};
 use self::machine::Machine;
+use self::operation::{Ending, Operation};
 use self::reference::Choice;
-use self::step::{Ending, Step};
-use self::world::{START, World};
 use super::conformance::StoreFixture;
 use dq::job::{AppName, TopicKey, TopicName};
 use dq::store::Store;
@@ -99,9 +99,9 @@ pub fn check<F: StoreFixture>(seeds: Range<u64>, open: impl Fn() -> BoxFuture<'s
 /// Leaves out every step without which a history fails too: plainer steps may have made others idle.
 fn without_idle_steps<F: StoreFixture>(
     open: &impl Fn() -> BoxFuture<'static, F>,
-    (mut steps, ending): (Vec<Step>, Ending),
+    (mut steps, ending): (Vec<Operation>, Ending),
     mut what: String,
-) -> (Vec<Step>, String) {
+) -> (Vec<Operation>, String) {
     for n in (0..steps.len()).rev() {
         let fewer = [&steps[..n], &steps[n + 1..]].concat();
         let failed = catch_unwind(AssertUnwindSafe(|| run(open, (&fewer, ending), || {})));
@@ -115,7 +115,7 @@ fn without_idle_steps<F: StoreFixture>(
 /// One history on a new store, in a runtime of its own.
 fn run<F: StoreFixture>(
     open: &impl Fn() -> BoxFuture<'static, F>,
-    (steps, ending): (&[Step], Ending),
+    (steps, ending): (&[Operation], Ending),
     each: impl Fn(),
 ) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -125,7 +125,7 @@ fn run<F: StoreFixture>(
 /// One history, and its end.
 async fn history<F: StoreFixture>(
     fixture: BoxFuture<'static, F>,
-    (steps, ending): (&[Step], Ending),
+    (steps, ending): (&[Operation], Ending),
     each: impl Fn(),
 ) -> Result<(), String> {
     let fixture = fixture.await;
@@ -136,7 +136,8 @@ async fn history<F: StoreFixture>(
     };
     let store = fixture.store();
     store.open(&key).await.map_err(|error| error.to_string())?;
-    let mut pair = Pair { wires: Wires::new(store.clone(), key.clone()), fixture, store, key, world: World::new() };
+    let mut pair =
+        Pair { wires: Wires::new(store.clone(), key.clone()), fixture, store, key, cluster: ClusterState::new() };
     for step in steps {
         each();
         pair.step(step).await?;
@@ -144,7 +145,7 @@ async fn history<F: StoreFixture>(
     for step in ending.steps() {
         pair.step(&step).await.map_err(|what| format!("at the end of the history, after {step:?}: {what}"))?;
     }
-    match pair.world.topic.jobs.is_empty() && pair.world.topic.casts.is_empty() {
+    match pair.cluster.topic.jobs.is_empty() && pair.cluster.topic.broadcasts.is_empty() {
         true => Ok(()),
         false => Err("something is left at the end of the history".into()),
     }
@@ -156,22 +157,22 @@ struct Pair<F> {
     store: std::sync::Arc<dyn Store>,
     key: TopicKey,
     wires: Wires,
-    world: World,
+    cluster: ClusterState,
 }
 
 impl<F: StoreFixture> Pair<F> {
     /// Takes a step on both and compares everything.
-    async fn step(&mut self, step: &Step) -> Result<(), String> {
-        let exchange = self.world.resolve(step);
+    async fn step(&mut self, step: &Operation) -> Result<(), String> {
+        let exchange = self.cluster.resolve(step);
         if let Request::Clock(at) = exchange.request {
             self.fixture.set_clock(at).await;
         }
         let sent = |what: &str| format!("{what}\n  sent     {:?}", exchange.request);
         let found = self.wires.send(&exchange).await.map_err(|error| sent(&format!("the store failed: {error}")))?;
-        let pages = looks::pages(&*self.store, &self.key).await.map_err(|error| error.to_string())?;
-        let expected = self.world.execute(&exchange, Choice(Some(&looks::by_id(&pages))));
-        let topic = &self.world.topic;
-        looks::same_answer(&expected, &found, topic).map_err(|what| sent(&what))?;
-        looks::agree(&*self.store, &self.key, &mut self.wires, &pages, topic).await.map_err(|what| sent(&what))
+        let pages = queries::pages(&*self.store, &self.key).await.map_err(|error| error.to_string())?;
+        let expected = self.cluster.execute(&exchange, Choice(Some(&queries::by_id(&pages))));
+        let topic = &self.cluster.topic;
+        queries::same_answer(&expected, &found, topic).map_err(|what| sent(&what))?;
+        queries::agree(&*self.store, &self.key, &mut self.wires, &pages, topic).await.map_err(|what| sent(&what))
     }
 }

@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use super::dice::Dice;
-use super::judge::Told;
+use super::checker::Told;
+use super::cluster::{MS, lock};
 use super::process::Process;
+use super::random::RandomSource;
 use super::script::{FAILING, KILLER, SLOW};
 use super::sim::Sim;
 use super::store::FaultyStore;
 use super::terms::Profile;
-use super::world::{MS, lock};
 use dq::config::NodeSettings;
-use dq::environment::Place;
+use dq::environment::Runtime;
 use dq::job::Deliver;
 use dq::provider::{AddError, Addition, Provider};
 
@@ -26,7 +26,7 @@ impl Sim {
     /// Starts a program that adds.
     pub(super) fn start_caller(self: &Arc<Self>) -> (Arc<Process>, Provider) {
         let number = self.names.fetch_add(1, Relaxed) + 1;
-        let process = Process::new(format!("p{number}"), &self.world);
+        let process = Process::new(format!("p{number}"), &self.cluster);
         let store = Arc::new(FaultyStore { sim: Arc::clone(self), process: Arc::clone(&process) });
         let provider = Provider::root(self.key.app.clone(), store, process.environment(), NodeSettings::default());
         (process, provider)
@@ -38,71 +38,71 @@ impl Sim {
             return;
         }
         let number = self.acts.fetch_add(1, Relaxed) + 1;
-        let dice = self.world.dice("act", number);
-        let next = dice.between(20 * MS, self.terms().pace);
+        let random = self.cluster.random("act", number);
+        let next = random.between(20 * MS, self.terms().pace);
         if self.terms().only_acts.as_ref().is_none_or(|only| only.contains(&number)) {
             lock(&self.acted).push(number);
             let callers = lock(&self.callers);
-            let (process, provider) = callers[dice.below(callers.len() as u64) as usize].clone();
+            let (process, provider) = callers[random.below(callers.len() as u64) as usize].clone();
             drop(callers);
             let sim = Arc::clone(self);
-            process.environment().spawn(Place::Link, async move { sim.act_as(provider, number, &dice).await });
+            process.environment().spawn(Runtime::Own, async move { sim.act_as(provider, number, &random).await });
         }
         let sim = Arc::clone(self);
-        self.world.at(self.world.now() + next, move || sim.act());
+        self.cluster.at(self.cluster.now() + next, move || sim.act());
     }
 
     /// One act; its number is one that no other has.
-    pub(super) async fn act_as(self: &Arc<Self>, provider: Provider, number: u64, dice: &Dice) {
-        if dice.chance(0.72) {
+    pub(super) async fn act_as(self: &Arc<Self>, provider: Provider, number: u64, random: &RandomSource) {
+        if random.chance(0.72) {
             let crowd = self.terms().profile == Profile::Crowd;
-            let many = if crowd { 30 } else { dice.pick(&[1, 1, 1, 2]) };
-            let adds = (0..many).map(|nth| (number * MOST_ADDS + nth, self.version_flags(dice)));
+            let many = if crowd { 30 } else { random.pick(&[1, 1, 1, 2]) };
+            let adds = (0..many).map(|nth| (number * MOST_ADDS + nth, self.version_flags(random)));
             let adds: Vec<_> = adds.map(|(number, flags)| (number * 8) | flags).collect();
-            join_all(adds.into_iter().map(|version| self.add(&provider, version, crowd, dice))).await;
+            join_all(adds.into_iter().map(|version| self.add(&provider, version, crowd, random))).await;
         } else {
-            self.withdraw(&provider, dice).await;
+            self.command(&provider, random).await;
         }
     }
 
-    fn id(&self, dice: &Dice) -> String {
-        format!("j{}", dice.below(self.terms().ids))
+    fn id(&self, random: &RandomSource) -> String {
+        format!("j{}", random.below(self.terms().ids))
     }
 
     /// How the handler of a job is to behave.
-    fn version_flags(&self, dice: &Dice) -> u64 {
+    fn version_flags(&self, random: &RandomSource) -> u64 {
         let terms = self.terms();
         let killers = terms.profile == Profile::Killers;
-        let slow = terms.timeout > 30_000_000 && dice.chance(if killers { 0.4 } else { 0.12 });
-        let killer = terms.killers && dice.chance(if killers { 0.2 } else { 0.02 });
-        let failing = dice.chance(0.14);
+        let slow = terms.timeout > 30_000_000 && random.chance(if killers { 0.4 } else { 0.12 });
+        let killer = terms.killers && random.chance(if killers { 0.2 } else { 0.02 });
+        let failing = random.chance(0.14);
         let flag = |is: bool, flag: u64| if is { flag } else { 0 };
         flag(slow, SLOW) | flag(killer, KILLER) | flag(failing, FAILING)
     }
 
-    async fn add(self: &Arc<Self>, provider: &Provider, version: u64, crowd: bool, dice: &Dice) {
-        let world = &self.world;
+    async fn add(self: &Arc<Self>, provider: &Provider, version: u64, crowd: bool, random: &RandomSource) {
+        let cluster = &self.cluster;
         self.versions.fetch_add(1, Relaxed);
         let Ok(topic) = provider.topic(self.key.topic.as_str()) else { return };
         let mut add = topic.add_json(version.to_string());
-        if dice.chance(if crowd { 0.1 } else { 0.9 }) {
-            add = add.id(self.id(dice));
+        if random.chance(if crowd { 0.1 } else { 0.9 }) {
+            add = add.id(self.id(random));
         }
-        let delay = if crowd { 500 } else { dice.pick(&[0, 0, 100, 900, 3000, 9000]) };
+        let delay = if crowd { 500 } else { random.pick(&[0, 0, 100, 900, 3000, 9000]) };
         add = add.after(Duration::from_millis(delay));
-        add = match dice.below(3) {
+        add = match random.below(3) {
             0 => add,
             1 => add.keep_existing(),
             _ => add.replace_existing(),
         };
-        if dice.chance(0.25) && !crowd {
+        if random.chance(0.25) && !crowd {
             add = add.expires_after(Duration::from_secs(2));
         }
-        if dice.chance(0.15) {
+        if random.chance(0.15) {
             add = add.retain(Duration::from_secs(30));
         }
-        if self.terms().profile == Profile::Casts && dice.chance(0.6) {
-            let both = dice.chance(0.3);
+        if self.terms().profile == Profile::Broadcasts && random.chance(0.6) {
+            let both = random.chance(0.3);
             add = add.deliver(if both { Deliver::Both } else { Deliver::Broadcast });
         }
         let told = match add.await {
@@ -116,15 +116,15 @@ impl Sim {
             Err(AddError::NotAdded { .. } | AddError::Stopped { .. }) => Told::NotAdded,
             Err(_) => Told::Unknown,
         };
-        world.say(|| format!("the caller of {version} is told {told:?}"));
-        self.court().told(version, told);
+        cluster.say(|| format!("the caller of {version} is told {told:?}"));
+        self.checker().told(version, told);
     }
 
-    async fn withdraw(self: &Arc<Self>, provider: &Provider, dice: &Dice) {
+    async fn command(self: &Arc<Self>, provider: &Provider, random: &RandomSource) {
         let Ok(topic) = provider.topic(self.key.topic.as_str()) else { return };
-        let id = self.id(dice);
-        let heard = lock(&self.overheard).get(dice.below(12) as usize).cloned().filter(|_| dice.chance(0.7));
-        let _ = match (dice.below(7), heard) {
+        let id = self.id(random);
+        let received = lock(&self.overheard).get(random.below(12) as usize).cloned().filter(|_| random.chance(0.7));
+        let _ = match (random.below(7), received) {
             (0, _) => topic.delete(id).await,
             (1, _) => topic.cancel(id).await,
             (2 | 3, Some((id, fence))) => topic.requeue(id.as_str()).fence(fence).await,

@@ -2,25 +2,25 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::cluster::{SECOND, lock};
 use super::sim::Sim;
-use super::world::{SECOND, lock};
 
 impl Sim {
     /// 4 for a run, 3 for an add and 3 for a withdrawal, one in 4 s for a node, and 50: under twice what the dearest of 400
     /// seeds asked.
-    pub(super) fn judge_cost(&self) {
+    pub(super) fn check_cost(&self) {
         if !self.terms().are_calm() || self.is_over() {
             return;
         }
         let requests = lock(&self.requests);
-        let asked: u64 = requests.iter().filter(|(kind, _)| **kind != "cast").map(|(_, asked)| asked).sum();
-        let withdrawals = requests.get("withdraw").copied().unwrap_or_default();
-        let waking = lock(&self.nodes).len() as u64 * self.world.now() / (4 * SECOND);
-        let done = 4 * self.court().handled + 3 * self.versions.load(Relaxed) + 3 * withdrawals;
+        let asked: u64 = requests.iter().filter(|(kind, _)| **kind != "publish").map(|(_, asked)| asked).sum();
+        let commands = requests.get("command").copied().unwrap_or_default();
+        let waking = lock(&self.nodes).len() as u64 * self.cluster.now() / (4 * SECOND);
+        let done = 4 * self.checker().handled + 3 * self.versions.load(Relaxed) + 3 * commands;
         let most = done + waking + 50;
-        self.world.say(|| format!("{asked} requests of at most {most}: {requests:?}"));
+        self.cluster.say(|| format!("{asked} requests of at most {most}: {requests:?}"));
         if asked > most {
-            self.court().bad(format!("[23] {asked} requests without a fault, of at most {most}: {requests:?}"));
+            self.checker().bad(format!("[23] {asked} requests without a fault, of at most {most}: {requests:?}"));
         }
     }
 }

@@ -10,14 +10,14 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use futures_util::future::join_all;
 
-use super::judge::{Court, Told};
+use super::checker::{Checker, Told};
+use super::cluster::{ClusterState, MS, SECOND, lock};
 use super::nodes::CAPS;
 use super::run::{LONGEST_END, run_until};
 use super::script::KILLER;
 use super::sim::Sim;
 use super::terms::{Profile, Terms};
-use super::world::{MS, SECOND, World, lock};
-use dq::environment::Place;
+use dq::environment::Runtime;
 use dq::provider::{AddError, Provider};
 use dq::testing::seam;
 
@@ -59,9 +59,9 @@ pub struct KillReport {
     /// Jobs that are DEAD by crashes and were charged exactly as many as the cap.
     pub charged_the_cap: u64,
     /// Jobs that are DEAD by crashes and whose last charged run was begun, with no other handler beside it on its node.
-    pub begun_and_alone: u64,
+    pub isolated_and_alone: u64,
     /// Jobs that are DEAD by crashes and whose `final_retry` was begun.
-    pub final_begun: u64,
+    pub final_isolated: u64,
     /// Handlers that were started.
     pub handled: u64,
     /// Steps of the store, each of which was judged.
@@ -87,17 +87,17 @@ pub fn simulate_kills(seed: u64, killing: Killing, without: Option<u8>, log: boo
 }
 
 async fn play(seed: u64, killing: Killing, log: bool) -> KillReport {
-    let world = World::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), log);
+    let cluster = ClusterState::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), log);
     let terms = Terms {
         nodes: 4,
         busy: BUSY,
         concurrency: 64,
         timeout: 30 * SECOND,
         kills: Some(killing),
-        ..Terms::of(&world, Some(Profile::Killers))
+        ..Terms::of(&cluster, Some(Profile::Killers))
     };
-    let sim = Sim::new(&world, terms);
-    sim.court().counts_tolls = true;
+    let sim = Sim::new(&cluster, terms);
+    sim.checker().counts_tolls = true;
     let caller = sim.start_caller();
     lock(&sim.callers).push(caller);
     for _ in 0..sim.terms().nodes {
@@ -105,28 +105,33 @@ async fn play(seed: u64, killing: Killing, log: bool) -> KillReport {
     }
     sim.feed();
     let outside = Arc::clone(&sim);
-    world.at(SECOND, move || outside.kill_from_outside());
+    cluster.at(SECOND, move || outside.kill_from_outside());
     run_until(&sim, BUSY).await;
     let kills = sim.faults.load(Relaxed);
     sim.calm_down();
-    let end = world.now() + LONGEST_END;
-    while !sim.is_over() && world.now() < end && sim.court().unfinished().is_some() {
-        run_until(&sim, world.now() + 6 * SECOND).await;
+    let end = cluster.now() + LONGEST_END;
+    while !sim.is_over() && cluster.now() < end && sim.checker().unfinished().is_some() {
+        run_until(&sim, cluster.now() + 6 * SECOND).await;
     }
-    let unfinished = sim.court().unfinished();
+    let unfinished = sim.checker().unfinished();
     if let Some(left) = unfinished {
-        sim.court().bad(format!("STUCK: {left}"));
+        sim.checker().bad(format!("STUCK: {left}"));
     }
-    let report = KillReport { kills, kills_in_all: sim.faults.load(Relaxed), time: world.now(), ..count(&sim.court()) };
+    let report =
+        KillReport { kills, kills_in_all: sim.faults.load(Relaxed), time: cluster.now(), ..count(&sim.checker()) };
     sim.end();
-    KillReport { log: world.take_log(), ..report }
+    KillReport { log: cluster.take_log(), ..report }
 }
 
-fn count(court: &Court) -> KillReport {
-    let mut report =
-        KillReport { handled: court.handled, steps: court.steps, found: court.found.clone(), ..KillReport::default() };
-    for version in court.added() {
-        let toll = court.tolls.get(&version).copied().unwrap_or_default();
+fn count(checker: &Checker) -> KillReport {
+    let mut report = KillReport {
+        handled: checker.handled,
+        steps: checker.steps,
+        found: checker.found.clone(),
+        ..KillReport::default()
+    };
+    for version in checker.added() {
+        let toll = checker.tolls.get(&version).copied().unwrap_or_default();
         let dead = u64::from(toll.dead.is_some());
         if version & KILLER == 0 {
             report.innocent += 1;
@@ -135,10 +140,10 @@ fn count(court: &Court) -> KillReport {
             report.killers += 1;
             report.killers_dead += dead;
         }
-        if let Some(final_begun) = toll.dead {
+        if let Some(final_isolated) = toll.dead {
             report.charged_the_cap += u64::from(toll.charged == CAPS.crashes);
-            report.begun_and_alone += u64::from(toll.last == (true, true));
-            report.final_begun += u64::from(final_begun);
+            report.isolated_and_alone += u64::from(toll.last == (true, true));
+            report.final_isolated += u64::from(final_isolated);
         }
     }
     report
@@ -147,7 +152,7 @@ fn count(court: &Court) -> KillReport {
 impl Sim {
     /// How long it takes until a killed node is replaced, in µs.
     pub(super) fn replaced_after(&self) -> u64 {
-        self.world.between(100 * MS, SECOND)
+        self.cluster.between(100 * MS, SECOND)
     }
 
     /// Adds a crowd when few jobs wait, again and again.
@@ -155,14 +160,14 @@ impl Sim {
         if self.is_calm() || self.is_over() {
             return;
         }
-        if self.court().open() < OPEN {
+        if self.checker().open() < OPEN {
             let (process, provider) = lock(&self.callers)[0].clone();
             let sim = Arc::clone(self);
             let crowd = async move { drop(join_all((0..CROWD).map(|_| sim.feed_one(&provider))).await) };
-            process.environment().spawn(Place::Link, crowd);
+            process.environment().spawn(Runtime::Own, crowd);
         }
         let sim = Arc::clone(self);
-        self.world.at(self.world.now() + 250 * MS, move || sim.feed());
+        self.cluster.at(self.cluster.now() + 250 * MS, move || sim.feed());
     }
 
     async fn feed_one(&self, provider: &Provider) {
@@ -175,7 +180,7 @@ impl Sim {
             Err(AddError::NotAdded { .. } | AddError::Stopped { .. }) => Told::NotAdded,
             Err(_) => Told::Unknown,
         };
-        self.court().told(version, told);
+        self.checker().told(version, told);
     }
 
     /// Kills a node now, and another later.
@@ -185,9 +190,10 @@ impl Sim {
         }
         let alive = self.alive();
         if !alive.is_empty() {
-            self.kill(&alive[self.world.below(alive.len() as u64) as usize].process);
+            self.kill(&alive[self.cluster.below(alive.len() as u64) as usize].process);
         }
         let sim = Arc::clone(self);
-        self.world.at(self.world.now() + self.world.between(200 * MS, 1_600 * MS), move || sim.kill_from_outside());
+        self.cluster
+            .at(self.cluster.now() + self.cluster.between(200 * MS, 1_600 * MS), move || sim.kill_from_outside());
     }
 }

@@ -6,16 +6,17 @@
 //! looks at what it holds. A seed gives the same run again, byte for byte of its log.
 
 mod callers;
+mod checker;
+mod cluster;
 mod cost;
-mod dice;
 mod faults;
-mod hearing;
-mod judge;
 mod kills;
 mod network;
 mod nodes;
 mod process;
 mod producer;
+mod random;
+mod receiving;
 mod run;
 mod script;
 mod shrink;
@@ -25,7 +26,6 @@ mod store;
 mod terms;
 mod tokio_time;
 pub(super) mod users;
-mod world;
 
 pub use kills::{KillReport, Killing, simulate_kills};
 pub use run::{Options, Report, simulate};

@@ -9,15 +9,15 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
-use super::dice::Dice;
+use super::cluster::{MS, SECOND, lock};
 use super::process::Process;
+use super::random::RandomSource;
 use super::sim::Sim;
-use super::world::{MS, SECOND, lock};
 use dq::store::{Pending, StoreError};
 
 /// What is the matter with the store as a whole.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Weather {
+pub(super) struct NetworkState {
     /// How likely a request makes its wire fail.
     pub(super) failing: f64,
     pub(super) slow_until: u64,
@@ -52,7 +52,7 @@ struct Wire {
 
 /// An end of a wire.
 #[derive(Debug, Clone)]
-pub(super) struct Way {
+pub(super) struct Connection {
     pub(super) sim: Arc<Sim>,
     pub(super) process: Arc<Process>,
     wire: Arc<Mutex<Wire>>,
@@ -62,29 +62,29 @@ pub(super) struct Way {
 type Execute<T> = Box<dyn FnOnce(&Sim) -> Result<T, StoreError> + Send>;
 
 /// What follows when its answer is read.
-type Heard<T> = Box<dyn FnOnce(&Sim, &T) + Send>;
+type Received<T> = Box<dyn FnOnce(&Sim, &T) + Send>;
 
 /// A request on its way.
 struct Request<T> {
     kind: &'static str,
-    way: Way,
+    connection: Connection,
     execute: Execute<T>,
     /// What the judge is told when the answer arrives.
-    heard: Heard<T>,
+    received: Received<T>,
     answer: oneshot::Sender<Result<T, StoreError>>,
     /// The number of the request in its process, and its dice.
     number: u64,
-    dice: Dice,
+    random: RandomSource,
 }
 
-impl Way {
+impl Connection {
     pub(super) fn new(sim: &Arc<Sim>, process: &Arc<Process>) -> Self {
         Self { sim: Arc::clone(sim), process: Arc::clone(process), wire: Arc::default() }
     }
 
-    fn latency(&self, dice: &Dice) -> u64 {
-        let world = &self.sim.world;
-        dice.between(100, 900) * if world.now() < self.sim.weather().slow_until { 200 } else { 1 }
+    fn latency(&self, random: &RandomSource) -> u64 {
+        let cluster = &self.sim.cluster;
+        random.between(100, 900) * if cluster.now() < self.sim.network_state().slow_until { 200 } else { 1 }
     }
 
     /// Sends a request; the future is its answer.
@@ -92,13 +92,13 @@ impl Way {
         &self,
         kind: &'static str,
         execute: impl FnOnce(&Sim) -> Result<T, StoreError> + Send + 'static,
-        heard: impl FnOnce(&Sim, &T) + Send + 'static,
+        received: impl FnOnce(&Sim, &T) + Send + 'static,
     ) -> Pending<T> {
         let (answer, answered) = oneshot::channel();
         let number = self.process.requests.fetch_add(1, Relaxed) + 1;
-        let dice = self.sim.world.dice(&self.process.name, number);
-        let (execute, heard) = (Box::new(execute), Box::new(heard));
-        self.send(Request { kind, way: self.clone(), execute, heard, answer, number, dice });
+        let random = self.sim.cluster.random(&self.process.name, number);
+        let (execute, received) = (Box::new(execute), Box::new(received));
+        self.send(Request { kind, connection: self.clone(), execute, received, answer, number, random });
         Box::pin(answered.then(|answer| async {
             match answer {
                 Ok(answer) => answer,
@@ -108,59 +108,59 @@ impl Way {
     }
 
     fn send<T: Send + 'static>(&self, request: Request<T>) {
-        let (sim, world) = (&self.sim, &self.sim.world);
+        let (sim, cluster) = (&self.sim, &self.sim.cluster);
         sim.process_acts(&self.process, request.kind);
         if self.process.is_dead() {
             return;
         }
         let mut wire = lock(&self.wire);
-        if let Some(how) = sim.wire_fault(&self.process, request.number, &request.dice) {
+        if let Some(how) = sim.wire_fault(&self.process, request.number, &request.random) {
             match how {
                 0 => wire.loses_requests = true,
                 1 | 2 => wire.loses_answers = true,
-                _ => wire.stalled_until = world.now() + request.dice.between(SECOND / 2, 45 * SECOND),
+                _ => wire.stalled_until = cluster.now() + request.random.between(SECOND / 2, 45 * SECOND),
             }
-            world.say(|| format!("{} wire fails: {:?}", self.process.name, *wire));
+            cluster.say(|| format!("{} wire fails: {:?}", self.process.name, *wire));
         }
         if self.process.is_mute() {
             // The wire fails for good with the first request that it loses, or brings all of them when it is whole again.
-            if request.dice.chance(0.7) {
+            if request.random.chance(0.7) {
                 wire.loses_requests = true;
             } else {
                 wire.stalled_until = wire.stalled_until.max(self.process.mute_until.load(Relaxed));
             }
         }
-        if wire.loses_requests || wire.loses_answers || wire.stalled_until > world.now() {
+        if wire.loses_requests || wire.loses_answers || wire.stalled_until > cluster.now() {
             sim.note_fault(&self.process);
         }
         if wire.loses_requests {
             return sim.tell(None, || format!("the {} of {} IS LOST on its way", request.kind, self.process.name));
         }
-        if wire.stalled_until > world.now() {
-            let millis = (wire.stalled_until - world.now()) / MS;
+        if wire.stalled_until > cluster.now() {
+            let millis = (wire.stalled_until - cluster.now()) / MS;
             sim.tell(None, || format!("the {} of {} IS HELD UP for {millis} ms", request.kind, self.process.name));
         }
-        wire.up = (wire.up + 1).max(wire.stalled_until).max(world.now() + self.latency(&request.dice));
+        wire.up = (wire.up + 1).max(wire.stalled_until).max(cluster.now() + self.latency(&request.random));
         let up = wire.up;
         drop(wire);
-        world.at(up, move || request.arrive());
+        cluster.at(up, move || request.arrive());
     }
 }
 
 impl<T: Send + 'static> Request<T> {
     fn arrive(self) {
-        let Way { sim, process, wire } = self.way.clone();
-        let weather = sim.weather();
+        let Connection { sim, process, wire } = self.connection.clone();
+        let network_state = sim.network_state();
         if sim.is_over() {
             return;
         }
         if process.is_mute() {
             // It was on its way before: what follows of its silence begins now.
-            process.mute_since.store(sim.world.now(), Relaxed);
+            process.mute_since.store(sim.cluster.now(), Relaxed);
         }
-        if sim.world.now() < weather.out_until {
+        if sim.cluster.now() < network_state.out_until {
             sim.note_fault(&process);
-            match weather.outage {
+            match network_state.outage {
                 Outage::Silent => {}
                 Outage::Loading => {
                     let error = StoreError::Refused { operation: self.kind, reason: "it is loading".into() };
@@ -172,50 +172,50 @@ impl<T: Send + 'static> Request<T> {
                 }
                 Outage::Frozen => {
                     let mut wire = lock(&wire);
-                    wire.up = (wire.up + 1).max(weather.out_until + 1);
+                    wire.up = (wire.up + 1).max(network_state.out_until + 1);
                     let up = wire.up;
                     drop(wire);
-                    sim.world.at(up, move || self.arrive());
+                    sim.cluster.at(up, move || self.arrive());
                 }
             }
             return;
         }
-        if matches!(self.kind, "add" | "transfer") && sim.world.now() < weather.full_until {
+        if matches!(self.kind, "add" | "transfer") && sim.cluster.now() < network_state.full_until {
             let error = StoreError::Refused { operation: self.kind, reason: "OOM".into() };
             return self.answer(Err(error));
         }
-        let Self { kind, way, execute, heard, answer, number, dice } = self;
+        let Self { kind, connection, execute, received, answer, number, random } = self;
         let done = execute(&sim);
         sim.after_step();
         let execute = Box::new(|_: &Sim| unreachable!("it was executed"));
-        Self { kind, way, execute, heard, answer, number, dice }.answer(done);
+        Self { kind, connection, execute, received, answer, number, random }.answer(done);
     }
 
     fn answer(self, answer: Result<T, StoreError>) {
-        let Way { sim, process, wire } = &self.way;
+        let Connection { sim, process, wire } = &self.connection;
         if process.is_dead() {
             return;
         }
-        let latency = self.way.latency(&self.dice);
+        let latency = self.connection.latency(&self.random);
         let mut wire = lock(wire);
-        if process.is_deaf() || wire.loses_answers {
+        if process.is_unresponsive() || wire.loses_answers {
             sim.note_fault(process);
             sim.tell(None, || format!("the answer to the {} of {} IS LOST", self.kind, process.name));
             return;
         }
-        wire.down = (wire.down + 1).max(sim.world.now() + latency);
+        wire.down = (wire.down + 1).max(sim.cluster.now() + latency);
         let down = wire.down;
         drop(wire);
         if latency > 100 * MS {
             sim.note_fault(process);
         }
         let (sim, process) = (Arc::clone(sim), Arc::clone(process));
-        sim.clone().world.at(down, move || {
+        sim.clone().cluster.at(down, move || {
             if process.is_dead() || self.answer.is_closed() {
                 return;
             }
             if let Ok(answer) = &answer {
-                (self.heard)(&sim, answer);
+                (self.received)(&sim, answer);
             }
             // Closed was asked above.
             let _ = self.answer.send(answer);
@@ -226,21 +226,21 @@ impl<T: Send + 'static> Request<T> {
 impl Sim {
     /// Hands out the signals that the last step left, some of them not.
     pub(super) fn hand_out_signals(self: &Arc<Self>) {
-        for ear in self.ears() {
-            while let Some(signal) = lock(&ear.inner).try_next() {
-                let number = ear.process.signals.fetch_add(1, Relaxed) + 1;
-                let dice = self.world.dice(&ear.process.name, !number);
-                let lost = self.loses_signal(&signal, &ear.process, number, &dice)
-                    || ear.process.is_deaf()
-                    || ear.process.is_dead();
+        for subscriber in self.subscribers() {
+            while let Some(signal) = lock(&subscriber.inner).try_next() {
+                let number = subscriber.process.signals.fetch_add(1, Relaxed) + 1;
+                let random = self.cluster.random(&subscriber.process.name, !number);
+                let lost = self.loses_signal(&signal, &subscriber.process, number, &random)
+                    || subscriber.process.is_unresponsive()
+                    || subscriber.process.is_dead();
                 if lost {
                     continue;
                 }
-                let at = self.world.now() + dice.between(100, 900);
-                let at = at.max(ear.last.load(Relaxed) + 1);
-                ear.last.store(at, Relaxed);
-                let outer = ear.outer.clone();
-                self.world.at(at, move || drop(outer.try_send(signal)));
+                let at = self.cluster.now() + random.between(100, 900);
+                let at = at.max(subscriber.last.load(Relaxed) + 1);
+                subscriber.last.store(at, Relaxed);
+                let outer = subscriber.outer.clone();
+                self.cluster.at(at, move || drop(outer.try_send(signal)));
             }
         }
     }

@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use super::judge::{Caps, Court};
+use super::checker::{Caps, Checker};
+use super::cluster::{MS, SECOND, lock};
 use super::process::Process;
 use super::script::Scripted;
 use super::sim::Sim;
 use super::store::FaultyStore;
 use super::terms::Profile;
-use super::world::{MS, SECOND, lock};
 use dq::config::{Listing, NodeSettings, TopicSettings};
-use dq::environment::{Place, StoreClock as _};
+use dq::environment::{Runtime, StoreClock as _};
 use dq::job::NodeId;
 use dq::listener::AckMode;
 use dq::provider::Provider;
@@ -50,7 +50,7 @@ impl Sim {
             return self.start_program_node(program);
         }
         let number = self.names.fetch_add(1, Relaxed) + 1;
-        let process = Process::new(format!("n{number}"), &self.world);
+        let process = Process::new(format!("n{number}"), &self.cluster);
         let environment = process.environment();
         let id = environment.node_id();
         let node = Arc::new(NodeAt {
@@ -62,8 +62,8 @@ impl Sim {
             pauses_after: AtomicU64::new(u64::MAX),
             pause: AtomicU64::new(0),
         });
-        self.world.say(|| format!("{} starts as {id}", process.name));
-        self.for_courts(|court| court.conduct.entry(id.clone()).or_default().trouble = self.world.now());
+        self.cluster.say(|| format!("{} starts as {id}", process.name));
+        self.for_checkers(|checker| checker.conduct.entry(id.clone()).or_default().disturbed_at = self.cluster.now());
         lock(&self.nodes).push(Arc::clone(&node));
         let store = Arc::new(FaultyStore { sim: Arc::clone(self), process: Arc::clone(&process) });
         let mut settings = NodeSettings::default();
@@ -96,7 +96,7 @@ impl Sim {
             broadcasts,
             refused: BTreeMap::new(),
         };
-        environment.spawn(Place::Link, async move {
+        environment.spawn(Runtime::Own, async move {
             *lock(&node.running) = Some(seam::start(&plan));
         });
     }
@@ -109,7 +109,7 @@ impl Sim {
         // As many retries as `CAPS` has attempts, less one.
         settings.retry = "200ms, 1s, 4s".parse().expect("it is a good policy");
         settings.max_crashes = CAPS.crashes;
-        settings.dead_kept = self.court().caps.unwrap_or(CAPS).dead_kept;
+        settings.dead_kept = self.checker().caps.unwrap_or(CAPS).dead_kept;
         settings.unacked_age = Duration::from_secs(20);
         settings.ack = if terms.profile == Profile::Claim { AckMode::OnClaim } else { AckMode::OnReturn };
         settings
@@ -129,20 +129,20 @@ impl Sim {
         if process.is_dead() {
             return;
         }
-        self.world.say(|| format!("{} dies", process.name));
+        self.cluster.say(|| format!("{} dies", process.name));
         self.tell_what_outlives(process);
         self.fault();
         if let Some(node) = self.node_of(process) {
-            self.for_courts(|court| {
-                let conduct = court.conduct.entry(node.id.clone()).or_default();
-                (conduct.dead, conduct.died_at) = (true, self.world.now());
+            self.for_checkers(|checker| {
+                let conduct = checker.conduct.entry(node.id.clone()).or_default();
+                (conduct.dead, conduct.died_at) = (true, self.cluster.now());
             });
             let sim = Arc::clone(self);
             let after = self.terms().kills.map_or_else(
-                || self.world.dice(&process.name, u64::MAX).between(SECOND, 6 * SECOND),
+                || self.cluster.random(&process.name, u64::MAX).between(SECOND, 6 * SECOND),
                 |_| self.replaced_after(),
             );
-            self.world.at(self.world.now() + after, move || sim.start_node());
+            self.cluster.at(self.cluster.now() + after, move || sim.start_node());
         }
         process.kill();
     }
@@ -163,8 +163,8 @@ impl Sim {
             self.kill(process);
         }
         if burns(&node.pauses_after) {
-            let until = self.world.now() + node.pause.load(Relaxed);
-            let millis = (until - self.world.now()) / MS;
+            let until = self.cluster.now() + node.pause.load(Relaxed);
+            let millis = (until - self.cluster.now()) / MS;
             self.tell(None, || format!("{} STANDS STILL for {millis} ms before it sends its {kind}", process.name));
             process.pause(until);
             self.note_fault(process);
@@ -174,50 +174,50 @@ impl Sim {
     /// Something went wrong between a process and the store.
     pub(super) fn note_fault(&self, process: &Arc<Process>) {
         if let Some(node) = self.node_of(process) {
-            self.for_courts(|court| {
-                let conduct = court.conduct.entry(node.id.clone()).or_default();
-                (conduct.trouble, conduct.settled) = (self.world.now(), None);
+            self.for_checkers(|checker| {
+                let conduct = checker.conduct.entry(node.id.clone()).or_default();
+                (conduct.disturbed_at, conduct.settled) = (self.cluster.now(), None);
             });
         }
     }
 
     pub(super) fn stop_node(self: &Arc<Self>, node: &Arc<NodeAt>) {
         node.stopping.store(true, Relaxed);
-        self.world.say(|| format!("{} stops", node.process.name));
+        self.cluster.say(|| format!("{} stops", node.process.name));
         if let Some(running) = &*lock(&node.running) {
             running.order_stop(Duration::from_secs(3));
         }
     }
 
     /// What only shows over time: a node that is deaf, or mute, must not keep jobs while another is well.
-    pub(super) fn judge_nodes(&self) {
+    pub(super) fn check_nodes(&self) {
         const LONG: u64 = 60 * SECOND;
-        let now = self.world.now();
+        let now = self.cluster.now();
         if self.is_calm() {
             return;
         }
         let (alive, micros) = (self.alive(), self.clock.micros());
         let clock = Timestamp::floor_micros(micros);
         for node in alive.iter().filter(|node| !node.process.is_paused() && self.terms().kills.is_none()) {
-            self.court().look_at_handlers(&node.id, node.process.paused_until.load(Relaxed), micros, now);
+            self.checker().look_at_handlers(&node.id, node.process.paused_until.load(Relaxed), micros, now);
         }
-        for node in alive.iter().filter(|node| node.process.is_deaf() || node.process.is_mute()) {
-            let (process, mut court) = (&node.process, self.court());
+        for node in alive.iter().filter(|node| node.process.is_unresponsive() || node.process.is_mute()) {
+            let (process, mut checker) = (&node.process, self.checker());
             // No renewal makes a lease this long: the store's clock has jumped back under it. The minute begins at its end.
-            if court.lease_of(&node.id).is_some_and(|end| end.since(clock) > NodeSettings::default().lease) {
-                process.deaf_since.store(now, Relaxed);
+            if checker.lease_of(&node.id).is_some_and(|end| end.since(clock) > NodeSettings::default().lease) {
+                process.unresponsive_since.store(now, Relaxed);
                 process.mute_since.store(now, Relaxed);
             }
             let long = |since: &AtomicU64| now >= since.load(Relaxed) + LONG;
-            let deaf = process.is_deaf() && long(&process.deaf_since);
-            if !(deaf || process.is_mute() && long(&process.mute_since)) {
+            let unresponsive = process.is_unresponsive() && long(&process.unresponsive_since);
+            if !(unresponsive || process.is_mute() && long(&process.mute_since)) {
                 continue;
             }
-            let keeps = court.before.jobs.values().any(|job| job.row.as_ref().is_some_and(|row| row.node == node.id));
-            let well = |other: &&Arc<NodeAt>| self.is_well(&court, other, 50 * SECOND);
+            let keeps = checker.before.jobs.values().any(|job| job.row.as_ref().is_some_and(|row| row.node == node.id));
+            let well = |other: &&Arc<NodeAt>| self.is_well(&checker, other, 50 * SECOND);
             if keeps && alive.iter().filter(|other| other.id != node.id).any(|other| well(&other)) {
-                let (rule, how) = if deaf { (6, "deaf") } else { (20, "mute") };
-                court.bad(format!("[{rule}] {} has been {how} for a minute and keeps jobs", process.name));
+                let (rule, how) = if unresponsive { (6, "deaf") } else { (20, "mute") };
+                checker.bad(format!("[{rule}] {} has been {how} for a minute and keeps jobs", process.name));
             }
         }
     }
@@ -225,8 +225,8 @@ impl Sim {
     /// Which rule jobs show that never end: rows of a node that is gone are for others to find, those of a living one are
     /// for itself to find.
     pub(super) fn rule_of_stuck(&self) -> &'static str {
-        let (alive, court) = (self.alive(), self.court());
-        let rows = court.before.jobs.values().filter_map(|job| job.row.as_ref());
+        let (alive, checker) = (self.alive(), self.checker());
+        let rows = checker.before.jobs.values().filter_map(|job| job.row.as_ref());
         let (known, gone): (Vec<_>, Vec<_>) = rows.partition(|row| alive.iter().any(|node| node.id == row.node));
         match (gone.is_empty(), known.is_empty()) {
             (false, _) => "[8] ",
@@ -236,37 +236,37 @@ impl Sim {
     }
 
     /// Whether a node has been connected and reconciled for this long.
-    pub(super) fn is_well(&self, court: &Court, node: &NodeAt, long: u64) -> bool {
-        let now = self.world.now();
-        let settled = court.conduct.get(&node.id).and_then(|conduct| conduct.settled);
+    pub(super) fn is_well(&self, checker: &Checker, node: &NodeAt, long: u64) -> bool {
+        let now = self.cluster.now();
+        let settled = checker.conduct.get(&node.id).and_then(|conduct| conduct.settled);
         let process = &node.process;
-        let free = !process.is_dead() && !process.is_deaf() && !process.is_mute() && !process.is_paused();
+        let free = !process.is_dead() && !process.is_unresponsive() && !process.is_mute() && !process.is_paused();
         // What arrived while it was paused it reads when it goes on.
         let since = |settled: u64| settled.max(node.process.paused_until.load(Relaxed));
         free && !node.stopping.load(Relaxed) && settled.is_some_and(|settled| since(settled) + long < now)
     }
 
     /// Nobody takes the jobs of a node that is connected and renews its lease.
-    pub(super) fn judge_reclaim(&self, court: &mut Court, from: &NodeId) {
+    pub(super) fn check_reclaim(&self, checker: &mut Checker, from: &NodeId) {
         let Some(node) = lock(&self.nodes).iter().find(|node| node.id == *from).cloned() else { return };
-        if court.holds(from) && self.is_well(court, &node, SECOND) {
-            court.bad(format!("[20] {} is connected and renewing, and its jobs are reclaimed", node.process.name));
+        if checker.holds(from) && self.is_well(checker, &node, SECOND) {
+            checker.bad(format!("[20] {} is connected and renewing, and its jobs are reclaimed", node.process.name));
         }
     }
 
     /// Without faults a job is late only while no permit is free.
-    pub(super) fn judge_permits(&self, court: &mut Court, micros: u64) {
+    pub(super) fn check_permits(&self, checker: &mut Checker, micros: u64) {
         if !self.terms().are_calm() {
             return;
         }
         let rows = |node: &NodeAt| {
-            court.before.jobs.values().filter(|job| job.row.as_ref().is_some_and(|row| row.node == node.id)).count()
+            checker.before.jobs.values().filter(|job| job.row.as_ref().is_some_and(|row| row.node == node.id)).count()
         };
-        let is_free = |node: &Arc<NodeAt>| self.is_well(court, node, 0) && rows(node) < self.terms().concurrency;
+        let is_free = |node: &Arc<NodeAt>| self.is_well(checker, node, 0) && rows(node) < self.terms().concurrency;
         let free = self.alive().iter().any(is_free);
-        if !(free && court.permit_free) {
-            court.punctual_since = Some(micros / 1000);
+        if !(free && checker.permit_free) {
+            checker.punctual_since = Some(micros / 1000);
         }
-        court.permit_free = free;
+        checker.permit_free = free;
     }
 }

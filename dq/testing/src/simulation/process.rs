@@ -13,17 +13,17 @@ use std::task::{Context, Poll, Waker};
 use futures_util::future::BoxFuture;
 use tokio::task::AbortHandle;
 
-use super::dice::Dice;
-use super::world::{MachineClock, World, lock};
-use dq::environment::{Environment, Place, Seeded, Spawn, Task};
+use super::cluster::{ClusterState, MachineClock, lock};
+use super::random::RandomSource;
+use dq::environment::{Environment, Runtime, Seeded, Spawn, Task};
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) name: String,
-    pub(super) world: Arc<World>,
+    pub(super) cluster: Arc<ClusterState>,
     pub(super) clock: Arc<MachineClock>,
-    dice: Dice,
+    random: RandomSource,
     /// How many requests it has sent, and how many signals were for it.
     pub(super) requests: AtomicU64,
     pub(super) signals: AtomicU64,
@@ -31,9 +31,9 @@ pub(super) struct Process {
     /// The end of its last pause.
     pub(super) paused_until: AtomicU64,
     /// It hears no answers and no signals until then.
-    pub(super) deaf_until: AtomicU64,
+    pub(super) unresponsive_until: AtomicU64,
     /// Since when it is deaf without a break.
-    pub(super) deaf_since: AtomicU64,
+    pub(super) unresponsive_since: AtomicU64,
     /// The other direction: none of its requests arrives until then, on whatever wire, while it hears.
     pub(super) mute_until: AtomicU64,
     /// Since when it is mute without a break.
@@ -44,19 +44,19 @@ pub(super) struct Process {
 }
 
 impl Process {
-    pub(super) fn new(name: String, world: &Arc<World>) -> Arc<Self> {
-        let dice = world.dice(&name, 0);
+    pub(super) fn new(name: String, cluster: &Arc<ClusterState>) -> Arc<Self> {
+        let random = cluster.random(&name, 0);
         Arc::new(Self {
             name,
-            world: Arc::clone(world),
-            clock: Arc::new(MachineClock::new(world, &dice)),
-            dice,
+            cluster: Arc::clone(cluster),
+            clock: Arc::new(MachineClock::new(cluster, &random)),
+            random,
             requests: AtomicU64::new(0),
             signals: AtomicU64::new(0),
             dead: AtomicBool::new(false),
             paused_until: AtomicU64::new(0),
-            deaf_until: AtomicU64::new(0),
-            deaf_since: AtomicU64::new(0),
+            unresponsive_until: AtomicU64::new(0),
+            unresponsive_since: AtomicU64::new(0),
             mute_until: AtomicU64::new(0),
             mute_since: AtomicU64::new(0),
             parked: Mutex::default(),
@@ -66,7 +66,7 @@ impl Process {
 
     /// Its time, its randomness, and itself as the place of its tasks.
     pub(super) fn environment(self: &Arc<Self>) -> Environment {
-        let entropy = Arc::new(Seeded::new(self.dice.seed()));
+        let entropy = Arc::new(Seeded::new(self.random.seed()));
         Environment::new(self.clock.clone(), entropy, Arc::new(Here(Arc::clone(self))))
     }
 
@@ -75,15 +75,15 @@ impl Process {
     }
 
     pub(super) fn is_paused(&self) -> bool {
-        self.paused_until.load(Relaxed) > self.world.now()
+        self.paused_until.load(Relaxed) > self.cluster.now()
     }
 
-    pub(super) fn is_deaf(&self) -> bool {
-        self.deaf_until.load(Relaxed) > self.world.now()
+    pub(super) fn is_unresponsive(&self) -> bool {
+        self.unresponsive_until.load(Relaxed) > self.cluster.now()
     }
 
     pub(super) fn is_mute(&self) -> bool {
-        self.mute_until.load(Relaxed) > self.world.now()
+        self.mute_until.load(Relaxed) > self.cluster.now()
     }
 
     /// Ends every task where it is; one that is running ends at its next `await`.
@@ -98,7 +98,7 @@ impl Process {
     pub(super) fn pause(self: &Arc<Self>, until: u64) {
         self.paused_until.fetch_max(until, Relaxed);
         let this = Arc::clone(self);
-        self.world.at(until, move || {
+        self.cluster.at(until, move || {
             if !this.is_paused() {
                 this.go_on();
             }
@@ -109,7 +109,7 @@ impl Process {
     /// has lost the job: in life they are on different threads.
     fn go_on(&self) {
         let mut parked = std::mem::take(&mut *lock(&self.parked));
-        if self.world.tokio.is_some() && self.dice.chance(0.5) {
+        if self.cluster.tokio.is_some() && self.random.chance(0.5) {
             parked.reverse();
         }
         parked.into_iter().for_each(Waker::wake);
@@ -122,20 +122,20 @@ impl Process {
 
     /// It hears again, and is heard.
     pub(super) fn heal(&self) {
-        self.deaf_until.store(0, Relaxed);
+        self.unresponsive_until.store(0, Relaxed);
         self.mute_until.store(0, Relaxed);
     }
 
-    pub(super) fn deafen(&self, until: u64) {
-        if !self.is_deaf() {
-            self.deaf_since.store(self.world.now(), Relaxed);
+    pub(super) fn make_unresponsive(&self, until: u64) {
+        if !self.is_unresponsive() {
+            self.unresponsive_since.store(self.cluster.now(), Relaxed);
         }
-        self.deaf_until.fetch_max(until, Relaxed);
+        self.unresponsive_until.fetch_max(until, Relaxed);
     }
 
     pub(super) fn mute(&self, until: u64) {
         if !self.is_mute() {
-            self.mute_since.store(self.world.now(), Relaxed);
+            self.mute_since.store(self.cluster.now(), Relaxed);
         }
         self.mute_until.fetch_max(until, Relaxed);
     }
@@ -145,26 +145,26 @@ impl Process {
 struct Here(Arc<Process>);
 
 impl Spawn for Here {
-    fn spawn(&self, place: Place, task: BoxFuture<'static, ()>) -> Task {
+    fn spawn(&self, place: Runtime, task: BoxFuture<'static, ()>) -> Task {
         let process = Arc::clone(&self.0);
         let running = |life| Running { process, life, task: Some(task) };
-        if place == Place::Link {
-            return Task::new(start(&self.0.world, running(None)));
+        if place == Runtime::Own {
+            return Task::new(start(&self.0.cluster, running(None)));
         }
         let life = Arc::new(Life::default());
-        if self.0.world.tokio.is_some() {
+        if self.0.cluster.tokio.is_some() {
             let mut handlers = lock(&self.0.handlers);
             handlers.retain(|life| life.strong_count() > 0);
             handlers.push(Arc::downgrade(&life));
         }
-        let guard = Guard { life: Arc::clone(&life), world: Arc::clone(&self.0.world) };
-        let abort = start(&self.0.world, async move {
+        let guard = Guard { life: Arc::clone(&life), cluster: Arc::clone(&self.0.cluster) };
+        let abort = start(&self.0.cluster, async move {
             let _guard = guard;
             pending::<()>().await;
         });
         let end = abort.clone();
         let task = running(Some(life));
-        start(&self.0.world, async move {
+        start(&self.0.cluster, async move {
             task.await;
             end.abort();
         });
@@ -173,8 +173,8 @@ impl Spawn for Here {
 }
 
 /// Starts a task that is counted for as long as it is there.
-fn start(world: &Arc<World>, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
-    let counted = Counted::of(world);
+fn start(cluster: &Arc<ClusterState>, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
+    let counted = Counted::of(cluster);
     let task = async move {
         task.await;
         drop(counted);
@@ -182,12 +182,12 @@ fn start(world: &Arc<World>, task: impl Future<Output = ()> + Send + 'static) ->
     tokio::spawn(task).abort_handle()
 }
 
-struct Counted(Arc<World>);
+struct Counted(Arc<ClusterState>);
 
 impl Counted {
-    fn of(world: &Arc<World>) -> Self {
-        world.tasks.fetch_add(1, Relaxed);
-        Self(Arc::clone(world))
+    fn of(cluster: &Arc<ClusterState>) -> Self {
+        cluster.tasks.fetch_add(1, Relaxed);
+        Self(Arc::clone(cluster))
     }
 }
 
@@ -207,12 +207,12 @@ struct Life {
 
 struct Guard {
     life: Arc<Life>,
-    world: Arc<World>,
+    cluster: Arc<ClusterState>,
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.world.polls.fetch_add(1, Relaxed);
+        self.cluster.polls.fetch_add(1, Relaxed);
         self.life.aborted.store(true, Relaxed);
         if let Some(waker) = lock(&self.life.waker).take() {
             waker.wake();
@@ -251,7 +251,7 @@ impl Future for Running {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        self.process.world.polls.fetch_add(1, Relaxed);
+        self.process.cluster.polls.fetch_add(1, Relaxed);
         if self.is_over() {
             self.task = None;
             return Poll::Ready(());

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::cluster::{ClusterState, SECOND, lock};
 use super::sim::{Sim, Struck};
 use super::terms::{Profile, Terms};
-use super::world::{SECOND, World, lock};
 use dq::testing::seam;
 
 /// How long everything may take to end after the last fault, in µs: a parked job comes every five minutes to a handler that may
@@ -87,15 +87,15 @@ pub fn simulate(seed: u64, options: &Options) -> Report {
 }
 
 async fn play(seed: u64, options: &Options) -> Report {
-    let world = World::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), options.log);
-    let mut terms = Terms::of(&world, options.profile);
+    let cluster = ClusterState::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), options.log);
+    let mut terms = Terms::of(&cluster, options.profile);
     terms.nodes = options.nodes.unwrap_or(terms.nodes);
     terms.ids = options.ids.unwrap_or(terms.ids);
     terms.busy = options.busy.unwrap_or(terms.busy);
     terms.only_faults.clone_from(&options.faults);
     terms.only_acts.clone_from(&options.acts);
-    world.say(|| format!("seed {seed}: {terms:?}"));
-    let sim = Sim::new(&world, terms);
+    cluster.say(|| format!("seed {seed}: {terms:?}"));
+    let sim = Sim::new(&cluster, terms);
     for _ in 0..2 {
         let caller = sim.start_caller();
         lock(&sim.callers).push(caller);
@@ -104,59 +104,59 @@ async fn play(seed: u64, options: &Options) -> Report {
         sim.start_node();
     }
     let (actor, fault) = (Arc::clone(&sim), Arc::clone(&sim));
-    world.at(SECOND, move || actor.act());
-    world.at(2 * SECOND, move || fault.next_fault());
+    cluster.at(SECOND, move || actor.act());
+    cluster.at(2 * SECOND, move || fault.next_fault());
     run_until(&sim, sim.terms().busy).await;
-    sim.judge_cost();
+    sim.check_cost();
     calm_down(&sim);
-    let end = world.now() + LONGEST_END;
-    while !sim.is_over() && world.now() < end {
-        run_until(&sim, world.now() + 6 * SECOND).await;
-        if sim.court().unfinished().is_none() {
+    let end = cluster.now() + LONGEST_END;
+    while !sim.is_over() && cluster.now() < end {
+        run_until(&sim, cluster.now() + 6 * SECOND).await;
+        if sim.checker().unfinished().is_none() {
             break;
         }
     }
-    let unfinished = sim.court().unfinished();
+    let unfinished = sim.checker().unfinished();
     if let Some(left) = unfinished {
         let rule = sim.rule_of_stuck();
-        sim.court().bad(format!("{rule}STUCK: {left}"));
+        sim.checker().bad(format!("{rule}STUCK: {left}"));
     }
     sim.end();
-    let court = sim.court();
+    let checker = sim.checker();
     Report {
         seed,
         profile: sim.terms().profile,
         jobs: sim.versions.load(Relaxed),
-        lives: court.lives(),
-        handled: court.handled,
+        lives: checker.lives(),
+        handled: checker.handled,
         faults: sim.faults.load(Relaxed),
         struck: std::mem::take(&mut lock(&sim.struck)),
         acts: std::mem::take(&mut lock(&sim.acted)),
         nodes: sim.terms().nodes,
         ids: sim.terms().ids,
         busy: sim.terms().busy,
-        steps: court.steps,
-        time: world.now(),
-        found: court.found.clone(),
-        log: world.take_log(),
+        steps: checker.steps,
+        time: cluster.now(),
+        found: checker.found.clone(),
+        log: cluster.take_log(),
     }
 }
 
 /// Lets everything happen until then, or until something is found.
 pub(super) async fn run_until(sim: &Arc<Sim>, end: u64) {
     loop {
-        let start = sim.world.polls.load(Relaxed);
+        let start = sim.cluster.polls.load(Relaxed);
         loop {
-            if sim.world.polls.load(Relaxed) > start + MOST_POLLS {
-                return sim.court().bad("tasks are busy without end at one moment".into());
+            if sim.cluster.polls.load(Relaxed) > start + MOST_POLLS {
+                return sim.checker().bad("tasks are busy without end at one moment".into());
             }
-            let before = sim.world.polls.load(Relaxed);
+            let before = sim.cluster.polls.load(Relaxed);
             tokio::task::yield_now().await;
-            if sim.world.polls.load(Relaxed) == before {
+            if sim.cluster.polls.load(Relaxed) == before {
                 break;
             }
         }
-        if sim.is_over() || !sim.world.step(end) {
+        if sim.is_over() || !sim.cluster.step(end) {
             return;
         }
     }
@@ -164,7 +164,7 @@ pub(super) async fn run_until(sim: &Arc<Sim>, end: u64) {
 
 /// The faults stop. A node whose permits are with handlers that never return is replaced.
 fn calm_down(sim: &Arc<Sim>) {
-    sim.world.say(|| "CALM".into());
+    sim.cluster.say(|| "CALM".into());
     sim.calm_down();
     for node in sim.alive() {
         node.process.heal();

@@ -7,13 +7,13 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::future::BoxFuture;
 
-use super::dice::Dice;
-use super::judge::{End, Kind, version};
+use super::checker::{End, HandlerKind, version};
+use super::cluster::{MS, SECOND};
 use super::kills::INNOCENT;
 use super::process::{Process, block};
+use super::random::RandomSource;
 use super::sim::Sim;
 use super::terms::Profile;
-use super::world::{MS, SECOND};
 use dq::environment::{Environment, StoreClock as _};
 use dq::job::{Cause, NodeId, Record};
 use dq::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
@@ -63,42 +63,47 @@ impl Scripted {
     }
 
     /// What to do, and after how long.
-    fn plan(&self, kind: Kind, version: u64, (dice, nth): (&Dice, u64)) -> (Act, u64) {
+    fn plan(&self, kind: HandlerKind, version: u64, (random, nth): (&RandomSource, u64)) -> (Act, u64) {
         let terms = self.sim.terms();
         if terms.kills.is_some() {
             // It kills in `on_due`, every second one in `final_retry` too.
-            let kills =
-                version & KILLER != 0 && (kind == Kind::OnDue || (version / (8 * (INNOCENT + 1))).is_multiple_of(2));
-            let end = if kind == Kind::Final { End::FinalOver } else { End::Acked };
-            return if kills { (Act::Kill, dice.below(SECOND / 2)) } else { (Act::End(end), SECOND / 2) };
+            let kills = version & KILLER != 0
+                && (kind == HandlerKind::OnDue || (version / (8 * (INNOCENT + 1))).is_multiple_of(2));
+            let end = if kind == HandlerKind::Final { End::FinalOver } else { End::Acked };
+            return if kills { (Act::Kill, random.below(SECOND / 2)) } else { (Act::End(end), SECOND / 2) };
         }
         let crowd = terms.profile == Profile::Crowd;
-        let quick = if crowd && dice.chance(0.9) {
-            dice.between(MS, 8 * MS)
-        } else if dice.chance(0.3) {
-            dice.between(MS, 3 * SECOND)
+        let quick = if crowd && random.chance(0.9) {
+            random.between(MS, 8 * MS)
+        } else if random.chance(0.3) {
+            random.between(MS, 3 * SECOND)
         } else {
-            dice.between(MS, 100 * MS)
+            random.between(MS, 100 * MS)
         };
-        let after = if version & SLOW != 0 { dice.between(18 * SECOND, 36 * SECOND) } else { quick };
+        let after = if version & SLOW != 0 { random.between(18 * SECOND, 36 * SECOND) } else { quick };
         let chaos = terms.chaos && !self.sim.is_calm();
-        if version & KILLER != 0 && kind != Kind::Aged && terms.killers && !self.sim.is_calm() && dice.chance(0.7) {
+        if version & KILLER != 0
+            && kind != HandlerKind::Swept
+            && terms.killers
+            && !self.sim.is_calm()
+            && random.chance(0.7)
+        {
             let what = || format!("{version} kills {} in its run {nth}", self.process.name);
             if self.sim.happens(|| format!("k{version}.{nth}"), what) {
                 return (Act::Kill, after);
             }
         }
-        if kind == Kind::Final {
-            let panics = chaos && dice.chance(0.2);
+        if kind == HandlerKind::Final {
+            let panics = chaos && random.chance(0.2);
             return (if panics { Act::Panic } else { Act::End(End::FinalOver) }, after);
         }
-        if chaos && dice.chance(0.06) {
-            return (if dice.chance(0.7) { Act::Block } else { Act::Hang }, after);
+        if chaos && random.chance(0.06) {
+            return (if random.chance(0.7) { Act::Block } else { Act::Hang }, after);
         }
         if version & FAILING != 0 && !self.sim.is_calm() {
-            return (if dice.chance(0.2) { Act::Panic } else { Act::End(End::Failed) }, after);
+            return (if random.chance(0.2) { Act::Panic } else { Act::End(End::Failed) }, after);
         }
-        if crowd || !chaos && terms.chaos || dice.chance(0.5) {
+        if crowd || !chaos && terms.chaos || random.chance(0.5) {
             return (Act::End(End::Acked), after);
         }
         let acts = [
@@ -109,20 +114,20 @@ impl Scripted {
             Act::End(End::Acked),
             Act::CallProvider,
         ];
-        (dice.pick(&acts), after)
+        (random.pick(&acts), after)
     }
 
-    async fn perform(self: Arc<Self>, kind: Kind, version: u64, run: u64) -> Returned {
-        let (dice, nth) = self.sim.dice_of_run(version);
-        let (act, after) = self.plan(kind, version, (&dice, nth));
-        self.sim.world.say(|| format!("{} runs {kind:?} of {version} (run {run}): {act:?}", self.process.name));
+    async fn perform(self: Arc<Self>, kind: HandlerKind, version: u64, run: u64) -> Returned {
+        let (random, nth) = self.sim.random_of_run(version);
+        let (act, after) = self.plan(kind, version, (&random, nth));
+        self.sim.cluster.say(|| format!("{} runs {kind:?} of {version} (run {run}): {act:?}", self.process.name));
         let alive = Alive { sim: Arc::clone(&self.sim), node: self.node.clone(), run, end: End::Dropped };
         match act {
             Act::Hang => self.sleep(1_000_000 * SECOND).await,
             Act::Block => {
                 block(true);
-                self.sim.court().blocks(run);
-                let beyond = if dice.chance(0.1) { 1_000_000 } else { dice.between(1, 40) };
+                self.sim.checker().blocks(run);
+                let beyond = if random.chance(0.1) { 1_000_000 } else { random.between(1, 40) };
                 self.sleep(self.sim.terms().timeout + beyond * SECOND).await;
                 block(false);
             }
@@ -135,25 +140,25 @@ impl Scripted {
                 self.sleep(after).await;
                 if let Some(provider) = self.provider.get() {
                     // No act of a caller has such a number.
-                    let number = (1 << 40) + dice.below(1 << 40);
-                    self.sim.act_as(provider.clone(), number, &dice).await;
+                    let number = (1 << 40) + random.below(1 << 40);
+                    self.sim.act_as(provider.clone(), number, &random).await;
                 }
             }
             Act::End(_) | Act::Panic => self.sleep(after).await,
         }
-        self.conclude(kind, act, alive, &dice)
+        self.conclude(kind, act, alive, &random)
     }
 
-    fn conclude(&self, kind: Kind, act: Act, mut alive: Alive, dice: &Dice) -> Returned {
+    fn conclude(&self, kind: HandlerKind, act: Act, mut alive: Alive, random: &RandomSource) -> Returned {
         let end = match act {
             Act::End(end) => end,
             Act::Panic => End::Failed,
             Act::Hang | Act::Block | Act::Kill | Act::CallProvider => End::Acked,
         };
-        alive.end = if kind == Kind::Final { End::FinalOver } else { end };
-        let returned = self.returned(kind, end, alive.run, dice);
+        alive.end = if kind == HandlerKind::Final { End::FinalOver } else { end };
+        let returned = self.returned(kind, end, alive.run, random);
         if let Some(change) = decided(&returned) {
-            self.sim.court().decided(&self.node, alive.run, change, self.sim.world.now());
+            self.sim.checker().decided(&self.node, alive.run, change, self.sim.cluster.now());
         }
         drop(alive);
         if act == Act::Panic {
@@ -162,34 +167,34 @@ impl Scripted {
         returned
     }
 
-    fn returned(&self, kind: Kind, end: End, run: u64, dice: &Dice) -> Returned {
+    fn returned(&self, kind: HandlerKind, end: End, run: u64, random: &RandomSource) -> Returned {
         match (kind, end) {
-            (Kind::Final, _) => Returned::FinalRetried,
+            (HandlerKind::Final, _) => Returned::FinalRetried,
             (_, End::Failed) => Returned::Failed(Failure::new(Cause::Error, "it fails")),
-            (Kind::Aged, _) => {
-                let kept = self.sim.terms().chaos && !self.sim.is_calm() && dice.chance(0.7);
+            (HandlerKind::Swept, _) => {
+                let kept = self.sim.terms().chaos && !self.sim.is_calm() && random.chance(0.7);
                 let decision = if kept {
-                    dice.pick(&[UnackedDecision::Keep, UnackedDecision::Retry])
+                    random.pick(&[UnackedDecision::Keep, UnackedDecision::Retry])
                 } else {
                     UnackedDecision::Drop
                 };
                 Returned::Unacked(decision)
             }
-            (Kind::OnDue, End::Rejoined) => {
-                let micros = dice.below(4 * SECOND);
-                Returned::Decided(if dice.chance(0.3) {
+            (HandlerKind::OnDue, End::Rejoined) => {
+                let micros = random.below(4 * SECOND);
+                Returned::Decided(if random.chance(0.3) {
                     Decision::Rejoin
-                } else if dice.chance(0.5) {
+                } else if random.chance(0.5) {
                     Decision::RejoinAfter(Duration::from_micros(micros))
                 } else {
                     // Of four times one is past, and none is a whole millisecond.
                     let at = self.sim.clock.micros() + micros - SECOND;
-                    self.sim.court().wants_at(run, at);
+                    self.sim.checker().wants_at(run, at);
                     Decision::RejoinAt(SystemTime::UNIX_EPOCH + Duration::from_micros(at))
                 })
             }
-            (Kind::OnDue, End::Parked) => Returned::Decided(Decision::Park),
-            (Kind::OnDue, _) => Returned::Decided(Decision::Ack),
+            (HandlerKind::OnDue, End::Parked) => Returned::Decided(Decision::Park),
+            (HandlerKind::OnDue, _) => Returned::Decided(Decision::Ack),
         }
     }
 }
@@ -217,20 +222,20 @@ struct Alive {
 
 impl Drop for Alive {
     fn drop(&mut self) {
-        self.sim.court().ended(&self.node, self.run, self.end);
+        self.sim.checker().ended(&self.node, self.run, self.end);
     }
 }
 
 impl ErasedListener for Scripted {
     fn call(self: Arc<Self>, call: Call, record: Record, delivery: Delivery) -> BoxFuture<'static, Returned> {
         let kind = match call {
-            Call::OnDue => Kind::OnDue,
-            Call::FinalRetry(_) => Kind::Final,
-            Call::ProcessUnacked => Kind::Aged,
+            Call::OnDue => HandlerKind::OnDue,
+            Call::FinalRetry(_) => HandlerKind::Final,
+            Call::ProcessUnacked => HandlerKind::Swept,
         };
         let version = version(&record);
-        let now = (self.sim.clock.micros(), self.sim.world.now());
-        let run = self.sim.court().started(&self.node, &delivery.id, delivery.fence, kind, now);
+        let now = (self.sim.clock.micros(), self.sim.cluster.now());
+        let run = self.sim.checker().started(&self.node, &delivery.id, delivery.fence, kind, now);
         self.sim.overheard(&delivery.id, delivery.fence);
         Box::pin(self.perform(kind, version, run))
     }

@@ -5,21 +5,21 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use super::dice::Dice;
-use super::judge::{Caps, Court, Did, Ghost};
-use super::network::Weather;
+use super::checker::{Caps, Checker, Did, Ghost};
+use super::cluster::{ClusterState, JumpyClock, lock};
+use super::network::NetworkState;
 use super::nodes::{CAPS, NodeAt};
 use super::process::Process;
-use super::store::Ear;
+use super::random::RandomSource;
+use super::store::Subscriber;
 use super::terms::{Profile, Terms};
 use super::users::Program;
-use super::world::{JumpyClock, World, lock};
 use dq::config::TopicSettings;
 use dq::environment::StoreClock as _;
 use dq::job::{AppName, Fence, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::provider::Provider;
 use dq::store::memory::{MemoryStore, Snapshot};
-use dq::store::{Numbered, Signal, Store as _, WithdrawVerb, Withdrawal};
+use dq::store::{Command, CommandKind, Numbered, Signal, Store as _};
 use dq::testing::seam::JobView;
 
 /// A fault that has happened.
@@ -39,16 +39,16 @@ const MOST_STEPS: u64 = 60_000;
 
 /// See the module.
 pub(super) struct Sim {
-    pub(super) world: Arc<World>,
+    pub(super) cluster: Arc<ClusterState>,
     pub(super) clock: Arc<JumpyClock>,
     pub(super) store: MemoryStore,
     pub(super) key: TopicKey,
     terms: Terms,
-    weather: Mutex<Weather>,
-    court: Arc<Mutex<Court>>,
-    /// What is known of each topic; that of `key` is `court`.
-    courts: Mutex<BTreeMap<TopicKey, Arc<Mutex<Court>>>>,
-    pub(super) ears: Mutex<Vec<Arc<Ear>>>,
+    network_state: Mutex<NetworkState>,
+    checker: Arc<Mutex<Checker>>,
+    /// What is known of each topic; that of `key` is `checker`.
+    checkers: Mutex<BTreeMap<TopicKey, Arc<Mutex<Checker>>>>,
+    pub(super) subscribers: Mutex<Vec<Arc<Subscriber>>>,
     pub(super) nodes: Mutex<Vec<Arc<NodeAt>>>,
     pub(super) callers: Mutex<Vec<(Arc<Process>, Provider)>>,
     pub(super) snapshot: Mutex<Option<(Snapshot, Ghost)>>,
@@ -73,35 +73,35 @@ pub(super) struct Sim {
 
 impl fmt::Debug for Sim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sim").field("world", &self.world).finish_non_exhaustive()
+        f.debug_struct("Sim").field("world", &self.cluster).finish_non_exhaustive()
     }
 }
 
 impl Sim {
-    pub(super) fn new(world: &Arc<World>, terms: Terms) -> Arc<Self> {
-        let clock = Arc::new(JumpyClock::new(world));
+    pub(super) fn new(cluster: &Arc<ClusterState>, terms: Terms) -> Arc<Self> {
+        let clock = Arc::new(JumpyClock::new(cluster));
         let app = AppName::new("sim").expect("it is a good name");
         let topic = TopicName::new("t").expect("it is a good name");
         let key = TopicKey { app, topic };
-        let mut court = Court::of(terms.timeout);
+        let mut checker = Checker::of(terms.timeout);
         // The experiment with kills counts the DEAD at its end.
         let dead_kept = if terms.kills.is_some() { TopicSettings::default().dead_kept } else { CAPS.dead_kept };
-        court.is_calm = terms.profile == Profile::Calm;
-        court.caps = Some(Caps { permits: terms.concurrency, dead_kept, ..CAPS });
-        court.acks_on_claim = terms.profile == Profile::Claim;
-        let court = Arc::new(Mutex::new(court));
-        let courts = BTreeMap::from([(key.clone(), Arc::clone(&court))]);
-        let weather = Weather { failing: terms.failing, ..Weather::default() };
+        checker.is_calm = terms.profile == Profile::Calm;
+        checker.caps = Some(Caps { permits: terms.concurrency, dead_kept, ..CAPS });
+        checker.acks_on_claim = terms.profile == Profile::Claim;
+        let checker = Arc::new(Mutex::new(checker));
+        let checkers = BTreeMap::from([(key.clone(), Arc::clone(&checker))]);
+        let network_state = NetworkState { failing: terms.failing, ..NetworkState::default() };
         Arc::new(Self {
-            world: Arc::clone(world),
+            cluster: Arc::clone(cluster),
             store: MemoryStore::new(clock.clone()),
             clock,
             key,
             terms,
-            weather: Mutex::new(weather),
-            court,
-            courts: Mutex::new(courts),
-            ears: Mutex::default(),
+            network_state: Mutex::new(network_state),
+            checker,
+            checkers: Mutex::new(checkers),
+            subscribers: Mutex::default(),
             nodes: Mutex::default(),
             callers: Mutex::default(),
             snapshot: Mutex::default(),
@@ -126,32 +126,32 @@ impl Sim {
         &self.terms
     }
 
-    pub(super) fn weather(&self) -> Weather {
-        *lock(&self.weather)
+    pub(super) fn network_state(&self) -> NetworkState {
+        *lock(&self.network_state)
     }
 
-    pub(super) fn change_weather(&self, change: impl FnOnce(&mut Weather)) {
-        change(&mut lock(&self.weather));
+    pub(super) fn change_network_state(&self, change: impl FnOnce(&mut NetworkState)) {
+        change(&mut lock(&self.network_state));
     }
 
-    pub(super) fn court(&self) -> MutexGuard<'_, Court> {
-        lock(&self.court)
+    pub(super) fn checker(&self) -> MutexGuard<'_, Checker> {
+        lock(&self.checker)
     }
 
     /// What is known of a topic.
-    pub(super) fn court_of(&self, key: &TopicKey) -> Arc<Mutex<Court>> {
-        let new = || Arc::new(Mutex::new(Court::of(self.terms.timeout)));
-        Arc::clone(lock(&self.courts).entry(key.clone()).or_insert_with(new))
+    pub(super) fn checker_of(&self, key: &TopicKey) -> Arc<Mutex<Checker>> {
+        let new = || Arc::new(Mutex::new(Checker::of(self.terms.timeout)));
+        Arc::clone(lock(&self.checkers).entry(key.clone()).or_insert_with(new))
     }
 
     /// Does this with what is known of each topic.
-    pub(super) fn for_courts(&self, mut act: impl FnMut(&mut Court)) {
-        self.for_topics(|_, court| act(court));
+    pub(super) fn for_checkers(&self, mut act: impl FnMut(&mut Checker)) {
+        self.for_topics(|_, checker| act(checker));
     }
 
     /// The same, with its name.
-    pub(super) fn for_topics(&self, mut act: impl FnMut(&TopicKey, &mut Court)) {
-        lock(&self.courts).iter().for_each(|(key, court)| act(key, &mut lock(court)));
+    pub(super) fn for_topics(&self, mut act: impl FnMut(&TopicKey, &mut Checker)) {
+        lock(&self.checkers).iter().for_each(|(key, checker)| act(key, &mut lock(checker)));
     }
 
     /// The faults have stopped; everything must end now.
@@ -161,49 +161,49 @@ impl Sim {
 
     pub(super) fn calm_down(&self) {
         self.calm.store(true, Relaxed);
-        self.change_weather(|weather| *weather = Weather::default());
+        self.change_network_state(|network_state| *network_state = NetworkState::default());
     }
 
     pub(super) fn is_over(&self) -> bool {
-        lock(&self.courts).values().any(|court| lock(court).found.is_some()) || self.has_failed()
+        lock(&self.checkers).values().any(|checker| lock(checker).found.is_some()) || self.has_failed()
     }
 
     /// The judge looks at what a step did in a topic.
     #[expect(clippy::needless_pass_by_value, reason = "a step that was judged is over")]
-    pub(super) fn judge(&self, key: &TopicKey, did: Did) {
+    pub(super) fn check(&self, key: &TopicKey, did: Did) {
         let micros = self.clock.micros();
-        let court = self.court_of(key);
-        let mut court = lock(&court);
+        let checker = self.checker_of(key);
+        let mut checker = lock(&checker);
         if let Did::Reclaim { from, seen, watched, charged } = &did {
             if *charged {
-                self.judge_reclaim(&mut court, from);
+                self.check_reclaim(&mut checker, from);
             }
-            court.look_at_patience(from, *seen, *watched, micros);
+            checker.check_call_timeouts(from, *seen, *watched, micros);
         }
         if self.terms.kills.is_some() {
-            court.look_at_part(&did, &self.store, key, micros);
+            checker.look_at_part(&did, &self.store, key, micros);
         } else {
             let view = self.store.view(key);
-            self.narrate(key, &did, &court, &view);
-            court.look(&did, view, micros);
-            self.judge_casts(&mut court, micros);
+            self.narrate(key, &did, &checker, &view);
+            checker.query(&did, view, micros);
+            self.check_broadcasts(&mut checker, micros);
         }
-        self.judge_permits(&mut court, micros);
-        if self.is_endless(&court) {
-            court.bad(format!("ENDLESS: {MOST_STEPS} steps, and the nodes go on asking"));
+        self.check_permits(&mut checker, micros);
+        if self.is_endless(&checker) {
+            checker.bad(format!("ENDLESS: {MOST_STEPS} steps, and the nodes go on asking"));
         }
-        drop(court);
+        drop(checker);
         self.tempt(key, &did);
     }
 
     /// Whether nodes ask the store without end. Users' programs, and the experiment with kills, may have many jobs.
-    fn is_endless(&self, court: &Court) -> bool {
-        court.steps > MOST_STEPS && self.terms.kills.is_none() && self.program.get().is_none()
+    fn is_endless(&self, checker: &Checker) -> bool {
+        checker.steps > MOST_STEPS && self.terms.kills.is_none() && self.program.get().is_none()
     }
 
     pub(super) fn after_step(self: &Arc<Self>) {
         self.hand_out_signals();
-        self.judge_nodes();
+        self.check_nodes();
     }
 
     pub(super) fn next_number(&self) -> u64 {
@@ -218,8 +218,8 @@ impl Sim {
         lock(&self.hidden).contains(node)
     }
 
-    pub(super) fn loses_signal(&self, signal: &Signal, process: &Process, number: u64, dice: &Dice) -> bool {
-        let lossy = !self.is_calm() && self.terms.failing > 0.0 && dice.chance(0.05);
+    pub(super) fn loses_signal(&self, signal: &Signal, process: &Process, number: u64, random: &RandomSource) -> bool {
+        let lossy = !self.is_calm() && self.terms.failing > 0.0 && random.chance(0.05);
         let lost = lossy
             && self.happens(
                 || format!("{}~{number}", process.name),
@@ -240,11 +240,11 @@ impl Sim {
     pub(super) fn split_reclaim(self: &Sim, node: &NodeId) {
         let back = self.store.view(&self.key);
         let held: Vec<_> =
-            self.court().before.jobs.iter().filter(|(_, job)| holds(job, node)).map(|(id, _)| id.clone()).collect();
+            self.checker().before.jobs.iter().filter(|(_, job)| holds(job, node)).map(|(id, _)| id.clone()).collect();
         let gone = held.into_iter().filter(|id| back.jobs.get(id).is_some_and(|job| !holds(job, node)));
-        let items = gone.map(|id| Withdrawal { verb: WithdrawVerb::Delete, id, fence: None }).collect();
+        let items = gone.map(|id| Command { verb: CommandKind::Delete, id, fence: None }).collect();
         let producer = self.store.producer(&self.key, &ProducerId::new("between"));
-        drop(producer.withdraw(Numbered { number: self.next_number(), items }));
+        drop(producer.command(Numbered { number: self.next_number(), items }));
     }
 
     /// Whether a fault of that name happens in this run; if so it is noted.
@@ -252,27 +252,27 @@ impl Sim {
         let name = name();
         let happens = self.terms.only_faults.as_ref().is_none_or(|only| only.contains(&name));
         if happens {
-            let at = self.world.now();
+            let at = self.cluster.now();
             lock(&self.struck).push(Struck { name, at, what: what() });
         }
         happens
     }
 
     /// The dice of a run of a version, and which run of it this is: 1 is the first.
-    pub(super) fn dice_of_run(&self, version: u64) -> (Dice, u64) {
+    pub(super) fn random_of_run(&self, version: u64) -> (RandomSource, u64) {
         let mut runs = lock(&self.runs);
         let run = runs.entry(version).or_default();
         *run += 1;
-        (self.world.dice("run", version.wrapping_mul(1 << 16) + *run), *run)
+        (self.cluster.random("run", version.wrapping_mul(1 << 16) + *run), *run)
     }
 
     /// Lets go of all that knows this simulation, and that it knows: else no run would ever be freed.
     pub(super) fn end(&self) {
-        self.world.end();
+        self.cluster.end();
         let nodes = std::mem::take(&mut *lock(&self.nodes));
         let callers = std::mem::take(&mut *lock(&self.callers));
-        let ears = std::mem::take(&mut *lock(&self.ears));
-        drop((nodes, callers, ears));
+        let subscribers = std::mem::take(&mut *lock(&self.subscribers));
+        drop((nodes, callers, subscribers));
     }
 
     pub(super) fn fault(&self) {

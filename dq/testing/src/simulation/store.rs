@@ -9,17 +9,17 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 
-use super::judge::{Court, Did};
-use super::network::Way;
+use super::checker::{Checker, Did};
+use super::cluster::lock;
+use super::network::Connection;
 use super::process::Process;
 use super::producer::FaultyProducer;
 use super::sim::Sim;
-use super::world::lock;
 use dq::config::NodeSettings;
-use dq::job::{AppName, JobId, NodeId, ProducerId, Token, TopicKey, TopicName, Turn};
+use dq::job::{AppName, JobId, NodeId, ProducerId, Sequence, Token, TopicKey, TopicName};
 use dq::store::step::{
-    Age, Aged, Begin, Cast, Casted, Exhaust, Hold, Noted, Reclaim, Reclaimed, Reconcile, Reconciled, Release, Scan,
-    Scanned, Settle, Settled, Standing, Transfer, Transferred, Turned, Wake,
+    Exhaust, Isolate, LeaseStatus, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile, Reconciled, Release,
+    Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Wake,
 };
 use dq::store::{
     Interest, Link, Page, PageRequest, Pending, Producer, Signal, Signals, Store, StoreError, Stored, TopicCounts,
@@ -38,13 +38,13 @@ pub(super) struct FaultyStore {
 
 /// A subscription of a process.
 #[derive(Debug)]
-pub(super) struct Ear {
+pub(super) struct Subscriber {
     pub(super) process: Arc<Process>,
     pub(super) inner: Mutex<Signals>,
     pub(super) outer: mpsc::Sender<Signal>,
     pub(super) last: AtomicU64,
     /// It hears broadcasts.
-    pub(super) casts: bool,
+    pub(super) broadcasts: bool,
 }
 
 /// The answer of a step of the memory store is there when the step was called.
@@ -63,42 +63,48 @@ impl Store for FaultyStore {
 
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
         let inner = self.sim.store.link(topic, node);
-        self.sim.world.say(|| format!("{} connects as {node}", self.process.name));
-        let court = self.sim.court_of(topic);
-        lock(&court).conduct.entry(node.clone()).or_default().settled = None;
+        self.sim.cluster.say(|| format!("{} connects as {node}", self.process.name));
+        let checker = self.sim.checker_of(topic);
+        lock(&checker).conduct.entry(node.clone()).or_default().settled = None;
         Arc::new(FaultyLink {
-            way: Way::new(&self.sim, &self.process),
+            connection: Connection::new(&self.sim, &self.process),
             inner,
             node: node.clone(),
             key: topic.clone(),
-            made: self.sim.world.now(),
-            court,
+            made: self.sim.cluster.now(),
+            checker,
         })
     }
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
         let inner = self.sim.store.producer(topic, producer);
-        let (key, court) = (topic.clone(), self.sim.court_of(topic));
-        Arc::new(FaultyProducer { way: Way::new(&self.sim, &self.process), inner, id: producer.clone(), key, court })
+        let (key, checker) = (topic.clone(), self.sim.checker_of(topic));
+        Arc::new(FaultyProducer {
+            connection: Connection::new(&self.sim, &self.process),
+            inner,
+            id: producer.clone(),
+            key,
+            checker,
+        })
     }
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
-        if self.sim.world.now() < self.sim.weather().out_until || self.process.is_mute() {
+        if self.sim.cluster.now() < self.sim.network_state().out_until || self.process.is_mute() {
             let error = StoreError::Unavailable { operation: "signals", reason: "an outage".into() };
             return Box::pin(ready(Err(error)));
         }
-        let casts = interest.casts;
+        let broadcasts = interest.broadcasts;
         let inner = self.sim.store.signals(topic, interest).now_or_never();
         let (outer, signals) = Signals::channel();
         if let Some(Ok(inner)) = inner {
-            let ear = Ear {
+            let subscriber = Subscriber {
                 process: Arc::clone(&self.process),
                 inner: Mutex::new(inner),
                 outer,
-                last: AtomicU64::new(self.sim.world.now()),
-                casts,
+                last: AtomicU64::new(self.sim.cluster.now()),
+                broadcasts,
             };
-            self.sim.listen(ear);
+            self.sim.listen(subscriber);
         }
         Box::pin(ready(Ok(signals)))
     }
@@ -126,12 +132,12 @@ impl Store for FaultyStore {
 
 #[derive(Debug)]
 struct FaultyLink {
-    way: Way,
+    connection: Connection,
     inner: Arc<dyn Link>,
     node: NodeId,
     key: TopicKey,
     made: u64,
-    court: Arc<Mutex<Court>>,
+    checker: Arc<Mutex<Checker>>,
 }
 
 impl FaultyLink {
@@ -141,30 +147,30 @@ impl FaultyLink {
         kind: &'static str,
         step: impl FnOnce(&Sim, &dyn Link, &NodeId) -> Result<T, StoreError> + Send + 'static,
         what: impl FnOnce(&T, &NodeId) -> Did + Send + 'static,
-        heard: impl FnOnce(&Sim, &mut Court, &T, &NodeId) + Send + 'static,
+        received: impl FnOnce(&Sim, &mut Checker, &T, &NodeId) + Send + 'static,
     ) -> Pending<T> {
         let (inner, node, listener) = (Arc::clone(&self.inner), self.node.clone(), self.node.clone());
-        let (name, key, court) = (self.way.process.name.clone(), self.key.clone(), Arc::clone(&self.court));
+        let (name, key, checker) = (self.connection.process.name.clone(), self.key.clone(), Arc::clone(&self.checker));
         let execute = move |sim: &Sim| {
             let answer = step(sim, &*inner, &node)?;
-            sim.world.say(|| format!("{name} {kind} -> {answer:?}"));
-            sim.judge(&key, what(&answer, &node));
+            sim.cluster.say(|| format!("{name} {kind} -> {answer:?}"));
+            sim.check(&key, what(&answer, &node));
             Ok(answer)
         };
-        self.way.ask(kind, execute, move |sim, answer| heard(sim, &mut lock(&court), answer, &listener))
+        self.connection.ask(kind, execute, move |sim, answer| received(sim, &mut lock(&checker), answer, &listener))
     }
 
     /// The turn that a request is to name: its own, or whatever the store has, without rule 6.
-    fn heard_turn(inner: &dyn Link, heard: Turn) -> Turn {
+    fn last_seen(inner: &dyn Link, last_seen: Sequence) -> Sequence {
         if !without(6) {
-            return heard;
+            return last_seen;
         }
         // A later page takes no turn, and tells the one there is.
-        let page = Reconcile { heard, after: JobId::new("~").ok(), limit: 1 };
+        let page = Reconcile { last_seen, after: JobId::new("~").ok(), limit: 1 };
         match now(inner.reconcile(page)) {
-            Ok(Turned::Done(page)) => page.standing.turn,
-            Ok(Turned::Reconcile(standing)) => standing.turn,
-            Err(_) => heard,
+            Ok(Sequenced::Done(page)) => page.lease_status.sequence,
+            Ok(Sequenced::Reconcile(lease_status)) => lease_status.sequence,
+            Err(_) => last_seen,
         }
     }
 }
@@ -173,41 +179,41 @@ fn noted(id: JobId, node: &NodeId, token: Token, (begins, answer): (bool, &Noted
     Did::Note { id, node: node.clone(), token, begins, note: answer.note }
 }
 
-const fn nothing<T>(_: &Sim, _: &mut Court, _: &T, _: &NodeId) {}
+const fn nothing<T>(_: &Sim, _: &mut Checker, _: &T, _: &NodeId) {}
 
 impl Link for FaultyLink {
-    fn transfer(&self, mut request: Transfer) -> Pending<Turned<Transferred>> {
-        self.way.sim.world.say(|| format!("{} sends {request:?}", self.way.process.name));
+    fn transfer(&self, mut request: Transfer) -> Pending<Sequenced<Transferred>> {
+        self.connection.sim.cluster.say(|| format!("{} sends {request:?}", self.connection.process.name));
         let step = move |sim: &Sim, inner: &dyn Link, _: &NodeId| {
-            request.heard = Self::heard_turn(inner, request.heard);
+            request.last_seen = Self::last_seen(inner, request.last_seen);
             let mut answer = now(inner.transfer(request))?;
-            if let Turned::Done(done) = &mut answer
+            if let Sequenced::Done(done) = &mut answer
                 && done.foreign_lease.as_ref().is_some_and(|(node, _)| sim.is_hidden(node))
             {
                 done.foreign_lease = None;
             }
             Ok(answer)
         };
-        let what = |answer: &Turned<Transferred>, node: &NodeId| match answer {
-            Turned::Done(done) => Did::Claim { node: node.clone(), claims: done.claims.clone(), aged: false },
-            Turned::Reconcile(_) => Did::Nothing,
+        let what = |answer: &Sequenced<Transferred>, node: &NodeId| match answer {
+            Sequenced::Done(done) => Did::Claim { node: node.clone(), claims: done.claims.clone(), aged: false },
+            Sequenced::Reconcile(_) => Did::Nothing,
         };
-        self.step("transfer", step, what, |_, court, answer, node| {
-            if let Turned::Done(done) = answer {
-                court.claims_heard(node, &done.claims);
+        self.step("transfer", step, what, |_, checker, answer, node| {
+            if let Sequenced::Done(done) = answer {
+                checker.claims_received(node, &done.claims);
             }
         })
     }
 
     fn settle(&self, request: Settle) -> Pending<Settled> {
         let asked = request.outcomes.clone();
-        self.way.sim.world.say(|| format!("{} sends {request:?}", self.way.process.name));
+        self.connection.sim.cluster.say(|| format!("{} sends {request:?}", self.connection.process.name));
         let step = move |sim: &Sim, inner: &dyn Link, node: &NodeId| {
             let mut request = request;
-            request.heard = Self::heard_turn(inner, request.heard);
+            request.last_seen = Self::last_seen(inner, request.last_seen);
             if without(10) {
                 for outcome in &mut request.outcomes {
-                    outcome.token = sim.court().token_of(node, &outcome.id).unwrap_or(outcome.token);
+                    outcome.token = sim.checker().token_of(node, &outcome.id).unwrap_or(outcome.token);
                 }
             }
             now(inner.settle(request))
@@ -219,17 +225,17 @@ impl Link for FaultyLink {
         self.step("settle", step, what, nothing)
     }
 
-    fn hold(&self, request: Hold) -> Pending<Standing> {
+    fn renew(&self, request: Renew) -> Pending<LeaseStatus> {
         let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| {
-            now(inner.hold(Hold { heard: Self::heard_turn(inner, request.heard), ..request }))
+            now(inner.renew(Renew { last_seen: Self::last_seen(inner, request.last_seen), ..request }))
         };
-        self.step("hold", step, |_, _| Did::Nothing, nothing)
+        self.step("renew", step, |_, _| Did::Nothing, nothing)
     }
 
-    fn begin(&self, request: Begin) -> Pending<Noted> {
+    fn isolate(&self, request: Isolate) -> Pending<Noted> {
         let (id, token) = (request.id.clone(), request.token);
-        let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| now(inner.begin(request));
-        self.step("begin", step, move |answer, node| noted(id, node, token, (true, answer)), nothing)
+        let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| now(inner.isolate(request));
+        self.step("isolate", step, move |answer, node| noted(id, node, token, (true, answer)), nothing)
     }
 
     fn exhaust(&self, request: Exhaust) -> Pending<Noted> {
@@ -238,14 +244,14 @@ impl Link for FaultyLink {
         self.step("exhaust", step, move |answer, node| noted(id, node, token, (false, answer)), nothing)
     }
 
-    fn reconcile(&self, request: Reconcile) -> Pending<Turned<Reconciled>> {
+    fn reconcile(&self, request: Reconcile) -> Pending<Sequenced<Reconciled>> {
         let request = Reconcile { limit: request.limit.min(FEW), ..request };
         let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| {
             let answer = now(inner.reconcile(request))?;
-            if let Turned::Done(page) = &answer
+            if let Sequenced::Done(page) = &answer
                 && without(6)
             {
-                now(inner.hold(Hold { heard: page.standing.turn, lease: NodeSettings::default().lease }))?;
+                now(inner.renew(Renew { last_seen: page.lease_status.sequence, lease: NodeSettings::default().lease }))?;
             }
             Ok(answer)
         };
@@ -253,9 +259,9 @@ impl Link for FaultyLink {
             "reconcile",
             step,
             |_, _| Did::Nothing,
-            |sim, court, answer, node| {
-                if matches!(answer, Turned::Done(page) if page.next.is_none()) {
-                    court.reconciled(node, sim.world.now());
+            |sim, checker, answer, node| {
+                if matches!(answer, Sequenced::Done(page) if page.next.is_none()) {
+                    checker.reconciled(node, sim.cluster.now());
                 }
             },
         )
@@ -270,7 +276,7 @@ impl Link for FaultyLink {
                 return Ok(Reclaimed::default());
             }
             if without(20) {
-                request.seen = sim.court().lease_of(&request.node).unwrap_or(request.seen);
+                request.seen = sim.checker().lease_of(&request.node).unwrap_or(request.seen);
             }
             let answer = now(inner.reclaim(request.clone()))?;
             if without(8) && answer.moved > 0 && answer.left > 0 {
@@ -282,7 +288,7 @@ impl Link for FaultyLink {
             Ok(answer)
         };
         let seen = request.seen;
-        let watched = self.way.sim.world.now() - self.made;
+        let watched = self.connection.sim.cluster.now() - self.made;
         let what = move |answer: &Reclaimed, _: &NodeId| match answer.moved {
             0 => Did::Nothing,
             _ => Did::Reclaim { from, seen, watched, charged: seen != dq::time::Timestamp::EPOCH },
@@ -290,36 +296,38 @@ impl Link for FaultyLink {
         self.step("reclaim", step, what, nothing)
     }
 
-    fn release(&self, request: Release) -> Pending<Standing> {
+    fn release(&self, request: Release) -> Pending<LeaseStatus> {
         let step = move |sim: &Sim, inner: &dyn Link, node: &NodeId| {
-            let standing = now(inner.release(request))?;
-            if without(8) && standing.rows > 0 {
+            let lease_status = now(inner.release(request))?;
+            if without(8) && lease_status.rows > 0 {
                 sim.hide(node);
             }
-            Ok(standing)
+            Ok(lease_status)
         };
         self.step("release", step, |_, node| Did::Release { node: node.clone() }, nothing)
     }
 
-    fn age(&self, request: Age) -> Pending<Turned<Aged>> {
-        let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| now(inner.age(request));
-        let what = |answer: &Turned<Aged>, node: &NodeId| match answer {
-            Turned::Done(done) => Did::Claim { node: node.clone(), claims: done.claims.clone(), aged: true },
-            Turned::Reconcile(_) => Did::Nothing,
+    fn sweep(&self, request: Sweep) -> Pending<Sequenced<Swept>> {
+        let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| now(inner.sweep(request));
+        let what = |answer: &Sequenced<Swept>, node: &NodeId| match answer {
+            Sequenced::Done(done) => Did::Claim { node: node.clone(), claims: done.claims.clone(), aged: true },
+            Sequenced::Reconcile(_) => Did::Nothing,
         };
-        self.step("age", step, what, |_, court, answer, node| {
-            if let Turned::Done(done) = answer {
-                court.claims_heard(node, &done.claims);
+        self.step("sweep", step, what, |_, checker, answer, node| {
+            if let Sequenced::Done(done) = answer {
+                checker.claims_received(node, &done.claims);
             }
         })
     }
 
-    fn cast(&self, request: Cast) -> Pending<Casted> {
-        let request = Cast { limit: request.limit.min(FEW), ..request };
-        let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| now(inner.cast(request));
-        let what =
-            move |casted: &Casted, _: &NodeId| Did::Cast { casted: *casted, expires_after: request.expires_after };
-        self.step("cast", step, what, nothing)
+    fn publish(&self, request: Publish) -> Pending<Published> {
+        let request = Publish { limit: request.limit.min(FEW), ..request };
+        let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| now(inner.publish(request));
+        let what = move |published: &Published, _: &NodeId| Did::Publish {
+            published: *published,
+            expires_after: request.expires_after,
+        };
+        self.step("publish", step, what, nothing)
     }
 
     fn wake(&self, request: Wake) -> Pending<()> {
@@ -338,18 +346,19 @@ impl Link for FaultyLink {
 }
 
 impl Sim {
-    pub(super) fn listen(&self, ear: Ear) {
-        let mut ears = lock(&self.ears);
-        ears.retain(|ear| !ear.outer.is_closed() && !ear.process.is_dead());
-        ears.push(Arc::new(ear));
+    pub(super) fn listen(&self, subscriber: Subscriber) {
+        let mut subscribers = lock(&self.subscribers);
+        subscribers.retain(|subscriber| !subscriber.outer.is_closed() && !subscriber.process.is_dead());
+        subscribers.push(Arc::new(subscriber));
     }
 
-    pub(super) fn ears(&self) -> Vec<Arc<Ear>> {
-        lock(&self.ears).clone()
+    pub(super) fn subscribers(&self) -> Vec<Arc<Subscriber>> {
+        lock(&self.subscribers).clone()
     }
 
     /// Breaks the subscriptions of a process, as a lost connection does.
-    pub(super) fn break_ears(&self, process: Option<&Arc<Process>>) {
-        lock(&self.ears).retain(|ear| process.is_some_and(|process| !Arc::ptr_eq(process, &ear.process)));
+    pub(super) fn break_subscriptions(&self, process: Option<&Arc<Process>>) {
+        lock(&self.subscribers)
+            .retain(|subscriber| process.is_some_and(|process| !Arc::ptr_eq(process, &subscriber.process)));
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use super::cluster::{ClusterState, SECOND};
 use super::kills::Killing;
-use super::world::{SECOND, World};
 
 /// Which faults a run has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,13 +23,13 @@ pub enum Profile {
     /// Clocks jump.
     Clock,
     /// One node turns deaf for two minutes, or its requests do not arrive for as long.
-    Deaf,
+    Unresponsive,
     /// Short jobs in crowds, so that nodes hold some unstarted; nodes turn deaf and are paused.
     Crowd,
     /// Everything, with a listener whose jobs are acked before they run.
     Claim,
     /// Broadcasts among the jobs: with everything, or in a third of the seeds as in `Calm`.
-    Casts,
+    Broadcasts,
 }
 
 impl Profile {
@@ -42,10 +42,10 @@ impl Profile {
         Self::All,
         Self::Fall,
         Self::Clock,
-        Self::Deaf,
+        Self::Unresponsive,
         Self::Crowd,
         Self::Claim,
-        Self::Casts,
+        Self::Broadcasts,
     ];
 
     /// How it is called.
@@ -58,10 +58,10 @@ impl Profile {
             Self::All => "all",
             Self::Fall => "fall",
             Self::Clock => "clock",
-            Self::Deaf => "deaf",
+            Self::Unresponsive => "deaf",
             Self::Crowd => "crowd",
             Self::Claim => "claim",
-            Self::Casts => "casts",
+            Self::Broadcasts => "broadcasts",
         }
     }
 
@@ -74,18 +74,18 @@ impl Profile {
     const fn share(self) -> u64 {
         match self {
             Self::Calm | Self::Killers => 8,
-            Self::Fall | Self::Casts => 10,
+            Self::Fall | Self::Broadcasts => 10,
             Self::Net => 12,
             Self::NoClock | Self::All => 17,
             Self::Clock | Self::Claim => 6,
-            Self::Deaf => 4,
+            Self::Unresponsive => 4,
             Self::Crowd => 2,
         }
     }
 
     /// The one that a seed picks.
-    fn pick(world: &World) -> Self {
-        let mut left = world.below(Self::ALL.iter().map(|profile| profile.share()).sum());
+    fn pick(cluster: &ClusterState) -> Self {
+        let mut left = cluster.below(Self::ALL.iter().map(|profile| profile.share()).sum());
         for profile in Self::ALL {
             if left < profile.share() {
                 return profile;
@@ -103,7 +103,7 @@ pub(super) enum Fault {
     Stop,
     Pause,
     PauseAtSend,
-    Deaf,
+    Unresponsive,
     Out,
     Jump,
     Wall,
@@ -112,9 +112,9 @@ pub(super) enum Fault {
     Slow,
     Full,
     Caller,
-    Ears,
-    DeafLong,
-    /// In the place of every second `Deaf`.
+    Subscribers,
+    UnresponsiveLong,
+    /// In the place of every second `Unresponsive`.
     Mute,
     MuteLong,
 }
@@ -144,48 +144,48 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    pub(super) fn of(world: &World, profile: Option<Profile>) -> Self {
-        let profile = profile.unwrap_or_else(|| Profile::pick(world));
+    pub(super) fn of(cluster: &ClusterState, profile: Option<Profile>) -> Self {
+        let profile = profile.unwrap_or_else(|| Profile::pick(cluster));
         let chaos = match profile {
             Profile::Calm | Profile::Killers | Profile::Crowd => false,
-            Profile::Casts => world.chance(0.67),
+            Profile::Broadcasts => cluster.chance(0.67),
             _ => true,
         };
         let busy = match profile {
-            Profile::Deaf => 150,
+            Profile::Unresponsive => 150,
             Profile::Crowd => 20,
-            _ => world.pick(&[40, 90, 150]),
+            _ => cluster.pick(&[40, 90, 150]),
         };
         let network = match profile {
             Profile::Net | Profile::NoClock | Profile::All | Profile::Fall | Profile::Claim => true,
-            Profile::Casts => chaos,
+            Profile::Broadcasts => chaos,
             _ => false,
         };
         Self {
             profile,
-            nodes: world.pick(&[2, 3, 4]),
-            ids: world.pick(&[2, 4, 8]),
+            nodes: cluster.pick(&[2, 3, 4]),
+            ids: cluster.pick(&[2, 4, 8]),
             busy: busy * SECOND,
-            pace: if profile == Profile::Crowd { 3000 } else { world.pick(&[400, 1400, 3000]) } * 1_000,
+            pace: if profile == Profile::Crowd { 3000 } else { cluster.pick(&[400, 1400, 3000]) } * 1_000,
             only_faults: None,
             only_acts: None,
-            failing: if network { world.pick(&[0.002, 0.01, 0.04]) } else { 0.0 },
+            failing: if network { cluster.pick(&[0.002, 0.01, 0.04]) } else { 0.0 },
             concurrency: match profile {
-                Profile::Calm => world.pick(&[1, 2, 4]),
+                Profile::Calm => cluster.pick(&[1, 2, 4]),
                 Profile::Killers => 6,
                 Profile::Crowd => 2,
-                _ => world.pick(&[2, 3, 6]),
+                _ => cluster.pick(&[2, 3, 6]),
             },
             kills: None,
-            killers: profile == Profile::Killers || chaos && world.chance(0.5),
+            killers: profile == Profile::Killers || chaos && cluster.chance(0.5),
             chaos,
-            timeout: if profile == Profile::Crowd { 8 } else { world.pick(&[8, 40]) } * SECOND,
+            timeout: if profile == Profile::Crowd { 8 } else { cluster.pick(&[8, 40]) } * SECOND,
         }
     }
 
     /// Of a user's program, which brings its jobs and its faults.
-    pub(super) fn of_program(world: &World, nodes: u64) -> Self {
-        let terms = Self::of(world, Some(Profile::NoClock));
+    pub(super) fn of_program(cluster: &ClusterState, nodes: u64) -> Self {
+        let terms = Self::of(cluster, Some(Profile::NoClock));
         Self { nodes, failing: 0.0, killers: false, chaos: false, ..terms }
     }
 
@@ -193,29 +193,31 @@ impl Terms {
     pub(super) const fn are_calm(&self) -> bool {
         match self.profile {
             Profile::Calm => true,
-            Profile::Casts => !self.chaos,
+            Profile::Broadcasts => !self.chaos,
             _ => false,
         }
     }
 
     pub(super) fn faults(&self) -> &'static [Fault] {
         use Fault::{
-            Caller, Deaf, DeafLong, Ears, Fall, Full, Jump, Kill, KillAtSend, MuteLong, Out, Pause, PauseAtSend, Slow,
-            Snap, Stop, Wall,
+            Caller, Fall, Full, Jump, Kill, KillAtSend, MuteLong, Out, Pause, PauseAtSend, Slow, Snap, Stop,
+            Subscribers, Unresponsive, UnresponsiveLong, Wall,
         };
         match self.profile {
-            Profile::Casts if !self.chaos => &[Stop],
+            Profile::Broadcasts if !self.chaos => &[Stop],
             Profile::Calm => &[Stop],
             Profile::Killers => &[],
-            Profile::Net => &[Deaf, Stop, Slow, Full, Ears],
-            Profile::NoClock => &[Kill, KillAtSend, Stop, Pause, PauseAtSend, Deaf, Out, Slow, Full, Caller, Ears],
-            Profile::All | Profile::Claim | Profile::Casts => &[
+            Profile::Net => &[Unresponsive, Stop, Slow, Full, Subscribers],
+            Profile::NoClock => {
+                &[Kill, KillAtSend, Stop, Pause, PauseAtSend, Unresponsive, Out, Slow, Full, Caller, Subscribers]
+            }
+            Profile::All | Profile::Claim | Profile::Broadcasts => &[
                 Kill,
                 KillAtSend,
                 Stop,
                 Pause,
                 PauseAtSend,
-                Deaf,
+                Unresponsive,
                 Out,
                 Jump,
                 Wall,
@@ -225,12 +227,12 @@ impl Terms {
                 Slow,
                 Full,
                 Caller,
-                Ears,
+                Subscribers,
             ],
             Profile::Fall => &[Kill, Pause, PauseAtSend, Fall, Snap, Snap, Stop],
             Profile::Clock => &[Jump, Jump, Wall, Out, Pause],
-            Profile::Deaf => &[DeafLong, MuteLong],
-            Profile::Crowd => &[PauseAtSend, PauseAtSend, Pause, Deaf],
+            Profile::Unresponsive => &[UnresponsiveLong, MuteLong],
+            Profile::Crowd => &[PauseAtSend, PauseAtSend, Pause, Unresponsive],
         }
     }
 }

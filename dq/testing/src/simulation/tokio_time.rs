@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::world::{MS, lock};
+use super::cluster::{MS, lock};
 
 /// See the module.
 #[derive(Debug)]

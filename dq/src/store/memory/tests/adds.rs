@@ -1,6 +1,6 @@
 use super::*;
 
-fn cast(text: &str) -> NewJob {
+fn publish(text: &str) -> NewJob {
     NewJob { deliver: Deliver::Broadcast, ..job(text) }
 }
 
@@ -32,7 +32,7 @@ fn a_number_that_was_used_for_another_kind_is_an_error() {
     let mut bench = Bench::new();
     bench.add_numbered(1, vec![job("a")]);
     let batch = Numbered { number: 1, items: vec![] };
-    assert!(bench.topic.withdraw(bench.now, &ProducerId::new("p"), &batch).is_err());
+    assert!(bench.topic.command(bench.now, &ProducerId::new("p"), &batch).is_err());
 }
 
 #[test]
@@ -48,35 +48,35 @@ fn the_expiry_is_a_time_that_counts_from_the_first_due_time() {
     let mut bench = Bench::new();
     let due = Due::After(Duration::from_micros(1_500));
     bench.add(NewJob { due, expires_after: Some(Duration::from_secs(1)), ..job("a") });
-    assert_eq!(bench.front("a").expires_at, Some(Timestamp::from_millis(START_MS + 2 + 1_000)));
+    assert_eq!(bench.metadata("a").expires_at, Some(Timestamp::from_millis(START_MS + 2 + 1_000)));
 }
 
 #[test]
 fn a_done_id_counts_as_unknown_and_its_done_job_goes() {
     let mut bench = Bench::new();
-    let retained = Front { retain: Duration::from_secs(60), ..Front::default() };
+    let retained = Metadata { retain: Duration::from_secs(60), ..Metadata::default() };
     let token = bench.run("n", NewJob { record: record(&retained, "1"), ..job("a") });
     bench.settle("n", "a", token, Change::Ack);
     assert_eq!(bench.state("a"), Some(State::Done));
-    assert_eq!(bench.add(NewJob { record: record(&Front::default(), "2"), ..job("a") }), AddOutcome::Added);
+    assert_eq!(bench.add(NewJob { record: record(&Metadata::default(), "2"), ..job("a") }), AddOutcome::Added);
     assert_eq!((bench.state("a"), bench.payload("a").as_str()), (Some(State::Delayed), "2"));
 }
 
 #[test]
 fn a_broadcast_that_waits_makes_its_id_known() {
     let mut bench = Bench::new();
-    bench.add(cast("a"));
+    bench.add(publish("a"));
     assert_eq!(bench.add(job("a")), AddOutcome::Exists(State::Delayed));
     assert_eq!(bench.add(replacing("a", "2")), AddOutcome::Replaced(State::Delayed));
-    assert!(!bench.topic.casts.contains(&id("a")));
+    assert!(!bench.topic.broadcasts.contains(&id("a")));
     assert_eq!(bench.state("a"), Some(State::Delayed));
 }
 
 #[test]
 fn an_added_job_is_parked_by_nobody_whatever_its_record_says() {
     let mut bench = Bench::new();
-    let front = Front { parked_by: Some(Fence(9)), ..Front::default() };
-    let token = bench.run("n", NewJob { record: record(&front, "1"), ..job("a") });
+    let metadata = Metadata { parked_by: Some(Fence(9)), ..Metadata::default() };
+    let token = bench.run("n", NewJob { record: record(&metadata, "1"), ..job("a") });
     bench.settle("n", "a", token, Change::Rollback);
     assert_eq!(bench.state("a"), Some(State::Delayed));
 }
@@ -84,12 +84,12 @@ fn an_added_job_is_parked_by_nobody_whatever_its_record_says() {
 #[test]
 fn a_broadcast_that_outlives_its_done_job_still_waits() {
     let mut bench = Bench::new();
-    let retained = Front { retain: Duration::from_secs(60), ..Front::default() };
+    let retained = Metadata { retain: Duration::from_secs(60), ..Metadata::default() };
     let token = bench.run("n", NewJob { record: record(&retained, "1"), ..both("a") });
     bench.settle("n", "a", token, Change::Ack);
     assert_eq!(bench.state("a"), Some(State::Done));
     assert_eq!(bench.add(job("a")), AddOutcome::Exists(State::Delayed));
-    let cancelled = bench.withdraw(WithdrawVerb::Cancel, "a", None);
+    let cancelled = bench.command(CommandKind::Cancel, "a", None);
     assert_eq!((cancelled.found, cancelled.changed), (Some(State::Delayed), true));
     assert!(bench.topic.is_empty());
 }
@@ -98,24 +98,24 @@ fn a_broadcast_that_outlives_its_done_job_still_waits() {
 fn an_ack_from_outside_ends_both_parts_of_a_waiting_job_and_not_the_broadcast_of_a_running_one() {
     let mut bench = Bench::new();
     bench.add(both("a"));
-    assert!(bench.withdraw(WithdrawVerb::Ack, "a", None).removed.is_some());
+    assert!(bench.command(CommandKind::Ack, "a", None).removed.is_some());
     assert!(bench.topic.is_empty());
     let token = bench.run("n", both("a"));
-    bench.withdraw(WithdrawVerb::Ack, "a", None);
+    bench.command(CommandKind::Ack, "a", None);
     assert_eq!(bench.add(NewJob { on_duplicate: OnDuplicate::Keep, ..job("a") }), AddOutcome::Exists(State::Delayed));
     bench.settle("n", "a", token, Change::Rollback);
-    assert_eq!((bench.topic.casts.len(), bench.state("a")), (1, None));
+    assert_eq!((bench.topic.broadcasts.len(), bench.state("a")), (1, None));
 }
 
 #[test]
 fn both_parts_are_replaced_and_deleted_together() {
     let mut bench = Bench::new();
     bench.add(both("a"));
-    assert_eq!((bench.topic.casts.len(), bench.topic.jobs.len()), (1, 1));
-    bench.add(NewJob { on_duplicate: OnDuplicate::Replace, ..cast("a") });
-    assert_eq!((bench.topic.casts.len(), bench.topic.jobs.len()), (1, 0));
+    assert_eq!((bench.topic.broadcasts.len(), bench.topic.jobs.len()), (1, 1));
+    bench.add(NewJob { on_duplicate: OnDuplicate::Replace, ..publish("a") });
+    assert_eq!((bench.topic.broadcasts.len(), bench.topic.jobs.len()), (1, 0));
     bench.add(NewJob { on_duplicate: OnDuplicate::Replace, ..both("a") });
-    let deleted = bench.withdraw(WithdrawVerb::Delete, "a", None);
+    let deleted = bench.command(CommandKind::Delete, "a", None);
     assert!(deleted.changed && deleted.removed.is_some());
     assert!(bench.topic.is_empty());
 }
@@ -126,23 +126,23 @@ fn a_replacement_of_a_running_job_brings_its_broadcast_when_the_run_ends() {
     let token = bench.run("n", job("a"));
     let new = NewJob { on_duplicate: OnDuplicate::Replace, ..both("a") };
     assert_eq!(bench.add(new), AddOutcome::ReplacementWaits);
-    assert_eq!(bench.topic.casts.len(), 0);
+    assert_eq!(bench.topic.broadcasts.len(), 0);
     bench.settle("n", "a", token, Change::Retry(Duration::from_secs(9)));
-    assert_eq!((bench.topic.casts.len(), bench.head()), (1, Some(START_MS)));
+    assert_eq!((bench.topic.broadcasts.len(), bench.head()), (1, Some(START_MS)));
 }
 
 #[test]
 fn a_broadcast_is_published_once_or_dropped_when_it_is_too_old() {
     let mut bench = Bench::new();
-    bench.add(cast("a"));
+    bench.add(publish("a"));
     let hour = Duration::from_secs(3_600);
-    let request = Cast { limit: 10, fallback: FALLBACK, expires_after: hour };
-    let casted = bench.topic.cast(bench.now, &node("n"), request).unwrap();
+    let request = Publish { limit: 10, fallback: FALLBACK, expires_after: hour };
+    let published = bench.topic.publish(bench.now, &node("n"), request).unwrap();
     bench.after();
-    assert_eq!((casted.published, casted.dropped, casted.sleep), (1, 0, FALLBACK));
-    assert!(matches!(&bench.signals()[..], [(To::Channel, Signal::Cast(cast))] if cast.id == id("a")));
-    bench.add(cast("a"));
+    assert_eq!((published.published, published.dropped, published.sleep), (1, 0, FALLBACK));
+    assert!(matches!(&bench.signals()[..], [(To::Channel, Signal::Broadcast(publish))] if publish.id == id("a")));
+    bench.add(publish("a"));
     bench.pass(hour + Duration::from_millis(1));
-    let casted = bench.topic.cast(bench.now, &node("n"), request).unwrap();
-    assert_eq!((casted.published, casted.dropped), (0, 1));
+    let published = bench.topic.publish(bench.now, &node("n"), request).unwrap();
+    assert_eq!((published.published, published.dropped), (0, 1));
 }

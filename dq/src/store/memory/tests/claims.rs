@@ -14,24 +14,24 @@ fn a_job_is_claimed_when_it_is_due_and_never_before() {
 }
 
 #[test]
-fn a_transfer_that_names_another_turn_claims_and_renews_nothing() {
+fn a_transfer_that_names_another_sequence_number_claims_and_renews_nothing() {
     let mut bench = Bench::new();
     bench.run("n", job("a"));
     let lease = bench.lease("n");
     bench.add(job("b"));
     bench.pass(Duration::from_secs(1));
-    let request = Transfer { heard: Turn(1), limit: 10, lease: LEASE, fallback: FALLBACK };
+    let request = Transfer { last_seen: Sequence(1), limit: 10, lease: LEASE, fallback: FALLBACK };
     let answer = bench.topic.transfer(bench.now, &node("n"), &request).unwrap();
-    assert_eq!(answer, Turned::Reconcile(Standing { turn: Turn(2), rows: 1 }));
+    assert_eq!(answer, Sequenced::Reconcile(LeaseStatus { sequence: Sequence(2), rows: 1 }));
     assert_eq!((bench.state("b"), bench.lease("n")), (Some(State::Delayed), lease));
 }
 
 #[test]
 fn a_node_that_is_not_known_must_reconcile_first() {
     let mut bench = Bench::new();
-    let request = Transfer { heard: Turn(0), limit: 10, lease: LEASE, fallback: FALLBACK };
+    let request = Transfer { last_seen: Sequence(0), limit: 10, lease: LEASE, fallback: FALLBACK };
     let answer = bench.topic.transfer(bench.now, &node("n"), &request).unwrap();
-    assert_eq!(answer, Turned::Reconcile(Standing::default()));
+    assert_eq!(answer, Sequenced::Reconcile(LeaseStatus::default()));
 }
 
 #[test]
@@ -64,14 +64,14 @@ fn rows_are_told_in_pages_in_order_of_their_ids() {
         bench.add(job(text));
     }
     bench.transfer("n", 10);
-    let mut heard = bench.turn("n");
+    let mut last_seen = bench.sequence("n");
     let (mut told, mut after) = (Vec::new(), None);
     loop {
-        let request = Reconcile { heard, after, limit: 3 };
-        let Turned::Done(page) = bench.topic.reconcile(bench.now, &node("n"), &request).unwrap() else {
+        let request = Reconcile { last_seen, after, limit: 3 };
+        let Sequenced::Done(page) = bench.topic.reconcile(bench.now, &node("n"), &request).unwrap() else {
             panic!("the turn is right")
         };
-        heard = page.standing.turn;
+        last_seen = page.lease_status.sequence;
         told.extend(page.rows.into_iter().map(|(id, _)| id.to_string()));
         after = page.next;
         if after.is_none() {
@@ -79,17 +79,17 @@ fn rows_are_told_in_pages_in_order_of_their_ids() {
         }
     }
     assert_eq!(told, ["a", "b", "c", "d"]);
-    let late = Reconcile { heard: Turn(1), after: Some(id("a")), limit: 3 };
-    assert!(matches!(bench.topic.reconcile(bench.now, &node("n"), &late), Ok(Turned::Reconcile(_))));
+    let late = Reconcile { last_seen: Sequence(1), after: Some(id("a")), limit: 3 };
+    assert!(matches!(bench.topic.reconcile(bench.now, &node("n"), &late), Ok(Sequenced::Reconcile(_))));
 }
 
 #[test]
-fn an_unused_turn_is_forgotten_after_a_day() {
+fn an_unused_sequence_number_is_forgotten_after_a_day() {
     let mut bench = Bench::new();
     bench.reconcile("n");
     bench.pass(Duration::from_secs(24 * 3_600));
     bench.reconcile("other");
-    assert_eq!(bench.turn("n"), Turn(0));
+    assert_eq!(bench.sequence("n"), Sequence(0));
 }
 
 #[test]
@@ -100,10 +100,10 @@ fn what_is_past_its_retention_is_forgotten() {
         bench.settle("n", text, token, Change::Dead);
         bench.pass(Duration::from_secs(1));
     }
-    assert_eq!(bench.age("n", LEASE).pruned_dead, 1);
+    assert_eq!(bench.sweep("n", LEASE).pruned_dead, 1);
     assert_eq!(bench.state("a"), None);
     bench.pass(Duration::from_secs(3_600));
-    assert_eq!(bench.age("n", LEASE).pruned_dead, 2);
+    assert_eq!(bench.sweep("n", LEASE).pruned_dead, 2);
 }
 
 #[test]
@@ -111,10 +111,10 @@ fn a_request_over_the_limit_does_nothing() {
     let mut bench = Bench::new();
     bench.add(job("a"));
     bench.reconcile("n");
-    let request = Transfer { heard: Turn(1), limit: MOST_JOBS + 1, lease: LEASE, fallback: FALLBACK };
+    let request = Transfer { last_seen: Sequence(1), limit: MOST_JOBS + 1, lease: LEASE, fallback: FALLBACK };
     assert!(bench.topic.transfer(bench.now, &node("n"), &request).is_err());
     let items = (0..=MOST_JOBS).map(|i| job(&i.to_string())).collect();
     assert!(bench.topic.add(bench.now, &ProducerId::new("p"), Numbered { number: 9, items }).is_err());
     assert_eq!(bench.topic.jobs.len(), 1);
-    assert_eq!(bench.turn("n"), Turn(1));
+    assert_eq!(bench.sequence("n"), Sequence(1));
 }

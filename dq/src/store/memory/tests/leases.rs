@@ -7,21 +7,21 @@ fn a_lease_is_there_exactly_while_rows_are() {
     assert_eq!(bench.lease("n"), Some(Timestamp::from_millis(START_MS + 15_000)));
     bench.settle("n", "a", token, Change::Ack);
     assert_eq!(bench.lease("n"), None);
-    bench.topic.hold(bench.now, &node("n"), Hold { heard: bench.turn("n"), lease: LEASE });
+    bench.topic.renew(bench.now, &node("n"), Renew { last_seen: bench.sequence("n"), lease: LEASE });
     assert_eq!(bench.lease("n"), None);
 }
 
 #[test]
-fn only_a_request_that_names_the_turn_renews() {
+fn only_a_request_that_names_the_sequence_number_renews() {
     let mut bench = Bench::new();
     bench.run("n", job("a"));
     let old = bench.lease("n");
     bench.pass(Duration::from_secs(5));
-    bench.topic.hold(bench.now, &node("n"), Hold { heard: Turn(1), lease: LEASE });
+    bench.topic.renew(bench.now, &node("n"), Renew { last_seen: Sequence(1), lease: LEASE });
     assert_eq!(bench.lease("n"), old);
     bench.reconcile("n");
     assert_eq!(bench.lease("n"), old);
-    bench.topic.hold(bench.now, &node("n"), Hold { heard: bench.turn("n"), lease: LEASE });
+    bench.topic.renew(bench.now, &node("n"), Renew { last_seen: bench.sequence("n"), lease: LEASE });
     assert!(bench.lease("n") > old);
 }
 
@@ -29,8 +29,8 @@ fn only_a_request_that_names_the_turn_renews() {
 fn a_lease_is_never_longer_than_five_minutes() {
     let mut bench = Bench::new();
     bench.run("n", job("a"));
-    let hold = Hold { heard: bench.turn("n"), lease: Duration::from_secs(3_600) };
-    bench.topic.hold(bench.now, &node("n"), hold);
+    let renew = Renew { last_seen: bench.sequence("n"), lease: Duration::from_secs(3_600) };
+    bench.topic.renew(bench.now, &node("n"), renew);
     assert_eq!(bench.lease("n"), Some(Timestamp::from_millis(START_MS + 300_000)));
     bench.now = Now::from_micros(1_000_000);
     let scanned = bench.topic.scan(bench.now);
@@ -45,7 +45,7 @@ fn a_lease_that_is_alive_or_was_renewed_is_not_reclaimed() {
     let seen = bench.lease("n").unwrap();
     assert_eq!(bench.reclaim("n", seen), Reclaimed::default());
     bench.pass(Duration::from_secs(5));
-    bench.topic.hold(bench.now, &node("n"), Hold { heard: bench.turn("n"), lease: LEASE });
+    bench.topic.renew(bench.now, &node("n"), Renew { last_seen: bench.sequence("n"), lease: LEASE });
     bench.pass(Duration::from_secs(60));
     assert_eq!(bench.reclaim("n", seen), Reclaimed::default());
     assert_eq!(bench.state("a"), Some(State::Running));
@@ -55,8 +55,8 @@ fn a_lease_that_is_alive_or_was_renewed_is_not_reclaimed() {
 fn a_node_that_stops_leaves_its_rows_free_and_charges_no_crash() {
     let mut bench = Bench::new();
     bench.run("n", job("a"));
-    let heard = bench.turn("n");
-    assert_eq!(bench.topic.release(bench.now, &node("n"), Release { heard }).rows, 1);
+    let last_seen = bench.sequence("n");
+    assert_eq!(bench.topic.release(bench.now, &node("n"), Release { last_seen }).rows, 1);
     assert_eq!(bench.reclaim("n", Timestamp::EPOCH), Reclaimed { moved: 1, left: 0 });
     assert_eq!(bench.transfer("m", 1).claims[0].crashes, 0);
 }
@@ -73,20 +73,20 @@ fn a_job_that_takes_its_node_with_it_comes_back_exhausted_and_then_is_dead() {
     let token = bench.claim("n", "a");
     bench.crash("n");
     assert_eq!(bench.transfer("n", 1).claims[0].crashes, 2, "a run that was not begun is not charged the last crash");
-    assert_eq!(bench.begin("n", "a", token), Note::Stale);
+    assert_eq!(bench.isolate("n", "a", token), Note::Stale);
     let token = bench.reconcile("n").rows[0].1;
-    assert_eq!(bench.begin("n", "a", token), Note::Done);
+    assert_eq!(bench.isolate("n", "a", token), Note::Done);
     bench.crash("n");
-    assert!(bench.front("a").exhausted);
+    assert!(bench.metadata("a").exhausted);
     let token = bench.claim("n", "a");
     bench.crash("n");
     assert_eq!(bench.state("a"), Some(State::Delayed), "its final_retry was not begun");
     assert_ne!(bench.claim("n", "a"), token);
     let token = bench.reconcile("n").rows[0].1;
-    bench.begin("n", "a", token);
+    bench.isolate("n", "a", token);
     bench.crash("n");
     assert_eq!(bench.state("a"), Some(State::Dead));
-    assert_eq!(bench.front("a").cause, Some(crate::job::Cause::Crashes));
+    assert_eq!(bench.metadata("a").cause, Some(crate::job::Cause::Crashes));
 }
 
 #[test]
@@ -117,14 +117,14 @@ fn every_settle_renews_and_every_transfer_cuts_what_is_too_long() {
 }
 
 #[test]
-fn a_turn_that_a_store_lost_is_never_given_out_again() {
+fn a_sequence_number_that_a_store_lost_is_never_given_out_again() {
     let mut bench = Bench::new();
-    let request = Reconcile { heard: Turn(41), after: None, limit: 1 };
-    let Ok(Turned::Done(answer)) = bench.topic.reconcile(bench.now, &node("n"), &request) else {
+    let request = Reconcile { last_seen: Sequence(41), after: None, limit: 1 };
+    let Ok(Sequenced::Done(answer)) = bench.topic.reconcile(bench.now, &node("n"), &request) else {
         panic!("the first page takes a turn")
     };
-    assert_eq!(answer.standing.turn, Turn(42));
-    assert_eq!(bench.topic.release(bench.now, &node("n"), Release { heard: Turn(0) }).turn, Turn(43));
+    assert_eq!(answer.lease_status.sequence, Sequence(42));
+    assert_eq!(bench.topic.release(bench.now, &node("n"), Release { last_seen: Sequence(0) }).sequence, Sequence(43));
 }
 
 #[test]
@@ -135,8 +135,8 @@ fn a_requeued_job_begins_with_no_crashes() {
     let parking = bench.claim("n", "a");
     bench.settle("n", "a", parking, Change::Park);
     bench.pass(LEASE);
-    bench.age("n", LEASE);
+    bench.sweep("n", LEASE);
     bench.crash("n");
-    bench.withdraw(WithdrawVerb::Requeue, "a", None);
+    bench.command(CommandKind::Requeue, "a", None);
     assert_eq!(bench.transfer("n", 1).claims[0].crashes, 0);
 }

@@ -3,7 +3,7 @@
 mod adds;
 mod claims;
 mod leases;
-mod marks;
+mod pending;
 mod runs;
 mod signals;
 mod store;
@@ -14,10 +14,10 @@ use super::notices::{Notice, To};
 use super::now::Now;
 use super::places::Shelf;
 use super::topic::Topic;
-use crate::job::{Codec, Deliver, Fence, Front, JobId, NodeId, ProducerId, Record, State, Token, Turn};
+use crate::job::{Codec, Deliver, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, Token};
 use crate::store::step::*;
 use crate::store::{
-    AddOutcome, BatchAnswer, Due, NewJob, Numbered, OnDuplicate, Signal, WithdrawOutcome, WithdrawVerb, Withdrawal,
+    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, NewJob, Numbered, OnDuplicate, Signal,
 };
 use crate::time::Timestamp;
 
@@ -41,8 +41,8 @@ fn node(text: &str) -> NodeId {
     NodeId::new(text)
 }
 
-fn record(front: &Front, payload: &str) -> Record {
-    Record::new(front, Codec::Json, payload.as_bytes())
+fn record(metadata: &Metadata, payload: &str) -> Record {
+    Record::new(metadata, Codec::Json, payload.as_bytes())
 }
 
 fn job(text: &str) -> NewJob {
@@ -51,14 +51,14 @@ fn job(text: &str) -> NewJob {
         generated: false,
         due: Due::After(Duration::ZERO),
         expires_after: None,
-        record: record(&Front::default(), "1"),
+        record: record(&Metadata::default(), "1"),
         on_duplicate: OnDuplicate::Reject,
         deliver: Deliver::Queue,
     }
 }
 
 fn replacing(text: &str, payload: &str) -> NewJob {
-    NewJob { record: record(&Front::default(), payload), on_duplicate: OnDuplicate::Replace, ..job(text) }
+    NewJob { record: record(&Metadata::default(), payload), on_duplicate: OnDuplicate::Replace, ..job(text) }
 }
 
 impl Bench {
@@ -91,10 +91,10 @@ impl Bench {
         }
     }
 
-    fn withdraw(&mut self, verb: WithdrawVerb, text: &str, fence: Option<Fence>) -> WithdrawOutcome {
+    fn command(&mut self, verb: CommandKind, text: &str, fence: Option<Fence>) -> CommandOutcome {
         self.number += 1;
-        let batch = Numbered { number: self.number, items: vec![Withdrawal { verb, id: id(text), fence }] };
-        let answer = self.topic.withdraw(self.now, &ProducerId::new("p"), &batch).unwrap();
+        let batch = Numbered { number: self.number, items: vec![Command { verb, id: id(text), fence }] };
+        let answer = self.topic.command(self.now, &ProducerId::new("p"), &batch).unwrap();
         self.after();
         match answer {
             BatchAnswer::Done(mut outcomes) => outcomes.remove(0),
@@ -102,13 +102,13 @@ impl Bench {
         }
     }
 
-    fn turn(&self, name: &str) -> Turn {
-        self.topic.standing(&node(name)).turn
+    fn sequence(&self, name: &str) -> Sequence {
+        self.topic.lease_status(&node(name)).sequence
     }
 
     fn reconcile(&mut self, name: &str) -> Reconciled {
-        let request = Reconcile { heard: self.turn(name), after: None, limit: 100 };
-        let Turned::Done(answer) = self.topic.reconcile(self.now, &node(name), &request).unwrap() else {
+        let request = Reconcile { last_seen: self.sequence(name), after: None, limit: 100 };
+        let Sequenced::Done(answer) = self.topic.reconcile(self.now, &node(name), &request).unwrap() else {
             panic!("the first page takes a turn")
         };
         self.after();
@@ -116,11 +116,11 @@ impl Bench {
     }
 
     fn transfer(&mut self, name: &str, limit: usize) -> Transferred {
-        if self.turn(name) == Turn::default() {
+        if self.sequence(name) == Sequence::default() {
             self.reconcile(name);
         }
-        let request = Transfer { heard: self.turn(name), limit, lease: LEASE, fallback: FALLBACK };
-        let Turned::Done(answer) = self.topic.transfer(self.now, &node(name), &request).unwrap() else {
+        let request = Transfer { last_seen: self.sequence(name), limit, lease: LEASE, fallback: FALLBACK };
+        let Sequenced::Done(answer) = self.topic.transfer(self.now, &node(name), &request).unwrap() else {
             panic!("the turn is right")
         };
         self.after();
@@ -139,9 +139,16 @@ impl Bench {
         claims.iter().find(|claim| claim.id == id(text)).expect("it is due").token
     }
 
-    fn settle_with(&mut self, name: &str, text: &str, token: Token, change: Change, front: Option<Front>) -> Verdict {
-        let outcomes = vec![Outcome { id: id(text), token, change, front }];
-        let request = Settle { heard: self.turn(name), lease: LEASE, outcomes };
+    fn settle_with(
+        &mut self,
+        name: &str,
+        text: &str,
+        token: Token,
+        change: Change,
+        metadata: Option<Metadata>,
+    ) -> Verdict {
+        let outcomes = vec![Outcome { id: id(text), token, change, metadata }];
+        let request = Settle { last_seen: self.sequence(name), lease: LEASE, outcomes };
         let verdict = self.topic.settle(self.now, &node(name), request).unwrap().verdicts.remove(0);
         self.after();
         verdict
@@ -151,21 +158,21 @@ impl Bench {
         self.settle_with(name, text, token, change, None)
     }
 
-    fn begin(&mut self, name: &str, text: &str, token: Token) -> Note {
-        let request = Begin { heard: self.turn(name), lease: LEASE, id: id(text), token };
-        self.topic.begin(self.now, &node(name), &request).note
+    fn isolate(&mut self, name: &str, text: &str, token: Token) -> Note {
+        let request = Isolate { last_seen: self.sequence(name), lease: LEASE, id: id(text), token };
+        self.topic.isolate(self.now, &node(name), &request).note
     }
 
-    fn age(&mut self, name: &str, unacked_age: Duration) -> Aged {
-        let request = Age {
-            heard: self.turn(name),
+    fn sweep(&mut self, name: &str, unacked_age: Duration) -> Swept {
+        let request = Sweep {
+            last_seen: self.sequence(name),
             limit: 100,
             lease: LEASE,
             unacked_age,
             dead_kept: Duration::from_secs(3_600),
             dead_most: 2,
         };
-        let Turned::Done(answer) = self.topic.age(self.now, &node(name), &request).unwrap() else {
+        let Sequenced::Done(answer) = self.topic.sweep(self.now, &node(name), &request).unwrap() else {
             panic!("the turn is right")
         };
         self.after();
@@ -194,8 +201,8 @@ impl Bench {
         self.topic.jobs.state(&id(text))
     }
 
-    fn front(&self, text: &str) -> Front {
-        self.topic.jobs.get(&id(text)).expect("it is known").record.front().unwrap()
+    fn metadata(&self, text: &str) -> Metadata {
+        self.topic.jobs.get(&id(text)).expect("it is known").record.metadata().unwrap()
     }
 
     fn payload(&self, text: &str) -> String {

@@ -41,8 +41,8 @@ fn add(store: &MemoryStore, topic: &str, jobs: &[&str]) {
 
 fn claim_all(store: &MemoryStore, topic: &str, name: &str) {
     let link = store.link(&key(topic), &node(name));
-    now(link.reconcile(Reconcile { heard: Turn(0), after: None, limit: 1 }));
-    now(link.transfer(Transfer { heard: Turn(1), limit: 1_000, lease: LEASE, fallback: FALLBACK }));
+    now(link.reconcile(Reconcile { last_seen: Sequence(0), after: None, limit: 1 }));
+    now(link.transfer(Transfer { last_seen: Sequence(1), limit: 1_000, lease: LEASE, fallback: FALLBACK }));
 }
 
 fn page_through(store: &MemoryStore, state: State, limit: usize) -> Vec<String> {
@@ -87,17 +87,16 @@ fn only_topics_that_hold_something_are_listed_in_order() {
     for topic in ["b", "a", "c"] {
         add(&store, topic, &["1"]);
     }
-    now(store.producer(&key("b"), &ProducerId::new("p")).withdraw(Numbered {
-        number: 2,
-        items: vec![Withdrawal { verb: WithdrawVerb::Delete, id: id("1"), fence: None }],
-    }));
+    now(store
+        .producer(&key("b"), &ProducerId::new("p"))
+        .command(Numbered { number: 2, items: vec![Command { verb: CommandKind::Delete, id: id("1"), fence: None }] }));
     let names: Vec<_> = now(store.topics(&key("a").app)).iter().map(ToString::to_string).collect();
     assert_eq!(names, ["a", "c"]);
     assert!(now(store.topics(&AppName::new("another").unwrap())).is_empty());
 }
 
 #[test]
-fn a_look_creates_nothing() {
+fn a_query_creates_nothing() {
     let store = MemoryStore::new(clock());
     assert_eq!(now(store.get(&key("t"), &[id("a")])), [None]);
     assert!(page_through(&store, State::Delayed, 1).is_empty());
@@ -118,7 +117,7 @@ fn pages_tell_every_job_once_in_order() {
 }
 
 #[test]
-fn a_page_of_runs_names_their_holders_and_a_look_by_id_does_not() {
+fn a_page_of_runs_names_their_holders_and_a_query_by_id_does_not() {
     let store = MemoryStore::new(clock());
     add(&store, "t", &["a"]);
     claim_all(&store, "t", "n");
@@ -145,15 +144,15 @@ fn a_cursor_of_another_making_is_an_error() {
 fn signals_go_to_those_who_asked_for_them() {
     let store = MemoryStore::new(clock());
     let topic = key("t");
-    let subscribe = |node, casts| now(store.signals(&topic, Interest { node, casts }));
+    let subscribe = |node, broadcasts| now(store.signals(&topic, Interest { node, broadcasts }));
     let (mut nodes, mut channel) = (subscribe(Some(node("n")), false), subscribe(None, true));
     drop(subscribe(Some(node("gone")), true));
     let items = vec![NewJob { deliver: Deliver::Both, ..job("a") }];
     now(store.producer(&topic, &ProducerId::new("p")).add(Numbered { number: 1, items }));
-    assert_eq!([nodes.try_next(), nodes.try_next()], [Some(Signal::Due), Some(Signal::CastDue)]);
+    assert_eq!([nodes.try_next(), nodes.try_next()], [Some(Signal::Due), Some(Signal::BroadcastDue)]);
     let link = store.link(&topic, &node("n"));
-    now(link.cast(Cast { limit: 1, fallback: FALLBACK, expires_after: LEASE }));
-    assert!(matches!(channel.try_next(), Some(Signal::Cast(cast)) if cast.id == id("a")));
+    now(link.publish(Publish { limit: 1, fallback: FALLBACK, expires_after: LEASE }));
+    assert!(matches!(channel.try_next(), Some(Signal::Broadcast(publish)) if publish.id == id("a")));
     assert_eq!((nodes.try_next(), channel.try_next()), (None, None));
 }
 
@@ -161,13 +160,13 @@ fn signals_go_to_those_who_asked_for_them() {
 fn a_slow_subscriber_loses_signals_and_holds_nobody_up() {
     let store = MemoryStore::new(clock());
     let topic = key("t");
-    let mut signals = now(store.signals(&topic, Interest { node: Some(node("n")), casts: false }));
+    let mut signals = now(store.signals(&topic, Interest { node: Some(node("n")), broadcasts: false }));
     let link = store.link(&topic, &node("m"));
     for _ in 0..2_000 {
         now(link.wake(Wake));
     }
-    let heard = std::iter::from_fn(|| signals.try_next()).count();
-    assert_eq!(heard, crate::store::signals::SIGNAL_BUFFER);
+    let last_seen = std::iter::from_fn(|| signals.try_next()).count();
+    assert_eq!(last_seen, crate::store::signals::SIGNAL_BUFFER);
 }
 
 #[test]

@@ -1,14 +1,14 @@
---[[ add: new jobs -> DELAYED, among the broadcasts, or into the mark of a running job.
+--[[ add: new jobs -> DELAYED, among the broadcasts, or into the pending of a running job.
 
 KEYS[1]  {app:topic}:jobs            HASH  job id -> record
 KEYS[2]  {app:topic}:delayed         ZSET  job id scored by due time, ms
 KEYS[3]  {app:topic}:unacked         ZSET  job id scored by when it was parked, ms
 KEYS[4]  {app:topic}:dead            ZSET  job id scored by when it was given up, ms
 KEYS[5]  {app:topic}:done            ZSET  job id scored by the end of its retention, ms
-KEYS[6]  {app:topic}:casts           ZSET  broadcast id scored by due time, ms
-KEYS[7]  {app:topic}:cast-jobs       HASH  broadcast id -> record
-KEYS[8]  {app:topic}:marks           HASH  job id -> mark
-KEYS[9]  {app:topic}:crashes         HASH  job id -> crashes, `!` when begun
+KEYS[6]  {app:topic}:broadcasts         ZSET  broadcast id scored by due time, ms
+KEYS[7]  {app:topic}:broadcast-jobs       HASH  broadcast id -> record
+KEYS[8]  {app:topic}:pending         HASH  job id -> pending
+KEYS[9]  {app:topic}:crashes         HASH  job id -> crashes, `!` when isolated
 KEYS[10] {app:topic}:calls:PRODUCER  HASH  number mod 16 -> number, answer
 KEYS[11] {app:topic}:meta            HASH  protocol, roles; retains: a job with a retention was added once
 KEYS[12] {app:topic}:wake            CHANNEL of any node
@@ -25,16 +25,16 @@ Holds    rules 2, 12, 13, 17, 18, 24: whatever puts an id into a place takes it 
 Cost     O(n log n): per job one field and one member written, one field read where the id was chosen
 ]]
 -- include types.lua
-local jobs, delayed, unacked, dead, done, casts, cast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local marks, crashes, calls, meta, wake = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
+local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local pending_commands, crashes, calls, meta, wake = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 local number, retains, others = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local LAST = 281474976710655
 -- include version.lua
 -- include clock.lua
 -- include bulk.lua
 -- include signal.lua
--- include marks.lua
--- include whereabouts.lua
+-- include pending.lua
+-- include place.lua
 -- include calls.lua
 local parsed = {}
 local function parse(how)
@@ -59,7 +59,7 @@ if others > 0 then
     if string.byte(ARGV[i + 1]) ~= 103 then chosen[#chosen + 1] = ARGV[i] end
   end
 end
-local known_ids, states, cast_waits, marked = {}, {}, {}, {}
+local known_ids, states, broadcast_waits, pending_changed = {}, {}, {}, {}
 if #chosen > 0 then
   local records = read('HMGET', jobs, chosen)
   for i, id in ipairs(chosen) do
@@ -67,27 +67,27 @@ if #chosen > 0 then
   end
   if #known_ids > 0 then
     local places = places_of(known_ids)
-    local texts = read('HMGET', marks, known_ids)
+    local texts = read('HMGET', pending_commands, known_ids)
     for i, id in ipairs(known_ids) do
-      states[id], marked[id] = places[i], mark_of(texts[i])
+      states[id], pending_changed[id] = places[i], pending_of(texts[i])
     end
   end
-  if redis.call('EXISTS', casts) == 1 then
-    local waits = read('ZMSCORE', casts, chosen)
-    for i, id in ipairs(chosen) do cast_waits[id] = waits[i] end
+  if redis.call('EXISTS', broadcasts) == 1 then
+    local waits = read('ZMSCORE', broadcasts, chosen)
+    for i, id in ipairs(chosen) do broadcast_waits[id] = waits[i] end
   end
 end
-local z, h, cast_z, cast_h, marks_h = {}, {}, {}, {}, {}
-local leaves, uncast, gone = {}, {}, {}
-local earliest, earliest_cast = math.huge, math.huge
+local z, h, broadcast_z, broadcast_h, pending_h = {}, {}, {}, {}, {}
+local leaves, removed_broadcast, gone = {}, {}, {}
+local earliest, earliest_broadcast = math.huge, math.huge
 local function put(id, p, record)
   if states[id] then leaves[#leaves + 1] = id end
   if p.deliver ~= 'q' then
-    cast_z[#cast_z + 1], cast_z[#cast_z + 2] = p.text, id
-    cast_h[#cast_h + 1], cast_h[#cast_h + 2] = id, record
-    if p.due < earliest_cast then earliest_cast = p.due end
-  elseif cast_waits[id] then
-    uncast[#uncast + 1] = id
+    broadcast_z[#broadcast_z + 1], broadcast_z[#broadcast_z + 2] = p.text, id
+    broadcast_h[#broadcast_h + 1], broadcast_h[#broadcast_h + 2] = id, record
+    if p.due < earliest_broadcast then earliest_broadcast = p.due end
+  elseif broadcast_waits[id] then
+    removed_broadcast[#removed_broadcast + 1] = id
   end
   if p.deliver ~= 'b' then
     local n = #z
@@ -98,24 +98,24 @@ local function put(id, p, record)
   end
 end
 local function over_run(id, p, record)
-  local mark = marked[id]
-  local is_over = mark and mark.how and mark.fence == ''
-  local may_wait = mark and mark.how and not mark.record
+  local pending = pending_changed[id]
+  local is_over = pending and pending.how and pending.fence == ''
+  local may_wait = pending and pending.how and not pending.record
   local answer = 'W'
   if p.duplicate ~= 'p' then
-    if is_over and cast_waits[id] then return 'd' end
+    if is_over and broadcast_waits[id] then return 'd' end
     if not (may_wait and (is_over or p.duplicate == 'k')) then return 'r' end
     if not is_over then answer = 'I' end
   end
-  local how, fence = mark and mark.how, mark and mark.fence or ''
+  local how, fence = pending and pending.how, pending and pending.fence or ''
   local new = {how = how, fence = fence, conditional = answer == 'I', deliver = p.deliver, due = p.due, record = record}
-  marks_h[#marks_h + 1], marks_h[#marks_h + 2] = id, mark_text(new)
+  pending_h[#pending_h + 1], pending_h[#pending_h + 2] = id, pending_text(new)
   return answer
 end
 local function add(id, p, record)
   if p.expires then record = stamped(record, p.expires) end
   local state = states[id]
-  if (not state or state == 'f') and cast_waits[id] then state = 'd' end
+  if (not state or state == 'f') and broadcast_waits[id] then state = 'd' end
   if state == 'r' then return over_run(id, p, record) end
   if state and state ~= 'f' and p.duplicate ~= 'p' then return state end
   put(id, p, record)
@@ -139,26 +139,26 @@ end
 if #leaves > 0 then
   for _, place in ipairs({delayed, unacked, dead, done}) do write('ZREM', place, leaves) end
   write('HDEL', crashes, leaves)
-  write('HDEL', marks, leaves)
+  write('HDEL', pending_commands, leaves)
   write('HDEL', jobs, gone)
 end
-if #uncast > 0 then
-  write('ZREM', casts, uncast)
-  write('HDEL', cast_jobs, uncast)
+if #removed_broadcast > 0 then
+  write('ZREM', broadcasts, removed_broadcast)
+  write('HDEL', broadcast_jobs, removed_broadcast)
 end
 local head = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
 write('HSET', jobs, h)
 write('ZADD', delayed, z)
-if #cast_z > 0 then
-  local cast_head = redis.call('ZRANGE', casts, 0, 0, 'WITHSCORES')[2]
-  write('HSET', cast_jobs, cast_h)
-  write('ZADD', casts, cast_z)
-  if not cast_head or earliest_cast < tonumber(cast_head) then
-    local role = redis.call('HMGET', meta, 'caster', 'caster-until')
-    signal('cast', role[1], role[2])
+if #broadcast_z > 0 then
+  local broadcast_head = redis.call('ZRANGE', broadcasts, 0, 0, 'WITHSCORES')[2]
+  write('HSET', broadcast_jobs, broadcast_h)
+  write('ZADD', broadcasts, broadcast_z)
+  if not broadcast_head or earliest_broadcast < tonumber(broadcast_head) then
+    local role = redis.call('HMGET', meta, 'publisher', 'publisher-until')
+    signal('broadcast', role[1], role[2])
   end
 end
-write('HSET', marks, marks_h)
+write('HSET', pending_commands, pending_h)
 if not known[1] then redis.call('HSET', meta, 'protocol', PROTOCOL) end
 if retains == '1' and not known[3] then redis.call('HSET', meta, 'retains', 1) end
 local answer = all_added and 'a*' or 'a' .. table.concat(answers)

@@ -5,8 +5,8 @@ KEYS[2]  {app:topic}:delayed    ZSET  job id scored by due time, ms
 KEYS[3]  {app:topic}:unacked    ZSET  job id scored by when it was parked, ms
 KEYS[4]  {app:topic}:dead       ZSET  job id scored by when it was given up, ms
 KEYS[5]  {app:topic}:done       ZSET  job id scored by the end of its retention, ms
-KEYS[6]  {app:topic}:casts      ZSET  broadcast id scored by due time, ms
-KEYS[7]  {app:topic}:cast-jobs  HASH  broadcast id -> record
+KEYS[6]  {app:topic}:broadcasts    ZSET  broadcast id scored by due time, ms
+KEYS[7]  {app:topic}:broadcast-jobs  HASH  broadcast id -> record
 ARGV[1]  and on: ids, at most 1000
 
 Returns  for each false, or {place d r u x f, ms, record}
@@ -14,20 +14,20 @@ Holds    a broadcast that waits counts as DELAYED, and goes before a DONE job of
 Cost     O(n log n)
 ]]
 -- include types.lua
-local jobs, delayed, unacked, dead, done, casts, cast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 -- include bulk.lua
--- include whereabouts.lua
+-- include place.lua
 local ids = {unpack(ARGV)}
 local records = read('HMGET', jobs, ids)
 local places, times = places_of(ids)
-local waits, cast_records = read('ZMSCORE', casts, ids), read('HMGET', cast_jobs, ids)
+local waits, broadcast_records = read('ZMSCORE', broadcasts, ids), read('HMGET', broadcast_jobs, ids)
 local jobs_found = {}
 for i = 1, #ids do
   jobs_found[i] = false
-  if records[i] and not (places[i] == 'f' and cast_records[i]) then
+  if records[i] and not (places[i] == 'f' and broadcast_records[i]) then
     jobs_found[i] = {places[i], times[i] or 0, records[i]}
-  elseif cast_records[i] then
-    jobs_found[i] = {'d', tonumber(waits[i] or 0), cast_records[i]}
+  elseif broadcast_records[i] then
+    jobs_found[i] = {'d', tonumber(waits[i] or 0), broadcast_records[i]}
   end
 end
 return jobs_found

@@ -117,9 +117,9 @@ fn keys_of_a_script_are_named_in_the_order_they_are_given() {
         }
         let given = step.keys().iter().enumerate().map(|(n, key)| {
             let name = match key {
-                Key::CastJobs => "cast_jobs",
-                Key::Turn => "turns",
-                Key::Cast => "channel",
+                Key::BroadcastJobs => "cast_jobs",
+                Key::Sequence => "sequence_key",
+                Key::BroadcastChannel => "channel",
                 Key::Delayed if *step == Step::Page => "place",
                 key => key.suffix(),
             };

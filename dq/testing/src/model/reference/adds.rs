@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::calls::{Call, Kept};
 use super::{Job, New, Place, Replacement, Topic};
 use dq::job::state::Event;
-use dq::job::{Deliver, Front, JobId, ProducerId, State};
+use dq::job::{Deliver, JobId, Metadata, ProducerId, State};
 use dq::store::{AddOutcome, BatchAnswer, Due, NewJob, Numbered, OnDuplicate};
 
 impl Topic {
@@ -30,9 +30,9 @@ impl Topic {
             Due::After(delay) => self.after(delay),
             Due::At(at) => at.max(at_once),
         };
-        let front = job.record.front().expect("the model adds readable records");
-        let expires_at = job.expires_after.map(|after| due.after(after)).or(front.expires_at);
-        let record = job.record.with_front(&Front { expires_at, parked_by: None, ..front });
+        let metadata = job.record.metadata().expect("the model adds readable records");
+        let expires_at = job.expires_after.map(|after| due.after(after)).or(metadata.expires_at);
+        let record = job.record.with_metadata(&Metadata { expires_at, parked_by: None, ..metadata });
         let new = New { record, due, deliver: job.deliver };
         match self.state(&job.id) {
             None | Some(State::Done) => {
@@ -49,7 +49,7 @@ impl Topic {
     }
 
     fn add_over_run(&mut self, id: &JobId, new: New, on_duplicate: OnDuplicate) -> AddOutcome {
-        let cast_waits = self.casts.contains_key(id);
+        let broadcast_waits = self.broadcasts.contains_key(id);
         let run = self.run_mut(id).expect("it is RUNNING");
         if on_duplicate == OnDuplicate::Replace {
             run.replacement = Some(Replacement { new, only_if_ended: false });
@@ -57,7 +57,7 @@ impl Topic {
         }
         match run.end {
             // Under an end that names no run the id counts as absent; but what is known of it still is.
-            Some(end) if end.fence.is_none() && cast_waits => AddOutcome::Exists(State::Delayed),
+            Some(end) if end.fence.is_none() && broadcast_waits => AddOutcome::Exists(State::Delayed),
             Some(end) if end.fence.is_none() && run.replacement.is_none() => {
                 run.replacement = Some(Replacement { new, only_if_ended: false });
                 AddOutcome::ReplacementWaits
@@ -73,12 +73,12 @@ impl Topic {
     /// A new job, in the place of all that is known under its id.
     pub(super) fn put(&mut self, id: &JobId, new: New) {
         let old = self.jobs.remove(id);
-        self.casts.remove(id);
+        self.broadcasts.remove(id);
         if let Some(old) = old {
             assert!(old.place.state().apply(Event::Replaced).is_ok(), "the reference breaks the table");
         }
         if new.deliver != Deliver::Queue {
-            self.casts.insert(id.clone(), (new.due, new.record.clone()));
+            self.broadcasts.insert(id.clone(), (new.due, new.record.clone()));
         }
         if new.deliver != Deliver::Broadcast {
             assert_eq!(State::ADDED, State::Delayed);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Topic;
 use dq::job::ProducerId;
-use dq::store::{AddOutcome, BatchAnswer, CALL_SLOTS, WithdrawOutcome};
+use dq::store::{AddOutcome, BatchAnswer, CALL_SLOTS, CommandOutcome};
 
 /// The calls of a producer: the answers that are kept, by slot, and the highest number that was executed.
 #[derive(Debug, Clone, Default)]
@@ -17,7 +17,7 @@ pub(super) struct Calls {
 #[derive(Debug, Clone)]
 pub(super) enum Kept {
     Added(Vec<AddOutcome>),
-    Withdrawn(Vec<WithdrawOutcome>),
+    Commanded(Vec<CommandOutcome>),
 }
 
 /// What to do with a call.
@@ -48,13 +48,13 @@ impl Kept {
     pub(super) fn added(self) -> BatchAnswer<AddOutcome> {
         match self {
             Self::Added(outcomes) => BatchAnswer::Done(outcomes),
-            Self::Withdrawn(_) => unreachable!("the model repeats a batch as it was"),
+            Self::Commanded(_) => unreachable!("the model repeats a batch as it was"),
         }
     }
 
-    pub(super) fn withdrawn(self) -> BatchAnswer<WithdrawOutcome> {
+    pub(super) fn commanded(self) -> BatchAnswer<CommandOutcome> {
         match self {
-            Self::Withdrawn(outcomes) => BatchAnswer::Done(outcomes),
+            Self::Commanded(outcomes) => BatchAnswer::Done(outcomes),
             Self::Added(_) => unreachable!("the model repeats a batch as it was"),
         }
     }

@@ -3,7 +3,7 @@
 use super::{Choice, Place, Run, Topic};
 use dq::job::state::Event;
 use dq::job::{Fence, JobId, NodeId, State, Token};
-use dq::store::step::{Age, Aged, Claim, Transfer, Transferred, Turned};
+use dq::store::step::{Claim, Sequenced, Sweep, Swept, Transfer, Transferred};
 use dq::time::Timestamp;
 
 impl Topic {
@@ -12,9 +12,9 @@ impl Topic {
         node: &NodeId,
         request: &Transfer,
         choice: Choice<'_>,
-    ) -> Turned<Transferred> {
-        if !self.is_current(node, request.heard) {
-            return Turned::Reconcile(self.standing(node));
+    ) -> Sequenced<Transferred> {
+        if !self.is_current(node, request.last_seen) {
+            return Sequenced::Reconcile(self.lease_status(node));
         }
         let now = self.now();
         let mut due = self.by_time(State::Delayed, |id| (!choice.is(id, State::Running), id.clone()));
@@ -22,15 +22,15 @@ impl Topic {
         let more = due.len() > request.limit;
         due.truncate(request.limit);
         let claims = self.claim(node, &due, Event::Transferred);
-        self.next_turn(node, request.heard);
-        self.renew(node, request.heard.next(), request.lease);
+        self.next_sequence(node, request.last_seen);
+        self.extend_lease(node, request.last_seen.next(), request.lease);
         self.cut_leases();
         let (role, sleep) = self.tell(node, request.fallback);
         let foreign = self.leases.iter().filter(|(other, _)| *other != node);
         let foreign_lease = foreign.min_by_key(|(_, end)| **end).map(|(other, end)| (other.clone(), *end));
-        let standing = self.standing(node);
-        Turned::Done(Transferred {
-            standing,
+        let lease_status = self.lease_status(node);
+        Sequenced::Done(Transferred {
+            lease_status,
             clock: now,
             role,
             sleep,
@@ -49,7 +49,7 @@ impl Topic {
         let mut claims = Vec::new();
         for (at, id) in ids {
             let token = Token { fence: Fence(self.fence), due: *at };
-            let run = Run { node: node.clone(), token, begun: false, end: None, replacement: None };
+            let run = Run { node: node.clone(), token, isolated: false, end: None, replacement: None };
             let job = self.jobs.get_mut(id).expect("it waits");
             job.go(event, Place::Running(run));
             claims.push(Claim { id: id.clone(), token, record: job.record.clone(), crashes: job.crashes });
@@ -57,9 +57,9 @@ impl Topic {
         claims
     }
 
-    pub(in super::super) fn age(&mut self, node: &NodeId, request: &Age, choice: Choice<'_>) -> Turned<Aged> {
-        if !self.is_current(node, request.heard) {
-            return Turned::Reconcile(self.standing(node));
+    pub(in super::super) fn sweep(&mut self, node: &NodeId, request: &Sweep, choice: Choice<'_>) -> Sequenced<Swept> {
+        if !self.is_current(node, request.last_seen) {
+            return Sequenced::Reconcile(self.lease_status(node));
         }
         let now = self.now();
         let mut parked = self.by_time(State::Unacked, |id| (!choice.is(id, State::Running), id.clone()));
@@ -75,13 +75,20 @@ impl Topic {
         for ids in [&mut parked, &mut dead, &mut done] {
             ids.truncate(request.limit);
         }
-        let claims = self.claim(node, &parked, Event::Aged);
+        let claims = self.claim(node, &parked, Event::Swept);
         for (_, id) in dead.iter().chain(&done) {
             self.gone(id, Event::Pruned);
         }
-        self.next_turn(node, request.heard);
-        self.renew(node, request.heard.next(), request.lease);
-        let standing = self.standing(node);
-        Turned::Done(Aged { standing, clock: now, claims, pruned_dead: dead.len(), pruned_done: done.len(), more })
+        self.next_sequence(node, request.last_seen);
+        self.extend_lease(node, request.last_seen.next(), request.lease);
+        let lease_status = self.lease_status(node);
+        Sequenced::Done(Swept {
+            lease_status,
+            clock: now,
+            claims,
+            pruned_dead: dead.len(),
+            pruned_done: done.len(),
+            more,
+        })
     }
 }

@@ -2,15 +2,15 @@
 
 use super::{Place, Run, Topic};
 use dq::job::state::Event;
-use dq::job::{Front, JobId, NodeId, State};
-use dq::store::WithdrawVerb;
+use dq::job::{JobId, Metadata, NodeId, State};
+use dq::store::CommandKind;
 use dq::store::step::{Again, Change, Outcome, Settle, Settled, Verdict};
 
 impl Topic {
     pub(in super::super) fn settle(&mut self, node: &NodeId, request: &Settle) -> Settled {
         let verdicts = request.outcomes.iter().map(|outcome| self.settle_one(node, outcome)).collect();
-        self.renew(node, request.heard, request.lease);
-        Settled { standing: self.standing(node), verdicts }
+        self.extend_lease(node, request.last_seen, request.lease);
+        Settled { lease_status: self.lease_status(node), verdicts }
     }
 
     fn settle_one(&mut self, node: &NodeId, outcome: &Outcome) -> Verdict {
@@ -18,7 +18,7 @@ impl Topic {
             return Verdict::Stale;
         }
         if let Some(run) = self.obey(&outcome.id) {
-            self.decide(&outcome.id, &run, &outcome.change, outcome.front.as_ref());
+            self.decide(&outcome.id, &run, &outcome.change, outcome.metadata.as_ref());
         }
         Verdict::Done
     }
@@ -27,28 +27,30 @@ impl Topic {
     pub(super) fn obey(&mut self, id: &JobId) -> Option<Run> {
         let until = self.now();
         let job = self.jobs.get_mut(id).expect("it is RUNNING");
-        let (front, Place::Running(run)) = (job.front(), job.place.clone()) else { unreachable!("it is RUNNING") };
-        let mine = |fence| fence == run.token.fence || Some(fence) == front.parked_by;
+        let (metadata, Place::Running(run)) = (job.metadata(), job.place.clone()) else {
+            unreachable!("it is RUNNING")
+        };
+        let mine = |fence| fence == run.token.fence || Some(fence) == metadata.parked_by;
         let end = run.end.filter(|end| end.fence.is_none_or(mine));
         match (end, run.replacement.clone()) {
             (end, Some(replacement)) if end.is_some() || !replacement.only_if_ended => self.put(id, replacement.new),
-            (Some(end), _) if end.verb == WithdrawVerb::Ack && !front.retain.is_zero() => {
+            (Some(end), _) if end.verb == CommandKind::Ack && !metadata.retain.is_zero() => {
                 job.crashes = 0;
-                job.go(Event::EndedByMark { retain: true }, Place::Done(until.after(front.retain)));
+                job.go(Event::EndedByCommand { retain: true }, Place::Done(until.after(metadata.retain)));
             }
-            (Some(_), _) => drop(self.gone(id, Event::EndedByMark { retain: false })),
+            (Some(_), _) => drop(self.gone(id, Event::EndedByCommand { retain: false })),
             (None, _) => return Some(run),
         }
         None
     }
 
-    fn decide(&mut self, id: &JobId, run: &Run, change: &Change, front: Option<&Front>) {
+    fn decide(&mut self, id: &JobId, run: &Run, change: &Change, metadata: Option<&Metadata>) {
         let now = self.now();
         let again = |at| if at > now { Again::At(at) } else { Again::AsAdded };
         let job = self.jobs.get(id).expect("it is RUNNING");
-        let parked_by = job.front().parked_by;
-        let delay = front.cloned().unwrap_or_else(|| job.front()).delay;
-        let retain = job.front().retain;
+        let parked_by = job.metadata().parked_by;
+        let delay = metadata.cloned().unwrap_or_else(|| job.metadata()).delay;
+        let retain = job.metadata().retain;
         let (event, place, parked_by) = match *change {
             Change::Ack if retain.is_zero() => return drop(self.gone(id, Event::Acked { retain: false })),
             Change::Ack => (Event::Acked { retain: true }, Place::Done(now.after(retain)), parked_by),
@@ -63,22 +65,22 @@ impl Topic {
             }
             Change::Retry(wait) => (Event::Retried, Place::Delayed(self.after(wait)), None),
             Change::Rollback => {
-                return self.give_back(id, run, front, Event::RolledBack { parked: parked_by.is_some() });
+                return self.give_back(id, run, metadata, Event::RolledBack { parked: parked_by.is_some() });
             }
             Change::Park => (Event::Parked, Place::Unacked(now), parked_by.or(Some(run.token.fence))),
             Change::Dead => (Event::Died, Place::Dead(now), None),
         };
         let job = self.jobs.get_mut(id).expect("it is RUNNING");
-        job.write(front, parked_by);
+        job.write(metadata, parked_by);
         job.crashes = 0;
         job.go(event, place);
     }
 
     /// Back where it was claimed from, at its old time, with its crashes.
-    pub(super) fn give_back(&mut self, id: &JobId, run: &Run, front: Option<&Front>, event: Event) {
+    pub(super) fn give_back(&mut self, id: &JobId, run: &Run, metadata: Option<&Metadata>, event: Event) {
         let job = self.jobs.get_mut(id).expect("it is RUNNING");
-        let parked_by = job.front().parked_by;
-        job.write(front, parked_by);
+        let parked_by = job.metadata().parked_by;
+        job.write(metadata, parked_by);
         let at = run.token.due;
         let back = if parked_by.is_some() { Place::Unacked(at) } else { Place::Delayed(at) };
         debug_assert!(matches!(back.state(), State::Unacked | State::Delayed));

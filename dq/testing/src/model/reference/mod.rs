@@ -6,14 +6,14 @@
 //! node first), a [`Choice`] says what the store did; a choice that the contract does not allow makes the answers differ.
 
 mod adds;
+mod broadcasts;
 mod calls;
-mod casts;
 mod claims;
+mod commands;
 mod leave;
 mod reclaim;
 mod roles;
-mod turns;
-mod withdraw;
+mod sequences;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,9 +21,9 @@ use std::time::Duration;
 use self::calls::Calls;
 use self::roles::Roles;
 use dq::job::state::Event;
-use dq::job::{Deliver, Fence, Front, JobId, NodeId, ProducerId, Record, State, Token, Turn};
+use dq::job::{Deliver, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, Token};
 use dq::store::step::LONGEST_LEASE;
-use dq::store::{Stored, TopicCounts, Whereabouts, WithdrawVerb};
+use dq::store::{CommandKind, Stored, TopicCounts, Whereabouts};
 use dq::time::Timestamp;
 
 /// A topic.
@@ -33,8 +33,8 @@ pub(super) struct Topic {
     pub(super) micros: u64,
     pub(super) jobs: BTreeMap<JobId, Job>,
     /// Broadcasts that wait.
-    pub(super) casts: BTreeMap<JobId, (Timestamp, Record)>,
-    pub(super) turns: BTreeMap<NodeId, Turn>,
+    pub(super) broadcasts: BTreeMap<JobId, (Timestamp, Record)>,
+    pub(super) sequences: BTreeMap<NodeId, Sequence>,
     pub(super) leases: BTreeMap<NodeId, Timestamp>,
     /// The last fence that was given out.
     fence: u64,
@@ -66,7 +66,7 @@ pub(super) enum Place {
 pub(super) struct Run {
     pub(super) node: NodeId,
     pub(super) token: Token,
-    begun: bool,
+    isolated: bool,
     end: Option<End>,
     replacement: Option<Replacement>,
 }
@@ -74,7 +74,7 @@ pub(super) struct Run {
 /// How a run is to end, and for which run that was said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct End {
-    verb: WithdrawVerb,
+    verb: CommandKind,
     fence: Option<Fence>,
 }
 
@@ -123,14 +123,14 @@ impl Place {
 }
 
 impl Job {
-    pub(super) fn front(&self) -> Front {
-        self.record.front().expect("the model adds readable records")
+    pub(super) fn metadata(&self) -> Metadata {
+        self.record.metadata().expect("the model adds readable records")
     }
 
     /// Writes a front; the parking fence is the store's.
-    fn write(&mut self, front: Option<&Front>, parked_by: Option<Fence>) {
-        let front = front.cloned().unwrap_or_else(|| self.front());
-        self.record = self.record.with_front(&Front { parked_by, ..front });
+    fn write(&mut self, metadata: Option<&Metadata>, parked_by: Option<Fence>) {
+        let metadata = metadata.cloned().unwrap_or_else(|| self.metadata());
+        self.record = self.record.with_metadata(&Metadata { parked_by, ..metadata });
     }
 
     /// Moves it, if the table has this move.
@@ -159,7 +159,7 @@ impl Topic {
     fn state(&self, id: &JobId) -> Option<State> {
         let job = self.jobs.get(id).map(|job| job.place.state());
         match job {
-            Some(State::Done) | None if self.casts.contains_key(id) => Some(State::Delayed),
+            Some(State::Done) | None if self.broadcasts.contains_key(id) => Some(State::Delayed),
             state => state,
         }
     }
@@ -224,14 +224,14 @@ impl Topic {
     }
 
     /// A job as a look by id shows it: a broadcast that waits counts as DELAYED, and goes before a DONE job.
-    pub(super) fn look(&self, id: &JobId) -> Option<Stored> {
+    pub(super) fn query(&self, id: &JobId) -> Option<Stored> {
         let stored =
-            self.stored(id).filter(|stored| stored.place.state() != State::Done || !self.casts.contains_key(id));
-        let cast = || {
-            let (due, record) = self.casts.get(id)?.clone();
+            self.stored(id).filter(|stored| stored.place.state() != State::Done || !self.broadcasts.contains_key(id));
+        let publish = || {
+            let (due, record) = self.broadcasts.get(id)?.clone();
             Some(Stored { id: id.clone(), record, place: Whereabouts::Delayed { due } })
         };
-        stored.or_else(cast)
+        stored.or_else(publish)
     }
 
     pub(super) fn counts(&self) -> TopicCounts {
@@ -245,7 +245,7 @@ impl Topic {
             unacked: of(State::Unacked),
             dead: of(State::Dead),
             done: of(State::Done),
-            casts: self.casts.len(),
+            broadcasts: self.broadcasts.len(),
             head: self.head(),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{Choice, Place, Topic};
 use dq::job::state::Event;
-use dq::job::{Cause, Front, JobId};
+use dq::job::{Cause, JobId, Metadata};
 use dq::store::step::{Reclaim, Reclaimed};
 use dq::time::Timestamp;
 
@@ -28,20 +28,20 @@ impl Topic {
         let Some(run) = self.obey(id) else { return };
         let now = self.now();
         let job = self.jobs.get_mut(id).expect("it is RUNNING");
-        let parked = job.front().parked_by.is_some();
-        let back = Event::Reclaimed { parked, final_begun: false };
+        let parked = job.metadata().parked_by.is_some();
+        let back = Event::Reclaimed { parked, final_isolated: false };
         let Some(cap) = cap else { return self.give_back(id, &run, None, back) };
         let last = job.crashes + 1 >= cap.max(1);
-        if last && !run.begun {
+        if last && !run.isolated {
             return self.give_back(id, &run, None, back);
         }
         let was_final = job.crashes >= cap.max(1);
-        let exhausted = Front { exhausted: true, cause: Some(Cause::Crashes), ..job.front() };
+        let exhausted = Metadata { exhausted: true, cause: Some(Cause::Crashes), ..job.metadata() };
         if was_final {
-            let front = if job.front().exhausted { job.front() } else { exhausted };
-            job.write(Some(&front), None);
+            let metadata = if job.metadata().exhausted { job.metadata() } else { exhausted };
+            job.write(Some(&metadata), None);
             job.crashes = 0;
-            return job.go(Event::Reclaimed { parked, final_begun: true }, Place::Dead(now));
+            return job.go(Event::Reclaimed { parked, final_isolated: true }, Place::Dead(now));
         }
         job.crashes += 1;
         self.give_back(id, &run, last.then_some(&exhausted), back);

@@ -4,23 +4,23 @@ use std::time::Duration;
 
 use super::Topic;
 use dq::job::NodeId;
-use dq::store::step::{DEPUTY_DELAY, ROLE_SLACK, Role};
+use dq::store::step::{ROLE_SLACK, Role, STANDBY_DELAY};
 use dq::time::Timestamp;
 
 /// Who has which role, and until when it stays taken.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Roles {
     watcher: Option<(NodeId, Timestamp)>,
-    deputy: Option<(NodeId, Timestamp)>,
-    caster: Option<(NodeId, Timestamp)>,
+    standby: Option<(NodeId, Timestamp)>,
+    publisher: Option<(NodeId, Timestamp)>,
 }
 
 impl Roles {
     /// Frees the roles of a node; that of the caster only when it ends.
     pub(super) fn leave(&mut self, node: &NodeId, ends: bool) {
         self.watcher.take_if(|(holder, _)| holder == node);
-        self.deputy.take_if(|(holder, _)| holder == node);
-        self.caster.take_if(|(holder, _)| ends && holder == node);
+        self.standby.take_if(|(holder, _)| holder == node);
+        self.publisher.take_if(|(holder, _)| ends && holder == node);
     }
 }
 
@@ -39,25 +39,25 @@ impl Topic {
         let (role, told) = if self.is_free(&self.roles.watcher, node) {
             let told = self.head().map_or(latest, |head| head.min(latest));
             self.roles.watcher = self.taken(node, told);
-            self.roles.deputy.take_if(|(holder, _)| holder == node);
+            self.roles.standby.take_if(|(holder, _)| holder == node);
             (Some(Role::Watcher), told)
-        } else if self.is_free(&self.roles.deputy, node) {
-            let told = self.head().map_or(latest, |head| head.after(DEPUTY_DELAY).min(latest));
-            self.roles.deputy = self.taken(node, told);
-            (Some(Role::Deputy), told)
+        } else if self.is_free(&self.roles.standby, node) {
+            let told = self.head().map_or(latest, |head| head.after(STANDBY_DELAY).min(latest));
+            self.roles.standby = self.taken(node, told);
+            (Some(Role::Standby), told)
         } else {
             (None, latest)
         };
         (role, self.until(told).min(fallback))
     }
 
-    pub(super) fn tell_caster(&mut self, node: &NodeId, fallback: Duration) -> Duration {
+    pub(super) fn tell_publisher(&mut self, node: &NodeId, fallback: Duration) -> Duration {
         let latest = self.after(fallback);
-        if !self.is_free(&self.roles.caster, node) {
+        if !self.is_free(&self.roles.publisher, node) {
             return fallback;
         }
-        let told = self.casts.values().map(|(due, _)| *due).min().map_or(latest, |head| head.min(latest));
-        self.roles.caster = self.taken(node, told);
+        let told = self.broadcasts.values().map(|(due, _)| *due).min().map_or(latest, |head| head.min(latest));
+        self.roles.publisher = self.taken(node, told);
         self.until(told).min(fallback)
     }
 

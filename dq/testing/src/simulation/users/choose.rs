@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use super::super::dice::Dice;
+use super::super::random::RandomSource;
 
 /// What was chosen in a run: for each name the least and the number.
 pub(super) type Chosen = BTreeMap<String, (u64, u64)>;
@@ -48,11 +48,11 @@ pub fn choose(name: &str, among: RangeInclusive<u64>) -> u64 {
     assert!(least <= most, "`choose(\"{name}\", {among:?})`: the range is empty");
     CHOICES.with_borrow_mut(|choices| {
         let Some(Choices { seed, fixed, chosen }) = choices else { return least };
-        let dice = || {
-            let drawn = Dice::of(*seed, name, u64::from_le_bytes(*b"choice  ")).seed();
+        let random = || {
+            let drawn = RandomSource::of(*seed, name, u64::from_le_bytes(*b"choice  ")).seed();
             (most - least).checked_add(1).map_or(drawn, |numbers| least + drawn % numbers)
         };
-        let number = fixed.get(name).map_or_else(dice, |fixed| *fixed.clamp(&least, &most));
+        let number = fixed.get(name).map_or_else(random, |fixed| *fixed.clamp(&least, &most));
         chosen.insert(name.to_owned(), (least, number));
         number
     })

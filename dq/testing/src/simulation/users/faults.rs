@@ -132,7 +132,7 @@ impl Faults {
         let kinds: [(bool, &[Blow]); 7] = [
             (self.crashes, &[kill; 4]),
             (self.pauses, &[pause; 3]),
-            (self.network, &[Wire, Wire, Engine(Fault::Deaf), Engine(Fault::Slow), Engine(Fault::Ears)]),
+            (self.network, &[Wire, Wire, Engine(Fault::Unresponsive), Engine(Fault::Slow), Engine(Fault::Subscribers)]),
             (self.outages, &[out; 2]),
             (self.stops, &[Engine(Fault::Stop)]),
             (self.clock_jumps, &[Engine(Fault::Jump), Engine(Fault::Wall)]),

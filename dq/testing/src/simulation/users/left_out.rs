@@ -2,8 +2,8 @@
 //!
 //! Whether the check bears that is asked apart, see `shrink.rs`: it may count the jobs.
 
+use super::super::cluster::lock;
 use super::super::process::Process;
-use super::super::world::lock;
 use super::only::name_of;
 use super::program::{Program, WORK};
 use dq::job::TopicKey;

@@ -1,9 +1,9 @@
 //! The steps of the store, told for a person.
 
-use super::super::judge::{Court, Did};
+use super::super::checker::{Checker, Did};
+use super::super::cluster::lock;
 use super::super::sim::Sim;
-use super::super::world::lock;
-use super::story::{Named, Usual};
+use super::trace::{Named, Usual};
 use dq::job::{JobId, NodeId, TopicKey};
 use dq::store::step::{Change, Verdict};
 use dq::store::{AddOutcome, Due};
@@ -11,8 +11,8 @@ use dq::testing::seam::View;
 
 impl Sim {
     /// Tells what a step did in a topic; the judge still knows what was before it.
-    pub(in crate::simulation) fn narrate(&self, key: &TopicKey, did: &Did, court: &Court, after: &View) {
-        if self.program.get().is_none_or(|program| program.story.is_none()) {
+    pub(in crate::simulation) fn narrate(&self, key: &TopicKey, did: &Did, checker: &Checker, after: &View) {
+        if self.program.get().is_none_or(|program| program.trace.is_none()) {
             return;
         }
         let named = |id: &JobId| -> Option<Named> { Some((key.topic.clone(), id.clone())) };
@@ -54,19 +54,19 @@ impl Sim {
             }
             Did::Reclaim { from, .. } => {
                 let from = self.name_of(from);
-                for (id, job) in &court.before.jobs {
+                for (id, job) in &checker.before.jobs {
                     let kept = after.jobs.get(id).is_some_and(|now| now.row == job.row);
                     if job.row.as_ref().is_some_and(|row| self.name_of(&row.node) == from) && !kept {
                         self.tell(named(id), || format!("{topic}/{id} is taken back from {from}, whose lease is over"));
                     }
                 }
             }
-            Did::Withdraw { items } => {
+            Did::Command { items } => {
                 for (item, outcome) in items {
                     self.tell(named(&item.id), || format!("{:?} of {topic}/{}: {outcome:?}", item.verb, item.id));
                 }
             }
-            Did::Claim { .. } | Did::Nothing | Did::Note { .. } | Did::Release { .. } | Did::Cast { .. } => {}
+            Did::Claim { .. } | Did::Nothing | Did::Note { .. } | Did::Release { .. } | Did::Publish { .. } => {}
         }
     }
 

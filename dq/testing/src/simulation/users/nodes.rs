@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
 
+use super::super::cluster::lock;
 use super::super::nodes::NodeAt;
 use super::super::process::Process;
 use super::super::sim::Sim;
 use super::super::store::FaultyStore;
-use super::super::world::lock;
 use super::program::Program;
-use super::watched::{Heard, Seat, Watched};
+use super::watched::{Received, Seat, Watched};
 use dq::listener::AckMode;
 use dq::store::Store;
 use dq::testing::seam;
@@ -21,7 +21,7 @@ impl Sim {
     /// Starts a node of the program.
     pub(in crate::simulation) fn start_program_node(self: &Arc<Self>, program: &Arc<Program>) {
         let number = self.names.fetch_add(1, Relaxed) + 1;
-        let process = Process::new(format!("n{number}"), &self.world);
+        let process = Process::new(format!("n{number}"), &self.cluster);
         let store: Arc<dyn Store> = Arc::new(FaultyStore { sim: Arc::clone(self), process: Arc::clone(&process) });
         let factory = program.factory().variables([("", ""); 0]).environment(process.environment()).store(store);
         let mut plan = match seam::prepare(factory).now_or_never() {
@@ -40,7 +40,9 @@ impl Sim {
             pause: AtomicU64::new(0),
         });
         self.tell(None, || format!("{} starts", process.name));
-        self.for_courts(|court| court.conduct.entry(node.id.clone()).or_default().trouble = self.world.now());
+        self.for_checkers(|checker| {
+            checker.conduct.entry(node.id.clone()).or_default().disturbed_at = self.cluster.now()
+        });
         lock(&self.nodes).push(Arc::clone(&node));
         let seat = Seat { sim: Arc::clone(self), program: Arc::clone(program), process, node: node.id.clone() };
         self.watch(&mut plan, &seat);
@@ -50,16 +52,16 @@ impl Sim {
     /// Puts the judge between a node and its listeners.
     fn watch(&self, plan: &mut Plan, seat: &Seat) {
         for topic in &mut plan.topics {
-            let court = self.court_of(&topic.key);
+            let checker = self.checker_of(&topic.key);
             let timeout = topic.settings.timeout.map_or(u64::MAX / 4, |timeout| timeout.as_micros() as u64);
-            let mut known = lock(&court);
+            let mut known = lock(&checker);
             (known.timeout_micros, known.acks_on_claim) = (timeout, topic.settings.ack == AckMode::OnClaim);
             drop(known);
-            topic.listener = Arc::new(Watched { inner: Arc::clone(&topic.listener), seat: seat.clone(), court });
+            topic.listener = Arc::new(Watched { inner: Arc::clone(&topic.listener), seat: seat.clone(), checker });
         }
         for broadcast in &mut plan.broadcasts {
             let (inner, name) = (Arc::clone(&broadcast.listener), broadcast.name);
-            broadcast.listener = Arc::new(Heard { inner, name, seat: seat.clone() });
+            broadcast.listener = Arc::new(Received { inner, name, seat: seat.clone() });
         }
     }
 }

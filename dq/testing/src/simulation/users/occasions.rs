@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::super::judge::Did;
+use super::super::checker::Did;
+use super::super::cluster::lock;
 use super::super::sim::Sim;
 use super::super::terms::Fault;
-use super::super::world::lock;
 use super::faults::Blow;
 use super::only::name_of;
 use super::program::Program;
@@ -45,11 +45,11 @@ impl Sim {
         };
         let likely = if node.is_some() { program.eagerness } else { 0.3 * program.eagerness };
         for (name, number) in occasions {
-            let dice = self.world.dice(&name, number);
-            if !dice.chance(likely) {
+            let random = self.cluster.random(&name, number);
+            if !random.chance(likely) {
                 continue;
             }
-            let blow = dice.pick(&program.blows);
+            let blow = random.pick(&program.blows);
             let hits = node.is_some() || matches!(blow, Blow::Wire | Blow::Engine(Fault::Out | Fault::Slow));
             if !hits || !self.happens(|| format!("{name}{number}"), || format!("{blow:?}")) {
                 continue;
@@ -57,7 +57,7 @@ impl Sim {
             program.left.fetch_sub(1, Relaxed);
             let Some(sim) = program.sim() else { return };
             let program = Arc::clone(program);
-            return self.world.at(self.world.now(), move || sim.strike(&program, blow, node.as_ref(), dice));
+            return self.cluster.at(self.cluster.now(), move || sim.inject(&program, blow, node.as_ref(), random));
         }
     }
 }

@@ -9,12 +9,12 @@ use std::time::Instant;
 
 use tokio::runtime::Builder;
 
+use super::super::cluster::{ClusterState, SECOND, lock};
 use super::super::process::Process;
 use super::super::sim::{Sim, Struck};
 use super::super::store::FaultyStore;
 use super::super::terms::Terms;
 use super::super::tokio_time::Idle;
-use super::super::world::{SECOND, World, lock};
 use super::choose::{Choosing, Chosen};
 use super::clock::Running;
 use super::only::Only;
@@ -23,7 +23,7 @@ use super::program::{APP, Program, WORK};
 use super::report::Ended;
 use super::simulation::Simulation;
 use dq::config::NodeSettings;
-use dq::environment::Place;
+use dq::environment::Runtime;
 use dq::job::{AppName, State};
 use dq::provider::Provider;
 
@@ -73,14 +73,14 @@ pub(super) fn play<S: Clone + Send + Sync + 'static>(of: &Simulation<S>, seed: u
         .expect("a runtime without input and output is given");
     runtime.block_on(async {
         let seed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let world = World::with_tokio(seed, how.told);
+        let cluster = ClusterState::with_tokio(seed, how.told);
         let _running = Running::start();
         let choosing = Choosing::start(seed, &how.only.chosen);
         let state = (of.state)();
         let nodes = how.only.nodes.unwrap_or(of.nodes);
-        let terms = Terms { only_faults: how.only.faults.clone(), ..Terms::of_program(&world, nodes) };
-        let sim = Sim::new(&world, terms);
-        let program = Program::new(of, &state, &world, how);
+        let terms = Terms { only_faults: how.only.faults.clone(), ..Terms::of_program(&cluster, nodes) };
+        let sim = Sim::new(&cluster, terms);
+        let program = Program::new(of, &state, &cluster, how);
         sim.begin(&program);
         for _ in 0..nodes {
             sim.start_node();
@@ -95,13 +95,13 @@ pub(super) fn play<S: Clone + Send + Sync + 'static>(of: &Simulation<S>, seed: u
 }
 
 fn start_work<S: Clone + Send + Sync + 'static>(sim: &Arc<Sim>, program: &Arc<Program>, of: &Simulation<S>, state: S) {
-    let process = Process::new(WORK.into(), &sim.world);
+    let process = Process::new(WORK.into(), &sim.cluster);
     let store = Arc::new(FaultyStore { sim: Arc::clone(sim), process: Arc::clone(&process) });
     let app = AppName::new(APP).expect("it is a good name");
     let environment = process.environment();
     let provider = Provider::root(app, store, environment.clone(), NodeSettings::default());
     let (sim, program, work) = (Arc::clone(sim), Arc::clone(program), Arc::clone(&of.work));
-    environment.spawn(Place::Link, async move {
+    environment.spawn(Runtime::Own, async move {
         let mut doing = None;
         let done = poll_fn(|cx| {
             let step = || doing.get_or_insert_with(|| work(provider.clone(), state.clone())).as_mut().poll(cx);
@@ -130,10 +130,10 @@ async fn let_all_happen<S>(
     let micros = |time: std::time::Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     let mut quiet_since = None;
     loop {
-        let now = sim.world.now();
+        let now = sim.cluster.now();
         let ends = micros(of.ends_after.unwrap_or(of.longest));
         run_until(sim, (now + LOOK).min(ends), idle).await;
-        let now = sim.world.now();
+        let now = sim.cluster.now();
         if sim.is_over() || of.ends_after.is_some() && now >= ends {
             return true;
         }
@@ -161,17 +161,17 @@ async fn let_all_happen<S>(
 
 /// Lets everything happen until then, or until something is found.
 async fn run_until(sim: &Arc<Sim>, end: u64, idle: &Idle) {
-    let world = &sim.world;
-    let Some(tokio) = &world.tokio else { return };
+    let cluster = &sim.cluster;
+    let Some(tokio) = &cluster.tokio else { return };
     loop {
         idle.wait().await;
         if sim.is_over() {
             return;
         }
-        let next = world.next_at().map_or(end, |next| next.min(end));
+        let next = cluster.next_at().map_or(end, |next| next.min(end));
         if !tokio.is_near(next) {
             tokio.approach(next).await;
-        } else if !world.step(end) {
+        } else if !cluster.step(end) {
             return;
         }
     }
@@ -184,8 +184,8 @@ fn check<S: Clone + Send + Sync + 'static>(
     print: Print,
 ) -> Option<String> {
     let mut ended = Ended::default();
-    sim.for_topics(|key, court| {
-        for (id, job) in &court.before.jobs {
+    sim.for_topics(|key, checker| {
+        for (id, job) in &checker.before.jobs {
             if matches!(job.state, State::Dead | State::Unacked | State::Done | State::Delayed) {
                 let place = ended.jobs.entry((key.topic.to_string(), job.state)).or_default();
                 place.push(id.to_string());
@@ -201,7 +201,7 @@ fn check<S: Clone + Send + Sync + 'static>(
 
 fn played(sim: &Sim, program: &Program, found: Option<String>, chosen: Chosen) -> Played {
     let mut handled = 0;
-    sim.for_courts(|court| handled += court.handled);
+    sim.for_checkers(|checker| handled += checker.handled);
     Played {
         found,
         struck: std::mem::take(&mut lock(&sim.struck)),
@@ -209,10 +209,10 @@ fn played(sim: &Sim, program: &Program, found: Option<String>, chosen: Chosen) -
         nodes: sim.terms().nodes,
         chosen,
         account: program.account(),
-        log: sim.world.take_log(),
+        log: sim.cluster.take_log(),
         jobs: program.jobs(),
         handled,
         faults: sim.faults.load(Relaxed),
-        time: sim.world.now(),
+        time: sim.cluster.now(),
     }
 }

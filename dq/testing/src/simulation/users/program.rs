@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use futures_util::FutureExt;
 
-use super::super::dice::Dice;
-use super::super::judge::Ghost;
+use super::super::checker::Ghost;
+use super::super::cluster::{ClusterState, lock};
+use super::super::random::RandomSource;
 use super::super::sim::Sim;
 use super::super::terms::Fault;
-use super::super::world::{World, lock};
 use super::faults::Blow;
 use super::panics::Print;
 use super::play::How;
 use super::simulation::Simulation;
-use super::story::{Named, Story, Usual};
+use super::trace::{Named, Trace, Usual};
 use super::versions::Versions;
 use dq::context::ContextFactory;
 use dq::job::{AppName, ProducerId, TopicKey};
@@ -38,7 +38,7 @@ pub(super) struct AtStep {
     /// The run: the first that makes a step.
     pub(super) run: Option<u64>,
     /// What decides about it.
-    pub(super) dice: Dice,
+    pub(super) random: RandomSource,
 }
 
 /// What waits to happen to a process; each counts down to its moment.
@@ -67,7 +67,7 @@ pub(in crate::simulation) struct Program {
     /// How long a node that stops lets its handlers go on.
     pub(super) grace_millis: AtomicU64,
     pub(super) versions: Versions,
-    pub(super) story: Option<Story>,
+    pub(super) trace: Option<Trace>,
     wrong: Mutex<Option<String>>,
     work_done: AtomicBool,
     pub(super) arms: Mutex<BTreeMap<String, Arms>>,
@@ -82,7 +82,7 @@ pub(in crate::simulation) struct Program {
     /// Whether panics of the user's code are printed.
     pub(super) print: Print,
     /// Which listener of which node heard which broadcast.
-    pub(super) heard: Mutex<BTreeSet<(String, &'static str, Named, u64)>>,
+    pub(super) received: Mutex<BTreeSet<(String, &'static str, Named, u64)>>,
     pub(super) kept: Mutex<Option<Kept>>,
 }
 
@@ -93,7 +93,7 @@ impl fmt::Debug for Program {
 }
 
 impl Program {
-    pub(super) fn new<S>(of: &Simulation<S>, state: &S, world: &World, how: How<'_>) -> Arc<Self>
+    pub(super) fn new<S>(of: &Simulation<S>, state: &S, cluster: &ClusterState, how: How<'_>) -> Arc<Self>
     where
         S: Clone + Send + Sync + 'static,
     {
@@ -102,16 +102,16 @@ impl Program {
         let node: OnNode =
             Box::new(move |factory| node(if found { factory } else { factory.without_inventory() }, state.clone()));
         let blows = of.faults.blows();
-        let most = of.faults.draw(world);
+        let most = of.faults.draw(cluster);
         Arc::new(Self {
             sim: OnceLock::new(),
             node,
             left: AtomicU64::new(if blows.is_empty() { 0 } else { most }),
             blows,
-            eagerness: world.pick(&[0.3, 0.6, 1.0]),
+            eagerness: cluster.pick(&[0.3, 0.6, 1.0]),
             grace_millis: AtomicU64::new(0),
             versions: Versions::default(),
-            story: how.told.then(Story::default),
+            trace: how.told.then(Trace::default),
             wrong: Mutex::default(),
             work_done: AtomicBool::new(false),
             arms: Mutex::default(),
@@ -120,7 +120,7 @@ impl Program {
             added: Mutex::default(),
             spawners: Mutex::default(),
             print: how.print,
-            heard: Mutex::default(),
+            received: Mutex::default(),
             kept: Mutex::default(),
         })
     }
@@ -144,8 +144,8 @@ impl Program {
     }
 
     /// Gives the jobs of a batch their versions.
-    pub(in crate::simulation) fn mark(&self, producer: &ProducerId, batch: &mut Numbered<NewJob>) {
-        self.versions.mark(producer, batch);
+    pub(in crate::simulation) fn stamp(&self, producer: &ProducerId, batch: &mut Numbered<NewJob>) {
+        self.versions.stamp(producer, batch);
     }
 
     pub(super) fn jobs(&self) -> u64 {
@@ -153,7 +153,7 @@ impl Program {
     }
 
     pub(super) fn account(&self) -> String {
-        self.story.as_ref().map(Story::account).unwrap_or_default()
+        self.trace.as_ref().map(Trace::account).unwrap_or_default()
     }
 
     /// What still waits or runs.
@@ -166,9 +166,9 @@ impl Program {
         let left = topics.into_iter().filter_map(|topic| {
             let key = TopicKey { app: app.clone(), topic };
             let counts = sim.store.counts(&key).now_or_never()?.ok()?;
-            let (waiting, running, casts) = (counts.delayed, counts.running, counts.casts);
-            (waiting + running + casts > 0)
-                .then(|| format!("{}: {waiting} jobs wait, {running} run, {casts} broadcasts wait", key.topic))
+            let (waiting, running, broadcasts) = (counts.delayed, counts.running, counts.broadcasts);
+            (waiting + running + broadcasts > 0)
+                .then(|| format!("{}: {waiting} jobs wait, {running} run, {broadcasts} broadcasts wait", key.topic))
         });
         let left: Vec<_> = left.collect();
         (!left.is_empty()).then(|| left.join("; "))
@@ -186,7 +186,7 @@ impl Sim {
     /// What is wrong, by the judge or else.
     pub(super) fn wrong(&self, program: &Program) -> Option<String> {
         let mut broken = None;
-        self.for_courts(|court| broken = broken.take().or_else(|| court.found.clone()));
+        self.for_checkers(|checker| broken = broken.take().or_else(|| checker.found.clone()));
         let broken = broken.map(|what| format!("dq broke its own rules, please report this: {what}"));
         broken.or_else(|| lock(&program.wrong).clone())
     }
@@ -203,13 +203,13 @@ impl Sim {
 
     /// The same, of what is perhaps usual.
     pub(super) fn tell_usual(&self, job: Option<Named>, usual: Option<Usual>, text: impl FnOnce() -> String) {
-        let story = self.program.get().and_then(|program| program.story.as_ref());
-        if let Some(story) = story {
+        let trace = self.program.get().and_then(|program| program.trace.as_ref());
+        if let Some(trace) = trace {
             let text = text();
-            story.tell(self.world.now(), job, usual, text.clone());
-            self.world.say(|| text);
+            trace.tell(self.cluster.now(), job, usual, text.clone());
+            self.cluster.say(|| text);
         } else {
-            self.world.say(text);
+            self.cluster.say(text);
         }
     }
 }

@@ -7,21 +7,21 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tokio::runtime::Handle;
 
+use super::super::cluster::{ClusterState, lock};
 use super::super::process::Process;
 use super::super::sim::Sim;
-use super::super::world::{World, lock};
 
 /// How many tasks there are that code of users has spawned.
-pub(super) fn spawned(world: &World) -> u64 {
+pub(super) fn spawned(cluster: &ClusterState) -> u64 {
     let all = Handle::current().metrics().num_alive_tasks() as u64;
-    all.saturating_sub(world.tasks.load(Relaxed))
+    all.saturating_sub(cluster.tasks.load(Relaxed))
 }
 
 impl Sim {
     /// A process is about to die: tells of what goes on all the same.
     pub(in crate::simulation) fn tell_what_outlives(&self, process: &Process) {
         let Some(program) = self.program.get() else { return };
-        let tasks = spawned(&self.world);
+        let tasks = spawned(&self.cluster);
         if tasks > 0 && lock(&program.spawners).contains(&process.name) {
             let name = &process.name;
             self.tell(None, || {

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use super::super::world::lock;
+use super::super::cluster::lock;
 use dq::job::{Codec, ProducerId, Record};
 use dq::store::{NewJob, Numbered};
 
@@ -17,7 +17,7 @@ pub(super) struct Versions(Mutex<BTreeMap<(ProducerId, u64, usize), u64>>);
 
 impl Versions {
     /// Numbers the jobs of a batch.
-    pub(super) fn mark(&self, producer: &ProducerId, batch: &mut Numbered<NewJob>) {
+    pub(super) fn stamp(&self, producer: &ProducerId, batch: &mut Numbered<NewJob>) {
         let mut given = lock(&self.0);
         for (place, job) in batch.items.iter_mut().enumerate() {
             let next = given.len() as u64 + 1;
@@ -35,13 +35,13 @@ impl Versions {
 }
 
 fn with_version(record: &Record, version: u64) -> Option<Record> {
-    let (front, (codec, payload)) = (record.front().ok()?, record.payload().ok()?);
+    let (metadata, (codec, payload)) = (record.metadata().ok()?, record.payload().ok()?);
     if codec != Codec::Json {
         return None;
     }
     let digit = |place| if version >> place & 1 == 1 { b'\t' } else { b' ' };
     let marked: Vec<u8> = payload.iter().copied().chain([b'\n']).chain((0..DIGITS).map(digit)).collect();
-    Some(Record::new(&front, codec, &marked))
+    Some(Record::new(&metadata, codec, &marked))
 }
 
 /// The version behind a payload.
@@ -61,11 +61,11 @@ pub(in super::super) fn version_behind(payload: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use dq::job::Front;
+    use dq::job::Metadata;
 
     #[test]
     fn a_version_stands_behind_a_payload_that_reads_as_before() {
-        let record = Record::new(&Front::default(), Codec::Json, br#"{"order":7}"#);
+        let record = Record::new(&Metadata::default(), Codec::Json, br#"{"order":7}"#);
         let marked = with_version(&record, 1_000_003).unwrap();
         let payload = std::str::from_utf8(marked.payload().unwrap().1).unwrap();
         assert_eq!(version_behind(payload), Some(1_000_003));

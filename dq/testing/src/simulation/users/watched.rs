@@ -9,14 +9,14 @@ use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
 
-use super::super::judge::{Court, End, Kind, version};
+use super::super::checker::{Checker, End, HandlerKind, version};
+use super::super::cluster::lock;
 use super::super::process::Process;
 use super::super::sim::Sim;
-use super::super::world::lock;
 use super::panics::caught;
 use super::program::Program;
 use super::spawned::spawned;
-use super::story::{Named, Usual};
+use super::trace::{Named, Usual};
 use dq::environment::StoreClock as _;
 use dq::job::{JobId, NodeId, Record, TopicName};
 use dq::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
@@ -36,7 +36,7 @@ pub(super) struct Seat {
 pub(super) struct Watched {
     pub(super) inner: Arc<dyn ErasedListener>,
     pub(super) seat: Seat,
-    pub(super) court: Arc<Mutex<Court>>,
+    pub(super) checker: Arc<Mutex<Checker>>,
 }
 
 impl fmt::Debug for Watched {
@@ -49,24 +49,24 @@ impl ErasedListener for Watched {
     fn call(self: Arc<Self>, call: Call, record: Record, delivery: Delivery) -> BoxFuture<'static, Returned> {
         let Seat { sim, program, process, node } = &self.seat;
         let (kind, handler) = match call {
-            Call::OnDue => (Kind::OnDue, ""),
-            Call::FinalRetry(_) => (Kind::Final, "final_retry of "),
-            Call::ProcessUnacked => (Kind::Aged, "process_unacked of "),
+            Call::OnDue => (HandlerKind::OnDue, ""),
+            Call::FinalRetry(_) => (HandlerKind::Final, "final_retry of "),
+            Call::ProcessUnacked => (HandlerKind::Swept, "process_unacked of "),
         };
         let (fence, attempt) = (delivery.fence, delivery.attempt);
-        let now = (sim.clock.micros(), sim.world.now());
-        let number = lock(&self.court).started(node, &delivery.id, fence, kind, now);
+        let now = (sim.clock.micros(), sim.cluster.now());
+        let number = lock(&self.checker).started(node, &delivery.id, fence, kind, now);
         let job = (delivery.topic.clone(), delivery.id.clone());
-        let run = program.story.as_ref().map_or(0, |story| story.next_run(&job));
+        let run = program.trace.as_ref().map_or(0, |trace| trace.next_run(&job));
         let name = format!("{handler}{}/{}", job.0, job.1);
         let failed = if attempt > 0 { format!(", {attempt} failed before") } else { String::new() };
         let who = format!("{} runs {name}", process.name);
-        let usual = (run == 1 && kind == Kind::OnDue && attempt == 0).then(|| Usual::Runs(who.clone()));
+        let usual = (run == 1 && kind == HandlerKind::OnDue && attempt == 0).then(|| Usual::Runs(who.clone()));
         sim.tell_usual(Some(job.clone()), usual, || format!("{who}: run {run}, fence {fence}{failed}"));
         Box::pin(Run {
             handler: Arc::clone(&self.inner).call(call, record, delivery),
             seat: self.seat.clone(),
-            court: Arc::clone(&self.court),
+            checker: Arc::clone(&self.checker),
             job,
             name,
             number,
@@ -84,7 +84,7 @@ impl ErasedListener for Watched {
 struct Run {
     handler: BoxFuture<'static, Returned>,
     seat: Seat,
-    court: Arc<Mutex<Court>>,
+    checker: Arc<Mutex<Checker>>,
     job: Named,
     name: String,
     /// The judge's number of it.
@@ -101,7 +101,7 @@ impl Future for Run {
         let this = &mut *self;
         let Seat { sim, program, process, .. } = &this.seat;
         let is_struck = |returned| {
-            program.strike_at_step(&this.seat, this.number, returned, &this.name);
+            program.inject_at_step(&this.seat, this.number, returned, &this.name);
             process.is_dead() || process.is_paused()
         };
         if this.returned.is_none() {
@@ -110,9 +110,9 @@ impl Future for Run {
                 return Poll::Pending;
             }
             let handler = &mut this.handler;
-            let tasks_before = spawned(&sim.world);
+            let tasks_before = spawned(&sim.cluster);
             let polled = caught(program.print, || handler.as_mut().poll(cx));
-            if spawned(&sim.world) > tasks_before {
+            if spawned(&sim.cluster) > tasks_before {
                 lock(&program.spawners).insert(process.name.clone());
             }
             let polled = polled.unwrap_or_else(|panic| {
@@ -158,7 +158,7 @@ fn told(returned: &Returned) -> (End, String) {
 impl Drop for Run {
     fn drop(&mut self) {
         let Seat { sim, process, node, .. } = &self.seat;
-        lock(&self.court).ended(node, self.number, self.end.unwrap_or(End::Dropped));
+        lock(&self.checker).ended(node, self.number, self.end.unwrap_or(End::Dropped));
         if self.end.is_none() && !sim.is_over() {
             let how = if process.is_dead() { "is gone with its node" } else { "is cancelled where it waits" };
             sim.tell(Some(self.job.clone()), || format!("{} {}: {how}", process.name, self.name));
@@ -167,19 +167,19 @@ impl Drop for Run {
 }
 
 /// A broadcast listener.
-pub(super) struct Heard {
+pub(super) struct Received {
     pub(super) inner: Arc<dyn ErasedBroadcast>,
     pub(super) name: &'static str,
     pub(super) seat: Seat,
 }
 
-impl fmt::Debug for Heard {
+impl fmt::Debug for Received {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.inner.fmt(f)
     }
 }
 
-impl ErasedBroadcast for Heard {
+impl ErasedBroadcast for Received {
     fn deliver(
         self: Arc<Self>,
         channel: TopicName,
@@ -189,7 +189,7 @@ impl ErasedBroadcast for Heard {
         let Seat { sim, program, process, .. } = &self.seat;
         let broadcast = (channel.clone(), id.clone());
         let key = (process.name.clone(), self.name, broadcast.clone(), version(&record));
-        if !lock(&program.heard).insert(key) && !sim.has_fallen_back() {
+        if !lock(&program.received).insert(key) && !sim.has_fallen_back() {
             program.fail(format!("{} heard the broadcast {channel}/{id} twice", process.name));
         }
         sim.tell(Some(broadcast), || format!("{} {} hears {channel}/{id}", process.name, self.name));

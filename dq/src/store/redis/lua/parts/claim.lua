@@ -1,10 +1,10 @@
---[[ claim: gives a node what is in a place at a time or before, under one fence; takes a turn; renews.
+--[[ claim: gives a node what is in a place at a time or before, under one fence; takes a sequence; renews.
 
-Needs    jobs, running, leases, turns, meta, crashes; node, heard, lease; clock, bulk, known (the fence at 2)
+Needs    jobs, running, leases, sequence_key, meta, crashes; node, last_seen, lease; clock, bulk, known (the fence at 2)
 Gives    claim(place, ends, limit, is_elsewhere): ids, tokens (one where it is that of all), records, crash counts, ids
-         dropped because nothing is kept of them, turn, rows. `is_elsewhere(ids)`, where there is one, tells for each id
+         dropped because nothing is kept of them, sequence, rows. `is_elsewhere(ids)`, where there is one, tells for each id
          whether it is no member of this place
-Holds    rules 3, 6, 8, 9: begins with a removal; turn, rows and lease are written together
+Holds    rules 3, 6, 8, 9: begins with a removal; sequence, rows and lease are written together
 Cost     O(limit log n): per job one member removed, one field read, one field written; two commands more for many,
          which save half of the time of rows, and their scores read again where they are not all the same
 ]]
@@ -57,9 +57,9 @@ local function claim(place, ends, limit, is_elsewhere)
     if before > 0 then redis.call('HDEL', running, '') end
     redis.call('HSET', meta, 'fence', int(fence), 'protocol', PROTOCOL)
   end
-  local turn = heard + 1
-  redis.call('SET', turns, int(turn), 'EX', 86400)
+  local sequence = last_seen + 1
+  redis.call('SET', sequence_key, int(sequence), 'EX', 86400)
   local held = redis.call('HLEN', running)
   if held > 0 then redis.call('ZADD', leases, floor + math.min(lease, LONGEST_LEASE), node) end
-  return ids, tokens, records, lost, dropped, turn, held
+  return ids, tokens, records, lost, dropped, sequence, held
 end

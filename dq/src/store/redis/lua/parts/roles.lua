@@ -11,6 +11,6 @@ local function leave_role(name)
   return true
 end
 local function free_roles()
-  local watched, stood_by = leave_role('watcher'), leave_role('deputy')
+  local watched, stood_by = leave_role('watcher'), leave_role('standby')
   return (watched or stood_by) and redis.call('ZCARD', delayed) > 0
 end

@@ -1,0 +1,68 @@
+//! The broadcasts of a topic that wait, apart from its queue.
+
+use std::collections::HashMap;
+
+use foldhash::fast::FixedState;
+
+use super::waiting::Waiting;
+use crate::job::{JobId, Record};
+use crate::time::Timestamp;
+
+/// See the module.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Broadcasts {
+    records: HashMap<JobId, (Timestamp, Record), FixedState>,
+    by_due: Waiting,
+}
+
+impl Broadcasts {
+    pub(super) fn contains(&self, id: &JobId) -> bool {
+        !self.records.is_empty() && self.records.contains_key(id)
+    }
+
+    pub(super) fn get(&self, id: &JobId) -> Option<&(Timestamp, Record)> {
+        self.records.get(id)
+    }
+
+    /// Every one, in no order.
+    #[cfg(feature = "testing")]
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&JobId, &(Timestamp, Record))> {
+        self.records.iter()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    pub(super) fn head(&self) -> Option<Timestamp> {
+        self.by_due.head()
+    }
+
+    pub(super) fn remove(&mut self, id: &JobId) -> Option<Record> {
+        if self.records.is_empty() {
+            return None;
+        }
+        let (due, record) = self.records.remove(id)?;
+        self.by_due.remove(due, id);
+        Some(record)
+    }
+
+    pub(super) fn insert(&mut self, id: JobId, record: Record, due: Timestamp) {
+        self.by_due.insert(due, id.clone());
+        self.records.insert(id, (due, record));
+    }
+
+    pub(super) fn is_due(&self, now: Timestamp) -> bool {
+        self.by_due.is_due(now)
+    }
+
+    /// Takes out up to `limit` that are due, earliest first.
+    pub(super) fn take(&mut self, now: Timestamp, limit: usize) -> Vec<(Timestamp, JobId, Record)> {
+        let due = self.by_due.take(now, limit).into_iter();
+        due.map(|(due, id)| {
+            let (_, record) = self.records.remove(&id).expect("what waits has a record");
+            (due, id, record)
+        })
+        .collect()
+    }
+}

@@ -1,0 +1,140 @@
+//! What goes on outside of a runtime whose clock is paused: a request to a server, say.
+//!
+//! A paused clock moves on as soon as nobody on its runtime has anything to do, and who waits for an answer from outside
+//! looks like that. While an [`InFlight`] lives, the clock of its runtime stands, and [`Harness::settle`](super::Harness)
+//! waits. So nodes can work with a real server under virtual time: an answer takes none of it.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+thread_local! {
+    /// A runtime with a paused clock has one thread.
+    static HERE: Arc<Ongoing> = Arc::default();
+}
+
+#[derive(Default)]
+struct Ongoing {
+    now: Mutex<Now>,
+    begun: AtomicU64,
+    quiet: Notify,
+}
+
+#[derive(Default)]
+struct Now {
+    count: usize,
+    /// Tokio lets a paused clock stand while a blocking job runs: this one ends when its other end is dropped.
+    hold: Option<Sender<()>>,
+}
+
+impl Ongoing {
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Something is under way outside of this thread's runtime until this is dropped.
+#[must_use = "it is over when this is dropped"]
+pub struct InFlight(Arc<Ongoing>);
+
+impl InFlight {
+    /// From now on something is under way.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn begin() -> Self {
+        let here = HERE.with(Arc::clone);
+        here.begun.fetch_add(1, Ordering::Relaxed);
+        let mut now = here.now();
+        now.count += 1;
+        if now.count == 1 {
+            let (hold, released) = channel::<()>();
+            tokio::task::spawn_blocking(move || released.recv().is_err());
+            now.hold = Some(hold);
+        }
+        drop(now);
+        Self(here)
+    }
+
+    /// How often something has begun on this thread.
+    pub(super) fn begun() -> u64 {
+        HERE.with(|here| here.begun.load(Ordering::Relaxed))
+    }
+
+    /// Waits until nothing is under way on this thread.
+    pub(super) async fn nothing() {
+        let here = HERE.with(Arc::clone);
+        loop {
+            let quiet = here.quiet.notified();
+            if here.now().count == 0 {
+                return;
+            }
+            quiet.await;
+        }
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        let mut now = self.0.now();
+        now.count -= 1;
+        if now.count == 0 {
+            now.hold = None;
+            drop(now);
+            self.0.quiet.notify_waiters();
+        }
+    }
+}
+
+impl fmt::Debug for InFlight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UnderWay").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_paused_clock_stands_while_something_is_in_flight() {
+        let (start, real) = (Instant::now(), std::time::Instant::now());
+        let (told, answer) = tokio::sync::oneshot::channel();
+        let server = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(20));
+            told.send(()).unwrap();
+        });
+        let request = async {
+            let _in_flight = InFlight::begin();
+            answer.await.unwrap();
+            start.elapsed()
+        };
+        let (answered, ()) = tokio::join!(request, sleep(Duration::from_secs(3600)));
+        assert_eq!(answered, Duration::ZERO, "the hour passed after the answer");
+        assert_eq!(start.elapsed(), Duration::from_secs(3600));
+        assert!(real.elapsed() >= Duration::from_millis(20));
+        server.join().unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_nothing_waits_for_all() {
+        let before = InFlight::begun();
+        let (one, two) = (InFlight::begin(), InFlight::begin());
+        let end = async {
+            tokio::task::yield_now().await;
+            drop(one);
+            tokio::task::yield_now().await;
+            drop(two);
+        };
+        tokio::join!(biased; InFlight::nothing(), end);
+        InFlight::nothing().await;
+        assert_eq!(InFlight::begun(), before + 2);
+    }
+}

@@ -1,0 +1,236 @@
+//! Deleting, cancelling, acking and replacing a job that runs: the step that ends the run obeys (rules 12, 13).
+
+use super::calls::{job, later, replacing, retained, saying};
+use super::drive::{LONG, WAYS_OUT, leave_running};
+use super::topic::{Topic, ms, secs};
+use dq::job::State;
+use dq::store::step::{Change, Verdict};
+use dq::store::{AddOutcome, CommandKind, NewJob, OnDuplicate, Signal};
+
+const ENDS: [CommandKind; 3] = [CommandKind::Delete, CommandKind::Cancel, CommandKind::Ack];
+
+/// An end of a running job changes nothing at once but leaves a mark (rule 13).
+pub async fn running_job_gets_a_pending_command(t: &Topic) {
+    for verb in ENDS {
+        let claim = t.running("n", "a").await;
+        let before = t.stored("a").await;
+        let outcome = t.command(verb, "a", None).await;
+        assert_eq!((outcome.found, outcome.changed, outcome.removed), (Some(State::Running), true, None), "{verb:?}");
+        assert_eq!(t.stored("a").await, before);
+        t.end("n", &claim, Change::Rollback).await;
+    }
+}
+
+/// However the run of a deleted, cancelled or acked job ends, the job is gone, and the mark with it (rule 13).
+pub async fn end_is_obeyed_by_every_way_out(t: &Topic) {
+    for verb in ENDS {
+        for way in 0..WAYS_OUT {
+            let claim = t.running("n", "a").await;
+            t.command(verb, "a", None).await;
+            leave_running(t, "n", &claim, way).await;
+            assert_eq!(t.find("a").await, None, "{verb:?}, way {way} out of RUNNING");
+            let claim = t.running("n", "a").await;
+            t.end("n", &claim, Change::Rollback).await;
+            assert_eq!(t.state("a").await, Some(State::Delayed), "the mark of {verb:?} is gone, way {way}");
+            t.delete("a").await;
+        }
+    }
+}
+
+/// A retained job that was acked from outside while it ran is DONE, however its run ends; a deleted one is not (rule 13).
+pub async fn acked_running_job_is_kept_as_done(t: &Topic) {
+    for way in 0..WAYS_OUT {
+        t.add_job(retained("a")).await;
+        let claim = t.claim("n", "a").await;
+        t.ack_outside("a").await;
+        leave_running(t, "n", &claim, way).await;
+        assert_eq!(t.state("a").await, Some(State::Done), "way {way} out of RUNNING");
+        assert_eq!(t.add_job(retained("a")).await, AddOutcome::Added);
+        let claim = t.claim("n", "a").await;
+        t.delete("a").await;
+        leave_running(t, "n", &claim, way).await;
+        assert_eq!(t.find("a").await, None, "way {way} out of RUNNING");
+    }
+}
+
+/// However the run ends, the replacement takes the place in that step (rule 12).
+pub async fn replacement_comes_by_every_way_out(t: &Topic) {
+    for way in 0..WAYS_OUT {
+        t.add_job(retained("a")).await;
+        let claim = t.claim("n", "a").await;
+        let new = NewJob { on_duplicate: OnDuplicate::Replace, ..later("a", secs(5)) };
+        assert_eq!(t.add_job(new.clone()).await, AddOutcome::ReplacementWaits);
+        let due = t.in_ms(5_000);
+        leave_running(t, "n", &claim, way).await;
+        assert_eq!(t.due("a").await, due, "way {way} out of RUNNING");
+        assert_eq!(t.stored("a").await.record, new.record);
+        t.delete("a").await;
+    }
+}
+
+/// A webhook that comes before the `park` it answers is not lost (rule 13).
+pub async fn ack_that_comes_before_the_park_counts(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    t.ack_outside("a").await;
+    t.end("n", &claim, Change::Park).await;
+    assert_eq!(t.find("a").await, None);
+}
+
+/// Under an unfenced end the id counts as absent: an add, whatever it says of duplicates, becomes the replacement
+/// (rule 13).
+pub async fn add_under_an_end_becomes_the_replacement(t: &Topic) {
+    for verb in ENDS {
+        for on_duplicate in [OnDuplicate::Reject, OnDuplicate::Keep, OnDuplicate::Replace] {
+            let claim = t.running("n", "a").await;
+            t.command(verb, "a", None).await;
+            let outcome = t.add_job(NewJob { on_duplicate, ..saying("a", "new") }).await;
+            assert_eq!(outcome, AddOutcome::ReplacementWaits, "{verb:?} then {on_duplicate:?}");
+            t.end("n", &claim, Change::Retry(ms(1))).await;
+            assert_eq!((t.state("a").await, t.says("a").await), (Some(State::Delayed), "new".into()));
+            t.delete("a").await;
+        }
+    }
+}
+
+/// Once a replacement waits under an end, the id is known again (rule 13).
+pub async fn second_add_under_an_end_finds_the_first(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    t.delete("a").await;
+    t.add_job(saying("a", "second")).await;
+    assert_eq!(t.add_job(saying("a", "third")).await, AddOutcome::Exists(State::Running));
+    assert_eq!(t.add_job(replacing("a", "fourth")).await, AddOutcome::ReplacementWaits);
+    t.end("n", &claim, Change::Ack).await;
+    assert_eq!(t.says("a").await, "fourth");
+}
+
+/// Delete and cancel drop a replacement that waits (rule 13).
+pub async fn delete_drops_the_waiting_replacement(t: &Topic) {
+    for verb in [CommandKind::Delete, CommandKind::Cancel] {
+        let claim = t.running("n", "a").await;
+        t.add_job(replacing("a", "new")).await;
+        t.command(verb, "a", None).await;
+        t.end("n", &claim, Change::Retry(ms(1))).await;
+        assert_eq!(t.find("a").await, None, "{verb:?}");
+    }
+}
+
+/// An ack from outside keeps the replacement that waits (rule 13).
+pub async fn ack_keeps_the_waiting_replacement(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    t.add_job(replacing("a", "new")).await;
+    t.ack_outside("a").await;
+    t.end("n", &claim, Change::Park).await;
+    assert_eq!((t.state("a").await, t.says("a").await), (Some(State::Delayed), "new".into()));
+}
+
+/// Delete, add, delete: the last one counts for both the run and the replacement (rule 13).
+pub async fn delete_after_delete_and_add_drops_the_new_job(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    t.delete("a").await;
+    t.add_job(saying("a", "new")).await;
+    assert!(t.delete("a").await.changed);
+    t.end("n", &claim, Change::Rollback).await;
+    assert_eq!(t.find("a").await, None);
+}
+
+/// A delete after an ack from outside leaves nothing, not even as DONE (rule 13).
+pub async fn delete_outweighs_an_earlier_ack(t: &Topic) {
+    t.add_job(retained("a")).await;
+    let claim = t.claim("n", "a").await;
+    t.ack_outside("a").await;
+    t.delete("a").await;
+    t.end("n", &claim, Change::Rollback).await;
+    assert_eq!(t.find("a").await, None);
+}
+
+/// An ack after a delete does not bring the job back as DONE (rule 13).
+pub async fn ack_does_not_soften_an_earlier_delete(t: &Topic) {
+    t.add_job(retained("a")).await;
+    let claim = t.claim("n", "a").await;
+    t.delete("a").await;
+    t.ack_outside("a").await;
+    t.end("n", &claim, Change::Rollback).await;
+    assert_eq!(t.find("a").await, None);
+}
+
+/// A mark is for the run that was marked: a stale outcome does not use it up (rules 10, 13).
+pub async fn stale_outcome_does_not_use_up_a_pending_command(t: &Topic) {
+    let old = t.running("n", "a").await;
+    t.crash("n").await;
+    let new = t.claim("m", "a").await;
+    t.delete("a").await;
+    assert_eq!(t.settle("n", &old, Change::Ack).await, Verdict::Stale);
+    assert_eq!(t.state("a").await, Some(State::Running));
+    t.end("m", &new, Change::Retry(ms(0))).await;
+    assert_eq!(t.find("a").await, None);
+}
+
+/// A mark on one job touches no other that its node gives back in the same step (rule 13).
+pub async fn pending_command_touches_one_job_only(t: &Topic) {
+    t.add_all(vec![job("a"), job("b"), job("c")]).await;
+    t.claims("n").await;
+    t.delete("b").await;
+    t.add_job(replacing("c", "new")).await;
+    t.crash("n").await;
+    assert_eq!((t.says("a").await, t.find("b").await, t.says("c").await), ("a".into(), None, "new".into()));
+    assert_eq!(t.claimed_ids("m").await, ["a", "c"]);
+}
+
+/// A requeue does nothing to a running job.
+pub async fn running_job_is_not_requeued(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    let outcome = t.requeue("a").await;
+    assert_eq!((outcome.found, outcome.changed), (Some(State::Running), false));
+    t.end("n", &claim, Change::Park).await;
+    assert_eq!(t.state("a").await, Some(State::Unacked));
+}
+
+/// The crash of a node does not bring back what was deleted or acked while it ran (rules 13, 19).
+pub async fn ended_job_does_not_come_back_by_crashes(t: &Topic) {
+    t.add_all(vec![job("a"), job("b"), job("c")]).await;
+    t.claims("n").await;
+    t.delete("a").await;
+    t.cancel("b").await;
+    t.ack_outside("c").await;
+    t.crash("n").await;
+    t.advance(LONG).await;
+    assert_eq!(t.claimed_ids("m").await, [""; 0]);
+    assert_eq!(t.scan().await.records, 0);
+}
+
+/// Every node hears of an end of a running job, and of which (rule 13).
+pub async fn ends_of_running_jobs_are_signalled(t: &Topic) {
+    let (mut n, mut m) = (t.listen("n").await, t.listen("m").await);
+    t.running("n", "a").await;
+    n.last_seen(t).await;
+    m.last_seen(t).await;
+    for verb in ENDS {
+        t.command(verb, "a", None).await;
+        let pending = Signal::Command(verb, super::topic::id("a"));
+        assert!(n.last_seen(t).await.contains(&pending), "{verb:?}");
+        assert!(m.last_seen(t).await.contains(&pending), "{verb:?}");
+        t.crash("n").await;
+        t.running("n", "a").await;
+    }
+}
+
+/// An ack that names a run may be for another one, so nobody hears of it (rules 13, 17).
+pub async fn fenced_ack_is_not_signalled(t: &Topic) {
+    let mut subscriber = t.listen("n").await;
+    let claim = t.running("n", "a").await;
+    subscriber.last_seen(t).await;
+    assert!(t.ack_run("a", claim.token.fence).await.changed);
+    assert_eq!(subscriber.last_seen(t).await, []);
+    t.end("n", &claim, Change::Rollback).await;
+    assert_eq!(t.find("a").await, None);
+}
+
+/// A withdrawal of a job that nobody runs is no mark (rule 13).
+pub async fn ends_of_waiting_jobs_are_no_pending_commands(t: &Topic) {
+    let mut subscriber = t.listen("n").await;
+    t.add_later("a", secs(9)).await;
+    t.delete("a").await;
+    t.cancel("a").await;
+    let last_seen = subscriber.last_seen(t).await;
+    assert!(last_seen.iter().all(|signal| *signal == Signal::Due), "{last_seen:?}");
+}

@@ -1,0 +1,141 @@
+//! Looking at jobs: single ones, pages, counts, and the audit (rule 26). A look changes nothing.
+
+use super::calls::{job, later};
+use super::drive::bring;
+use super::topic::{LEASE, Topic, id, ms, secs};
+use dq::job::State;
+use dq::store::step::Change;
+use dq::store::{PageRequest, StoreError, TopicCounts, Whereabouts};
+
+/// Counts say how many jobs are where, how many of those that wait are due, and when the next one is.
+pub async fn counts_tell_every_place(t: &Topic) {
+    assert_eq!(t.counts().await, TopicCounts { clock: t.now(), ..TopicCounts::default() });
+    for state in [State::Unacked, State::Dead, State::Dead, State::Done, State::Running] {
+        bring(t, &format!("{state}-{}", t.counts().await.dead), state).await;
+    }
+    t.add_job(later("early", ms(5))).await;
+    t.add_job(later("late", secs(9))).await;
+    t.advance(ms(6)).await;
+    let expected = TopicCounts {
+        clock: t.now(),
+        delayed: 2,
+        ready: 1,
+        running: 1,
+        unacked: 1,
+        dead: 2,
+        done: 1,
+        broadcasts: 0,
+        head: Some(t.due("early").await),
+    };
+    assert_eq!(t.counts().await, expected);
+}
+
+/// A job is due at its millisecond for the counts as for a transfer (rule 4).
+pub async fn counts_agree_with_transfer_about_what_is_due(t: &Topic) {
+    t.add_later("a", ms(5)).await;
+    t.advance(std::time::Duration::from_micros(4_999)).await;
+    assert_eq!(t.counts().await.ready, 0);
+    t.advance(std::time::Duration::from_micros(1)).await;
+    assert_eq!(t.counts().await.ready, 1);
+}
+
+/// Pages come in the order of time, then id, each behind the last one, and end.
+pub async fn pages_come_in_order(t: &Topic) {
+    for (name, delay) in [("b", 1), ("a", 1), ("d", 3), ("c", 2), ("e", 3)] {
+        t.add_later(name, secs(delay)).await;
+    }
+    for limit in 1..=6 {
+        let names: Vec<_> = t.pages(State::Delayed, limit).await.into_iter().map(|job| job.id.to_string()).collect();
+        assert_eq!(names, ["a", "b", "c", "d", "e"], "pages of {limit}");
+    }
+}
+
+/// Every place has pages, with the time that belongs to it.
+pub async fn every_place_has_pages(t: &Topic) {
+    for state in State::ALL {
+        for n in 0..3 {
+            bring(t, &format!("{state}{n}"), state).await;
+            t.advance(ms(1)).await;
+        }
+    }
+    for state in State::ALL {
+        let names: Vec<_> = t.pages(state, 2).await.into_iter().map(|job| job.id.to_string()).collect();
+        assert_eq!(names, [0, 1, 2].map(|n| format!("{state}{n}")));
+    }
+}
+
+/// Pages of RUNNING go node by node, then id by id, and tell node and fence.
+pub async fn pages_of_running_tell_the_holder(t: &Topic) {
+    for (node, names) in [("n2", ["c", "a"]), ("n1", ["d", "b"])] {
+        t.add_all(names.map(job).into()).await;
+        t.claims(node).await;
+        t.advance(ms(1)).await;
+    }
+    let mut told = Vec::new();
+    for job in t.pages(State::Running, 1).await {
+        match job.place {
+            Whereabouts::Running { holder: Some((node, _)) } => told.push(format!("{node}/{}", job.id)),
+            other => panic!("{} is {other:?}", job.id),
+        }
+    }
+    assert_eq!(told, ["n1/b", "n1/d", "n2/a", "n2/c"]);
+}
+
+/// A page continues where the last one ended though the job that ended it is gone.
+pub async fn page_continues_behind_a_job_that_is_gone(t: &Topic) {
+    for n in 0..4 {
+        t.add_later(&format!("j{n}"), secs(n + 1)).await;
+    }
+    let request = PageRequest { state: State::Delayed, after: None, limit: 2 };
+    let page = t.store.page(&t.key, request.clone()).await.expect("page is answered");
+    t.delete("j1").await;
+    let request = PageRequest { after: page.next, ..request };
+    let page = t.store.page(&t.key, request).await.expect("page is answered");
+    assert_eq!(page.jobs.iter().map(|job| job.id.as_str()).collect::<Vec<_>>(), ["j2", "j3"]);
+}
+
+/// Looks by id answer for every id, in the order asked, a gap where there is no such job.
+pub async fn queries_answer_in_order(t: &Topic) {
+    t.add_all(vec![job("a"), job("b")]).await;
+    let found = t.store.get(&t.key, &[id("b"), id("x"), id("a"), id("b")]).await.expect("get is answered");
+    let names: Vec<_> = found.iter().map(|job| job.as_ref().map(|job| job.id.as_str())).collect();
+    assert_eq!(names, [Some("b"), None, Some("a"), Some("b")]);
+}
+
+/// Looks and pages over the limit are refused (rule 5).
+pub async fn query_over_the_limit_is_refused(t: &Topic) {
+    let ids: Vec<_> = (0..1_001).map(|n| id(&format!("j{n}"))).collect();
+    let error = t.store.get(&t.key, &ids).await.expect_err("1,001 are too many");
+    assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
+    assert_eq!(t.store.get(&t.key, &ids[..1_000]).await.expect("1,000 are not").len(), 1_000);
+    for state in State::ALL {
+        let request = PageRequest { state, after: None, limit: 1_001 };
+        let error = t.store.page(&t.key, request).await.expect_err("1,001 are too many");
+        assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
+    }
+}
+
+/// A scan tells every lease, and as many records as there are jobs in places (rule 26).
+pub async fn scan_tells_leases_and_audits(t: &Topic) {
+    for state in State::ALL {
+        bring(t, state.word(), state).await;
+    }
+    t.running("n", "a").await;
+    let scanned = t.scan().await;
+    assert_eq!((scanned.records, scanned.places, scanned.clock), (6, 6, t.now()));
+    let mut leases = scanned.leases;
+    leases.sort();
+    let end = t.now().after(LEASE);
+    assert_eq!(leases, [(t.node(super::drive::NODE), end), (t.node("n"), end)]);
+}
+
+/// Looking renews nothing, claims nothing and takes no turn.
+pub async fn queries_change_nothing(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    t.add("b").await;
+    let (before, counts) = (t.scan().await, t.counts().await);
+    t.audit().await;
+    assert_eq!((t.scan().await, t.counts().await), (before, counts));
+    t.end("n", &claim, Change::Ack).await;
+    t.transfer("n", 10).await;
+}

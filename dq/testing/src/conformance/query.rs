@@ -1,0 +1,135 @@
+//! Looking at a topic: single jobs, whole places, and the audit that every store passes after every step.
+
+use std::collections::BTreeMap;
+
+use super::topic::{Topic, id, lock};
+use dq::job::{JobId, Metadata, State};
+use dq::store::{PageRequest, Stored, TopicCounts, Whereabouts};
+use dq::time::Timestamp;
+
+impl Topic {
+    /// The job, where there is one.
+    pub async fn find(&self, name: &str) -> Option<Stored> {
+        self.store.get(&self.key, &[id(name)]).await.expect("get is answered").remove(0)
+    }
+
+    /// The job, which must be there.
+    pub async fn stored(&self, name: &str) -> Stored {
+        self.find(name).await.unwrap_or_else(|| panic!("there is no job {name}"))
+    }
+
+    /// The state of the job; `None`: there is no such job.
+    pub async fn state(&self, name: &str) -> Option<State> {
+        self.find(name).await.map(|job| job.place.state())
+    }
+
+    /// Where the job is.
+    pub async fn place(&self, name: &str) -> Whereabouts {
+        self.stored(name).await.place
+    }
+
+    /// When the job, which must be waiting, is due.
+    pub async fn due(&self, name: &str) -> Timestamp {
+        match self.place(name).await {
+            Whereabouts::Delayed { due } => due,
+            other => panic!("{name} does not wait: {other:?}"),
+        }
+    }
+
+    /// The front of the job's record.
+    pub async fn metadata(&self, name: &str) -> Metadata {
+        self.stored(name).await.record.metadata().expect("the record is readable")
+    }
+
+    /// The payload of the job.
+    pub async fn says(&self, name: &str) -> String {
+        let stored = self.stored(name).await;
+        let (_, payload) = stored.record.payload().expect("the record is readable");
+        String::from_utf8(payload.to_vec()).expect("payloads of the suite are text")
+    }
+
+    /// How many jobs are where.
+    pub async fn counts(&self) -> TopicCounts {
+        self.store.counts(&self.key).await.expect("counts is answered")
+    }
+
+    /// Every job of a place, in the order of its pages of `limit`.
+    pub async fn pages(&self, state: State, limit: usize) -> Vec<Stored> {
+        let (mut all, mut after) = (Vec::new(), None);
+        loop {
+            let request = PageRequest { state, after: after.clone(), limit };
+            let page = self.store.page(&self.key, request).await.expect("page is answered");
+            assert!(page.jobs.len() <= limit, "a page of {} jobs where {limit} were asked for", page.jobs.len());
+            all.extend(page.jobs);
+            assert!(page.next.is_none() || page.next != after, "a page of {state} leads to itself");
+            after = page.next;
+            if after.is_none() {
+                return all;
+            }
+        }
+    }
+
+    /// What a node holds, as the pages of RUNNING tell it.
+    pub async fn rows(&self, node: &str) -> Vec<JobId> {
+        let held =
+            |job: &Stored| matches!(&job.place, Whereabouts::Running { holder: Some((by, _)) } if by.as_str() == node);
+        self.pages(State::Running, 100).await.into_iter().filter(held).map(|job| job.id).collect()
+    }
+
+    /// Every job is in exactly one place, and pages, counts and looks by id agree about it (rule 2).
+    pub async fn audit(&self) {
+        let mut seen: BTreeMap<JobId, Stored> = BTreeMap::new();
+        let mut sizes = BTreeMap::new();
+        for state in State::ALL {
+            let jobs = self.pages(state, 100).await;
+            sizes.insert(state, jobs.len());
+            for job in jobs {
+                assert_eq!(job.place.state(), state, "{} is on a page of {state}", job.id);
+                if let Some(other) = seen.insert(job.id.clone(), job) {
+                    panic!("{} is in two places: {state} and {:?}", other.id, other.place);
+                }
+            }
+        }
+        let counts = self.counts().await;
+        let counted = [counts.delayed, counts.running, counts.unacked, counts.dead, counts.done];
+        assert_eq!(counted, State::ALL.map(|state| sizes[&state]), "counts and pages");
+        self.audit_queries(&seen).await;
+    }
+
+    async fn audit_queries(&self, seen: &BTreeMap<JobId, Stored>) {
+        lock(&self.known).extend(seen.keys().cloned());
+        let ids: Vec<JobId> = lock(&self.known).iter().cloned().collect();
+        for ids in ids.chunks(1_000) {
+            let found = self.store.get(&self.key, ids).await.expect("get is answered");
+            assert_eq!(found.len(), ids.len(), "get answers for every id");
+            for (id, found) in ids.iter().zip(found) {
+                let paged = seen.get(id);
+                assert_eq!(found.as_ref().map(|job| &job.id), paged.map(|job| &job.id), "look and page of {id}");
+                let (Some(found), Some(paged)) = (found, paged) else { continue };
+                assert_eq!(found.record, paged.record, "record of {id}");
+                assert_eq!(found.place.state(), paged.place.state(), "place of {id}");
+                if found.place.state() != State::Running {
+                    assert_eq!(found.place, paged.place, "place of {id}");
+                }
+            }
+        }
+    }
+
+    /// What must hold of a topic at the end of every behaviour: the audit, the store's own audit (rule 26), and a lease for
+    /// exactly the nodes that hold jobs (rule 8).
+    pub async fn close(&self) {
+        self.audit().await;
+        let scanned = self.scan().await;
+        assert_eq!(scanned.records, scanned.places, "records and places");
+        let mut leased: Vec<_> = scanned.leases.into_iter().map(|(node, _)| node).collect();
+        leased.sort();
+        let holder = |job: Stored| match job.place {
+            Whereabouts::Running { holder } => holder.expect("a page of RUNNING tells the holder").0,
+            other => panic!("a page of RUNNING has a job that is {other:?}"),
+        };
+        let mut holders: Vec<_> = self.pages(State::Running, 100).await.into_iter().map(holder).collect();
+        holders.sort();
+        holders.dedup();
+        assert_eq!(leased, holders, "nodes with a lease and nodes with rows");
+    }
+}

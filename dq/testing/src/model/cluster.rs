@@ -1,0 +1,354 @@
+//! The reference topic and those who use it: it turns a [`Operation`] into a request, and says what the answer must be.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::exchange::{Answer, Exchange, Request};
+use super::operation::{self, By, JOBS, NODES, Number, Operation, PRODUCERS, Seen};
+use super::reference::{Choice, Topic};
+use dq::job::{JobId, NodeId, ProducerId, Sequence, Token};
+use dq::store::step::{
+    Exhaust, Isolate, LeaseStatus, MOST_JOBS, Publish, Reclaim, Reconcile, Release, Renew, Sequenced, Settle, Sweep,
+    Transfer,
+};
+use dq::store::{Command, NewJob, Numbered};
+use dq::time::Timestamp;
+
+/// What the clock shows first.
+pub(super) const START: u64 = 1_763_000_000_000_000;
+
+/// What it shows last before the end of the history.
+const LATEST: u64 = START + 25 * 60 * 1_000_000;
+
+const FALLBACK: Duration = Duration::from_secs(15);
+
+/// The topic, and what its nodes and callers remember.
+#[derive(Debug, Clone)]
+pub(super) struct ClusterState {
+    pub(super) topic: Topic,
+    last_seen: BTreeMap<NodeId, Sequence>,
+    tokens: BTreeMap<JobId, Vec<Token>>,
+    leases: BTreeMap<NodeId, Vec<Timestamp>>,
+    sent: BTreeMap<ProducerId, Vec<Batch>>,
+}
+
+/// A batch as it was sent.
+#[derive(Debug, Clone)]
+enum Batch {
+    Add(Numbered<NewJob>),
+    Command(Numbered<Command>),
+}
+
+impl Batch {
+    const fn number(&self) -> u64 {
+        match self {
+            Self::Add(batch) => batch.number,
+            Self::Command(batch) => batch.number,
+        }
+    }
+}
+
+pub(super) fn job(n: u8) -> JobId {
+    JobId::new(["a", "b", "c", "d"][usize::from(n % JOBS)]).expect("the ids of the model are short")
+}
+
+pub(super) fn node(n: u8) -> NodeId {
+    NodeId::new(["m", "n", "o"][usize::from(n % NODES)])
+}
+
+pub(super) fn producer(n: u8) -> ProducerId {
+    ProducerId::new(["p", "q"][usize::from(n % PRODUCERS)])
+}
+
+pub(super) const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// The last but `back`.
+fn last<T: Clone>(all: Option<&Vec<T>>, back: u8) -> Option<T> {
+    all.and_then(|all| all.iter().rev().nth(usize::from(back))).cloned()
+}
+
+impl ClusterState {
+    /// A new topic. Its nodes have sent nothing yet.
+    pub(super) fn new() -> Self {
+        let mut topic = Topic::default();
+        topic.micros = START;
+        let (last_seen, tokens, leases, sent) = Default::default();
+        Self { topic, last_seen, tokens, leases, sent }
+    }
+
+    /// The request that this step is now.
+    pub(super) fn resolve(&self, step: &Operation) -> Exchange {
+        let lost = match step {
+            Operation::Add { lost, .. }
+            | Operation::Command { lost, .. }
+            | Operation::Transfer { lost, .. }
+            | Operation::Settle { lost, .. }
+            | Operation::Reconcile { lost, .. } => *lost,
+            _ => false,
+        };
+        Exchange { request: self.clock(step).or_else(|| self.call(step)).unwrap_or_else(|| self.ask(step)), lost }
+    }
+
+    fn clock(&self, step: &Operation) -> Option<Request> {
+        let now = self.topic.micros;
+        let at = match step {
+            Operation::End => return Some(Request::Clock(now.max(LATEST) + 30 * 60 * 1_000_000)),
+            Operation::Forward(by) if now > LATEST => return Some(Request::Clock(now + by)),
+            Operation::Forward(by) => now + by,
+            Operation::Back(by) => now - by * 1_000,
+            Operation::PastLease(n) => {
+                let end = self.topic.leases.get(&node(*n)).map_or(0, |end| (end.as_millis() + 1) * 1_000);
+                now.max(end)
+            }
+            Operation::ToDue { early } => {
+                let due = self.topic.counts().head.map_or(0, |due| due.as_millis() * 1_000);
+                now.max(due.saturating_sub(u64::from(*early)))
+            }
+            _ => return None,
+        };
+        // Answers of calls are kept for an hour: no history is longer, its end included.
+        Some(Request::Clock(at.min(LATEST)))
+    }
+
+    fn call(&self, step: &Operation) -> Option<Request> {
+        match step {
+            Operation::Add { producer: by, number, jobs, .. } => {
+                let number = self.number(*by, *number);
+                let items = jobs.iter().enumerate().map(|(n, job)| self.new_job(*by, number, n, job)).collect();
+                Some(Request::Add(producer(*by), Numbered { number, items }))
+            }
+            Operation::Command { producer: by, number, items, .. } => {
+                let number = self.number(*by, *number);
+                let mut named = Vec::new();
+                let mut once = |item: &&operation::Withdrawing| {
+                    !named.contains(&job(item.job)) && {
+                        named.push(job(item.job));
+                        true
+                    }
+                };
+                let items: Vec<_> = items.iter().filter(|item| once(item)).map(|item| self.command(item)).collect();
+                Some(Request::Command(producer(*by), Numbered { number, items }))
+            }
+            Operation::Repeat { producer: by, back } => {
+                let by = producer(*by);
+                Some(match last(self.sent.get(&by), *back) {
+                    Some(Batch::Add(batch)) => Request::Add(by, batch),
+                    Some(Batch::Command(batch)) => Request::Command(by, batch),
+                    None => Request::Anew(node(0), by),
+                })
+            }
+            Operation::Anew { node: n, producer: by } => Some(Request::Anew(node(*n), producer(*by))),
+            _ => None,
+        }
+    }
+
+    /// A number that no other batch has been sent under.
+    fn number(&self, by: u8, number: Number) -> u64 {
+        let sent = self.sent.get(&producer(by));
+        let used = |number: u64| sent.is_some_and(|sent| sent.iter().any(|batch| batch.number() == number));
+        let highest = sent.and_then(|sent| sent.iter().map(Batch::number).max()).unwrap_or(0);
+        match number {
+            Number::Next => highest + 1,
+            Number::Gap(gap) => highest + 1 + u64::from(gap),
+            Number::Below(below) => {
+                let free = |number: &u64| *number > 0 && !used(*number);
+                Some(highest.saturating_sub(below.into())).filter(free).unwrap_or(highest + 1)
+            }
+        }
+    }
+
+    fn ask(&self, step: &Operation) -> Request {
+        let sequence = |n: &NodeId, sequence: operation::Sequence| self.sequence(n, sequence);
+        match step {
+            Operation::Transfer { node: n, sequence: t, limit, lease, .. } => {
+                let (last_seen, n) = (sequence(&node(*n), *t), node(*n));
+                Request::Transfer(n, Transfer { last_seen, limit: *limit, lease: ms(*lease), fallback: FALLBACK })
+            }
+            Operation::Settle { by, sequence: t, outcomes, .. } => {
+                let n = self.who(*by, outcomes.first().map_or(0, |first| first.job));
+                let mut named = Vec::new();
+                let mut once = |it: &&operation::Settling| {
+                    !named.contains(&job(it.job)) && {
+                        named.push(job(it.job));
+                        true
+                    }
+                };
+                let outcomes = outcomes.iter().filter(|it| once(it)).map(|it| self.outcome(it)).collect();
+                Request::Settle(n.clone(), Settle { last_seen: sequence(&n, *t), lease: ms(15_000), outcomes })
+            }
+            Operation::Renew { node: n, sequence: t, lease } => {
+                Request::Renew(node(*n), Renew { last_seen: sequence(&node(*n), *t), lease: ms(*lease) })
+            }
+            Operation::Isolate { by, sequence: t, job: id, token } => {
+                let n = self.who(*by, *id);
+                let (last_seen, token, id) = (sequence(&n, *t), self.token(*id, *token), job(*id));
+                Request::Isolate(n, Isolate { last_seen, lease: ms(15_000), id, token })
+            }
+            Operation::Exhaust { by, sequence: t, job: id, token } => {
+                let n = self.who(*by, *id);
+                let (last_seen, token, id, metadata) =
+                    (sequence(&n, *t), self.token(*id, *token), job(*id), self.last_metadata(*id));
+                Request::Exhaust(n, Exhaust { last_seen, lease: ms(15_000), id, token, metadata })
+            }
+            step => self.ask_more(step),
+        }
+    }
+
+    fn ask_more(&self, step: &Operation) -> Request {
+        match step {
+            Operation::Reconcile { node: n, sequence, behind, limit, .. } => {
+                let (last_seen, after) = (self.sequence(&node(*n), *sequence), behind.map(job));
+                Request::Reconcile(node(*n), Reconcile { last_seen, after, limit: *limit })
+            }
+            Operation::Reclaim { node: n, of, seen, limit, max_crashes } => {
+                // A node does not reclaim from itself.
+                let other = node(if of % NODES == n % NODES { of + 1 } else { *of });
+                let first = self.topic.expired().filter(|(of, _)| **of != node(*n)).min_by_key(|(_, end)| *end);
+                let of = first.filter(|_| *of == NODES).map_or(other, |(of, _)| of.clone());
+                let seen = self.seen(&of, *seen);
+                Request::Reclaim(node(*n), Reclaim { node: of, seen, limit: *limit, max_crashes: *max_crashes })
+            }
+            Operation::Release { node: n, sequence } => {
+                Request::Release(node(*n), Release { last_seen: self.sequence(&node(*n), *sequence) })
+            }
+            Operation::Sweep { node: n, sequence, limit, unacked_age, dead_kept, dead_most } => {
+                let (last_seen, limit, dead_most) = (self.sequence(&node(*n), *sequence), *limit, *dead_most);
+                let (unacked_age, dead_kept) = (ms(*unacked_age), ms(*dead_kept));
+                Request::Sweep(
+                    node(*n),
+                    Sweep { last_seen, limit, lease: ms(15_000), unacked_age, dead_kept, dead_most },
+                )
+            }
+            Operation::Publish { node: n, limit, expires_after } => {
+                let limit = self.topic.publish_limit(*limit).min(MOST_JOBS);
+                Request::Publish(node(*n), Publish { limit, fallback: FALLBACK, expires_after: ms(*expires_after) })
+            }
+            Operation::Wake { node: n } => Request::Wake(node(*n)),
+            _ => unreachable!("clocks and calls have had their turn"),
+        }
+    }
+
+    fn sequence(&self, n: &NodeId, sequence: operation::Sequence) -> Sequence {
+        let stored = self.topic.sequences.get(n).copied().unwrap_or_default();
+        match sequence {
+            operation::Sequence::Right => stored,
+            operation::Sequence::Heard => self.last_seen.get(n).copied().unwrap_or_default(),
+            operation::Sequence::Off(by) => Sequence(stored.0.saturating_add_signed(by.into())),
+        }
+    }
+
+    fn who(&self, by: By, id: u8) -> NodeId {
+        match by {
+            By::Holder => self.topic.run(&job(id)).map_or_else(|| node(0), |run| run.node.clone()),
+            By::Node(n) => node(n),
+        }
+    }
+
+    /// A token for this job; of one that never ran, one that cannot be.
+    pub(super) fn token(&self, id: u8, token: operation::Token) -> Token {
+        let none = Token { fence: dq::job::Fence(1), due: Timestamp::from_millis(1) };
+        let right = self.topic.run(&job(id)).map(|run| run.token);
+        let right = right.or_else(|| last(self.tokens.get(&job(id)), 0)).unwrap_or(none);
+        match token {
+            operation::Token::Right => right,
+            operation::Token::Old(back) => last(self.tokens.get(&job(id)), back).unwrap_or(none),
+            operation::Token::OtherDue => Token { due: right.due.after(ms(1)), ..right },
+        }
+    }
+
+    fn seen(&self, of: &NodeId, seen: Seen) -> Timestamp {
+        match seen {
+            Seen::Right => self.topic.leases.get(of).copied().unwrap_or_default(),
+            Seen::Old(back) => last(self.leases.get(of), back).unwrap_or_default(),
+            Seen::Zero => Timestamp::EPOCH,
+        }
+    }
+
+    /// Does it, and says what the answer must be. What the contract leaves to the store is as `choice` says.
+    pub(super) fn execute(&mut self, exchange: &Exchange, choice: Choice<'_>) -> Answer {
+        self.remember(&exchange.request);
+        let topic = &mut self.topic;
+        let answer = match &exchange.request {
+            Request::Clock(at) => {
+                topic.micros = *at;
+                Answer::Nothing
+            }
+            Request::Anew(..) => Answer::Nothing,
+            Request::Add(by, batch) => Answer::Added(topic.add(by, batch)),
+            Request::Command(by, batch) => Answer::Commanded(topic.command(by, batch)),
+            Request::Transfer(by, it) => Answer::Transferred(topic.transfer(by, it, choice)),
+            Request::Settle(by, it) => Answer::Settled(topic.settle(by, it)),
+            Request::Renew(by, it) => Answer::LeaseStatus(topic.renew(by, it)),
+            Request::Isolate(by, it) => Answer::Noted(topic.isolate(by, it)),
+            Request::Exhaust(by, it) => Answer::Noted(topic.exhaust(by, it)),
+            Request::Reconcile(by, it) => Answer::Reconciled(topic.reconcile(by, it)),
+            Request::Reclaim(_, it) => Answer::Reclaimed(topic.reclaim(it, choice)),
+            Request::Release(by, it) => Answer::LeaseStatus(topic.release(by, it)),
+            Request::Sweep(by, it) => Answer::Swept(topic.sweep(by, it, choice)),
+            Request::Publish(by, it) => Answer::Published(topic.publish(by, it)),
+            Request::Wake(by) => {
+                topic.wake(by);
+                Answer::Nothing
+            }
+        };
+        topic.cut_leases();
+        topic.assert_sound();
+        self.look_back();
+        if exchange.lost {
+            return Answer::Nothing;
+        }
+        self.receive(&exchange.request, &answer);
+        answer
+    }
+
+    fn remember(&mut self, request: &Request) {
+        let (by, batch) = match request {
+            Request::Add(by, batch) => (by, Batch::Add(batch.clone())),
+            Request::Command(by, batch) => (by, Batch::Command(batch.clone())),
+            _ => return,
+        };
+        let sent = self.sent.entry(by.clone()).or_default();
+        if sent.iter().all(|other| other.number() != batch.number()) {
+            sent.push(batch);
+        }
+    }
+
+    fn look_back(&mut self) {
+        for (id, token) in
+            (0..JOBS).map(job).filter_map(|id| Some((self.topic.run(&id)?.token, id))).map(|(t, id)| (id, t))
+        {
+            let tokens = self.tokens.entry(id).or_default();
+            if tokens.last() != Some(&token) {
+                tokens.push(token);
+            }
+        }
+        for (n, end) in &self.topic.leases {
+            let seen = self.leases.entry(n.clone()).or_default();
+            if seen.last() != Some(end) {
+                seen.push(*end);
+            }
+        }
+    }
+
+    /// The node reads its answer.
+    fn receive(&mut self, request: &Request, answer: &Answer) {
+        let lease_status: Option<LeaseStatus> = match answer {
+            Answer::Transferred(Sequenced::Done(done)) => Some(done.lease_status),
+            Answer::Reconciled(Sequenced::Done(done)) => Some(done.lease_status),
+            Answer::Swept(Sequenced::Done(done)) => Some(done.lease_status),
+            Answer::LeaseStatus(lease_status) if matches!(request, Request::Release(..)) => Some(*lease_status),
+            _ => None,
+        };
+        let by = match request {
+            Request::Transfer(by, _) | Request::Reconcile(by, _) | Request::Sweep(by, _) | Request::Release(by, _) => {
+                by
+            }
+            _ => return,
+        };
+        if let Some(lease_status) = lease_status {
+            self.last_seen.insert(by.clone(), lease_status.sequence);
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Turns, leases and notes: what a node says between claiming and settling (rules 6, 7, 8, 15, 17, 19 and 21).
+
+use std::time::Duration;
+
+use super::Topic;
+use dq::job::{JobId, NodeId, Sequence, Token};
+use dq::store::step::{
+    Exhaust, Isolate, LONGEST_LEASE, LeaseStatus, Note, Noted, Reconcile, Reconciled, Release, Renew, Sequenced,
+};
+use dq::time::Timestamp;
+
+impl Topic {
+    pub(super) fn lease_status(&self, node: &NodeId) -> LeaseStatus {
+        LeaseStatus { sequence: self.sequences.get(node).copied().unwrap_or_default(), rows: self.rows(node).len() }
+    }
+
+    /// Whether a request names the node's last turn; a missing one is another.
+    pub(super) fn is_current(&self, node: &NodeId, last_seen: Sequence) -> bool {
+        self.sequences.get(node) == Some(&last_seen)
+    }
+
+    pub(super) fn next_sequence(&mut self, node: &NodeId, last_seen: Sequence) {
+        let stored = self.sequences.get(node).copied().unwrap_or_default();
+        self.sequences.insert(node.clone(), stored.max(last_seen).next());
+    }
+
+    /// The lease goes with the last row.
+    pub(super) fn tidy_lease(&mut self, node: &NodeId) {
+        if self.rows(node).is_empty() {
+            self.leases.remove(node);
+        }
+    }
+
+    pub(super) fn extend_lease(&mut self, node: &NodeId, last_seen: Sequence, lease: Duration) {
+        self.tidy_lease(node);
+        if self.is_current(node, last_seen) && !self.rows(node).is_empty() {
+            self.leases.insert(node.clone(), self.now().after(lease.min(LONGEST_LEASE)));
+        }
+    }
+
+    pub(super) fn holds(&self, node: &NodeId, id: &JobId, token: Token) -> bool {
+        self.run(id).is_some_and(|run| run.node == *node && run.token == token)
+    }
+
+    pub(in super::super) fn renew(&mut self, node: &NodeId, request: &Renew) -> LeaseStatus {
+        self.extend_lease(node, request.last_seen, request.lease);
+        self.lease_status(node)
+    }
+
+    /// Whether something may be noted of this run.
+    fn note(&self, node: &NodeId, id: &JobId, token: Token) -> Note {
+        if !self.holds(node, id, token) {
+            return Note::Stale;
+        }
+        let end = self.run(id).and_then(|run| run.end);
+        if end.is_some_and(|end| end.fence.is_none()) { Note::Ended } else { Note::Done }
+    }
+
+    pub(in super::super) fn isolate(&mut self, node: &NodeId, request: &Isolate) -> Noted {
+        let note = self.note(node, &request.id, request.token);
+        if note == Note::Done {
+            self.run_mut(&request.id).expect("it is RUNNING").isolated = true;
+        }
+        self.extend_lease(node, request.last_seen, request.lease);
+        Noted { lease_status: self.lease_status(node), note }
+    }
+
+    pub(in super::super) fn exhaust(&mut self, node: &NodeId, request: &Exhaust) -> Noted {
+        let note = self.note(node, &request.id, request.token);
+        if note == Note::Done {
+            let job = self.jobs.get_mut(&request.id).expect("it is RUNNING");
+            let parked_by = job.metadata().parked_by;
+            job.write(Some(&request.metadata), parked_by);
+        }
+        self.extend_lease(node, request.last_seen, request.lease);
+        Noted { lease_status: self.lease_status(node), note }
+    }
+
+    pub(in super::super) fn reconcile(&mut self, node: &NodeId, request: &Reconcile) -> Sequenced<Reconciled> {
+        match &request.after {
+            None => self.next_sequence(node, request.last_seen),
+            Some(_) if !self.is_current(node, request.last_seen) => {
+                return Sequenced::Reconcile(self.lease_status(node));
+            }
+            Some(_) => {}
+        }
+        let mut rows = self.rows(node);
+        rows.retain(|(id, _)| request.after.as_ref().is_none_or(|after| id > after));
+        let more = rows.len() > request.limit;
+        rows.truncate(request.limit);
+        let next = rows.last().filter(|_| more).map(|(id, _)| id.clone());
+        Sequenced::Done(Reconciled { lease_status: self.lease_status(node), rows, next })
+    }
+
+    pub(in super::super) fn release(&mut self, node: &NodeId, request: &Release) -> LeaseStatus {
+        self.next_sequence(node, request.last_seen);
+        self.roles.leave(node, true);
+        if !self.rows(node).is_empty() {
+            self.leases.insert(node.clone(), Timestamp::EPOCH);
+        }
+        self.lease_status(node)
+    }
+}

@@ -1,0 +1,496 @@
+//! The judge: looks at the store after every step and says what is broken. It has run numbers of its own, never fences.
+//!
+//! It knows what every step was asked and what it answered, and keeps, apart from the store, which versions of jobs took
+//! effect, which ended and why, and what callers were promised. What it knows of the store falls back with the store.
+
+mod after;
+mod broadcasts;
+mod caps;
+mod claimed;
+mod crashes;
+mod effects;
+mod handlers;
+mod outcome;
+mod part;
+mod placed;
+mod places;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use broadcasts::{Broadcasts, Received};
+pub(super) use caps::Caps;
+use crashes::Toll;
+
+use super::users::version_behind;
+use dq::job::{Deliver, Fence, JobId, NodeId, ProducerId, Record, State, Token};
+use dq::store::step::{Change, Claim, Note, Outcome, Published, Verdict};
+use dq::store::{AddOutcome, Command, CommandKind, CommandOutcome, Due, NewJob};
+use dq::testing::seam::{JobView, View};
+use dq::time::Timestamp;
+
+/// What a step did.
+#[derive(Debug, Clone)]
+pub(super) enum Did {
+    /// Nothing that moves jobs.
+    Nothing,
+    Claim {
+        node: NodeId,
+        claims: Vec<Claim>,
+        aged: bool,
+    },
+    Settle {
+        node: NodeId,
+        outcomes: Vec<(Outcome, Verdict)>,
+    },
+    Reclaim {
+        from: NodeId,
+        /// The lease end that the request named.
+        seen: Timestamp,
+        /// How old its link was when it was sent, in µs.
+        watched: u64,
+        charged: bool,
+    },
+    Release {
+        node: NodeId,
+    },
+    Add {
+        jobs: Vec<(NewJob, AddOutcome)>,
+    },
+    /// `isolate`, or else `exhaust`.
+    Note {
+        id: JobId,
+        node: NodeId,
+        token: Token,
+        begins: bool,
+        note: Note,
+    },
+    Command {
+        items: Vec<(Command, CommandOutcome)>,
+    },
+    Publish {
+        published: Published,
+        /// When one is dropped that does not say so itself.
+        expires_after: Duration,
+    },
+}
+
+/// The version of a job: its payload, whose lowest bits say how its handler behaves; of a user's job the mark behind it.
+pub(super) fn version(record: &Record) -> u64 {
+    let payload = record.payload().ok().and_then(|(_, payload)| std::str::from_utf8(payload).ok());
+    payload.and_then(|text| text.parse().ok().or_else(|| version_behind(text))).unwrap_or_default()
+}
+
+/// How a handler ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    Acked,
+    Rejoined,
+    Parked,
+    Failed,
+    FinalOver,
+    Dropped,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HandlerKind {
+    OnDue,
+    Final,
+    Swept,
+}
+
+/// A claim that was executed.
+#[derive(Debug, Clone)]
+struct Run {
+    node: NodeId,
+    token: Token,
+    version: u64,
+    aged: bool,
+    started: Vec<HandlerKind>,
+    /// When its last handler started.
+    since: Option<u64>,
+    ended: Vec<End>,
+    /// The time it is to run again, as its handler said it, in µs on the store's clock.
+    again_at: Option<u64>,
+    /// What its handler decided in time.
+    decided: Option<Change>,
+    /// It had expired when it was claimed.
+    expired: bool,
+    /// Its row was gone once, be it in a part of the store's history that is lost: its node need not hold it any more.
+    over: bool,
+    /// It was acked, before its handler ran where that is the setting.
+    acked: bool,
+}
+
+/// What falls back with the store.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ghost {
+    effected: BTreeSet<u64>,
+    ended: BTreeMap<u64, &'static str>,
+    /// Ends that callers were promised for a running version, each perhaps for one run alone.
+    promised: BTreeMap<u64, Vec<(CommandKind, Option<Fence>)>>,
+    /// The exact time before which a version must not run, on the store's clock.
+    due: BTreeMap<u64, u64>,
+    /// When it was put into DELAYED, on the store's clock, in ms.
+    put: BTreeMap<u64, u64>,
+    rows: BTreeMap<(NodeId, JobId), u64>,
+    finals: BTreeSet<u64>,
+    parked: BTreeSet<u64>,
+    executed: BTreeSet<(ProducerId, u64)>,
+    /// Of versions that are exhausted by crashes: whether the last charged run was begun, and whether it was alone.
+    charged: BTreeMap<u64, (bool, bool)>,
+    /// Of versions that were acked on claim: the run that was.
+    claimed: BTreeMap<u64, u64>,
+    broadcasts: Broadcasts,
+}
+
+/// What the judge knows of a node beside the store.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Conduct {
+    /// When something last went wrong between it and the store.
+    pub(super) disturbed_at: u64,
+    /// Since when it has had handlers and no lease.
+    leaseless: Option<u64>,
+    /// Since when it is connected and reconciled.
+    pub(super) settled: Option<u64>,
+    pub(super) dead: bool,
+    pub(super) died_at: u64,
+    /// Handlers that run: run number and when it started. What ran when it died stays.
+    pub(super) handlers: BTreeMap<u64, (JobId, u64)>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Checker {
+    pub(super) ghost: Ghost,
+    pub(super) before: View,
+    runs: BTreeMap<u64, Run>,
+    delivered: BTreeMap<(NodeId, JobId, Fence), u64>,
+    fences: BTreeMap<JobId, Fence>,
+    not_added: BTreeSet<u64>,
+    pub(super) conduct: BTreeMap<NodeId, Conduct>,
+    /// Runs whose handlers block their threads.
+    blocking: BTreeSet<u64>,
+    /// Nothing goes wrong in this run.
+    pub(super) is_calm: bool,
+    pub(super) fell: bool,
+    pub(super) jumped: bool,
+    pub(super) found: Option<String>,
+    /// What crashes did to jobs.
+    pub(super) tolls: BTreeMap<u64, Toll>,
+    /// How many jobs are DEAD by crashes, if none comes back from there.
+    crashed: usize,
+    /// Whether deaths by crashes are only counted.
+    pub(super) counts_tolls: bool,
+    pub(super) steps: u64,
+    pub(super) handled: u64,
+    pub(super) timeout_micros: u64,
+    pub(super) caps: Option<Caps>,
+    /// Whether jobs are acked before their handlers start.
+    pub(super) acks_on_claim: bool,
+    /// Of versions whose `on_due` was called: the first run of it.
+    isolated: BTreeMap<u64, u64>,
+    received: Received,
+    /// Whether lateness of broadcasts is judged: the time since when somebody listens, on the store's clock in ms.
+    pub(super) broadcasts_since: Option<u64>,
+    /// Whether lateness is judged: the earliest time since when a permit was free, on the store's clock in ms.
+    pub(super) punctual_since: Option<u64>,
+    /// Whether a permit was free after the last step.
+    pub(super) permit_free: bool,
+}
+
+impl Checker {
+    /// Of a topic whose handlers have this timeout, in µs.
+    pub(super) fn of(timeout_micros: u64) -> Self {
+        Self { timeout_micros, ..Self::default() }
+    }
+
+    pub(super) fn bad(&mut self, what: String) {
+        self.found.get_or_insert(what);
+    }
+
+    pub(super) fn is_repeated(&self, producer: &ProducerId, number: u64, never: bool) -> bool {
+        !never && self.ghost.executed.contains(&(producer.clone(), number))
+    }
+
+    pub(super) fn executed(&mut self, producer: &ProducerId, number: u64) {
+        self.ghost.executed.insert((producer.clone(), number));
+    }
+
+    pub(super) fn token_of(&self, node: &NodeId, id: &JobId) -> Option<Token> {
+        self.before.jobs.get(id)?.row.as_ref().filter(|row| row.node == *node).map(|row| row.token)
+    }
+
+    pub(super) fn lease_of(&self, node: &NodeId) -> Option<Timestamp> {
+        self.before.leases.get(node).copied()
+    }
+
+    /// Whether a node has a row whose run it must still hold. A store that falls back may show a row again that was gone: the
+    /// node has given that one up, so it need not renew for it, and a reclaim takes it from nobody.
+    pub(super) fn holds(&self, node: &NodeId) -> bool {
+        let rows = self.before.jobs.iter().filter(|(_, job)| job.row.as_ref().is_some_and(|row| row.node == *node));
+        let mut runs = rows.filter_map(|(id, _)| self.ghost.rows.get(&(node.clone(), id.clone())));
+        runs.any(|run| !self.runs[run].over)
+    }
+
+    pub(super) fn claims_received(&mut self, node: &NodeId, claims: &[Claim]) {
+        for claim in claims {
+            let key = (node.clone(), claim.id.clone());
+            // The answer of a step is of the row it made, which may be another's by now: look for the run of that token.
+            let run = self.ghost.rows.get(&key).copied().filter(|run| self.runs[run].token == claim.token);
+            let of_token = |(_, run): &(&u64, &Run)| {
+                run.node == *node && run.token == claim.token && run.version == version(&claim.record)
+            };
+            let run = run.or_else(|| self.runs.iter().rev().find(of_token).map(|(number, _)| *number));
+            if let Some(run) = run {
+                self.delivered.insert((node.clone(), claim.id.clone(), claim.token.fence), run);
+            }
+        }
+    }
+
+    /// Looks after a step.
+    pub(super) fn query(&mut self, did: &Did, after: View, micros: u64) {
+        self.steps += 1;
+        let before = std::mem::take(&mut self.before);
+        if !after.consistent {
+            self.bad("[2] slots and places differ".into());
+        }
+        self.note(did, &before, micros);
+        self.check_waiting_broadcasts(did, &before, &after, micros);
+        let (mut old, mut new) = (before.jobs.iter().peekable(), after.jobs.iter().peekable());
+        while let Some(id) = old.peek().into_iter().chain(new.peek()).map(|(id, _)| *id).min() {
+            let was = old.next_if(|(other, _)| *other == id).map(|(_, job)| job);
+            let is = new.next_if(|(other, _)| *other == id).map(|(_, job)| job);
+            if was != is {
+                self.look_at(did, id, (was, is), after.broadcasts.get(id), micros);
+            }
+        }
+        self.look_at_effects(did, &before, &after, micros);
+        self.scan_leases(did, &before, &after);
+        self.check_taken_effect(did, &before, &after);
+        self.before = after;
+    }
+
+    /// What a step says it did, before what it did is looked at.
+    fn note(&mut self, did: &Did, before: &View, micros: u64) {
+        match did {
+            Did::Add { jobs } => {
+                for (job, outcome) in jobs {
+                    self.note_add(job, outcome, micros);
+                }
+            }
+            Did::Command { items } => {
+                for (item, _) in items {
+                    self.note_command(item, before.jobs.get(&item.id));
+                }
+            }
+            Did::Claim { node, claims, aged } => {
+                for claim in claims {
+                    self.note_claim(node, claim, *aged, micros);
+                }
+            }
+            Did::Settle { node, outcomes } => {
+                for (outcome, verdict) in outcomes {
+                    if *verdict == Verdict::Done {
+                        self.note_outcome(node, outcome, before.jobs.get(&outcome.id));
+                    }
+                }
+            }
+            Did::Nothing | Did::Note { .. } | Did::Reclaim { .. } | Did::Release { .. } | Did::Publish { .. } => {}
+        }
+    }
+
+    fn note_add(&mut self, job: &NewJob, outcome: &AddOutcome, micros: u64) {
+        let version = version(&job.record);
+        let took_effect = !matches!(outcome, AddOutcome::Exists(_) | AddOutcome::Repeated | AddOutcome::Refused(_));
+        if !took_effect {
+            if self.ghost.effected.contains(&version) {
+                self.bad(format!("[18] the add of {version} is told that its own job exists"));
+            }
+            return;
+        }
+        if !self.ghost.effected.insert(version) {
+            self.bad(format!("[18] the add of {version} ({}) took effect twice", job.id));
+        }
+        if self.not_added.contains(&version) {
+            self.bad(format!("[18] the add of {version} took effect after its caller was told NotAdded"));
+        }
+        let due = match job.due {
+            Due::After(delay) => micros + delay.as_micros() as u64,
+            Due::At(at) => micros.max(at.as_millis() * 1000),
+        };
+        self.ghost.due.insert(version, due);
+        if job.deliver != Deliver::Queue {
+            self.ghost.broadcasts.added(version, due, job.deliver == Deliver::Both);
+        }
+    }
+
+    fn note_command(&mut self, item: &Command, job: Option<&JobView>) {
+        let Some(job) = job else { return };
+        if job.state != State::Running || item.verb == CommandKind::Requeue {
+            return;
+        }
+        let promised = self.ghost.promised.entry(version(&job.record)).or_default();
+        let ended = promised.iter().any(|(_, fence)| fence.is_none());
+        if !ended || item.verb != CommandKind::Ack {
+            promised.push((item.verb, item.fence));
+        }
+    }
+
+    fn note_claim(&mut self, node: &NodeId, claim: &Claim, aged: bool, micros: u64) {
+        let version = version(&claim.record);
+        if !aged && self.ghost.due.get(&version).is_some_and(|due| micros < *due) {
+            let early = self.ghost.due[&version] - micros;
+            self.bad(format!("[4] {} ({version}) is claimed {early} µs early", claim.id));
+        }
+        let last = self.fences.entry(claim.id.clone()).or_default();
+        let fell = claim.token.fence <= *last;
+        *last = claim.token.fence.max(*last);
+        if fell && !(self.fell && self.jumped) {
+            self.bad(format!("[9] the fence of {} does not grow: {}", claim.id, claim.token.fence));
+        }
+        if let (Some(since), Some(put), false) = (self.punctual_since, self.ghost.put.get(&version), aged) {
+            let wanted = claim.token.due.as_millis().max(since).max(*put);
+            let late = (micros / 1000).saturating_sub(wanted);
+            if late > 400 {
+                self.bad(format!("[23] {} ({version}) is claimed {late} ms late without a fault", claim.id));
+            }
+        }
+        let number = self.runs.len() as u64 + 1;
+        self.ghost.rows.insert((node.clone(), claim.id.clone()), number);
+        let fixed = claim.record.fixed();
+        let is_over = |at: Timestamp| at < Timestamp::floor_micros(micros);
+        let run = Run {
+            node: node.clone(),
+            token: claim.token,
+            version,
+            aged,
+            started: Vec::new(),
+            since: None,
+            ended: Vec::new(),
+            again_at: None,
+            decided: None,
+            expired: !aged && !fixed.exhausted && fixed.expires_at.is_some_and(is_over),
+            over: false,
+            acked: false,
+        };
+        self.runs.insert(number, run);
+    }
+
+    /// A handler starts. Gives the number of its run.
+    pub(super) fn started(
+        &mut self,
+        node: &NodeId,
+        id: &JobId,
+        fence: Fence,
+        kind: HandlerKind,
+        now: (u64, u64),
+    ) -> u64 {
+        let (micros, time) = now;
+        self.handled += 1;
+        let Some(number) = self.delivered.get(&(node.clone(), id.clone(), fence)).copied() else {
+            self.bad(format!("a handler of {id} starts on {node} under fence {fence}, which it never heard of"));
+            return 0;
+        };
+        let Run { version, expired, .. } = self.runs[&number];
+        if kind == HandlerKind::OnDue && expired {
+            self.bad(format!("[4] on_due of {id} ({version}), which had expired when it was claimed"));
+        }
+        if let Some(run) = self.runs.get_mut(&number) {
+            run.starts(kind, time);
+        }
+        self.conduct.entry(node.clone()).or_default().handlers.insert(number, (id.clone(), time.max(1)));
+        self.look_at_start(node, id, number, kind, time);
+        let lease = self.lease_of(node).unwrap_or_default();
+        let acked_before = self.acks_on_claim && kind == HandlerKind::OnDue;
+        if acked_before {
+            self.look_at_acked(id, number);
+        }
+        if !(self.jumped || self.fell || acked_before) && lease.as_millis() * 1000 <= micros {
+            self.bad(format!("[21] {node} starts a handler of {id} without a live lease"));
+        }
+        let current = self.ghost.rows.get(&(node.clone(), id.clone())) == Some(&number);
+        if current && kind == HandlerKind::OnDue && self.ghost.finals.contains(&version) {
+            self.bad(format!("[15] on_due of {id} ({version}) after its final_retry"));
+        }
+        if current && kind == HandlerKind::OnDue && self.ghost.parked.contains(&version) {
+            self.bad(format!("[25] on_due of {id} ({version}), which is parked"));
+        }
+        // What a node runs of a part of the store's history that is lost, the store need not know.
+        if kind == HandlerKind::Final && (current || !self.fell) {
+            self.ghost.finals.insert(version);
+        }
+        number
+    }
+
+    /// A handler has ended, or was given up and has gone.
+    pub(super) fn ended(&mut self, node: &NodeId, number: u64, end: End) {
+        if let Some(run) = self.runs.get_mut(&number) {
+            run.ended.push(end);
+        }
+        if let Some(conduct) = self.conduct.get_mut(node).filter(|conduct| !conduct.dead) {
+            conduct.handlers.remove(&number);
+        }
+    }
+
+    /// The handler of a run decides that its job runs again at this time, in µs.
+    pub(super) fn wants_at(&mut self, number: u64, at: u64) {
+        if let Some(run) = self.runs.get_mut(&number) {
+            run.again_at = Some(at);
+        }
+    }
+
+    /// No node is known to agree with the store until it has reconciled: after an outage, and after a fall-back, of which
+    /// an idle node learns at its next request only.
+    pub(super) fn unsettle(&mut self, now: u64) {
+        for conduct in self.conduct.values_mut() {
+            (conduct.disturbed_at, conduct.settled) = (now, None);
+        }
+    }
+
+    pub(super) fn reconciled(&mut self, node: &NodeId, now: u64) {
+        self.conduct.entry(node.clone()).or_default().settled.get_or_insert(now);
+    }
+
+    /// What a caller was told of an add.
+    pub(super) fn told(&mut self, version: u64, told: Told) {
+        match told {
+            Told::Added if !self.ghost.effected.contains(&version) && !self.fell => {
+                self.bad(format!("[18] the caller of {version} was told that it is added, and it is not"));
+            }
+            Told::NotAdded if self.ghost.effected.contains(&version) => {
+                self.bad(format!("[18] the caller of {version} was told NotAdded, and it is added"));
+            }
+            Told::NotAdded => drop(self.not_added.insert(version)),
+            Told::Exists if self.ghost.effected.contains(&version) => {
+                self.bad(format!("[18] the caller of {version} was told that another job exists, and it is added"));
+            }
+            _ => {}
+        }
+    }
+
+    /// How many versions have ended; what is DEAD or DONE has.
+    pub(super) fn lives(&self) -> u64 {
+        let kept = self.before.jobs.values().filter(|job| matches!(job.state, State::Dead | State::Done));
+        (self.ghost.ended.len() + self.ghost.broadcasts.over() + kept.count()) as u64
+    }
+
+    /// What is not over yet.
+    pub(super) fn unfinished(&self) -> Option<String> {
+        let open = |state| matches!(state, State::Delayed | State::Running | State::Unacked);
+        let left: Vec<_> = self.before.jobs.iter().filter(|(_, job)| open(job.state)).collect();
+        let text = |(id, job): &(&JobId, &JobView)| format!("{id} {} {:?}", job.state, job.row);
+        let broadcasts = self.before.broadcasts.iter().map(|(id, (due, _))| format!("the broadcast {id} due at {due}"));
+        let left: Vec<_> = left.iter().map(text).chain(broadcasts).collect();
+        (!left.is_empty()).then(|| left.join(", "))
+    }
+}
+
+/// What a caller was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    Added,
+    Exists,
+    NotAdded,
+    Unknown,
+}

@@ -1,0 +1,334 @@
+//! What a step may do to a job, and what it must.
+
+use std::collections::BTreeSet;
+use std::mem;
+
+use super::{Checker, Did, version};
+use dq::job::{Cause, Fence, JobId, Record, State};
+use dq::store::step::{Again, Change, Verdict};
+use dq::store::{AddOutcome, CommandKind, OnDuplicate};
+use dq::testing::seam::{JobView, View};
+use dq::time::Timestamp;
+
+impl Checker {
+    pub(super) fn look_at(
+        &mut self,
+        did: &Did,
+        id: &JobId,
+        (before, after): (Option<&JobView>, Option<&JobView>),
+        publish: Option<&(Timestamp, Record)>,
+        micros: u64,
+    ) {
+        let publish = publish.map(|(_, record)| version(record));
+        let old = before.map(|job| version(&job.record));
+        let new = after.map(|job| version(&job.record));
+        if let (Some(new), Some(job)) = (new, after) {
+            self.look_at_new(id, new, old, before, job, micros, did);
+        }
+        let acked = old.zip(before).is_some_and(|(old, job)| self.is_promised(old, job));
+        if let (Some(old), Some(job)) = (old, before) {
+            if new != Some(old) {
+                self.look_at_gone(did, id, old, (job, micros), [new, publish]);
+            }
+            if job.row.is_some() && after.is_none_or(|job| job.row.is_none()) {
+                self.look_at_left(did, id, old, job, after, new);
+            }
+            self.look_at_replacement(did, id, job, after, publish);
+        }
+        match (before, after) {
+            (Some(was), Some(is)) if old == new && was.state != is.state => {
+                if is.state == State::Done && !acked && !acks(did, id) {
+                    self.bad(format!("[13] {id} is DONE, and nobody acked it"));
+                }
+                self.look_at_move(did, id, was, is, micros);
+            }
+            (was, Some(is)) if old != new && was.is_none_or(|was| was.row.is_none() || is.row.is_none()) => {
+                self.look_at_entry(id, version(&is.record), is);
+            }
+            _ => {}
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "each is one thing that the step has shown")]
+    fn look_at_new(
+        &mut self,
+        id: &JobId,
+        new: u64,
+        old: Option<u64>,
+        before: Option<&JobView>,
+        job: &JobView,
+        micros: u64,
+        did: &Did,
+    ) {
+        if !self.ghost.effected.contains(&new) {
+            self.bad(format!("[18] {id} has version {new}, which nobody added"));
+        }
+        if let Some(why) = self.ghost.ended.get(&new) {
+            self.bad(format!("[18] version {new} of {id} RETURNED after its end: {why}"));
+        }
+        let moved = old != Some(new) || before.map(|before| before.state) != Some(job.state);
+        if moved {
+            self.look_at_caps(id, new, job);
+        }
+        if moved && job.state == State::Delayed {
+            self.ghost.put.insert(new, micros / 1000);
+            self.ghost.parked.remove(&new);
+            if old == Some(new) {
+                self.note_due(id, (before, job), micros, did);
+            }
+        }
+        if moved && job.state == State::Unacked {
+            self.ghost.parked.insert(new);
+        }
+        if job.crashes > 0 && job.state != State::Delayed && job.state != State::Running && job.state != State::Unacked
+        {
+            self.bad(format!("[19] {id} is {} and has crashes", job.state));
+        }
+    }
+
+    /// From when on a version may run again.
+    fn note_due(&mut self, id: &JobId, (before, job): (Option<&JobView>, &JobView), micros: u64, did: &Did) {
+        let version = version(&job.record);
+        if let Did::Settle { outcomes, .. } = did
+            && let Some((outcome, Verdict::Done)) = outcomes.iter().find(|(outcome, _)| outcome.id == *id)
+        {
+            let after = match outcome.change {
+                Change::Retry(delay) | Change::Rejoin(Again::After(delay)) => Some(delay),
+                Change::Rejoin(Again::AsAdded) => Some(job.record.fixed().delay),
+                Change::Rejoin(Again::At(at)) => {
+                    let wanted = self.wanted(id, before).unwrap_or(at.as_millis() * 1000);
+                    self.ghost.due.insert(version, wanted);
+                    // With a time that is past, or now, it rejoins as it was added.
+                    (wanted.div_ceil(1000) <= micros / 1000).then(|| job.record.fixed().delay)
+                }
+                _ => None,
+            };
+            if let Some(delay) = after {
+                self.ghost.due.insert(version, micros + delay.as_micros() as u64);
+            }
+        }
+        if let Did::Command { .. } = did {
+            self.ghost.due.insert(version, micros.min(self.ghost.due.get(&version).copied().unwrap_or(micros)));
+            self.ghost.finals.remove(&version);
+            self.ghost.charged.remove(&version);
+        }
+    }
+
+    /// When a job that ran is to run again, as its handler said it, to the µs.
+    fn wanted(&self, id: &JobId, before: Option<&JobView>) -> Option<u64> {
+        let row = before?.row.as_ref()?;
+        self.runs[self.ghost.rows.get(&(row.node.clone(), id.clone()))?].again_at
+    }
+
+    /// A version that is gone must have had a reason.
+    fn look_at_gone(&mut self, did: &Did, id: &JobId, old: u64, (job, micros): (&JobView, u64), new: [Option<u64>; 2]) {
+        let waited = job.replacement.as_ref().map(|(record, _)| version(record));
+        let replaced = waited.is_some() && new.contains(&waited);
+        let why = match did {
+            Did::Settle { outcomes, .. } => {
+                let change = outcomes.iter().find(|(outcome, verdict)| outcome.id == *id && *verdict == Verdict::Done);
+                match change.map(|(outcome, _)| &outcome.change) {
+                    Some(Change::Ack | Change::Drop) => Some("acked"),
+                    Some(_) if replaced => Some("replaced"),
+                    Some(_) if self.is_promised(old, job) => Some("ended from outside"),
+                    _ => None,
+                }
+            }
+            Did::Reclaim { from, .. } if job.row.as_ref().is_some_and(|row| row.node == *from) => {
+                if replaced {
+                    Some("replaced")
+                } else {
+                    self.is_promised(old, job).then_some("ended from outside")
+                }
+            }
+            Did::Add { jobs } => jobs.iter().find(|(job, _)| job.id == *id).and_then(|(_, outcome)| match outcome {
+                AddOutcome::Added if job.state == State::Done => Some("done"),
+                AddOutcome::Replaced(_) if job.state != State::Running => Some("replaced"),
+                _ => None,
+            }),
+            Did::Command { items } => {
+                items.iter().filter(|(item, _)| item.id == *id).find_map(|(item, _)| match item.verb {
+                    CommandKind::Delete | CommandKind::Cancel => (job.state != State::Running).then_some("deleted"),
+                    CommandKind::Ack if job.state == State::Delayed && item.fence.is_none() => Some("acked"),
+                    CommandKind::Ack if job.state == State::Unacked => {
+                        let ours = item.fence.is_none() || item.fence == job.record.fixed().parked_by;
+                        ours.then_some("acked")
+                    }
+                    _ => None,
+                })
+            }
+            Did::Claim { aged: true, .. } => self.may_be_forgotten(job, micros).then_some("pruned"),
+            _ => None,
+        };
+        if let Some("acked" | "ended from outside") = why
+            && !replaced
+            && !job.record.fixed().retain.is_zero()
+            && !(drops(did, id) || self.is_deleted(old))
+        {
+            self.bad(format!("[13] version {old} of {id} is gone, though it was to be kept as DONE: {why:?}"));
+        }
+        match why {
+            Some(why) => {
+                self.ghost.ended.insert(old, why);
+            }
+            None => {
+                let step = format!("{did:?}");
+                let rule = match did {
+                    Did::Add { .. } if job.state == State::Running => 12,
+                    Did::Command { .. } if job.state == State::Running => 13,
+                    Did::Command { .. } => 17,
+                    _ => 2,
+                };
+                let lost = format!("LOST: version {old} of {id}, which was {}, is gone in", job.state);
+                self.bad(format!("[{rule}] {lost} {}", cut(&step)));
+            }
+        }
+    }
+
+    /// Whether a delete or cancel was promised of its run.
+    fn is_deleted(&self, version: u64) -> bool {
+        let deletes = |verb| matches!(verb, CommandKind::Delete | CommandKind::Cancel);
+        self.ghost.promised.get(&version).is_some_and(|ends| ends.iter().any(|(verb, _)| deletes(*verb)))
+    }
+
+    fn is_promised(&self, version: u64, job: &JobView) -> bool {
+        let Some(row) = &job.row else { return false };
+        let parked_by = job.record.fixed().parked_by;
+        let named = |fence: Option<Fence>| fence.is_none() || fence == Some(row.token.fence) || fence == parked_by;
+        self.ghost.promised.get(&version).is_some_and(|ends| ends.iter().any(|(_, fence)| named(*fence)))
+    }
+
+    /// A run is over: what was promised for its end must have happened.
+    fn look_at_left(
+        &mut self,
+        did: &Did,
+        id: &JobId,
+        old: u64,
+        job: &JobView,
+        after: Option<&JobView>,
+        new: Option<u64>,
+    ) {
+        let Some(row) = &job.row else { return };
+        let run = self.ghost.rows.remove(&(row.node.clone(), id.clone()));
+        let again = run.and_then(|run| self.runs.get_mut(&run)).is_some_and(|run| mem::replace(&mut run.over, true));
+        let promises = self.ghost.promised.remove(&old).unwrap_or_default();
+        let still = after.filter(|_| new == Some(old));
+        let unfenced = promises.iter().any(|(_, fence)| fence.is_none());
+        if still.is_some() && promises.iter().any(|(verb, _)| *verb != CommandKind::Ack) {
+            self.bad(format!("[13] version {old} of {id} is there though its delete was promised"));
+        }
+        if let Some(job) = still
+            && unfenced
+            && job.state != State::Done
+        {
+            self.bad(format!("[13] version {old} of {id} is {} though its end was promised", job.state));
+        }
+        let top = promises.iter().filter_map(|(_, fence)| *fence).max();
+        if let Some(kept) = still
+            && top == Some(row.token.fence)
+            && kept.state != State::Done
+        {
+            self.bad(format!("[17] version {old} of {id} is {} though the ack named its run", kept.state));
+        }
+        if let (Did::Reclaim { charged: true, .. }, Some(kept)) = (did, still) {
+            self.look_at_crash(id, old, job, kept, run.filter(|_| !again));
+        }
+        if let (Some(kept), Did::Settle { .. }) = (still, did)
+            && kept.state == State::Dead
+            && kept.record.metadata().is_ok_and(|metadata| metadata.cause == Some(Cause::Crashes))
+            && !matches!(self.ghost.charged.get(&old), Some((true, true)))
+        {
+            self.bad_toll(format!(
+                "[19] {id} ({old}) is DEAD by crashes, its last charged run: {:?}",
+                self.ghost.charged.get(&old)
+            ));
+        }
+        if let Some(kept) = still {
+            self.note_toll(old, job, kept, matches!(did, Did::Reclaim { .. }));
+        }
+    }
+
+    /// Without a `run` the row is one that came back when the store fell back: what its node does now says nothing of it.
+    fn look_at_crash(&mut self, id: &JobId, version: u64, job: &JobView, kept: &JobView, run: Option<u64>) {
+        let isolated = job.row.as_ref().is_some_and(|row| row.isolated);
+        let conduct = job.row.as_ref().and_then(|row| self.conduct.get(&row.node));
+        let alone = conduct.zip(run).is_none_or(|(conduct, run)| {
+            let mut others = conduct.handlers.iter().filter(|(other, _)| **other != run);
+            let counts = |started: u64| !conduct.dead || conduct.died_at < started + 2 * self.timeout_micros;
+            !others.any(|(_, (_, started))| counts(*started))
+        });
+        if kept.crashes > job.crashes || kept.state == State::Dead {
+            self.ghost.charged.insert(version, (isolated, alone));
+        }
+        if kept.state == State::Dead && !(isolated && alone) {
+            self.bad_toll(format!("[19] {id} ({version}) is DEAD by crashes: begun {isolated}, alone {alone}"));
+        }
+    }
+
+    /// What waits for the end of a run does not get lost either.
+    fn look_at_replacement(
+        &mut self,
+        did: &Did,
+        id: &JobId,
+        job: &JobView,
+        after: Option<&JobView>,
+        publish: Option<u64>,
+    ) {
+        let Some((record, conditional)) = &job.replacement else { return };
+        let waited = version(record);
+        let now = after.and_then(|job| job.replacement.as_ref()).map(|(record, _)| version(record));
+        if [now, after.map(|job| version(&job.record)), publish].contains(&Some(waited)) {
+            return;
+        }
+        let why = match did {
+            Did::Add { jobs } => jobs
+                .iter()
+                .any(|(new, _)| new.id == *id && new.on_duplicate == OnDuplicate::Replace)
+                .then_some("replaced"),
+            Did::Command { items } => items
+                .iter()
+                .any(|(item, _)| item.id == *id && matches!(item.verb, CommandKind::Delete | CommandKind::Cancel))
+                .then_some("deleted"),
+            Did::Settle { .. } | Did::Reclaim { .. } if *conditional => Some("the old one was kept"),
+            _ => None,
+        };
+        match why {
+            Some(why) => drop(self.ghost.ended.insert(waited, why)),
+            None => self.bad(format!("[12] LOST: {waited}, which was to replace {id}")),
+        }
+    }
+
+    pub(super) fn scan_leases(&mut self, did: &Did, before: &View, after: &View) {
+        let holders: BTreeSet<_> = after.jobs.values().filter_map(|job| Some(&job.row.as_ref()?.node)).collect();
+        if holders != after.leases.keys().collect() {
+            self.bad("[8] leases are not exactly where rows are".into());
+        }
+        if let Did::Release { node } = did
+            && after.leases.get(node).is_some_and(|end| *end != Timestamp::EPOCH)
+        {
+            self.bad(format!("[8] {node} was released and has a lease"));
+        }
+        let _ = before;
+    }
+}
+
+/// Whether the step drops it as one that was parked for too long.
+fn drops(did: &Did, id: &JobId) -> bool {
+    matches!(did, Did::Settle { outcomes, .. }
+        if outcomes.iter().any(|(outcome, _)| outcome.id == *id && outcome.change == Change::Drop))
+}
+
+/// Whether the step acks it.
+fn acks(did: &Did, id: &JobId) -> bool {
+    match did {
+        Did::Settle { outcomes, .. } => outcomes
+            .iter()
+            .any(|(outcome, verdict)| outcome.id == *id && outcome.change == Change::Ack && *verdict == Verdict::Done),
+        Did::Command { items } => items.iter().any(|(item, _)| item.id == *id && item.verb == CommandKind::Ack),
+        _ => false,
+    }
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(400).collect()
+}

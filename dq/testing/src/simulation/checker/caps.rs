@@ -1,0 +1,55 @@
+//! How often a job may crash and fail, and what else the settings of a topic bound.
+
+use std::time::Duration;
+
+use super::Checker;
+use dq::job::{JobId, NodeId, State};
+use dq::testing::seam::JobView;
+use dq::time::Timestamp;
+
+/// What the settings of a topic allow.
+#[derive(Debug, Clone, Copy)]
+pub(in super::super) struct Caps {
+    pub(in super::super) crashes: u32,
+    /// Failed runs: one more than retries.
+    pub(in super::super) attempts: u16,
+    /// How long to wait after each failed run.
+    pub(in super::super) backoff: &'static [Duration],
+    /// Handlers at once on a node.
+    pub(in super::super) permits: usize,
+    /// How long DEAD jobs are kept; there are never so many that their number counts.
+    pub(in super::super) dead_kept: Duration,
+}
+
+impl Checker {
+    /// A job is in a place: it has not crashed or failed more often than its topic allows.
+    pub(super) fn look_at_caps(&mut self, id: &JobId, version: u64, job: &JobView) {
+        let Some(caps) = self.caps else { return };
+        if job.crashes > caps.crashes {
+            self.bad(format!("[19] {id} ({version}) has {} crashes of at most {}", job.crashes, caps.crashes));
+        }
+        let attempts = job.record.metadata().map(|metadata| metadata.attempts).unwrap_or_default();
+        if attempts > caps.attempts {
+            self.bad(format!("[15] {id} ({version}) has failed {attempts} times of at most {}", caps.attempts));
+        }
+    }
+
+    /// A handler has started.
+    pub(super) fn look_at_permits(&mut self, node: &NodeId) {
+        let Some(caps) = self.caps else { return };
+        let running = self.conduct.get(node).map_or(0, |conduct| conduct.handlers.len());
+        if running > caps.permits {
+            self.bad(format!("[permits] {node} runs {running} handlers at once, allowed are {}", caps.permits));
+        }
+    }
+
+    /// Whether the retention of a job is over. Users' topics have retentions of their own.
+    pub(super) fn may_be_forgotten(&self, job: &JobView, micros: u64) -> bool {
+        let (now, Some(at)) = (Timestamp::floor_micros(micros), job.at) else { return false };
+        match job.state {
+            State::Done => at <= now,
+            State::Dead => self.caps.is_none_or(|caps| at.after(caps.dead_kept) <= now),
+            State::Delayed | State::Running | State::Unacked => false,
+        }
+    }
+}

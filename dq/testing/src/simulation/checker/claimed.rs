@@ -1,0 +1,42 @@
+//! Jobs that are acked before they run: at most once, and gone when their handler starts (PROTOCOL.md rule 16).
+//!
+//! All of it goes by the judge's own numbers of runs. A store that fell back may give such a job out again, for it has
+//! lost the ack; also then each run has one start, behind its ack.
+
+use super::{Checker, HandlerKind};
+use dq::job::{JobId, State};
+
+impl Checker {
+    /// The ack of a run was accepted.
+    pub(super) fn note_ack(&mut self, number: u64) {
+        let Some(run) = self.runs.get_mut(&number) else { return };
+        run.acked = true;
+        let version = run.version;
+        if self.acks_on_claim {
+            self.ghost.claimed.insert(version, number);
+        }
+    }
+
+    /// `on_due` of a job that is acked on claim starts.
+    pub(super) fn look_at_acked(&mut self, id: &JobId, number: u64) {
+        let run = &self.runs[&number];
+        let (version, acked) = (run.version, run.acked);
+        if !acked {
+            return self.bad(format!("[16] run {number} of {id} ({version}) starts before it is acked"));
+        }
+        if run.started.iter().filter(|kind| **kind == HandlerKind::OnDue).count() > 1 {
+            return self.bad(format!("[16] run {number} of {id} ({version}) starts twice"));
+        }
+        let first = *self.isolated.entry(version).or_insert(number);
+        if first != number && !self.fell {
+            self.bad(format!("[16] {id} ({version}) runs twice: in run {first} and in run {number}"));
+        }
+        // An ack of a lost part of the store's history removes nothing from what it has now.
+        let still = self.before.jobs.get(id).filter(|job| super::version(&job.record) == version);
+        if let Some(job) = still.filter(|job| job.state != State::Done)
+            && self.ghost.claimed.get(&version) == Some(&number)
+        {
+            self.bad(format!("[16] {id} ({version}) is {} though it was acked on claim, and runs", job.state));
+        }
+    }
+}

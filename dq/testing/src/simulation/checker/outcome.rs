@@ -1,0 +1,76 @@
+//! Outcomes that the store accepted: each must be that of the run that holds the job (PROTOCOL.md rule 10).
+
+use super::{Checker, End, HandlerKind, Run, version};
+use dq::job::{Cause, NodeId};
+use dq::store::step::{Change, Outcome};
+use dq::testing::seam::JobView;
+use dq::testing::seam::without;
+
+impl Checker {
+    /// An outcome that was accepted must be that of the run that holds the job.
+    pub(super) fn note_outcome(&mut self, node: &NodeId, outcome: &Outcome, job: Option<&JobView>) {
+        let Some(number) = self.ghost.rows.get(&(node.clone(), outcome.id.clone())).copied() else {
+            return self
+                .bad(format!("[10] an outcome of {} is accepted from {node}, which does not hold it", outcome.id));
+        };
+        let run = self.runs[&number].clone();
+        let holds = job.map(|job| version(&job.record)).unwrap_or_default();
+        if holds != run.version {
+            self.bad(format!("[12] an outcome of a run of {} settles {holds} ({})", run.version, outcome.id));
+        }
+        let exhausted = job.is_some_and(|job| job.record.fixed().exhausted);
+        // After a jump back of its clock and a fall back a store may give a token out again (rule 9): a late outcome of the
+        // older run under it is taken for one of the newer.
+        let mut runs = self.runs.values().filter(|other| {
+            self.fell && self.jumped && (&other.node, other.token, other.version) == (node, run.token, run.version)
+        });
+        if !self.fits(&run, outcome, exhausted) && !runs.any(|other| self.fits(other, outcome, exhausted)) {
+            self.bad(format!(
+                "[10] {:?} of {} is accepted for run {number} of {}, which had {:?} and {:?}, {:?}",
+                outcome.change, outcome.id, run.version, run.started, run.ended, run.decided
+            ));
+        }
+        if outcome.change == Change::Ack {
+            self.note_ack(number);
+        }
+    }
+
+    /// Whether an outcome is that of the run, by what became of its handlers.
+    fn fits(&self, run: &Run, outcome: &Outcome, exhausted: bool) -> bool {
+        let is = |end: End| run.ended.contains(&end);
+        let is_it = match &outcome.change {
+            Change::Ack => is(End::Acked) || self.acks_on_claim,
+            // Of a job that was acked on claim no end of its handler is an outcome.
+            Change::Rejoin(_) | Change::Park | Change::Retry(_) if self.acks_on_claim => false,
+            Change::Rejoin(_) => is(End::Rejoined),
+            Change::Park => {
+                if run.aged {
+                    !run.started.is_empty()
+                } else {
+                    is(End::Parked)
+                }
+            }
+            Change::Retry(_) => run.started.iter().any(|kind| *kind != HandlerKind::Final),
+            Change::Drop => run.aged && !run.started.is_empty(),
+            Change::Rollback => true,
+            Change::Dead => {
+                let cause = outcome.metadata.as_ref().and_then(|metadata| metadata.cause);
+                let without_final = cause == Some(Cause::Decode) || cause == Some(Cause::Expired) && run.expired;
+                without_final || run.started.contains(&HandlerKind::Final) || exhausted && without(15)
+            }
+        };
+        let is_another = run.decided.as_ref().is_some_and(|decided| *decided != outcome.change);
+        // A row that came back when the store fell back is given back, whatever its run had decided.
+        let is_lost = outcome.change == Change::Rollback && (run.over || self.fell);
+        is_it && (!is_another || is_lost)
+    }
+
+    /// What a handler decided; one whose time was over decides nothing, nor one whose job was acked before.
+    pub(in super::super) fn decided(&mut self, node: &NodeId, number: u64, change: Change, time: u64) {
+        let started = self.conduct.get(node).and_then(|conduct| conduct.handlers.get(&number));
+        let in_time = started.is_some_and(|(_, started)| time < started + self.timeout_micros) && !self.acks_on_claim;
+        if let Some(run) = self.runs.get_mut(&number).filter(|_| in_time) {
+            run.decided = Some(change);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Looks at the jobs that a step names only, where a topic has too many to look at all of them after each step.
+//!
+//! Now and then everything is compared with what is known, so a step that changes what it does not name is found too.
+
+use std::collections::BTreeSet;
+
+use super::{Checker, Did};
+use dq::job::{JobId, TopicKey};
+use dq::store::memory::MemoryStore;
+use dq::testing::seam::{JobView, View};
+
+/// After how many steps everything is compared.
+const ALL_AFTER: u64 = 256;
+
+impl Checker {
+    /// As [`query`](Self::look), at what the step names.
+    pub(in super::super) fn look_at_part(&mut self, did: &Did, store: &MemoryStore, key: &TopicKey, micros: u64) {
+        self.steps += 1;
+        let mut before = std::mem::take(&mut self.before);
+        let named = self.named(did);
+        let after = store.view_of(key, &named);
+        self.note(did, &before, micros);
+        for id in &named {
+            self.look_at(did, id, (before.jobs.get(id), after.jobs.get(id)), None, micros);
+        }
+        self.look_at_effects(did, &before, &after, micros);
+        for id in &named {
+            before.jobs.remove(id);
+        }
+        before.jobs.extend(after.jobs);
+        before.leases = after.leases;
+        if self.steps.is_multiple_of(ALL_AFTER) {
+            self.compare(did, &before, &store.view(key));
+        }
+        self.before = before;
+    }
+
+    fn compare(&mut self, did: &Did, known: &View, all: &View) {
+        if !all.consistent {
+            self.bad("[2] slots and places differ".into());
+        }
+        self.scan_leases(did, known, all);
+        let ids: BTreeSet<&JobId> = known.jobs.keys().chain(all.jobs.keys()).collect();
+        for id in ids {
+            let (was, is) = (known.jobs.get(id).map(place), all.jobs.get(id).map(place));
+            if was != is {
+                self.bad(format!("[2] a step has changed {id}, which it does not name: {was:?} is {is:?}"));
+            }
+        }
+    }
+
+    /// What a step may change.
+    fn named(&self, did: &Did) -> BTreeSet<JobId> {
+        match did {
+            Did::Nothing | Did::Release { .. } | Did::Publish { .. } => BTreeSet::new(),
+            Did::Note { id, .. } => BTreeSet::from([id.clone()]),
+            Did::Claim { claims, .. } => claims.iter().map(|claim| claim.id.clone()).collect(),
+            Did::Settle { outcomes, .. } => outcomes.iter().map(|(outcome, _)| outcome.id.clone()).collect(),
+            Did::Add { jobs } => jobs.iter().map(|(job, _)| job.id.clone()).collect(),
+            Did::Command { items } => items.iter().map(|(item, _)| item.id.clone()).collect(),
+            Did::Reclaim { from, .. } => {
+                self.ghost.rows.keys().filter(|(node, _)| node == from).map(|(_, id)| id.clone()).collect()
+            }
+        }
+    }
+}
+
+fn place(job: &JobView) -> impl PartialEq + std::fmt::Debug + use<'_> {
+    (job.state, job.crashes, job.row.as_ref(), job.record.as_bytes())
+}

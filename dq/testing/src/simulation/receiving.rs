@@ -1,0 +1,111 @@
+//! Broadcast listeners that do what such listeners do: handle, fail, panic, hang; and whether each hears what it is to hear.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+
+use super::checker::{Checker, version};
+use super::cluster::{MS, SECOND};
+use super::process::Process;
+use super::sim::Sim;
+use super::terms::Profile;
+use dq::environment::Environment;
+use dq::job::{Cause, JobId, NodeId, Record, TopicName};
+use dq::listener::Failure;
+use dq::testing::seam::BroadcastPlan;
+use dq::testing::seam::ErasedBroadcast;
+
+/// The listeners of each node.
+const LISTENERS: [&str; 2] = ["left", "right"];
+
+/// A broadcast listener of a node.
+#[derive(Debug)]
+struct Receiving {
+    sim: Arc<Sim>,
+    process: Arc<Process>,
+    node: NodeId,
+    environment: Environment,
+    name: &'static str,
+}
+
+impl Receiving {
+    /// What it does, as its dice say, and after how long.
+    async fn handle(self: Arc<Self>, version: u64) -> Result<(), Failure> {
+        let random = self.sim.cluster.random(&format!("{} {}", self.process.name, self.name), version);
+        let chaos = self.sim.terms().chaos && !self.sim.is_calm();
+        let micros = match random.below(20) {
+            0 if chaos => SECOND * SECOND,
+            1..4 if chaos => random.between(MS, 3 * SECOND),
+            _ => random.between(100, 20 * MS),
+        };
+        self.environment.sleep_until(self.environment.now() + Duration::from_micros(micros)).await;
+        match random.below(10) {
+            0 => Err(Failure::new(Cause::Error, "it fails")),
+            1 => std::panic::resume_unwind(Box::new("it panics")),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl ErasedBroadcast for Receiving {
+    fn deliver(
+        self: Arc<Self>,
+        _channel: TopicName,
+        id: JobId,
+        record: Record,
+    ) -> BoxFuture<'static, Result<(), Failure>> {
+        let version = version(&record);
+        self.sim.cluster.say(|| format!("{} {} hears {id} ({version})", self.process.name, self.name));
+        self.sim.checker().receives(&self.node, self.name, (&id, version));
+        Box::pin(self.handle(version))
+    }
+}
+
+impl Sim {
+    /// The broadcast listeners of a node, where there are any.
+    pub(super) fn broadcast_listeners(
+        self: &Arc<Self>,
+        process: &Arc<Process>,
+        node: &NodeId,
+        environment: &Environment,
+    ) -> Vec<BroadcastPlan> {
+        if self.terms().profile != Profile::Broadcasts {
+            return Vec::new();
+        }
+        let plan = |name| {
+            let (sim, process) = (Arc::clone(self), Arc::clone(process));
+            let listener = Receiving { sim, process, node: node.clone(), environment: environment.clone(), name };
+            BroadcastPlan { channels: vec![self.key.clone()], listener: Arc::new(listener), name }
+        };
+        LISTENERS.into_iter().map(plan).collect()
+    }
+
+    /// Without faults every listener of a node that is connected hears what is published, soon.
+    pub(super) fn check_broadcasts(&self, checker: &mut Checker, micros: u64) {
+        let published = checker.take_published();
+        if self.program.get().is_some() || !self.terms().are_calm() || self.terms().profile != Profile::Broadcasts {
+            return;
+        }
+        let (now, subscribers) = (self.cluster.now(), self.subscribers());
+        let mut receiving = self.alive();
+        receiving.retain(|node| {
+            subscribers.iter().any(|subscriber| {
+                subscriber.broadcasts
+                    && !subscriber.outer.is_closed()
+                    && Arc::ptr_eq(&subscriber.process, &node.process)
+            })
+        });
+        if receiving.is_empty() {
+            checker.broadcasts_since = None;
+        } else {
+            checker.broadcasts_since.get_or_insert(micros / 1000);
+        }
+        for version in published {
+            for (node, listener) in receiving.iter().flat_map(|node| LISTENERS.map(|listener| (node, listener))) {
+                checker.must_receive(&node.id, listener, version, now);
+            }
+        }
+        checker.check_awaited(|id| receiving.iter().any(|node| node.id == *id), now);
+    }
+}

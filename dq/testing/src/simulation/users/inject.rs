@@ -1,0 +1,242 @@
+//! Faults: at which moment they happen, and what they do.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use super::super::cluster::{ClusterState, MS, SECOND, lock};
+use super::super::network::Outage;
+use super::super::nodes::NodeAt;
+use super::super::process::Process;
+use super::super::random::RandomSource;
+use super::super::sim::Sim;
+use super::super::terms::Fault;
+use super::faults::{Blow, Faults};
+use super::program::{AtStep, Program, WORK};
+use super::watched::Seat;
+use dq::job::NodeId;
+
+impl Faults {
+    /// How many of them a run has.
+    pub(super) fn draw(&self, cluster: &ClusterState) -> u64 {
+        if self.range().is_empty() || cluster.chance(0.1) { 0 } else { 1 + cluster.below(*self.range().end()) }
+    }
+}
+
+/// Counts down; true at zero.
+const fn is_now(left: &mut u64) -> bool {
+    let now = *left == 0;
+    *left = left.saturating_sub(1);
+    now
+}
+
+impl Sim {
+    /// Chooses the moment: at a request, at a step of a handler, or some time later.
+    pub(super) fn inject(
+        self: &Arc<Self>,
+        program: &Arc<Program>,
+        blow: Blow,
+        node: Option<&NodeId>,
+        random: RandomSource,
+    ) {
+        let at = lock(&self.nodes).iter().find(|at| Some(&at.id) == node && !at.process.is_dead()).cloned();
+        let name = at.as_ref().map_or(WORK, |at| &at.process.name);
+        let mut arms = lock(&program.arms);
+        let arms = arms.entry(name.to_owned()).or_default();
+        let moment = random.below(4);
+        match (blow, at) {
+            (Blow::Wire, _) => arms.wire = Some(random.below(4)),
+            (Blow::Engine(Fault::Kill), Some(node)) if moment == 0 => node.dies_after.store(random.below(4), Relaxed),
+            (Blow::Engine(Fault::Pause), Some(node)) if moment == 0 => {
+                node.pause.store(random.between(SECOND, 45 * SECOND), Relaxed);
+                node.pauses_after.store(random.below(4), Relaxed);
+            }
+            (Blow::Engine(fault), Some(_)) if moment < 3 => {
+                let left = random.below(random.pick(&[2, 4, 8, 16]));
+                arms.at_step = Some(AtStep { fault, left, run: None, random });
+            }
+            (Blow::Engine(fault), node) => {
+                let after = random.below(random.pick(&[MS, 10 * MS, 100 * MS, SECOND, 10 * SECOND]));
+                let (sim, program) = (Arc::clone(self), Arc::clone(program));
+                let at = self.cluster.now() + after;
+                self.cluster.at(at, move || sim.happen(&program, fault, node.as_ref(), "", &random));
+            }
+        }
+    }
+
+    /// A fault happens, to a node or to everybody.
+    fn happen(
+        self: &Arc<Self>,
+        program: &Program,
+        fault: Fault,
+        node: Option<&Arc<NodeAt>>,
+        when: &str,
+        random: &RandomSource,
+    ) {
+        match node {
+            Some(node) if node.process.is_dead() => {}
+            Some(node) => self.inject_program_node_fault(program, fault, node, when, random),
+            None => self.inject_store_fault(fault, when, random),
+        }
+    }
+
+    fn inject_program_node_fault(
+        self: &Arc<Self>,
+        program: &Program,
+        fault: Fault,
+        node: &Arc<NodeAt>,
+        when: &str,
+        random: &RandomSource,
+    ) {
+        let (cluster, now, name) = (&self.cluster, self.cluster.now(), &node.process.name);
+        match fault {
+            Fault::Kill => {
+                self.tell(None, || format!("{name} IS KILLED{when}"));
+                self.kill(&node.process);
+            }
+            Fault::Stop => {
+                self.fault();
+                self.tell(None, || format!("{name} IS STOPPED, cleanly{when}"));
+                node.stopping.store(true, Relaxed);
+                if let Some(running) = &*lock(&node.running) {
+                    running.order_stop(Duration::from_millis(program.grace_millis.load(Relaxed)));
+                }
+                let sim = Arc::clone(self);
+                let after = random.between(SECOND, 8 * SECOND);
+                cluster.at(now + after, move || sim.start_node());
+            }
+            Fault::Pause => self.pause_node(&node.process, when, random),
+            Fault::Unresponsive => {
+                let seconds = random.pick(&[1, 3, 10, 40]);
+                self.tell(None, || format!("{name} HEARS NOTHING from the store for {seconds} s{when}"));
+                self.fault();
+                node.process.make_unresponsive(now + seconds * SECOND);
+                self.note_fault(&node.process);
+            }
+            Fault::Subscribers => {
+                self.tell(None, || format!("{name} LOSES ITS SUBSCRIPTION to signals{when}"));
+                self.fault();
+                self.break_subscriptions(Some(&node.process));
+            }
+            Fault::Wall => {
+                let by = random.between(0, 1_200 * SECOND) as i64 - 600 * SECOND as i64;
+                self.tell(None, || format!("THE CLOCK of {name} is {} s ahead", by / SECOND as i64));
+                self.fault();
+                node.process.clock.skew.store(by, Relaxed);
+            }
+            Fault::Snap => self.keep_all(program),
+            Fault::Fall => self.fall_back_to_kept(program),
+            other => self.inject_store_fault(other, when, random),
+        }
+    }
+
+    /// What hits everybody.
+    fn inject_store_fault(self: &Arc<Self>, fault: Fault, when: &str, random: &RandomSource) {
+        self.fault();
+        self.cause(fault, random);
+        let (now, network_state) = (self.cluster.now(), self.network_state());
+        match fault {
+            Fault::Out => {
+                let millis = (network_state.out_until - now) / MS;
+                let outage = match network_state.outage {
+                    Outage::Silent => "requests are lost",
+                    Outage::Loading => "requests are refused",
+                    Outage::Reset => "connections are reset",
+                    Outage::Frozen => "requests are executed afterwards",
+                };
+                self.tell(None, || format!("THE STORE IS AWAY for {millis} ms{when}: {outage}"));
+            }
+            Fault::Slow => {
+                let millis = (network_state.slow_until - now) / MS;
+                self.tell(None, || format!("THE NETWORK IS SLOW for {millis} ms{when}"));
+            }
+            Fault::Jump => {
+                self.for_checkers(|checker| checker.jumped = true);
+                let ahead = self.clock.skew.load(Relaxed) / MS as i64;
+                self.tell(None, || format!("THE CLOCK OF THE STORE is {ahead} ms ahead"));
+            }
+            _ => {}
+        }
+    }
+
+    fn pause_node(&self, process: &Arc<Process>, when: &str, random: &RandomSource) {
+        let (now, length) = (self.cluster.now(), random.between(SECOND, 45 * SECOND));
+        self.tell(None, || format!("{} STANDS STILL for {} ms{when}", process.name, length / MS));
+        self.fault();
+        process.pause(now + length);
+        self.note_fault(process);
+    }
+
+    fn keep_all(&self, program: &Program) {
+        let Ok(snapshot) = self.store.snapshot() else { return };
+        let mut ghosts = Vec::new();
+        self.for_topics(|key, checker| ghosts.push((key.clone(), checker.ghost.clone())));
+        *lock(&program.kept) = Some((snapshot, ghosts));
+    }
+
+    fn fall_back_to_kept(&self, program: &Program) {
+        let Some((snapshot, ghosts)) = lock(&program.kept).take() else { return };
+        if self.store.restore(&snapshot).is_err() {
+            return;
+        }
+        self.fault();
+        self.for_topics(|key, checker| {
+            let ghost = ghosts.iter().find(|(kept, _)| kept == key);
+            checker.ghost = ghost.map(|(_, ghost)| ghost.clone()).unwrap_or_default();
+            (checker.before, checker.fell) = (self.store.view(key), true);
+            checker.unsettle(self.cluster.now());
+        });
+        self.tell(None, || "THE STORE FALLS BACK to an earlier state".into());
+    }
+
+    /// Whether the store has fallen back.
+    pub(super) fn has_fallen_back(&self) -> bool {
+        let mut fell = false;
+        self.for_checkers(|checker| fell |= checker.fell);
+        fell
+    }
+
+    /// What becomes of the wire of a process that sends now: 0: requests are lost, 1 and 2: answers, else a request is held up.
+    pub(in crate::simulation) fn wire_fault(
+        &self,
+        process: &Process,
+        number: u64,
+        random: &RandomSource,
+    ) -> Option<u64> {
+        match self.program.get() {
+            None => {
+                let fails = random.chance(self.network_state().failing).then(|| random.below(5));
+                let name = || format!("{}:{number}", process.name);
+                fails.filter(|_| self.happens(name, || format!("the wire of {} fails", process.name)))
+            }
+            Some(program) => {
+                let mut arms = lock(&program.arms);
+                let arms = arms.get_mut(&process.name);
+                let faults = arms.is_some_and(|arms| arms.wire.take_if(is_now).is_some());
+                faults.then(|| {
+                    self.fault();
+                    random.below(5)
+                })
+            }
+        }
+    }
+}
+
+impl Program {
+    /// A handler makes a step: that may be the moment of a fault.
+    pub(super) fn inject_at_step(&self, seat: &Seat, run: u64, returned: bool, name: &str) {
+        let mut arms = lock(&self.arms);
+        let Some(arms_of) = arms.get_mut(&seat.process.name) else { return };
+        let is_now = |at: &mut AtStep| {
+            let of_this = *at.run.get_or_insert(run) == run;
+            let now = of_this && (at.left == 0 || returned);
+            at.left = at.left.saturating_sub(u64::from(of_this));
+            now
+        };
+        let Some(AtStep { fault, random, .. }) = arms_of.at_step.take_if(is_now) else { return };
+        drop(arms);
+        let node = lock(&seat.sim.nodes).iter().find(|node| node.id == seat.node).cloned();
+        let after = if returned { ", just after it ran" } else { " while it runs" };
+        seat.sim.happen(self, fault, node.as_ref(), &format!("{after} {name}"), &random);
+    }
+}

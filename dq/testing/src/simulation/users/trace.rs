@@ -1,0 +1,185 @@
+//! What happened in a run, told for a person: who did what, and what became of each job.
+//!
+//! Every line is kept; how short the account is depends on how many there are. A job that was added, ran once and was acked
+//! has one line where others have more to tell, and none in a long account; what is still too long is told from its begin and
+//! its end.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Mutex;
+
+use super::super::cluster::{MS, SECOND, lock};
+use dq::job::{JobId, TopicName};
+
+/// Accounts of at most this many lines are told with all jobs.
+const WHOLE: usize = 80;
+
+/// A job, by its names.
+pub(in super::super) type Named = (TopicName, JobId);
+
+/// What every job does with which nothing is the matter, in this order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) enum Usual {
+    Added,
+    /// Who runs what.
+    Runs(String),
+    Returns,
+    Acked,
+}
+
+#[derive(Debug, Clone)]
+struct TraceLine {
+    at: u64,
+    job: Option<Named>,
+    usual: Option<Usual>,
+    text: String,
+}
+
+/// What happened, in order.
+#[derive(Debug, Default)]
+pub(super) struct Trace {
+    lines: Mutex<Vec<TraceLine>>,
+    runs: Mutex<BTreeMap<Named, u64>>,
+}
+
+impl Trace {
+    pub(super) fn tell(&self, at: u64, job: Option<Named>, usual: Option<Usual>, text: String) {
+        lock(&self.lines).push(TraceLine { at, job, usual, text });
+    }
+
+    /// A handler is called: which run of its job it is.
+    pub(super) fn next_run(&self, job: &Named) -> u64 {
+        let mut runs = lock(&self.runs);
+        let run = runs.entry(job.clone()).or_default();
+        *run += 1;
+        *run
+    }
+
+    /// The account.
+    pub(super) fn account(&self) -> String {
+        let (lines, runs) = (lock(&self.lines), lock(&self.runs));
+        let mut of_jobs: BTreeMap<&Named, Vec<&TraceLine>> = BTreeMap::new();
+        for line in lines.iter() {
+            if let Some(job) = &line.job {
+                of_jobs.entry(job).or_default().push(line);
+            }
+        }
+        let jobs = of_jobs.len();
+        // When the run starts, and when it is acked.
+        let smooth: BTreeMap<&Named, (u64, u64)> =
+            of_jobs.into_iter().filter_map(|(job, lines)| Some((job, smooth(&lines)?))).collect();
+        let is_smooth = |job: &Option<Named>| job.as_ref().and_then(|job| smooth.get(job)).copied();
+        if smooth.len() == jobs && lines.len() <= WHOLE {
+            return written(lines.iter().map(|line| (line.at, line.text.clone())));
+        }
+        let short = |line: &TraceLine| match (&line.usual, is_smooth(&line.job)) {
+            (_, None) => Some((line.at, line.text.clone())),
+            (Some(Usual::Runs(who)), Some((start, end))) => {
+                Some((line.at, format!("{who}, once, and it is acked {} ms later", (end - start) / MS)))
+            }
+            _ => None,
+        };
+        let account: Vec<_> = lines.iter().filter_map(short).collect();
+        if account.len() <= WHOLE {
+            return written(account.into_iter());
+        }
+        let again = |job: &Named| runs.get(job).is_some_and(|runs| *runs > 1);
+        let told: Vec<_> = lines.iter().filter(|line| line.job.as_ref().is_none_or(again)).collect();
+        let line = |line: &&TraceLine| (line.at, line.text.clone());
+        let left_out = lines.len() - told.len();
+        let mut account = if told.len() <= WHOLE {
+            written(told.iter().map(line))
+        } else {
+            let (begin, end) = (&told[..WHOLE / 2], &told[told.len() - WHOLE / 2..]);
+            let between = told.len() - WHOLE;
+            format!("{}  (.. {between} lines ..)\n{}", written(begin.iter().map(line)), written(end.iter().map(line)))
+        };
+        if left_out > 0 {
+            // Writing to a string cannot fail.
+            let _ = writeln!(account, "  ({left_out} more lines are of jobs that ran once)");
+        }
+        account
+    }
+}
+
+/// Of a job with which nothing was the matter: when its run starts, and when it is acked.
+fn smooth(lines: &[&TraceLine]) -> Option<(u64, u64)> {
+    let [added, runs, returns, acked] = lines else { return None };
+    let usual = matches!(runs.usual, Some(Usual::Runs(_)))
+        && [added, returns, acked].map(|line| &line.usual)
+            == [&Some(Usual::Added), &Some(Usual::Returns), &Some(Usual::Acked)];
+    usual.then_some((runs.at, acked.at))
+}
+
+fn written(lines: impl Iterator<Item = (u64, String)>) -> String {
+    let mut account = String::new();
+    for (at, text) in lines {
+        let (seconds, millis) = (at / SECOND, at % SECOND / MS);
+        // Writing to a string cannot fail.
+        let _ = writeln!(account, "{seconds:>6}.{millis:03} s  {text}");
+    }
+    account
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(id: u64) -> Option<Named> {
+        Some((TopicName::new("t").unwrap(), JobId::new(id.to_string()).unwrap()))
+    }
+
+    fn goes_well(trace: &Trace, id: u64) {
+        trace.tell(MS, job(id), Some(Usual::Added), format!("t/{id} is added"));
+        trace.next_run(&job(id).unwrap());
+        trace.tell(2 * MS, job(id), Some(Usual::Runs(format!("n1 runs t/{id}"))), format!("n1 runs t/{id}: run 1"));
+        trace.tell(5 * MS, job(id), Some(Usual::Returns), format!("n1 t/{id}: returns ack"));
+        trace.tell(6 * MS, job(id), Some(Usual::Acked), format!("the store has the ack of t/{id}"));
+    }
+
+    #[test]
+    fn where_all_goes_well_all_is_told() {
+        let trace = Trace::default();
+        (0..3).for_each(|id| goes_well(&trace, id));
+        assert_eq!(trace.account().lines().count(), 12);
+    }
+
+    #[test]
+    fn beside_one_with_more_to_tell_a_job_has_one_line() {
+        let trace = Trace::default();
+        goes_well(&trace, 1);
+        trace.tell(MS, job(2), Some(Usual::Added), "t/2 is added".into());
+        trace.tell(3 * MS, None, None, "n1 IS KILLED".into());
+        let account: Vec<_> = trace.account().lines().map(str::to_owned).collect();
+        let told = ["n1 runs t/1, once, and it is acked 4 ms later", "t/2 is added", "n1 IS KILLED"];
+        assert!(
+            account.len() == 3 && told.iter().zip(&account).all(|(text, line)| line.ends_with(text)),
+            "{account:?}"
+        );
+    }
+
+    #[test]
+    fn a_long_account_leaves_out_jobs_that_ran_once() {
+        let trace = Trace::default();
+        (0..100).for_each(|id| goes_well(&trace, id));
+        trace.next_run(&job(7).unwrap());
+        let account = trace.account();
+        assert_eq!(account.lines().count(), 5, "{account}");
+        assert!(account.ends_with("(396 more lines are of jobs that ran once)\n"), "{account}");
+    }
+
+    #[test]
+    fn what_goes_on_for_ever_is_told_from_its_begin_and_its_end() {
+        let trace = Trace::default();
+        for run in 1..=1_000 {
+            trace.next_run(&job(1).unwrap());
+            trace.tell(run * MS, job(1), None, format!("run {run} of t/1"));
+        }
+        let account = trace.account();
+        assert_eq!(account.lines().count(), WHOLE + 1, "{account}");
+        for told in ["run 1 of", "run 40 of", "\n  (.. 920 lines ..)\n", "run 961 of", "run 1000 of"] {
+            assert!(account.contains(told), "{told}: {account}");
+        }
+        assert!(!account.contains("ran once"), "{account}");
+    }
+}
