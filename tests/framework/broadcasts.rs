@@ -140,7 +140,7 @@ async fn errors_panics_timeouts_and_odd_payloads_are_counted_and_the_channel_goe
     let channel = &dq.health().channels[0];
     assert_eq!((channel.channel.as_str(), &channel.condition), ("prices", &Condition::Working));
     assert_eq!((channel.received, channel.published, channel.failed), (5, 5, 4));
-    assert_eq!(channel.listeners, "Ear, OtherEar");
+    assert_eq!(channel.listeners, "Subscriber, OtherSubscriber");
 }
 
 #[tokio::test(start_paused = true)]

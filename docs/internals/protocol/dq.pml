@@ -1,24 +1,26 @@
 /* dq: the protocol of one topic, for the model checker spin.
  *
- * A step is atomic in the store.  A request may be answered, executed with the reply lost, never
- * executed, or executed at any later time ("late": it sat in a socket buffer).  A node may crash (and comes back
- * under a new identity), stop cleanly, or be slow for so long that its lease runs out; a cancelled handler may
- * still hand in an outcome ("zombie").  Time is not modelled: every waiting job is due.
+ * Every step is atomic in the store.  A request may be answered; executed with its answer lost; never executed; or
+ * executed at any later time ("late": it waited in a socket buffer).  A node may crash (it comes back under a new
+ * identity), stop cleanly, or pause for so long that its lease expires.  The handler of an abandoned run may still send
+ * an outcome.  The model has no time: every waiting job is due.
  *
- * Numbers in [] are the rules of docs/internals/requirements.md.  They are on by default; each -D below takes one away
- * (README.md says what the checker then finds).
- *   NO_FENCE  NO_RECONCILE  NO_TURN  NO_COUNT  SPLIT_RECLAIM  LEASE_FIRST  BLIND_RELEASE  RELEASE_KEEPS_TURN
- *   BLIND_REPLACE  INPLACE_REPLACE  NO_MARK  ADD_IS_KEPT  NO_ADD_NUMBER  NO_DELETE_NUMBER  NO_LATE_NUMBER
- *   RENEW_ROWLESS  with ACKS: ACK_BLIND ACK_FIRST ACK_LAST  with DEAF=1: RECONCILE_RENEWS  and with TAIL=1: COUNTER_FENCE  QUIET_FAILOVER
+ * Numbers in [] are the rules of README.md beside this file.  All rules are on by default; each -D below takes one away
+ * (model.md says what the checker then finds).
+ *   NO_FENCE  NO_RECONCILE  NO_SEQUENCE  NO_COUNT  SPLIT_RECLAIM  LEASE_FIRST  BLIND_RELEASE  RELEASE_KEEPS_SEQUENCE
+ *   BLIND_REPLACE  INPLACE_REPLACE  NO_PENDING  ADD_IS_KEPT  NO_ADD_NUMBER  NO_DELETE_NUMBER  NO_LATE_NUMBER
+ *   RENEW_ROWLESS  with ACKS: ACK_BLIND  ACK_FIRST  ACK_LAST  with UNRESPONSIVE=1: RECONCILE_RENEWS
+ *   with TAIL=1: COUNTER_FENCE
+ * QUIET_FAILOVER (with TAIL=1) takes no rule away: no node notices that the store fell back.
  */
 #ifndef FAULTS
-#define FAULTS 2        /* replies lost, requests lost, requests late */
+#define FAULTS 2        /* answers lost, requests lost, requests late */
 #endif
 #ifndef CRASHES
-#define CRASHES 1       /* kill -9, restarted under a new identity */
+#define CRASHES 1       /* kill -9; the node restarts under a new identity */
 #endif
 #ifndef PAUSES
-#define PAUSES 1        /* leases that run out although the node lives */
+#define PAUSES 1        /* leases that expire although the node lives */
 #endif
 #ifndef BACKS
 #define BACKS 1         /* runs that end in retry or rejoin */
@@ -33,13 +35,13 @@
 #define DELETES 0       /* one delete of job 0, then an add of the same id by the same caller */
 #endif
 #ifndef ACKS
-#define ACKS 0          /* acks from outside that name a run of job 0; not with TAIL */
+#define ACKS 0          /* commands that ack one named run of job 0; not with TAIL */
 #endif
 #ifndef TAIL
 #define TAIL 0          /* the store may once fall back to an earlier state (failover, AOF everysec) */
 #endif
-#ifndef DEAF
-#define DEAF 0          /* from some time on node 1 hears no reply, its requests arrive */
+#ifndef UNRESPONSIVE
+#define UNRESPONSIVE 0  /* from some time on node 1 receives no answer, but its requests arrive */
 #endif
 #ifdef SMALL
 #define NJ 1
@@ -55,111 +57,111 @@
 #define ACK 1
 #define BACK 2          /* retry, rejoin, rollback: the same move */
 
-/* Calls of the one producer, by number: an add for each job, a replace of job 0, a delete of it, an add after that. */
+/* Calls of the one producer, by number: an add for each job, a replacement of job 0, a delete of it, an add after that. */
 #define DEL (NJ + REPLACES)
 #define READD (DEL + 1)
 #define CALLS (NJ + REPLACES + 2 * DELETES)
 
 /* ---- the store ---- */
 bit  rec[NJ];           /* jobs: the record */
-byte ver[NJ];           /* which add the record comes from */
+byte ver[NJ];           /* the add that the record comes from */
 bit  delayed[NJ];
 byte row[NN*NJ];        /* running:NODE, id -> fence */
 byte lease[NN];
-byte turn[NN];          /* last transfer, reconcile or release executed for the node */
+byte sequence[NN];          /* counts transfers, reconciles and releases executed for the node */
 byte fence;
-bit  ended[NJ];         /* mark: the end, deleted while it ran */
-bit  next[NJ];          /* mark: the replacement */
+bit  ended[NJ];         /* pending command: the job was deleted while it ran */
+bit  next[NJ];          /* pending command: the replacement */
 #if ACKS
-byte ackf;              /* mark of job 0: the end that names a run, its fence */
+byte ack_fence;         /* pending command of job 0: an ack that names a run, its fence */
 #endif
-bit  seen[NJ+REPLACES+2];   /* numbers of calls that were executed */
-byte top;               /* highest of them, + 1 */
+bit  executed[NJ+REPLACES+2];   /* numbers of the calls that were executed */
+byte top;               /* the highest of them, + 1 */
 
 /* ---- what each node believes ---- */
-byte held[NN*NJ];       /* fence of the job it holds */
-byte out[NN*NJ];        /* outcome not yet confirmed */
-byte heard[NN];         /* last turn whose reply it read; in each of its requests */
-bit  lost[NN];          /* must reconcile before it claims again */
+byte held[NN*NJ];       /* fence of the job that the node holds */
+byte out[NN*NJ];        /* outcome that is not yet confirmed */
+byte last_seen[NN];     /* last sequence number whose answer the node read; each of its requests carries it */
+bit  lost[NN];          /* the node must reconcile before it claims again */
 bit  dead[NN];
-byte zf[NN*NJ];         /* a cancelled handler that still runs: its fence */
-byte id[2];             /* identity of the two processes */
+byte abandoned[NN*NJ];  /* fence of an abandoned run: its handler still executes */
+byte id[2];             /* identity of each of the two processes */
 byte fresh = 2;         /* next unused identity */
 
 /* ---- in the network ---- */
-bit  lt[NN]; byte lt_echo[NN];                                 /* a late transfer */
+bit  lt[NN]; byte lt_seen[NN];                                 /* a late transfer, and what it names */
 byte ls; byte ls_n; byte ls_j; byte ls_f; byte ls_r; byte ls_o; byte ls_h; /* a late settle */
 bit  lr; byte lr_n; byte lr_h;                                 /* a late reconcile */
 byte la = 255;                                                 /* a late add or delete */
 #if ACKS
-byte wf[ACKS]; byte wr[ACKS]; byte told;                       /* acks on their way: fence and run they name */
+byte wf[ACKS]; byte wr[ACKS]; byte told;                       /* acks on their way: the fence and the run that each names */
 #endif
 
-/* ---- ghosts: only for the assertions ---- */
-byte rid;               /* every claim has its own number, never reset */
+/* ---- only for the assertions ---- */
+byte rid;               /* every claim has its own run number */
 byte cur[NN*NJ];        /* run number of the row in running:NODE */
 byte cver[NN*NJ];       /* version of the record when it was claimed */
 byte hrid[NN*NJ];       /* run number behind held */
-byte zr[NN*NJ];         /* run number behind zf */
+byte abandoned_run[NN*NJ]; /* run number behind abandoned */
 byte effect[NJ+REPLACES+2]; /* how often a call was executed */
-byte owed[NJ];          /* the version that is to be acked: added last, neither acked nor deleted since */
+byte owed[NJ];          /* the version that must be acked: the last one added, neither acked nor deleted since */
 byte wiped[NJ];         /* the version that was deleted last */
-bit  left[NN];          /* nodes whose release was executed */
+bit  left[NN];          /* the node's release was executed */
 #if ACKS
-byte said;              /* the run that was acked from outside while it ran */
-byte ackr;              /* the run that the fence in the mark belongs to */
+byte said;              /* the run that a command acked while it ran */
+byte ack_run;           /* the run that ack_fence belongs to */
 #endif
 bit  over = 0;          /* every call has returned */
-bit  settled = 0;       /* answer of the last exec_settle or exec_transfer */
+bit  settled = 0;       /* what the last exec_settle or exec_transfer answered */
 bit  fellback = 0;
 
 byte faults = FAULTS, crashes = CRASHES, pauses = PAUSES, backs = BACKS, stops = STOPS, tails = TAIL;
 
-#ifdef NO_TURN
+#ifdef NO_SEQUENCE
 #define CURRENT(n,h) true
 #else
-#define CURRENT(n,h) (turn[n] == (h))       /* [6] the request names the last turn */
+#define CURRENT(n,h) (sequence[n] == (h))       /* [6] the request names the stored sequence number */
 #endif
-#define HEARS(n) CURRENT(n, heard[n])
-#if DEAF
-bit deaf1;
-#define deaf (s == 1 && deaf1)
+#define UP_TO_DATE(n) CURRENT(n, last_seen[n])
+#if UNRESPONSIVE
+bit unresponsive1;
+#define unresponsive (s == 1 && unresponsive1)
 #else
-#define deaf false
+#define unresponsive false
 #endif
-#if defined(RECONCILE_RENEWS) && DEAF
-#define KEEPS(n) (HEARS(n) || deaf1 && n == id[1])  /* its reconciles, one after the other, keep the lease alive */
+#if defined(RECONCILE_RENEWS) && UNRESPONSIVE
+#define KEEPS(n) (UP_TO_DATE(n) || unresponsive1 && n == id[1])  /* its repeated reconciles keep the lease alive */
 #else
-#define KEEPS(n) HEARS(n)                   /* who has not heard cannot keep its lease alive */
+#define KEEPS(n) UP_TO_DATE(n)                   /* a node that misses answers cannot keep its lease alive */
 #endif
 #ifdef NO_RECONCILE
 #define LOSE(n) skip
 #else
-#define LOSE(n) lost[n] = 1                 /* [7] every time-out starts a reconcile */
+#define LOSE(n) lost[n] = 1                 /* [7] every timeout starts a reconcile */
 #endif
 #if defined(NO_COUNT) || defined(NO_RECONCILE)
 #define DIFFERS(n) skip
 #else
-#define DIFFERS(n) lost[n] = 1              /* [7] so does a number of rows that is not the expected one */
+#define DIFFERS(n) lost[n] = 1              /* [7] so does an unexpected number of rows */
 #endif
 #if defined(NO_ADD_NUMBER)
-#define KEPT(c) (c == DEL && (seen[c] || c < top))
+#define KEPT(c) (c == DEL && (executed[c] || c < top))
 #elif defined(NO_DELETE_NUMBER)
-#define KEPT(c) (c != DEL && (seen[c] || c < top))
+#define KEPT(c) (c != DEL && (executed[c] || c < top))
 #elif defined(NO_LATE_NUMBER)
-#define KEPT(c) seen[c]
+#define KEPT(c) executed[c]
 #else
-#define KEPT(c) (seen[c] || c < top)        /* [18] the kept answer, or late */
+#define KEPT(c) (executed[c] || c < top)        /* [18] the kept answer, or late */
 #endif
 #if NJ == 1
 #define ROWS(n) (row[AT(n,0)] != 0)
-#define KNOWN(n) (row[AT(n,0)] || held[AT(n,0)] || zf[AT(n,0)])
+#define KNOWN(n) (row[AT(n,0)] || held[AT(n,0)] || abandoned[AT(n,0)])
 #define WAITING (delayed[0])
 #define HOLDS(n) (held[AT(n,0)] != 0)
 #define COUNTS(n) ((row[AT(n,0)] != 0) == (held[AT(n,0)] != 0))
 #else
 #define ROWS(n) (row[AT(n,0)] != 0 || row[AT(n,1)] != 0)
-#define KNOWN(n) (row[AT(n,0)] || held[AT(n,0)] || zf[AT(n,0)] || row[AT(n,1)] || held[AT(n,1)] || zf[AT(n,1)])
+#define KNOWN(n) (row[AT(n,0)] || held[AT(n,0)] || abandoned[AT(n,0)] || row[AT(n,1)] || held[AT(n,1)] || abandoned[AT(n,1)])
 #define WAITING (delayed[0] || delayed[1])
 #define HOLDS(n) (held[AT(n,0)] != 0 || held[AT(n,1)] != 0)
 #define COUNTS(n) ((row[AT(n,0)] != 0) + (row[AT(n,1)] != 0) == (held[AT(n,0)] != 0) + (held[AT(n,1)] != 0))
@@ -175,50 +177,50 @@ bit deaf1;
 #define ANY_KNOWN (KNOWN(0) || KNOWN(1) || KNOWN(2) || KNOWN(3))
 #endif
 #if ACKS == 2
-#define ON_ITS_WAY_OUTSIDE (wf[0] || wf[1] || ackf)
+#define ON_ITS_WAY_OUTSIDE (wf[0] || wf[1] || ack_fence)
 #elif ACKS == 1
-#define ON_ITS_WAY_OUTSIDE (wf[0] || ackf)
+#define ON_ITS_WAY_OUTSIDE (wf[0] || ack_fence)
 #else
 #define ON_ITS_WAY_OUTSIDE false
 #endif
 #if ACKS
-#define MARKED(j) (next[j] || ended[j] || j == 0 && ackf != 0)
+#define HAS_PENDING(j) (next[j] || ended[j] || j == 0 && ack_fence != 0)
 #else
-#define MARKED(j) (next[j] || ended[j])
+#define HAS_PENDING(j) (next[j] || ended[j])
 #endif
 #ifdef NO_PLACE_CHECK
 #define ONE_PLACE(j) skip
 #else
-#define ONE_PLACE(j) assert(delayed[j] + INRUN(j) == rec[j] && (INRUN(j) || !MARKED(j)))
+#define ONE_PLACE(j) assert(delayed[j] + INRUN(j) == rec[j] && (INRUN(j) || !HAS_PENDING(j)))
 #endif
 
-/* [17] The end of run r, which had fence f: an end that names a run counts for that run only, and goes with it. */
+/* [17] Run r, which has fence f, ends.  A pending ack that names a run counts for that run only, and is removed with it. */
 inline obey_ack(j, f, r)
 {
 #if ACKS
     if
-    :: j == 0 && ackf != 0 ->
+    :: j == 0 && ack_fence != 0 ->
 #ifdef ACK_BLIND
         if :: true ->
 #else
-        if :: ackf == f ->
+        if :: ack_fence == f ->
 #endif
-            assert(ackr == r);                            /* an ack ends the run it names, never another */
+            assert(ack_run == r);                            /* an ack ends the run that it names, never another */
             ended[j] = 1;
             if :: owed[j] == ver[j] -> owed[j] = 0 :: else fi
         :: else
         fi;
-        ackf = 0; ackr = 0
+        ack_fence = 0; ack_run = 0
     :: else
     fi;
-    assert(j != 0 || said != r || ended[j]);              /* the ack of this run is never swallowed */
+    assert(j != 0 || said != r || ended[j]);              /* the ack of this run is never lost */
     if :: j == 0 && said == r -> said = 0 :: else fi
 #else
     skip
 #endif
 }
 
-/* [12, 13] Same move for all that leaves RUNNING without being acked: a replacement takes the place, an end ends it. */
+/* [12, 13] Every way out of RUNNING but an ack does this: a replacement takes the job's place, a pending delete removes it. */
 inline go_back(j)
 {
     if
@@ -228,7 +230,8 @@ inline go_back(j)
     fi
 }
 
-/* [6, 8] A lease row exists exactly while the node has rows; a request that does not name the last turn renews nothing. */
+/* [6, 8] A lease exists exactly while the node has rows.  A request that does not name the stored sequence number renews
+ * nothing. */
 inline renew(n, h)
 {
     if
@@ -242,18 +245,19 @@ inline renew(n, h)
     fi
 }
 
-/* [6] A new turn, and nothing is renewed, whether the reply arrives or not. */
-inline new_turn(n, h)
+/* [6] The step takes a new sequence number and renews nothing, whether the answer arrives or not. */
+inline new_sequence(n, h)
 {
-    turn[n] = (turn[n] > h -> turn[n] : h) + 1
+    sequence[n] = (sequence[n] > h -> sequence[n] : h) + 1
 }
 
-/* Only equal or not matters of turns and fences: count from 0 again when nobody knows an old one (fewer states). */
+/* Sequence numbers are only compared for equality, fences for equality and order, so both start from 0 again when nobody
+ * knows an old one (fewer states). */
 #define ON_ITS_WAY(n) (lt[n] || ls && ls_n == n || lr && lr_n == n)
 inline renumber(n)
 {
 #if !TAIL
-    if :: (turn[n] == heard[n] || dead[n]) && !ON_ITS_WAY(n) -> turn[n] = 0; heard[n] = 0 :: else fi
+    if :: (sequence[n] == last_seen[n] || dead[n]) && !ON_ITS_WAY(n) -> sequence[n] = 0; last_seen[n] = 0 :: else fi
 #else
     skip
 #endif
@@ -269,7 +273,7 @@ inline renumber_claims()
 
 inline exec_reconcile(n, h)
 {
-    new_turn(n, h);
+    new_sequence(n, h);
 #ifdef RECONCILE_RENEWS
     if :: ROWS(n) -> lease[n] = ALIVE :: else fi
 #endif
@@ -279,8 +283,8 @@ inline claim(n, j)
 {
     if
     :: delayed[j] ->
-        assert(ver[j] > wiped[j] || fellback);            /* what was deleted does not run again */
-        assert(!left[n]);                                 /* nothing is claimed for a node that left */
+        assert(ver[j] > wiped[j] || fellback);            /* a deleted version does not run again */
+        assert(!left[n]);                                 /* nothing is claimed for a node that was released */
         delayed[j] = 0; fence++; rid++;
         row[AT(n,j)] = fence; cur[AT(n,j)] = rid; cver[AT(n,j)] = ver[j];
         ONE_PLACE(j)
@@ -288,16 +292,16 @@ inline claim(n, j)
     fi
 }
 
-inline exec_transfer(n, echo)   /* settled = whether it was let in */
+inline exec_transfer(n, h)   /* settled: whether the step was let in */
 {
-    settled = CURRENT(n, echo);
+    settled = CURRENT(n, h);
     if
     :: settled ->
         claim(n, 0);
 #if NJ == 2
         claim(n, 1);
 #endif
-        turn[n]++;
+        sequence[n]++;
         if :: ROWS(n) -> lease[n] = ALIVE :: else fi
     :: else
     fi
@@ -316,7 +320,7 @@ inline exec_settle(n, j, f, r, o, h)
         row[AT(n,j)] = 0; cur[AT(n,j)] = 0;
         if
         :: o == ACK && !next[j] ->
-            assert(ver[j] == cver[AT(n,j)]);              /* what is acked is what was run */
+            assert(ver[j] == cver[AT(n,j)]);              /* the acked version is the one that ran */
             if :: owed[j] == ver[j] -> owed[j] = 0 :: else fi;
             rec[j] = 0; ended[j] = 0
         :: else -> go_back(j)
@@ -333,7 +337,7 @@ inline exec_add(c, j)
 {
     if
     :: !rec[j] -> rec[j] = 1; delayed[j] = 1; ver[j]++; owed[j] = ver[j]
-    :: rec[j] && ended[j] ->                              /* [13] under an end the id counts as absent */
+    :: rec[j] && ended[j] ->                              /* [13] under a pending delete the id counts as absent */
         owed[j] = ver[j] + 1;
 #ifndef ADD_IS_KEPT
         next[j] = 1
@@ -358,12 +362,12 @@ inline exec_delete(j)
 {
     if
     :: rec[j] && (!ended[j] || next[j]) ->
-        assert(effect[READD] == 0 || fellback);           /* never what was added after it */
+        assert(effect[READD] == 0 || fellback);           /* a delete never removes what was added after it */
         wiped[j] = ver[j]; owed[j] = 0; next[j] = 0;
         if
         :: delayed[j] -> delayed[j] = 0; rec[j] = 0
         :: else ->
-#ifdef NO_MARK
+#ifdef NO_PENDING
             skip
 #else
             ended[j] = 1
@@ -378,7 +382,7 @@ inline exec_call(c, j)
     if
     :: KEPT(c)
     :: else ->
-        seen[c] = 1;
+        executed[c] = 1;
         if :: c != DEL -> effect[c]++ :: else fi;
         if :: top <= c -> top = c + 1 :: else fi;
         assert(c == DEL || effect[c] <= 1 || fellback);   /* one call, one effect: an acked job never returns */
@@ -390,15 +394,15 @@ inline exec_call(c, j)
     fi
 }
 
-/* The node forgets a job; its handler may still be running. */
+/* The node forgets a job; its handler may still execute: the run is abandoned. */
 inline drop(n, j)
 {
-    zf[AT(n,j)] = held[AT(n,j)]; zr[AT(n,j)] = hrid[AT(n,j)];
+    abandoned[AT(n,j)] = held[AT(n,j)]; abandoned_run[AT(n,j)] = hrid[AT(n,j)];
     held[AT(n,j)] = 0; hrid[AT(n,j)] = 0; out[AT(n,j)] = 0
 }
 
-/* The reply of a transfer (jobs claimed after run number r) or of a reconcile (r = 0, o = BACK: rows that it does not
- * hold go back by their own token, and are held until that is answered). */
+/* The node reads the answer of a transfer (jobs claimed after run number r) or of a reconcile (r = 0, o = BACK: rows that
+ * the node does not hold go back under their own token, and are held until that is answered). */
 inline read_rows(n, j, r, o)
 {
     if
@@ -417,8 +421,8 @@ proctype Client()
         j = (c < NJ -> c : 0);
         if
         :: atomic { exec_call(c, j); c++ }
-        :: atomic { faults > 0 -> faults--; exec_call(c, j) }                               /* reply lost: again */
-        :: atomic { faults > 0 && la == 255 -> faults--; la = c }                        /* late: again */
+        :: atomic { faults > 0 -> faults--; exec_call(c, j) }                               /* answer lost: repeat */
+        :: atomic { faults > 0 && la == 255 -> faults--; la = c }                        /* late: repeat */
         :: atomic { c == DEL && faults > 0 && la == 255 -> faults--; la = c; c++ }       /* late, and given up: Unknown */
         fi
     :: else -> over = 1; break
@@ -434,19 +438,19 @@ proctype Client()
 #define IS_CUR(r) (cur[AT(0,0)] == r || cur[AT(1,0)] == r || cur[AT(2,0)] == r || cur[AT(3,0)] == r)
 #endif
 
-/* [17] An ack from outside that names the run with fence f (its number is r): a webhook. Of two on one run the one of
- * the later run counts; under an end without a fence, or of a job that waits, it does nothing. */
+/* [17] A command acks the run with fence f (run number r), as a webhook does.  Of two pending acks on one job the one with
+ * the larger fence counts.  Under a pending delete, or on a waiting job, the ack does nothing. */
 inline exec_ack(f, r)
 {
     if
     :: rec[0] && !delayed[0] && !ended[0] ->
         if
 #if defined(ACK_FIRST)
-        :: ackf == 0 -> ackf = f; ackr = r
+        :: ack_fence == 0 -> ack_fence = f; ack_run = r
 #elif defined(ACK_LAST)
-        :: true -> ackf = f; ackr = r
+        :: true -> ack_fence = f; ack_run = r
 #else
-        :: f > ackf -> ackf = f; ackr = r
+        :: f > ack_fence -> ack_fence = f; ack_run = r
 #endif
         :: else
         fi;
@@ -455,7 +459,7 @@ inline exec_ack(f, r)
     fi
 }
 
-/* Somebody outside is told of a run, and acks it at any later time; the last told may come first. */
+/* A program outside learns of a run and acks it at any later time, in any order. */
 proctype Webhook()
 {
     byte m = 0;
@@ -478,14 +482,15 @@ end:
     do
     :: atomic { la != 255 -> n = la; la = 255; j = (n < NJ -> n : 0); exec_call(n, j); n = 0; j = 0 }
     :: atomic { lr -> lr = 0; exec_reconcile(lr_n, lr_h); lr_n = 0; lr_h = 0 }
-    :: atomic { lt[0] -> lt[0] = 0; exec_transfer(0, lt_echo[0]); lt_echo[0] = 0 }
-    :: atomic { lt[1] -> lt[1] = 0; exec_transfer(1, lt_echo[1]); lt_echo[1] = 0 }
+    :: atomic { lt[0] -> lt[0] = 0; exec_transfer(0, lt_seen[0]); lt_seen[0] = 0 }
+    :: atomic { lt[1] -> lt[1] = 0; exec_transfer(1, lt_seen[1]); lt_seen[1] = 0 }
     :: atomic { ls -> ls = 0; exec_settle(ls_n, ls_j, ls_f, ls_r, ls_o, ls_h);
                       ls_n = 0; ls_j = 0; ls_f = 0; ls_r = 0; ls_o = 0; ls_h = 0 }
     od
 }
 
-/* Leases run out: of dead nodes always, of nodes that do not renew always, of living ones as often as PAUSES says. */
+/* Leases expire: those of dead nodes always, those of nodes that do not renew always, those of living nodes as often as
+ * PAUSES says. */
 proctype Clock()
 {
     byte n;
@@ -505,9 +510,10 @@ end:
 }
 
 #if TAIL
-/* A failover: the store takes a look at some time, and falls back to it at another. */
-bit  k_rec[NJ]; byte k_ver[NJ]; bit k_delayed[NJ]; byte k_row[NN*NJ]; byte k_lease[NN]; byte k_turn[NN];
-byte k_fence; bit k_ended[NJ]; bit k_next[NJ]; bit k_seen[NJ+REPLACES+2]; byte k_top; byte k_owed[NJ]; byte k_cur[NN*NJ]; byte k_cver[NN*NJ];
+/* A failover: the store takes a snapshot at some time, and falls back to it at a later time. */
+bit  k_rec[NJ]; byte k_ver[NJ]; bit k_delayed[NJ]; byte k_row[NN*NJ]; byte k_lease[NN]; byte k_sequence[NN];
+byte k_fence; bit k_ended[NJ]; bit k_next[NJ]; bit k_executed[NJ+REPLACES+2]; byte k_top; byte k_owed[NJ];
+byte k_cur[NN*NJ]; byte k_cver[NN*NJ];
 #define CP(to, from, len) i = 0; do :: i < len -> to[i] = from[i]; i++ :: else -> break od; i = 0
 proctype Failover()
 {
@@ -515,20 +521,20 @@ proctype Failover()
     atomic {
         over ->                 /* every call was confirmed and is on the replica */
         CP(k_rec, rec, NJ); CP(k_ver, ver, NJ); CP(k_delayed, delayed, NJ); CP(k_row, row, NN*NJ);
-        CP(k_lease, lease, NN); CP(k_turn, turn, NN); CP(k_next, next, NJ);
-        CP(k_ended, ended, NJ); CP(k_seen, seen, NJ+REPLACES+2); CP(k_owed, owed, NJ); k_top = top;
+        CP(k_lease, lease, NN); CP(k_sequence, sequence, NN); CP(k_next, next, NJ);
+        CP(k_ended, ended, NJ); CP(k_executed, executed, NJ+REPLACES+2); CP(k_owed, owed, NJ); k_top = top;
         CP(k_cur, cur, NN*NJ); CP(k_cver, cver, NN*NJ); k_fence = fence
     }
     atomic {
         CP(rec, k_rec, NJ); CP(ver, k_ver, NJ); CP(delayed, k_delayed, NJ); CP(row, k_row, NN*NJ);
-        CP(lease, k_lease, NN); CP(turn, k_turn, NN); CP(next, k_next, NJ);
-        CP(ended, k_ended, NJ); CP(seen, k_seen, NJ+REPLACES+2); CP(owed, k_owed, NJ); top = k_top;
+        CP(lease, k_lease, NN); CP(sequence, k_sequence, NN); CP(next, k_next, NJ);
+        CP(ended, k_ended, NJ); CP(executed, k_executed, NJ+REPLACES+2); CP(owed, k_owed, NJ); top = k_top;
         CP(cur, k_cur, NN*NJ); CP(cver, k_cver, NN*NJ);
 #ifdef COUNTER_FENCE
-        fence = k_fence;        /* the counter falls back too; a fence from the clock does not */
+        fence = k_fence;        /* a counter falls back too; a fence from the clock does not */
 #endif
         fellback = 1;
-        /* the connection broke: every living node reconciles */
+        /* the connection breaks: every living node reconciles */
 #if !defined(NO_RECONCILE) && !defined(QUIET_FAILOVER)
         lost[id[0]] = 1; lost[id[1]] = 1;
 #endif
@@ -537,7 +543,7 @@ proctype Failover()
 }
 #endif
 
-/* One script of reclaim: a bounded number of rows (one), or the end of the lease. */
+/* One reclaim step: it takes a bounded number of rows (one), and the lease with the last row. */
 inline reclaim(m)
 {
     if
@@ -578,21 +584,22 @@ inline act(j)
     :: out[AT(n,j)] == 0 && stopping -> out[AT(n,j)] = BACK
     :: out[AT(n,j)] != 0 ->
         if
-        :: !deaf ->
-            exec_settle(n, j, held[AT(n,j)], hrid[AT(n,j)], out[AT(n,j)], heard[n]);
-            if :: settled -> zf[AT(n,j)] = 0; zr[AT(n,j)] = 0; held[AT(n,j)] = 0; hrid[AT(n,j)] = 0; out[AT(n,j)] = 0
+        :: !unresponsive ->
+            exec_settle(n, j, held[AT(n,j)], hrid[AT(n,j)], out[AT(n,j)], last_seen[n]);
+            if :: settled -> abandoned[AT(n,j)] = 0; abandoned_run[AT(n,j)] = 0;
+                             held[AT(n,j)] = 0; hrid[AT(n,j)] = 0; out[AT(n,j)] = 0
                :: else -> drop(n, j); DIFFERS(n) fi
-        :: !deaf && faults > 0 -> faults--; LOSE(n);
-            exec_settle(n, j, held[AT(n,j)], hrid[AT(n,j)], out[AT(n,j)], heard[n])                /* reply lost */
-        :: !deaf && faults > 0 && !ls -> faults--; LOSE(n); ls = 1; ls_n = n; ls_j = j; ls_f = held[AT(n,j)];
-                                ls_r = hrid[AT(n,j)]; ls_o = out[AT(n,j)]; ls_h = heard[n]         /* late */
-        :: deaf -> exec_settle(n, j, held[AT(n,j)], hrid[AT(n,j)], out[AT(n,j)], heard[n])
+        :: !unresponsive && faults > 0 -> faults--; LOSE(n);
+            exec_settle(n, j, held[AT(n,j)], hrid[AT(n,j)], out[AT(n,j)], last_seen[n])                /* answer lost */
+        :: !unresponsive && faults > 0 && !ls -> faults--; LOSE(n); ls = 1; ls_n = n; ls_j = j; ls_f = held[AT(n,j)];
+                                ls_r = hrid[AT(n,j)]; ls_o = out[AT(n,j)]; ls_h = last_seen[n]         /* late */
+        :: unresponsive -> exec_settle(n, j, held[AT(n,j)], hrid[AT(n,j)], out[AT(n,j)], last_seen[n])
         fi
     fi
 }
-#define MAY_ACT(j) (held[AT(n,j)] != 0 && (!deaf || out[AT(n,j)] == 0 || row[AT(n,j)] == held[AT(n,j)]))
+#define MAY_ACT(j) (held[AT(n,j)] != 0 && (!unresponsive || out[AT(n,j)] == 0 || row[AT(n,j)] == held[AT(n,j)]))
 
-/* [7] The reply of a reconcile: what it does not hold goes back, what it holds without a row is dropped. */
+/* [7] The node reads the answer of a reconcile: rows that it does not hold go back, held jobs without a row are dropped. */
 inline compare(j)
 {
     if :: held[AT(n,j)] != 0 && row[AT(n,j)] != held[AT(n,j)] -> drop(n, j) :: else fi;
@@ -609,13 +616,13 @@ proctype Node(byte s)
 #endif
 end:
     do
-    /* transfer: one in flight, none while a reply is missing */
-    :: atomic { WAITING && !lost[n] && !stopping && !deaf ->
+    /* transfer: one in flight, none while an answer is missing */
+    :: atomic { WAITING && !lost[n] && !stopping && !unresponsive ->
         if
-        :: renumber_claims(); r = rid; exec_transfer(n, heard[n]);
+        :: renumber_claims(); r = rid; exec_transfer(n, last_seen[n]);
             if
             :: settled ->
-                heard[n] = turn[n];
+                last_seen[n] = sequence[n];
                 read_rows(n, 0, r, 0);
 #if NJ == 2
                 read_rows(n, 1, r, 0);
@@ -624,52 +631,59 @@ end:
             :: else -> LOSE(n)
             fi;
             r = 0
-        :: faults > 0 -> faults--; exec_transfer(n, heard[n]); LOSE(n)
-        :: faults > 0 && n < 2 && !lt[n] -> faults--; lt[n] = 1; lt_echo[n] = heard[n]; LOSE(n)
+        :: faults > 0 -> faults--; exec_transfer(n, last_seen[n]); LOSE(n)
+        :: faults > 0 && n < 2 && !lt[n] -> faults--; lt[n] = 1; lt_seen[n] = last_seen[n]; LOSE(n)
         fi }
     /* reconcile */
-    :: atomic { lost[n] && !deaf ->
+    :: atomic { lost[n] && !unresponsive ->
         if
-        :: exec_reconcile(n, heard[n]); heard[n] = turn[n]; lost[n] = 0;
+        :: exec_reconcile(n, last_seen[n]); last_seen[n] = sequence[n]; lost[n] = 0;
             compare(0);
 #if NJ == 2
             compare(1);
 #endif
             renumber(n)
-        :: faults > 0 -> faults--; exec_reconcile(n, heard[n])
-        :: faults > 0 && !lr -> faults--; lr = 1; lr_n = n; lr_h = heard[n]
+        :: faults > 0 -> faults--; exec_reconcile(n, last_seen[n])
+        :: faults > 0 && !lr -> faults--; lr = 1; lr_n = n; lr_h = last_seen[n]
         fi }
-#if DEAF
-    /* a deaf node asks and reconciles again and again (only what changes something, so that the end is seen) */
-    :: atomic { s == 1 && !deaf1 -> deaf1 = 1 }
-    :: atomic { deaf && WAITING && CURRENT(n, heard[n]) -> exec_transfer(n, heard[n]) }
+#if UNRESPONSIVE
+    /* An unresponsive node keeps sending transfers and reconciles.  The model takes only those that change something, so that
+     * it sees the end. */
+    :: atomic { s == 1 && !unresponsive1 -> unresponsive1 = 1 }
+    :: atomic { unresponsive && WAITING && CURRENT(n, last_seen[n]) -> exec_transfer(n, last_seen[n]) }
 #ifdef RECONCILE_RENEWS
-    :: atomic { deaf && (turn[n] == heard[n] || lease[n] == EXPIRED && ROWS(n)) -> exec_reconcile(n, heard[n]) }
+    :: atomic { unresponsive && (sequence[n] == last_seen[n] || lease[n] == EXPIRED && ROWS(n)) ->
+        exec_reconcile(n, last_seen[n]) }
 #else
-    :: atomic { deaf && turn[n] == heard[n] -> exec_reconcile(n, heard[n]) }
+    :: atomic { unresponsive && sequence[n] == last_seen[n] -> exec_reconcile(n, last_seen[n]) }
 #endif
 #endif
 #if !defined(NO_COUNT) && !defined(NO_RECONCILE)
-    /* [7] every reply carries turn and number of rows, held is what the number must be: a difference starts a reconcile */
-    :: atomic { !lost[n] && !deaf && (!HEARS(n) || !COUNTS(n)) -> lost[n] = 1 }
+    /* [7] Every answer carries the lease status: sequence number and number of rows.  The number must be that of the held
+     * jobs; a difference starts a reconcile. */
+    :: atomic { !lost[n] && !unresponsive && (!UP_TO_DATE(n) || !COUNTS(n)) -> lost[n] = 1 }
 #endif
-    /* heartbeat: renews a lease that ran out and that nobody took yet */
-    :: atomic { HOLDS(n) && lease[n] == EXPIRED && ROWS(n) && HEARS(n) -> lease[n] = ALIVE }
+    /* renew (heartbeat): extends a lease that has expired and that nobody has reclaimed yet */
+    :: atomic { HOLDS(n) && lease[n] == EXPIRED && ROWS(n) && UP_TO_DATE(n) -> lease[n] = ALIVE }
     /* handlers */
     :: atomic { MAY_ACT(0) -> act(0) }
-    :: atomic { zf[AT(n,0)] != 0 -> exec_settle(n, 0, zf[AT(n,0)], zr[AT(n,0)], ACK, heard[n]); zf[AT(n,0)] = 0; zr[AT(n,0)] = 0 }
+    :: atomic { abandoned[AT(n,0)] != 0 ->
+        exec_settle(n, 0, abandoned[AT(n,0)], abandoned_run[AT(n,0)], ACK, last_seen[n]);
+        abandoned[AT(n,0)] = 0; abandoned_run[AT(n,0)] = 0 }
 #if NJ == 2
     :: atomic { MAY_ACT(1) -> act(1) }
-    :: atomic { zf[AT(n,1)] != 0 -> exec_settle(n, 1, zf[AT(n,1)], zr[AT(n,1)], ACK, heard[n]); zf[AT(n,1)] = 0; zr[AT(n,1)] = 0 }
+    :: atomic { abandoned[AT(n,1)] != 0 ->
+        exec_settle(n, 1, abandoned[AT(n,1)], abandoned_run[AT(n,1)], ACK, last_seen[n]);
+        abandoned[AT(n,1)] = 0; abandoned_run[AT(n,1)] = 0 }
 #endif
     /* reclaim of others */
-    :: atomic { lease[0] == EXPIRED && n != 0 && !deaf -> reclaim(0) }
-    :: atomic { lease[1] == EXPIRED && n != 1 && !deaf -> reclaim(1) }
+    :: atomic { lease[0] == EXPIRED && n != 0 && !unresponsive -> reclaim(0) }
+    :: atomic { lease[1] == EXPIRED && n != 1 && !unresponsive -> reclaim(1) }
 #if CRASHES > 0
-    :: atomic { lease[2] == EXPIRED && n != 2 && !deaf -> reclaim(2) }
+    :: atomic { lease[2] == EXPIRED && n != 2 && !unresponsive -> reclaim(2) }
 #endif
 #if CRASHES > 1
-    :: atomic { lease[3] == EXPIRED && n != 3 && !deaf -> reclaim(3) }
+    :: atomic { lease[3] == EXPIRED && n != 3 && !unresponsive -> reclaim(3) }
 #endif
 #ifdef SPLIT_RECLAIM
     :: atomic { hand == 1 -> hand = 0; go_back(0) }
@@ -678,23 +692,23 @@ end:
     /* kill -9 */
     :: atomic { crashes > 0 -> crashes--;
         dead[n] = 1; lost[n] = 0;
-        held[AT(n,0)] = 0; hrid[AT(n,0)] = 0; out[AT(n,0)] = 0; zf[AT(n,0)] = 0; zr[AT(n,0)] = 0;
+        held[AT(n,0)] = 0; hrid[AT(n,0)] = 0; out[AT(n,0)] = 0; abandoned[AT(n,0)] = 0; abandoned_run[AT(n,0)] = 0;
 #if NJ == 2
-        held[AT(n,1)] = 0; hrid[AT(n,1)] = 0; out[AT(n,1)] = 0; zf[AT(n,1)] = 0; zr[AT(n,1)] = 0;
+        held[AT(n,1)] = 0; hrid[AT(n,1)] = 0; out[AT(n,1)] = 0; abandoned[AT(n,1)] = 0; abandoned_run[AT(n,1)] = 0;
 #endif
 #ifdef SPLIT_RECLAIM
         hand = 0;
 #endif
         renumber(n);
         n = fresh; id[s] = fresh; fresh++; stopping = 0 }
-    /* clean stop of node 1: roll back, then release; it may give up on what does not get an answer */
+    /* clean stop of node 1: roll back, then release; the node may give up on requests that get no answer */
     :: atomic { s == 1 && stops > 0 -> stops--; stopping = 1 }
     :: atomic { stopping && (!HOLDS(n) || faults > 0) ->
         if :: HOLDS(n) -> faults-- :: else fi;
         if
         :: left[n] = 1;
-#ifndef RELEASE_KEEPS_TURN
-            new_turn(n, heard[n]);                        /* [8] what of it is still on its way does nothing */
+#ifndef RELEASE_KEEPS_SEQUENCE
+            new_sequence(n, last_seen[n]);                        /* [8] its requests that are still on their way do nothing */
 #endif
             if
 #ifdef BLIND_RELEASE
@@ -707,9 +721,9 @@ end:
         :: faults > 0 -> faults--                         /* never executed */
         fi;
         dead[n] = 1; lost[n] = 0;
-        held[AT(n,0)] = 0; hrid[AT(n,0)] = 0; out[AT(n,0)] = 0; zf[AT(n,0)] = 0; zr[AT(n,0)] = 0;
+        held[AT(n,0)] = 0; hrid[AT(n,0)] = 0; out[AT(n,0)] = 0; abandoned[AT(n,0)] = 0; abandoned_run[AT(n,0)] = 0;
 #if NJ == 2
-        held[AT(n,1)] = 0; hrid[AT(n,1)] = 0; out[AT(n,1)] = 0; zf[AT(n,1)] = 0; zr[AT(n,1)] = 0;
+        held[AT(n,1)] = 0; hrid[AT(n,1)] = 0; out[AT(n,1)] = 0; abandoned[AT(n,1)] = 0; abandoned_run[AT(n,1)] = 0;
 #endif
         renumber(n);
         break }
@@ -724,7 +738,7 @@ end:
 #define OWED (owed[0] || owed[1])
 #endif
 
-/* When nothing can move any more, everything must be done and nothing be left behind. */
+/* When nothing can move any more, every job must be done and nothing may be left behind. */
 proctype Watch()
 {
 end:

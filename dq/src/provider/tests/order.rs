@@ -72,7 +72,7 @@ async fn adds_and_commands_keep_their_order() {
     let acking = tokio::spawn(topic.ack("b"));
     adding.push(spawn_add("a"));
     let first = desk.expect(1, "add a b").await;
-    let second = desk.expect(2, "withdraw a b").await;
+    let second = desk.expect(2, "command a b").await;
     desk.expect(3, "add a").await.done();
     second.done();
     first.done();

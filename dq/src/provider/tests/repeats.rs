@@ -109,7 +109,7 @@ async fn two_late_batches_keep_their_order() {
     let second = desk.expect(2, "add a c").await;
     second.late();
     first.late();
-    for (number, text) in [(4, "add a b"), (5, "add a c"), (6, "withdraw a"), (7, "add d")] {
+    for (number, text) in [(4, "add a b"), (5, "add a c"), (6, "command a"), (7, "add d")] {
         desk.expect(number, text).await.done();
     }
     all_added(adding).await;

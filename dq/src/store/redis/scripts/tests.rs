@@ -117,8 +117,9 @@ fn keys_of_a_script_are_named_in_the_order_they_are_given() {
         }
         let given = step.keys().iter().enumerate().map(|(n, key)| {
             let name = match key {
-                Key::BroadcastJobs => "cast_jobs",
+                Key::BroadcastJobs => "broadcast_jobs",
                 Key::Sequence => "sequence_key",
+                Key::Pending => "pending_commands",
                 Key::BroadcastChannel => "channel",
                 Key::Delayed if *step == Step::Page => "place",
                 key => key.suffix(),
