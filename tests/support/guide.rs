@@ -17,5 +17,6 @@ page!(
     Idempotency = "idempotency.md",
     Parking = "parking.md",
     Retries = "retries.md",
+    Testing = "testing.md",
     WebAndWorker = "web-and-worker.md",
 );
