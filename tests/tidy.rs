@@ -264,3 +264,25 @@ fn every_requirement_has_its_row() {
     });
     report("say in docs/internals/requirements.md what shows these", &unanswered.collect::<Vec<_>>());
 }
+
+/// The tables of settings in the guide name each setting with the default that the code has.
+#[tokio::test(start_paused = true)]
+async fn the_guide_has_every_setting_with_its_default() {
+    #[derive(Debug, serde::Serialize, serde::Deserialize, dq::DelayJob)]
+    #[job(topic = "work")]
+    struct Work;
+
+    #[dq::delay_listener(register = false)]
+    async fn work(_job: dq::Job<Work>) -> Result<(), dq::JobError> {
+        Ok(())
+    }
+
+    let guide = fs::read_to_string(root().join("docs/guide/configuration.md")).unwrap();
+    let node = dq::testing::Harness::start(|factory| factory.listener::<work>()).await.into_context();
+    let topic = node.topic_settings("work").unwrap().all();
+    let rows = node.settings().all().iter().chain(topic).map(|is| format!("\n| `{}` | `{}` | ", is.key, is.value));
+    report(
+        "put these rows into docs/guide/configuration.md",
+        &rows.filter(|row| !guide.contains(row)).collect::<Vec<_>>(),
+    );
+}

@@ -126,8 +126,7 @@ async fn a_node_that_may_not_listen_says_so_until_it_may() {
     let factory = ContextFactory::new("shop").store(server.url_for("deaf:secret"));
     let factory = factory.variables([("DQ_CALL_TIMEOUT", "500ms")]).without_inventory();
     let node = factory.broadcast_listener::<Hear>().start().await.unwrap();
-    let is_told =
-        |condition: &Condition| matches!(condition, Condition::Stopped(text) if text.contains("docs/guide/deploying-on-redis.md"));
+    let is_told = |condition: &Condition| matches!(condition, Condition::Stopped(text) if text.contains("docs/guide/deploying-on-redis.md"));
     until(&node, is_told).await;
     assert!(!node.health().ready);
     server.command(&["ACL", "SETUSER", "deaf", "&*"]);

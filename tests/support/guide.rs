@@ -12,6 +12,7 @@ page!(
     AckModes = "ack-modes.md",
     Axum = "axum.md",
     Broadcast = "broadcast.md",
+    Configuration = "configuration.md",
     DeployingOnRedis = "deploying-on-redis.md",
     GettingStarted = "getting-started.md",
     Idempotency = "idempotency.md",
