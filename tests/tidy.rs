@@ -264,3 +264,73 @@ fn every_requirement_has_its_row() {
     });
     report("say in docs/internals/requirements.md what shows these", &unanswered.collect::<Vec<_>>());
 }
+
+/// The tables of settings in the guide name each setting with the default that the code has.
+#[tokio::test(start_paused = true)]
+async fn the_guide_has_every_setting_with_its_default() {
+    #[derive(Debug, serde::Serialize, serde::Deserialize, dq::DelayJob)]
+    #[job(topic = "work")]
+    struct Work;
+
+    #[dq::delay_listener(register = false)]
+    async fn work(_job: dq::Job<Work>) -> Result<(), dq::JobError> {
+        Ok(())
+    }
+
+    let guide = fs::read_to_string(root().join("docs/guide/configuration.md")).unwrap();
+    let node = dq::testing::Harness::start(|factory| factory.listener::<work>()).await.into_context();
+    let topic = node.topic_settings("work").unwrap().all();
+    let rows = node.settings().all().iter().chain(topic).map(|is| format!("\n| `{}` | `{}` | ", is.key, is.value));
+    report(
+        "put these rows into docs/guide/configuration.md",
+        &rows.filter(|row| !guide.contains(row)).collect::<Vec<_>>(),
+    );
+}
+
+/// Where a relative link of a document leads, and the heading in it.
+fn links(text: &str) -> Vec<(String, Option<String>)> {
+    let mut prose = String::new();
+    let mut fenced = false;
+    for line in text.lines() {
+        match line.trim_start().starts_with("```") {
+            true => fenced = !fenced,
+            false if !fenced => prose.extend([line, "\n"]),
+            false => {}
+        }
+    }
+    let targets = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let relative = targets.filter(|target| !target.contains("://") && !target.contains(char::is_whitespace));
+    let parts = relative.map(|target| target.split_once('#').map_or((target, None), |(file, to)| (file, Some(to))));
+    parts.map(|(file, heading)| (file.to_owned(), heading.map(str::to_owned))).collect()
+}
+
+/// A heading as links name it.
+fn anchor(heading: &str) -> String {
+    let text = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = text.chars().filter(|&c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+#[test]
+fn every_link_of_the_documents_leads_somewhere() {
+    let mut documents = texts(&["docs", "examples"], ".md");
+    for name in ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"] {
+        documents.push((name.to_owned(), fs::read_to_string(root().join(name)).unwrap()));
+    }
+    let mut found = Vec::new();
+    for (path, text) in &documents {
+        for (file, heading) in links(text) {
+            let own = root().join(path);
+            let target = if file.is_empty() { own } else { own.parent().unwrap().join(&file) };
+            let known = match &heading {
+                None => target.exists(),
+                Some(wanted) => fs::read_to_string(&target)
+                    .is_ok_and(|text| text.lines().any(|line| line.starts_with('#') && anchor(line) == *wanted)),
+            };
+            if !known {
+                found.push(format!("{path}: {file}#{}", heading.unwrap_or_default()));
+            }
+        }
+    }
+    report("these links lead nowhere", &found);
+}

@@ -2,6 +2,8 @@
 //! and one on a server that keeps the time of a paused clock.
 
 mod faulty_store;
+#[cfg(doctest)]
+mod guide;
 pub mod memory;
 mod monitor;
 #[cfg(unix)]

@@ -54,7 +54,7 @@ impl fmt::Display for Finding {
             return writeln!(
                 f,
                 "NOT the same when it was run again ({how}): something here is not decided by the seed. Threads, the order \
-                 of a HashMap, SystemTime, real I/O, `select!` without `biased;`: see docs/internals/simulation.md of dq."
+                 of a HashMap, SystemTime, real I/O, `select!` without `biased;`: see docs/guide/testing.md of dq."
             );
         }
         writeln!(f, "the same again: {}", self.command(only))?;

@@ -22,7 +22,7 @@ pub struct Summary {
     /// Real time.
     pub took: Duration,
     /// How the first seed differed when it was run again; `None`: it was the same, line by line. What differs cannot be
-    /// replayed: see "The same again" in `docs/internals/simulation.md`.
+    /// replayed: see "The same again" in `docs/guide/testing.md`.
     pub differs: Option<String>,
 }
 

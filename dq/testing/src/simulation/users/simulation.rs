@@ -60,7 +60,7 @@ type Check<S> = Arc<dyn Fn(S, &Ended) -> Result<(), String> + Send + Sync>;
 ///     .run();
 /// ```
 ///
-/// `docs/internals/simulation.md` says which bugs it finds, what an account of one looks like, and what makes a run differ from itself.
+/// `docs/guide/testing.md` says which bugs it finds, what an account of one looks like, and what makes a run differ from itself.
 pub fn simulate<S: Clone + Send + Sync + 'static>(state: impl Fn() -> S + Send + Sync + 'static) -> Simulation<S> {
     Simulation {
         state: Arc::new(state),

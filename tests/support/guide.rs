@@ -1,0 +1,27 @@
+//! The pages of `docs/guide/`: each of their Rust blocks is a doctest.
+
+/// Doctests of a page: `page!(Axum = "axum.md")`.
+macro_rules! page {
+    ($($name:ident = $file:literal),+ $(,)?) => { $(
+        #[doc = include_str!(concat!("../../docs/guide/", $file))]
+        struct $name;
+    )+ };
+}
+
+page!(
+    AckModes = "ack-modes.md",
+    Axum = "axum.md",
+    Broadcast = "broadcast.md",
+    Comparison = "comparison.md",
+    Configuration = "configuration.md",
+    DeployingOnRedis = "deploying-on-redis.md",
+    Faq = "faq.md",
+    GettingStarted = "getting-started.md",
+    Idempotency = "idempotency.md",
+    Parking = "parking.md",
+    Promises = "promises.md",
+    Retries = "retries.md",
+    Testing = "testing.md",
+    Troubleshooting = "troubleshooting.md",
+    WebAndWorker = "web-and-worker.md",
+);
