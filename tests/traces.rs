@@ -175,7 +175,7 @@ async fn all_that_is_said(url: &str) -> String {
     let (link, producer) = (store.link(&topic(), &NodeId::new("n")), store.producer(&topic(), &ProducerId::new("p")));
     let errors: [Box<dyn std::error::Error>; 4] = [
         store.open(&topic()).await.unwrap_err().into(),
-        link.wake(Wake).await.unwrap_err().into(),
+        link.step(Wake).await.unwrap_err().into(),
         producer.add(Numbered { number: 1, items: Vec::new() }).await.unwrap_err().into(),
         store.signals(&topic(), interest).await.unwrap_err().into(),
     ];

@@ -123,7 +123,7 @@ async fn bare_store(jobs: usize) -> Round {
     let key = TopicKey { app: AppName::new("bench").unwrap(), topic: TopicName::new("bare").unwrap() };
     let (link, producer) = (store.link(&key, &NodeId::new("n")), store.producer(&key, &ProducerId::new("p")));
     let lease = Duration::from_secs(15);
-    let first = link.reconcile(Reconcile { last_seen: Sequence::default(), after: None, limit: 1 }).await.unwrap();
+    let first = link.step(Reconcile { last_seen: Sequence::default(), after: None, limit: 1 }).await.unwrap();
     let Sequenced::Done(Reconciled { lease_status: LeaseStatus { sequence: mut last_seen, .. }, .. }) = first else {
         panic!("the first request takes a turn")
     };
@@ -143,13 +143,13 @@ async fn bare_store(jobs: usize) -> Round {
     let mut left = jobs / 100 * 100;
     while left > 0 {
         let request = Transfer { last_seen, limit: 100, lease, fallback: lease };
-        let Sequenced::Done(answer) = link.transfer(request).await.unwrap() else { panic!("nobody else takes turns") };
+        let Sequenced::Done(answer) = link.step(request).await.unwrap() else { panic!("nobody else takes turns") };
         last_seen = answer.lease_status.sequence;
         let done = answer.claims.into_iter();
         let outcomes: Vec<_> =
             done.map(|c| Outcome { id: c.id, token: c.token, change: Change::Ack, metadata: None }).collect();
         left -= outcomes.len();
-        link.settle(Settle { last_seen, lease, outcomes }).await.unwrap();
+        link.step(Settle { last_seen, lease, outcomes }).await.unwrap();
     }
     measured(jobs, start, cpu_start)
 }

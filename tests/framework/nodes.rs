@@ -44,7 +44,7 @@ async fn settle_behind_its_back(dq: &Harness, token: Token, change: Change) {
     let topic = TopicKey { app: AppName::new("test").unwrap(), topic: TopicName::new("work").unwrap() };
     let link = dq.store().link(&topic, &NodeId::new(dq.health().node));
     let outcome = Outcome { id: dq::job::JobId::new("a").unwrap(), token, change, metadata: None };
-    let settled = link.settle(Settle { last_seen: Sequence(0), lease: SECOND, outcomes: vec![outcome] }).await.unwrap();
+    let settled = link.step(Settle { last_seen: Sequence(0), lease: SECOND, outcomes: vec![outcome] }).await.unwrap();
     assert_eq!(settled.verdicts, [Verdict::Done]);
 }
 

@@ -50,7 +50,7 @@ async fn setting_with(settings: NodeSettings) -> Setting {
     let app = AppName::new("shop").unwrap();
     let topic = TopicKey { app: app.clone(), topic: TopicName::new("remind").unwrap() };
     let node = store.link(&topic, &NodeId::new("node"));
-    let first = node.reconcile(Reconcile { last_seen: Sequence(0), after: None, limit: 10 }).await.unwrap();
+    let first = node.step(Reconcile { last_seen: Sequence(0), after: None, limit: 10 }).await.unwrap();
     let Sequenced::Done(first) = first else { panic!("the first page takes a turn") };
     let provider = Provider::root(app, store, environment, settings);
     Setting { provider, node, sequence: first.lease_status.sequence }
@@ -63,7 +63,7 @@ async fn setting() -> Setting {
 impl Setting {
     async fn claim(&mut self) -> Vec<Claim> {
         let request = Transfer { last_seen: self.sequence, limit: 1_000, lease: 60 * SECOND, fallback: 15 * SECOND };
-        let Sequenced::Done(taken) = self.node.transfer(request).await.unwrap() else { panic!("no transfer is lost") };
+        let Sequenced::Done(taken) = self.node.step(request).await.unwrap() else { panic!("no transfer is lost") };
         self.sequence = taken.lease_status.sequence;
         taken.claims
     }
@@ -76,7 +76,7 @@ impl Setting {
             metadata: metadata.clone(),
         };
         let outcomes = claims.iter().map(outcome).collect();
-        self.node.settle(Settle { last_seen: self.sequence, lease: 60 * SECOND, outcomes }).await.unwrap();
+        self.node.step(Settle { last_seen: self.sequence, lease: 60 * SECOND, outcomes }).await.unwrap();
     }
 }
 

@@ -160,7 +160,7 @@ async fn the_least_permissions_of_the_docs_are_enough() {
     assert!(topic.command(CommandKind::Cancel, "a").await.changed);
     topic.try_settle(&claims, Change::Retry(LEASE)).await.unwrap();
     let request = step::Publish { limit: 10, fallback: LEASE, expires_after: LEASE };
-    assert_eq!(topic.link.publish(request).await.unwrap().published, 1);
+    assert_eq!(topic.link.step(request).await.unwrap().published, 1);
     let sweep = Sweep {
         last_seen: topic.last_seen(),
         limit: 10,
@@ -169,11 +169,11 @@ async fn the_least_permissions_of_the_docs_are_enough() {
         dead_kept: LEASE,
         dead_most: 10,
     };
-    assert!(matches!(topic.link.sweep(sweep).await.unwrap(), Sequenced::Done(_)));
+    assert!(matches!(topic.link.step(sweep).await.unwrap(), Sequenced::Done(_)));
     topic.reconcile().await;
-    topic.link.scan(step::Scan).await.unwrap();
-    topic.link.wake(step::Wake).await.unwrap();
-    topic.link.release(step::Release { last_seen: topic.last_seen() }).await.unwrap();
+    topic.link.step(step::Scan).await.unwrap();
+    topic.link.step(step::Wake).await.unwrap();
+    topic.link.step(step::Release { last_seen: topic.last_seen() }).await.unwrap();
     for state in State::ALL {
         topic.store.page(&topic.key, PageRequest { state, after: None, limit: 10 }).await.unwrap();
     }
@@ -281,7 +281,7 @@ async fn a_sweep_names_every_key_of_a_wrong_type_before_it_writes() {
             let none = Duration::ZERO;
             let last_seen = topic.last_seen();
             let sweep = Sweep { last_seen, limit: 10, lease: LEASE, unacked_age: none, dead_kept: none, dead_most: 1 };
-            topic.link.sweep(sweep).await
+            topic.link.step(sweep).await
         };
         names_it_and_writes_nothing(&server, &topic, key, sweep).await;
     }

@@ -32,23 +32,23 @@ async fn every_step_but_an_add_goes_on_when_memory_is_full() {
     }
     let (last_seen, lease, claim) = (topic.last_seen(), LEASE, &claims[6]);
     let (id, token) = (claim.id.clone(), claim.token);
-    topic.link.renew(Renew { last_seen, lease }).await.unwrap();
+    topic.link.step(Renew { last_seen, lease }).await.unwrap();
     let isolate = Isolate { last_seen, lease, id: id.clone(), token };
-    assert_eq!(topic.link.isolate(isolate).await.unwrap().note, Note::Done);
+    assert_eq!(topic.link.step(isolate).await.unwrap().note, Note::Done);
     let exhaust =
         Exhaust { last_seen, lease, id, token, metadata: Metadata { exhausted: true, ..Metadata::default() } };
-    assert_eq!(topic.link.exhaust(exhaust).await.unwrap().note, Note::Done);
+    assert_eq!(topic.link.step(exhaust).await.unwrap().note, Note::Done);
     assert!(topic.command(CommandKind::Delete, "h").await.changed);
     assert!(topic.command(CommandKind::Requeue, "f").await.changed);
     assert_eq!(topic.reconcile().await, 3);
     while topic.store.counts(&topic.key).await.unwrap().ready < 2 {}
     assert_eq!(topic.try_transfer(10).await.unwrap().claims.len(), 2, "the one that was rolled back, the requeued one");
     let request = Publish { limit: 10, fallback: LEASE, expires_after: LEASE };
-    topic.link.publish(request).await.unwrap();
-    topic.link.wake(Wake).await.unwrap();
-    let scanned = topic.link.scan(Scan).await.unwrap();
+    topic.link.step(request).await.unwrap();
+    topic.link.step(Wake).await.unwrap();
+    let scanned = topic.link.step(Scan).await.unwrap();
     assert_eq!(scanned.records, scanned.places);
-    topic.link.release(Release { last_seen: topic.last_seen() }).await.unwrap();
+    topic.link.step(Release { last_seen: topic.last_seen() }).await.unwrap();
 
     server.command(&["CONFIG", "SET", "maxmemory", "0"]);
     topic.add(vec![job("late")]).await;
@@ -70,7 +70,7 @@ async fn ageing_goes_on_when_memory_is_full() {
     let (lease, none) = (LEASE, Duration::ZERO);
     let sweep =
         Sweep { last_seen: topic.last_seen(), limit: 10, lease, unacked_age: none, dead_kept: LEASE, dead_most: 1 };
-    let Sequenced::Done(aged) = topic.link.sweep(sweep).await.unwrap() else { panic!("the turn was right") };
+    let Sequenced::Done(aged) = topic.link.step(sweep).await.unwrap() else { panic!("the turn was right") };
     assert_eq!((aged.pruned_dead, aged.claims.len(), aged.lease_status.rows), (1, 1, 1));
     assert_eq!(aged.claims[0].id, claims[2].id);
 }

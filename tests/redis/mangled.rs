@@ -65,7 +65,7 @@ async fn a_running_job_without_a_record_is_dropped_when_its_run_ends_and_the_nod
         assert_eq!(settled.verdicts, [Verdict::Done, Verdict::Dropped, Verdict::Done], "{change:?}");
         assert_eq!(settled.lease_status.rows, 0);
         assert_eq!(topic.link.dropped(), 0, "the answer told of it");
-        let scanned = topic.link.scan(dq::store::step::Scan).await.unwrap();
+        let scanned = topic.link.step(dq::store::step::Scan).await.unwrap();
         assert_eq!((scanned.records, scanned.places), (2, 2), "{change:?}");
         // What would have removed it anyway has done so.
         let again = topic.try_settle(&claims[1..2], change).await.unwrap();
@@ -92,7 +92,7 @@ async fn what_a_step_drops_without_telling_is_counted() {
     server.command(&["ZADD", "dq:{shop:t}:leases", "5", "n"]);
     let node = dq::job::NodeId::new("n");
     let request = Reclaim { node, seen: dq::time::Timestamp::from_millis(5), limit: 10, max_crashes: 3 };
-    topic.link.reclaim(request).await.unwrap();
+    topic.link.step(request).await.unwrap();
     assert_eq!(topic.link.dropped(), 1);
     for (id, record) in [("line\nfeed", true), ("nothing", false)] {
         server.command(&["ZADD", "dq:{shop:t}:unacked", "1", id]);
@@ -109,7 +109,7 @@ async fn what_a_step_drops_without_telling_is_counted() {
         dead_kept: LEASE,
         dead_most: 10,
     };
-    let Sequenced::Done(aged) = topic.link.sweep(sweep).await.unwrap() else { panic!("the turn was right") };
+    let Sequenced::Done(aged) = topic.link.step(sweep).await.unwrap() else { panic!("the turn was right") };
     assert_eq!((aged.claims.len(), topic.link.dropped()), (0, 2));
 }
 
@@ -120,7 +120,7 @@ async fn a_row_that_dq_did_not_write_is_sorted_out_by_reconcile() {
     server.command(&["HSET", "dq:{shop:t}:running:n", "b", "mine!", "stranger", "mine!"]);
     assert_eq!(topic.reconcile().await, 2);
     assert_eq!(topic.store.get(&topic.key, &[id("b")]).await.unwrap()[0].as_ref().unwrap().place.state(), State::Dead);
-    let scanned = topic.link.scan(dq::store::step::Scan).await.unwrap();
+    let scanned = topic.link.step(dq::store::step::Scan).await.unwrap();
     assert_eq!((scanned.records, scanned.places), (3, 3));
 }
 
@@ -132,7 +132,7 @@ async fn a_row_that_dq_did_not_write_is_sorted_out_by_reclaim() {
     server.command(&["ZADD", "dq:{shop:t}:leases", "5", "n"]);
     let node = dq::job::NodeId::new("n");
     let request = Reclaim { node, seen: dq::time::Timestamp::from_millis(5), limit: claims.len(), max_crashes: 3 };
-    assert_eq!(topic.link.reclaim(request).await.unwrap().moved, 3);
+    assert_eq!(topic.link.step(request).await.unwrap().moved, 3);
     let counts = topic.store.counts(&topic.key).await.unwrap();
     assert_eq!((counts.delayed, counts.dead, counts.running), (2, 1, 0));
 }
@@ -179,6 +179,6 @@ async fn a_record_that_is_nowhere_counts_as_running_and_shows_in_the_audit() {
     let (server, topic) = three().await;
     server.command(&["ZREM", "dq:{shop:t}:delayed", "b"]);
     assert_eq!(topic.store.counts(&topic.key).await.unwrap().running, 1);
-    let scanned = topic.link.scan(dq::store::step::Scan).await.unwrap();
+    let scanned = topic.link.step(dq::store::step::Scan).await.unwrap();
     assert_eq!((scanned.records, scanned.places), (3, 2));
 }

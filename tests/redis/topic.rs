@@ -89,7 +89,7 @@ impl Topic {
 
     pub async fn reconcile(&self) -> usize {
         let request = Reconcile { last_seen: self.last_seen(), after: None, limit: 1_000 };
-        match self.link.reconcile(request).await.unwrap() {
+        match self.link.step(request).await.unwrap() {
             Sequenced::Done(answer) => {
                 self.last_seen.store(answer.lease_status.sequence.0, Ordering::Relaxed);
                 assert_eq!(answer.rows.len(), answer.lease_status.rows);
@@ -101,7 +101,7 @@ impl Topic {
 
     pub async fn try_transfer(&self, limit: usize) -> Result<Transferred, StoreError> {
         let request = Transfer { last_seen: self.last_seen(), limit, lease: LEASE, fallback: LEASE };
-        match self.link.transfer(request).await? {
+        match self.link.step(request).await? {
             Sequenced::Done(answer) => {
                 self.last_seen.store(answer.lease_status.sequence.0, Ordering::Relaxed);
                 Ok(answer)
@@ -133,6 +133,6 @@ impl Topic {
             metadata: None,
         };
         let outcomes = claims.iter().map(outcome).collect();
-        self.link.settle(Settle { last_seen: self.last_seen(), lease: LEASE, outcomes }).await
+        self.link.step(Settle { last_seen: self.last_seen(), lease: LEASE, outcomes }).await
     }
 }

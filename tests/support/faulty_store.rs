@@ -5,13 +5,10 @@ use std::future::pending;
 use std::sync::{Arc, Mutex};
 
 use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
-use dq::store::step::{
-    Exhaust, Isolate, LeaseStatus, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile, Reconciled, Release,
-    Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Verdict, Wake,
-};
+use dq::store::step::{Settle, Verdict};
 use dq::store::{
-    AddOutcome, BatchAnswer, Command, CommandOutcome, Interest, Link, NewJob, Numbered, Page, PageRequest, Pending,
-    Producer, Signals, Store, StoreError, Stored, TopicCounts,
+    AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Interest, Link, NewJob, Numbered, Page, PageRequest,
+    Pending, Producer, Request, Signals, Store, StoreError, Stored, TopicCounts,
 };
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -217,49 +214,34 @@ struct FaultyLink {
     faults: Arc<Faults>,
 }
 
-macro_rules! steps {
-    ($($step:ident($request:ty) -> $answer:ty),+ $(,)?) => {
-        $(fn $step(&self, request: $request) -> Pending<$answer> {
-            self.faults.answer(stringify!($step), || self.inner.$step(request))
-        })+
-    };
-}
-
 impl Link for FaultyLink {
-    steps!(
-        transfer(Transfer) -> Sequenced<Transferred>,
-        renew(Renew) -> LeaseStatus,
-        isolate(Isolate) -> Noted,
-        exhaust(Exhaust) -> Noted,
-        reconcile(Reconcile) -> Sequenced<Reconciled>,
-        reclaim(Reclaim) -> Reclaimed,
-        release(Release) -> LeaseStatus,
-        sweep(Sweep) -> Sequenced<Swept>,
-        publish(Publish) -> Published,
-        wake(Wake) -> (),
-        scan(Scan) -> Scanned,
-    );
-
-    /// Under [`Fault::Unsettled`] the first outcome is left out and said to have failed.
-    fn settle(&self, mut request: Settle) -> Pending<Settled> {
+    /// Under [`Fault::Unsettled`] the first outcome is left out and reported as failed.
+    fn ask(&self, request: Request) -> Pending<Answer> {
+        let Request::Settle(settle) = request else {
+            return self.faults.answer(request.kind().name(), || self.inner.ask(request));
+        };
         match self.faults.ask("settle") {
-            None => self.inner.settle(request),
-            Some(Fault::Unsettled) => {
-                request.outcomes.remove(0);
-                let told = self.inner.settle(request);
-                async move {
-                    let mut settled = told.await?;
-                    settled.verdicts.insert(0, Verdict::Failed("the test says so".into()));
-                    Ok(settled)
-                }
-                .boxed()
-            }
+            None => self.inner.ask(settle.into()),
+            Some(Fault::Unsettled) => self.leave_one_out(settle),
             Some(Fault::AnswerLost) => {
-                drop(self.inner.settle(request));
+                drop(self.inner.ask(settle.into()));
                 pending().boxed()
             }
             Some(fault) => no_answer("settle", fault),
         }
+    }
+}
+
+impl FaultyLink {
+    fn leave_one_out(&self, mut settle: Settle) -> Pending<Answer> {
+        settle.outcomes.remove(0);
+        let answer = self.inner.step(settle);
+        async move {
+            let mut settled = answer.await?;
+            settled.verdicts.insert(0, Verdict::Failed("the test says so".into()));
+            Ok(Answer::Settle(settled))
+        }
+        .boxed()
     }
 }
 
@@ -270,5 +252,11 @@ struct FaultyProducer {
 }
 
 impl Producer for FaultyProducer {
-    steps!(add(Numbered<NewJob>) -> BatchAnswer<AddOutcome>, command(Numbered<Command>) -> BatchAnswer<CommandOutcome>,);
+    fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
+        self.faults.answer("add", || self.inner.add(batch))
+    }
+
+    fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
+        self.faults.answer("command", || self.inner.command(batch))
+    }
 }

@@ -8,13 +8,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use dq::environment::StoreClock;
 use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::redis::RedisStore;
-use dq::store::step::{
-    Exhaust, Isolate, LeaseStatus, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile, Reconciled, Release,
-    Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Wake,
-};
 use dq::store::{
-    AddOutcome, BatchAnswer, Command, CommandOutcome, Interest, Link, NewJob, Numbered, Page, PageRequest, Pending,
-    Producer, Signals, Store, StoreError, Stored, TopicCounts,
+    AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Interest, Link, NewJob, Numbered, Page, PageRequest,
+    Pending, Producer, Request, RequestKind, Signals, Store, StoreError, Stored, TopicCounts,
 };
 use dq::testing::InFlight;
 use futures_util::FutureExt;
@@ -183,33 +179,20 @@ impl PacedLink {
     }
 }
 
-macro_rules! steps {
-    ($signals:literal: $($step:ident($request:ty) -> $answer:ty),+ $(,)?) => {
-        $(fn $step(&self, request: $request) -> Pending<$answer> {
-            self.pace.tell_time();
-            let way = self.way();
-            self.pace.send(way.clone(), way.$step(request), $signals)
-        })+
-    };
-}
-
 impl Link for PacedLink {
-    steps!(false:
-        transfer(Transfer) -> Sequenced<Transferred>,
-        renew(Renew) -> LeaseStatus,
-        isolate(Isolate) -> Noted,
-        exhaust(Exhaust) -> Noted,
-        reconcile(Reconcile) -> Sequenced<Reconciled>,
-        sweep(Sweep) -> Sequenced<Swept>,
-        scan(Scan) -> Scanned,
-    );
-    steps!(true:
-        settle(Settle) -> Settled,
-        reclaim(Reclaim) -> Reclaimed,
-        release(Release) -> LeaseStatus,
-        publish(Publish) -> Published,
-        wake(Wake) -> (),
-    );
+    fn ask(&self, request: Request) -> Pending<Answer> {
+        self.pace.tell_time();
+        let signals = matches!(
+            request.kind(),
+            RequestKind::Settle
+                | RequestKind::Reclaim
+                | RequestKind::Release
+                | RequestKind::Publish
+                | RequestKind::Wake
+        );
+        let link = self.way();
+        self.pace.send(link.clone(), link.ask(request), signals)
+    }
 }
 
 #[derive(Debug)]
@@ -218,15 +201,14 @@ struct PacedProducer {
     pace: Arc<Pace>,
 }
 
-impl PacedProducer {
-    const fn way(&self) -> &Arc<dyn Producer> {
-        &self.way
-    }
-}
-
 impl Producer for PacedProducer {
-    steps!(true:
-        add(Numbered<NewJob>) -> BatchAnswer<AddOutcome>,
-        command(Numbered<Command>) -> BatchAnswer<CommandOutcome>,
-    );
+    fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
+        self.pace.tell_time();
+        self.pace.send(self.way.clone(), self.way.add(batch), true)
+    }
+
+    fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
+        self.pace.tell_time();
+        self.pace.send(self.way.clone(), self.way.command(batch), true)
+    }
 }

@@ -107,7 +107,7 @@ impl Topic {
             outcomes.push(Outcome { id, token, change, metadata });
         }
         if !outcomes.is_empty() {
-            self.pipeline.settle(Settle { last_seen: self.pipeline.last_seen, lease: self.parts.node.lease, outcomes });
+            self.pipeline.send(Settle { last_seen: self.pipeline.last_seen, lease: self.parts.node.lease, outcomes });
         }
         None
     }

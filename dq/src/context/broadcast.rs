@@ -108,7 +108,7 @@ impl Channel {
         let too_late = self.environment.sleep_until(self.environment.now() + self.settings.call_timeout);
         tokio::select! {
             biased;
-            _ = link.release(Release { last_seen: Sequence::default() }) => {}
+            _ = link.step(Release { last_seen: Sequence::default() }) => {}
             () = too_late => {}
         }
     }
@@ -122,7 +122,7 @@ impl Channel {
         let link = self.link.take().unwrap_or_else(|| self.store.link(&self.key, &self.node));
         let answer = tokio::select! {
             biased;
-            answer = link.publish(request) => answer,
+            answer = link.step(request) => answer,
             () = given_up => Err(StoreError::Unavailable { operation: "publish", reason: "no answer in time".into() }),
         };
         // Whatever a way has failed with, a new one is as good; and one that is broken stays so.

@@ -18,7 +18,7 @@ use crate::environment::rules::without;
 use crate::job::JobId;
 use crate::listener::erased::{Call, Returned};
 use crate::listener::{AckMode, Delivery};
-use crate::store::step::{Change, Isolate};
+use crate::store::step::{Change, Isolate, Wake};
 
 pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
@@ -60,12 +60,7 @@ impl Topic {
                 return self.pipeline.pause_end(RequestKind::Isolate, now);
             }
             self.held.isolate(&id, now + longest_count(timeout));
-            self.pipeline.isolate(Isolate {
-                last_seen: self.pipeline.last_seen,
-                lease: self.parts.node.lease,
-                id,
-                token,
-            });
+            self.pipeline.send(Isolate { last_seen: self.pipeline.last_seen, lease: self.parts.node.lease, id, token });
             return None;
         }
         None
@@ -191,7 +186,7 @@ impl Topic {
         tracing::error!(topic = %self.parts.key, "the runtime of the handlers has shut down before dq: nothing is claimed any more");
         self.parts.stats.handlers_gone();
         self.sleep.called_wake(now);
-        self.pipeline.wake();
+        self.pipeline.send(Wake);
         self.roll_back_waiting();
     }
 

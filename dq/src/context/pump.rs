@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::timer::Timer;
-use super::topic::pipeline::{Answer, Answered, RequestKind};
+use super::topic::pipeline::{Answered, RequestKind, Subject};
 use super::topic::{Topic, earliest};
-use crate::store::{Signal, StoreError};
+use crate::store::{Answer, Signal, StoreError};
 
 /// How many signals are taken in at once.
 const SIGNALS_AT_ONCE: usize = 256;
@@ -79,29 +79,32 @@ impl Topic {
 
     fn on_answer(&mut self, answered: Answered) {
         let now = self.parts.environment.now();
-        let (sent, named) = (answered.sent, answered.named);
-        match answered.answer {
-            Err(error) => self.on_error(answered.kind, &error, now),
-            Ok(answer) => {
-                self.pipeline.answered(answered.kind);
-                self.parts.stats.dropped(self.pipeline.dropped());
-                if !self.handlers_gone && self.stopped_by.is_none_or(|kind| kind == answered.kind) {
-                    self.stopped_by = None;
-                    self.parts.stats.contact();
-                }
-                match answer {
-                    Answer::Transferred(sequenced) => self.on_transferred(sequenced, sent, now),
-                    Answer::Settled(asked, settled) => self.on_settled(asked, settled, sent, named, now),
-                    Answer::LeaseStatus(lease_status) => self.on_lease_status(lease_status, sent, named),
-                    Answer::Isolated(id, token, noted) => self.on_isolated(&id, token, noted, sent, named, now),
-                    Answer::Exhausted(id, token, noted) => self.on_exhausted(&id, token, noted, sent, named, now),
-                    Answer::Reconciled(sequenced) => self.on_reconciled(sequenced),
-                    Answer::Reclaimed(node, reclaimed) => self.on_reclaimed(&node, reclaimed),
-                    Answer::Released => self.stopping.released(),
-                    Answer::Swept(sequenced) => self.on_swept(sequenced, sent, now),
-                    Answer::Scanned(scanned) => self.on_scanned(&scanned, now),
-                    Answer::Woken => {}
-                }
+        let Answered { kind, subject, sent, named, answer } = answered;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => return self.on_error(kind, &error, now),
+        };
+        self.pipeline.answered(kind);
+        self.parts.stats.dropped(self.pipeline.dropped());
+        if !self.handlers_gone && self.stopped_by.is_none_or(|stopped_by| stopped_by == kind) {
+            self.stopped_by = None;
+            self.parts.stats.contact();
+        }
+        match (answer, subject) {
+            (Answer::Transfer(transferred), _) => self.on_transferred(transferred, sent, now),
+            (Answer::Settle(settled), Subject::Runs(runs)) => self.on_settled(runs, settled, sent, named, now),
+            (Answer::Renew(status), _) => self.on_lease_status(status, sent, named),
+            (Answer::Isolate(noted), Subject::Run(id, token)) => self.on_isolated(&id, token, noted, sent, named, now),
+            (Answer::Exhaust(noted), Subject::Run(id, token)) => self.on_exhausted(&id, token, noted, sent, named, now),
+            (Answer::Reconcile(reconciled), _) => self.on_reconciled(reconciled),
+            (Answer::Reclaim(reclaimed), Subject::Node(node)) => self.on_reclaimed(&node, reclaimed),
+            (Answer::Release(_), _) => self.stopping.released(),
+            (Answer::Sweep(swept), _) => self.on_swept(swept, sent, now),
+            (Answer::Scan(scanned), _) => self.on_scanned(&scanned, now),
+            (Answer::Wake(()), _) => {}
+            _ => {
+                let source = "the store answered a request of another kind".into();
+                self.on_error(kind, &StoreError::Other { operation: kind.name(), source }, now);
             }
         }
     }

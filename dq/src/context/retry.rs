@@ -78,7 +78,7 @@ impl Topic {
         while self.pipeline.can_send_beside(RequestKind::Exhaust, MOST_EXHAUSTS, now) {
             let Some((id, token, metadata)) = self.held.next_to_exhaust() else { break };
             let (last_seen, lease) = (self.pipeline.last_seen, self.parts.node.lease);
-            self.pipeline.exhaust(Exhaust { last_seen, lease, id, token, metadata });
+            self.pipeline.send(Exhaust { last_seen, lease, id, token, metadata });
         }
         self.pipeline.pause_end(RequestKind::Exhaust, now)
     }

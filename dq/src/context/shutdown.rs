@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::topic::Topic;
 use super::topic::pipeline::RequestKind;
 use super::topic::stopping::Phase;
+use crate::store::step::{Release, Wake};
 
 /// How long the last outcomes, and then the release, may take.
 const FLUSH: Duration = Duration::from_secs(5);
@@ -37,7 +38,7 @@ impl Topic {
             Phase::Claiming => {
                 // Also without a role that it knows of: the answer that gives it one may be under way.
                 self.sleep.called_wake(now);
-                self.pipeline.wake();
+                self.pipeline.send(Wake);
                 Ok(())
             }
             Phase::Waiting => {
@@ -86,7 +87,7 @@ impl Topic {
             return Ok(());
         }
         if self.pipeline.can_send(RequestKind::Release, now) {
-            self.pipeline.release();
+            self.pipeline.send(Release { last_seen: self.pipeline.last_seen });
         }
         Err(self.pipeline.pause_end(RequestKind::Release, now).map_or(end, |pause| pause.min(end)))
     }

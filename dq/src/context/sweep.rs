@@ -30,7 +30,7 @@ impl Topic {
         }
         self.age_at = now + AGE_PERIOD;
         let settings = &self.parts.topic;
-        self.pipeline.sweep(Sweep {
+        self.pipeline.send(Sweep {
             last_seen: self.pipeline.last_seen,
             limit,
             lease: self.parts.node.lease,

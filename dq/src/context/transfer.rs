@@ -7,7 +7,7 @@ use super::topic::{HeldJob, Mode, Stage, Topic};
 use crate::environment::rules::without;
 use crate::job::{Cause, Metadata};
 use crate::listener::Failure;
-use crate::store::step::{Change, Claim, MOST_JOBS, Sequenced, Transfer, Transferred};
+use crate::store::step::{Change, Claim, MOST_JOBS, Sequenced, Transfer, Transferred, Wake};
 use crate::time::Timestamp;
 
 impl Topic {
@@ -48,7 +48,7 @@ impl Topic {
         }
         let fallback = self.fallback();
         self.sleep.asked();
-        self.pipeline.transfer(Transfer {
+        self.pipeline.send(Transfer {
             last_seen: self.pipeline.last_seen,
             limit,
             lease: self.parts.node.lease,
@@ -72,7 +72,7 @@ impl Topic {
             return Some(at).filter(|at| *at > now).or_else(|| self.pipeline.pause_end(RequestKind::Wake, now));
         }
         self.sleep.called_wake(now);
-        self.pipeline.wake();
+        self.pipeline.send(Wake);
         None
     }
 

@@ -18,6 +18,7 @@ pub mod memory;
 mod producer;
 #[cfg(feature = "redis")]
 pub mod redis;
+mod request;
 mod signals;
 pub mod step;
 
@@ -34,6 +35,7 @@ pub use producer::{
     AddOutcome, BatchAnswer, CALL_SLOTS, Command, CommandKind, CommandOutcome, Due, NewJob, Numbered, OnDuplicate,
     Producer,
 };
+pub use request::{Answer, Request, RequestKind, StepRequest};
 pub use signals::{BroadcastMessage, Interest, Signal, Signals};
 
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};

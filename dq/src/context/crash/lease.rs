@@ -41,7 +41,7 @@ impl Topic {
         if !self.pipeline.can_send(RequestKind::Renew, now) {
             return self.pipeline.pause_end(RequestKind::Renew, now);
         }
-        self.pipeline.renew(Renew { last_seen: self.pipeline.last_seen, lease: self.parts.node.lease });
+        self.pipeline.send(Renew { last_seen: self.pipeline.last_seen, lease: self.parts.node.lease });
         None
     }
 

@@ -12,7 +12,7 @@ use crate::context::topic::reclaims::Seen;
 use crate::context::topic::{Topic, earliest};
 use crate::environment::rules::without;
 use crate::job::NodeId;
-use crate::store::step::{MOST_JOBS, Reclaim, Reclaimed, Role, Scanned};
+use crate::store::step::{MOST_JOBS, Reclaim, Reclaimed, Role, Scan, Scanned};
 use crate::time::Timestamp;
 
 /// How often the watcher looks at everything, for the audit.
@@ -34,7 +34,7 @@ impl Topic {
         }
         self.reclaims.look_at = None;
         self.reclaims.audit_at = now + AUDIT;
-        self.pipeline.scan();
+        self.pipeline.send(Scan);
         None
     }
 
@@ -72,7 +72,7 @@ impl Topic {
             return self.pipeline.pause_end(RequestKind::Reclaim, now);
         }
         let max_crashes = self.parts.topic.max_crashes;
-        self.pipeline.reclaim(Reclaim { node, seen: seen.end, limit: MOST_JOBS, max_crashes });
+        self.pipeline.send(Reclaim { node, seen: seen.end, limit: MOST_JOBS, max_crashes });
         None
     }
 

@@ -31,7 +31,7 @@ impl Topic {
     }
 
     fn ask_rows(&mut self, after: Option<JobId>) {
-        self.pipeline.reconcile(Reconcile { last_seen: self.pipeline.last_seen, after, limit: MOST_JOBS });
+        self.pipeline.send(Reconcile { last_seen: self.pipeline.last_seen, after, limit: MOST_JOBS });
     }
 
     pub(in crate::context) fn on_reconciled(&mut self, sequenced: Sequenced<Reconciled>) {

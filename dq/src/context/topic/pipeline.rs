@@ -8,66 +8,57 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-
 use crate::environment::Environment;
 use crate::job::{JobId, NodeId, Sequence, Token, TopicKey};
-use crate::store::step::{
-    Exhaust, Isolate, LeaseStatus, Noted, Reclaim, Reclaimed, Reconcile, Reconciled, Release, Renew, Scan, Scanned,
-    Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Wake,
-};
-use crate::store::{Link, Store, StoreError};
+use crate::store::{Answer, Link, Pending, Request, Store, StoreError};
 
-/// The kinds of requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::context) enum RequestKind {
-    Transfer,
-    Settle,
-    Renew,
-    Isolate,
-    Exhaust,
-    Reconcile,
-    Reclaim,
-    Release,
-    Sweep,
-    Wake,
-    Scan,
-}
+pub(in crate::context) use crate::store::RequestKind;
 
-impl RequestKind {
-    const COUNT: usize = Self::Scan as usize + 1;
-}
-
-/// Answers, with what the question was about.
+/// What a request was about, for the subsystem that handles its answer.
 #[derive(Debug)]
-pub(in crate::context) enum Answer {
-    Transferred(Sequenced<Transferred>),
-    Settled(Vec<(JobId, Token)>, Settled),
-    LeaseStatus(LeaseStatus),
-    Isolated(JobId, Token, Noted),
-    Exhausted(JobId, Token, Noted),
-    Reconciled(Sequenced<Reconciled>),
-    Reclaimed(NodeId, Reclaimed),
-    Released,
-    Swept(Sequenced<Swept>),
-    Woken,
-    Scanned(Scanned),
+pub(in crate::context) enum Subject {
+    /// The topic as a whole.
+    Topic,
+    /// These runs.
+    Runs(Vec<(JobId, Token)>),
+    /// This run.
+    Run(JobId, Token),
+    /// Another node.
+    Node(NodeId),
 }
 
-/// An answer, when its question was sent, and the turn it named.
+impl Subject {
+    fn of(request: &Request) -> Self {
+        match request {
+            Request::Settle(settle) => {
+                Self::Runs(settle.outcomes.iter().map(|outcome| (outcome.id.clone(), outcome.token)).collect())
+            }
+            Request::Isolate(isolate) => Self::Run(isolate.id.clone(), isolate.token),
+            Request::Exhaust(exhaust) => Self::Run(exhaust.id.clone(), exhaust.token),
+            Request::Reclaim(reclaim) => Self::Node(reclaim.node.clone()),
+            _ => Self::Topic,
+        }
+    }
+}
+
+/// An answer and what the request was.
 #[derive(Debug)]
 pub(in crate::context) struct Answered {
     pub(in crate::context) kind: RequestKind,
+    pub(in crate::context) subject: Subject,
+    /// When the request was sent.
     pub(in crate::context) sent: Duration,
+    /// The sequence number that the request named.
     pub(in crate::context) named: Sequence,
     pub(in crate::context) answer: Result<Answer, StoreError>,
 }
 
 struct InFlight {
     kind: RequestKind,
+    subject: Subject,
     sent: Duration,
     named: Sequence,
-    answer: BoxFuture<'static, Result<Answer, StoreError>>,
+    answer: Pending<Answer>,
 }
 
 /// How long to wait before a refused request is sent again, and before the first new link.
@@ -98,9 +89,9 @@ pub(in crate::context) struct Pipeline {
 
 impl fmt::Debug for Pipeline {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Line")
+        f.debug_struct("Pipeline")
             .field("topic", &self.topic)
-            .field("under_way", &self.in_flight.len())
+            .field("in_flight", &self.in_flight.len())
             .finish_non_exhaustive()
     }
 }
@@ -180,65 +171,17 @@ impl Pipeline {
         self.refused[kind as usize] = 0;
     }
 
-    fn push<T: Send + 'static>(
-        &mut self,
-        kind: RequestKind,
-        ask: impl FnOnce(&dyn Link) -> BoxFuture<'static, Result<T, StoreError>>,
-        answer: impl FnOnce(T) -> Answer + Send + 'static,
-    ) {
+    /// Sends a request. Does nothing while there is no link.
+    pub(in crate::context) fn send(&mut self, request: impl Into<Request>) {
         let Some(link) = &self.link else { return };
-        let told = ask(&**link);
-        let answer = Box::pin(async move { told.await.map(answer) });
-        self.in_flight.push_back(InFlight { kind, sent: self.environment.now(), named: self.last_seen, answer });
-    }
-
-    pub(in crate::context) fn transfer(&mut self, request: Transfer) {
-        self.push(RequestKind::Transfer, |link| link.transfer(request), Answer::Transferred);
-    }
-
-    pub(in crate::context) fn settle(&mut self, request: Settle) {
-        let asked = request.outcomes.iter().map(|outcome| (outcome.id.clone(), outcome.token)).collect();
-        self.push(RequestKind::Settle, |link| link.settle(request), |settled| Answer::Settled(asked, settled));
-    }
-
-    pub(in crate::context) fn renew(&mut self, request: Renew) {
-        self.push(RequestKind::Renew, |link| link.renew(request), Answer::LeaseStatus);
-    }
-
-    pub(in crate::context) fn isolate(&mut self, request: Isolate) {
-        let (id, token) = (request.id.clone(), request.token);
-        self.push(RequestKind::Isolate, |link| link.isolate(request), move |noted| Answer::Isolated(id, token, noted));
-    }
-
-    pub(in crate::context) fn exhaust(&mut self, request: Exhaust) {
-        let (id, token) = (request.id.clone(), request.token);
-        self.push(RequestKind::Exhaust, |link| link.exhaust(request), move |noted| Answer::Exhausted(id, token, noted));
-    }
-
-    pub(in crate::context) fn reconcile(&mut self, request: Reconcile) {
-        self.push(RequestKind::Reconcile, |link| link.reconcile(request), Answer::Reconciled);
-    }
-
-    pub(in crate::context) fn reclaim(&mut self, request: Reclaim) {
-        let node = request.node.clone();
-        self.push(RequestKind::Reclaim, |link| link.reclaim(request), |reclaimed| Answer::Reclaimed(node, reclaimed));
-    }
-
-    pub(in crate::context) fn release(&mut self) {
-        let request = Release { last_seen: self.last_seen };
-        self.push(RequestKind::Release, |link| link.release(request), |_| Answer::Released);
-    }
-
-    pub(in crate::context) fn sweep(&mut self, request: Sweep) {
-        self.push(RequestKind::Sweep, |link| link.sweep(request), Answer::Swept);
-    }
-
-    pub(in crate::context) fn wake(&mut self) {
-        self.push(RequestKind::Wake, |link| link.wake(Wake), |()| Answer::Woken);
-    }
-
-    pub(in crate::context) fn scan(&mut self) {
-        self.push(RequestKind::Scan, |link| link.scan(Scan), Answer::Scanned);
+        let request = request.into();
+        self.in_flight.push_back(InFlight {
+            kind: request.kind(),
+            subject: Subject::of(&request),
+            sent: self.environment.now(),
+            named: self.last_seen,
+            answer: link.ask(request),
+        });
     }
 
     /// The next answer; waits for ever while nothing is under way. Cancel safe.
@@ -246,7 +189,7 @@ impl Pipeline {
         let Some(first) = self.in_flight.front_mut() else { return std::future::pending().await };
         let answer = (&mut first.answer).await;
         let asked = self.in_flight.pop_front().expect("its answer was just read");
-        Answered { kind: asked.kind, sent: asked.sent, named: asked.named, answer }
+        Answered { kind: asked.kind, subject: asked.subject, sent: asked.sent, named: asked.named, answer }
     }
 
     /// When the oldest request is given up.

@@ -8,12 +8,10 @@ use super::cell::Cell;
 use super::now::Now;
 use super::topic::Topic;
 use crate::job::{NodeId, ProducerId};
-use crate::store::step::{
-    Exhaust, Isolate, LeaseStatus, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile, Reconciled, Release,
-    Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Wake,
-};
+use crate::store::step::{Scan, Wake};
 use crate::store::{
-    AddOutcome, BatchAnswer, Command, CommandOutcome, Link, NewJob, Numbered, Pending, Producer, StoreError,
+    AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Link, NewJob, Numbered, Pending, Producer, Request,
+    StoreError,
 };
 
 /// The way of a node.
@@ -23,66 +21,33 @@ pub(super) struct MemoryLink {
     pub(super) node: NodeId,
 }
 
-impl MemoryLink {
-    fn step<T: Send + 'static>(
-        &self,
-        operation: &'static str,
-        step: impl FnOnce(&mut Topic, Now, &NodeId) -> Result<T, StoreError>,
-    ) -> Pending<T> {
-        Box::pin(ready(self.cell.step(operation, |topic, now| step(topic, now, &self.node))))
+impl Link for MemoryLink {
+    fn ask(&self, request: Request) -> Pending<Answer> {
+        let operation = request.kind().name();
+        Box::pin(ready(self.cell.step(operation, |topic, now| topic.answer(now, &self.node, request))))
     }
 }
 
-impl Link for MemoryLink {
-    fn transfer(&self, request: Transfer) -> Pending<Sequenced<Transferred>> {
-        self.step("transfer", |topic, now, node| topic.transfer(now, node, &request))
-    }
-
-    fn settle(&self, request: Settle) -> Pending<Settled> {
-        self.step("settle", |topic, now, node| topic.settle(now, node, request))
-    }
-
-    fn renew(&self, request: Renew) -> Pending<LeaseStatus> {
-        self.step("renew", |topic, now, node| Ok(topic.renew(now, node, request)))
-    }
-
-    fn isolate(&self, request: Isolate) -> Pending<Noted> {
-        self.step("isolate", |topic, now, node| Ok(topic.isolate(now, node, &request)))
-    }
-
-    fn exhaust(&self, request: Exhaust) -> Pending<Noted> {
-        self.step("exhaust", |topic, now, node| Ok(topic.exhaust(now, node, request)))
-    }
-
-    fn reconcile(&self, request: Reconcile) -> Pending<Sequenced<Reconciled>> {
-        self.step("reconcile", |topic, now, node| topic.reconcile(now, node, &request))
-    }
-
-    fn reclaim(&self, request: Reclaim) -> Pending<Reclaimed> {
-        self.step("reclaim", |topic, now, _| topic.reclaim(now, &request))
-    }
-
-    fn release(&self, request: Release) -> Pending<LeaseStatus> {
-        self.step("release", |topic, now, node| Ok(topic.release(now, node, request)))
-    }
-
-    fn sweep(&self, request: Sweep) -> Pending<Sequenced<Swept>> {
-        self.step("sweep", |topic, now, node| topic.sweep(now, node, &request))
-    }
-
-    fn publish(&self, request: Publish) -> Pending<Published> {
-        self.step("publish", |topic, now, node| topic.publish(now, node, request))
-    }
-
-    fn wake(&self, Wake: Wake) -> Pending<()> {
-        self.step("wake", |topic, _, node| {
-            topic.wake(node);
-            Ok(())
+impl Topic {
+    /// Executes the step that a node asks for.
+    pub(crate) fn answer(&mut self, now: Now, node: &NodeId, request: Request) -> Result<Answer, StoreError> {
+        Ok(match request {
+            Request::Transfer(request) => Answer::Transfer(self.transfer(now, node, &request)?),
+            Request::Settle(request) => Answer::Settle(self.settle(now, node, request)?),
+            Request::Renew(request) => Answer::Renew(self.renew(now, node, request)),
+            Request::Isolate(request) => Answer::Isolate(self.isolate(now, node, &request)),
+            Request::Exhaust(request) => Answer::Exhaust(self.exhaust(now, node, request)),
+            Request::Reconcile(request) => Answer::Reconcile(self.reconcile(now, node, &request)?),
+            Request::Reclaim(request) => Answer::Reclaim(self.reclaim(now, &request)?),
+            Request::Release(request) => Answer::Release(self.release(now, node, request)),
+            Request::Sweep(request) => Answer::Sweep(self.sweep(now, node, &request)?),
+            Request::Publish(request) => Answer::Publish(self.publish(now, node, request)?),
+            Request::Wake(Wake) => {
+                self.wake(node);
+                Answer::Wake(())
+            }
+            Request::Scan(Scan) => Answer::Scan(self.scan(now)),
         })
-    }
-
-    fn scan(&self, Scan: Scan) -> Pending<Scanned> {
-        self.step("scan", |topic, now, _| Ok(topic.scan(now)))
     }
 }
 

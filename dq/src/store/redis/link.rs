@@ -18,7 +18,7 @@ use crate::store::step::{
     Release, Renew, Role, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Verdict,
     Wake,
 };
-use crate::store::{Link, Pending, StoreError};
+use crate::store::{Answer, Link, Pending, Request, StoreError};
 
 /// The way of a node.
 #[derive(Debug)]
@@ -95,36 +95,60 @@ impl Sorter {
     }
 }
 
-fn refused<T: Send + 'static>(error: StoreError) -> Pending<T> {
+fn refused(error: StoreError) -> Pending<Answer> {
     Box::pin(std::future::ready(Err(error)))
 }
 
 impl Link for RedisLink {
-    fn transfer(&self, request: Transfer) -> Pending<Sequenced<Transferred>> {
+    fn ask(&self, request: Request) -> Pending<Answer> {
+        match request {
+            Request::Transfer(request) => self.transfer(&request),
+            Request::Settle(request) => self.settle(request),
+            Request::Renew(request) => self.renew(request),
+            Request::Isolate(request) => self.isolate(&request),
+            Request::Exhaust(request) => self.exhaust(request),
+            Request::Reconcile(request) => self.reconcile(&request),
+            Request::Reclaim(request) => self.reclaim(&request),
+            Request::Release(request) => self.release(request),
+            Request::Sweep(request) => self.sweep(&request),
+            Request::Publish(request) => self.publish(request),
+            Request::Wake(Wake) => self.wake(),
+            Request::Scan(Scan) => self.scan(),
+        }
+    }
+
+    fn dropped(&self) -> usize {
+        self.dropped.swap(0, Ordering::Relaxed)
+    }
+}
+
+impl RedisLink {
+    fn transfer(&self, request: &Transfer) -> Pending<Answer> {
         if let Err(error) = within("the limit of a transfer", request.limit) {
             return refused(error);
         }
         let call = self.call(Step::Transfer).arg(request.last_seen.0).arg(request.limit);
         let call = call.arg(millis(request.lease)).arg(micros(request.fallback));
-        let (answer, sorter) = (self.connection.ask_list(call), self.sorter());
+        let (answer, sorter, fallback) = (self.connection.ask_list(call), self.sorter(), request.fallback);
         Box::pin(async move {
             let mut reply = answer.await?;
             let (is_done, mut lease_status) = (reply.is_set()?, reply.lease_status()?);
             if !is_done {
-                return Ok(Sequenced::Reconcile(lease_status));
+                return Ok(Answer::Transfer(Sequenced::Reconcile(lease_status)));
             }
             let (clock, role) = (reply.time()?, role_of(reply.int()?));
-            let (sleep, more) = (reply.micros()?.min(request.fallback), reply.is_set()?);
+            let (sleep, more) = (reply.micros()?.min(fallback), reply.is_set()?);
             let (holder, end) = (reply.node()?, reply.time()?);
             let foreign_lease = (!holder.as_str().is_empty()).then_some((holder, end));
             let (claims, strangers) = claims_of(&mut reply)?;
             sorter.sort_out(&strangers, &mut lease_status);
             let dropped = reply.ids()?;
-            Ok(Sequenced::Done(Transferred { lease_status, clock, role, sleep, more, foreign_lease, claims, dropped }))
+            let done = Transferred { lease_status, clock, role, sleep, more, foreign_lease, claims, dropped };
+            Ok(Answer::Transfer(Sequenced::Done(done)))
         })
     }
 
-    fn settle(&self, request: Settle) -> Pending<Settled> {
+    fn settle(&self, request: Settle) -> Pending<Answer> {
         if let Err(error) = within("the number of outcomes", request.outcomes.len()) {
             return refused(error);
         }
@@ -141,31 +165,31 @@ impl Link for RedisLink {
                     verdicts[*place.ok_or_else(|| strange("settle", "it judges what was not sent"))?] = verdict.clone();
                 }
             }
-            Ok(Settled { lease_status, verdicts })
+            Ok(Answer::Settle(Settled { lease_status, verdicts }))
         })
     }
 
-    fn renew(&self, request: Renew) -> Pending<LeaseStatus> {
+    fn renew(&self, request: Renew) -> Pending<Answer> {
         let call = self.call(Step::Renew).arg(request.last_seen.0).arg(millis(request.lease));
         let answer = self.connection.ask_list(call);
-        Box::pin(async move { answer.await?.lease_status() })
+        Box::pin(async move { answer.await?.lease_status().map(Answer::Renew) })
     }
 
-    fn isolate(&self, request: Isolate) -> Pending<Noted> {
+    fn isolate(&self, request: &Isolate) -> Pending<Answer> {
         let call = self.call(Step::Isolate).arg(request.last_seen.0).arg(millis(request.lease));
         let answer = self.connection.ask_list(call.arg(request.id.as_str()).arg(request.token.to_string()));
-        Box::pin(async move { noted_of(answer.await?) })
+        Box::pin(async move { noted_of(answer.await?).map(Answer::Isolate) })
     }
 
-    fn exhaust(&self, mut request: Exhaust) -> Pending<Noted> {
+    fn exhaust(&self, mut request: Exhaust) -> Pending<Answer> {
         request.metadata.exhausted = true;
         let call = self.call(Step::Exhaust).arg(request.last_seen.0).arg(millis(request.lease));
         let call = call.arg(request.id.as_str()).arg(request.token.to_string());
         let answer = self.connection.ask_list(call.arg(metadata_bytes(request.metadata)));
-        Box::pin(async move { noted_of(answer.await?) })
+        Box::pin(async move { noted_of(answer.await?).map(Answer::Exhaust) })
     }
 
-    fn reconcile(&self, request: Reconcile) -> Pending<Sequenced<Reconciled>> {
+    fn reconcile(&self, request: &Reconcile) -> Pending<Answer> {
         if let Err(error) = within("the limit of a reconcile", request.limit) {
             return refused(error);
         }
@@ -176,7 +200,7 @@ impl Link for RedisLink {
             let mut reply = answer.await?;
             let (is_done, mut lease_status) = (reply.is_set()?, reply.lease_status()?);
             if !is_done {
-                return Ok(Sequenced::Reconcile(lease_status));
+                return Ok(Answer::Reconcile(Sequenced::Reconcile(lease_status)));
             }
             let (mut ids, mut tokens) = (reply.nested()?, reply.nested()?);
             let (mut rows, mut strangers) = (Vec::with_capacity(ids.len()), Vec::new());
@@ -191,11 +215,11 @@ impl Link for RedisLink {
             sorter.tell_dropped(&reply.ids()?);
             let next = if more { rows.last().map(|(id, _)| id.clone()) } else { None };
             rows.sort();
-            Ok(Sequenced::Done(Reconciled { lease_status, rows, next }))
+            Ok(Answer::Reconcile(Sequenced::Done(Reconciled { lease_status, rows, next })))
         })
     }
 
-    fn reclaim(&self, request: Reclaim) -> Pending<Reclaimed> {
+    fn reclaim(&self, request: &Reclaim) -> Pending<Answer> {
         if let Err(error) = within("the limit of a reclaim", request.limit) {
             return refused(error);
         }
@@ -207,17 +231,17 @@ impl Link for RedisLink {
             let mut reply = answer.await?;
             let reclaimed = Reclaimed { moved: reply.count()?, left: reply.count()? };
             sorter.tell_dropped(&reply.ids()?);
-            Ok(reclaimed)
+            Ok(Answer::Reclaim(reclaimed))
         })
     }
 
-    fn release(&self, request: Release) -> Pending<LeaseStatus> {
+    fn release(&self, request: Release) -> Pending<Answer> {
         let answer = self.connection.ask_list(self.call(Step::Release).arg(request.last_seen.0));
-        Box::pin(async move { answer.await?.lease_status() })
+        Box::pin(async move { answer.await?.lease_status().map(Answer::Release) })
     }
 
-    fn sweep(&self, request: Sweep) -> Pending<Sequenced<Swept>> {
-        if let Err(error) = within("the limit of an age", request.limit) {
+    fn sweep(&self, request: &Sweep) -> Pending<Answer> {
+        if let Err(error) = within("the limit of a sweep", request.limit) {
             return refused(error);
         }
         let call = self.call(Step::Sweep).arg(request.last_seen.0).arg(request.limit).arg(millis(request.lease));
@@ -227,19 +251,20 @@ impl Link for RedisLink {
             let mut reply = answer.await?;
             let (is_done, mut lease_status) = (reply.is_set()?, reply.lease_status()?);
             if !is_done {
-                return Ok(Sequenced::Reconcile(lease_status));
+                return Ok(Answer::Sweep(Sequenced::Reconcile(lease_status)));
             }
             let clock = reply.time()?;
             let (claims, strangers) = claims_of(&mut reply)?;
             sorter.sort_out(&strangers, &mut lease_status);
             let (pruned_dead, pruned_done, more) = (reply.count()?, reply.count()?, reply.is_set()?);
             sorter.tell_dropped(&reply.ids()?);
-            Ok(Sequenced::Done(Swept { lease_status, clock, claims, pruned_dead, pruned_done, more }))
+            let swept = Swept { lease_status, clock, claims, pruned_dead, pruned_done, more };
+            Ok(Answer::Sweep(Sequenced::Done(swept)))
         })
     }
 
-    fn publish(&self, request: Publish) -> Pending<Published> {
-        if let Err(error) = within("the limit of a cast", request.limit) {
+    fn publish(&self, request: Publish) -> Pending<Answer> {
+        if let Err(error) = within("the limit of a publish", request.limit) {
             return refused(error);
         }
         let call = self.call(Step::Publish).arg(request.limit).arg(micros(request.fallback));
@@ -248,20 +273,16 @@ impl Link for RedisLink {
             let mut reply = answer.await?;
             let (published, dropped) = (reply.count()?, reply.count()?);
             let (sleep, more) = (reply.micros()?.min(request.fallback), reply.is_set()?);
-            Ok(Published { published, dropped, sleep, more })
+            Ok(Answer::Publish(Published { published, dropped, sleep, more }))
         })
     }
 
-    fn wake(&self, Wake: Wake) -> Pending<()> {
+    fn wake(&self) -> Pending<Answer> {
         let answer = self.connection.ask(self.call(Step::Wake));
-        Box::pin(async move { answer.await.map(drop) })
+        Box::pin(async move { answer.await.map(|_| Answer::Wake(())) })
     }
 
-    fn dropped(&self) -> usize {
-        self.dropped.swap(0, Ordering::Relaxed)
-    }
-
-    fn scan(&self, Scan: Scan) -> Pending<Scanned> {
+    fn scan(&self) -> Pending<Answer> {
         let mut nodes = BTreeSet::new();
         let mut answer = Box::pin(self.connection.ask_list(scan_call(&self.scripts, &self.keys, &nodes)));
         let (connection, scripts, keys) = (self.connection.clone(), Arc::clone(&self.scripts), self.keys.clone());
@@ -269,7 +290,7 @@ impl Link for RedisLink {
             for _ in 0..SCANS {
                 let (again, scanned) = scanned_of(answer.await?)?;
                 if !again {
-                    return Ok(scanned);
+                    return Ok(Answer::Scan(scanned));
                 }
                 nodes.extend(scanned.leases.into_iter().map(|(node, _)| node));
                 answer = Box::pin(connection.ask_list(scan_call(&scripts, &keys, &nodes)));

@@ -18,7 +18,7 @@ fn both(name: &str) -> NewJob {
 
 async fn publish(t: &Topic, node: &str, limit: usize) -> Published {
     let request = step::Publish { limit, fallback: FALLBACK, expires_after: ms(HOUR_MS) };
-    let published = t.link(node).publish(request).await.expect("publish is answered");
+    let published = t.link(node).step(request).await.expect("publish is answered");
     t.audit().await;
     published
 }
@@ -289,7 +289,7 @@ pub async fn delete_of_a_running_job_takes_its_broadcast(t: &Topic) {
 pub async fn publish_over_the_limit_changes_nothing(t: &Topic) {
     t.add_job(broadcast("a")).await;
     let request = step::Publish { limit: 1_001, fallback: FALLBACK, expires_after: ms(HOUR_MS) };
-    let error = t.link("n").publish(request).await.expect_err("1,001 are too many");
+    let error = t.link("n").step(request).await.expect_err("1,001 are too many");
     assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
     assert_eq!(t.counts().await.broadcasts, 1);
 }

@@ -79,11 +79,11 @@ pub async fn steps_that_name_another_sequence_number_renew_nothing(t: &Topic) {
     for last_seen in [Sequence(t.last_seen("n").0 - 1), t.last_seen("n").next(), Sequence(0)] {
         let (id, token) = (claims[1].id.clone(), claims[1].token);
         let settle = Settle { last_seen, ..t.settle_of("n", &claims[0], Change::Ack) };
-        link.settle(settle).await.expect("settle is answered");
-        link.renew(Renew { last_seen, lease: LEASE }).await.expect("hold is answered");
-        link.isolate(Isolate { last_seen, lease: LEASE, id: id.clone(), token }).await.expect("begin is answered");
+        link.step(settle).await.expect("settle is answered");
+        link.step(Renew { last_seen, lease: LEASE }).await.expect("hold is answered");
+        link.step(Isolate { last_seen, lease: LEASE, id: id.clone(), token }).await.expect("begin is answered");
         let exhaust = Exhaust { last_seen, lease: LEASE, id, token, metadata: metadata.clone() };
-        link.exhaust(exhaust).await.expect("exhaust is answered");
+        link.step(exhaust).await.expect("exhaust is answered");
         assert_eq!(t.lease("n").await, lease, "heard {last_seen}");
     }
 }
@@ -92,12 +92,12 @@ pub async fn steps_that_name_another_sequence_number_renew_nothing(t: &Topic) {
 pub async fn unresponsive_node_loses_what_it_swallowed(t: &Topic) {
     t.add("a").await;
     t.enter("deaf").await;
-    drop(t.link("deaf").transfer(t.transfer_of("deaf", 10)));
+    drop(t.link("deaf").step(t.transfer_of("deaf", 10)));
     let lease = t.lease("deaf").await.expect("its transfer was executed");
     for _ in 0..6 {
         t.advance(LEASE / 5).await;
-        drop(t.link("deaf").transfer(t.transfer_of("deaf", 10)));
-        drop(t.link("deaf").renew(Renew { last_seen: t.last_seen("deaf"), lease: LEASE }));
+        drop(t.link("deaf").step(t.transfer_of("deaf", 10)));
+        drop(t.link("deaf").step(Renew { last_seen: t.last_seen("deaf"), lease: LEASE }));
         assert_eq!(t.lease("deaf").await, Some(lease));
     }
     let seen = t.transfer("n", 10).await.foreign_lease;
@@ -118,7 +118,7 @@ pub async fn renew_never_creates_a_lease(t: &Topic) {
 pub async fn renewal_may_shorten_a_lease(t: &Topic) {
     t.running("n", "a").await;
     let renew = Renew { last_seen: t.last_seen("n"), lease: secs(3) };
-    t.link("n").renew(renew).await.expect("hold is answered");
+    t.link("n").step(renew).await.expect("hold is answered");
     assert_eq!(t.lease("n").await, Some(t.now().after(secs(3))));
     t.set_clock(START - 10_000_000).await;
     t.renew("n").await;
@@ -140,11 +140,11 @@ pub async fn lease_is_at_most_five_minutes(t: &Topic) {
     t.add("a").await;
     t.enter("n").await;
     let request = Transfer { lease: secs(900), ..t.transfer_of("n", 10) };
-    let last_seen = done(t.link("n").transfer(request).await.expect("transfer is answered")).lease_status.sequence;
+    let last_seen = done(t.link("n").step(request).await.expect("transfer is answered")).lease_status.sequence;
     let end = t.now().after(LONGEST_LEASE);
     t.advance(secs(100)).await;
     assert_eq!(t.lease("n").await, Some(end));
-    t.link("n").renew(Renew { last_seen, lease: secs(900) }).await.expect("hold is answered");
+    t.link("n").step(Renew { last_seen, lease: secs(900) }).await.expect("hold is answered");
     let end = t.now().after(LONGEST_LEASE);
     t.advance(secs(100)).await;
     assert_eq!(t.lease("n").await, Some(end));
@@ -159,7 +159,7 @@ pub async fn every_answer_tells_the_lease_status(t: &Topic) {
     let settled = t.settle_all("n", t.settle_of("n", &claims[0], Change::Ack).outcomes).await;
     assert_eq!(told(settled.lease_status), (t.last_seen("n"), 2));
     let (last_seen, id, token) = (t.last_seen("n"), claims[1].id.clone(), claims[1].token);
-    let isolate = t.link("n").isolate(Isolate { last_seen, lease: LEASE, id, token }).await.expect("begin is answered");
+    let isolate = t.link("n").step(Isolate { last_seen, lease: LEASE, id, token }).await.expect("begin is answered");
     assert_eq!(told(isolate.lease_status), (t.last_seen("n"), 2));
     let sequence = t.last_seen("n");
     assert_eq!(told(t.reconcile("n").await.lease_status), (sequence.next(), 2));
@@ -193,8 +193,8 @@ pub async fn nothing_is_claimed_for_a_released_node(t: &Topic) {
     let late = t.transfer_of("n", 10);
     t.add("b").await;
     t.release("n").await;
-    refused(t.link("n").transfer(late.clone()).await.expect("transfer is answered"));
-    t.link("n").renew(Renew { last_seen: late.last_seen, lease: LEASE }).await.expect("hold is answered");
+    refused(t.link("n").step(late.clone()).await.expect("transfer is answered"));
+    t.link("n").step(Renew { last_seen: late.last_seen, lease: LEASE }).await.expect("hold is answered");
     assert_eq!(t.lease("n").await, Some(Timestamp::EPOCH));
     t.claim("m", "b").await;
 }
@@ -203,9 +203,9 @@ pub async fn nothing_is_claimed_for_a_released_node(t: &Topic) {
 pub async fn release_needs_no_right_sequence_number(t: &Topic) {
     t.running("n", "a").await;
     let last_seen = Sequence(t.last_seen("n").0 + 40);
-    let lease_status = t.link("n").release(Release { last_seen }).await.expect("release is answered");
+    let lease_status = t.link("n").step(Release { last_seen }).await.expect("release is answered");
     assert_eq!((lease_status.sequence, lease_status.rows), (last_seen.next(), 1));
-    let lease_status = t.link("n").release(Release { last_seen: Sequence(1) }).await.expect("release is answered");
+    let lease_status = t.link("n").step(Release { last_seen: Sequence(1) }).await.expect("release is answered");
     assert_eq!(lease_status.sequence, last_seen.next().next());
     assert_eq!(t.lease("n").await, Some(Timestamp::EPOCH));
 }
@@ -219,7 +219,7 @@ pub async fn lease_ends_at_its_millisecond(t: &Topic) {
     let seen = t.lease("n").await.expect("n holds a");
     t.set_clock(seen.as_millis() * 1_000 - 1).await;
     let request = Reclaim { node: t.node("n"), seen, limit: MOST_JOBS, max_crashes: 3 };
-    assert_eq!(t.link("m").reclaim(request).await.expect("reclaim is answered").moved, 0);
+    assert_eq!(t.link("m").step(request).await.expect("reclaim is answered").moved, 0);
     t.set_clock(seen.as_millis() * 1_000).await;
     assert_eq!(t.reclaim("m", "n", seen, MOST_JOBS).await.moved, 1);
 }

@@ -168,9 +168,8 @@ pub async fn dropped_answer_does_not_stop_the_request(t: &Topic) {
     add(&*p, 2, job("b")).await;
     assert_eq!(t.state("a").await, Some(State::Delayed));
     t.enter("n").await;
-    drop(t.link("n").transfer(t.transfer_of("n", 10)));
-    let lease_status =
-        super::topic::refused(t.link("n").transfer(t.transfer_of("n", 10)).await.expect("it is answered"));
+    drop(t.link("n").step(t.transfer_of("n", 10)));
+    let lease_status = super::topic::refused(t.link("n").step(t.transfer_of("n", 10)).await.expect("it is answered"));
     assert_eq!((lease_status.sequence, lease_status.rows), (t.last_seen("n").next(), 2));
     assert_eq!(t.rows("n").await, [id("a"), id("b")]);
 }

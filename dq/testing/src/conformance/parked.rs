@@ -52,7 +52,7 @@ pub async fn sweep_under_a_wrong_sequence_number_does_nothing(t: &Topic) {
     t.reconcile("n").await;
     for last_seen in [Sequence(0), Sequence(t.last_seen("n").0 - 1), t.last_seen("n").next()] {
         let request = Sweep { last_seen, ..t.age_of("n", 10) };
-        let lease_status = refused(t.link("n").sweep(request).await.expect("age is answered"));
+        let lease_status = refused(t.link("n").step(request).await.expect("age is answered"));
         assert_eq!(lease_status.sequence, t.last_seen("n"));
     }
     assert_eq!((t.counts().await.unacked, t.counts().await.dead), (1, 1));
@@ -238,7 +238,7 @@ pub async fn pruning_is_bounded(t: &Topic) {
 /// Ageing over the limit is refused and takes no turn (rule 5).
 pub async fn sweep_over_the_limit_changes_nothing(t: &Topic) {
     t.enter("n").await;
-    let error = t.link("n").sweep(t.age_of("n", 1_001)).await.expect_err("1,001 are too many");
+    let error = t.link("n").step(t.age_of("n", 1_001)).await.expect_err("1,001 are too many");
     assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
     t.transfer("n", 10).await;
 }

@@ -195,7 +195,7 @@ pub async fn cap_is_an_argument(t: &Topic) {
     let seen = t.lease("n").await.expect("n holds them");
     t.advance(LEASE + ms(1)).await;
     let request = Reclaim { node: t.node("n"), seen, limit: MOST_JOBS, max_crashes: 1 };
-    t.link("m").reclaim(request).await.expect("reclaim is answered");
+    t.link("m").step(request).await.expect("reclaim is answered");
     assert!(t.metadata("begun").await.exhausted);
     assert!(!t.metadata("aside").await.exhausted);
     let crashes: Vec<_> = t.claims("m").await.iter().map(|claim| (claim.id.to_string(), claim.crashes)).collect();
@@ -240,7 +240,7 @@ pub async fn reclaim_over_the_limit_changes_nothing(t: &Topic) {
     let seen = t.lease("n").await.expect("n holds a");
     t.advance(LEASE + ms(1)).await;
     let request = Reclaim { node: t.node("n"), seen, limit: 1_001, max_crashes: MAX_CRASHES };
-    let error = t.link("m").reclaim(request).await.expect_err("1,001 are too many");
+    let error = t.link("m").step(request).await.expect_err("1,001 are too many");
     assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
     assert_eq!(t.state("a").await, Some(State::Running));
 }

@@ -14,7 +14,7 @@ fn first(last_seen: Sequence, limit: usize) -> Reconcile {
 pub async fn reconcile_takes_a_sequence_number_beyond_both(t: &Topic) {
     let link = t.link("n");
     for (last_seen, sequence) in [(0, 1), (1, 2), (9, 10), (3, 11), (0, 12), (12, 13)] {
-        let answer = done(link.reconcile(first(Sequence(last_seen), 10)).await.expect("reconcile is answered"));
+        let answer = done(link.step(first(Sequence(last_seen), 10)).await.expect("reconcile is answered"));
         assert_eq!(answer.lease_status.sequence, Sequence(sequence), "after hearing {last_seen}");
         assert_eq!((answer.rows, answer.next), (vec![], None));
     }
@@ -37,12 +37,12 @@ pub async fn reconcile_pages_through_the_rows(t: &Topic) {
     t.add_all((0..5).map(|n| job(&format!("j{n}"))).collect()).await;
     t.claims("n").await;
     let link = t.link("n");
-    let page = done(link.reconcile(first(t.last_seen("n"), 2)).await.expect("reconcile is answered"));
+    let page = done(link.step(first(t.last_seen("n"), 2)).await.expect("reconcile is answered"));
     let sequence = page.lease_status.sequence;
     let (mut rows, mut next) = (page.rows, page.next);
     while let Some(after) = next {
         let request = Reconcile { last_seen: sequence, after: Some(after), limit: 2 };
-        let page = done(link.reconcile(request).await.expect("reconcile is answered"));
+        let page = done(link.step(request).await.expect("reconcile is answered"));
         assert_eq!((page.lease_status.sequence, page.lease_status.rows), (sequence, 5));
         assert!(page.rows.len() <= 2);
         rows.extend(page.rows);
@@ -59,7 +59,7 @@ pub async fn later_page_must_name_the_sequence_number(t: &Topic) {
     let sequence = t.last_seen("n");
     for last_seen in [Sequence(sequence.0 - 1), sequence.next()] {
         let request = Reconcile { last_seen, after: Some(id("0")), limit: 2 };
-        let lease_status = refused(t.link("n").reconcile(request).await.expect("reconcile is answered"));
+        let lease_status = refused(t.link("n").step(request).await.expect("reconcile is answered"));
         assert_eq!((lease_status.sequence, lease_status.rows), (sequence, 1));
     }
     t.transfer("n", 10).await;
@@ -69,11 +69,11 @@ pub async fn later_page_must_name_the_sequence_number(t: &Topic) {
 pub async fn page_continues_behind_a_row_that_is_gone(t: &Topic) {
     t.add_all(vec![job("a"), job("b"), job("c")]).await;
     let claims = t.claims("n").await;
-    let page = done(t.link("n").reconcile(first(t.last_seen("n"), 1)).await.expect("reconcile is answered"));
+    let page = done(t.link("n").step(first(t.last_seen("n"), 1)).await.expect("reconcile is answered"));
     assert_eq!(page.rows, [(id("a"), claims[0].token)]);
     t.end("n", &claims[0], Change::Ack).await;
     let request = Reconcile { last_seen: page.lease_status.sequence, after: page.next, limit: 10 };
-    let page = done(t.link("n").reconcile(request).await.expect("reconcile is answered"));
+    let page = done(t.link("n").step(request).await.expect("reconcile is answered"));
     assert_eq!(page.rows.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["b", "c"]);
 }
 
@@ -85,7 +85,7 @@ pub async fn reconcile_renews_nothing(t: &Topic) {
     let sequence = t.reconcile("n").await.lease_status.sequence;
     assert_eq!(t.lease("n").await, lease);
     let later = Reconcile { last_seen: sequence, after: Some(id("0")), limit: 10 };
-    t.link("n").reconcile(later).await.expect("reconcile is answered");
+    t.link("n").step(later).await.expect("reconcile is answered");
     assert_eq!(t.lease("n").await, lease);
     t.renew("n").await;
     assert_eq!(t.lease("n").await, Some(t.now().after(LEASE)));
@@ -95,8 +95,8 @@ pub async fn reconcile_renews_nothing(t: &Topic) {
 pub async fn swallowed_jobs_are_found_and_given_back(t: &Topic) {
     t.add("a").await;
     t.enter("n").await;
-    drop(t.link("n").transfer(t.transfer_of("n", 10)));
-    let lease_status = refused(t.link("n").transfer(t.transfer_of("n", 10)).await.expect("transfer is answered"));
+    drop(t.link("n").step(t.transfer_of("n", 10)));
+    let lease_status = refused(t.link("n").step(t.transfer_of("n", 10)).await.expect("transfer is answered"));
     assert_eq!(lease_status.rows, 1);
     let rows = t.reconcile("n").await.rows;
     let (id, token) = rows[0].clone();
@@ -111,14 +111,14 @@ pub async fn transfer_from_before_a_reconcile_claims_nothing(t: &Topic) {
     t.enter("n").await;
     let late = t.transfer_of("n", 10);
     t.reconcile("n").await;
-    refused(t.link("n").transfer(late).await.expect("transfer is answered"));
+    refused(t.link("n").step(late).await.expect("transfer is answered"));
     t.claim("n", "a").await;
 }
 
 /// A reconcile over the limit is refused and takes no turn (rule 5).
 pub async fn reconcile_over_the_limit_changes_nothing(t: &Topic) {
     t.enter("n").await;
-    let error = t.link("n").reconcile(first(t.last_seen("n"), 1_001)).await.expect_err("1,001 are too many");
+    let error = t.link("n").step(first(t.last_seen("n"), 1_001)).await.expect_err("1,001 are too many");
     assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
     t.transfer("n", 10).await;
 }

@@ -216,7 +216,7 @@ pub async fn outcome_under_a_wrong_sequence_number_counts(t: &Topic) {
     let claim = t.running("n", "a").await;
     let request = t.settle_of("n", &claim, Change::Ack);
     let request = dq::store::step::Settle { last_seen: dq::job::Sequence(77), ..request };
-    let settled = t.link("n").settle(request).await.expect("settle is answered");
+    let settled = t.link("n").step(request).await.expect("settle is answered");
     assert_eq!(settled.verdicts, [Verdict::Done]);
     assert_eq!((settled.lease_status.sequence, settled.lease_status.rows), (t.last_seen("n"), 0));
 }
@@ -245,7 +245,7 @@ pub async fn settle_over_the_limit_changes_nothing(t: &Topic) {
     let claim = t.running("n", "a").await;
     let mut request = t.settle_of("n", &claim, Change::Ack);
     request.outcomes = vec![request.outcomes[0].clone(); 1_001];
-    let error = t.link("n").settle(request).await.expect_err("1,001 are too many");
+    let error = t.link("n").step(request).await.expect_err("1,001 are too many");
     assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
     assert_eq!(t.state("a").await, Some(State::Running));
 }

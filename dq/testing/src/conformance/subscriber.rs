@@ -33,7 +33,7 @@ impl Subscriber {
         let marker = format!("{MARKER}{}-{}", self.name, self.pending.fetch_add(1, Ordering::Relaxed));
         topic.add_job(NewJob { deliver: Deliver::Broadcast, ..job(&marker) }).await;
         let request = step::Publish { limit: MOST_JOBS, fallback: FALLBACK, expires_after: FALLBACK };
-        let published = topic.link("marker").publish(request).await.expect("cast is answered");
+        let published = topic.link("marker").step(request).await.expect("cast is answered");
         assert!(published.published > 0, "the marker is due");
         let mut last_seen = Vec::new();
         loop {

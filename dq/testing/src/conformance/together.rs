@@ -14,11 +14,11 @@ use dq::store::{AddOutcome, CommandKind, Link, Numbered};
 /// Claims until nothing is due, seven at a time.
 async fn claim_all(link: Arc<dyn Link>) -> Vec<(JobId, u64)> {
     let first = Reconcile { last_seen: Sequence(0), after: None, limit: 10 };
-    let mut last_seen = done(link.reconcile(first).await.expect("reconcile is answered")).lease_status.sequence;
+    let mut last_seen = done(link.step(first).await.expect("reconcile is answered")).lease_status.sequence;
     let mut claimed = Vec::new();
     loop {
         let request = Transfer { last_seen, limit: 7, lease: LEASE, fallback: LEASE };
-        let answer = done(link.transfer(request).await.expect("transfer is answered"));
+        let answer = done(link.step(request).await.expect("transfer is answered"));
         if answer.claims.is_empty() {
             return claimed;
         }
@@ -75,7 +75,7 @@ pub async fn outcomes_sent_at_once_count_once(t: &Topic) {
         let outcomes =
             vec![Outcome { id: claim.id.clone(), token: claim.token, change: Change::Rollback, metadata: None }];
         senders.spawn(async move {
-            let settled = link.settle(Settle { last_seen, lease: LEASE, outcomes }).await.expect("settle is answered");
+            let settled = link.step(Settle { last_seen, lease: LEASE, outcomes }).await.expect("settle is answered");
             settled.verdicts[0] == Verdict::Done
         });
     }
@@ -90,7 +90,7 @@ pub async fn delete_beside_a_claim_removes_or_leaves_a_pending_command(t: &Topic
     for n in 0..20 {
         let name = format!("j{n}");
         t.add(&name).await;
-        let transfer = t.link("n").transfer(t.transfer_of("n", 10));
+        let transfer = t.link("n").step(t.transfer_of("n", 10));
         let delete =
             t.producer().command(t.numbered(vec![super::calls::command_for(CommandKind::Delete, &name, None)]));
         let (transfer, delete) = futures_util::join!(transfer, delete);

@@ -217,7 +217,7 @@ impl Topic {
     /// Transfers up to `limit` jobs.
     pub async fn transfer(&self, node: &str, limit: usize) -> Transferred {
         self.enter(node).await;
-        let answer = self.link(node).transfer(self.transfer_of(node, limit)).await.expect("transfer is answered");
+        let answer = self.link(node).step(self.transfer_of(node, limit)).await.expect("transfer is answered");
         let answer = done(answer);
         assert_eq!(answer.lease_status.sequence, self.last_seen(node).next(), "a transfer takes one turn");
         assert_eq!(answer.clock, self.now());
@@ -255,7 +255,7 @@ impl Topic {
     /// Settles outcomes as they are.
     pub async fn settle_all(&self, node: &str, outcomes: Vec<Outcome>) -> Settled {
         let request = Settle { last_seen: self.last_seen(node), lease: LEASE, outcomes };
-        let answer = self.link(node).settle(request).await.expect("settle is answered");
+        let answer = self.link(node).step(request).await.expect("settle is answered");
         self.stood(node, answer.lease_status).await;
         answer
     }
@@ -278,7 +278,7 @@ impl Topic {
 
     /// A heartbeat.
     pub async fn renew(&self, node: &str) -> LeaseStatus {
-        let lease_status = self.link(node).renew(Renew { last_seen: self.last_seen(node), lease: LEASE }).await;
+        let lease_status = self.link(node).step(Renew { last_seen: self.last_seen(node), lease: LEASE }).await;
         let lease_status = lease_status.expect("hold is answered");
         self.stood(node, lease_status).await;
         lease_status
@@ -288,7 +288,7 @@ impl Topic {
     pub async fn isolate(&self, node: &str, claim: &Claim) -> Note {
         let request =
             Isolate { last_seen: self.last_seen(node), lease: LEASE, id: claim.id.clone(), token: claim.token };
-        let noted = self.link(node).isolate(request).await.expect("begin is answered");
+        let noted = self.link(node).step(request).await.expect("begin is answered");
         self.stood(node, noted.lease_status).await;
         noted.note
     }
@@ -296,10 +296,8 @@ impl Topic {
     /// Notes that no attempt is left.
     pub async fn exhaust(&self, node: &str, claim: &Claim, metadata: Metadata) -> Note {
         let (id, token) = (claim.id.clone(), claim.token);
-        let noted = self
-            .link(node)
-            .exhaust(Exhaust { last_seen: self.last_seen(node), lease: LEASE, id, token, metadata })
-            .await;
+        let noted =
+            self.link(node).step(Exhaust { last_seen: self.last_seen(node), lease: LEASE, id, token, metadata }).await;
         let noted = noted.expect("exhaust is answered");
         self.stood(node, noted.lease_status).await;
         noted.note
@@ -308,7 +306,7 @@ impl Topic {
     /// The first page of a reconcile, with all rows.
     pub async fn reconcile(&self, node: &str) -> Reconciled {
         let request = Reconcile { last_seen: self.last_seen(node), after: None, limit: MOST_JOBS };
-        let answer = done(self.link(node).reconcile(request).await.expect("reconcile is answered"));
+        let answer = done(self.link(node).step(request).await.expect("reconcile is answered"));
         self.receive(node, answer.lease_status.sequence);
         self.stood(node, answer.lease_status).await;
         answer
@@ -317,7 +315,7 @@ impl Topic {
     /// Reclaims rows of `node`, whose lease was seen to end at `seen`.
     pub async fn reclaim(&self, by: &str, node: &str, seen: Timestamp, limit: usize) -> Reclaimed {
         let request = Reclaim { node: self.node(node), seen, limit, max_crashes: MAX_CRASHES };
-        let answer = self.link(by).reclaim(request).await.expect("reclaim is answered");
+        let answer = self.link(by).step(request).await.expect("reclaim is answered");
         self.audit().await;
         answer
     }
@@ -333,7 +331,7 @@ impl Topic {
     /// Ends a node cleanly.
     pub async fn release(&self, node: &str) -> LeaseStatus {
         let lease_status =
-            self.link(node).release(Release { last_seen: self.last_seen(node) }).await.expect("release is answered");
+            self.link(node).step(Release { last_seen: self.last_seen(node) }).await.expect("release is answered");
         self.receive(node, lease_status.sequence);
         self.stood(node, lease_status).await;
         lease_status
@@ -343,7 +341,7 @@ impl Topic {
     pub async fn sweep(&self, node: &str, request: Sweep) -> Swept {
         self.enter(node).await;
         let request = Sweep { last_seen: self.last_seen(node), ..request };
-        let answer = done(self.link(node).sweep(request).await.expect("age is answered"));
+        let answer = done(self.link(node).step(request).await.expect("age is answered"));
         self.receive(node, answer.lease_status.sequence);
         self.stood(node, answer.lease_status).await;
         answer
@@ -358,12 +356,12 @@ impl Topic {
 
     /// Frees the roles of a node.
     pub async fn wake(&self, node: &str) {
-        self.link(node).wake(Wake).await.expect("wake is answered");
+        self.link(node).step(Wake).await.expect("wake is answered");
     }
 
     /// All leases and the audit of the store itself.
     pub async fn scan(&self) -> Scanned {
-        self.link("auditor").scan(Scan).await.expect("scan is answered")
+        self.link("auditor").step(Scan).await.expect("scan is answered")
     }
 
     /// When the lease of a node ends.

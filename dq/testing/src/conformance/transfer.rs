@@ -117,7 +117,7 @@ pub async fn wrong_sequence_number_claims_and_renews_nothing(t: &Topic) {
     t.advance(secs(3)).await;
     for wrong in [Sequence(0), Sequence(sequence.0 - 1), sequence.next(), Sequence(sequence.0 + 100)] {
         let request = Transfer { last_seen: wrong, ..t.transfer_of("n", 10) };
-        let lease_status = refused(t.link("n").transfer(request).await.expect("transfer is answered"));
+        let lease_status = refused(t.link("n").step(request).await.expect("transfer is answered"));
         assert_eq!((lease_status.sequence, lease_status.rows), (sequence, 1));
         assert_eq!(t.state("b").await, Some(State::Delayed));
         assert_eq!(t.lease("n").await, lease);
@@ -130,7 +130,7 @@ pub async fn unknown_node_must_reconcile_first(t: &Topic) {
     t.add("a").await;
     for last_seen in [Sequence(0), Sequence(1), Sequence(7)] {
         let request = Transfer { last_seen, ..t.transfer_of("n", 10) };
-        let lease_status = refused(t.link("n").transfer(request).await.expect("transfer is answered"));
+        let lease_status = refused(t.link("n").step(request).await.expect("transfer is answered"));
         assert_eq!(lease_status.rows, 0);
         assert_eq!((t.state("a").await, t.lease("n").await), (Some(State::Delayed), None));
     }
@@ -152,7 +152,7 @@ pub async fn transfer_that_arrives_twice_claims_once(t: &Topic) {
     t.add_all(vec![job("a"), job("b")]).await;
     t.enter("n").await;
     let request = t.transfer_of("n", 1);
-    let (first, second) = (t.link("n").transfer(request.clone()), t.link("n").transfer(request));
+    let (first, second) = (t.link("n").step(request.clone()), t.link("n").step(request));
     assert_eq!(super::topic::done(first.await.expect("transfer is answered")).claims.len(), 1);
     assert_eq!(refused(second.await.expect("transfer is answered")).rows, 1);
     assert_eq!(t.state("b").await, Some(State::Delayed));
@@ -232,7 +232,7 @@ pub async fn clock_that_jumps_back_makes_nothing_early(t: &Topic) {
 pub async fn transfer_over_the_limit_changes_nothing(t: &Topic) {
     t.add("a").await;
     t.enter("n").await;
-    let error = t.link("n").transfer(t.transfer_of("n", 1_001)).await.expect_err("1,001 are too many");
+    let error = t.link("n").step(t.transfer_of("n", 1_001)).await.expect_err("1,001 are too many");
     assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
     assert_eq!(t.state("a").await, Some(State::Delayed));
     let answer = t.transfer("n", 1_000).await;

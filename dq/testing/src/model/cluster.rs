@@ -8,10 +8,9 @@ use super::operation::{self, By, JOBS, NODES, Number, Operation, PRODUCERS, Seen
 use super::reference::{Choice, Topic};
 use dq::job::{JobId, NodeId, ProducerId, Sequence, Token};
 use dq::store::step::{
-    Exhaust, Isolate, LeaseStatus, MOST_JOBS, Publish, Reclaim, Reconcile, Release, Renew, Sequenced, Settle, Sweep,
-    Transfer,
+    Exhaust, Isolate, MOST_JOBS, Publish, Reclaim, Reconcile, Release, Renew, Sequenced, Settle, Sweep, Transfer, Wake,
 };
-use dq::store::{Command, NewJob, Numbered};
+use dq::store::{self, Command, NewJob, Numbered};
 use dq::time::Timestamp;
 
 /// What the clock shows first.
@@ -164,7 +163,7 @@ impl ClusterState {
         match step {
             Operation::Transfer { node: n, sequence: t, limit, lease, .. } => {
                 let (last_seen, n) = (sequence(&node(*n), *t), node(*n));
-                Request::Transfer(n, Transfer { last_seen, limit: *limit, lease: ms(*lease), fallback: FALLBACK })
+                Request::Step(n, Transfer { last_seen, limit: *limit, lease: ms(*lease), fallback: FALLBACK }.into())
             }
             Operation::Settle { by, sequence: t, outcomes, .. } => {
                 let n = self.who(*by, outcomes.first().map_or(0, |first| first.job));
@@ -176,21 +175,21 @@ impl ClusterState {
                     }
                 };
                 let outcomes = outcomes.iter().filter(|it| once(it)).map(|it| self.outcome(it)).collect();
-                Request::Settle(n.clone(), Settle { last_seen: sequence(&n, *t), lease: ms(15_000), outcomes })
+                Request::Step(n.clone(), Settle { last_seen: sequence(&n, *t), lease: ms(15_000), outcomes }.into())
             }
             Operation::Renew { node: n, sequence: t, lease } => {
-                Request::Renew(node(*n), Renew { last_seen: sequence(&node(*n), *t), lease: ms(*lease) })
+                Request::Step(node(*n), Renew { last_seen: sequence(&node(*n), *t), lease: ms(*lease) }.into())
             }
             Operation::Isolate { by, sequence: t, job: id, token } => {
                 let n = self.who(*by, *id);
                 let (last_seen, token, id) = (sequence(&n, *t), self.token(*id, *token), job(*id));
-                Request::Isolate(n, Isolate { last_seen, lease: ms(15_000), id, token })
+                Request::Step(n, Isolate { last_seen, lease: ms(15_000), id, token }.into())
             }
             Operation::Exhaust { by, sequence: t, job: id, token } => {
                 let n = self.who(*by, *id);
                 let (last_seen, token, id, metadata) =
                     (sequence(&n, *t), self.token(*id, *token), job(*id), self.last_metadata(*id));
-                Request::Exhaust(n, Exhaust { last_seen, lease: ms(15_000), id, token, metadata })
+                Request::Step(n, Exhaust { last_seen, lease: ms(15_000), id, token, metadata }.into())
             }
             step => self.ask_more(step),
         }
@@ -200,7 +199,7 @@ impl ClusterState {
         match step {
             Operation::Reconcile { node: n, sequence, behind, limit, .. } => {
                 let (last_seen, after) = (self.sequence(&node(*n), *sequence), behind.map(job));
-                Request::Reconcile(node(*n), Reconcile { last_seen, after, limit: *limit })
+                Request::Step(node(*n), Reconcile { last_seen, after, limit: *limit }.into())
             }
             Operation::Reclaim { node: n, of, seen, limit, max_crashes } => {
                 // A node does not reclaim from itself.
@@ -208,24 +207,22 @@ impl ClusterState {
                 let first = self.topic.expired().filter(|(of, _)| **of != node(*n)).min_by_key(|(_, end)| *end);
                 let of = first.filter(|_| *of == NODES).map_or(other, |(of, _)| of.clone());
                 let seen = self.seen(&of, *seen);
-                Request::Reclaim(node(*n), Reclaim { node: of, seen, limit: *limit, max_crashes: *max_crashes })
+                Request::Step(node(*n), Reclaim { node: of, seen, limit: *limit, max_crashes: *max_crashes }.into())
             }
             Operation::Release { node: n, sequence } => {
-                Request::Release(node(*n), Release { last_seen: self.sequence(&node(*n), *sequence) })
+                Request::Step(node(*n), Release { last_seen: self.sequence(&node(*n), *sequence) }.into())
             }
             Operation::Sweep { node: n, sequence, limit, unacked_age, dead_kept, dead_most } => {
                 let (last_seen, limit, dead_most) = (self.sequence(&node(*n), *sequence), *limit, *dead_most);
                 let (unacked_age, dead_kept) = (ms(*unacked_age), ms(*dead_kept));
-                Request::Sweep(
-                    node(*n),
-                    Sweep { last_seen, limit, lease: ms(15_000), unacked_age, dead_kept, dead_most },
-                )
+                let sweep = Sweep { last_seen, limit, lease: ms(15_000), unacked_age, dead_kept, dead_most };
+                Request::Step(node(*n), sweep.into())
             }
             Operation::Publish { node: n, limit, expires_after } => {
                 let limit = self.topic.publish_limit(*limit).min(MOST_JOBS);
-                Request::Publish(node(*n), Publish { limit, fallback: FALLBACK, expires_after: ms(*expires_after) })
+                Request::Step(node(*n), Publish { limit, fallback: FALLBACK, expires_after: ms(*expires_after) }.into())
             }
-            Operation::Wake { node: n } => Request::Wake(node(*n)),
+            Operation::Wake { node: n } => Request::Step(node(*n), Wake.into()),
             _ => unreachable!("clocks and calls have had their turn"),
         }
     }
@@ -278,20 +275,7 @@ impl ClusterState {
             Request::Anew(..) => Answer::Nothing,
             Request::Add(by, batch) => Answer::Added(topic.add(by, batch)),
             Request::Command(by, batch) => Answer::Commanded(topic.command(by, batch)),
-            Request::Transfer(by, it) => Answer::Transferred(topic.transfer(by, it, choice)),
-            Request::Settle(by, it) => Answer::Settled(topic.settle(by, it)),
-            Request::Renew(by, it) => Answer::LeaseStatus(topic.renew(by, it)),
-            Request::Isolate(by, it) => Answer::Noted(topic.isolate(by, it)),
-            Request::Exhaust(by, it) => Answer::Noted(topic.exhaust(by, it)),
-            Request::Reconcile(by, it) => Answer::Reconciled(topic.reconcile(by, it)),
-            Request::Reclaim(_, it) => Answer::Reclaimed(topic.reclaim(it, choice)),
-            Request::Release(by, it) => Answer::LeaseStatus(topic.release(by, it)),
-            Request::Sweep(by, it) => Answer::Swept(topic.sweep(by, it, choice)),
-            Request::Publish(by, it) => Answer::Published(topic.publish(by, it)),
-            Request::Wake(by) => {
-                topic.wake(by);
-                Answer::Nothing
-            }
+            Request::Step(by, request) => Answer::Step(topic.step(by, request, choice)),
         };
         topic.cut_leases();
         topic.assert_sound();
@@ -334,21 +318,14 @@ impl ClusterState {
 
     /// The node reads its answer.
     fn receive(&mut self, request: &Request, answer: &Answer) {
-        let lease_status: Option<LeaseStatus> = match answer {
-            Answer::Transferred(Sequenced::Done(done)) => Some(done.lease_status),
-            Answer::Reconciled(Sequenced::Done(done)) => Some(done.lease_status),
-            Answer::Swept(Sequenced::Done(done)) => Some(done.lease_status),
-            Answer::LeaseStatus(lease_status) if matches!(request, Request::Release(..)) => Some(*lease_status),
-            _ => None,
-        };
-        let by = match request {
-            Request::Transfer(by, _) | Request::Reconcile(by, _) | Request::Sweep(by, _) | Request::Release(by, _) => {
-                by
-            }
+        let (Request::Step(by, _), Answer::Step(answer)) = (request, answer) else { return };
+        let lease_status = match answer {
+            store::Answer::Transfer(Sequenced::Done(done)) => done.lease_status,
+            store::Answer::Reconcile(Sequenced::Done(done)) => done.lease_status,
+            store::Answer::Sweep(Sequenced::Done(done)) => done.lease_status,
+            store::Answer::Release(lease_status) => *lease_status,
             _ => return,
         };
-        if let Some(lease_status) = lease_status {
-            self.last_seen.insert(by.clone(), lease_status.sequence);
-        }
+        self.last_seen.insert(by.clone(), lease_status.sequence);
     }
 }

@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dq::job::{NodeId, ProducerId, TopicKey};
-use dq::store::step::{
-    Exhaust, Isolate, LeaseStatus, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile, Reconciled, Release,
-    Renew, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Wake,
-};
+use dq::store::step::Renew;
 use dq::store::{
-    AddOutcome, BatchAnswer, Command, CommandOutcome, Link, NewJob, Numbered, Pending, Producer, Store, StoreError,
+    self, AddOutcome, BatchAnswer, Command, CommandOutcome, Link, NewJob, Numbered, Pending, Producer, Store,
+    StoreError,
 };
 
 /// What is sent.
@@ -19,17 +17,7 @@ pub(super) enum Request {
     Anew(NodeId, ProducerId),
     Add(ProducerId, Numbered<NewJob>),
     Command(ProducerId, Numbered<Command>),
-    Transfer(NodeId, Transfer),
-    Settle(NodeId, Settle),
-    Renew(NodeId, Renew),
-    Isolate(NodeId, Isolate),
-    Exhaust(NodeId, Exhaust),
-    Reconcile(NodeId, Reconcile),
-    Reclaim(NodeId, Reclaim),
-    Release(NodeId, Release),
-    Sweep(NodeId, Sweep),
-    Publish(NodeId, Publish),
-    Wake(NodeId),
+    Step(NodeId, store::Request),
 }
 
 /// A request, and whether its answer is lost.
@@ -45,14 +33,7 @@ pub(super) enum Answer {
     Nothing,
     Added(BatchAnswer<AddOutcome>),
     Commanded(BatchAnswer<CommandOutcome>),
-    Transferred(Sequenced<Transferred>),
-    Settled(Settled),
-    LeaseStatus(LeaseStatus),
-    Noted(Noted),
-    Reconciled(Sequenced<Reconciled>),
-    Reclaimed(Reclaimed),
-    Swept(Sequenced<Swept>),
-    Published(Published),
+    Step(store::Answer),
 }
 
 /// The store under test, seen as its nodes and callers see it.
@@ -98,7 +79,7 @@ impl Wires {
             Request::Command(by, batch) => {
                 answer(self.producer(by).command(batch.clone()), lost, Answer::Commanded).await
             }
-            request => self.step(request, lost).await,
+            Request::Step(by, request) => answer(self.link(by).ask(request.clone()), lost, Answer::Step).await,
         };
         if lost {
             self.pass(&exchange.request).await?;
@@ -106,31 +87,17 @@ impl Wires {
         answered
     }
 
-    async fn step(&mut self, request: &Request, lost: bool) -> Result<Answer, StoreError> {
-        match request {
-            Request::Transfer(by, it) => answer(self.link(by).transfer(it.clone()), lost, Answer::Transferred).await,
-            Request::Settle(by, it) => answer(self.link(by).settle(it.clone()), lost, Answer::Settled).await,
-            Request::Renew(by, it) => answer(self.link(by).renew(*it), lost, Answer::LeaseStatus).await,
-            Request::Isolate(by, it) => answer(self.link(by).isolate(it.clone()), lost, Answer::Noted).await,
-            Request::Exhaust(by, it) => answer(self.link(by).exhaust(it.clone()), lost, Answer::Noted).await,
-            Request::Reconcile(by, it) => answer(self.link(by).reconcile(it.clone()), lost, Answer::Reconciled).await,
-            Request::Reclaim(by, it) => answer(self.link(by).reclaim(it.clone()), lost, Answer::Reclaimed).await,
-            Request::Release(by, it) => answer(self.link(by).release(*it), lost, Answer::LeaseStatus).await,
-            Request::Sweep(by, it) => answer(self.link(by).sweep(it.clone()), lost, Answer::Swept).await,
-            Request::Publish(by, it) => answer(self.link(by).publish(*it), lost, Answer::Published).await,
-            Request::Wake(by) => answer(self.link(by).wake(Wake), lost, |()| Answer::Nothing).await,
-            Request::Clock(_) | Request::Anew(..) | Request::Add(..) | Request::Command(..) => Ok(Answer::Nothing),
-        }
-    }
-
     /// Waits until what was sent before on the same way has been executed: a repeat of a batch, a heartbeat under no turn.
     async fn pass(&mut self, request: &Request) -> Result<(), StoreError> {
         match request {
             Request::Add(by, batch) => drop(self.producer(by).add(batch.clone()).await?),
             Request::Command(by, batch) => drop(self.producer(by).command(batch.clone()).await?),
-            Request::Transfer(by, _) | Request::Settle(by, _) | Request::Reconcile(by, _) => {
+            Request::Step(
+                by,
+                store::Request::Transfer(_) | store::Request::Settle(_) | store::Request::Reconcile(_),
+            ) => {
                 let nothing = Renew { last_seen: dq::job::Sequence(0), lease: std::time::Duration::ZERO };
-                self.link(by).renew(nothing).await?;
+                self.link(by).step(nothing).await?;
             }
             _ => {}
         }

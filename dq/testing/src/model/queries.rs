@@ -8,6 +8,7 @@ use super::exchange::{Answer, Wires};
 use super::operation::JOBS;
 use super::reference::Topic;
 use dq::job::{JobId, State, TopicKey};
+use dq::store::Answer::{Publish, Sweep, Transfer};
 use dq::store::step::{Scan, Sequenced, Transferred};
 use dq::store::{PageRequest, Store, StoreError, Stored, Whereabouts};
 
@@ -68,7 +69,7 @@ pub(super) async fn agree(
         }
         same(&format!("the look for {id}"), &expected, &found)?;
     }
-    let scanned = wires.link(&node(0)).scan(Scan).await.map_err(failed)?;
+    let scanned = wires.link(&node(0)).step(Scan).await.map_err(failed)?;
     let leases: BTreeMap<_, _> = scanned.leases.iter().cloned().collect();
     same("the leases", &topic.leases, &leases)?;
     same("records and places", &scanned.places, &scanned.records)?;
@@ -83,10 +84,10 @@ pub(super) async fn agree(
 pub(super) fn same_answer(expected: &Answer, found: &Answer, topic: &Topic) -> Result<(), String> {
     let mut found = found.clone();
     match (expected, &mut found) {
-        (Answer::Transferred(Sequenced::Done(expected)), Answer::Transferred(Sequenced::Done(found))) => {
+        (Answer::Step(Transfer(Sequenced::Done(expected))), Answer::Step(Transfer(Sequenced::Done(found)))) => {
             level(expected, found, topic)?;
         }
-        (Answer::Swept(Sequenced::Done(_)), Answer::Swept(Sequenced::Done(found))) => {
+        (Answer::Step(Sweep(Sequenced::Done(_))), Answer::Step(Sweep(Sequenced::Done(found)))) => {
             same(
                 "whether the longest parked came first",
                 &true,
@@ -94,7 +95,9 @@ pub(super) fn same_answer(expected: &Answer, found: &Answer, topic: &Topic) -> R
             )?;
             found.claims.sort_by_key(|claim| (claim.token.due, claim.id.clone()));
         }
-        (Answer::Published(expected), Answer::Published(found)) if expected.sleep.abs_diff(found.sleep) < GRAIN => {
+        (Answer::Step(Publish(expected)), Answer::Step(Publish(found)))
+            if expected.sleep.abs_diff(found.sleep) < GRAIN =>
+        {
             found.sleep = expected.sleep;
         }
         _ => {}

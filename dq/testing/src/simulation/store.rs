@@ -16,15 +16,14 @@ use super::process::Process;
 use super::producer::FaultyProducer;
 use super::sim::Sim;
 use dq::config::NodeSettings;
-use dq::job::{AppName, JobId, NodeId, ProducerId, Sequence, Token, TopicKey, TopicName};
-use dq::store::step::{
-    Exhaust, Isolate, LeaseStatus, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile, Reconciled, Release,
-    Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Wake,
-};
+use dq::job::{AppName, JobId, NodeId, ProducerId, Sequence, TopicKey, TopicName};
+use dq::store::step::{Exhaust, Isolate, Reclaimed, Reconcile, Renew, Sequenced, Settle};
 use dq::store::{
-    Interest, Link, Page, PageRequest, Pending, Producer, Signal, Signals, Store, StoreError, Stored, TopicCounts,
+    Answer, Interest, Link, Page, PageRequest, Pending, Producer, Request, RequestKind, Signal, Signals, Store,
+    StoreError, Stored, TopicCounts,
 };
 use dq::testing::seam::without;
+use dq::time::Timestamp;
 
 /// The most rows of one step, so that pages and bounded steps are met.
 const FEW: usize = 3;
@@ -140,208 +139,132 @@ struct FaultyLink {
     checker: Arc<Mutex<Checker>>,
 }
 
-impl FaultyLink {
-    /// Sends a step; when it is executed, the judge is told `what` it did.
-    fn step<T: std::fmt::Debug + Send + 'static>(
-        &self,
-        kind: &'static str,
-        step: impl FnOnce(&Sim, &dyn Link, &NodeId) -> Result<T, StoreError> + Send + 'static,
-        what: impl FnOnce(&T, &NodeId) -> Did + Send + 'static,
-        received: impl FnOnce(&Sim, &mut Checker, &T, &NodeId) + Send + 'static,
-    ) -> Pending<T> {
-        let (inner, node, listener) = (Arc::clone(&self.inner), self.node.clone(), self.node.clone());
-        let (name, key, checker) = (self.connection.process.name.clone(), self.key.clone(), Arc::clone(&self.checker));
-        let execute = move |sim: &Sim| {
-            let answer = step(sim, &*inner, &node)?;
-            sim.cluster.say(|| format!("{name} {kind} -> {answer:?}"));
-            sim.check(&key, what(&answer, &node));
-            Ok(answer)
-        };
-        self.connection.ask(kind, execute, move |sim, answer| received(sim, &mut lock(&checker), answer, &listener))
-    }
-
-    /// The turn that a request is to name: its own, or whatever the store has, without rule 6.
-    fn last_seen(inner: &dyn Link, last_seen: Sequence) -> Sequence {
-        if !without(6) {
-            return last_seen;
-        }
-        // A later page takes no turn, and tells the one there is.
-        let page = Reconcile { last_seen, after: JobId::new("~").ok(), limit: 1 };
-        match now(inner.reconcile(page)) {
-            Ok(Sequenced::Done(page)) => page.lease_status.sequence,
-            Ok(Sequenced::Reconcile(lease_status)) => lease_status.sequence,
-            Err(_) => last_seen,
-        }
-    }
-}
-
-fn noted(id: JobId, node: &NodeId, token: Token, (begins, answer): (bool, &Noted)) -> Did {
-    Did::Note { id, node: node.clone(), token, begins, note: answer.note }
-}
-
-const fn nothing<T>(_: &Sim, _: &mut Checker, _: &T, _: &NodeId) {}
-
 impl Link for FaultyLink {
-    fn transfer(&self, mut request: Transfer) -> Pending<Sequenced<Transferred>> {
-        self.connection.sim.cluster.say(|| format!("{} sends {request:?}", self.connection.process.name));
-        let step = move |sim: &Sim, inner: &dyn Link, _: &NodeId| {
-            request.last_seen = Self::last_seen(inner, request.last_seen);
-            let mut answer = now(inner.transfer(request))?;
-            if let Sequenced::Done(done) = &mut answer
-                && done.foreign_lease.as_ref().is_some_and(|(node, _)| sim.is_hidden(node))
-            {
-                done.foreign_lease = None;
-            }
+    /// Sends a request. When the store executes it, the checker learns what it did.
+    fn ask(&self, request: Request) -> Pending<Answer> {
+        let (name, key, checker) = (self.connection.process.name.clone(), self.key.clone(), Arc::clone(&self.checker));
+        let (inner, node, receiver) = (Arc::clone(&self.inner), self.node.clone(), self.node.clone());
+        let (kind, request) = (request.kind(), with_few(request));
+        if matches!(kind, RequestKind::Transfer | RequestKind::Settle) {
+            self.connection.sim.cluster.say(|| format!("{name} sends {request:?}"));
+        }
+        let watched = self.connection.sim.cluster.now() - self.made;
+        let execute = move |sim: &Sim| {
+            let answer = execute(sim, &*inner, &node, request.clone())?;
+            sim.cluster.say(|| format!("{name} {} -> {answer:?}", kind.name()));
+            sim.check(&key, what_it_did(request, &answer, &node, watched));
             Ok(answer)
         };
-        let what = |answer: &Sequenced<Transferred>, node: &NodeId| match answer {
-            Sequenced::Done(done) => Did::Claim { node: node.clone(), claims: done.claims.clone(), aged: false },
-            Sequenced::Reconcile(_) => Did::Nothing,
-        };
-        self.step("transfer", step, what, |_, checker, answer, node| {
-            if let Sequenced::Done(done) = answer {
-                checker.claims_received(node, &done.claims);
-            }
-        })
+        let received = move |sim: &Sim, answer: &Answer| receive(sim, &mut lock(&checker), answer, &receiver);
+        self.connection.ask(kind.name(), execute, received)
     }
+}
 
-    fn settle(&self, request: Settle) -> Pending<Settled> {
-        let asked = request.outcomes.clone();
-        self.connection.sim.cluster.say(|| format!("{} sends {request:?}", self.connection.process.name));
-        let step = move |sim: &Sim, inner: &dyn Link, node: &NodeId| {
-            let mut request = request;
-            request.last_seen = Self::last_seen(inner, request.last_seen);
+/// The request with a limit so low that pages and rounds come often.
+fn with_few(mut request: Request) -> Request {
+    match &mut request {
+        Request::Reconcile(request) => request.limit = request.limit.min(FEW),
+        Request::Reclaim(request) => request.limit = request.limit.min(FEW),
+        Request::Publish(request) => request.limit = request.limit.min(FEW),
+        _ => {}
+    }
+    request
+}
+
+/// Executes a request on the store, without the rule that is taken away.
+fn execute(sim: &Sim, inner: &dyn Link, node: &NodeId, mut request: Request) -> Result<Answer, StoreError> {
+    match &mut request {
+        Request::Transfer(transfer) => transfer.last_seen = last_seen(inner, transfer.last_seen),
+        Request::Renew(renew) => renew.last_seen = last_seen(inner, renew.last_seen),
+        Request::Settle(settle) => {
+            settle.last_seen = last_seen(inner, settle.last_seen);
             if without(10) {
-                for outcome in &mut request.outcomes {
+                for outcome in &mut settle.outcomes {
                     outcome.token = sim.checker().token_of(node, &outcome.id).unwrap_or(outcome.token);
                 }
             }
-            now(inner.settle(request))
-        };
-        let what = |answer: &Settled, node: &NodeId| Did::Settle {
-            node: node.clone(),
-            outcomes: asked.into_iter().zip(answer.verdicts.iter().cloned()).collect(),
-        };
-        self.step("settle", step, what, nothing)
+        }
+        Request::Reclaim(reclaim) if sim.is_hidden(&reclaim.node) => return Ok(Answer::Reclaim(Reclaimed::default())),
+        Request::Reclaim(reclaim) if without(20) => {
+            reclaim.seen = sim.checker().lease_of(&reclaim.node).unwrap_or(reclaim.seen);
+        }
+        _ => {}
     }
-
-    fn renew(&self, request: Renew) -> Pending<LeaseStatus> {
-        let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| {
-            now(inner.renew(Renew { last_seen: Self::last_seen(inner, request.last_seen), ..request }))
-        };
-        self.step("renew", step, |_, _| Did::Nothing, nothing)
-    }
-
-    fn isolate(&self, request: Isolate) -> Pending<Noted> {
-        let (id, token) = (request.id.clone(), request.token);
-        let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| now(inner.isolate(request));
-        self.step("isolate", step, move |answer, node| noted(id, node, token, (true, answer)), nothing)
-    }
-
-    fn exhaust(&self, request: Exhaust) -> Pending<Noted> {
-        let (id, token) = (request.id.clone(), request.token);
-        let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| now(inner.exhaust(request));
-        self.step("exhaust", step, move |answer, node| noted(id, node, token, (false, answer)), nothing)
-    }
-
-    fn reconcile(&self, request: Reconcile) -> Pending<Sequenced<Reconciled>> {
-        let request = Reconcile { limit: request.limit.min(FEW), ..request };
-        let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| {
-            let answer = now(inner.reconcile(request))?;
-            if let Sequenced::Done(page) = &answer
-                && without(6)
-            {
-                now(inner.renew(Renew { last_seen: page.lease_status.sequence, lease: NodeSettings::default().lease }))?;
+    let from = if let Request::Reclaim(reclaim) = &request { Some(reclaim.node.clone()) } else { None };
+    let mut answer = now(inner.ask(request))?;
+    match &mut answer {
+        Answer::Transfer(Sequenced::Done(done)) => {
+            done.foreign_lease.take_if(|(node, _)| sim.is_hidden(node));
+        }
+        Answer::Reconcile(Sequenced::Done(page)) if without(6) => {
+            now(inner.step(Renew { last_seen: page.lease_status.sequence, lease: NodeSettings::default().lease }))?;
+        }
+        Answer::Reclaim(Reclaimed { moved: 1.., left }) => {
+            let from = from.expect("only a reclaim is answered so");
+            if without(8) && *left > 0 {
+                sim.hide(&from);
             }
-            Ok(answer)
-        };
-        self.step(
-            "reconcile",
-            step,
-            |_, _| Did::Nothing,
-            |sim, checker, answer, node| {
-                if matches!(answer, Sequenced::Done(page) if page.next.is_none()) {
-                    checker.reconciled(node, sim.cluster.now());
-                }
-            },
-        )
-    }
-
-    fn reclaim(&self, request: Reclaim) -> Pending<Reclaimed> {
-        let request = Reclaim { limit: request.limit.min(FEW), ..request };
-        let (from, reclaims) = (request.node.clone(), request.clone());
-        let step = move |sim: &Sim, inner: &dyn Link, _: &NodeId| {
-            let mut request = reclaims;
-            if sim.is_hidden(&request.node) {
-                return Ok(Reclaimed::default());
+            if without(2) {
+                sim.split_reclaim(&from);
             }
-            if without(20) {
-                request.seen = sim.checker().lease_of(&request.node).unwrap_or(request.seen);
-            }
-            let answer = now(inner.reclaim(request.clone()))?;
-            if without(8) && answer.moved > 0 && answer.left > 0 {
-                sim.hide(&request.node);
-            }
-            if without(2) && answer.moved > 0 {
-                sim.split_reclaim(&request.node);
-            }
-            Ok(answer)
-        };
-        let seen = request.seen;
-        let watched = self.connection.sim.cluster.now() - self.made;
-        let what = move |answer: &Reclaimed, _: &NodeId| match answer.moved {
-            0 => Did::Nothing,
-            _ => Did::Reclaim { from, seen, watched, charged: seen != dq::time::Timestamp::EPOCH },
-        };
-        self.step("reclaim", step, what, nothing)
+        }
+        Answer::Release(lease_status) if without(8) && lease_status.rows > 0 => sim.hide(node),
+        Answer::Scan(scanned) => scanned.leases.retain(|(node, _)| !sim.is_hidden(node)),
+        _ => {}
     }
+    Ok(answer)
+}
 
-    fn release(&self, request: Release) -> Pending<LeaseStatus> {
-        let step = move |sim: &Sim, inner: &dyn Link, node: &NodeId| {
-            let lease_status = now(inner.release(request))?;
-            if without(8) && lease_status.rows > 0 {
-                sim.hide(node);
-            }
-            Ok(lease_status)
-        };
-        self.step("release", step, |_, node| Did::Release { node: node.clone() }, nothing)
+/// The sequence number that a request names: its own; without rule 6 whatever the store has.
+fn last_seen(inner: &dyn Link, last_seen: Sequence) -> Sequence {
+    if !without(6) {
+        return last_seen;
     }
-
-    fn sweep(&self, request: Sweep) -> Pending<Sequenced<Swept>> {
-        let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| now(inner.sweep(request));
-        let what = |answer: &Sequenced<Swept>, node: &NodeId| match answer {
-            Sequenced::Done(done) => Did::Claim { node: node.clone(), claims: done.claims.clone(), aged: true },
-            Sequenced::Reconcile(_) => Did::Nothing,
-        };
-        self.step("sweep", step, what, |_, checker, answer, node| {
-            if let Sequenced::Done(done) = answer {
-                checker.claims_received(node, &done.claims);
-            }
-        })
+    // A later page takes no sequence number and reports the one there is.
+    let page = Reconcile { last_seen, after: JobId::new("~").ok(), limit: 1 };
+    match now(inner.step(page)) {
+        Ok(Sequenced::Done(page)) => page.lease_status.sequence,
+        Ok(Sequenced::Reconcile(lease_status)) => lease_status.sequence,
+        Err(_) => last_seen,
     }
+}
 
-    fn publish(&self, request: Publish) -> Pending<Published> {
-        let request = Publish { limit: request.limit.min(FEW), ..request };
-        let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| now(inner.publish(request));
-        let what = move |published: &Published, _: &NodeId| Did::Publish {
-            published: *published,
-            expires_after: request.expires_after,
-        };
-        self.step("publish", step, what, nothing)
+/// What a step did, for the checker. `watched` is how long the link had been there when it was sent.
+fn what_it_did(request: Request, answer: &Answer, node: &NodeId, watched: u64) -> Did {
+    let node = node.clone();
+    match (request, answer) {
+        (_, Answer::Transfer(Sequenced::Done(done))) => Did::Claim { node, claims: done.claims.clone(), aged: false },
+        (_, Answer::Sweep(Sequenced::Done(done))) => Did::Claim { node, claims: done.claims.clone(), aged: true },
+        (Request::Settle(Settle { outcomes, .. }), Answer::Settle(settled)) => {
+            Did::Settle { node, outcomes: outcomes.into_iter().zip(settled.verdicts.iter().cloned()).collect() }
+        }
+        (Request::Isolate(Isolate { id, token, .. }), Answer::Isolate(answer)) => {
+            Did::Note { id, node, token, begins: true, note: answer.note }
+        }
+        (Request::Exhaust(Exhaust { id, token, .. }), Answer::Exhaust(answer)) => {
+            Did::Note { id, node, token, begins: false, note: answer.note }
+        }
+        (Request::Reclaim(request), Answer::Reclaim(Reclaimed { moved: 1.., .. })) => {
+            let charged = request.seen != Timestamp::EPOCH;
+            Did::Reclaim { from: request.node, seen: request.seen, watched, charged }
+        }
+        (_, Answer::Release(_)) => Did::Release { node },
+        (Request::Publish(request), Answer::Publish(published)) => {
+            Did::Publish { published: *published, expires_after: request.expires_after }
+        }
+        _ => Did::Nothing,
     }
+}
 
-    fn wake(&self, request: Wake) -> Pending<()> {
-        let step = move |_: &Sim, inner: &dyn Link, _: &NodeId| now(inner.wake(request));
-        self.step("wake", step, |(), _| Did::Nothing, nothing)
-    }
-
-    fn scan(&self, request: Scan) -> Pending<Scanned> {
-        let step = move |sim: &Sim, inner: &dyn Link, _: &NodeId| {
-            let mut answer = now(inner.scan(request))?;
-            answer.leases.retain(|(node, _)| !sim.is_hidden(node));
-            Ok(answer)
-        };
-        self.step("scan", step, |_, _| Did::Nothing, nothing)
+/// What the checker learns when a node receives an answer.
+fn receive(sim: &Sim, checker: &mut Checker, answer: &Answer, node: &NodeId) {
+    match answer {
+        Answer::Transfer(Sequenced::Done(done)) => checker.claims_received(node, &done.claims),
+        Answer::Sweep(Sequenced::Done(done)) => checker.claims_received(node, &done.claims),
+        Answer::Reconcile(Sequenced::Done(page)) if page.next.is_none() => {
+            checker.reconciled(node, sim.cluster.now());
+        }
+        _ => {}
     }
 }
 

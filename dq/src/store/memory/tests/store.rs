@@ -41,8 +41,8 @@ fn add(store: &MemoryStore, topic: &str, jobs: &[&str]) {
 
 fn claim_all(store: &MemoryStore, topic: &str, name: &str) {
     let link = store.link(&key(topic), &node(name));
-    now(link.reconcile(Reconcile { last_seen: Sequence(0), after: None, limit: 1 }));
-    now(link.transfer(Transfer { last_seen: Sequence(1), limit: 1_000, lease: LEASE, fallback: FALLBACK }));
+    now(link.step(Reconcile { last_seen: Sequence(0), after: None, limit: 1 }));
+    now(link.step(Transfer { last_seen: Sequence(1), limit: 1_000, lease: LEASE, fallback: FALLBACK }));
 }
 
 fn page_through(store: &MemoryStore, state: State, limit: usize) -> Vec<String> {
@@ -151,7 +151,7 @@ fn signals_go_to_those_who_asked_for_them() {
     now(store.producer(&topic, &ProducerId::new("p")).add(Numbered { number: 1, items }));
     assert_eq!([nodes.try_next(), nodes.try_next()], [Some(Signal::Due), Some(Signal::BroadcastDue)]);
     let link = store.link(&topic, &node("n"));
-    now(link.publish(Publish { limit: 1, fallback: FALLBACK, expires_after: LEASE }));
+    now(link.step(Publish { limit: 1, fallback: FALLBACK, expires_after: LEASE }));
     assert!(matches!(channel.try_next(), Some(Signal::Broadcast(publish)) if publish.id == id("a")));
     assert_eq!((nodes.try_next(), channel.try_next()), (None, None));
 }
@@ -163,7 +163,7 @@ fn a_slow_subscriber_loses_signals_and_holds_nobody_up() {
     let mut signals = now(store.signals(&topic, Interest { node: Some(node("n")), broadcasts: false }));
     let link = store.link(&topic, &node("m"));
     for _ in 0..2_000 {
-        now(link.wake(Wake));
+        now(link.step(Wake));
     }
     let last_seen = std::iter::from_fn(|| signals.try_next()).count();
     assert_eq!(last_seen, crate::store::signals::SIGNAL_BUFFER);

@@ -23,7 +23,7 @@ use self::roles::Roles;
 use dq::job::state::Event;
 use dq::job::{Deliver, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, Token};
 use dq::store::step::LONGEST_LEASE;
-use dq::store::{CommandKind, Stored, TopicCounts, Whereabouts};
+use dq::store::{Answer, CommandKind, Request, Stored, TopicCounts, Whereabouts};
 use dq::time::Timestamp;
 
 /// A topic.
@@ -141,6 +141,27 @@ impl Job {
 }
 
 impl Topic {
+    /// Executes the step that a node asks for. Where the contract leaves a choice to the store, `choice` decides.
+    pub(super) fn step(&mut self, by: &NodeId, request: &Request, choice: Choice<'_>) -> Answer {
+        match request {
+            Request::Transfer(request) => Answer::Transfer(self.transfer(by, request, choice)),
+            Request::Settle(request) => Answer::Settle(self.settle(by, request)),
+            Request::Renew(request) => Answer::Renew(self.renew(by, request)),
+            Request::Isolate(request) => Answer::Isolate(self.isolate(by, request)),
+            Request::Exhaust(request) => Answer::Exhaust(self.exhaust(by, request)),
+            Request::Reconcile(request) => Answer::Reconcile(self.reconcile(by, request)),
+            Request::Reclaim(request) => Answer::Reclaim(self.reclaim(request, choice)),
+            Request::Release(request) => Answer::Release(self.release(by, request)),
+            Request::Sweep(request) => Answer::Sweep(self.sweep(by, request, choice)),
+            Request::Publish(request) => Answer::Publish(self.publish(by, request)),
+            Request::Wake(_) => {
+                self.wake(by);
+                Answer::Wake(())
+            }
+            Request::Scan(_) => unreachable!("the audit of the model asks for the scan"),
+        }
+    }
+
     fn now(&self) -> Timestamp {
         Timestamp::floor_micros(self.micros)
     }
