@@ -32,7 +32,7 @@ pub async fn due_time_rounds_up_and_now_rounds_down(t: &Topic) {
 }
 
 /// A due time that is given as a time is kept; one that is past is *now* (rule 4).
-pub async fn due_time_that_is_past_is_now(t: &Topic) {
+pub async fn past_due_time_becomes_now(t: &Topic) {
     t.add_job(NewJob { due: Due::At(t.in_ms(700)), ..job("a") }).await;
     t.add_job(NewJob { due: Due::At(dq::time::Timestamp::from_millis(7)), ..job("b") }).await;
     assert_eq!(t.due("a").await, t.in_ms(700));
@@ -47,7 +47,7 @@ pub async fn batch_is_answered_job_by_job(t: &Topic) {
 }
 
 /// A batch that names an id twice takes the first one only (rule 1).
-pub async fn id_named_twice_in_a_batch_is_left_out(t: &Topic) {
+pub async fn id_repeated_in_a_batch_is_added_once(t: &Topic) {
     let outcomes = t.add_all(vec![saying("a", "first"), job("b"), saying("a", "second")]).await;
     assert_eq!(outcomes, [AddOutcome::Added, AddOutcome::Added, AddOutcome::Repeated]);
     assert_eq!(t.says("a").await, "first");
@@ -102,7 +102,7 @@ pub async fn metadata_of_an_added_job_is_kept(t: &Topic) {
 }
 
 /// Bytes that are no record are refused alone or kept as they are; the others of the batch do not feel them (rule 1).
-pub async fn bytes_that_are_no_record_spoil_nothing(t: &Topic) {
+pub async fn unreadable_record_does_not_affect_its_batch(t: &Topic) {
     let mangled = Record::from_bytes(bytes::Bytes::from_static(b"what?"));
     let outcomes = t.add_all(vec![job("a"), NewJob { record: mangled.clone(), ..job("b") }, job("c")]).await;
     assert_eq!((&outcomes[0], &outcomes[2]), (&AddOutcome::Added, &AddOutcome::Added));
@@ -126,7 +126,7 @@ pub async fn payload_of_any_bytes_comes_back(t: &Topic) {
 }
 
 /// An id is any text: long, with spaces, with what other places use as separators.
-pub async fn id_is_any_text(t: &Topic) {
+pub async fn id_can_be_any_text(t: &Topic) {
     let long = "x".repeat(256);
     for name in ["a b", "n/a", "{a}:b", "é☂", "-1", &long] {
         let claim = t.running("n", name).await;
@@ -148,7 +148,7 @@ pub async fn add_over_the_limit_changes_nothing(t: &Topic) {
 }
 
 /// Topics of one store know nothing of each other: jobs, turns, leases and numbers are each topic's own.
-pub async fn topics_are_apart(t: &Topic) {
+pub async fn topics_are_independent(t: &Topic) {
     let other = t.beside("conformance", "another").await;
     t.add_job(saying("a", "ours")).await;
     other.add_job(saying("a", "theirs")).await;
@@ -165,7 +165,7 @@ pub async fn topics_are_apart(t: &Topic) {
 }
 
 /// App `a` with topic `b:c` and app `a:b` with topic `c` cannot be one: an app's name has no `:`.
-pub async fn apps_are_apart(t: &Topic) {
+pub async fn apps_are_independent(t: &Topic) {
     assert!(AppName::new("a:b").is_err());
     let (one, two) = (t.beside("a", "b:c").await, t.beside("a.b", "c").await);
     one.add("x").await;
@@ -178,7 +178,7 @@ pub async fn apps_are_apart(t: &Topic) {
 }
 
 /// The topics of an app are told in order, and only those that hold something.
-pub async fn topics_that_hold_something_are_told_in_order(t: &Topic) {
+pub async fn topics_that_hold_something_are_listed_in_order(t: &Topic) {
     let (b, a, empty) = (t.beside("app", "b").await, t.beside("app", "a").await, t.beside("app", "c").await);
     b.add("x").await;
     a.running("n", "x").await;
@@ -189,7 +189,7 @@ pub async fn topics_that_hold_something_are_told_in_order(t: &Topic) {
 }
 
 /// Opening a topic again is harmless.
-pub async fn topic_opens_again(t: &Topic) {
+pub async fn topic_can_be_opened_again(t: &Topic) {
     t.add("a").await;
     t.store.open(&t.key).await.expect("the topic opens");
     t.claim("n", "a").await;

@@ -71,7 +71,7 @@ pub async fn broadcast_is_not_claimed(t: &Topic) {
 
 /// A broadcast that nobody served in time is dropped and counted: after its own expiry, or after the one the step names
 /// (rule 24).
-pub async fn broadcast_nobody_served_is_dropped(t: &Topic) {
+pub async fn expired_broadcast_is_dropped(t: &Topic) {
     t.add_job(NewJob { expires_after: Some(secs(5)), ..broadcast("own") }).await;
     t.add_job(broadcast("default")).await;
     t.advance(ms(5_001)).await;
@@ -98,7 +98,7 @@ pub async fn broadcast_is_published_until_it_expires(t: &Topic) {
 }
 
 /// `deliver = both` is one of each (rule 24).
-pub async fn both_is_one_of_each(t: &Topic) {
+pub async fn both_adds_a_job_and_a_broadcast(t: &Topic) {
     assert_eq!(t.add_job(both("a")).await, AddOutcome::Added);
     let counts = t.counts().await;
     assert_eq!((counts.broadcasts, counts.delayed), (1, 1));
@@ -125,7 +125,7 @@ pub async fn retry_publishes_nothing(t: &Topic) {
 }
 
 /// Both are replaced together (rule 24).
-pub async fn both_are_replaced_together(t: &Topic) {
+pub async fn job_and_broadcast_are_replaced_together(t: &Topic) {
     let mut subscriber = t.listen("n").await;
     t.add_job(both("a")).await;
     let new = NewJob { deliver: Deliver::Both, on_duplicate: OnDuplicate::Replace, ..saying("a", "new") };
@@ -139,7 +139,7 @@ pub async fn both_are_replaced_together(t: &Topic) {
 }
 
 /// Both are deleted together (rule 24).
-pub async fn both_are_deleted_together(t: &Topic) {
+pub async fn job_and_broadcast_are_deleted_together(t: &Topic) {
     t.add_job(both("a")).await;
     let outcome = t.delete("a").await;
     assert_eq!((outcome.found, outcome.changed), (Some(State::Delayed), true));
@@ -160,7 +160,7 @@ pub async fn waiting_broadcast_is_deleted(t: &Topic) {
 }
 
 /// A waiting broadcast's id is known to every add; a published one's is free (rules 2, 24).
-pub async fn waiting_broadcast_is_known(t: &Topic) {
+pub async fn waiting_broadcast_makes_its_id_known(t: &Topic) {
     t.add_job(broadcast("a")).await;
     for new in [broadcast("a"), both("a"), job("a")] {
         for on_duplicate in [OnDuplicate::Reject, OnDuplicate::Keep] {
@@ -185,7 +185,7 @@ pub async fn query_finds_a_waiting_broadcast(t: &Topic) {
 }
 
 /// A broadcast of the id of a queued, running, parked or dead job finds that job (rules 2, 24).
-pub async fn queued_job_is_known_to_a_broadcast(t: &Topic) {
+pub async fn broadcast_of_a_known_id_finds_the_job(t: &Topic) {
     for state in [State::Delayed, State::Running, State::Unacked, State::Dead] {
         super::drive::bring(t, state.word(), state).await;
         for new in [broadcast(state.word()), both(state.word())] {
@@ -196,7 +196,7 @@ pub async fn queued_job_is_known_to_a_broadcast(t: &Topic) {
 }
 
 /// A replaced broadcast is published as the new one, when that is due (rule 24).
-pub async fn replaced_broadcast_is_the_new_one(t: &Topic) {
+pub async fn replaced_broadcast_is_published_as_the_new_one(t: &Topic) {
     let mut subscriber = t.listen("n").await;
     t.add_job(broadcast("a")).await;
     let new = NewJob {
@@ -228,7 +228,7 @@ pub async fn publishing_is_bounded(t: &Topic) {
 }
 
 /// The caster is told the head of the broadcasts, the others the fallback (rule 23).
-pub async fn publisher_is_told_the_head(t: &Topic) {
+pub async fn publisher_sleeps_until_the_next_broadcast(t: &Topic) {
     t.add_job(NewJob { deliver: Deliver::Broadcast, ..later("a", secs(10)) }).await;
     assert_eq!(publish(t, "n", 10).await.sleep, secs(10));
     assert_eq!(publish(t, "m", 10).await.sleep, FALLBACK);
@@ -250,7 +250,7 @@ pub async fn earlier_broadcast_is_signalled(t: &Topic) {
 }
 
 /// Once somebody looks after the broadcasts, that node hears of an earlier one (rules 23, 24).
-pub async fn publisher_learns_of_an_earlier_broadcast(t: &Topic) {
+pub async fn earlier_broadcast_is_signalled_to_the_publisher(t: &Topic) {
     t.add_job(NewJob { deliver: Deliver::Broadcast, ..later("late", secs(10)) }).await;
     publish(t, "n", 10).await;
     let mut subscriber = t.listen("n").await;
@@ -261,7 +261,7 @@ pub async fn publisher_learns_of_an_earlier_broadcast(t: &Topic) {
 }
 
 /// A replacement of a running job that is for both comes as both when the run ends, and is one broadcast (rules 12, 24).
-pub async fn replacement_for_both_comes_as_both(t: &Topic) {
+pub async fn replacement_for_both_adds_a_job_and_a_broadcast(t: &Topic) {
     let mut subscriber = t.listen("n").await;
     t.add_job(both("a")).await;
     let claim = t.claim("n", "a").await;
@@ -277,7 +277,7 @@ pub async fn replacement_for_both_comes_as_both(t: &Topic) {
 }
 
 /// A delete of a running job takes the broadcast that was added with it and waits still (rule 24).
-pub async fn delete_of_a_running_job_takes_its_broadcast(t: &Topic) {
+pub async fn delete_of_a_running_job_removes_its_broadcast(t: &Topic) {
     t.add_job(both("a")).await;
     let claim = t.claim("n", "a").await;
     assert!(t.delete("a").await.changed);

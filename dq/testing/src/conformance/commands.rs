@@ -82,7 +82,7 @@ pub async fn requeued_dead_job_starts_afresh(t: &Topic) {
 }
 
 /// A requeued UNACKED job is due now and keeps its attempts and its expiry; its parking fence goes (rules 15, 25).
-pub async fn requeued_unacked_job_goes_on_as_it_was(t: &Topic) {
+pub async fn requeued_unacked_job_keeps_its_attempts_and_expiry(t: &Topic) {
     let metadata = Metadata { attempts: 2, ..Metadata::default() };
     t.add_job(NewJob { expires_after: Some(secs(500)), ..with_metadata("a", &metadata) }).await;
     let before = t.metadata("a").await;

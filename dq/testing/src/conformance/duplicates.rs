@@ -55,7 +55,7 @@ pub async fn replacement_brings_its_own_due_time(t: &Topic) {
 }
 
 /// A DONE job does not count as existing, whatever is asked about duplicates (rule 2).
-pub async fn done_job_is_not_known(t: &Topic) {
+pub async fn done_job_does_not_count_as_existing(t: &Topic) {
     for (name, on_duplicate) in
         [("reject", OnDuplicate::Reject), ("keep", OnDuplicate::Keep), ("replace", OnDuplicate::Replace)]
     {
@@ -67,7 +67,7 @@ pub async fn done_job_is_not_known(t: &Topic) {
 }
 
 /// What is added over a DONE job leaves DONE: the end of the old retention does not touch it (rule 2).
-pub async fn job_added_over_a_done_one_is_not_pruned_with_it(t: &Topic) {
+pub async fn job_added_over_a_done_one_outlives_the_old_retention(t: &Topic) {
     bring(t, "a", State::Done).await;
     t.add_later("a", secs(3_600)).await;
     t.advance(secs(120)).await;
@@ -100,7 +100,7 @@ pub async fn replacement_of_a_running_job_waits(t: &Topic) {
 }
 
 /// The due time and the expiry of a replacement are fixed when it is added, not when the run ends (rule 12).
-pub async fn replacement_is_due_as_counted_from_its_add(t: &Topic) {
+pub async fn replacement_is_due_counted_from_its_add(t: &Topic) {
     let claim = t.running("n", "a").await;
     let (due, expires) = (t.in_ms(3_000), t.in_ms(7_000));
     let new = NewJob { on_duplicate: OnDuplicate::Replace, expires_after: Some(secs(4)), ..later("a", secs(3)) };
@@ -123,7 +123,7 @@ pub async fn later_replacement_takes_the_place_of_an_earlier_one(t: &Topic) {
 }
 
 /// `reject` and `keep` over a RUNNING job leave the replacement alone that waits for its end (rule 12).
-pub async fn waiting_replacement_is_not_rejected_away(t: &Topic) {
+pub async fn reject_and_keep_leave_a_waiting_replacement(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.add_job(replacing("a", "new")).await;
     for on_duplicate in [OnDuplicate::Reject, OnDuplicate::Keep] {
@@ -156,7 +156,7 @@ pub async fn replacement_starts_afresh(t: &Topic) {
 }
 
 /// Crashes of the run that a replacement waited for are not charged to it (rules 12, 19).
-pub async fn replacement_pays_no_crash_of_the_old_run(t: &Topic) {
+pub async fn replacement_is_not_charged_crashes_of_the_old_run(t: &Topic) {
     t.running("n", "a").await;
     t.add_job(replacing("a", "new")).await;
     for _ in 0..MAX_CRASHES {

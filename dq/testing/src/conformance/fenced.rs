@@ -12,7 +12,7 @@ fn keeping(payload: &str) -> NewJob {
 }
 
 /// An ack that names the run ends the job when that run ends, however it ends (rule 17).
-pub async fn ack_of_this_run_is_obeyed_by_every_way_out(t: &Topic) {
+pub async fn ack_of_this_run_applies_on_every_way_out(t: &Topic) {
     for way in 0..WAYS_OUT {
         t.add_job(retained("a")).await;
         let claim = t.claim("n", "a").await;
@@ -91,7 +91,7 @@ pub async fn reject_under_a_fenced_end_finds_the_job(t: &Topic) {
 }
 
 /// `keep` under a fenced end leaves a replacement that comes if that end applies (rule 17).
-pub async fn keep_under_a_fenced_end_comes_if_it_applies(t: &Topic) {
+pub async fn keep_under_a_fenced_end_counts_if_the_end_applies(t: &Topic) {
     for way in 0..WAYS_OUT {
         let claim = t.running("n", "a").await;
         t.ack_run("a", claim.token.fence).await;
@@ -103,7 +103,7 @@ pub async fn keep_under_a_fenced_end_comes_if_it_applies(t: &Topic) {
 }
 
 /// `keep` under a fenced end that is for another run is dropped with it: the old job was kept (rule 17).
-pub async fn keep_under_a_fenced_end_goes_if_it_does_not_apply(t: &Topic) {
+pub async fn keep_under_a_fenced_end_is_dropped_if_the_end_does_not_apply(t: &Topic) {
     let old = t.running("n", "a").await;
     t.end("n", &old, Change::Rollback).await;
     let claim = t.claim("n", "a").await;
@@ -117,7 +117,7 @@ pub async fn keep_under_a_fenced_end_goes_if_it_does_not_apply(t: &Topic) {
 }
 
 /// `replace` under a fenced end comes in any case (rules 12, 17).
-pub async fn replace_under_a_fenced_end_comes_in_any_case(t: &Topic) {
+pub async fn replace_under_a_fenced_end_always_counts(t: &Topic) {
     for own in [true, false] {
         let claim = t.running("n", "a").await;
         let fence = if own { claim.token.fence } else { Fence(claim.token.fence.0 - 1) };
@@ -130,7 +130,7 @@ pub async fn replace_under_a_fenced_end_comes_in_any_case(t: &Topic) {
 }
 
 /// An unfenced end outweighs a fenced one: it applies to whatever run this is (rules 13, 17).
-pub async fn unfenced_end_outweighs_a_fenced_one(t: &Topic) {
+pub async fn unfenced_end_overrides_a_fenced_one(t: &Topic) {
     for verb in [CommandKind::Ack, CommandKind::Delete, CommandKind::Cancel] {
         let claim = t.running("n", "a").await;
         t.ack_run("a", Fence(claim.token.fence.0 - 1)).await;
@@ -152,7 +152,7 @@ pub async fn fenced_ack_does_not_weaken_an_end(t: &Topic) {
 }
 
 /// What `keep` left under a fenced end comes for certain once the run is acked without a fence (rules 13, 17).
-pub async fn unfenced_ack_makes_a_conditional_replacement_certain(t: &Topic) {
+pub async fn unfenced_ack_makes_a_conditional_replacement_unconditional(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.ack_run("a", Fence(claim.token.fence.0 - 1)).await;
     assert_eq!(t.add_job(keeping("new")).await, AddOutcome::ReplacementIfEnds);

@@ -89,7 +89,7 @@ pub async fn steps_that_name_another_sequence_number_renew_nothing(t: &Topic) {
 }
 
 /// A half-deaf node, whose requests arrive and whose answers do not, cannot keep what it swallowed (rule 6).
-pub async fn unresponsive_node_loses_what_it_swallowed(t: &Topic) {
+pub async fn unresponsive_node_cannot_keep_what_it_claimed(t: &Topic) {
     t.add("a").await;
     t.enter("deaf").await;
     drop(t.link("deaf").transfer(t.transfer_of("deaf", 10)));
@@ -151,7 +151,7 @@ pub async fn lease_is_at_most_five_minutes(t: &Topic) {
 }
 
 /// Every answer tells the node's rows and turn, whatever the step was (rule 7).
-pub async fn every_answer_tells_the_lease_status(t: &Topic) {
+pub async fn every_answer_carries_the_lease_status(t: &Topic) {
     t.add_all(vec![job("a"), job("b"), job("c")]).await;
     let claims = t.claims("n").await;
     let told = |lease_status: dq::store::step::LeaseStatus| (lease_status.sequence, lease_status.rows);
@@ -200,7 +200,7 @@ pub async fn nothing_is_claimed_for_a_released_node(t: &Topic) {
 }
 
 /// A release is done whatever turn it names, and takes one beyond both (rule 6).
-pub async fn release_needs_no_right_sequence_number(t: &Topic) {
+pub async fn release_accepts_any_sequence_number(t: &Topic) {
     t.running("n", "a").await;
     let last_seen = Sequence(t.last_seen("n").0 + 40);
     let lease_status = t.link("n").release(Release { last_seen }).await.expect("release is answered");

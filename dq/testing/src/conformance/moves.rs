@@ -76,7 +76,7 @@ pub async fn command_that_is_no_legal_move_changes_nothing(t: &Topic) {
 }
 
 /// Long walks over the table, decided by a seed, stay on it (rule 2).
-pub async fn walks_over_the_table_stay_on_it(t: &Topic) {
+pub async fn random_walks_follow_the_table(t: &Topic) {
     let random = Seeded::new(26);
     for _ in 0..12 {
         prepare(t, "a", State::Delayed, Event::Transferred).await;

@@ -58,7 +58,7 @@ pub async fn repeated_command_does_nothing(t: &Topic) {
 }
 
 /// A number below the highest executed one that is not in its slot is late and does nothing (rule 18).
-pub async fn number_that_was_overtaken_is_late(t: &Topic) {
+pub async fn number_below_the_highest_is_late(t: &Topic) {
     let p = t.producer_named("p");
     add(&*p, 1, job("a")).await;
     add(&*p, 3, job("c")).await;

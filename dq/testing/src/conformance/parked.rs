@@ -90,7 +90,7 @@ pub async fn kept_job_keeps_its_parking_fence(t: &Topic) {
 }
 
 /// Given back or reclaimed, an aged job is UNACKED again since its old time, under its old fence (rule 25).
-pub async fn returned_aged_job_is_parked_as_it_was(t: &Topic) {
+pub async fn returned_aged_job_is_parked_as_before(t: &Topic) {
     for way in ["rollback", "reclaim", "release"] {
         let (claim, fence, since) = aged(t, "n", "a").await;
         match way {
@@ -110,7 +110,7 @@ pub async fn returned_aged_job_is_parked_as_it_was(t: &Topic) {
 }
 
 /// Retry and rejoin of an aged job send it back to the queue and clear its parking fence (rule 25).
-pub async fn retried_aged_job_is_parked_no_more(t: &Topic) {
+pub async fn retried_aged_job_is_no_longer_parked(t: &Topic) {
     for change in [Change::Retry(ms(10)), Change::Rejoin(Again::After(ms(10)))] {
         let (claim, fence, _) = aged(t, "n", "a").await;
         let metadata = Metadata { attempts: 1, parked_by: Some(fence), ..Metadata::default() };
@@ -138,7 +138,7 @@ pub async fn requeue_clears_the_crashes_of_an_aged_job(t: &Topic) {
 }
 
 /// A requeued job that is claimed again belongs to the queue: its rollback leads there, not back to UNACKED (rule 25).
-pub async fn requeued_job_is_parked_no_more(t: &Topic) {
+pub async fn requeued_job_is_no_longer_parked(t: &Topic) {
     let run = t.running("n", "a").await;
     t.end("n", &run, Change::Park).await;
     t.requeue("a").await;

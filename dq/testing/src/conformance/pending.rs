@@ -22,7 +22,7 @@ pub async fn running_job_gets_a_pending_command(t: &Topic) {
 }
 
 /// However the run of a deleted, cancelled or acked job ends, the job is gone, and the mark with it (rule 13).
-pub async fn end_is_obeyed_by_every_way_out(t: &Topic) {
+pub async fn end_applies_on_every_way_out(t: &Topic) {
     for verb in ENDS {
         for way in 0..WAYS_OUT {
             let claim = t.running("n", "a").await;
@@ -54,7 +54,7 @@ pub async fn acked_running_job_is_kept_as_done(t: &Topic) {
 }
 
 /// However the run ends, the replacement takes the place in that step (rule 12).
-pub async fn replacement_comes_by_every_way_out(t: &Topic) {
+pub async fn replacement_takes_the_place_on_every_way_out(t: &Topic) {
     for way in 0..WAYS_OUT {
         t.add_job(retained("a")).await;
         let claim = t.claim("n", "a").await;
@@ -134,7 +134,7 @@ pub async fn delete_after_delete_and_add_drops_the_new_job(t: &Topic) {
 }
 
 /// A delete after an ack from outside leaves nothing, not even as DONE (rule 13).
-pub async fn delete_outweighs_an_earlier_ack(t: &Topic) {
+pub async fn delete_overrides_an_earlier_ack(t: &Topic) {
     t.add_job(retained("a")).await;
     let claim = t.claim("n", "a").await;
     t.ack_outside("a").await;
@@ -144,7 +144,7 @@ pub async fn delete_outweighs_an_earlier_ack(t: &Topic) {
 }
 
 /// An ack after a delete does not bring the job back as DONE (rule 13).
-pub async fn ack_does_not_soften_an_earlier_delete(t: &Topic) {
+pub async fn ack_does_not_weaken_an_earlier_delete(t: &Topic) {
     t.add_job(retained("a")).await;
     let claim = t.claim("n", "a").await;
     t.delete("a").await;
@@ -166,7 +166,7 @@ pub async fn stale_outcome_does_not_use_up_a_pending_command(t: &Topic) {
 }
 
 /// A mark on one job touches no other that its node gives back in the same step (rule 13).
-pub async fn pending_command_touches_one_job_only(t: &Topic) {
+pub async fn pending_command_affects_only_its_job(t: &Topic) {
     t.add_all(vec![job("a"), job("b"), job("c")]).await;
     t.claims("n").await;
     t.delete("b").await;
@@ -226,7 +226,7 @@ pub async fn fenced_ack_is_not_signalled(t: &Topic) {
 }
 
 /// A withdrawal of a job that nobody runs is no mark (rule 13).
-pub async fn ends_of_waiting_jobs_are_no_pending_commands(t: &Topic) {
+pub async fn command_for_a_waiting_job_leaves_no_pending_command(t: &Topic) {
     let mut subscriber = t.listen("n").await;
     t.add_later("a", secs(9)).await;
     t.delete("a").await;

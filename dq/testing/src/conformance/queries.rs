@@ -8,7 +8,7 @@ use dq::store::step::Change;
 use dq::store::{PageRequest, StoreError, TopicCounts, Whereabouts};
 
 /// Counts say how many jobs are where, how many of those that wait are due, and when the next one is.
-pub async fn counts_tell_every_place(t: &Topic) {
+pub async fn counts_cover_every_place(t: &Topic) {
     assert_eq!(t.counts().await, TopicCounts { clock: t.now(), ..TopicCounts::default() });
     for state in [State::Unacked, State::Dead, State::Dead, State::Done, State::Running] {
         bring(t, &format!("{state}-{}", t.counts().await.dead), state).await;
@@ -65,7 +65,7 @@ pub async fn every_place_has_pages(t: &Topic) {
 }
 
 /// Pages of RUNNING go node by node, then id by id, and tell node and fence.
-pub async fn pages_of_running_tell_the_holder(t: &Topic) {
+pub async fn pages_of_running_name_the_holder(t: &Topic) {
     for (node, names) in [("n2", ["c", "a"]), ("n1", ["d", "b"])] {
         t.add_all(names.map(job).into()).await;
         t.claims(node).await;
@@ -82,7 +82,7 @@ pub async fn pages_of_running_tell_the_holder(t: &Topic) {
 }
 
 /// A page continues where the last one ended though the job that ended it is gone.
-pub async fn page_continues_behind_a_job_that_is_gone(t: &Topic) {
+pub async fn page_continues_after_a_job_that_is_gone(t: &Topic) {
     for n in 0..4 {
         t.add_later(&format!("j{n}"), secs(n + 1)).await;
     }
@@ -95,7 +95,7 @@ pub async fn page_continues_behind_a_job_that_is_gone(t: &Topic) {
 }
 
 /// Looks by id answer for every id, in the order asked, a gap where there is no such job.
-pub async fn queries_answer_in_order(t: &Topic) {
+pub async fn get_answers_in_the_order_of_the_ids(t: &Topic) {
     t.add_all(vec![job("a"), job("b")]).await;
     let found = t.store.get(&t.key, &[id("b"), id("x"), id("a"), id("b")]).await.expect("get is answered");
     let names: Vec<_> = found.iter().map(|job| job.as_ref().map(|job| job.id.as_str())).collect();
@@ -116,7 +116,7 @@ pub async fn query_over_the_limit_is_refused(t: &Topic) {
 }
 
 /// A scan tells every lease, and as many records as there are jobs in places (rule 26).
-pub async fn scan_tells_leases_and_audits(t: &Topic) {
+pub async fn scan_returns_leases_and_the_audit(t: &Topic) {
     for state in State::ALL {
         bring(t, state.word(), state).await;
     }

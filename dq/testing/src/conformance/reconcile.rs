@@ -21,7 +21,7 @@ pub async fn reconcile_takes_a_sequence_number_beyond_both(t: &Topic) {
 }
 
 /// The rows are told in the order of their ids, with their tokens.
-pub async fn reconcile_tells_every_row(t: &Topic) {
+pub async fn reconcile_returns_every_row(t: &Topic) {
     t.add_all(vec![job("c"), job("a"), job("b")]).await;
     let claims = t.claims("n").await;
     t.running("m", "other").await;
@@ -66,7 +66,7 @@ pub async fn later_page_must_name_the_sequence_number(t: &Topic) {
 }
 
 /// A page that continues behind a row that is gone goes on with the next one.
-pub async fn page_continues_behind_a_row_that_is_gone(t: &Topic) {
+pub async fn page_continues_after_a_row_that_is_gone(t: &Topic) {
     t.add_all(vec![job("a"), job("b"), job("c")]).await;
     let claims = t.claims("n").await;
     let page = done(t.link("n").reconcile(first(t.last_seen("n"), 1)).await.expect("reconcile is answered"));
@@ -92,7 +92,7 @@ pub async fn reconcile_renews_nothing(t: &Topic) {
 }
 
 /// What a lost answer claimed is found by reconcile and given back by its token (rules 6, 7).
-pub async fn swallowed_jobs_are_found_and_given_back(t: &Topic) {
+pub async fn jobs_of_a_lost_answer_are_found_and_given_back(t: &Topic) {
     t.add("a").await;
     t.enter("n").await;
     drop(t.link("n").transfer(t.transfer_of("n", 10)));

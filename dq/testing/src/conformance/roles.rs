@@ -17,7 +17,7 @@ async fn told(t: &Topic, node: &str) -> (Option<Role>, Duration) {
 
 /// The first node that transfers is the watcher and told the head, the second the deputy and told a quarter of a second
 /// after it, all others the fallback (rule 23).
-pub async fn watcher_and_standby_are_told_the_head(t: &Topic) {
+pub async fn watcher_and_standby_sleep_until_the_head(t: &Topic) {
     t.add_later("a", secs(10)).await;
     assert_eq!(told(t, "w").await, (Some(Role::Watcher), secs(10)));
     assert_eq!(told(t, "d").await, (Some(Role::Standby), secs(10) + STANDBY_DELAY));
@@ -29,7 +29,7 @@ pub async fn watcher_and_standby_are_told_the_head(t: &Topic) {
 }
 
 /// Nobody is told to sleep longer than the fallback (rule 23).
-pub async fn nobody_sleeps_longer_than_the_fallback(t: &Topic) {
+pub async fn no_node_sleeps_longer_than_the_fallback(t: &Topic) {
     assert_eq!(told(t, "w").await, (Some(Role::Watcher), FALLBACK));
     t.add_later("a", FALLBACK + secs(60)).await;
     assert_eq!(told(t, "w").await, (Some(Role::Watcher), FALLBACK));
@@ -37,13 +37,13 @@ pub async fn nobody_sleeps_longer_than_the_fallback(t: &Topic) {
 }
 
 /// Who leaves due jobs behind as watcher is told to come at once (rule 23).
-pub async fn watcher_that_leaves_due_jobs_is_told_to_come_at_once(t: &Topic) {
+pub async fn watcher_that_leaves_due_jobs_comes_again_at_once(t: &Topic) {
     t.add_all(vec![job("a"), job("b")]).await;
     assert_eq!(told(t, "w").await, (Some(Role::Watcher), Duration::ZERO));
 }
 
 /// A head that the watcher claimed is nobody's head any more (rule 23).
-pub async fn claimed_head_is_not_told(t: &Topic) {
+pub async fn claimed_job_is_not_the_head(t: &Topic) {
     t.add_all(vec![job("a"), super::calls::later("b", secs(4))]).await;
     assert_eq!(told(t, "w").await, (Some(Role::Watcher), secs(4)));
 }
@@ -99,7 +99,7 @@ async fn give_up(t: &Topic, node: &str, way: &str) {
 }
 
 /// `wake` and `release` free the roles of their node at once, and nobody else's (rule 23).
-pub async fn roles_are_given_up(t: &Topic) {
+pub async fn wake_and_release_free_the_roles(t: &Topic) {
     t.add_later("a", secs(10)).await;
     for way in ["wake", "release"] {
         told(t, "w").await;
@@ -118,7 +118,7 @@ pub async fn roles_are_given_up(t: &Topic) {
 }
 
 /// `wake` calls the other nodes, whether its node has a role or not: somebody must take what it cannot (rule 23).
-pub async fn wake_calls_the_others(t: &Topic) {
+pub async fn wake_signals_the_other_nodes(t: &Topic) {
     t.add_all(vec![job("a"), job("b"), job("c")]).await;
     let (mut d, mut o) = (t.listen("d").await, t.listen("o").await);
     told(t, "w").await;
@@ -133,7 +133,7 @@ pub async fn wake_calls_the_others(t: &Topic) {
 }
 
 /// The end of a watcher calls the others to what waits (rule 23).
-pub async fn release_of_the_watcher_calls_the_others(t: &Topic) {
+pub async fn release_of_the_watcher_signals_the_other_nodes(t: &Topic) {
     t.add_later("a", secs(10)).await;
     told(t, "w").await;
     let mut o = t.listen("o").await;
@@ -154,7 +154,7 @@ pub async fn earlier_head_wakes_the_watcher(t: &Topic) {
 }
 
 /// A watcher that did not come in time may be dead: an earlier head is signalled to everybody (rule 23).
-pub async fn lapsed_watcher_is_not_the_only_one_told(t: &Topic) {
+pub async fn earlier_head_wakes_all_nodes_once_the_watcher_has_lapsed(t: &Topic) {
     told(t, "w").await;
     let mut o = t.listen("o").await;
     t.advance(FALLBACK + ms(200)).await;
@@ -166,7 +166,7 @@ pub async fn lapsed_watcher_is_not_the_only_one_told(t: &Topic) {
 }
 
 /// Where there is no watcher, an earlier head is signalled to everybody (rule 23).
-pub async fn earlier_head_wakes_all_where_nobody_watches(t: &Topic) {
+pub async fn earlier_head_wakes_all_nodes_without_a_watcher(t: &Topic) {
     let (mut a, mut b) = (t.listen("a").await, t.listen("b").await);
     t.add_later("x", secs(10)).await;
     assert!(a.last_seen(t).await.contains(&Signal::Due));
@@ -212,7 +212,7 @@ pub async fn every_earlier_head_is_signalled(t: &Topic) {
 
 /// What is told counts from the store's clock, and a clock that jumped back makes nobody sleep beyond the fallback
 /// (rules 20, 23).
-pub async fn clock_that_jumps_back_makes_nobody_sleep_long(t: &Topic) {
+pub async fn clock_that_jumps_back_prolongs_no_sleep(t: &Topic) {
     t.add_later("a", secs(10)).await;
     told(t, "w").await;
     t.set_clock(START - 3_600_000_000).await;

@@ -32,7 +32,7 @@ pub async fn acked_job_is_kept_for_its_retention(t: &Topic) {
 }
 
 /// A rejoined job is due again after the delay it was added with, or after the one that is given, or at a time that is.
-pub async fn rejoined_job_waits_as_it_was_told(t: &Topic) {
+pub async fn rejoined_job_is_due_at_the_requested_time(t: &Topic) {
     let at = t.in_ms(500_000);
     let cases = [
         (Again::AsAdded, Some(30_000)),
@@ -70,7 +70,7 @@ pub async fn rejoined_job_keeps_its_record(t: &Topic) {
 }
 
 /// A retried job waits for its backoff, counted from now, behind the new front; the payload stays.
-pub async fn retried_job_waits_behind_its_new_metadata(t: &Topic) {
+pub async fn retried_job_waits_with_its_new_metadata(t: &Topic) {
     t.add_job(later("a", secs(1))).await;
     t.advance(secs(5)).await;
     let claim = t.claim("n", "a").await;
@@ -183,7 +183,7 @@ pub async fn repeated_outcome_is_stale(t: &Topic) {
 }
 
 /// One outcome that cannot be settled does not hold back the others of its batch (rule 16).
-pub async fn stale_outcome_holds_back_no_other(t: &Topic) {
+pub async fn stale_outcome_does_not_hold_back_the_others(t: &Topic) {
     t.add_all(vec![job("a"), job("b"), job("c")]).await;
     let claims = t.claims("n").await;
     let stale = Outcome { token: Token { fence: Fence(1), ..claims[1].token }, ..outcome(&claims[1], Change::Ack) };

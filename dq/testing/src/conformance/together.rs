@@ -85,7 +85,7 @@ pub async fn outcomes_sent_at_once_count_once(t: &Topic) {
 
 /// Whoever deletes a job that is being claimed either removes it or marks its run: it never runs twice, nor for ever
 /// (rules 2, 13).
-pub async fn delete_beside_a_claim_removes_or_leaves_a_pending_command(t: &Topic) {
+pub async fn delete_during_a_claim_removes_the_job_or_leaves_a_pending_command(t: &Topic) {
     t.enter("n").await;
     for n in 0..20 {
         let name = format!("j{n}");

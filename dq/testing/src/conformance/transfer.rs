@@ -49,7 +49,7 @@ pub async fn returned_job_competes_by_its_due_time(t: &Topic) {
 }
 
 /// A transfer claims at most what it was asked for, the earliest first, and says whether more is due (rule 5).
-pub async fn transfer_is_bounded_and_says_more(t: &Topic) {
+pub async fn transfer_is_bounded_and_reports_more(t: &Topic) {
     for n in 0..5 {
         t.add_later(&format!("j{n}"), ms(n)).await;
     }
@@ -63,7 +63,7 @@ pub async fn transfer_is_bounded_and_says_more(t: &Topic) {
 }
 
 /// A transfer that takes the last due job exactly says that there is no more (rule 5).
-pub async fn transfer_of_all_that_is_due_says_no_more(t: &Topic) {
+pub async fn transfer_of_everything_due_reports_no_more(t: &Topic) {
     t.add_all(vec![job("a"), job("b")]).await;
     let answer = t.transfer("n", 2).await;
     assert_eq!((answer.claims.len(), answer.more), (2, false));
@@ -187,7 +187,7 @@ pub async fn transfer_takes_delayed_jobs_only(t: &Topic) {
 }
 
 /// A transfer tells the earliest lease end of the others, never the node's own (rule 20).
-pub async fn transfer_tells_the_earliest_foreign_lease(t: &Topic) {
+pub async fn transfer_returns_the_earliest_foreign_lease(t: &Topic) {
     t.running("a", "x").await;
     assert_eq!(t.transfer("a", 10).await.foreign_lease, None);
     let first = t.lease("a").await.expect("a holds x");
