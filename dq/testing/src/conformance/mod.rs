@@ -1,8 +1,8 @@
-//! What every store does: one list of behaviours, each a test of its own, derived rule by rule from the protocol.
+//! The behaviours of a store: one list of tests, derived from the rules of the protocol, that every store must pass.
 //!
-//! A behaviour sees a store only as nodes and callers do, through [`Store`](dq::store::Store) and what it hands out, and
-//! moves the store's clock through its [`StoreFixture`]; it knows nothing of how anything is kept. There are no skips: what
-//! one store cannot show is no behaviour. A bug that is found in one store becomes a behaviour of all.
+//! A behaviour sees a store only as nodes and producers do, through [`Store`](dq::store::Store), and moves the store's clock
+//! through its [`StoreFixture`]. It does not know how the store keeps anything. No store skips a behaviour: what one store
+//! cannot show is not a behaviour. A bug that is found in one store becomes a behaviour of all.
 //!
 //! ```text
 //! mod memory {
@@ -10,18 +10,22 @@
 //! }
 //! ```
 //!
-//! makes one `#[tokio::test]` a behaviour; the expression is a future of a new [`StoreFixture`] whose store is empty. The
-//! crate that writes this depends on tokio with `macros` and `rt`. [`BEHAVIOURS`] has the names; the table in
-//! `docs/internals/requirements.md` says which rule each of them shows.
+//! This makes one `#[tokio::test]` of each behaviour. The expression is a future of a new [`StoreFixture`] with an empty
+//! store. The calling crate needs tokio with `macros` and `rt`. [`BEHAVIOURS`] lists the names, and the table in
+//! `docs/internals/requirements.md` names the rule that each behaviour shows.
 //!
-//! After every step that a behaviour takes, each job must be in exactly one place, and pages, counts and looks by id must
-//! agree about it; at its end the store's own audit too, and exactly the nodes that hold jobs must have a lease
-//! ([`Topic::audit`], [`Topic::close`]).
+//! After every step of a behaviour, each job must be in exactly one place, and pages, counts and queries by id must agree
+//! about it. At the end of the behaviour the store's own audit must find no difference, and exactly the nodes that hold jobs
+//! must have a lease ([`Topic::audit`], [`Topic::close`]).
+//!
+//! The public modules are the behaviours, grouped by step or rule. The private ones are what they are written with:
+//! `topic` (the topic under test and the steps of its nodes), `producer` (adds and commands), `inspect` (queries and the
+//! audit), `subscriber` (signals), and `events` (brings a job into a state or makes an event of the state table happen).
 
-mod calls;
-mod drive;
+mod events;
 mod fixture;
-mod query;
+mod inspect;
+mod producer;
 mod subscriber;
 mod topic;
 
@@ -50,10 +54,10 @@ pub use topic::Topic;
 /// The names of all behaviours, in the order of the list.
 pub const BEHAVIOURS: &[&str] = crate::store_conformance! { @each names () };
 
-/// Makes a test of every behaviour of [`testing::conformance`](crate::conformance) for one store.
+/// Makes a test of every behaviour of [`conformance`](crate::conformance) for one store.
 ///
-/// The argument is an expression of a future of a [`StoreFixture`](crate::conformance::StoreFixture); it is
-/// evaluated once a test.
+/// The argument is an expression of a future of a [`StoreFixture`](crate::conformance::StoreFixture); each test evaluates
+/// it once.
 #[macro_export]
 macro_rules! store_conformance {
     (@tests ($open:expr) $($group:ident: $($behaviour:ident)+;)+) => { $($(

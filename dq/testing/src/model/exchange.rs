@@ -1,4 +1,4 @@
-//! A request as it is sent, and its answer.
+//! The requests and answers between the model and the store under test.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use dq::store::{
     AddOutcome, BatchAnswer, Command, CommandOutcome, Link, NewJob, Numbered, Pending, Producer, Store, StoreError,
 };
 
-/// What is sent.
+/// A request to the store, a change of its clock, or (`Anew`) a new link and a new producer.
 #[derive(Debug, Clone)]
 pub(super) enum Request {
     Clock(u64),
@@ -32,14 +32,14 @@ pub(super) enum Request {
     Wake(NodeId),
 }
 
-/// A request, and whether its answer is lost.
+/// A request, and whether the model loses its answer.
 #[derive(Debug, Clone)]
 pub(super) struct Exchange {
     pub(super) request: Request,
     pub(super) lost: bool,
 }
 
-/// What is answered.
+/// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
     Nothing,
@@ -55,7 +55,7 @@ pub(super) enum Answer {
     Published(Published),
 }
 
-/// The store under test, seen as its nodes and callers see it.
+/// The links and producers of the store under test.
 pub(super) struct Wires {
     store: Arc<dyn Store>,
     key: TopicKey,
@@ -63,7 +63,7 @@ pub(super) struct Wires {
     producers: BTreeMap<ProducerId, Arc<dyn Producer>>,
 }
 
-/// Waits for an answer, or drops it.
+/// Awaits an answer, or drops it.
 async fn answer<T>(pending: Pending<T>, lost: bool, into: impl FnOnce(T) -> Answer) -> Result<Answer, StoreError> {
     if lost { Ok(Answer::Nothing) } else { pending.await.map(into) }
 }
@@ -83,8 +83,8 @@ impl Wires {
         self.producers.entry(producer.clone()).or_insert_with(made).clone()
     }
 
-    /// Sends a request that is no move of the clock. One whose answer is lost has been executed when this returns: another
-    /// that changes nothing was answered behind it.
+    /// Sends a request; a change of the clock sends nothing. Even a request whose answer is lost has been executed when this
+    /// returns, because another one that changes nothing was answered after it.
     pub(super) async fn send(&mut self, exchange: &Exchange) -> Result<Answer, StoreError> {
         let lost = exchange.lost;
         let answered = match &exchange.request {
@@ -123,7 +123,8 @@ impl Wires {
         }
     }
 
-    /// Waits until what was sent before on the same way has been executed: a repeat of a batch, a heartbeat under no turn.
+    /// Waits until the store has executed the requests before: repeats the batch, or sends a renewal without a valid sequence
+    /// number.
     async fn pass(&mut self, request: &Request) -> Result<(), StoreError> {
         match request {
             Request::Add(by, batch) => drop(self.producer(by).add(batch.clone()).await?),
