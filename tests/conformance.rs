@@ -1,4 +1,4 @@
-//! Every store passes the same list of behaviours.
+//! Every store passes the same list of behaviours, and the table of requirements names all of them.
 
 use dq_testing::conformance::BEHAVIOURS;
 
@@ -14,7 +14,7 @@ mod redis {
     dq_testing::store_conformance!(async { RedisFixture::start() });
 }
 
-/// The section of the rules; the others name tests of other kinds, which `tests/tidy.rs` looks after.
+/// The section of the rules. The other sections name tests of other kinds, which `tests/tidy.rs` checks.
 fn table() -> &'static str {
     let all = include_str!("../docs/internals/requirements.md");
     let section = all.split("## Rules of the protocol").nth(1).unwrap();
@@ -39,7 +39,7 @@ fn the_table_of_rules_names_exactly_the_behaviours_there_are() {
     assert_eq!(named, behaviours);
     let rows = table().lines().filter(|line| line.starts_with("| ") && line.split('`').count() > 1);
     for behaviour in rows.flat_map(|row| row.split('`').skip(1).step_by(2)) {
-        assert!(BEHAVIOURS.contains(&behaviour), "the table names `{behaviour}`, which is no behaviour");
+        assert!(BEHAVIOURS.contains(&behaviour), "the table names `{behaviour}`, which is not a behaviour");
     }
 }
 

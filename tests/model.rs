@@ -1,6 +1,6 @@
-//! Every store does what the reference does, step by step, in random histories.
+//! Every store does what the reference does, operation by operation, in random histories.
 //!
-//! `DQ_MODEL_SEEDS=17..18` runs other seeds than the usual ones: one that failed, or many.
+//! `DQ_MODEL_SEEDS=17..18` replaces the usual seeds: to replay one that failed, or to run many.
 
 use std::ops::Range;
 
@@ -8,11 +8,11 @@ use dq_testing::model::{self, Difference};
 use dq_tests::memory::MemoryFixture;
 use dq_tests::redis::RedisFixture;
 
-/// The seeds to run where nobody names others: as many as take a few seconds.
+/// The seeds in `DQ_MODEL_SEEDS`, or else the usual ones, which take a few seconds.
 fn seeds(usual: Range<u64>) -> Range<u64> {
     let Ok(text) = std::env::var("DQ_MODEL_SEEDS") else { return usual };
     let (from, to) = text.split_once("..").expect("DQ_MODEL_SEEDS=FROM..TO");
-    from.parse().expect("a number before the dots")..to.parse().expect("a number behind the dots")
+    from.parse().expect("a number before the dots")..to.parse().expect("a number after the dots")
 }
 
 fn report(test: &str, result: Result<(), Difference>) {

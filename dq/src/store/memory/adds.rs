@@ -1,25 +1,25 @@
-//! The step that adds: `add` (PROTOCOL.md rules 2, 12, 17 and 24).
+//! The step `add` (rules 2, 12, 17 and 24).
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
 
-use super::calls::Kept;
+use super::calls::KeptAnswer;
 use super::now::Now;
-use super::pending::{Fresh, PendingCommand, Replacement};
-use super::places::{Place, Shelf};
+use super::pending::{AddedJob, PendingCommand, Replacement};
+use super::places::{Place, TimedPlace};
 use super::topic::{Topic, within};
 use crate::environment::rules::without;
 use crate::job::{Deliver, JobId, ProducerId, Record, State};
 use crate::store::{AddOutcome, BatchAnswer, Due, NewJob, Numbered, OnDuplicate, StoreError};
 use crate::time::Timestamp;
 
-/// The last time that fits in a record.
+/// The latest time that fits in a record.
 const LAST: Timestamp = Timestamp::from_millis((1 << 48) - 1);
 
 impl Topic {
-    /// → DELAYED, among the broadcasts, or into the mark of a running job. O(n log n).
+    /// New jobs → DELAYED, the waiting broadcasts, or the pending command of a running job. O(n log n).
     pub(crate) fn add(
         &mut self,
         now: Now,
@@ -41,7 +41,7 @@ impl Topic {
             };
             outcomes.push(outcome);
         }
-        self.calls.keep(now, producer, batch.number, Kept::Added(outcomes.clone()));
+        self.calls.keep(now, producer, batch.number, KeptAnswer::Added(outcomes.clone()));
         Ok(BatchAnswer::Done(outcomes))
     }
 
@@ -54,62 +54,62 @@ impl Topic {
             Ok(record) => record,
             Err(reason) => return AddOutcome::Refused(reason),
         };
-        let fresh = Fresh { record, due, deliver: job.deliver };
+        let new = AddedJob { record, due, deliver: job.deliver };
         match (self.state(&job.id), job.on_duplicate) {
-            (Some(State::Running), on_duplicate) => self.add_over_run(&job.id, fresh, on_duplicate),
+            (Some(State::Running), on_duplicate) => self.add_over_run(&job.id, new, on_duplicate),
             (None | Some(State::Done), _) => {
-                self.put(now, &job.id, fresh);
+                self.put(now, &job.id, new);
                 AddOutcome::Added
             }
             (Some(state), OnDuplicate::Replace) => {
-                self.put(now, &job.id, fresh);
+                self.put(now, &job.id, new);
                 AddOutcome::Replaced(state)
             }
             (Some(state), OnDuplicate::Reject | OnDuplicate::Keep) => AddOutcome::Exists(state),
         }
     }
 
-    /// Over a running job only its mark changes: the new one takes the place when the run ends.
-    fn add_over_run(&mut self, id: &JobId, fresh: Fresh, on_duplicate: OnDuplicate) -> AddOutcome {
+    /// Changes only the pending command of a running job: the new job takes its place when the run ends.
+    fn add_over_run(&mut self, id: &JobId, new: AddedJob, on_duplicate: OnDuplicate) -> AddOutcome {
         let broadcast_waits = self.broadcasts.contains(id);
         let slot = self.jobs.get_mut(id);
         if without(12) && on_duplicate == OnDuplicate::Replace {
-            slot.expect("the state of the job is RUNNING").record = fresh.record;
+            slot.expect("the state of the job is RUNNING").record = new.record;
             return AddOutcome::ReplacementWaits;
         }
         let Some(Place::Running(run)) = slot.map(|slot| &mut slot.place) else {
             unreachable!("the state of the job is RUNNING")
         };
         let pending = run.pending.as_deref();
-        let is_over = pending.is_some_and(PendingCommand::is_unfenced_end);
+        let ends_for_sure = pending.is_some_and(PendingCommand::is_unfenced_end);
         let may_wait = pending.is_some_and(|pending| pending.end.is_some() && pending.replacement.is_none());
         let (conditional, outcome) = match on_duplicate {
             OnDuplicate::Replace => (false, AddOutcome::ReplacementWaits),
-            _ if is_over && broadcast_waits => return AddOutcome::Exists(State::Delayed),
-            _ if is_over && may_wait => (false, AddOutcome::ReplacementWaits),
+            _ if ends_for_sure && broadcast_waits => return AddOutcome::Exists(State::Delayed),
+            _ if ends_for_sure && may_wait => (false, AddOutcome::ReplacementWaits),
             OnDuplicate::Keep if may_wait => (true, AddOutcome::ReplacementIfEnds),
             OnDuplicate::Keep | OnDuplicate::Reject => return AddOutcome::Exists(State::Running),
         };
-        run.pending.get_or_insert_default().replacement = Some(Replacement { fresh, conditional });
+        run.pending.get_or_insert_default().replacement = Some(Replacement { job: new, conditional });
         outcome
     }
 
-    /// Puts a new job where it belongs, in the place of all that was known under its id.
-    pub(super) fn put(&mut self, now: Now, id: &JobId, fresh: Fresh) {
+    /// Puts a new job in its places: it replaces the job and the broadcast that had its id.
+    pub(super) fn put(&mut self, now: Now, id: &JobId, new: AddedJob) {
         self.jobs.remove(id);
         self.broadcasts.remove(id);
-        let Fresh { record, due, deliver } = fresh;
+        let AddedJob { record, due, deliver } = new;
         if deliver != Deliver::Queue {
             self.delay_broadcast(now, id.clone(), record.clone(), due);
         }
         if deliver != Deliver::Broadcast {
-            self.tell_earlier_head(now, due);
-            self.jobs.insert(id.clone(), record, Shelf::Delayed, due);
+            self.signal_earlier_head(now, due);
+            self.jobs.insert(id.clone(), record, TimedPlace::Delayed, due);
         }
     }
 }
 
-/// The record as it is kept: with its expiry as a time, and parked by nobody.
+/// The record as the store keeps it: with its expiry as a time, and without a parking fence.
 fn stamped(record: Record, due: Timestamp, expires_after: Option<Duration>) -> Result<Record, String> {
     if expires_after.is_none() && record.fixed().parked_by.is_none() {
         return Ok(record);

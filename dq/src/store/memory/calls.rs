@@ -1,8 +1,8 @@
-//! Numbered calls: a repeated call is the same call (PROTOCOL.md rule 18).
+//! The answers to numbered batches, so that a repeated batch does nothing (rule 18).
 //!
-//! Of each producer the answers of its last 16 batches are kept, for an hour beyond their last use, so that a batch whose
-//! answer was lost can be sent again under its number and does nothing twice. One that comes behind a later one and is
-//! not kept was never executed, and never will be.
+//! The store keeps the answers to the last 16 batches of each producer, for an hour after their last use. A producer whose
+//! answer was lost sends the batch again under the same number. A batch whose number is below the highest executed one and
+//! whose answer is not kept is late: the store will never execute it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,60 +12,67 @@ use crate::job::ProducerId;
 use crate::store::{AddOutcome, BatchAnswer, CALL_SLOTS, CommandOutcome, StoreError};
 use crate::time::Timestamp;
 
-/// How long calls are kept beyond their last use.
-const KEPT: Duration = Duration::from_secs(3600);
+/// How long the store keeps the answers of a producer after their last use.
+const KEPT_FOR: Duration = Duration::from_secs(3600);
 
-/// An answer that is kept.
+/// A kept answer.
 #[derive(Debug, Clone)]
-pub(super) enum Kept {
+pub(super) enum KeptAnswer {
     Added(Vec<AddOutcome>),
     /// Without the records that were removed.
     Commanded(Vec<CommandOutcome>),
-    /// Nothing: the call came too late.
+    /// No answer: the batch is late.
     Late,
 }
 
-impl Kept {
-    /// As the answer to an `add`.
+impl KeptAnswer {
+    /// The kept answer as the answer to an `add`.
     pub(super) fn added(self) -> Result<BatchAnswer<AddOutcome>, StoreError> {
         match self {
             Self::Added(outcomes) => Ok(BatchAnswer::Done(outcomes)),
             Self::Late => Ok(BatchAnswer::Late),
-            Self::Commanded(_) => Err(number_of_another("add")),
+            Self::Commanded(_) => Err(number_of_other_kind("add")),
         }
     }
 
-    /// As the answer to a `command`.
+    /// The kept answer as the answer to a `command`.
     pub(super) fn commanded(self) -> Result<BatchAnswer<CommandOutcome>, StoreError> {
         match self {
             Self::Commanded(outcomes) => Ok(BatchAnswer::Done(outcomes)),
             Self::Late => Ok(BatchAnswer::Late),
-            Self::Added(_) => Err(number_of_another("command")),
+            Self::Added(_) => Err(number_of_other_kind("command")),
         }
     }
 }
 
-fn number_of_another(operation: &'static str) -> StoreError {
-    StoreError::Other { operation, source: "the number of the batch was used for a batch of another kind".into() }
+fn number_of_other_kind(operation: &'static str) -> StoreError {
+    StoreError::Other {
+        operation,
+        source: "the number of this batch was used before for a batch of the other kind".into(),
+    }
 }
 
+/// The calls of one producer.
 #[derive(Debug, Clone, Default)]
-struct Executed {
+struct ProducerCalls {
+    /// The highest number that was executed.
     highest: u64,
+    /// When an answer was last stored or returned.
     used: Timestamp,
-    slots: BTreeMap<u64, (u64, Kept)>,
+    /// Number and answer, by number mod [`CALL_SLOTS`].
+    slots: BTreeMap<u64, (u64, KeptAnswer)>,
 }
 
 /// The calls of all producers of a topic.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Calls {
-    producers: BTreeMap<ProducerId, Executed>,
+    producers: BTreeMap<ProducerId, ProducerCalls>,
     swept: Timestamp,
 }
 
 impl Calls {
-    /// The answer to a call that was executed before, or that comes too late; `None`: execute it.
-    pub(super) fn kept(&mut self, now: Now, producer: &ProducerId, number: u64) -> Option<Kept> {
+    /// The answer to a batch that was executed before or is late; `None`: the step must execute it.
+    pub(super) fn kept(&mut self, now: Now, producer: &ProducerId, number: u64) -> Option<KeptAnswer> {
         self.sweep(now);
         let calls = self.producers.get_mut(producer)?;
         match calls.slots.get(&(number % CALL_SLOTS)) {
@@ -73,19 +80,19 @@ impl Calls {
                 calls.used = now.floor();
                 Some(answer.clone())
             }
-            _ => (number < calls.highest).then_some(Kept::Late),
+            _ => (number < calls.highest).then_some(KeptAnswer::Late),
         }
     }
 
-    /// Keeps the answer of a call that was executed.
-    pub(super) fn keep(&mut self, now: Now, producer: &ProducerId, number: u64, answer: Kept) {
+    /// Keeps the answer to a batch that the step has executed.
+    pub(super) fn keep(&mut self, now: Now, producer: &ProducerId, number: u64, answer: KeptAnswer) {
         let calls = self.producers.entry(producer.clone()).or_default();
         calls.highest = calls.highest.max(number);
         calls.used = now.floor();
         calls.slots.insert(number % CALL_SLOTS, (number, answer));
     }
 
-    /// Forgets producers that were silent for an hour; looks every ten minutes.
+    /// Forgets producers that were silent for an hour; checks at most every ten minutes.
     fn sweep(&mut self, now: Now) {
         const EVERY: Duration = Duration::from_secs(600);
         let now = now.floor();
@@ -93,6 +100,6 @@ impl Calls {
             return;
         }
         self.swept = now;
-        self.producers.retain(|_, calls| now.since(calls.used) < KEPT);
+        self.producers.retain(|_, calls| now.since(calls.used) < KEPT_FOR);
     }
 }

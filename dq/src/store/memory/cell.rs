@@ -1,10 +1,11 @@
-//! A topic behind its lock, with those who hear its signals. A step holds the lock from its clock reading to its last
-//! signal, so steps, times and signals have one order.
+//! A topic behind its lock, with its subscribers.
+//!
+//! A step holds the lock from reading the clock to sending its last signal, so steps, times and signals have one order.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::now::Now;
-use super::subscribers::Subscribers;
+use super::signals::Subscribers;
 use super::topic::Topic;
 use crate::environment::StoreClock;
 use crate::store::{Interest, Signals, StoreError};
@@ -27,7 +28,7 @@ impl Cell {
         Self { clock, inside: Mutex::default() }
     }
 
-    /// Takes a step and sends its signals.
+    /// Executes a step and sends its signals.
     pub(super) fn step<T>(
         &self,
         operation: &'static str,
@@ -40,7 +41,7 @@ impl Cell {
         answer
     }
 
-    /// Looks at the topic.
+    /// Reads the topic.
     pub(super) fn query<T>(
         &self,
         operation: &'static str,
@@ -54,8 +55,7 @@ impl Cell {
         Ok(self.lock("signals")?.subscribers.subscribe(interest))
     }
 
-    /// A step that panicked may have left the topic half-changed, so nothing is done with it any more; the other topics
-    /// go on.
+    /// Fails for good once a step has panicked: the topic may be half-changed. The other topics go on.
     fn lock(&self, operation: &'static str) -> Result<MutexGuard<'_, Inside>, StoreError> {
         self.inside.lock().map_err(|_| StoreError::Other {
             operation,

@@ -1,10 +1,11 @@
-//! The steps that claim: `transfer` takes what is due, `sweep` what has been parked for too long.
+//! The steps that claim: `transfer` claims jobs that are due (rules 4 to 9), `sweep` claims aged UNACKED jobs and prunes
+//! (rule 25).
 
 use std::time::Duration;
 
+use super::leases::lease_end;
 use super::now::Now;
-use super::places::Shelf;
-use super::renew::lease_end;
+use super::places::TimedPlace;
 use super::topic::{Topic, within};
 use crate::environment::rules::without;
 use crate::job::{Fence, NodeId, Sequence};
@@ -24,42 +25,43 @@ impl Topic {
         if let Err(lease_status) = self.check_sequence(now, node, request.last_seen) {
             return Ok(Sequenced::Reconcile(lease_status));
         }
-        let due = (Shelf::Delayed, now.floor(), request.limit);
+        let due = (TimedPlace::Delayed, now.floor(), request.limit);
         let claims = self.claim(now, node, due, (request.last_seen, request.lease));
         self.cut_leases(now);
-        let waiting = self.jobs.shelf(Shelf::Delayed);
+        let waiting = self.jobs.index(TimedPlace::Delayed);
         let (head, more) = (waiting.head(), waiting.is_due(now.floor()));
-        let (role, told) = self.roles.tell(node, now, head, now.after(request.fallback));
+        let (role, wake_at) = self.roles.assign(node, now, head, now.after(request.fallback));
         let others = self.jobs.holders().iter().filter(|(other, _)| *other != node);
-        let foreign = others.min_by_key(|(_, holder)| holder.lease);
+        let earliest = others.min_by_key(|(_, holder)| holder.lease);
         Ok(Sequenced::Done(Transferred {
             lease_status: self.lease_status(node),
             clock: now.floor(),
             role,
-            sleep: now.until(told).min(request.fallback),
+            sleep: now.until(wake_at).min(request.fallback),
             more,
-            foreign_lease: foreign.map(|(other, holder)| (other.clone(), holder.lease)),
+            foreign_lease: earliest.map(|(other, holder)| (other.clone(), holder.lease)),
             claims,
             dropped: Vec::new(),
         }))
     }
 
-    /// DEAD and DONE past their retention → gone; aged UNACKED → RUNNING. O(limit log n).
+    /// DEAD and DONE jobs past their retention → gone; aged UNACKED jobs → RUNNING. O(limit log n).
     pub(crate) fn sweep(&mut self, now: Now, node: &NodeId, request: &Sweep) -> Result<Sequenced<Swept>, StoreError> {
-        within("the limit of an age", request.limit)?;
+        within("the limit of a sweep", request.limit)?;
         if let Err(lease_status) = self.check_sequence(now, node, request.last_seen) {
             return Ok(Sequenced::Reconcile(lease_status));
         }
-        let pruned_done = self.prune(Shelf::Done, request.limit, |_, until| until <= now.floor());
-        let dead_before = before(now, request.dead_kept);
-        let is_over = |kept: usize, since: Timestamp| kept > request.dead_most || since <= dead_before;
-        let pruned_dead = self.prune(Shelf::Dead, request.limit, is_over);
-        let aged = before(now, request.unacked_age);
-        let claims = self.claim(now, node, (Shelf::Unacked, aged, request.limit), (request.last_seen, request.lease));
-        let dead = self.jobs.shelf(Shelf::Dead);
-        let more = self.jobs.shelf(Shelf::Done).is_due(now.floor())
-            || dead.head().is_some_and(|since| is_over(dead.len(), since))
-            || self.jobs.shelf(Shelf::Unacked).is_due(aged);
+        let pruned_done = self.prune(TimedPlace::Done, request.limit, |_, until| until <= now.floor());
+        let dead_before = ago(now, request.dead_kept);
+        let is_past = |kept: usize, since: Timestamp| kept > request.dead_most || since <= dead_before;
+        let pruned_dead = self.prune(TimedPlace::Dead, request.limit, is_past);
+        let aged = ago(now, request.unacked_age);
+        let claims =
+            self.claim(now, node, (TimedPlace::Unacked, aged, request.limit), (request.last_seen, request.lease));
+        let dead = self.jobs.index(TimedPlace::Dead);
+        let more = self.jobs.index(TimedPlace::Done).is_due(now.floor())
+            || dead.head().is_some_and(|since| is_past(dead.len(), since))
+            || self.jobs.index(TimedPlace::Unacked).is_due(aged);
         Ok(Sequenced::Done(Swept {
             lease_status: self.lease_status(node),
             clock: now.floor(),
@@ -70,18 +72,19 @@ impl Topic {
         }))
     }
 
-    /// Claims what is on a shelf at a time or before, takes a turn, and renews the lease where rows are.
+    /// Claims jobs from one place up to a time and a limit, takes a sequence number, and renews the lease if the node has
+    /// rows.
     fn claim(
         &mut self,
         now: Now,
         node: &NodeId,
-        what: (Shelf, Timestamp, usize),
+        from: (TimedPlace, Timestamp, usize),
         (last_seen, lease): (Sequence, Duration),
     ) -> Vec<Claim> {
         let clock = if without(9) { 0 } else { now.micros() };
         let fence = Fence(clock.max(self.fence.0 + 1));
         let end = lease_end(now, lease);
-        let claims = self.jobs.claim(what, node, (fence, end));
+        let claims = self.jobs.claim(from, node, (fence, end));
         if !claims.is_empty() {
             self.fence = fence;
         }
@@ -92,13 +95,13 @@ impl Topic {
         claims
     }
 
-    /// Forgets the earliest jobs of a shelf while `is_over` (their number, their time), at most `limit`.
-    fn prune(&mut self, shelf: Shelf, limit: usize, is_over: impl Fn(usize, Timestamp) -> bool) -> usize {
+    /// Removes the earliest jobs of a place while `is_past` of (number of jobs, time of the earliest), at most `limit`.
+    fn prune(&mut self, place: TimedPlace, limit: usize, is_past: impl Fn(usize, Timestamp) -> bool) -> usize {
         let mut pruned = 0;
         while pruned < limit
-            && let waiting = self.jobs.shelf(shelf)
+            && let waiting = self.jobs.index(place)
             && let Some((at, id)) = waiting.first()
-            && is_over(waiting.len(), *at)
+            && is_past(waiting.len(), *at)
         {
             let id = id.clone();
             self.jobs.remove(&id);
@@ -108,7 +111,7 @@ impl Topic {
     }
 }
 
-/// What got there at this time or before has been there for `period`.
-fn before(now: Now, period: Duration) -> Timestamp {
+/// The time `period` ago: a job that arrived then or earlier has been in its place for `period`.
+fn ago(now: Now, period: Duration) -> Timestamp {
     Timestamp::from_millis(now.floor().as_millis().saturating_sub(millis_ceil(period)))
 }

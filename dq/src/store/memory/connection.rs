@@ -1,5 +1,7 @@
-//! The ways to a topic. A step is executed when it is called, and its future is only the answer, which is there already;
-//! so the order of the calls is the order of the steps, and a link that is dropped leaves nothing under way.
+//! The links and producers of the memory store.
+//!
+//! A call executes its step at once, and the future that it returns already holds the answer. So steps have the order of
+//! their calls, and a link that is dropped leaves nothing in flight.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -14,7 +16,7 @@ use crate::store::{
     StoreError,
 };
 
-/// The way of a node.
+/// The link of one node to one topic.
 #[derive(Debug)]
 pub(super) struct MemoryLink {
     pub(super) cell: Arc<Cell>,
@@ -51,7 +53,7 @@ impl Topic {
     }
 }
 
-/// The way of a caller.
+/// The producer of one provider on one topic.
 #[derive(Debug)]
 pub(super) struct MemoryProducer {
     pub(super) cell: Arc<Cell>,

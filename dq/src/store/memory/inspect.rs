@@ -1,16 +1,16 @@
-//! Looking at a topic: reads only.
+//! The queries: jobs by id, pages of one place, and counts. They change nothing.
 
 use std::ops::Bound;
 
 use super::now::Now;
-use super::places::{Place, Shelf, Slot};
+use super::places::{Place, Slot, TimedPlace};
 use super::topic::{Topic, within};
 use crate::job::{JobId, NodeId, State};
 use crate::store::{Cursor, Page, PageRequest, StoreError, Stored, TopicCounts, Whereabouts};
 use crate::time::Timestamp;
 
 impl Topic {
-    /// The jobs with these ids. Like every store it does not say which node runs a job.
+    /// The jobs with these ids. As in every store, the answer does not name the node that runs a job.
     pub(crate) fn get(&self, ids: &[JobId]) -> Result<Vec<Option<Stored>>, StoreError> {
         within("the number of ids", ids.len())?;
         Ok(ids.iter().map(|id| self.get_one(id)).collect())
@@ -36,13 +36,13 @@ impl Topic {
         let limit = request.limit.max(1);
         let shelf = match request.state {
             State::Running => return self.page_of_runs(request.after.as_ref(), limit),
-            State::Delayed => Shelf::Delayed,
-            State::Unacked => Shelf::Unacked,
-            State::Dead => Shelf::Dead,
-            State::Done => Shelf::Done,
+            State::Delayed => TimedPlace::Delayed,
+            State::Unacked => TimedPlace::Unacked,
+            State::Dead => TimedPlace::Dead,
+            State::Done => TimedPlace::Done,
         };
         let after = request.after.as_ref().map(|cursor| Ok((cursor.at, job_id(&cursor.id)?))).transpose()?;
-        let mut ids = self.jobs.shelf(shelf).behind(after);
+        let mut ids = self.jobs.index(shelf).after(after);
         let page: Vec<_> = ids.by_ref().take(limit).collect();
         let last = page.last().filter(|_| ids.next().is_some());
         let next = last.map(|(at, id)| Cursor { at: *at, id: id.to_string() });
@@ -61,8 +61,8 @@ impl Topic {
             None => self.jobs.holders().range::<NodeId, _>(..),
         };
         let mut rows = nodes.flat_map(|(node, holder)| {
-            let behind = after.as_ref().filter(|(last, _)| last == node).map(|(_, id)| id);
-            let from = behind.map_or(Bound::Unbounded, Bound::Excluded);
+            let last_id = after.as_ref().filter(|(last, _)| last == node).map(|(_, id)| id);
+            let from = last_id.map_or(Bound::Unbounded, Bound::Excluded);
             holder.rows.range::<JobId, _>((from, Bound::Unbounded)).map(move |id| (node, id))
         });
         let page: Vec<_> = rows.by_ref().take(limit).collect();
@@ -72,17 +72,17 @@ impl Topic {
         Ok(Page { jobs, next })
     }
 
-    /// How many jobs are where. O(jobs that are due), because those are counted.
+    /// The number of jobs in each place. O(jobs that are due), because it counts those.
     pub(crate) fn counts(&self, now: Now) -> TopicCounts {
-        let delayed = self.jobs.shelf(Shelf::Delayed);
+        let delayed = self.jobs.index(TimedPlace::Delayed);
         TopicCounts {
             clock: now.floor(),
             delayed: delayed.len(),
             ready: delayed.count_due(now.floor()),
             running: self.jobs.in_runs(),
-            unacked: self.jobs.shelf(Shelf::Unacked).len(),
-            dead: self.jobs.shelf(Shelf::Dead).len(),
-            done: self.jobs.shelf(Shelf::Done).len(),
+            unacked: self.jobs.index(TimedPlace::Unacked).len(),
+            dead: self.jobs.index(TimedPlace::Dead).len(),
+            done: self.jobs.index(TimedPlace::Done).len(),
             broadcasts: self.broadcasts.len(),
             head: delayed.head(),
         }
@@ -99,10 +99,10 @@ fn bad_cursor(why: &str) -> StoreError {
 
 fn stored(id: &JobId, slot: &Slot) -> Stored {
     let place = match &slot.place {
-        Place::On(Shelf::Delayed, due) => Whereabouts::Delayed { due: *due },
-        Place::On(Shelf::Unacked, since) => Whereabouts::Unacked { since: *since },
-        Place::On(Shelf::Dead, since) => Whereabouts::Dead { since: *since },
-        Place::On(Shelf::Done, until) => Whereabouts::Done { until: *until },
+        Place::Timed(TimedPlace::Delayed, due) => Whereabouts::Delayed { due: *due },
+        Place::Timed(TimedPlace::Unacked, since) => Whereabouts::Unacked { since: *since },
+        Place::Timed(TimedPlace::Dead, since) => Whereabouts::Dead { since: *since },
+        Place::Timed(TimedPlace::Done, until) => Whereabouts::Done { until: *until },
         Place::Running(run) => Whereabouts::Running { holder: Some((run.node.clone(), run.token.fence)) },
     };
     Stored { id: id.clone(), record: slot.record.clone(), place }

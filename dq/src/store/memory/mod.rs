@@ -1,49 +1,63 @@
-//! Jobs in the memory of this process: `memory:` and `memory:NAME`.
+//! A store in the memory of this process: `memory:` and `memory:NAME`.
 //!
-//! All rules of `PROTOCOL.md` hold here as they do elsewhere, so tests and simulations meet the same store: turns, tokens,
-//! marks, numbered calls, leases, roles. The state of a topic and its steps are plain values and methods (`topic`); this
-//! module puts a lock and a clock around each topic, and hands out the ways to it.
+//! It follows every rule of the protocol (sequence numbers, tokens, pending commands, numbered batches, leases, roles), so tests
+//! and simulations meet the same behaviour as with any other store. Everything is lost when the process ends.
 //!
-//! What it does not survive is the end of the process.
+//! Other modules use [`MemoryStore`], and in tests and simulations its `Snapshot` and `View`. Everything else is private to
+//! this folder, in three layers; a layer calls only the ones below it:
+//!
+//! * **Connections and locks.** `connection` has the links and producers; they reach a topic only through `cell`, which puts a
+//!   lock, a clock and the subscribers around one topic. `topics` finds the cells by name. `snapshot` and `view` copy
+//!   whole topics.
+//! * **Steps and queries**, which are methods of `topic::Topic`: plain and synchronous, with the time as an argument.
+//!
+//!   | module | steps |
+//!   |---|---|
+//!   | `claims` | `transfer`, `sweep` |
+//!   | `settle` | `settle`, `reclaim` |
+//!   | `leases` | `renew`, `reconcile`, `release`, `scan` |
+//!   | `notes` | `isolate`, `exhaust` |
+//!   | `roles` | `wake` |
+//!   | `broadcasts` | `publish` |
+//!   | `adds`, `command` | `add`, `command` |
+//!   | `inspect` | the queries |
+//!
+//!   Every step that ends a run calls `exit`, which obeys the pending command.
+//! * **State**, which the steps may change: `places` (the jobs; only this module changes a job's place and the indexes),
+//!   `broadcasts`, `sequences`, `calls` (kept answers), `roles` and `signals`. `pending`, `time_index` and `now` are the
+//!   values that the state consists of.
 
 mod adds;
-mod audit;
 mod broadcasts;
 mod calls;
 mod cell;
 mod claims;
 mod command;
 mod connection;
+mod exit;
 mod inspect;
-mod leave;
-mod named;
+mod leases;
 mod notes;
-mod notices;
 mod now;
 mod pending;
 mod places;
-mod publish;
-mod reclaim;
-mod renew;
 mod roles;
 mod sequences;
 mod settle;
+mod signals;
 #[cfg(any(test, feature = "testing"))]
 mod snapshot;
-mod subscribers;
+mod time_index;
 mod topic;
-#[cfg(feature = "testing")]
+mod topics;
 #[cfg(feature = "testing")]
 mod view;
-mod waiting;
-mod wake;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
 use std::future::ready;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
@@ -53,15 +67,15 @@ use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 #[cfg(any(test, feature = "testing"))]
 pub use snapshot::Snapshot;
 #[cfg(feature = "testing")]
-#[cfg(feature = "testing")]
 pub use view::{JobView, Row, View};
 
 use cell::Cell;
 use connection::{MemoryLink, MemoryProducer};
 use now::Now;
 use topic::Topic;
+use topics::Topics;
 
-/// The most topics that are listed.
+/// The most topics that a list returns.
 const MOST_TOPICS: usize = 10_000;
 
 /// A store in the memory of this process. Cheap to clone; the clones are one store.
@@ -71,49 +85,16 @@ pub struct MemoryStore {
     topics: Arc<Topics>,
 }
 
-/// All topics of a store.
-#[derive(Debug)]
-struct Topics {
-    clock: Arc<dyn StoreClock>,
-    cells: Mutex<BTreeMap<TopicKey, Arc<Cell>>>,
-}
-
-impl Topics {
-    fn new(clock: Arc<dyn StoreClock>) -> Self {
-        Self { clock, cells: Mutex::default() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<TopicKey, Arc<Cell>>> {
-        // One insertion is the only change, so a panic beside it left nothing half-changed.
-        self.cells.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The topic, which begins to be with its first contact.
-    fn cell(&self, topic: &TopicKey) -> Arc<Cell> {
-        let mut cells = self.lock();
-        if let Some(cell) = cells.get(topic) {
-            return Arc::clone(cell);
-        }
-        let cell = Arc::new(Cell::new(Arc::clone(&self.clock)));
-        cells.insert(topic.clone(), Arc::clone(&cell));
-        cell
-    }
-}
-
 impl MemoryStore {
-    /// A store of its own, which judges due times and leases by `clock`.
+    /// A new store without a name, which judges due times and leases by `clock`.
     pub fn new(clock: Arc<dyn StoreClock>) -> Self {
         Self { name: None, topics: Arc::new(Topics::new(clock)) }
     }
 
-    /// The store `name` of this process. It is shared by all who name it, and gone with the last of them; `clock` is for
-    /// the first, the others get the clock it has.
+    /// The store `name` of this process. All callers that use the name share it, and it ends with the last of them. The first
+    /// caller's `clock` counts; the others get that one.
     pub fn named(name: &str, clock: Arc<dyn StoreClock>) -> Self {
-        Self { name: Some(name.into()), topics: named::shared(name, || Topics::new(clock)) }
-    }
-
-    fn known(&self, topic: &TopicKey) -> Option<Arc<Cell>> {
-        self.topics.lock().get(topic).map(Arc::clone)
+        Self { name: Some(name.into()), topics: Topics::named(name, || Topics::new(clock)) }
     }
 }
 
@@ -122,7 +103,7 @@ impl Store for MemoryStore {
         format!("memory:{}", self.name.as_deref().unwrap_or_default())
     }
 
-    /// Cannot fail: only this version of dq ever wrote here.
+    /// Cannot fail: only this version of dq has ever written here.
     fn open<'a>(&'a self, _topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(ready(Ok(())))
     }
@@ -145,17 +126,16 @@ impl Store for MemoryStore {
         ids: &'a [JobId],
     ) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
         let get = |cell: &Cell| cell.query("get", |topic, _| topic.get(ids));
-        Box::pin(ready(self.known(topic).map_or_else(|| Topic::default().get(ids), |cell| get(&cell))))
+        Box::pin(ready(self.topics.known(topic).map_or_else(|| Topic::default().get(ids), |cell| get(&cell))))
     }
 
     fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
         let page = |cell: &Cell| cell.query("page", |topic, _| topic.page(&request));
-        Box::pin(ready(self.known(topic).map_or_else(|| Topic::default().page(&request), |cell| page(&cell))))
+        Box::pin(ready(self.topics.known(topic).map_or_else(|| Topic::default().page(&request), |cell| page(&cell))))
     }
 
     fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
-        let cells: Vec<_> = self.topics.lock().iter().map(|(key, cell)| (key.clone(), Arc::clone(cell))).collect();
-        let mut held = cells.into_iter().filter(|(key, _)| key.app == *app).filter_map(|(key, cell)| {
+        let mut held = self.topics.all().into_iter().filter(|(key, _)| key.app == *app).filter_map(|(key, cell)| {
             let empty = cell.query("topics", |topic, _| Ok(topic.is_empty()));
             empty.map(|empty| (!empty).then_some(key.topic)).transpose()
         });
@@ -165,6 +145,6 @@ impl Store for MemoryStore {
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
         let counts = |cell: &Cell| cell.query("counts", |topic, now| Ok(topic.counts(now)));
         let none = || Ok(Topic::default().counts(Now::from_micros(self.topics.clock.micros())));
-        Box::pin(ready(self.known(topic).map_or_else(none, |cell| counts(&cell))))
+        Box::pin(ready(self.topics.known(topic).map_or_else(none, |cell| counts(&cell))))
     }
 }

@@ -1,4 +1,4 @@
-//! The steps that note something of a running job: `isolate` and `exhaust` (PROTOCOL.md rules 15 and 19). It stays RUNNING.
+//! The steps that note something about a running job, which stays RUNNING: `isolate` and `exhaust` (rules 15 and 19).
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use crate::job::{JobId, NodeId, Record, Sequence, Token};
 use crate::store::step::{Exhaust, Isolate, Note, Noted};
 
 impl Topic {
-    /// Notes that the job is about to run alone, so that a crash of its node is charged to it.
+    /// Notes that the job is about to run alone, so that a crash of its node is charged to this job.
     pub(crate) fn isolate(&mut self, now: Now, node: &NodeId, request: &Isolate) -> Noted {
         let note = self.note(node, &request.id, request.token, |run, _| run.isolated = true);
         self.noted(now, node, (request.last_seen, request.lease), note)
     }
 
-    /// Writes that no attempt is left; keeps the parking fence, which is the store's.
+    /// Notes that no attempt is left; keeps the parking fence, which only the store sets.
     pub(crate) fn exhaust(&mut self, now: Now, node: &NodeId, request: Exhaust) -> Noted {
         let mut metadata = request.metadata;
         let note = self.note(node, &request.id, request.token, |_, record| {

@@ -1,10 +1,10 @@
-//! The store's clock at one step: *now* rounds down to the millisecond, due times round up (PROTOCOL.md rule 4).
+//! The store's clock at one step: *now* rounds down to the millisecond, due times round up (rule 4).
 
 use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// Microseconds since the Unix epoch on the store's clock, read once for a step.
+/// Microseconds since the Unix epoch on the store's clock, which a step reads once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Now(u64);
 
@@ -18,23 +18,23 @@ impl Now {
         self.0
     }
 
-    /// What is due at this or before is due now.
+    /// *Now* in milliseconds: everything due at this time or earlier is due.
     pub(super) const fn floor(self) -> Timestamp {
         Timestamp::floor_micros(self.0)
     }
 
-    /// The due time of what is due now.
+    /// The due time of a job that is to be due now.
     pub(super) const fn ceil(self) -> Timestamp {
         Timestamp::ceil_micros(self.0)
     }
 
-    /// The due time of what is due after `delay`, never before it.
+    /// The due time of a job that is to be due after `delay`, never earlier.
     pub(super) fn after(self, delay: Duration) -> Timestamp {
         let nanos = u128::from(self.0) * 1_000 + delay.as_nanos();
         Timestamp::from_millis(u64::try_from(nanos.div_ceil(1_000_000)).unwrap_or(u64::MAX))
     }
 
-    /// How long it is until `at`, to the microsecond; zero when that is past.
+    /// The time until `at`, to the microsecond; zero if `at` is past.
     pub(super) const fn until(self, at: Timestamp) -> Duration {
         Duration::from_micros(at.as_millis().saturating_mul(1_000).saturating_sub(self.0))
     }

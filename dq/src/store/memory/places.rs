@@ -1,8 +1,8 @@
-//! Every job of a topic, and where it is.
+//! Every job of a topic, and its place.
 //!
-//! Invariant (PROTOCOL.md section 2): a job is in exactly one place. A slot *has* a place, so it cannot be in two; the
-//! indexes beside the slots say the same once more, in order, and change only here. A mark and *begun* are part of the
-//! run, a crash count is part of the slot, so neither can outlive what it belongs to. A holder, and with it a lease,
+//! Invariant (rule 2): a job is in exactly one place. A [`Slot`] *has* one place, so a job cannot be in two. The indexes
+//! repeat the places in order of time, and only this module changes them. A pending command and *isolated* are part of the
+//! run, and the crash count is part of the slot, so none of them can outlive its owner. A holder, and with it a lease,
 //! exists exactly while it has rows (rule 8).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -11,67 +11,67 @@ use std::mem;
 use foldhash::fast::FixedState;
 
 use super::pending::PendingCommand;
-use super::waiting::Waiting;
+use super::time_index::TimeIndex;
 use crate::job::{Fence, JobId, NodeId, Record, State, Token};
 use crate::store::step::Claim;
 use crate::time::Timestamp;
 
-/// A place that is not a run: the job waits there for a time.
+/// A place that a job leaves by time; RUNNING is the only other place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shelf {
-    /// DELAYED, until its due time.
+pub(super) enum TimedPlace {
+    /// DELAYED until the due time.
     Delayed,
-    /// UNACKED, since it was parked.
+    /// UNACKED since the job was parked.
     Unacked,
-    /// DEAD, since it was given up.
+    /// DEAD since the job was given up.
     Dead,
-    /// DONE, until the end of its retention.
+    /// DONE until the retention ends.
     Done,
 }
 
-/// A run of a job: its row.
+/// A run of a job, with its row.
 #[derive(Debug, Clone)]
 pub(super) struct Run {
     pub(super) node: NodeId,
     pub(super) token: Token,
-    /// It was started alone, one crash short of its cap (rule 19).
+    /// The quarantined job was about to run alone, or ran alone (rule 19).
     pub(super) isolated: bool,
-    /// What waits for its end. Rare.
+    /// Boxed because few runs have one.
     pub(super) pending: Option<Box<PendingCommand>>,
 }
 
-/// Where a job is.
+/// The place of a job.
 #[derive(Debug, Clone)]
 pub(super) enum Place {
-    On(Shelf, Timestamp),
+    Timed(TimedPlace, Timestamp),
     Running(Box<Run>),
 }
 
 impl Place {
     pub(super) const fn state(&self) -> State {
         match self {
-            Self::On(Shelf::Delayed, _) => State::Delayed,
-            Self::On(Shelf::Unacked, _) => State::Unacked,
-            Self::On(Shelf::Dead, _) => State::Dead,
-            Self::On(Shelf::Done, _) => State::Done,
+            Self::Timed(TimedPlace::Delayed, _) => State::Delayed,
+            Self::Timed(TimedPlace::Unacked, _) => State::Unacked,
+            Self::Timed(TimedPlace::Dead, _) => State::Dead,
+            Self::Timed(TimedPlace::Done, _) => State::Done,
             Self::Running(_) => State::Running,
         }
     }
 }
 
-/// A job.
+/// What the store keeps of one job.
 #[derive(Debug, Clone)]
 pub(super) struct Slot {
     pub(super) record: Record,
-    /// Crashes since its last settled outcome.
+    /// Crashes since the last settled outcome.
     pub(super) crashes: u32,
     pub(super) place: Place,
 }
 
-/// What a node holds of the topic.
+/// The jobs of the topic that one node holds.
 #[derive(Debug, Clone)]
 pub(super) struct Holder {
-    /// Until when nobody takes it; [`Timestamp::EPOCH`]: free at once.
+    /// The end of the lease; [`Timestamp::EPOCH`]: the node has released it, and the rows may be reclaimed at once.
     pub(super) lease: Timestamp,
     pub(super) rows: BTreeSet<JobId>,
 }
@@ -80,10 +80,10 @@ pub(super) struct Holder {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Jobs {
     slots: HashMap<JobId, Slot, FixedState>,
-    delayed: Waiting,
-    unacked: Waiting,
-    dead: Waiting,
-    done: Waiting,
+    delayed: TimeIndex,
+    unacked: TimeIndex,
+    dead: TimeIndex,
+    done: TimeIndex,
     holders: BTreeMap<NodeId, Holder>,
 }
 
@@ -106,7 +106,7 @@ impl Jobs {
         self.slots.get(id).map(|slot| slot.place.state())
     }
 
-    /// The run of `id`, if it is one of `node` under `token`.
+    /// The job `id`, if `node` runs it under `token`.
     pub(super) fn run_mut(&mut self, node: &NodeId, id: &JobId, token: Token) -> Option<&mut Slot> {
         self.slots
             .get_mut(id)
@@ -117,31 +117,31 @@ impl Jobs {
         self.slots.len()
     }
 
-    /// The sum of all places, which is the number of jobs.
+    /// The sum of all places, which must be the number of jobs.
     pub(super) fn in_places(&self) -> usize {
-        let shelves: usize = [&self.delayed, &self.unacked, &self.dead, &self.done].map(Waiting::len).iter().sum();
-        shelves + self.in_runs()
+        let timed: usize = [&self.delayed, &self.unacked, &self.dead, &self.done].map(TimeIndex::len).iter().sum();
+        timed + self.in_runs()
     }
 
     pub(super) fn in_runs(&self) -> usize {
         self.holders.values().map(|holder| holder.rows.len()).sum()
     }
 
-    pub(super) const fn shelf(&self, shelf: Shelf) -> &Waiting {
-        match shelf {
-            Shelf::Delayed => &self.delayed,
-            Shelf::Unacked => &self.unacked,
-            Shelf::Dead => &self.dead,
-            Shelf::Done => &self.done,
+    pub(super) const fn index(&self, place: TimedPlace) -> &TimeIndex {
+        match place {
+            TimedPlace::Delayed => &self.delayed,
+            TimedPlace::Unacked => &self.unacked,
+            TimedPlace::Dead => &self.dead,
+            TimedPlace::Done => &self.done,
         }
     }
 
-    const fn shelf_mut(&mut self, shelf: Shelf) -> &mut Waiting {
-        match shelf {
-            Shelf::Delayed => &mut self.delayed,
-            Shelf::Unacked => &mut self.unacked,
-            Shelf::Dead => &mut self.dead,
-            Shelf::Done => &mut self.done,
+    const fn index_mut(&mut self, place: TimedPlace) -> &mut TimeIndex {
+        match place {
+            TimedPlace::Delayed => &mut self.delayed,
+            TimedPlace::Unacked => &mut self.unacked,
+            TimedPlace::Dead => &mut self.dead,
+            TimedPlace::Done => &mut self.done,
         }
     }
 
@@ -157,36 +157,36 @@ impl Jobs {
         self.holders.get_mut(node)
     }
 
-    /// How many rows a node has.
+    /// The number of rows of a node.
     pub(super) fn rows(&self, node: &NodeId) -> usize {
         self.holders.get(node).map_or(0, |holder| holder.rows.len())
     }
 
-    /// Puts a job that is not there on a shelf.
-    pub(super) fn insert(&mut self, id: JobId, record: Record, shelf: Shelf, at: Timestamp) {
-        self.shelf_mut(shelf).insert(at, id.clone());
-        let old = self.slots.insert(id, Slot { record, crashes: 0, place: Place::On(shelf, at) });
-        debug_assert!(old.is_none(), "whoever puts a job in the place of another removes that one first");
+    /// Puts a job with an unknown id in a place.
+    pub(super) fn insert(&mut self, id: JobId, record: Record, place: TimedPlace, at: Timestamp) {
+        self.index_mut(place).insert(at, id.clone());
+        let old = self.slots.insert(id, Slot { record, crashes: 0, place: Place::Timed(place, at) });
+        debug_assert!(old.is_none(), "a caller that replaces a job removes the old one first");
     }
 
-    /// Takes a job out of its place, wherever that is.
+    /// Removes a job from whichever place it is in.
     pub(super) fn remove(&mut self, id: &JobId) -> Option<Record> {
         let slot = self.slots.remove(id)?;
         self.vacate(id, &slot.place);
         Some(slot.record)
     }
 
-    /// Moves a known job to a shelf.
-    pub(super) fn shelve(&mut self, id: &JobId, shelf: Shelf, at: Timestamp) {
-        let slot = self.slots.get_mut(id).expect("only known jobs are moved");
-        let from = mem::replace(&mut slot.place, Place::On(shelf, at));
+    /// Moves a known job to another place.
+    pub(super) fn move_to(&mut self, id: &JobId, place: TimedPlace, at: Timestamp) {
+        let slot = self.slots.get_mut(id).expect("only known jobs move");
+        let from = mem::replace(&mut slot.place, Place::Timed(place, at));
         self.vacate(id, &from);
-        self.shelf_mut(shelf).insert(at, id.clone());
+        self.index_mut(place).insert(at, id.clone());
     }
 
     fn vacate(&mut self, id: &JobId, place: &Place) {
         match place {
-            Place::On(shelf, at) => self.shelf_mut(*shelf).remove(*at, id),
+            Place::Timed(place, at) => self.index_mut(*place).remove(*at, id),
             Place::Running(run) => {
                 let holder = self.holders.get_mut(&run.node).expect("a run has a holder");
                 let known = holder.rows.remove(id);
@@ -198,21 +198,21 @@ impl Jobs {
         }
     }
 
-    /// Gives `node` what is on a shelf at `until` or before, at most `limit` jobs, under a fence and a lease.
+    /// Gives `node` up to `limit` jobs of a place whose time is `until` or earlier, under this fence and lease.
     pub(super) fn claim(
         &mut self,
-        (shelf, until, limit): (Shelf, Timestamp, usize),
+        (place, until, limit): (TimedPlace, Timestamp, usize),
         node: &NodeId,
         (fence, lease): (Fence, Timestamp),
     ) -> Vec<Claim> {
-        let taken = self.shelf_mut(shelf).take(until, limit);
+        let taken = self.index_mut(place).take(until, limit);
         if taken.is_empty() {
             return Vec::new();
         }
         let holder = self.holders.entry(node.clone()).or_insert_with(|| Holder { lease, rows: BTreeSet::new() });
         let mut claims = Vec::with_capacity(taken.len());
         for (due, id) in taken {
-            let slot = self.slots.get_mut(&id).expect("what is on a shelf has a slot");
+            let slot = self.slots.get_mut(&id).expect("an indexed job has a slot");
             let token = Token { fence, due };
             slot.place = Place::Running(Box::new(Run { node: node.clone(), token, isolated: false, pending: None }));
             holder.rows.insert(id.clone());
@@ -221,10 +221,10 @@ impl Jobs {
         claims
     }
 
-    /// Whether indexes and slots say the same. O(n log n): for tests and small topics.
+    /// Whether indexes and slots agree. O(n log n): for tests and small topics.
     pub(super) fn is_consistent(&self) -> bool {
         let indexed = |(id, slot): (&JobId, &Slot)| match &slot.place {
-            Place::On(shelf, at) => self.shelf(*shelf).contains(*at, id),
+            Place::Timed(place, at) => self.index(*place).contains(*at, id),
             Place::Running(run) => self.holders.get(&run.node).is_some_and(|holder| holder.rows.contains(id)),
         };
         self.len() == self.in_places()

@@ -1,13 +1,17 @@
-//! Who is told when the head is due, so that not all come for one job (PROTOCOL.md rule 23), and who for broadcasts.
+//! The roles of nodes: watcher and standby watcher for jobs, publisher for broadcasts (rules 23 and 24), and the step
+//! `wake`. Only a node with a role is told the head, so that not every node comes for one job.
 
 use super::now::Now;
+use super::places::TimedPlace;
+use super::signals::Recipient;
+use super::topic::Topic;
 use crate::job::NodeId;
 use crate::store::step::{ROLE_SLACK, Role, STANDBY_DELAY};
 use crate::time::Timestamp;
 
-/// A role that a node has until a little after the time it was told.
+/// The node that has a role, and when the role lapses: a little after the time that the node was told.
 #[derive(Debug, Clone)]
-struct Held {
+struct RoleHolder {
     node: NodeId,
     until: Timestamp,
 }
@@ -15,36 +19,36 @@ struct Held {
 /// The roles of a topic.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Roles {
-    watcher: Option<Held>,
-    standby: Option<Held>,
-    publisher: Option<Held>,
+    watcher: Option<RoleHolder>,
+    standby: Option<RoleHolder>,
+    publisher: Option<RoleHolder>,
 }
 
-fn is_free(role: Option<&Held>, node: &NodeId, now: Now) -> bool {
+fn is_free(role: Option<&RoleHolder>, node: &NodeId, now: Now) -> bool {
     role.is_none_or(|held| held.node == *node || now.floor() > held.until)
 }
 
-fn held(node: &NodeId, now: Now, told: Timestamp) -> Option<Held> {
-    Some(Held { node: node.clone(), until: told.max(now.floor()).after(ROLE_SLACK) })
+fn holder(node: &NodeId, now: Now, wake_at: Timestamp) -> Option<RoleHolder> {
+    Some(RoleHolder { node: node.clone(), until: wake_at.max(now.floor()).after(ROLE_SLACK) })
 }
 
-fn leave(role: &mut Option<Held>, node: &NodeId) -> bool {
+fn leave(role: &mut Option<RoleHolder>, node: &NodeId) -> bool {
     role.take_if(|held| held.node == *node).is_some()
 }
 
 impl Roles {
-    /// The watcher, while its role has not lapsed: a dead one must not be the only one who hears.
+    /// The watcher, unless its role has lapsed: a dead watcher must not be the only node that is signalled.
     pub(super) fn watcher(&self, now: Now) -> Option<&NodeId> {
         self.watcher.as_ref().filter(|held| now.floor() <= held.until).map(|held| &held.node)
     }
 
-    /// Who is told when a broadcast is due, under the same condition.
+    /// The publisher, unless its role has lapsed.
     pub(super) fn publisher(&self, now: Now) -> Option<&NodeId> {
         self.publisher.as_ref().filter(|held| now.floor() <= held.until).map(|held| &held.node)
     }
 
-    /// Gives `node` a role if one is free, and tells it when to come again.
-    pub(super) fn tell(
+    /// Gives `node` a free role, if there is one. Returns the role and when the node is to come again.
+    pub(super) fn assign(
         &mut self,
         node: &NodeId,
         now: Now,
@@ -52,21 +56,21 @@ impl Roles {
         fallback: Timestamp,
     ) -> (Option<Role>, Timestamp) {
         if is_free(self.watcher.as_ref(), node, now) {
-            let told = head.map_or(fallback, |head| head.min(fallback));
-            self.watcher = held(node, now, told);
+            let wake_at = head.map_or(fallback, |head| head.min(fallback));
+            self.watcher = holder(node, now, wake_at);
             leave(&mut self.standby, node);
-            return (Some(Role::Watcher), told);
+            return (Some(Role::Watcher), wake_at);
         }
         if is_free(self.standby.as_ref(), node, now) {
-            let told = head.map_or(fallback, |head| head.after(STANDBY_DELAY).min(fallback));
-            self.standby = held(node, now, told);
-            return (Some(Role::Standby), told);
+            let wake_at = head.map_or(fallback, |head| head.after(STANDBY_DELAY).min(fallback));
+            self.standby = holder(node, now, wake_at);
+            return (Some(Role::Standby), wake_at);
         }
         (None, fallback)
     }
 
-    /// The same for broadcasts.
-    pub(super) fn tell_publisher(
+    /// Makes `node` the publisher if that role is free. Returns when the node is to come again.
+    pub(super) fn assign_publisher(
         &mut self,
         node: &NodeId,
         now: Now,
@@ -76,20 +80,42 @@ impl Roles {
         if !is_free(self.publisher.as_ref(), node, now) {
             return fallback;
         }
-        let told = head.map_or(fallback, |head| head.min(fallback));
-        self.publisher = held(node, now, told);
-        told
+        let wake_at = head.map_or(fallback, |head| head.min(fallback));
+        self.publisher = holder(node, now, wake_at);
+        wake_at
     }
 
-    /// Frees what `node` watches; whether it did.
+    /// Frees the watcher roles of `node`. Returns whether it had one.
     pub(super) fn free(&mut self, node: &NodeId) -> bool {
         let watched = leave(&mut self.watcher, node);
-        let deputised = leave(&mut self.standby, node);
-        watched || deputised
+        let stood_by = leave(&mut self.standby, node);
+        watched || stood_by
     }
 
-    /// The same for broadcasts.
+    /// Frees the publisher role of `node`. Returns whether it had it.
     pub(super) fn free_publisher(&mut self, node: &NodeId) -> bool {
         leave(&mut self.publisher, node)
+    }
+}
+
+impl Topic {
+    /// Frees the watcher roles of the node and signals all nodes.
+    pub(crate) fn wake(&mut self, node: &NodeId) {
+        self.free_roles(node);
+        self.notices.due(Recipient::Nodes);
+    }
+
+    /// Frees the watcher roles of the node; signals all nodes if it had one and a job waits.
+    pub(super) fn free_roles(&mut self, node: &NodeId) {
+        if self.roles.free(node) && self.jobs.index(TimedPlace::Delayed).head().is_some() {
+            self.notices.due(Recipient::Nodes);
+        }
+    }
+
+    /// Frees the publisher role of the node; signals all nodes if it had that role and a broadcast waits.
+    pub(super) fn free_publisher(&mut self, node: &NodeId) {
+        if self.roles.free_publisher(node) && self.broadcasts.head().is_some() {
+            self.notices.broadcast_due(Recipient::Nodes);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The turns of nodes: they live a day beyond their last use, and a missing one is another.
+//! The sequence numbers of nodes. The store keeps one for a day after its last use; a missing one never matches (rule 6).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use super::now::Now;
 use crate::job::{NodeId, Sequence};
 use crate::time::Timestamp;
 
-/// How long a turn is kept beyond its last use.
-const KEPT: Duration = Duration::from_secs(24 * 3600);
+/// How long the store keeps a sequence number after its last use.
+const KEPT_FOR: Duration = Duration::from_secs(24 * 3600);
 
-/// The last executed turn of every node.
+/// The newest sequence number of every node.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sequences {
     known: BTreeMap<NodeId, (Sequence, Timestamp)>,
@@ -22,8 +22,8 @@ impl Sequences {
         self.known.get(node).map(|(sequence, _)| *sequence)
     }
 
-    /// Whether the stored turn is this one; if so it was used.
-    pub(super) fn names(&mut self, now: Now, node: &NodeId, last_seen: Sequence) -> bool {
+    /// Whether the stored number is `last_seen`; a match counts as a use.
+    pub(super) fn is_current(&mut self, now: Now, node: &NodeId, last_seen: Sequence) -> bool {
         self.sweep(now);
         match self.known.get_mut(node) {
             Some((sequence, used)) if *sequence == last_seen => {
@@ -34,7 +34,7 @@ impl Sequences {
         }
     }
 
-    /// Gives the next one.
+    /// Takes and returns the next number: beyond both the stored one and `last_seen`.
     pub(super) fn take(&mut self, now: Now, node: &NodeId, last_seen: Sequence) -> Sequence {
         self.sweep(now);
         let sequence = self.get(node).unwrap_or_default().max(last_seen).next();
@@ -42,7 +42,7 @@ impl Sequences {
         sequence
     }
 
-    /// Forgets turns that nobody used for a day; looks once an hour.
+    /// Forgets numbers that were not used for a day; checks at most once an hour.
     fn sweep(&mut self, now: Now) {
         const EVERY: Duration = Duration::from_secs(3600);
         let now = now.floor();
@@ -50,6 +50,6 @@ impl Sequences {
             return;
         }
         self.swept = now;
-        self.known.retain(|_, (_, used)| now.since(*used) < KEPT);
+        self.known.retain(|_, (_, used)| now.since(*used) < KEPT_FOR);
     }
 }

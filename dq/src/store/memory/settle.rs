@@ -1,27 +1,46 @@
-//! The step that ends runs: `settle`.
-//!
-//! The token alone judges (PROTOCOL.md rule 10): an outcome of another run changes nothing, whatever turns and leases say.
+//! The steps that end runs: `settle` applies outcomes (rules 10, 11 and 16), `reclaim` takes the jobs of a node whose lease
+//! has expired (rules 19 and 20). Both end a run with [`Topic::leave_running`].
 
-use super::leave::Exit;
+use super::exit::Exit;
 use super::now::Now;
 use super::topic::{Topic, within};
-use crate::job::NodeId;
+use crate::job::{JobId, NodeId};
 use crate::store::StoreError;
-use crate::store::step::{Settle, Settled, Verdict};
+use crate::store::step::{Reclaim, Reclaimed, Settle, Settled, Verdict};
+use crate::time::Timestamp;
 
 impl Topic {
-    /// RUNNING → wherever the outcomes say; renews. A second outcome of a run finds its row gone and is stale.
+    /// RUNNING → wherever the outcomes say; renews the lease.
+    ///
+    /// Only the token decides: an outcome of another run changes nothing, whatever sequence number and lease say. A second
+    /// outcome of the same run finds the row gone and is stale.
     pub(crate) fn settle(&mut self, now: Now, node: &NodeId, request: Settle) -> Result<Settled, StoreError> {
         within("the number of outcomes", request.outcomes.len())?;
         let mut verdicts = Vec::with_capacity(request.outcomes.len());
         for outcome in request.outcomes {
             let holds = self.jobs.run_mut(node, &outcome.id, outcome.token).is_some();
             if holds {
-                self.leave(now, &outcome.id, Exit::Settled(outcome.change, outcome.metadata));
+                self.leave_running(now, &outcome.id, Exit::Settled(outcome.change, outcome.metadata));
             }
             verdicts.push(if holds { Verdict::Done } else { Verdict::Stale });
         }
         self.extend_lease(now, node, request.last_seen, request.lease);
         Ok(Settled { lease_status: self.lease_status(node), verdicts })
+    }
+
+    /// RUNNING → where each row was claimed from. Does nothing unless the lease has expired and is the one that the
+    /// reclaimer saw.
+    pub(crate) fn reclaim(&mut self, now: Now, request: &Reclaim) -> Result<Reclaimed, StoreError> {
+        within("the limit of a reclaim", request.limit)?;
+        let Some(holder) = self.jobs.holders().get(&request.node) else { return Ok(Reclaimed::default()) };
+        if holder.lease != request.seen || holder.lease > now.floor() {
+            return Ok(Reclaimed::default());
+        }
+        let max_crashes = (holder.lease != Timestamp::EPOCH).then_some(request.max_crashes);
+        let rows: Vec<JobId> = holder.rows.iter().take(request.limit).cloned().collect();
+        for id in &rows {
+            self.leave_running(now, id, Exit::Reclaimed { max_crashes });
+        }
+        Ok(Reclaimed { moved: rows.len(), left: self.jobs.rows(&request.node) })
     }
 }

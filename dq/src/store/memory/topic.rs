@@ -1,27 +1,25 @@
-//! The state of one topic, and its steps.
+//! The state of one topic.
 //!
-//! One step is one method call: plain, synchronous, without a clock, a lock or a task inside. It is told the time, reads
-//! and checks first, then changes the state and cannot fail half-way; what others should hear of it collects in
-//! [`Topic::take_notices`]. So whoever owns a `Topic` has atomic steps by calling them one after another, may write
-//! each one down before or after, and may keep a copy of the whole to come back to.
+//! A step is one plain method call on a `Topic`: it has no clock, lock or task of its own. It gets the time as an argument,
+//! checks everything first, then changes the state, and cannot fail half-way. The signals that it wants sent collect in
+//! [`Topic::take_notices`]. So the owner of a `Topic` gets atomic steps by calling them one after another, may log each
+//! step before or after, and may keep a copy of the whole topic to return to.
 //!
-//! The steps stand in files of their own: `claims` (transfer, age), `settle`, `renew` (also reconcile, release),
-//! `notes` (begin, exhaust), `reclaim`, `adds`, `command`, `publish`, `wake` and `audit` (scan). All ways out of RUNNING are
-//! one method, in `leave`.
+//! The steps are in files of their own; the list is in the module docs of [`memory`](super).
 
 use super::broadcasts::Broadcasts;
 use super::calls::Calls;
-use super::notices::{Notice, Notices, To};
 use super::now::Now;
-use super::places::{Jobs, Shelf};
+use super::places::{Jobs, TimedPlace};
 use super::roles::Roles;
 use super::sequences::Sequences;
+use super::signals::{Notice, Notices, Recipient};
 use crate::job::{Fence, JobId, State};
 use crate::store::StoreError;
 use crate::store::step::MOST_JOBS;
 use crate::time::Timestamp;
 
-/// One topic.
+/// The state of one topic.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Topic {
     pub(super) jobs: Jobs,
@@ -30,24 +28,24 @@ pub(crate) struct Topic {
     pub(super) calls: Calls,
     pub(super) roles: Roles,
     pub(super) notices: Notices,
-    /// The last one that was given out.
+    /// The newest fence that was given out.
     pub(super) fence: Fence,
 }
 
 impl Topic {
-    /// What the last step wants sent.
+    /// The signals that the last step wants sent.
     pub(crate) fn take_notices(&mut self) -> Vec<Notice> {
         debug_assert_eq!(self.jobs.len(), self.jobs.in_places(), "a job is in exactly one place");
-        debug_assert!(self.jobs.len() > 32 || self.jobs.is_consistent(), "slots and places say the same");
+        debug_assert!(self.jobs.len() > 32 || self.jobs.is_consistent(), "slots and indexes agree");
         self.notices.take()
     }
 
-    /// Whether it keeps any job.
+    /// Whether the topic keeps no job and no broadcast.
     pub(crate) fn is_empty(&self) -> bool {
         self.jobs.len() == 0 && self.broadcasts.len() == 0
     }
 
-    /// Where a job is; a broadcast that waits counts as DELAYED, and goes before a DONE job of its id.
+    /// The state of a job. A waiting broadcast counts as DELAYED and hides a DONE job of the same id.
     pub(super) fn state(&self, id: &JobId) -> Option<State> {
         match self.jobs.state(id) {
             None | Some(State::Done) if self.broadcasts.contains(id) => Some(State::Delayed),
@@ -57,20 +55,20 @@ impl Topic {
 
     /// Moves a known job to DELAYED.
     pub(super) fn delay(&mut self, now: Now, id: &JobId, due: Timestamp) {
-        self.tell_earlier_head(now, due);
-        self.jobs.shelve(id, Shelf::Delayed, due);
+        self.signal_earlier_head(now, due);
+        self.jobs.move_to(id, TimedPlace::Delayed, due);
     }
 
-    /// Signals the watcher, or everybody where there is none, when `due` is before the head (rule 23).
-    pub(super) fn tell_earlier_head(&mut self, now: Now, due: Timestamp) {
-        if self.jobs.shelf(Shelf::Delayed).head().is_none_or(|head| due < head) {
-            let to = self.roles.watcher(now).map_or(To::Nodes, |node| To::Node(node.clone()));
+    /// If `due` is before the head, signals the watcher, or every node if there is no watcher (rule 23).
+    pub(super) fn signal_earlier_head(&mut self, now: Now, due: Timestamp) {
+        if self.jobs.index(TimedPlace::Delayed).head().is_none_or(|head| due < head) {
+            let to = self.roles.watcher(now).map_or(Recipient::Nodes, |node| Recipient::Node(node.clone()));
             self.notices.due(to);
         }
     }
 }
 
-/// Checks a bound of a request before anything is done.
+/// Rejects a request over the limit before the step changes anything (rule 5).
 pub(super) const fn within(what: &'static str, size: usize) -> Result<(), StoreError> {
     if size > MOST_JOBS { Err(StoreError::OverLimit { what, size, limit: MOST_JOBS }) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! What a topic keeps, seen whole: for judges that look after every step of a simulation.
+//! The whole state of a topic, for the checkers that run after every step of a simulation.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,69 +8,67 @@ use super::places::{Place, Slot};
 use crate::job::{JobId, NodeId, Record, State, Token, TopicKey};
 use crate::time::Timestamp;
 
-/// A row: who holds a job, under which token, and whether the run was begun.
+/// A row: the node that holds a job, its token, and whether the run was isolated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// The node.
     pub node: NodeId,
     /// The token.
     pub token: Token,
-    /// Whether the run was begun.
+    /// Whether the run was isolated.
     pub isolated: bool,
 }
 
-/// A job.
+/// The state of one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobView {
-    /// Where it is.
+    /// The job's state.
     pub state: State,
-    /// What is kept of it.
+    /// The job's record.
     pub record: Record,
-    /// Crashes since its last settled outcome.
+    /// Crashes since the last settled outcome.
     pub crashes: u32,
-    /// Until when, or since when, it is where it is; `None` while it is RUNNING.
+    /// Until when (DELAYED, DONE) or since when (UNACKED, DEAD) the job is in its place; `None` while it is RUNNING.
     pub at: Option<Timestamp>,
-    /// Who holds it.
+    /// The row, while the job is RUNNING.
     pub row: Option<Row>,
-    /// What takes its place when its run ends, and whether only under an end that names the run.
+    /// The replacement that waits for the end of the run, and whether it is conditional on a fenced end.
     pub replacement: Option<(Record, bool)>,
 }
 
-/// A topic.
+/// The state of one topic.
 #[derive(Debug, Default)]
 pub struct View {
     /// Every job.
     pub jobs: BTreeMap<JobId, JobView>,
-    /// Broadcasts that wait: when each is due, and its record.
+    /// The due time and record of each waiting broadcast.
     pub broadcasts: BTreeMap<JobId, (Timestamp, Record)>,
     /// The end of each lease.
     pub leases: BTreeMap<NodeId, Timestamp>,
-    /// Whether slots, places and rows say the same.
+    /// Whether slots, indexes and rows agree.
     pub consistent: bool,
 }
 
 impl MemoryStore {
-    /// All that is kept of a topic. O(jobs log jobs); records are shared, not copied.
+    /// Everything that the store keeps of a topic. O(jobs log jobs); records are shared, not copied.
     pub fn view(&self, key: &TopicKey) -> View {
-        let Some(cell) = self.known(key) else { return View { consistent: true, ..View::default() } };
+        let Some(cell) = self.topics.known(key) else { return View { consistent: true, ..View::default() } };
         let view = cell.query("view", |topic, _| {
             Ok(View {
-                jobs: topic.jobs.iter().map(|(id, slot)| (id.clone(), seen(slot))).collect(),
-                broadcasts: topic.broadcasts.iter().map(|(id, publish)| (id.clone(), publish.clone())).collect(),
+                jobs: topic.jobs.iter().map(|(id, slot)| (id.clone(), job_view(slot))).collect(),
+                broadcasts: topic.broadcasts.iter().map(|(id, broadcast)| (id.clone(), broadcast.clone())).collect(),
                 leases: topic.jobs.holders().iter().map(|(node, holder)| (node.clone(), holder.lease)).collect(),
                 consistent: topic.jobs.is_consistent(),
             })
         });
         view.unwrap_or_default()
     }
-}
 
-impl MemoryStore {
-    /// As [`view`](Self::view), of these jobs only; whether places agree is not asked, nor what broadcasts wait. O(ids).
+    /// As [`view`](Self::view), but of these jobs only, without broadcasts and without the check of consistency. O(ids).
     pub fn view_of(&self, key: &TopicKey, ids: &BTreeSet<JobId>) -> View {
-        let Some(cell) = self.known(key) else { return View { consistent: true, ..View::default() } };
+        let Some(cell) = self.topics.known(key) else { return View { consistent: true, ..View::default() } };
         let view = cell.query("view", |topic, _| {
-            let known = ids.iter().filter_map(|id| Some((id.clone(), seen(topic.jobs.get(id)?))));
+            let known = ids.iter().filter_map(|id| Some((id.clone(), job_view(topic.jobs.get(id)?))));
             Ok(View {
                 jobs: known.collect(),
                 broadcasts: BTreeMap::new(),
@@ -82,24 +80,24 @@ impl MemoryStore {
     }
 }
 
-fn seen(slot: &Slot) -> JobView {
+fn job_view(slot: &Slot) -> JobView {
     let at = match slot.place {
-        Place::On(_, at) => Some(at),
+        Place::Timed(_, at) => Some(at),
         Place::Running(_) => None,
     };
     let (row, pending) = match &slot.place {
         Place::Running(run) => {
             (Some(Row { node: run.node.clone(), token: run.token, isolated: run.isolated }), run.pending.as_deref())
         }
-        Place::On(..) => (None, None),
+        Place::Timed(..) => (None, None),
     };
-    let replaces = |new: &Replacement| (new.fresh.record.clone(), new.conditional);
+    let replacement = |new: &Replacement| (new.job.record.clone(), new.conditional);
     JobView {
         state: slot.place.state(),
         record: slot.record.clone(),
         crashes: slot.crashes,
         at,
         row,
-        replacement: pending.and_then(|pending| pending.replacement.as_ref()).map(replaces),
+        replacement: pending.and_then(|pending| pending.replacement.as_ref()).map(replacement),
     }
 }

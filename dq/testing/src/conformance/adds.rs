@@ -1,19 +1,19 @@
-//! Adding jobs that nobody knows, and asking for too much.
+//! Adds of unknown ids, independence of topics and apps, and batches over the limit (rules 1, 4, 5).
 
-use super::calls::{answered, job, later, retained, saying, with_metadata};
+use super::producer::{answered, delayed, job, retained, with_metadata, with_payload};
 use super::topic::{Topic, id, ms, secs};
 use dq::job::{AppName, Codec, JobId, Metadata, Record, State};
 use dq::store::{AddOutcome, Due, NewJob, Numbered, StoreError, Whereabouts};
 
-/// An added job waits until its delay has passed, with the record it came with.
+/// An added job waits until its delay has passed, with the record it came with (step `add`).
 pub async fn added_job_waits_with_its_record(t: &Topic) {
-    assert_eq!(t.add_job(later("a", secs(30))).await, AddOutcome::Added);
+    assert_eq!(t.add_job(delayed("a", secs(30))).await, AddOutcome::Added);
     let stored = t.stored("a").await;
     assert_eq!(stored.place, Whereabouts::Delayed { due: t.in_ms(30_000) });
-    assert_eq!(stored.record, later("a", secs(30)).record);
+    assert_eq!(stored.record, delayed("a", secs(30)).record);
 }
 
-/// A job without a delay is due at once.
+/// A job without a delay is due at once (rule 4).
 pub async fn job_without_a_delay_is_due_at_once(t: &Topic) {
     t.add("a").await;
     assert_eq!(t.counts().await.ready, 1);
@@ -31,29 +31,29 @@ pub async fn due_time_rounds_up_and_now_rounds_down(t: &Topic) {
     t.claim("n", "a").await;
 }
 
-/// A due time that is given as a time is kept; one that is past is *now* (rule 4).
-pub async fn due_time_that_is_past_is_now(t: &Topic) {
+/// The store keeps a due time that is given as a time; a past one becomes *now* (rule 4).
+pub async fn past_due_time_becomes_now(t: &Topic) {
     t.add_job(NewJob { due: Due::At(t.in_ms(700)), ..job("a") }).await;
     t.add_job(NewJob { due: Due::At(dq::time::Timestamp::from_millis(7)), ..job("b") }).await;
     assert_eq!(t.due("a").await, t.in_ms(700));
     assert_eq!(t.due("b").await, t.now());
 }
 
-/// Each job of a batch is answered, in order.
+/// The answer has one outcome for each job of the batch, in order (step `add`).
 pub async fn batch_is_answered_job_by_job(t: &Topic) {
     t.add("b").await;
     let outcomes = t.add_all(vec![job("a"), job("b"), job("c")]).await;
     assert_eq!(outcomes, [AddOutcome::Added, AddOutcome::Exists(State::Delayed), AddOutcome::Added]);
 }
 
-/// A batch that names an id twice takes the first one only (rule 1).
-pub async fn id_named_twice_in_a_batch_is_left_out(t: &Topic) {
-    let outcomes = t.add_all(vec![saying("a", "first"), job("b"), saying("a", "second")]).await;
+/// If a batch names an id twice, the store adds the first job and answers *repeated* for the second (rule 1).
+pub async fn id_repeated_in_a_batch_is_added_once(t: &Topic) {
+    let outcomes = t.add_all(vec![with_payload("a", "first"), job("b"), with_payload("a", "second")]).await;
     assert_eq!(outcomes, [AddOutcome::Added, AddOutcome::Added, AddOutcome::Repeated]);
-    assert_eq!(t.says("a").await, "first");
+    assert_eq!(t.payload("a").await, "first");
 }
 
-/// A generated id needs no look for an older job and is added as any other.
+/// A job with a generated id is added like any other; the store need not search for an older job (step `add`).
 pub async fn generated_ids_are_added(t: &Topic) {
     let new = |count| NewJob { id: JobId::generated(7, count, 0), generated: true, ..job("x") };
     assert_eq!(t.add_all(vec![new(0), new(1)]).await, [AddOutcome::Added, AddOutcome::Added]);
@@ -61,11 +61,12 @@ pub async fn generated_ids_are_added(t: &Topic) {
     assert_eq!(ids, [new(0).id.to_string(), new(1).id.to_string()]);
 }
 
-/// `expires_after` is stored as a time, counted from the first due time, and no rejoin or retry moves it (rule 4).
+/// The store keeps `expires_after` as a time, counted from the first due time, and no rejoin or retry moves it (rule
+/// 4).
 pub async fn expiry_is_stored_as_a_time(t: &Topic) {
     use dq::store::step::{Again, Change};
     let expires = t.in_ms(9_000);
-    t.add_job(NewJob { expires_after: Some(secs(4)), ..later("a", secs(5)) }).await;
+    t.add_job(NewJob { expires_after: Some(secs(4)), ..delayed("a", secs(5)) }).await;
     assert_eq!(t.metadata("a").await.expires_at, Some(expires));
     t.advance(secs(5)).await;
     let claim = t.claim("n", "a").await;
@@ -79,7 +80,7 @@ pub async fn expiry_is_stored_as_a_time(t: &Topic) {
     assert_eq!(t.metadata("a").await.expires_at, Some(expires));
 }
 
-/// A store gives out an expired job as any other: its node compares the time with the answer's clock (rule 4).
+/// The store lets a node claim an expired job: the node compares the expiry with the clock in the answer (rule 4).
 pub async fn expired_job_is_claimed(t: &Topic) {
     t.add_job(NewJob { expires_after: Some(secs(1)), ..job("a") }).await;
     t.advance(secs(5)).await;
@@ -87,7 +88,7 @@ pub async fn expired_job_is_claimed(t: &Topic) {
     assert!(claim.record.metadata().is_ok_and(|metadata| metadata.expires_at < Some(t.now())));
 }
 
-/// What is in the front of an added job stays as it is.
+/// The metadata of an added job stay as they are (step `add`).
 pub async fn metadata_of_an_added_job_is_kept(t: &Topic) {
     let metadata = Metadata {
         delay: ms(1_500),
@@ -101,8 +102,9 @@ pub async fn metadata_of_an_added_job_is_kept(t: &Topic) {
     assert_eq!(t.claim("n", "a").await.record.metadata(), Ok(metadata));
 }
 
-/// Bytes that are no record are refused alone or kept as they are; the others of the batch do not feel them (rule 1).
-pub async fn bytes_that_are_no_record_spoil_nothing(t: &Topic) {
+/// The store refuses a record that does not decode, or keeps it as it is; either way it adds the rest of the batch
+/// (rule 1).
+pub async fn unreadable_record_does_not_affect_its_batch(t: &Topic) {
     let mangled = Record::from_bytes(bytes::Bytes::from_static(b"what?"));
     let outcomes = t.add_all(vec![job("a"), NewJob { record: mangled.clone(), ..job("b") }, job("c")]).await;
     assert_eq!((&outcomes[0], &outcomes[2]), (&AddOutcome::Added, &AddOutcome::Added));
@@ -116,7 +118,7 @@ pub async fn bytes_that_are_no_record_spoil_nothing(t: &Topic) {
     }
 }
 
-/// A payload of any bytes comes back as it went in.
+/// A payload of any bytes comes back unchanged (step `add`).
 pub async fn payload_of_any_bytes_comes_back(t: &Topic) {
     let payload: Vec<u8> = (0..=255).chain([0, b'\r', b'\n', 0]).collect();
     let record = Record::new(&Metadata::default(), Codec::Json, &payload);
@@ -125,8 +127,8 @@ pub async fn payload_of_any_bytes_comes_back(t: &Topic) {
     assert_eq!(t.claim("n", "a").await.record, record);
 }
 
-/// An id is any text: long, with spaces, with what other places use as separators.
-pub async fn id_is_any_text(t: &Topic) {
+/// An id can be any text: long, with spaces, or with characters that a store uses as separators (step `add`).
+pub async fn id_can_be_any_text(t: &Topic) {
     let long = "x".repeat(256);
     for name in ["a b", "n/a", "{a}:b", "é☂", "-1", &long] {
         let claim = t.running("n", name).await;
@@ -135,7 +137,7 @@ pub async fn id_is_any_text(t: &Topic) {
     }
 }
 
-/// A batch over the limit is refused whole, and its number is as if it had never been used (rule 5).
+/// The store refuses a batch over the limit as a whole, and its number counts as unused (rule 5).
 pub async fn add_over_the_limit_changes_nothing(t: &Topic) {
     let many = (0..1_001).map(|n| job(&format!("j{n}"))).collect();
     let error = t.producer().add(Numbered { number: 1, items: many }).await.expect_err("1,001 jobs are too many");
@@ -147,13 +149,13 @@ pub async fn add_over_the_limit_changes_nothing(t: &Topic) {
     assert_eq!(t.counts().await.delayed, 1_000);
 }
 
-/// Topics of one store know nothing of each other: jobs, turns, leases and numbers are each topic's own.
-pub async fn topics_are_apart(t: &Topic) {
+/// Topics of one store are independent: each has its own jobs, sequence numbers, leases and call numbers (step `add`).
+pub async fn topics_are_independent(t: &Topic) {
     let other = t.beside("conformance", "another").await;
-    t.add_job(saying("a", "ours")).await;
-    other.add_job(saying("a", "theirs")).await;
+    t.add_job(with_payload("a", "ours")).await;
+    other.add_job(with_payload("a", "theirs")).await;
     let ours = t.claim("n", "a").await;
-    assert_eq!(other.says("a").await, "theirs");
+    assert_eq!(other.payload("a").await, "theirs");
     assert_eq!(other.state("a").await, Some(State::Delayed));
     assert_eq!(other.lease("n").await, None);
     let theirs = other.claim("n", "a").await;
@@ -164,8 +166,9 @@ pub async fn topics_are_apart(t: &Topic) {
     other.close().await;
 }
 
-/// App `a` with topic `b:c` and app `a:b` with topic `c` cannot be one: an app's name has no `:`.
-pub async fn apps_are_apart(t: &Topic) {
+/// App `a` with topic `b:c` and app `a:b` with topic `c` cannot be confused: the name of an app has no `:` (step
+/// `add`).
+pub async fn apps_are_independent(t: &Topic) {
     assert!(AppName::new("a:b").is_err());
     let (one, two) = (t.beside("a", "b:c").await, t.beside("a.b", "c").await);
     one.add("x").await;
@@ -177,19 +180,19 @@ pub async fn apps_are_apart(t: &Topic) {
     two.close().await;
 }
 
-/// The topics of an app are told in order, and only those that hold something.
-pub async fn topics_that_hold_something_are_told_in_order(t: &Topic) {
+/// The list of an app's topics is in order and has only those that hold a job or a broadcast (query `topics`).
+pub async fn topics_that_hold_something_are_listed_in_order(t: &Topic) {
     let (b, a, empty) = (t.beside("app", "b").await, t.beside("app", "a").await, t.beside("app", "c").await);
     b.add("x").await;
     a.running("n", "x").await;
     assert_eq!(empty.find("x").await, None);
-    let told = t.store.topics(&a.key.app).await.expect("topics is answered");
-    assert_eq!(told, [a.key.topic.clone(), b.key.topic.clone()]);
+    let listed = t.store.topics(&a.key.app).await.expect("topics is answered");
+    assert_eq!(listed, [a.key.topic.clone(), b.key.topic.clone()]);
     assert_eq!(t.store.get(&empty.key, &[id("x")]).await.expect("get is answered"), [None]);
 }
 
-/// Opening a topic again is harmless.
-pub async fn topic_opens_again(t: &Topic) {
+/// A topic can be opened again without harm.
+pub async fn topic_can_be_opened_again(t: &Topic) {
     t.add("a").await;
     t.store.open(&t.key).await.expect("the topic opens");
     t.claim("n", "a").await;

@@ -1,6 +1,6 @@
-//! Broadcasts: they wait apart from the queue and are published once (rule 24).
+//! Broadcasts, which wait apart from the queue and are published once (rule 24).
 
-use super::calls::{job, later, saying};
+use super::producer::{delayed, job, with_payload};
 use super::topic::{FALLBACK, Topic, id, ms, secs};
 use dq::job::{Deliver, State};
 use dq::store::step::{self, Change, Published};
@@ -24,16 +24,16 @@ async fn publish(t: &Topic, node: &str, limit: usize) -> Published {
 }
 
 fn published_ids(signals: &[Signal]) -> Vec<String> {
-    let publish = |signal: &Signal| match signal {
-        Signal::Broadcast(publish) => Some(publish.id.to_string()),
+    let id = |signal: &Signal| match signal {
+        Signal::Broadcast(message) => Some(message.id.to_string()),
         _ => None,
     };
-    signals.iter().filter_map(publish).collect()
+    signals.iter().filter_map(id).collect()
 }
 
-/// A due broadcast is published once, with its record, to every subscriber, and is gone (rule 24).
+/// A due broadcast is published once, with its record, to every subscriber, and then is gone (rule 24).
 pub async fn due_broadcast_is_published_once(t: &Topic) {
-    let (mut one, mut two) = (t.listen("one").await, t.listen("two").await);
+    let (mut one, mut two) = (t.subscribe("one").await, t.subscribe("two").await);
     assert_eq!(t.add_job(broadcast("a")).await, AddOutcome::Added);
     assert_eq!(t.counts().await.broadcasts, 1);
     let published = publish(t, "n", 10).await;
@@ -45,21 +45,21 @@ pub async fn due_broadcast_is_published_once(t: &Topic) {
         record: broadcast("a").record.as_bytes().clone(),
     });
     for subscriber in [&mut one, &mut two] {
-        let last_seen = subscriber.last_seen(t).await;
-        assert_eq!(last_seen.iter().filter(|signal| **signal == sent).count(), 1, "{last_seen:?}");
+        let signals = subscriber.received(t).await;
+        assert_eq!(signals.iter().filter(|signal| **signal == sent).count(), 1, "{signals:?}");
     }
 }
 
 /// A broadcast is not published before it is due (rules 4, 24).
 pub async fn broadcast_is_not_published_before_it_is_due(t: &Topic) {
-    t.add_job(NewJob { deliver: Deliver::Broadcast, ..later("a", ms(1_500)) }).await;
+    t.add_job(NewJob { deliver: Deliver::Broadcast, ..delayed("a", ms(1_500)) }).await;
     t.advance(std::time::Duration::from_micros(1_499_999)).await;
     assert_eq!(publish(t, "n", 10).await.published, 0);
     t.advance(std::time::Duration::from_micros(1)).await;
     assert_eq!(publish(t, "n", 10).await.published, 1);
 }
 
-/// A broadcast is no job of the queue: no node claims it (rule 24).
+/// A broadcast is not a job of the queue, and no node claims it (rule 24).
 pub async fn broadcast_is_not_claimed(t: &Topic) {
     t.add_job(broadcast("a")).await;
     assert_eq!(t.claimed_ids("n").await, [""; 0]);
@@ -69,17 +69,17 @@ pub async fn broadcast_is_not_claimed(t: &Topic) {
     assert_eq!(scanned.records, scanned.places);
 }
 
-/// A broadcast that nobody served in time is dropped and counted: after its own expiry, or after the one the step names
-/// (rule 24).
-pub async fn broadcast_nobody_served_is_dropped(t: &Topic) {
+/// A broadcast that was not published before its own expiry, or before the one that the step names, is dropped and
+/// counted (rule 24).
+pub async fn expired_broadcast_is_dropped(t: &Topic) {
     t.add_job(NewJob { expires_after: Some(secs(5)), ..broadcast("own") }).await;
     t.add_job(broadcast("default")).await;
     t.advance(ms(5_001)).await;
     t.add_job(NewJob { expires_after: Some(secs(5)), ..broadcast("fresh") }).await;
-    let mut subscriber = t.listen("n").await;
+    let mut subscriber = t.subscribe("n").await;
     let published = publish(t, "n", 1_000).await;
     assert_eq!((published.published, published.dropped), (2, 1));
-    let mut names = published_ids(&subscriber.last_seen(t).await);
+    let mut names = published_ids(&subscriber.received(t).await);
     names.sort();
     assert_eq!(names, ["default", "fresh"]);
     t.add_job(broadcast("default")).await;
@@ -89,7 +89,7 @@ pub async fn broadcast_nobody_served_is_dropped(t: &Topic) {
     assert_eq!(t.counts().await.broadcasts, 0);
 }
 
-/// A broadcast that is served within its expiry is published (rule 24).
+/// A broadcast is published until it expires (rule 24).
 pub async fn broadcast_is_published_until_it_expires(t: &Topic) {
     t.add_job(NewJob { expires_after: Some(secs(5)), ..broadcast("a") }).await;
     t.advance(ms(4_999)).await;
@@ -97,8 +97,8 @@ pub async fn broadcast_is_published_until_it_expires(t: &Topic) {
     assert_eq!((published.published, published.dropped), (1, 0));
 }
 
-/// `deliver = both` is one of each (rule 24).
-pub async fn both_is_one_of_each(t: &Topic) {
+/// `deliver = both` adds one job and one broadcast (rule 24).
+pub async fn both_adds_a_job_and_a_broadcast(t: &Topic) {
     assert_eq!(t.add_job(both("a")).await, AddOutcome::Added);
     let counts = t.counts().await;
     assert_eq!((counts.broadcasts, counts.delayed), (1, 1));
@@ -109,7 +109,7 @@ pub async fn both_is_one_of_each(t: &Topic) {
     assert_eq!(t.find("a").await, None);
 }
 
-/// Retries, rejoins, rollbacks and reclaims of the queue's job publish nothing (rule 24).
+/// Retries, rejoins, rollbacks and reclaims of the job publish nothing (rule 24).
 pub async fn retry_publishes_nothing(t: &Topic) {
     t.add_job(both("a")).await;
     assert_eq!(publish(t, "n", 10).await.published, 1);
@@ -124,22 +124,22 @@ pub async fn retry_publishes_nothing(t: &Topic) {
     assert_eq!(publish(t, "n", 10).await.published, 0);
 }
 
-/// Both are replaced together (rule 24).
-pub async fn both_are_replaced_together(t: &Topic) {
-    let mut subscriber = t.listen("n").await;
+/// The job and the broadcast of `deliver = both` are replaced together (rule 24).
+pub async fn job_and_broadcast_are_replaced_together(t: &Topic) {
+    let mut subscriber = t.subscribe("n").await;
     t.add_job(both("a")).await;
-    let new = NewJob { deliver: Deliver::Both, on_duplicate: OnDuplicate::Replace, ..saying("a", "new") };
+    let new = NewJob { deliver: Deliver::Both, on_duplicate: OnDuplicate::Replace, ..with_payload("a", "new") };
     assert_eq!(t.add_job(new.clone()).await, AddOutcome::Replaced(State::Delayed));
     let counts = t.counts().await;
     assert_eq!((counts.broadcasts, counts.delayed), (1, 1));
-    assert_eq!(t.says("a").await, "new");
+    assert_eq!(t.payload("a").await, "new");
     assert_eq!(publish(t, "n", 10).await.published, 1);
     let sent = Signal::Broadcast(dq::store::BroadcastMessage { id: id("a"), record: new.record.as_bytes().clone() });
-    assert!(subscriber.last_seen(t).await.contains(&sent));
+    assert!(subscriber.received(t).await.contains(&sent));
 }
 
-/// Both are deleted together (rule 24).
-pub async fn both_are_deleted_together(t: &Topic) {
+/// The job and the broadcast of `deliver = both` are deleted together (rule 24).
+pub async fn job_and_broadcast_are_deleted_together(t: &Topic) {
     t.add_job(both("a")).await;
     let outcome = t.delete("a").await;
     assert_eq!((outcome.found, outcome.changed), (Some(State::Delayed), true));
@@ -159,8 +159,8 @@ pub async fn waiting_broadcast_is_deleted(t: &Topic) {
     }
 }
 
-/// A waiting broadcast's id is known to every add; a published one's is free (rules 2, 24).
-pub async fn waiting_broadcast_is_known(t: &Topic) {
+/// A waiting broadcast makes its id known to every add; once it is published, the id is free (rules 2, 24).
+pub async fn waiting_broadcast_makes_its_id_known(t: &Topic) {
     t.add_job(broadcast("a")).await;
     for new in [broadcast("a"), both("a"), job("a")] {
         for on_duplicate in [OnDuplicate::Reject, OnDuplicate::Keep] {
@@ -174,9 +174,9 @@ pub async fn waiting_broadcast_is_known(t: &Topic) {
     assert_eq!(t.add_job(broadcast("a")).await, AddOutcome::Added);
 }
 
-/// A look by id finds a waiting broadcast as DELAYED (rule 24).
+/// A query by id shows a waiting broadcast as DELAYED (rule 24).
 pub async fn query_finds_a_waiting_broadcast(t: &Topic) {
-    let waiting = NewJob { deliver: Deliver::Broadcast, ..later("a", secs(60)) };
+    let waiting = NewJob { deliver: Deliver::Broadcast, ..delayed("a", secs(60)) };
     t.add_job(waiting.clone()).await;
     let found = t.stored("a").await;
     assert_eq!((found.place, found.record), (Whereabouts::Delayed { due: t.in_ms(60_000) }, waiting.record));
@@ -184,10 +184,10 @@ pub async fn query_finds_a_waiting_broadcast(t: &Topic) {
     assert_eq!(t.find("a").await, None);
 }
 
-/// A broadcast of the id of a queued, running, parked or dead job finds that job (rules 2, 24).
-pub async fn queued_job_is_known_to_a_broadcast(t: &Topic) {
+/// An add of a broadcast finds a DELAYED, RUNNING, UNACKED or DEAD job with its id (rules 2, 24).
+pub async fn broadcast_of_a_known_id_finds_the_job(t: &Topic) {
     for state in [State::Delayed, State::Running, State::Unacked, State::Dead] {
-        super::drive::bring(t, state.word(), state).await;
+        super::events::add_in_state(t, state.word(), state).await;
         for new in [broadcast(state.word()), both(state.word())] {
             assert_eq!(t.add_job(new).await, AddOutcome::Exists(state));
         }
@@ -195,89 +195,90 @@ pub async fn queued_job_is_known_to_a_broadcast(t: &Topic) {
     assert_eq!(t.counts().await.broadcasts, 0);
 }
 
-/// A replaced broadcast is published as the new one, when that is due (rule 24).
-pub async fn replaced_broadcast_is_the_new_one(t: &Topic) {
-    let mut subscriber = t.listen("n").await;
+/// A replaced broadcast is published with the new record, when the new one is due (rule 24).
+pub async fn replaced_broadcast_is_published_as_the_new_one(t: &Topic) {
+    let mut subscriber = t.subscribe("n").await;
     t.add_job(broadcast("a")).await;
     let new = NewJob {
         deliver: Deliver::Broadcast,
         on_duplicate: OnDuplicate::Replace,
-        record: saying("a", "new").record,
-        ..later("a", secs(3))
+        record: with_payload("a", "new").record,
+        ..delayed("a", secs(3))
     };
     assert_eq!(t.add_job(new.clone()).await, AddOutcome::Replaced(State::Delayed));
     assert_eq!((t.counts().await.broadcasts, publish(t, "n", 10).await.published), (1, 0));
     t.advance(secs(3)).await;
     assert_eq!(publish(t, "n", 10).await.published, 1);
     let sent = Signal::Broadcast(dq::store::BroadcastMessage { id: id("a"), record: new.record.as_bytes().clone() });
-    assert!(subscriber.last_seen(t).await.contains(&sent));
+    assert!(subscriber.received(t).await.contains(&sent));
 }
 
-/// Publishing is bounded and says that more is due; the earliest go first (rule 5).
+/// A publish is bounded and reports whether more broadcasts are due (rules 5, 24).
 pub async fn publishing_is_bounded(t: &Topic) {
     for n in 0..5 {
-        t.add_job(NewJob { deliver: Deliver::Broadcast, ..later(&format!("c{n}"), ms(5 - n)) }).await;
+        t.add_job(NewJob { deliver: Deliver::Broadcast, ..delayed(&format!("c{n}"), ms(5 - n)) }).await;
     }
     t.advance(secs(1)).await;
-    let mut subscriber = t.listen("n").await;
+    let mut subscriber = t.subscribe("n").await;
     for (count, more) in [(2, true), (2, true), (1, false)] {
         let published = publish(t, "n", 2).await;
         assert_eq!((published.published, published.more), (count, more));
     }
-    assert_eq!(published_ids(&subscriber.last_seen(t).await), ["c4", "c3", "c2", "c1", "c0"]);
+    assert_eq!(published_ids(&subscriber.received(t).await), ["c4", "c3", "c2", "c1", "c0"]);
 }
 
-/// The caster is told the head of the broadcasts, the others the fallback (rule 23).
-pub async fn publisher_is_told_the_head(t: &Topic) {
-    t.add_job(NewJob { deliver: Deliver::Broadcast, ..later("a", secs(10)) }).await;
+/// The publisher is told when the next broadcast is due, and its role lapses like the watcher's (rule 24).
+pub async fn publisher_sleeps_until_the_next_broadcast(t: &Topic) {
+    t.add_job(NewJob { deliver: Deliver::Broadcast, ..delayed("a", secs(10)) }).await;
     assert_eq!(publish(t, "n", 10).await.sleep, secs(10));
     assert_eq!(publish(t, "m", 10).await.sleep, FALLBACK);
     t.advance(secs(4)).await;
     assert_eq!(publish(t, "n", 10).await.sleep, secs(6));
     t.advance(secs(6) + ms(201)).await;
     assert_eq!(publish(t, "m", 10).await.published, 1);
-    t.add_job(NewJob { deliver: Deliver::Broadcast, ..later("b", secs(5)) }).await;
-    assert_eq!(publish(t, "m", 10).await.sleep, secs(5), "m took over from n, which did not come");
+    t.add_job(NewJob { deliver: Deliver::Broadcast, ..delayed("b", secs(5)) }).await;
+    assert_eq!(publish(t, "m", 10).await.sleep, secs(5), "m took over from n, which did not come in time");
 }
 
-/// An earlier head of the broadcasts is signalled, and is no head of the queue (rules 23, 24).
+/// An earlier broadcast is signalled, and does not count as a head of the queue (rules 23, 24).
 pub async fn earlier_broadcast_is_signalled(t: &Topic) {
-    let mut subscriber = t.listen("n").await;
+    let mut subscriber = t.subscribe("n").await;
     t.add_job(broadcast("a")).await;
-    let last_seen = subscriber.received_all(t).await;
-    assert!(last_seen.contains(&Signal::BroadcastDue), "{last_seen:?}");
-    assert!(!last_seen.contains(&Signal::Due), "{last_seen:?}");
+    let signals = subscriber.received_all(t).await;
+    assert!(signals.contains(&Signal::BroadcastDue), "{signals:?}");
+    assert!(!signals.contains(&Signal::Due), "{signals:?}");
 }
 
-/// Once somebody looks after the broadcasts, that node hears of an earlier one (rules 23, 24).
-pub async fn publisher_learns_of_an_earlier_broadcast(t: &Topic) {
-    t.add_job(NewJob { deliver: Deliver::Broadcast, ..later("late", secs(10)) }).await;
+/// An earlier broadcast is signalled to the publisher (rules 23, 24).
+pub async fn earlier_broadcast_is_signalled_to_the_publisher(t: &Topic) {
+    t.add_job(NewJob { deliver: Deliver::Broadcast, ..delayed("late", secs(10)) }).await;
     publish(t, "n", 10).await;
-    let mut subscriber = t.listen("n").await;
-    t.add_job(NewJob { deliver: Deliver::Broadcast, ..later("later", secs(11)) }).await;
-    t.add_job(NewJob { deliver: Deliver::Broadcast, ..later("earlier", ms(0)) }).await;
-    let last_seen = subscriber.received_all(t).await;
-    assert_eq!(last_seen.iter().filter(|signal| **signal == Signal::BroadcastDue).count(), 1, "{last_seen:?}");
+    let mut subscriber = t.subscribe("n").await;
+    t.add_job(NewJob { deliver: Deliver::Broadcast, ..delayed("later", secs(11)) }).await;
+    t.add_job(NewJob { deliver: Deliver::Broadcast, ..delayed("earlier", ms(0)) }).await;
+    let signals = subscriber.received_all(t).await;
+    assert_eq!(signals.iter().filter(|signal| **signal == Signal::BroadcastDue).count(), 1, "{signals:?}");
 }
 
-/// A replacement of a running job that is for both comes as both when the run ends, and is one broadcast (rules 12, 24).
-pub async fn replacement_for_both_comes_as_both(t: &Topic) {
-    let mut subscriber = t.listen("n").await;
+/// A replacement of a running job with `deliver = both` adds one job and one broadcast when the run ends (rules 12,
+/// 24).
+pub async fn replacement_for_both_adds_a_job_and_a_broadcast(t: &Topic) {
+    let mut subscriber = t.subscribe("n").await;
     t.add_job(both("a")).await;
     let claim = t.claim("n", "a").await;
-    let new = NewJob { deliver: Deliver::Both, on_duplicate: OnDuplicate::Replace, ..saying("a", "new") };
+    let new = NewJob { deliver: Deliver::Both, on_duplicate: OnDuplicate::Replace, ..with_payload("a", "new") };
     assert_eq!(t.add_job(new.clone()).await, AddOutcome::ReplacementWaits);
     t.end("n", &claim, Change::Ack).await;
     let counts = t.counts().await;
     assert_eq!((counts.broadcasts, counts.delayed), (1, 1));
     assert_eq!(publish(t, "n", 10).await.published, 1);
     let sent = Signal::Broadcast(dq::store::BroadcastMessage { id: id("a"), record: new.record.as_bytes().clone() });
-    assert!(subscriber.last_seen(t).await.contains(&sent));
-    assert_eq!(t.says("a").await, "new");
+    assert!(subscriber.received(t).await.contains(&sent));
+    assert_eq!(t.payload("a").await, "new");
 }
 
-/// A delete of a running job takes the broadcast that was added with it and waits still (rule 24).
-pub async fn delete_of_a_running_job_takes_its_broadcast(t: &Topic) {
+/// A delete of a running job removes its waiting broadcast (rule 24).
+pub async fn delete_of_a_running_job_removes_its_broadcast(t: &Topic) {
     t.add_job(both("a")).await;
     let claim = t.claim("n", "a").await;
     assert!(t.delete("a").await.changed);
@@ -285,7 +286,7 @@ pub async fn delete_of_a_running_job_takes_its_broadcast(t: &Topic) {
     assert_eq!((t.counts().await.broadcasts, publish(t, "n", 10).await.published), (0, 0));
 }
 
-/// Publishing over the limit is refused (rule 5).
+/// The store refuses a publish over the limit (rule 5).
 pub async fn publish_over_the_limit_changes_nothing(t: &Topic) {
     t.add_job(broadcast("a")).await;
     let request = step::Publish { limit: 1_001, fallback: FALLBACK, expires_after: ms(HOUR_MS) };

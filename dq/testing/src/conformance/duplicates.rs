@@ -1,7 +1,7 @@
-//! Adding a job whose id is known (rules 2, 12; what a mark does to it is in `pending`).
+//! Adds of a known id (rules 2, 12). `pending` and `fenced` have the adds that meet a pending command.
 
-use super::calls::{job, later, replacing, retained, saying};
-use super::drive::bring;
+use super::events::add_in_state;
+use super::producer::{delayed, job, replacing, retained, with_payload};
 use super::topic::{MAX_CRASHES, Topic, ms, secs};
 use dq::job::State;
 use dq::store::step::Change;
@@ -12,15 +12,15 @@ const KNOWN: [State; 4] = [State::Delayed, State::Running, State::Unacked, State
 async fn leave_untouched(t: &Topic, on_duplicate: OnDuplicate) {
     for state in KNOWN {
         let name = state.word();
-        bring(t, name, state).await;
+        add_in_state(t, name, state).await;
         let before = t.stored(name).await;
-        let outcome = t.add_job(NewJob { on_duplicate, ..saying(name, "new") }).await;
+        let outcome = t.add_job(NewJob { on_duplicate, ..with_payload(name, "new") }).await;
         assert_eq!(outcome, AddOutcome::Exists(state));
         assert_eq!(t.stored(name).await, before);
     }
 }
 
-/// `reject` over a waiting, RUNNING, UNACKED or DEAD job says where it is and leaves it as it is (rule 2).
+/// `reject` over a DELAYED, RUNNING, UNACKED or DEAD job returns its state and leaves it as it is (rule 2).
 pub async fn reject_leaves_a_known_job(t: &Topic) {
     leave_untouched(t, OnDuplicate::Reject).await;
 }
@@ -30,80 +30,80 @@ pub async fn keep_leaves_a_known_job(t: &Topic) {
     leave_untouched(t, OnDuplicate::Keep).await;
 }
 
-/// `replace` over a waiting, UNACKED or DEAD job takes its place at once: one place, new record, new due time (rule 2).
+/// `replace` over a DELAYED, UNACKED or DEAD job takes its place at once, with the new record and due time (rule 2).
 pub async fn replace_takes_the_place_of_a_job_that_is_not_running(t: &Topic) {
     for state in [State::Delayed, State::Unacked, State::Dead] {
         let name = state.word();
-        bring(t, name, state).await;
-        let new = NewJob { on_duplicate: OnDuplicate::Replace, ..later(name, secs(9)) };
+        add_in_state(t, name, state).await;
+        let new = NewJob { on_duplicate: OnDuplicate::Replace, ..delayed(name, secs(9)) };
         assert_eq!(t.add_job(new.clone()).await, AddOutcome::Replaced(state));
         assert_eq!(t.due(name).await, t.in_ms(9_000));
         assert_eq!(t.stored(name).await.record, new.record);
     }
 }
 
-/// An earlier due time of a replacement is the one that counts, and so is a later one.
+/// A replacement is due at its own due time, whether that is earlier or later than the old one (rule 2).
 pub async fn replacement_brings_its_own_due_time(t: &Topic) {
     t.add_later("a", secs(5)).await;
     t.add_job(replacing("a", "sooner")).await;
     t.add("b").await;
-    t.add_job(NewJob { on_duplicate: OnDuplicate::Replace, ..later("b", secs(5)) }).await;
+    t.add_job(NewJob { on_duplicate: OnDuplicate::Replace, ..delayed("b", secs(5)) }).await;
     let claim = t.claim("n", "a").await;
     t.end("n", &claim, Change::Ack).await;
     t.advance(secs(5)).await;
     t.claim("n", "b").await;
 }
 
-/// A DONE job does not count as existing, whatever is asked about duplicates (rule 2).
-pub async fn done_job_is_not_known(t: &Topic) {
+/// A DONE job does not count as existing, whatever the add says about duplicates (rule 2).
+pub async fn done_job_does_not_count_as_existing(t: &Topic) {
     for (name, on_duplicate) in
         [("reject", OnDuplicate::Reject), ("keep", OnDuplicate::Keep), ("replace", OnDuplicate::Replace)]
     {
-        bring(t, name, State::Done).await;
-        assert_eq!(t.add_job(NewJob { on_duplicate, ..saying(name, "new") }).await, AddOutcome::Added);
-        assert_eq!((t.state(name).await, t.says(name).await), (Some(State::Delayed), "new".into()));
+        add_in_state(t, name, State::Done).await;
+        assert_eq!(t.add_job(NewJob { on_duplicate, ..with_payload(name, "new") }).await, AddOutcome::Added);
+        assert_eq!((t.state(name).await, t.payload(name).await), (Some(State::Delayed), "new".into()));
         t.delete(name).await;
     }
 }
 
-/// What is added over a DONE job leaves DONE: the end of the old retention does not touch it (rule 2).
-pub async fn job_added_over_a_done_one_is_not_pruned_with_it(t: &Topic) {
-    bring(t, "a", State::Done).await;
+/// An add over a DONE job takes the job out of DONE, so the end of the old retention does not prune it (rule 2).
+pub async fn job_added_over_a_done_one_outlives_the_old_retention(t: &Topic) {
+    add_in_state(t, "a", State::Done).await;
     t.add_later("a", secs(3_600)).await;
     t.advance(secs(120)).await;
-    let aged = t.sweep("n", t.age_of("n", 10)).await;
-    assert_eq!(aged.pruned_done, 0);
+    let swept = t.sweep("n", t.age_of("n", 10)).await;
+    assert_eq!(swept.pruned_done, 0);
     assert_eq!(t.state("a").await, Some(State::Delayed));
 }
 
-/// A replaced DEAD job is not pruned out of DEAD later, nor is a replaced UNACKED one claimed by age (rule 2).
+/// A replaced DEAD job is not pruned later, and a replaced UNACKED job is not claimed by age (rule 2).
 pub async fn replaced_job_leaves_its_old_place(t: &Topic) {
-    bring(t, "dead", State::Dead).await;
-    bring(t, "unacked", State::Unacked).await;
+    add_in_state(t, "dead", State::Dead).await;
+    add_in_state(t, "unacked", State::Unacked).await;
     for name in ["dead", "unacked"] {
-        t.add_job(NewJob { on_duplicate: OnDuplicate::Replace, ..later(name, secs(3_600)) }).await;
+        t.add_job(NewJob { on_duplicate: OnDuplicate::Replace, ..delayed(name, secs(3_600)) }).await;
     }
     t.advance(secs(40 * 24 * 3_600)).await;
-    let aged = t.sweep("n", t.age_of("n", 10)).await;
-    assert_eq!((aged.claims.len(), aged.pruned_dead), (0, 0));
+    let swept = t.sweep("n", t.age_of("n", 10)).await;
+    assert_eq!((swept.claims.len(), swept.pruned_dead), (0, 0));
     assert_eq!(t.counts().await.delayed, 2);
 }
 
-/// `replace` over a RUNNING job waits for the end of its run: until then the record is the run's (rule 12).
+/// `replace` over a RUNNING job waits for the end of the run; until then the record belongs to the run (rule 12).
 pub async fn replacement_of_a_running_job_waits(t: &Topic) {
     let claim = t.running("n", "a").await;
     assert_eq!(t.add_job(replacing("a", "new")).await, AddOutcome::ReplacementWaits);
-    assert_eq!((t.state("a").await, t.says("a").await), (Some(State::Running), "a".into()));
+    assert_eq!((t.state("a").await, t.payload("a").await), (Some(State::Running), "a".into()));
     assert_eq!(t.claimed_ids("m").await, [""; 0]);
     t.end("n", &claim, Change::Ack).await;
-    assert_eq!((t.state("a").await, t.says("a").await), (Some(State::Delayed), "new".into()));
+    assert_eq!((t.state("a").await, t.payload("a").await), (Some(State::Delayed), "new".into()));
 }
 
 /// The due time and the expiry of a replacement are fixed when it is added, not when the run ends (rule 12).
-pub async fn replacement_is_due_as_counted_from_its_add(t: &Topic) {
+pub async fn replacement_is_due_counted_from_its_add(t: &Topic) {
     let claim = t.running("n", "a").await;
     let (due, expires) = (t.in_ms(3_000), t.in_ms(7_000));
-    let new = NewJob { on_duplicate: OnDuplicate::Replace, expires_after: Some(secs(4)), ..later("a", secs(3)) };
+    let new = NewJob { on_duplicate: OnDuplicate::Replace, expires_after: Some(secs(4)), ..delayed("a", secs(3)) };
     t.add_job(new).await;
     t.advance(secs(10)).await;
     t.end("n", &claim, Change::Retry(secs(60))).await;
@@ -119,22 +119,22 @@ pub async fn later_replacement_takes_the_place_of_an_earlier_one(t: &Topic) {
     assert_eq!(t.add_job(replacing("a", "third")).await, AddOutcome::ReplacementWaits);
     let due = t.now();
     t.end("n", &claim, Change::Rollback).await;
-    assert_eq!((t.says("a").await, t.due("a").await), ("third".into(), due));
+    assert_eq!((t.payload("a").await, t.due("a").await), ("third".into(), due));
 }
 
-/// `reject` and `keep` over a RUNNING job leave the replacement alone that waits for its end (rule 12).
-pub async fn waiting_replacement_is_not_rejected_away(t: &Topic) {
+/// `reject` and `keep` over a RUNNING job leave a waiting replacement as it is (rule 12).
+pub async fn reject_and_keep_leave_a_waiting_replacement(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.add_job(replacing("a", "new")).await;
     for on_duplicate in [OnDuplicate::Reject, OnDuplicate::Keep] {
-        let outcome = t.add_job(NewJob { on_duplicate, ..saying("a", "later") }).await;
+        let outcome = t.add_job(NewJob { on_duplicate, ..with_payload("a", "later") }).await;
         assert_eq!(outcome, AddOutcome::Exists(State::Running));
     }
     t.end("n", &claim, Change::Ack).await;
-    assert_eq!(t.says("a").await, "new");
+    assert_eq!(t.payload("a").await, "new");
 }
 
-/// A replacement starts afresh: no attempts, no crashes, no parking fence, no exhaustion of the old job (rules 12, 19).
+/// A replacement starts without the old job's attempts, crashes, parking fence and exhaustion (rules 12, 19).
 pub async fn replacement_starts_afresh(t: &Topic) {
     for state in [State::Delayed, State::Unacked, State::Dead] {
         let name = state.word();
@@ -150,25 +150,25 @@ pub async fn replacement_starts_afresh(t: &Topic) {
         t.add_job(replacing(name, "new")).await;
         let claim = t.claim("n", name).await;
         assert_eq!(claim.crashes, 0, "crashes of a replaced {state} job");
-        assert_eq!(claim.record, saying(name, "new").record);
+        assert_eq!(claim.record, with_payload(name, "new").record);
         t.end("n", &claim, Change::Ack).await;
     }
 }
 
-/// Crashes of the run that a replacement waited for are not charged to it (rules 12, 19).
-pub async fn replacement_pays_no_crash_of_the_old_run(t: &Topic) {
+/// A replacement is not charged the crashes of the run that it waited for (rules 12, 19).
+pub async fn replacement_is_not_charged_crashes_of_the_old_run(t: &Topic) {
     t.running("n", "a").await;
     t.add_job(replacing("a", "new")).await;
     for _ in 0..MAX_CRASHES {
         t.crash("n").await;
-        assert_eq!(t.says("a").await, "new");
+        assert_eq!(t.payload("a").await, "new");
         let claim = t.claim("n", "a").await;
         assert_eq!(claim.crashes, 0);
         t.add_job(replacing("a", "new")).await;
     }
 }
 
-/// A job may be added again when the one before it is acked, deleted or dropped.
+/// An id can be added again once its job is acked, deleted or dropped (rule 2).
 pub async fn id_is_free_after_its_end(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.end("n", &claim, Change::Ack).await;
@@ -179,7 +179,7 @@ pub async fn id_is_free_after_its_end(t: &Topic) {
     assert_eq!(t.add_job(job("a")).await, AddOutcome::Added);
 }
 
-/// A `retain` of the old job says nothing about its replacement (rule 12).
+/// The retention of the old job does not apply to its replacement (rule 12).
 pub async fn replacement_has_its_own_retention(t: &Topic) {
     t.add_job(retained("a")).await;
     let claim = t.claim("n", "a").await;

@@ -1,4 +1,4 @@
-//! What a store must bring to be examined: itself, empty, and its clock.
+//! What a test needs from a store: the store, empty, and control of its clock.
 
 use std::sync::Arc;
 
@@ -6,18 +6,18 @@ use futures_util::future::BoxFuture;
 
 use dq::store::Store;
 
-/// An empty store and the hand on its clock.
+/// An empty store and control of its clock.
 ///
-/// The clock is the one the *store* judges by. It stands still between two calls of [`set_clock`](Self::set_clock), else
-/// no behaviour could look at a boundary.
+/// This is the clock that the *store* decides by. It stands still between two calls of [`set_clock`](Self::set_clock), so
+/// that a behaviour can test the exact boundary of a time.
 pub trait StoreFixture: Send + Sync + 'static {
-    /// The store; the same one each time.
+    /// The store; every call returns the same one.
     fn store(&self) -> Arc<dyn Store>;
 
     /// Microseconds since the Unix epoch on the store's clock.
     fn clock(&self) -> u64;
 
-    /// Has the store's clock show `micros` since the Unix epoch: later than before, or earlier, as after a jump.
-    /// Steps that are sent after the future is ready see it.
+    /// Sets the store's clock to `micros` since the Unix epoch: later than before, or earlier, as after a jump. Steps that
+    /// are sent once the future is ready see the new time.
     fn set_clock(&self, micros: u64) -> BoxFuture<'_, ()>;
 }

@@ -1,7 +1,7 @@
-//! Who keeps a lease, how long, and when it goes (rules 6, 8, 20, 21).
+//! When a lease is written, renewed, cut and removed, and the release of a node (rules 6, 8, 20, 21).
 
-use super::calls::job;
-use super::drive::{WAYS_OUT, leave_running};
+use super::events::{WAYS_OUT, leave_running};
+use super::producer::job;
 use super::topic::{LEASE, START, Topic, done, ms, refused, secs};
 use dq::job::Sequence;
 use dq::store::step::{
@@ -9,13 +9,13 @@ use dq::store::step::{
 };
 use dq::time::Timestamp;
 
-/// The claim writes the lease, from the store's clock on (rule 8).
+/// A claim writes the lease, counted from the store's clock (rule 8).
 pub async fn claim_writes_the_lease(t: &Topic) {
     t.running("n", "a").await;
     assert_eq!(t.lease("n").await, Some(t.now().after(LEASE)));
 }
 
-/// A node that holds nothing has no lease, whatever it asks for (rule 8).
+/// A node without jobs has no lease, whatever it requests (rule 8).
 pub async fn node_without_jobs_has_no_lease(t: &Topic) {
     t.transfer("n", 10).await;
     assert_eq!(t.lease("n").await, None);
@@ -26,7 +26,7 @@ pub async fn node_without_jobs_has_no_lease(t: &Topic) {
     assert_eq!(t.lease("n").await, None);
 }
 
-/// The step that takes the last row takes the lease, whichever step it is; one before the last does not (rule 8).
+/// The step that removes a node's last row removes its lease, whichever step it is; an earlier one does not (rule 8).
 pub async fn lease_goes_with_the_last_row(t: &Topic) {
     for way in 0..WAYS_OUT {
         let claim = t.running("n", "a").await;
@@ -41,7 +41,8 @@ pub async fn lease_goes_with_the_last_row(t: &Topic) {
     assert!(t.lease("n").await.is_some());
 }
 
-/// Transfer, settle, hold, begin and exhaust renew the lease of the node that names its turn (rule 6).
+/// Transfer, settle, renew, isolate, exhaust and sweep renew the lease of a node that names its sequence number (rule
+/// 6).
 pub async fn steps_that_name_the_sequence_number_renew(t: &Topic) {
     t.add_all(vec![job("a"), job("b")]).await;
     let claims = t.claims("n").await;
@@ -62,14 +63,14 @@ pub async fn steps_that_name_the_sequence_number_renew(t: &Topic) {
                 t.exhaust("n", &claims[1], t.metadata("b").await).await;
             }
         }
-        assert_eq!(t.lease("n").await, Some(t.now().after(LEASE)), "step {step}");
+        assert_eq!(t.lease("n").await, Some(t.now().after(LEASE)), "request {step}");
     }
     t.advance(secs(4)).await;
     t.sweep("n", t.age_of("n", 10)).await;
-    assert_eq!(t.lease("n").await, Some(t.now().after(LEASE)), "age");
+    assert_eq!(t.lease("n").await, Some(t.now().after(LEASE)), "sweep");
 }
 
-/// Who has not heard the last turn renews nothing with settle, hold, begin or exhaust (rule 6).
+/// Settle, renew, isolate and exhaust renew nothing if they name another sequence number (rule 6).
 pub async fn steps_that_name_another_sequence_number_renew_nothing(t: &Topic) {
     t.add_all(vec![job("a"), job("b")]).await;
     let claims = t.claims("n").await;
@@ -83,13 +84,13 @@ pub async fn steps_that_name_another_sequence_number_renew_nothing(t: &Topic) {
         link.step(Renew { last_seen, lease: LEASE }).await.expect("hold is answered");
         link.step(Isolate { last_seen, lease: LEASE, id: id.clone(), token }).await.expect("begin is answered");
         let exhaust = Exhaust { last_seen, lease: LEASE, id, token, metadata: metadata.clone() };
-        link.step(exhaust).await.expect("exhaust is answered");
-        assert_eq!(t.lease("n").await, lease, "heard {last_seen}");
+        link.exhaust(exhaust).await.expect("exhaust is answered");
+        assert_eq!(t.lease("n").await, lease, "last seen {last_seen}");
     }
 }
 
-/// A half-deaf node, whose requests arrive and whose answers do not, cannot keep what it swallowed (rule 6).
-pub async fn unresponsive_node_loses_what_it_swallowed(t: &Topic) {
+/// An unresponsive node, whose requests arrive while it receives no answers, cannot keep what it claimed (rule 6).
+pub async fn unresponsive_node_cannot_keep_what_it_claimed(t: &Topic) {
     t.add("a").await;
     t.enter("deaf").await;
     drop(t.link("deaf").step(t.transfer_of("deaf", 10)));
@@ -106,7 +107,7 @@ pub async fn unresponsive_node_loses_what_it_swallowed(t: &Topic) {
     t.claim("n", "a").await;
 }
 
-/// A heartbeat never creates a lease: who has lost it learns so from its rows (rule 21).
+/// A renewal never creates a lease; the number of rows in its answer shows the node that the lease is lost (rule 21).
 pub async fn renew_never_creates_a_lease(t: &Topic) {
     t.running("n", "a").await;
     t.crash("n").await;
@@ -114,7 +115,7 @@ pub async fn renew_never_creates_a_lease(t: &Topic) {
     assert_eq!((lease_status.rows, t.lease("n").await), (0, None));
 }
 
-/// A renewal may shorten a lease: it is what the last one said, not the longest (rule 20).
+/// A renewal may shorten a lease: the last one counts, not the longest (rule 20).
 pub async fn renewal_may_shorten_a_lease(t: &Topic) {
     t.running("n", "a").await;
     let renew = Renew { last_seen: t.last_seen("n"), lease: secs(3) };
@@ -125,7 +126,7 @@ pub async fn renewal_may_shorten_a_lease(t: &Topic) {
     assert_eq!(t.lease("n").await, Some(t.now().after(LEASE)));
 }
 
-/// A lease further ahead than five minutes, as after a clock that jumped back, is cut to that (rule 20).
+/// A lease that ends more than five minutes ahead, as after a clock that jumped back, is cut to five minutes (rule 20).
 pub async fn lease_far_ahead_is_cut(t: &Topic) {
     t.running("n", "a").await;
     t.set_clock(START - 3_600_000_000).await;
@@ -135,7 +136,7 @@ pub async fn lease_far_ahead_is_cut(t: &Topic) {
     assert_eq!(t.scan().await.leases, [(t.node("n"), t.now().after(LONGEST_LEASE))]);
 }
 
-/// Nobody gets a lease of more than five minutes; it is cut when it is given, not when somebody looks (rule 20).
+/// A lease lasts at most five minutes, and the store cuts it when it grants it, not when it is read (rule 20).
 pub async fn lease_is_at_most_five_minutes(t: &Topic) {
     t.add("a").await;
     t.enter("n").await;
@@ -150,23 +151,23 @@ pub async fn lease_is_at_most_five_minutes(t: &Topic) {
     assert_eq!(t.lease("n").await, Some(end));
 }
 
-/// Every answer tells the node's rows and turn, whatever the step was (rule 7).
-pub async fn every_answer_tells_the_lease_status(t: &Topic) {
+/// Every answer to a link carries the node's sequence number and its number of rows (rule 7).
+pub async fn every_answer_carries_the_lease_status(t: &Topic) {
     t.add_all(vec![job("a"), job("b"), job("c")]).await;
     let claims = t.claims("n").await;
-    let told = |lease_status: dq::store::step::LeaseStatus| (lease_status.sequence, lease_status.rows);
-    assert_eq!(told(t.renew("n").await), (t.last_seen("n"), 3));
+    let status = |lease_status: dq::store::step::LeaseStatus| (lease_status.sequence, lease_status.rows);
+    assert_eq!(status(t.renew("n").await), (t.last_seen("n"), 3));
     let settled = t.settle_all("n", t.settle_of("n", &claims[0], Change::Ack).outcomes).await;
-    assert_eq!(told(settled.lease_status), (t.last_seen("n"), 2));
+    assert_eq!(status(settled.lease_status), (t.last_seen("n"), 2));
     let (last_seen, id, token) = (t.last_seen("n"), claims[1].id.clone(), claims[1].token);
-    let isolate = t.link("n").step(Isolate { last_seen, lease: LEASE, id, token }).await.expect("begin is answered");
-    assert_eq!(told(isolate.lease_status), (t.last_seen("n"), 2));
+    let isolate = t.link("n").isolate(Isolate { last_seen, lease: LEASE, id, token }).await.expect("begin is answered");
+    assert_eq!(status(isolate.lease_status), (t.last_seen("n"), 2));
     let sequence = t.last_seen("n");
-    assert_eq!(told(t.reconcile("n").await.lease_status), (sequence.next(), 2));
-    assert_eq!(told(t.release("n").await), (sequence.next().next(), 2));
+    assert_eq!(status(t.reconcile("n").await.lease_status), (sequence.next(), 2));
+    assert_eq!(status(t.release("n").await), (sequence.next().next(), 2));
 }
 
-/// The clean end of a node that holds nothing leaves nothing but a new turn (rule 8).
+/// The release of a node without jobs takes a sequence number and leaves no lease (rule 8).
 pub async fn release_without_rows_leaves_no_lease(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.end("n", &claim, Change::Ack).await;
@@ -176,7 +177,7 @@ pub async fn release_without_rows_leaves_no_lease(t: &Topic) {
     assert_eq!(t.lease("n").await, None);
 }
 
-/// A released node's rows are free for reclaim at once, and no crash is charged (rules 8, 19).
+/// The rows of a released node can be reclaimed at once, without charging a crash (rules 8, 19).
 pub async fn rows_of_a_released_node_are_free_at_once(t: &Topic) {
     let claim = t.running("n", "a").await;
     assert_eq!(t.release("n").await.rows, 1);
@@ -187,7 +188,7 @@ pub async fn rows_of_a_released_node_are_free_at_once(t: &Topic) {
     assert_eq!(t.claim("m", "a").await.crashes, 0);
 }
 
-/// For a node that released nothing is claimed or renewed by what it sent before (rule 6).
+/// Requests that a node sent before its release claim and renew nothing after it (rule 6).
 pub async fn nothing_is_claimed_for_a_released_node(t: &Topic) {
     t.running("n", "a").await;
     let late = t.transfer_of("n", 10);
@@ -199,8 +200,8 @@ pub async fn nothing_is_claimed_for_a_released_node(t: &Topic) {
     t.claim("m", "b").await;
 }
 
-/// A release is done whatever turn it names, and takes one beyond both (rule 6).
-pub async fn release_needs_no_right_sequence_number(t: &Topic) {
+/// A release is executed whatever sequence number it names, and takes one beyond both (rule 6).
+pub async fn release_accepts_any_sequence_number(t: &Topic) {
     t.running("n", "a").await;
     let last_seen = Sequence(t.last_seen("n").0 + 40);
     let lease_status = t.link("n").step(Release { last_seen }).await.expect("release is answered");
@@ -210,7 +211,7 @@ pub async fn release_needs_no_right_sequence_number(t: &Topic) {
     assert_eq!(t.lease("n").await, Some(Timestamp::EPOCH));
 }
 
-/// Lease ends are told to the millisecond, and a lease is good until that one begins, no longer (rule 20).
+/// Lease ends are in milliseconds, and a lease is valid until its last millisecond begins, no longer (rule 20).
 pub async fn lease_ends_at_its_millisecond(t: &Topic) {
     t.advance(std::time::Duration::from_micros(700)).await;
     t.add("a").await;

@@ -1,8 +1,8 @@
-//! What every store does: one list of behaviours, each a test of its own, derived rule by rule from the protocol.
+//! The behaviours of a store: one list of tests, derived from the rules of the protocol, that every store must pass.
 //!
-//! A behaviour sees a store only as nodes and callers do, through [`Store`](dq::store::Store) and what it hands out, and
-//! moves the store's clock through its [`StoreFixture`]; it knows nothing of how anything is kept. There are no skips: what
-//! one store cannot show is no behaviour. A bug that is found in one store becomes a behaviour of all.
+//! A behaviour sees a store only as nodes and producers do, through [`Store`](dq::store::Store), and moves the store's clock
+//! through its [`StoreFixture`]. It does not know how the store keeps anything. No store skips a behaviour: what one store
+//! cannot show is not a behaviour. A bug that is found in one store becomes a behaviour of all.
 //!
 //! ```text
 //! mod memory {
@@ -10,18 +10,22 @@
 //! }
 //! ```
 //!
-//! makes one `#[tokio::test]` a behaviour; the expression is a future of a new [`StoreFixture`] whose store is empty. The
-//! crate that writes this depends on tokio with `macros` and `rt`. [`BEHAVIOURS`] has the names; the table in
-//! `docs/internals/requirements.md` says which rule each of them shows.
+//! This makes one `#[tokio::test]` of each behaviour. The expression is a future of a new [`StoreFixture`] with an empty
+//! store. The calling crate needs tokio with `macros` and `rt`. [`BEHAVIOURS`] lists the names, and the table in
+//! `docs/internals/requirements.md` names the rule that each behaviour shows.
 //!
-//! After every step that a behaviour takes, each job must be in exactly one place, and pages, counts and looks by id must
-//! agree about it; at its end the store's own audit too, and exactly the nodes that hold jobs must have a lease
-//! ([`Topic::audit`], [`Topic::close`]).
+//! After every step of a behaviour, each job must be in exactly one place, and pages, counts and queries by id must agree
+//! about it. At the end of the behaviour the store's own audit must find no difference, and exactly the nodes that hold jobs
+//! must have a lease ([`Topic::audit`], [`Topic::close`]).
+//!
+//! The public modules are the behaviours, grouped by step or rule. The private ones are what they are written with:
+//! `topic` (the topic under test and the steps of its nodes), `producer` (adds and commands), `inspect` (queries and the
+//! audit), `subscriber` (signals), and `events` (brings a job into a state or makes an event of the state table happen).
 
-mod calls;
-mod drive;
+mod events;
 mod fixture;
-mod query;
+mod inspect;
+mod producer;
 mod subscriber;
 mod topic;
 
@@ -50,10 +54,10 @@ pub use topic::Topic;
 /// The names of all behaviours, in the order of the list.
 pub const BEHAVIOURS: &[&str] = crate::store_conformance! { @each names () };
 
-/// Makes a test of every behaviour of [`testing::conformance`](crate::conformance) for one store.
+/// Makes a test of every behaviour of [`conformance`](crate::conformance) for one store.
 ///
-/// The argument is an expression of a future of a [`StoreFixture`](crate::conformance::StoreFixture); it is
-/// evaluated once a test.
+/// The argument is an expression of a future of a [`StoreFixture`](crate::conformance::StoreFixture); each test evaluates
+/// it once.
 #[macro_export]
 macro_rules! store_conformance {
     (@tests ($open:expr) $($group:ident: $($behaviour:ident)+;)+) => { $($(
@@ -70,42 +74,42 @@ macro_rules! store_conformance {
             added_job_waits_with_its_record
             job_without_a_delay_is_due_at_once
             due_time_rounds_up_and_now_rounds_down
-            due_time_that_is_past_is_now
+            past_due_time_becomes_now
             batch_is_answered_job_by_job
-            id_named_twice_in_a_batch_is_left_out
+            id_repeated_in_a_batch_is_added_once
             generated_ids_are_added
             expiry_is_stored_as_a_time
             expired_job_is_claimed
             metadata_of_an_added_job_is_kept
-            bytes_that_are_no_record_spoil_nothing
+            unreadable_record_does_not_affect_its_batch
             payload_of_any_bytes_comes_back
-            id_is_any_text
+            id_can_be_any_text
             add_over_the_limit_changes_nothing
-            topics_are_apart
-            apps_are_apart
-            topics_that_hold_something_are_told_in_order
-            topic_opens_again;
+            topics_are_independent
+            apps_are_independent
+            topics_that_hold_something_are_listed_in_order
+            topic_can_be_opened_again;
         duplicates:
             reject_leaves_a_known_job
             keep_leaves_a_known_job
             replace_takes_the_place_of_a_job_that_is_not_running
             replacement_brings_its_own_due_time
-            done_job_is_not_known
-            job_added_over_a_done_one_is_not_pruned_with_it
+            done_job_does_not_count_as_existing
+            job_added_over_a_done_one_outlives_the_old_retention
             replaced_job_leaves_its_old_place
             replacement_of_a_running_job_waits
-            replacement_is_due_as_counted_from_its_add
+            replacement_is_due_counted_from_its_add
             later_replacement_takes_the_place_of_an_earlier_one
-            waiting_replacement_is_not_rejected_away
+            reject_and_keep_leave_a_waiting_replacement
             replacement_starts_afresh
-            replacement_pays_no_crash_of_the_old_run
+            replacement_is_not_charged_crashes_of_the_old_run
             id_is_free_after_its_end
             replacement_has_its_own_retention;
         numbered:
             repeated_add_does_nothing
             repeated_answer_is_the_first_one
             repeated_command_does_nothing
-            number_that_was_overtaken_is_late
+            number_below_the_highest_is_late
             late_command_removes_nothing
             adds_and_commands_share_their_numbers
             sixteen_answers_are_kept
@@ -121,8 +125,8 @@ macro_rules! store_conformance {
             claim_has_what_a_run_needs
             jobs_are_claimed_in_the_order_they_are_due
             returned_job_competes_by_its_due_time
-            transfer_is_bounded_and_says_more
-            transfer_of_all_that_is_due_says_no_more
+            transfer_is_bounded_and_reports_more
+            transfer_of_everything_due_reports_no_more
             claimed_job_is_not_claimed_again
             fence_is_the_clock_of_the_transfer
             fences_of_two_transfers_differ
@@ -134,17 +138,17 @@ macro_rules! store_conformance {
             sequence_numbers_belong_to_one_node
             sequence_number_is_kept_for_a_day
             transfer_takes_delayed_jobs_only
-            transfer_tells_the_earliest_foreign_lease
+            transfer_returns_the_earliest_foreign_lease
             due_times_may_be_years_away
             clock_that_jumps_back_makes_nothing_early
             transfer_over_the_limit_changes_nothing;
         settle:
             acked_job_is_gone
             acked_job_is_kept_for_its_retention
-            rejoined_job_waits_as_it_was_told
+            rejoined_job_is_due_at_the_requested_time
             rejoin_at_a_past_time_takes_the_original_delay
             rejoined_job_keeps_its_record
-            retried_job_waits_behind_its_new_metadata
+            retried_job_waits_with_its_new_metadata
             retry_is_due_after_the_exact_backoff
             rolled_back_job_keeps_its_due_time
             parked_job_keeps_the_fence_of_its_run
@@ -154,7 +158,7 @@ macro_rules! store_conformance {
             stale_token_settles_nothing
             outcome_of_a_reclaimed_run_is_stale
             repeated_outcome_is_stale
-            stale_outcome_holds_back_no_other
+            stale_outcome_does_not_hold_back_the_others
             job_named_twice_is_settled_once
             outcome_under_an_expired_lease_counts
             outcome_under_a_wrong_sequence_number_counts
@@ -166,25 +170,25 @@ macro_rules! store_conformance {
             lease_goes_with_the_last_row
             steps_that_name_the_sequence_number_renew
             steps_that_name_another_sequence_number_renew_nothing
-            unresponsive_node_loses_what_it_swallowed
+            unresponsive_node_cannot_keep_what_it_claimed
             renew_never_creates_a_lease
             renewal_may_shorten_a_lease
             lease_far_ahead_is_cut
             lease_is_at_most_five_minutes
-            every_answer_tells_the_lease_status
+            every_answer_carries_the_lease_status
             release_without_rows_leaves_no_lease
             rows_of_a_released_node_are_free_at_once
             nothing_is_claimed_for_a_released_node
-            release_needs_no_right_sequence_number
+            release_accepts_any_sequence_number
             lease_ends_at_its_millisecond;
         reconcile:
             reconcile_takes_a_sequence_number_beyond_both
-            reconcile_tells_every_row
+            reconcile_returns_every_row
             reconcile_pages_through_the_rows
             later_page_must_name_the_sequence_number
-            page_continues_behind_a_row_that_is_gone
+            page_continues_after_a_row_that_is_gone
             reconcile_renews_nothing
-            swallowed_jobs_are_found_and_given_back
+            jobs_of_a_lost_answer_are_found_and_given_back
             transfer_from_before_a_reconcile_claims_nothing
             reconcile_over_the_limit_changes_nothing;
         reclaim:
@@ -215,38 +219,38 @@ macro_rules! store_conformance {
             notes_end_with_the_job;
         pending:
             running_job_gets_a_pending_command
-            end_is_obeyed_by_every_way_out
+            end_applies_on_every_way_out
             acked_running_job_is_kept_as_done
-            replacement_comes_by_every_way_out
+            replacement_takes_the_place_on_every_way_out
             ack_that_comes_before_the_park_counts
             add_under_an_end_becomes_the_replacement
             second_add_under_an_end_finds_the_first
             delete_drops_the_waiting_replacement
             ack_keeps_the_waiting_replacement
             delete_after_delete_and_add_drops_the_new_job
-            delete_outweighs_an_earlier_ack
-            ack_does_not_soften_an_earlier_delete
+            delete_overrides_an_earlier_ack
+            ack_does_not_weaken_an_earlier_delete
             stale_outcome_does_not_use_up_a_pending_command
-            pending_command_touches_one_job_only
+            pending_command_affects_only_its_job
             running_job_is_not_requeued
             ended_job_does_not_come_back_by_crashes
             ends_of_running_jobs_are_signalled
             fenced_ack_is_not_signalled
-            ends_of_waiting_jobs_are_no_pending_commands;
+            command_for_a_waiting_job_leaves_no_pending_command;
         fenced:
-            ack_of_this_run_is_obeyed_by_every_way_out
+            ack_of_this_run_applies_on_every_way_out
             ack_of_an_older_run_is_dropped
             fenced_ack_leaves_a_waiting_job
             fence_of_a_parked_job_is_compared
             fence_of_an_earlier_park_is_void
             fenced_ack_that_comes_before_the_park_counts
             reject_under_a_fenced_end_finds_the_job
-            keep_under_a_fenced_end_comes_if_it_applies
-            keep_under_a_fenced_end_goes_if_it_does_not_apply
-            replace_under_a_fenced_end_comes_in_any_case
-            unfenced_end_outweighs_a_fenced_one
+            keep_under_a_fenced_end_counts_if_the_end_applies
+            keep_under_a_fenced_end_is_dropped_if_the_end_does_not_apply
+            replace_under_a_fenced_end_always_counts
+            unfenced_end_overrides_a_fenced_one
             fenced_ack_does_not_weaken_an_end
-            unfenced_ack_makes_a_conditional_replacement_certain
+            unfenced_ack_makes_a_conditional_replacement_unconditional
             fenced_ack_keeps_the_waiting_replacement
             ack_of_the_later_run_counts
             fenced_requeue_leaves_a_dead_job;
@@ -256,7 +260,7 @@ macro_rules! store_conformance {
             deleted_job_is_not_claimed
             ack_ends_a_waiting_or_parked_job
             requeued_dead_job_starts_afresh
-            requeued_unacked_job_goes_on_as_it_was
+            requeued_unacked_job_keeps_its_attempts_and_expiry
             requeue_clears_crashes
             commands_are_answered_one_by_one
             command_over_the_limit_changes_nothing;
@@ -266,10 +270,10 @@ macro_rules! store_conformance {
             sweep_under_a_wrong_sequence_number_does_nothing
             sweeping_is_bounded
             kept_job_keeps_its_parking_fence
-            returned_aged_job_is_parked_as_it_was
-            retried_aged_job_is_parked_no_more
+            returned_aged_job_is_parked_as_before
+            retried_aged_job_is_no_longer_parked
             requeue_clears_the_crashes_of_an_aged_job
-            requeued_job_is_parked_no_more
+            requeued_job_is_no_longer_parked
             dropped_aged_job_is_gone
             ack_of_the_parked_run_ends_an_aged_job
             outcome_of_a_reclaimed_aged_job_is_stale
@@ -279,63 +283,63 @@ macro_rules! store_conformance {
             pruning_is_bounded
             sweep_over_the_limit_changes_nothing;
         roles:
-            watcher_and_standby_are_told_the_head
-            nobody_sleeps_longer_than_the_fallback
-            watcher_that_leaves_due_jobs_is_told_to_come_at_once
-            claimed_head_is_not_told
+            watcher_and_standby_sleep_until_the_head
+            no_node_sleeps_longer_than_the_fallback
+            watcher_that_leaves_due_jobs_comes_again_at_once
+            claimed_job_is_not_the_head
             role_of_a_watcher_that_does_not_come_is_taken_over
             role_of_a_standby_that_does_not_come_is_taken_over
             standby_that_takes_over_leaves_its_role
-            roles_are_given_up
-            wake_calls_the_others
-            release_of_the_watcher_calls_the_others
+            wake_and_release_free_the_roles
+            wake_signals_the_other_nodes
+            release_of_the_watcher_signals_the_other_nodes
             earlier_head_wakes_the_watcher
-            lapsed_watcher_is_not_the_only_one_told
-            earlier_head_wakes_all_where_nobody_watches
+            earlier_head_wakes_all_nodes_once_the_watcher_has_lapsed
+            earlier_head_wakes_all_nodes_without_a_watcher
             every_earlier_head_is_signalled
-            clock_that_jumps_back_makes_nobody_sleep_long;
+            clock_that_jumps_back_prolongs_no_sleep;
         broadcasts:
             due_broadcast_is_published_once
             broadcast_is_not_published_before_it_is_due
             broadcast_is_not_claimed
-            broadcast_nobody_served_is_dropped
+            expired_broadcast_is_dropped
             broadcast_is_published_until_it_expires
-            both_is_one_of_each
+            both_adds_a_job_and_a_broadcast
             retry_publishes_nothing
-            both_are_replaced_together
-            both_are_deleted_together
+            job_and_broadcast_are_replaced_together
+            job_and_broadcast_are_deleted_together
             waiting_broadcast_is_deleted
-            waiting_broadcast_is_known
+            waiting_broadcast_makes_its_id_known
             query_finds_a_waiting_broadcast
-            queued_job_is_known_to_a_broadcast
-            replaced_broadcast_is_the_new_one
+            broadcast_of_a_known_id_finds_the_job
+            replaced_broadcast_is_published_as_the_new_one
             publishing_is_bounded
-            publisher_is_told_the_head
+            publisher_sleeps_until_the_next_broadcast
             earlier_broadcast_is_signalled
-            publisher_learns_of_an_earlier_broadcast
-            replacement_for_both_comes_as_both
-            delete_of_a_running_job_takes_its_broadcast
+            earlier_broadcast_is_signalled_to_the_publisher
+            replacement_for_both_adds_a_job_and_a_broadcast
+            delete_of_a_running_job_removes_its_broadcast
             publish_over_the_limit_changes_nothing;
         queries:
-            counts_tell_every_place
+            counts_cover_every_place
             counts_agree_with_transfer_about_what_is_due
             pages_come_in_order
             every_place_has_pages
-            pages_of_running_tell_the_holder
-            page_continues_behind_a_job_that_is_gone
-            queries_answer_in_order
+            pages_of_running_name_the_holder
+            page_continues_after_a_job_that_is_gone
+            get_answers_in_the_order_of_the_ids
             query_over_the_limit_is_refused
-            scan_tells_leases_and_audits
+            scan_returns_leases_and_the_audit
             queries_change_nothing;
         together:
             nodes_that_claim_at_once_never_share_a_job
             callers_that_add_at_once_add_one_job
             outcomes_sent_at_once_count_once
-            delete_beside_a_claim_removes_or_leaves_a_pending_command;
+            delete_during_a_claim_removes_the_job_or_leaves_a_pending_command;
         moves:
             every_legal_move_ends_where_the_table_says
             command_that_is_no_legal_move_changes_nothing
-            walks_over_the_table_stay_on_it;
+            random_walks_follow_the_table;
     } };
     ($open:expr) => { $crate::store_conformance! { @each tests ($open) } };
 }

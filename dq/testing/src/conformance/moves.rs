@@ -1,13 +1,13 @@
-//! The picture of `job/state.rs`, edge by edge: a store ends up where [`State::apply`] says.
+//! Every move in the table of `job/state.rs`: a store ends up where [`State::apply`] says (rule 2).
 
-use super::drive::{NODE, happen, prepare};
+use super::events::{NODE, cause, prepare};
 use super::topic::Topic;
 use dq::environment::{Entropy, Seeded};
 use dq::job::State;
 use dq::job::state::Event;
 use dq::store::CommandKind;
 
-/// Every event a caller or a node can bring about.
+/// Every event that a producer or a node can cause.
 const EVENTS: [Event; 22] = [
     Event::Transferred,
     Event::Swept,
@@ -33,7 +33,7 @@ const EVENTS: [Event; 22] = [
     Event::Pruned,
 ];
 
-/// Every legal event in every state leads where the table says (rule 2).
+/// Every legal event in every state leads to the state in the table (rule 2).
 pub async fn every_legal_move_ends_where_the_table_says(t: &Topic) {
     for state in State::ALL {
         for event in EVENTS {
@@ -43,14 +43,14 @@ pub async fn every_legal_move_ends_where_the_table_says(t: &Topic) {
             }
             let claim = prepare(t, "a", state, event).await;
             assert_eq!(t.state("a").await, Some(state), "before {event:?}");
-            happen(t, "a", claim.as_ref(), event).await;
+            cause(t, "a", claim.as_ref(), event).await;
             assert_eq!(t.state("a").await, after, "{state} {event:?}");
             clear(t).await;
         }
     }
 }
 
-/// A withdrawal that the table does not allow changes nothing and says so (rule 2).
+/// A command that the table does not allow changes nothing, and its answer shows that (rule 2).
 pub async fn command_that_is_no_legal_move_changes_nothing(t: &Topic) {
     let verbs = [
         (CommandKind::Requeue, Event::Requeued),
@@ -75,8 +75,8 @@ pub async fn command_that_is_no_legal_move_changes_nothing(t: &Topic) {
     }
 }
 
-/// Long walks over the table, decided by a seed, stay on it (rule 2).
-pub async fn walks_over_the_table_stay_on_it(t: &Topic) {
+/// Long random walks, drawn from a seed, follow the table (rule 2).
+pub async fn random_walks_follow_the_table(t: &Topic) {
     let random = Seeded::new(26);
     for _ in 0..12 {
         prepare(t, "a", State::Delayed, Event::Transferred).await;
@@ -84,15 +84,15 @@ pub async fn walks_over_the_table_stay_on_it(t: &Topic) {
         for _ in 0..20 {
             let event = EVENTS[(random.next() % EVENTS.len() as u64) as usize];
             let Ok(after) = state.apply(event) else { continue };
-            if !happens_to_any(event) {
+            if !needs_no_preparation(event) {
                 continue;
             }
             trail.push(event);
             if event == Event::Transferred {
-                t.advance(super::drive::LONG).await;
+                t.advance(super::events::LONG).await;
                 claim = Some(t.claim(NODE, "a").await);
             } else {
-                happen(t, "a", claim.take().as_ref(), event).await;
+                cause(t, "a", claim.take().as_ref(), event).await;
             }
             assert_eq!(t.state("a").await, after, "{trail:?}");
             match after {
@@ -104,8 +104,8 @@ pub async fn walks_over_the_table_stay_on_it(t: &Topic) {
     }
 }
 
-/// Whether an event needs no preparation of the job it happens to.
-fn happens_to_any(event: Event) -> bool {
+/// Whether the event can happen to a job that was not prepared for it.
+fn needs_no_preparation(event: Event) -> bool {
     use Event as E;
     matches!(
         event,
@@ -122,7 +122,7 @@ fn happens_to_any(event: Event) -> bool {
     )
 }
 
-/// Removes the job of a case, wherever it is.
+/// Removes the job of a case, whatever its state.
 async fn clear(t: &Topic) {
     if t.state("a").await == Some(State::Running) {
         t.delete("a").await;

@@ -1,6 +1,6 @@
-//! What is noted of a running job: that it is about to run alone, and that no attempt is left (rules 15, 17, 19).
+//! The notes about a running job: that it is about to run alone, and that no attempt is left (rules 13, 15, 17, 19).
 
-use super::calls::{replacing, saying};
+use super::producer::{replacing, with_payload};
 use super::topic::{Topic, ms};
 use dq::job::{Cause, Fence, Metadata, State, Token};
 use dq::store::step::{Change, Claim, Note};
@@ -16,18 +16,18 @@ fn exhausted() -> Metadata {
     }
 }
 
-/// `isolate` and `exhaust` leave the job where it is, under its token (rules 15, 19).
+/// `isolate` and `exhaust` leave the job RUNNING under its token (rules 15, 19).
 pub async fn noted_job_stays_running(t: &Topic) {
     let claim = t.running("n", "a").await;
     assert_eq!(t.isolate("n", &claim).await, Note::Done);
     assert_eq!(t.exhaust("n", &claim, exhausted()).await, Note::Done);
     assert_eq!(t.state("a").await, Some(State::Running));
-    assert_eq!((t.metadata("a").await, t.says("a").await), (exhausted(), "a".into()));
+    assert_eq!((t.metadata("a").await, t.payload("a").await), (exhausted(), "a".into()));
     t.end("n", &claim, Change::Dead).await;
     assert_eq!((t.state("a").await, t.metadata("a").await), (Some(State::Dead), exhausted()));
 }
 
-/// Under a stale token, or from another node, nothing is noted (rule 10).
+/// `isolate` and `exhaust` note nothing under a stale token or from another node (rule 10).
 pub async fn stale_token_notes_nothing(t: &Topic) {
     let claim = t.running("n", "a").await;
     let older = Claim { token: Token { fence: Fence(claim.token.fence.0 - 1), ..claim.token }, ..claim.clone() };
@@ -41,7 +41,7 @@ pub async fn stale_token_notes_nothing(t: &Topic) {
     assert_eq!(t.exhaust("n", &claim, exhausted()).await, Note::Stale);
 }
 
-/// Under an unfenced end no handler starts (rules 13, 17).
+/// No handler starts under an unfenced end (rules 13, 17).
 pub async fn nothing_starts_under_an_unfenced_end(t: &Topic) {
     for verb in ["delete", "cancel", "ack"] {
         let claim = t.running("n", verb).await;
@@ -57,17 +57,17 @@ pub async fn nothing_starts_under_an_unfenced_end(t: &Topic) {
     }
 }
 
-/// An end under a replacement is an end (rule 13).
+/// No handler starts under an unfenced end that has a replacement (rule 13).
 pub async fn nothing_starts_under_an_end_with_a_replacement(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.delete("a").await;
-    t.add_job(saying("a", "new")).await;
+    t.add_job(with_payload("a", "new")).await;
     assert_eq!(t.isolate("n", &claim).await, Note::Ended);
     t.end("n", &claim, Change::Rollback).await;
-    assert_eq!(t.says("a").await, "new");
+    assert_eq!(t.payload("a").await, "new");
 }
 
-/// A fenced end is for one run only, which cannot be told before that run ends: handlers start under it (rule 17).
+/// Handlers start under a fenced end, because only the end of the run shows whether it applies (rule 17).
 pub async fn handlers_start_under_a_fenced_end(t: &Topic) {
     for own in [true, false] {
         let claim = t.running("n", "a").await;
@@ -79,24 +79,24 @@ pub async fn handlers_start_under_a_fenced_end(t: &Topic) {
     }
 }
 
-/// A job whose replacement waits runs on (rule 12).
+/// Handlers start while a replacement waits (rule 12).
 pub async fn handlers_start_under_a_replacement(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.add_job(replacing("a", "new")).await;
     assert_eq!(t.isolate("n", &claim).await, Note::Done);
     assert_eq!(t.exhaust("n", &claim, exhausted()).await, Note::Done);
     t.end("n", &claim, Change::Dead).await;
-    assert_eq!((t.state("a").await, t.says("a").await), (Some(State::Delayed), "new".into()));
+    assert_eq!((t.state("a").await, t.payload("a").await), (Some(State::Delayed), "new".into()));
     assert_eq!(t.metadata("a").await, Metadata::default());
 }
 
-/// The notes of a run do not follow the id into its next life (rules 12, 19).
+/// The notes about a run do not apply to the next job with the same id (rules 12, 19).
 pub async fn notes_end_with_the_job(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.isolate("n", &claim).await;
     t.exhaust("n", &claim, exhausted()).await;
     t.end("n", &claim, Change::Ack).await;
-    t.add_job(NewJob { on_duplicate: OnDuplicate::Keep, ..saying("a", "new") }).await;
+    t.add_job(NewJob { on_duplicate: OnDuplicate::Keep, ..with_payload("a", "new") }).await;
     let claim = t.claim("n", "a").await;
     assert_eq!((claim.crashes, claim.record.metadata()), (0, Ok(Metadata::default())));
     t.advance(ms(1)).await;

@@ -1,6 +1,6 @@
-//! A repeated call is the same call (rule 18).
+//! Numbered batches: a repeated batch does nothing (rule 18).
 
-use super::calls::{answered, command_for, job, saying};
+use super::producer::{answered, command, job, with_payload};
 use super::topic::{Topic, id, secs};
 use dq::job::State;
 use dq::store::step::Change;
@@ -10,8 +10,8 @@ async fn add(p: &dyn Producer, number: u64, new: NewJob) -> BatchAnswer<AddOutco
     p.add(Numbered { number, items: vec![new] }).await.expect("add is answered")
 }
 
-async fn command(p: &dyn Producer, number: u64, verb: CommandKind, name: &str) -> BatchAnswer<CommandOutcome> {
-    let items = vec![command_for(verb, name, None)];
+async fn send_command(p: &dyn Producer, number: u64, verb: CommandKind, name: &str) -> BatchAnswer<CommandOutcome> {
+    let items = vec![command(verb, name, None)];
     p.command(Numbered { number, items }).await.expect("withdraw is answered")
 }
 
@@ -19,18 +19,18 @@ fn added() -> BatchAnswer<AddOutcome> {
     BatchAnswer::Done(vec![AddOutcome::Added])
 }
 
-/// A repeated add gets the answer that was kept and does nothing (rule 18).
+/// A repeated add returns the kept answer and does nothing (rule 18).
 pub async fn repeated_add_does_nothing(t: &Topic) {
     let p = t.producer_named("p");
-    assert_eq!(add(&*p, 1, saying("a", "first")).await, added());
-    assert_eq!(add(&*p, 1, saying("a", "first")).await, added());
+    assert_eq!(add(&*p, 1, with_payload("a", "first")).await, added());
+    assert_eq!(add(&*p, 1, with_payload("a", "first")).await, added());
     let claim = t.claim("n", "a").await;
     t.end("n", &claim, Change::Ack).await;
-    assert_eq!(add(&*p, 1, saying("a", "first")).await, added());
+    assert_eq!(add(&*p, 1, with_payload("a", "first")).await, added());
     assert_eq!(t.state("a").await, None);
 }
 
-/// A repeated batch gets its own answers, `exists` included, though the job has ended meanwhile (rule 18).
+/// A repeated batch returns its first answer, *exists* included, even if the job has ended since (rule 18).
 pub async fn repeated_answer_is_the_first_one(t: &Topic) {
     let p = t.producer_named("p");
     t.add("a").await;
@@ -44,21 +44,22 @@ pub async fn repeated_answer_is_the_first_one(t: &Topic) {
     assert_eq!(t.state("a").await, None);
 }
 
-/// A repeated withdrawal removes nothing that came after it, and has the state only, not the record (rule 18).
+/// A repeated command removes nothing that was added after it, and its answer has the state but not the record (rule
+/// 18).
 pub async fn repeated_command_does_nothing(t: &Topic) {
     let p = t.producer_named("p");
     add(&*p, 1, job("a")).await;
-    let first = answered(command(&*p, 2, CommandKind::Delete, "a").await).remove(0);
+    let first = answered(send_command(&*p, 2, CommandKind::Delete, "a").await).remove(0);
     assert_eq!((first.found, first.changed), (Some(State::Delayed), true));
     assert_eq!(first.removed, Some(job("a").record));
     t.add("a").await;
-    let again = answered(command(&*p, 2, CommandKind::Delete, "a").await).remove(0);
+    let again = answered(send_command(&*p, 2, CommandKind::Delete, "a").await).remove(0);
     assert_eq!(again, CommandOutcome { removed: None, ..first });
     assert_eq!(t.state("a").await, Some(State::Delayed));
 }
 
-/// A number below the highest executed one that is not in its slot is late and does nothing (rule 18).
-pub async fn number_that_was_overtaken_is_late(t: &Topic) {
+/// A batch below the highest executed number, whose answer is not kept, is late and does nothing (rule 18).
+pub async fn number_below_the_highest_is_late(t: &Topic) {
     let p = t.producer_named("p");
     add(&*p, 1, job("a")).await;
     add(&*p, 3, job("c")).await;
@@ -72,19 +73,19 @@ pub async fn number_that_was_overtaken_is_late(t: &Topic) {
 pub async fn late_command_removes_nothing(t: &Topic) {
     let p = t.producer_named("p");
     add(&*p, 2, job("a")).await;
-    assert_eq!(command(&*p, 1, CommandKind::Delete, "a").await, BatchAnswer::Late);
+    assert_eq!(send_command(&*p, 1, CommandKind::Delete, "a").await, BatchAnswer::Late);
     assert_eq!(t.state("a").await, Some(State::Delayed));
 }
 
-/// Adds and withdrawals are counted together (rule 18).
+/// Adds and commands share one sequence of numbers (rule 18).
 pub async fn adds_and_commands_share_their_numbers(t: &Topic) {
     let p = t.producer_named("p");
-    command(&*p, 2, CommandKind::Cancel, "a").await;
+    send_command(&*p, 2, CommandKind::Cancel, "a").await;
     assert_eq!(add(&*p, 1, job("a")).await, BatchAnswer::Late);
     assert_eq!(add(&*p, 3, job("a")).await, added());
 }
 
-/// The answer of number `n` is kept until `n + 16` is executed, and no longer (rule 18).
+/// The store keeps the answer to number `n` until it executes `n + 16`, and no longer (rule 18).
 pub async fn sixteen_answers_are_kept(t: &Topic) {
     let p = t.producer_named("p");
     for number in 1..=CALL_SLOTS {
@@ -99,7 +100,7 @@ pub async fn sixteen_answers_are_kept(t: &Topic) {
     assert_eq!(t.counts().await.delayed, 17);
 }
 
-/// Numbers belong to one producer: another one starts at 1 (rule 18).
+/// Each producer has numbers of its own, starting at 1 (rule 18).
 pub async fn numbers_belong_to_one_producer(t: &Topic) {
     let (p, q) = (t.producer_named("p"), t.producer_named("q"));
     add(&*p, 9, job("a")).await;
@@ -108,7 +109,7 @@ pub async fn numbers_belong_to_one_producer(t: &Topic) {
     assert_eq!(t.counts().await.delayed, 3);
 }
 
-/// A new handle of the same producer is the same producer: a call may be repeated over another connection (rule 18).
+/// A new handle of a producer is the same producer, so a batch can be repeated over another connection (rule 18).
 pub async fn call_is_repeated_over_a_new_handle(t: &Topic) {
     let p = t.producer_named("p");
     add(&*p, 1, job("a")).await;
@@ -118,7 +119,7 @@ pub async fn call_is_repeated_over_a_new_handle(t: &Topic) {
     assert_eq!(t.state("a").await, None);
 }
 
-/// Answers are kept for most of an hour at least, though the caller says nothing (rule 18).
+/// The store keeps answers for most of an hour even if the producer is silent (rule 18).
 pub async fn answers_are_kept_for_an_hour(t: &Topic) {
     let p = t.producer_named("p");
     add(&*p, 1, job("a")).await;
@@ -128,7 +129,7 @@ pub async fn answers_are_kept_for_an_hour(t: &Topic) {
     assert_eq!(t.state("a").await, None);
 }
 
-/// Numbers may leave gaps: a batch that was given up was never executed (rule 18).
+/// Numbers may have gaps, because a batch that was given up may never have been executed (rule 18).
 pub async fn numbers_may_leave_gaps(t: &Topic) {
     let p = t.producer_named("p");
     for number in [5, 6, 40, 41, 1_000] {
@@ -137,31 +138,31 @@ pub async fn numbers_may_leave_gaps(t: &Topic) {
     assert_eq!(add(&*p, 40, job("j40")).await, BatchAnswer::Late, "1,000 took the slot of 40");
 }
 
-/// A repeat of a requeue does not send back what has died again since (rule 18).
+/// A repeated requeue does not requeue a job that has died again since (rule 18).
 pub async fn repeated_requeue_does_nothing(t: &Topic) {
     let p = t.producer_named("p");
     let claim = t.running("n", "a").await;
     t.end("n", &claim, Change::Dead).await;
-    let first = command(&*p, 1, CommandKind::Requeue, "a").await;
+    let first = send_command(&*p, 1, CommandKind::Requeue, "a").await;
     let claim = t.claim("n", "a").await;
     t.end("n", &claim, Change::Dead).await;
-    assert_eq!(command(&*p, 1, CommandKind::Requeue, "a").await, first);
+    assert_eq!(send_command(&*p, 1, CommandKind::Requeue, "a").await, first);
     assert_eq!(t.state("a").await, Some(State::Dead));
 }
 
-/// Steps are executed in the order of the calls, whenever their answers are asked for.
+/// The store executes batches in the order of the calls, in whatever order their answers are awaited (rule 18).
 pub async fn calls_are_executed_in_their_order(t: &Topic) {
     let p = t.producer_named("p");
-    let one = p.add(Numbered { number: 1, items: vec![saying("a", "one")] });
-    let two = p.command(Numbered { number: 2, items: vec![command_for(CommandKind::Delete, "a", None)] });
-    let three = p.add(Numbered { number: 3, items: vec![saying("a", "three")] });
+    let one = p.add(Numbered { number: 1, items: vec![with_payload("a", "one")] });
+    let two = p.command(Numbered { number: 2, items: vec![command(CommandKind::Delete, "a", None)] });
+    let three = p.add(Numbered { number: 3, items: vec![with_payload("a", "three")] });
     assert_eq!(three.await.expect("add is answered"), added());
     assert_eq!(answered(two.await.expect("withdraw is answered"))[0].found, Some(State::Delayed));
     assert_eq!(one.await.expect("add is answered"), added());
-    assert_eq!(t.says("a").await, "three");
+    assert_eq!(t.payload("a").await, "three");
 }
 
-/// Who drops the answer does not stop the request (rule 6).
+/// A request is executed even if its answer is dropped (rule 6).
 pub async fn dropped_answer_does_not_stop_the_request(t: &Topic) {
     let p = t.producer_named("p");
     drop(p.add(Numbered { number: 1, items: vec![job("a")] }));

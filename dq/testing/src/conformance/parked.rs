@@ -1,6 +1,6 @@
-//! What has been UNACKED for long, and what DEAD and DONE are kept for (rule 25).
+//! The step `sweep`: claims of aged UNACKED jobs, and pruning of DEAD and DONE jobs (rule 25).
 
-use super::calls::{job, retained};
+use super::producer::{job, retained};
 use super::topic::{LEASE, START, Topic, ms, refused, secs};
 use dq::job::{Fence, Metadata, Sequence, State};
 use dq::store::step::{Again, Change, Claim, Sweep};
@@ -9,7 +9,7 @@ use dq::time::Timestamp;
 
 const WEEK_MS: u64 = 7 * 24 * 3_600 * 1_000;
 
-/// A job that was parked at the fence and time that are told, now claimed by age.
+/// Parks a job and claims it by age. Returns the claim, the parking fence and the time since which the job was parked.
 async fn aged(t: &Topic, node: &str, name: &str) -> (Claim, Fence, Timestamp) {
     let run = t.running(node, name).await;
     t.end(node, &run, Change::Park).await;
@@ -18,7 +18,7 @@ async fn aged(t: &Topic, node: &str, name: &str) -> (Claim, Fence, Timestamp) {
     (t.claim_unacked(node, name).await, run.token.fence, since)
 }
 
-/// A parked job is claimed when it has been UNACKED for its age, not a millisecond before (rule 25).
+/// A parked job is claimed when it has been UNACKED for its age, and not a millisecond earlier (rule 25).
 pub async fn parked_job_is_claimed_at_its_age(t: &Topic) {
     let run = t.running("n", "a").await;
     t.end("n", &run, Change::Park).await;
@@ -32,7 +32,7 @@ pub async fn parked_job_is_claimed_at_its_age(t: &Topic) {
     assert_eq!(claim.record.metadata().map(|metadata| metadata.parked_by), Ok(Some(run.token.fence)));
 }
 
-/// An aged claim is a claim as any other: a row, a lease, a turn (rule 25).
+/// The claim of an aged job has a row, a lease and a sequence number like any other (rule 25).
 pub async fn aged_claim_is_a_claim(t: &Topic) {
     let (claim, ..) = aged(t, "n", "a").await;
     assert_eq!(t.state("a").await, Some(State::Running));
@@ -42,7 +42,7 @@ pub async fn aged_claim_is_a_claim(t: &Topic) {
     assert_eq!(t.claimed_ids("m").await, [""; 0]);
 }
 
-/// Ageing takes the right turn as a transfer does, and with another turn it claims and prunes nothing (rules 6, 25).
+/// A sweep that names another sequence number claims and prunes nothing (rules 6, 25).
 pub async fn sweep_under_a_wrong_sequence_number_does_nothing(t: &Topic) {
     t.add_all(vec![job("parked"), job("dead")]).await;
     let claims = t.claims("n").await;
@@ -62,7 +62,7 @@ pub async fn sweep_under_a_wrong_sequence_number_does_nothing(t: &Topic) {
     assert_eq!((answer.claims.len(), answer.pruned_dead), (1, 1));
 }
 
-/// The longest parked come first, and only so many as were asked for (rules 5, 25).
+/// A sweep claims the longest parked jobs first, up to its limit, and reports whether there are more (rules 5, 25).
 pub async fn sweeping_is_bounded(t: &Topic) {
     for n in 0..3 {
         let claim = t.running("n", &format!("j{n}")).await;
@@ -78,7 +78,7 @@ pub async fn sweeping_is_bounded(t: &Topic) {
     assert!(!answer.more);
 }
 
-/// *Keep* parks the job for another period, under the fence of the run that parked it first (rule 25).
+/// An aged job that is parked again waits for another period under its first parking fence (rule 25).
 pub async fn kept_job_keeps_its_parking_fence(t: &Topic) {
     let (claim, fence, _) = aged(t, "n", "a").await;
     t.advance(secs(9)).await;
@@ -89,8 +89,8 @@ pub async fn kept_job_keeps_its_parking_fence(t: &Topic) {
     assert!(t.ack_run("a", fence).await.changed);
 }
 
-/// Given back or reclaimed, an aged job is UNACKED again since its old time, under its old fence (rule 25).
-pub async fn returned_aged_job_is_parked_as_it_was(t: &Topic) {
+/// An aged job that is given back or reclaimed is UNACKED since its old time, under its old fence (rule 25).
+pub async fn returned_aged_job_is_parked_as_before(t: &Topic) {
     for way in ["rollback", "reclaim", "release"] {
         let (claim, fence, since) = aged(t, "n", "a").await;
         match way {
@@ -103,14 +103,14 @@ pub async fn returned_aged_job_is_parked_as_it_was(t: &Topic) {
         }
         assert_eq!(t.place("a").await, Whereabouts::Unacked { since }, "{way}");
         assert_eq!(t.metadata("a").await.parked_by, Some(fence), "{way}");
-        assert_eq!(t.claim_unacked("m", "a").await.token.due, since, "it is still as old as it was");
+        assert_eq!(t.claim_unacked("m", "a").await.token.due, since, "the job keeps its age");
         t.delete("a").await;
         t.crash("m").await;
     }
 }
 
-/// Retry and rejoin of an aged job send it back to the queue and clear its parking fence (rule 25).
-pub async fn retried_aged_job_is_parked_no_more(t: &Topic) {
+/// A retry or rejoin of an aged job makes it DELAYED and clears its parking fence (rule 25).
+pub async fn retried_aged_job_is_no_longer_parked(t: &Topic) {
     for change in [Change::Retry(ms(10)), Change::Rejoin(Again::After(ms(10)))] {
         let (claim, fence, _) = aged(t, "n", "a").await;
         let metadata = Metadata { attempts: 1, parked_by: Some(fence), ..Metadata::default() };
@@ -122,12 +122,12 @@ pub async fn retried_aged_job_is_parked_no_more(t: &Topic) {
         t.advance(ms(10)).await;
         let claim = t.claim("n", "a").await;
         t.end("n", &claim, Change::Rollback).await;
-        assert_eq!(t.state("a").await, Some(State::Delayed), "a rollback of a run that was not aged");
+        assert_eq!(t.state("a").await, Some(State::Delayed), "after a rollback of a claim that was not aged");
         t.delete("a").await;
     }
 }
 
-/// Crashes of `process_unacked` are counted like others, and a requeue clears them with the rest (rules 19, 25).
+/// Crashes of `process_unacked` count like others, and a requeue clears them (rules 19, 25).
 pub async fn requeue_clears_the_crashes_of_an_aged_job(t: &Topic) {
     aged(t, "n", "a").await;
     t.crash("n").await;
@@ -137,8 +137,8 @@ pub async fn requeue_clears_the_crashes_of_an_aged_job(t: &Topic) {
     assert_eq!(t.claim("n", "a").await.crashes, 0);
 }
 
-/// A requeued job that is claimed again belongs to the queue: its rollback leads there, not back to UNACKED (rule 25).
-pub async fn requeued_job_is_parked_no_more(t: &Topic) {
+/// A rollback of a requeued job makes it DELAYED, not UNACKED (rule 25).
+pub async fn requeued_job_is_no_longer_parked(t: &Topic) {
     let run = t.running("n", "a").await;
     t.end("n", &run, Change::Park).await;
     t.requeue("a").await;
@@ -148,7 +148,7 @@ pub async fn requeued_job_is_parked_no_more(t: &Topic) {
     assert_eq!(t.state("a").await, Some(State::Delayed));
 }
 
-/// Dropped, an aged job is gone, also one that an ack would keep (rule 25).
+/// A dropped aged job is gone, even if an ack would have kept it as DONE (rule 25).
 pub async fn dropped_aged_job_is_gone(t: &Topic) {
     t.add_job(retained("a")).await;
     let run = t.claim("n", "a").await;
@@ -159,7 +159,7 @@ pub async fn dropped_aged_job_is_gone(t: &Topic) {
     assert_eq!(t.find("a").await, None);
 }
 
-/// While `process_unacked` runs, a fence from outside is compared with the parking fence (rules 17, 25).
+/// A fence from outside is compared with the parking fence while `process_unacked` runs (rules 17, 25).
 pub async fn ack_of_the_parked_run_ends_an_aged_job(t: &Topic) {
     for change in [Change::Park, Change::Rollback, Change::Retry(ms(1))] {
         let (claim, fence, _) = aged(t, "n", "a").await;
@@ -174,7 +174,7 @@ pub async fn ack_of_the_parked_run_ends_an_aged_job(t: &Topic) {
     }
 }
 
-/// An outcome of an aged claim that was reclaimed is refused as any other (rules 10, 25).
+/// An outcome of a reclaimed aged claim is stale like any other (rules 10, 25).
 pub async fn outcome_of_a_reclaimed_aged_job_is_stale(t: &Topic) {
     let (claim, _, since) = aged(t, "n", "a").await;
     t.crash("n").await;
@@ -182,7 +182,7 @@ pub async fn outcome_of_a_reclaimed_aged_job_is_stale(t: &Topic) {
     assert_eq!(t.place("a").await, Whereabouts::Unacked { since });
 }
 
-/// DEAD jobs are forgotten after their age (step `sweep`).
+/// A DEAD job is pruned after `dead_kept` (step `sweep`).
 pub async fn dead_jobs_are_pruned_by_age(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.end("n", &claim, Change::Dead).await;
@@ -195,7 +195,7 @@ pub async fn dead_jobs_are_pruned_by_age(t: &Topic) {
     assert_eq!(t.find("a").await, None);
 }
 
-/// Of more DEAD jobs than are to be kept, the oldest are forgotten (step `sweep`).
+/// If there are more DEAD jobs than `dead_most`, the oldest are pruned (step `sweep`).
 pub async fn dead_jobs_are_pruned_by_number(t: &Topic) {
     for n in 0..5 {
         let claim = t.running("n", &format!("j{n}")).await;
@@ -208,7 +208,7 @@ pub async fn dead_jobs_are_pruned_by_number(t: &Topic) {
     assert_eq!(kept, ["j3", "j4"]);
 }
 
-/// DONE jobs are forgotten when their retention has passed, each its own (step `sweep`).
+/// A DONE job is pruned when its own retention has passed (step `sweep`).
 pub async fn done_jobs_are_pruned_after_their_retention(t: &Topic) {
     t.add_job(retained("a")).await;
     let claim = t.claim("n", "a").await;
@@ -221,7 +221,7 @@ pub async fn done_jobs_are_pruned_after_their_retention(t: &Topic) {
     assert_eq!(t.find("a").await, None);
 }
 
-/// Pruning is bounded and says that there is more (rule 5).
+/// Pruning is bounded and reports whether there is more (rule 5).
 pub async fn pruning_is_bounded(t: &Topic) {
     t.add_all((0..10).map(|n| retained(&format!("j{n}"))).collect()).await;
     for (n, claim) in t.claims("n").await.iter().enumerate() {
@@ -235,7 +235,7 @@ pub async fn pruning_is_bounded(t: &Topic) {
     assert_eq!(t.scan().await.records, 0);
 }
 
-/// Ageing over the limit is refused and takes no turn (rule 5).
+/// The store refuses a sweep over the limit, and the request takes no sequence number (rule 5).
 pub async fn sweep_over_the_limit_changes_nothing(t: &Topic) {
     t.enter("n").await;
     let error = t.link("n").step(t.age_of("n", 1_001)).await.expect_err("1,001 are too many");

@@ -1,7 +1,8 @@
-//! Deleting, cancelling, acking and replacing a job that runs: the step that ends the run obeys (rules 12, 13).
+//! Pending commands: deletes, cancels, acks and replacements of running jobs, which the step that ends the run obeys (rules
+//! 12, 13).
 
-use super::calls::{job, later, replacing, retained, saying};
-use super::drive::{LONG, WAYS_OUT, leave_running};
+use super::events::{LONG, WAYS_OUT, leave_running};
+use super::producer::{delayed, job, replacing, retained, with_payload};
 use super::topic::{Topic, ms, secs};
 use dq::job::State;
 use dq::store::step::{Change, Verdict};
@@ -9,7 +10,7 @@ use dq::store::{AddOutcome, CommandKind, NewJob, OnDuplicate, Signal};
 
 const ENDS: [CommandKind; 3] = [CommandKind::Delete, CommandKind::Cancel, CommandKind::Ack];
 
-/// An end of a running job changes nothing at once but leaves a mark (rule 13).
+/// A delete, cancel or ack of a running job changes nothing at once and leaves a pending command (rule 13).
 pub async fn running_job_gets_a_pending_command(t: &Topic) {
     for verb in ENDS {
         let claim = t.running("n", "a").await;
@@ -21,8 +22,8 @@ pub async fn running_job_gets_a_pending_command(t: &Topic) {
     }
 }
 
-/// However the run of a deleted, cancelled or acked job ends, the job is gone, and the mark with it (rule 13).
-pub async fn end_is_obeyed_by_every_way_out(t: &Topic) {
+/// However the run of a deleted, cancelled or acked job ends, the job and the pending command are gone (rule 13).
+pub async fn end_applies_on_every_way_out(t: &Topic) {
     for verb in ENDS {
         for way in 0..WAYS_OUT {
             let claim = t.running("n", "a").await;
@@ -31,13 +32,14 @@ pub async fn end_is_obeyed_by_every_way_out(t: &Topic) {
             assert_eq!(t.find("a").await, None, "{verb:?}, way {way} out of RUNNING");
             let claim = t.running("n", "a").await;
             t.end("n", &claim, Change::Rollback).await;
-            assert_eq!(t.state("a").await, Some(State::Delayed), "the mark of {verb:?} is gone, way {way}");
+            assert_eq!(t.state("a").await, Some(State::Delayed), "the pending {verb:?} is gone, way {way}");
             t.delete("a").await;
         }
     }
 }
 
-/// A retained job that was acked from outside while it ran is DONE, however its run ends; a deleted one is not (rule 13).
+/// A running job with a retention that was acked from outside is DONE however its run ends; a deleted one is gone (rule
+/// 13).
 pub async fn acked_running_job_is_kept_as_done(t: &Topic) {
     for way in 0..WAYS_OUT {
         t.add_job(retained("a")).await;
@@ -53,12 +55,12 @@ pub async fn acked_running_job_is_kept_as_done(t: &Topic) {
     }
 }
 
-/// However the run ends, the replacement takes the place in that step (rule 12).
-pub async fn replacement_comes_by_every_way_out(t: &Topic) {
+/// However the run ends, the replacement takes the job's place in the same step (rule 12).
+pub async fn replacement_takes_the_place_on_every_way_out(t: &Topic) {
     for way in 0..WAYS_OUT {
         t.add_job(retained("a")).await;
         let claim = t.claim("n", "a").await;
-        let new = NewJob { on_duplicate: OnDuplicate::Replace, ..later("a", secs(5)) };
+        let new = NewJob { on_duplicate: OnDuplicate::Replace, ..delayed("a", secs(5)) };
         assert_eq!(t.add_job(new.clone()).await, AddOutcome::ReplacementWaits);
         let due = t.in_ms(5_000);
         leave_running(t, "n", &claim, way).await;
@@ -68,7 +70,7 @@ pub async fn replacement_comes_by_every_way_out(t: &Topic) {
     }
 }
 
-/// A webhook that comes before the `park` it answers is not lost (rule 13).
+/// An ack from outside that comes before the `park` it answers is not lost (rule 13).
 pub async fn ack_that_comes_before_the_park_counts(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.ack_outside("a").await;
@@ -76,17 +78,16 @@ pub async fn ack_that_comes_before_the_park_counts(t: &Topic) {
     assert_eq!(t.find("a").await, None);
 }
 
-/// Under an unfenced end the id counts as absent: an add, whatever it says of duplicates, becomes the replacement
-/// (rule 13).
+/// An unfenced end makes the id absent: an add becomes the replacement, whatever it says about duplicates (rule 13).
 pub async fn add_under_an_end_becomes_the_replacement(t: &Topic) {
     for verb in ENDS {
         for on_duplicate in [OnDuplicate::Reject, OnDuplicate::Keep, OnDuplicate::Replace] {
             let claim = t.running("n", "a").await;
             t.command(verb, "a", None).await;
-            let outcome = t.add_job(NewJob { on_duplicate, ..saying("a", "new") }).await;
+            let outcome = t.add_job(NewJob { on_duplicate, ..with_payload("a", "new") }).await;
             assert_eq!(outcome, AddOutcome::ReplacementWaits, "{verb:?} then {on_duplicate:?}");
             t.end("n", &claim, Change::Retry(ms(1))).await;
-            assert_eq!((t.state("a").await, t.says("a").await), (Some(State::Delayed), "new".into()));
+            assert_eq!((t.state("a").await, t.payload("a").await), (Some(State::Delayed), "new".into()));
             t.delete("a").await;
         }
     }
@@ -96,14 +97,14 @@ pub async fn add_under_an_end_becomes_the_replacement(t: &Topic) {
 pub async fn second_add_under_an_end_finds_the_first(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.delete("a").await;
-    t.add_job(saying("a", "second")).await;
-    assert_eq!(t.add_job(saying("a", "third")).await, AddOutcome::Exists(State::Running));
+    t.add_job(with_payload("a", "second")).await;
+    assert_eq!(t.add_job(with_payload("a", "third")).await, AddOutcome::Exists(State::Running));
     assert_eq!(t.add_job(replacing("a", "fourth")).await, AddOutcome::ReplacementWaits);
     t.end("n", &claim, Change::Ack).await;
-    assert_eq!(t.says("a").await, "fourth");
+    assert_eq!(t.payload("a").await, "fourth");
 }
 
-/// Delete and cancel drop a replacement that waits (rule 13).
+/// Delete and cancel drop a waiting replacement (rule 13).
 pub async fn delete_drops_the_waiting_replacement(t: &Topic) {
     for verb in [CommandKind::Delete, CommandKind::Cancel] {
         let claim = t.running("n", "a").await;
@@ -114,27 +115,27 @@ pub async fn delete_drops_the_waiting_replacement(t: &Topic) {
     }
 }
 
-/// An ack from outside keeps the replacement that waits (rule 13).
+/// An ack from outside keeps a waiting replacement (rule 13).
 pub async fn ack_keeps_the_waiting_replacement(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.add_job(replacing("a", "new")).await;
     t.ack_outside("a").await;
     t.end("n", &claim, Change::Park).await;
-    assert_eq!((t.state("a").await, t.says("a").await), (Some(State::Delayed), "new".into()));
+    assert_eq!((t.state("a").await, t.payload("a").await), (Some(State::Delayed), "new".into()));
 }
 
-/// Delete, add, delete: the last one counts for both the run and the replacement (rule 13).
+/// After delete, add and delete, both the job and the replacement are gone when the run ends (rule 13).
 pub async fn delete_after_delete_and_add_drops_the_new_job(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.delete("a").await;
-    t.add_job(saying("a", "new")).await;
+    t.add_job(with_payload("a", "new")).await;
     assert!(t.delete("a").await.changed);
     t.end("n", &claim, Change::Rollback).await;
     assert_eq!(t.find("a").await, None);
 }
 
-/// A delete after an ack from outside leaves nothing, not even as DONE (rule 13).
-pub async fn delete_outweighs_an_earlier_ack(t: &Topic) {
+/// A delete after an ack from outside leaves nothing, not even a DONE job (rule 13).
+pub async fn delete_overrides_an_earlier_ack(t: &Topic) {
     t.add_job(retained("a")).await;
     let claim = t.claim("n", "a").await;
     t.ack_outside("a").await;
@@ -143,8 +144,8 @@ pub async fn delete_outweighs_an_earlier_ack(t: &Topic) {
     assert_eq!(t.find("a").await, None);
 }
 
-/// An ack after a delete does not bring the job back as DONE (rule 13).
-pub async fn ack_does_not_soften_an_earlier_delete(t: &Topic) {
+/// An ack after a delete does not keep the job as DONE (rule 13).
+pub async fn ack_does_not_weaken_an_earlier_delete(t: &Topic) {
     t.add_job(retained("a")).await;
     let claim = t.claim("n", "a").await;
     t.delete("a").await;
@@ -153,7 +154,7 @@ pub async fn ack_does_not_soften_an_earlier_delete(t: &Topic) {
     assert_eq!(t.find("a").await, None);
 }
 
-/// A mark is for the run that was marked: a stale outcome does not use it up (rules 10, 13).
+/// A stale outcome does not use up the pending command of a later run (rules 10, 13).
 pub async fn stale_outcome_does_not_use_up_a_pending_command(t: &Topic) {
     let old = t.running("n", "a").await;
     t.crash("n").await;
@@ -165,18 +166,18 @@ pub async fn stale_outcome_does_not_use_up_a_pending_command(t: &Topic) {
     assert_eq!(t.find("a").await, None);
 }
 
-/// A mark on one job touches no other that its node gives back in the same step (rule 13).
-pub async fn pending_command_touches_one_job_only(t: &Topic) {
+/// A pending command affects no other job that the same step takes from the node (rule 13).
+pub async fn pending_command_affects_only_its_job(t: &Topic) {
     t.add_all(vec![job("a"), job("b"), job("c")]).await;
     t.claims("n").await;
     t.delete("b").await;
     t.add_job(replacing("c", "new")).await;
     t.crash("n").await;
-    assert_eq!((t.says("a").await, t.find("b").await, t.says("c").await), ("a".into(), None, "new".into()));
+    assert_eq!((t.payload("a").await, t.find("b").await, t.payload("c").await), ("a".into(), None, "new".into()));
     assert_eq!(t.claimed_ids("m").await, ["a", "c"]);
 }
 
-/// A requeue does nothing to a running job.
+/// A requeue of a running job does nothing (rule 13).
 pub async fn running_job_is_not_requeued(t: &Topic) {
     let claim = t.running("n", "a").await;
     let outcome = t.requeue("a").await;
@@ -185,7 +186,7 @@ pub async fn running_job_is_not_requeued(t: &Topic) {
     assert_eq!(t.state("a").await, Some(State::Unacked));
 }
 
-/// The crash of a node does not bring back what was deleted or acked while it ran (rules 13, 19).
+/// The crash of a node does not bring back a job that was deleted, cancelled or acked while it ran (rules 13, 19).
 pub async fn ended_job_does_not_come_back_by_crashes(t: &Topic) {
     t.add_all(vec![job("a"), job("b"), job("c")]).await;
     t.claims("n").await;
@@ -198,39 +199,39 @@ pub async fn ended_job_does_not_come_back_by_crashes(t: &Topic) {
     assert_eq!(t.scan().await.records, 0);
 }
 
-/// Every node hears of an end of a running job, and of which (rule 13).
+/// Every node is signalled when a running job is deleted, cancelled or acked, with the command and the id (rule 13).
 pub async fn ends_of_running_jobs_are_signalled(t: &Topic) {
-    let (mut n, mut m) = (t.listen("n").await, t.listen("m").await);
+    let (mut n, mut m) = (t.subscribe("n").await, t.subscribe("m").await);
     t.running("n", "a").await;
-    n.last_seen(t).await;
-    m.last_seen(t).await;
+    n.received(t).await;
+    m.received(t).await;
     for verb in ENDS {
         t.command(verb, "a", None).await;
-        let pending = Signal::Command(verb, super::topic::id("a"));
-        assert!(n.last_seen(t).await.contains(&pending), "{verb:?}");
-        assert!(m.last_seen(t).await.contains(&pending), "{verb:?}");
+        let signal = Signal::Command(verb, super::topic::id("a"));
+        assert!(n.received(t).await.contains(&signal), "{verb:?}");
+        assert!(m.received(t).await.contains(&signal), "{verb:?}");
         t.crash("n").await;
         t.running("n", "a").await;
     }
 }
 
-/// An ack that names a run may be for another one, so nobody hears of it (rules 13, 17).
+/// A fenced ack is not signalled, because it may be for another run (rules 13, 17).
 pub async fn fenced_ack_is_not_signalled(t: &Topic) {
-    let mut subscriber = t.listen("n").await;
+    let mut subscriber = t.subscribe("n").await;
     let claim = t.running("n", "a").await;
-    subscriber.last_seen(t).await;
+    subscriber.received(t).await;
     assert!(t.ack_run("a", claim.token.fence).await.changed);
-    assert_eq!(subscriber.last_seen(t).await, []);
+    assert_eq!(subscriber.received(t).await, []);
     t.end("n", &claim, Change::Rollback).await;
     assert_eq!(t.find("a").await, None);
 }
 
-/// A withdrawal of a job that nobody runs is no mark (rule 13).
-pub async fn ends_of_waiting_jobs_are_no_pending_commands(t: &Topic) {
-    let mut subscriber = t.listen("n").await;
+/// A delete or cancel of a job that is not running leaves no pending command and signals none (rule 13).
+pub async fn command_for_a_waiting_job_leaves_no_pending_command(t: &Topic) {
+    let mut subscriber = t.subscribe("n").await;
     t.add_later("a", secs(9)).await;
     t.delete("a").await;
     t.cancel("a").await;
-    let last_seen = subscriber.last_seen(t).await;
-    assert!(last_seen.iter().all(|signal| *signal == Signal::Due), "{last_seen:?}");
+    let signals = subscriber.received(t).await;
+    assert!(signals.iter().all(|signal| *signal == Signal::Due), "{signals:?}");
 }

@@ -1,20 +1,21 @@
-//! Looking at jobs: single ones, pages, counts, and the audit (rule 26). A look changes nothing.
+//! Queries (by id, pages, counts) and the audit (rule 26).
 
-use super::calls::{job, later};
-use super::drive::bring;
+use super::events::add_in_state;
+use super::producer::{delayed, job};
 use super::topic::{LEASE, Topic, id, ms, secs};
 use dq::job::State;
 use dq::store::step::Change;
 use dq::store::{PageRequest, StoreError, TopicCounts, Whereabouts};
 
-/// Counts say how many jobs are where, how many of those that wait are due, and when the next one is.
-pub async fn counts_tell_every_place(t: &Topic) {
+/// Counts give the number of jobs in each place, the number of DELAYED jobs that are due, and the head (query
+/// `counts`).
+pub async fn counts_cover_every_place(t: &Topic) {
     assert_eq!(t.counts().await, TopicCounts { clock: t.now(), ..TopicCounts::default() });
     for state in [State::Unacked, State::Dead, State::Dead, State::Done, State::Running] {
-        bring(t, &format!("{state}-{}", t.counts().await.dead), state).await;
+        add_in_state(t, &format!("{state}-{}", t.counts().await.dead), state).await;
     }
-    t.add_job(later("early", ms(5))).await;
-    t.add_job(later("late", secs(9))).await;
+    t.add_job(delayed("early", ms(5))).await;
+    t.add_job(delayed("late", secs(9))).await;
     t.advance(ms(6)).await;
     let expected = TopicCounts {
         clock: t.now(),
@@ -30,7 +31,7 @@ pub async fn counts_tell_every_place(t: &Topic) {
     assert_eq!(t.counts().await, expected);
 }
 
-/// A job is due at its millisecond for the counts as for a transfer (rule 4).
+/// Counts and transfer agree on the millisecond from which a job is due (rule 4).
 pub async fn counts_agree_with_transfer_about_what_is_due(t: &Topic) {
     t.add_later("a", ms(5)).await;
     t.advance(std::time::Duration::from_micros(4_999)).await;
@@ -39,7 +40,7 @@ pub async fn counts_agree_with_transfer_about_what_is_due(t: &Topic) {
     assert_eq!(t.counts().await.ready, 1);
 }
 
-/// Pages come in the order of time, then id, each behind the last one, and end.
+/// Pages come in the order of time, then id; each continues after the last one, and they end (query `page`).
 pub async fn pages_come_in_order(t: &Topic) {
     for (name, delay) in [("b", 1), ("a", 1), ("d", 3), ("c", 2), ("e", 3)] {
         t.add_later(name, secs(delay)).await;
@@ -50,11 +51,11 @@ pub async fn pages_come_in_order(t: &Topic) {
     }
 }
 
-/// Every place has pages, with the time that belongs to it.
+/// Every place has pages (query `page`).
 pub async fn every_place_has_pages(t: &Topic) {
     for state in State::ALL {
         for n in 0..3 {
-            bring(t, &format!("{state}{n}"), state).await;
+            add_in_state(t, &format!("{state}{n}"), state).await;
             t.advance(ms(1)).await;
         }
     }
@@ -64,25 +65,25 @@ pub async fn every_place_has_pages(t: &Topic) {
     }
 }
 
-/// Pages of RUNNING go node by node, then id by id, and tell node and fence.
-pub async fn pages_of_running_tell_the_holder(t: &Topic) {
+/// Pages of RUNNING go node by node, then id by id, and name node and fence (query `page`).
+pub async fn pages_of_running_name_the_holder(t: &Topic) {
     for (node, names) in [("n2", ["c", "a"]), ("n1", ["d", "b"])] {
         t.add_all(names.map(job).into()).await;
         t.claims(node).await;
         t.advance(ms(1)).await;
     }
-    let mut told = Vec::new();
+    let mut rows = Vec::new();
     for job in t.pages(State::Running, 1).await {
         match job.place {
-            Whereabouts::Running { holder: Some((node, _)) } => told.push(format!("{node}/{}", job.id)),
+            Whereabouts::Running { holder: Some((node, _)) } => rows.push(format!("{node}/{}", job.id)),
             other => panic!("{} is {other:?}", job.id),
         }
     }
-    assert_eq!(told, ["n1/b", "n1/d", "n2/a", "n2/c"]);
+    assert_eq!(rows, ["n1/b", "n1/d", "n2/a", "n2/c"]);
 }
 
-/// A page continues where the last one ended though the job that ended it is gone.
-pub async fn page_continues_behind_a_job_that_is_gone(t: &Topic) {
+/// A page continues where the last one ended, even if the job that ended it is gone (query `page`).
+pub async fn page_continues_after_a_job_that_is_gone(t: &Topic) {
     for n in 0..4 {
         t.add_later(&format!("j{n}"), secs(n + 1)).await;
     }
@@ -94,15 +95,15 @@ pub async fn page_continues_behind_a_job_that_is_gone(t: &Topic) {
     assert_eq!(page.jobs.iter().map(|job| job.id.as_str()).collect::<Vec<_>>(), ["j2", "j3"]);
 }
 
-/// Looks by id answer for every id, in the order asked, a gap where there is no such job.
-pub async fn queries_answer_in_order(t: &Topic) {
+/// A query by ids answers for every id in the order of the request, with a gap for an unknown id (query `get`).
+pub async fn get_answers_in_the_order_of_the_ids(t: &Topic) {
     t.add_all(vec![job("a"), job("b")]).await;
     let found = t.store.get(&t.key, &[id("b"), id("x"), id("a"), id("b")]).await.expect("get is answered");
     let names: Vec<_> = found.iter().map(|job| job.as_ref().map(|job| job.id.as_str())).collect();
     assert_eq!(names, [Some("b"), None, Some("a"), Some("b")]);
 }
 
-/// Looks and pages over the limit are refused (rule 5).
+/// The store refuses queries by id and pages over the limit (rule 5).
 pub async fn query_over_the_limit_is_refused(t: &Topic) {
     let ids: Vec<_> = (0..1_001).map(|n| id(&format!("j{n}"))).collect();
     let error = t.store.get(&t.key, &ids).await.expect_err("1,001 are too many");
@@ -115,10 +116,10 @@ pub async fn query_over_the_limit_is_refused(t: &Topic) {
     }
 }
 
-/// A scan tells every lease, and as many records as there are jobs in places (rule 26).
-pub async fn scan_tells_leases_and_audits(t: &Topic) {
+/// A scan returns every lease, and as many records as there are jobs in places (rule 26).
+pub async fn scan_returns_leases_and_the_audit(t: &Topic) {
     for state in State::ALL {
-        bring(t, state.word(), state).await;
+        add_in_state(t, state.word(), state).await;
     }
     t.running("n", "a").await;
     let scanned = t.scan().await;
@@ -126,10 +127,10 @@ pub async fn scan_tells_leases_and_audits(t: &Topic) {
     let mut leases = scanned.leases;
     leases.sort();
     let end = t.now().after(LEASE);
-    assert_eq!(leases, [(t.node(super::drive::NODE), end), (t.node("n"), end)]);
+    assert_eq!(leases, [(t.node(super::events::NODE), end), (t.node("n"), end)]);
 }
 
-/// Looking renews nothing, claims nothing and takes no turn.
+/// Queries renew nothing, claim nothing and take no sequence number (queries).
 pub async fn queries_change_nothing(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.add("b").await;

@@ -1,14 +1,14 @@
-//! Taking jobs from a node whose lease ran out, and counting crashes (rules 19, 20).
+//! The step `reclaim`, and how crashes count (rules 15, 19, 20).
 
-use super::calls::job;
-use super::drive::exhaust_by_crashes;
+use super::events::exhaust_by_crashes;
+use super::producer::job;
 use super::topic::{LEASE, MAX_CRASHES, Topic, ms, secs};
 use dq::job::{Cause, Metadata, State};
 use dq::store::StoreError;
 use dq::store::step::{Change, Claim, MOST_JOBS, Note, Reclaim, Reclaimed};
 use dq::time::Timestamp;
 
-/// A job that the node runs, one crash short of the cap.
+/// A job that the node runs and that is one crash short of the cap.
 async fn one_crash_short(t: &Topic, node: &str, name: &str) -> Claim {
     let mut claim = t.running(node, name).await;
     for _ in 1..MAX_CRASHES {
@@ -19,7 +19,7 @@ async fn one_crash_short(t: &Topic, node: &str, name: &str) -> Claim {
     claim
 }
 
-/// A reclaimed job is due when it was, with the record it had, and one crash counted (rules 19, 20).
+/// A reclaimed job has its old due time, its old record and one crash more (rules 19, 20).
 pub async fn reclaimed_job_is_due_when_it_was(t: &Topic) {
     t.add_later("a", secs(1)).await;
     let (due, record) = (t.due("a").await, t.stored("a").await.record);
@@ -31,7 +31,7 @@ pub async fn reclaimed_job_is_due_when_it_was(t: &Topic) {
     assert_eq!((claim.crashes, claim.token.due), (1, due));
 }
 
-/// A lease that has not run out protects its node (rule 20).
+/// A lease that has not expired protects the jobs of its node (rule 20).
 pub async fn live_lease_is_not_reclaimed(t: &Topic) {
     t.running("n", "a").await;
     let seen = t.lease("n").await.expect("n holds a");
@@ -40,7 +40,8 @@ pub async fn live_lease_is_not_reclaimed(t: &Topic) {
     assert_eq!(t.state("a").await, Some(State::Running));
 }
 
-/// A lease that changed since it was seen protects its node, also one that has run out again (rule 20).
+/// A lease that changed since the reclaimer saw it protects the jobs of its node, even if it has expired again (rule
+/// 20).
 pub async fn changed_lease_is_not_reclaimed(t: &Topic) {
     t.running("n", "a").await;
     let seen = t.lease("n").await.expect("n holds a");
@@ -55,8 +56,8 @@ pub async fn changed_lease_is_not_reclaimed(t: &Topic) {
     assert_eq!((t.lease("n").await, t.state("a").await), (renewed, Some(State::Running)));
 }
 
-/// Reclaim is bounded and says how much is left; the lease stays with what is left, and the next step takes it (rules 5, 8,
-/// 20).
+/// A reclaim is bounded and returns the number of rows left, which keep the lease and which the next reclaim takes
+/// (rules 5, 8, 20).
 pub async fn reclaim_is_bounded(t: &Topic) {
     t.add_all((0..5).map(|n| job(&format!("j{n}"))).collect()).await;
     t.claims("n").await;
@@ -70,7 +71,7 @@ pub async fn reclaim_is_bounded(t: &Topic) {
     assert_eq!(t.counts().await.delayed, 5);
 }
 
-/// A half-done reclaim stops when the node renews (rule 20).
+/// A reclaim in several steps stops when the node renews (rule 20).
 pub async fn reclaim_stops_when_the_node_renews(t: &Topic) {
     t.add_all(vec![job("a"), job("b")]).await;
     t.claims("n").await;
@@ -82,7 +83,7 @@ pub async fn reclaim_stops_when_the_node_renews(t: &Topic) {
     assert_eq!(t.counts().await.running, 1);
 }
 
-/// What one reclaimed, another finds gone; a node nobody knows has nothing to reclaim (rule 20).
+/// A second reclaim finds nothing, and an unknown node has nothing to reclaim (rule 20).
 pub async fn reclaim_happens_once(t: &Topic) {
     t.running("n", "a").await;
     let seen = t.lease("n").await.expect("n holds a");
@@ -93,7 +94,7 @@ pub async fn reclaim_happens_once(t: &Topic) {
     assert_eq!(t.claim("m", "a").await.crashes, 1);
 }
 
-/// Crashes add up, and rollbacks between them count nothing and clear nothing (rule 19).
+/// Crashes add up; rollbacks between them count nothing and clear nothing (rule 19).
 pub async fn crashes_add_up(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.end("n", &claim, Change::Rollback).await;
@@ -107,7 +108,8 @@ pub async fn crashes_add_up(t: &Topic) {
     assert_eq!(t.claim("n", "a").await.crashes, MAX_CRASHES - 1);
 }
 
-/// A job one crash short of its cap that had not begun is not charged: it only sat beside a killer (rule 19).
+/// A job one crash short of its cap is not charged the last crash if it was not isolated: it may only have run beside
+/// the cause (rule 19).
 pub async fn job_that_was_not_isolated_is_not_charged_the_last_crash(t: &Topic) {
     one_crash_short(t, "n", "a").await;
     for _ in 0..3 {
@@ -117,19 +119,19 @@ pub async fn job_that_was_not_isolated_is_not_charged_the_last_crash(t: &Topic) 
     }
 }
 
-/// One that had begun is: it comes back once, exhausted by its crashes, due when it was (rule 19).
+/// An isolated job is charged the last crash and comes back once, exhausted by crashes, at its old due time (rule 19).
 pub async fn isolated_job_is_charged_the_last_crash(t: &Topic) {
     let claim = one_crash_short(t, "n", "a").await;
     assert_eq!(t.isolate("n", &claim).await, Note::Done);
     t.crash("n").await;
     let metadata = t.metadata("a").await;
     assert_eq!((metadata.exhausted, metadata.cause), (true, Some(Cause::Crashes)));
-    assert_eq!((t.due("a").await, t.says("a").await), (claim.token.due, "a".into()));
+    assert_eq!((t.due("a").await, t.payload("a").await), (claim.token.due, "a".into()));
     let claim = t.claim("n", "a").await;
     assert_eq!((claim.crashes, claim.record.metadata().map(|metadata| metadata.exhausted)), (MAX_CRASHES, Ok(true)));
 }
 
-/// If the `final_retry` of such a job takes its node too, the job is DEAD of its crashes (rule 19).
+/// If the `final_retry` of such a job crashes its node too, the job is DEAD because of its crashes (rule 19).
 pub async fn final_run_that_crashes_is_the_last(t: &Topic) {
     let claim = t.running("n", "a").await;
     exhaust_by_crashes(t, "n", claim).await;
@@ -137,10 +139,10 @@ pub async fn final_run_that_crashes_is_the_last(t: &Topic) {
     assert_eq!(t.state("a").await, Some(State::Dead));
     let metadata = t.metadata("a").await;
     assert_eq!((metadata.exhausted, metadata.cause), (true, Some(Cause::Crashes)));
-    assert_eq!(t.says("a").await, "a");
+    assert_eq!(t.payload("a").await, "a");
 }
 
-/// A final run that had not begun comes back as it was (rule 19).
+/// A final run that was not isolated comes back as it was (rule 19).
 pub async fn final_run_that_was_not_isolated_comes_back(t: &Topic) {
     let claim = t.running("n", "a").await;
     let last = exhaust_by_crashes(t, "n", claim).await;
@@ -156,7 +158,7 @@ pub async fn final_run_that_was_not_isolated_comes_back(t: &Topic) {
     }
 }
 
-/// *Begun* goes whenever the job leaves RUNNING: the next run has to begin again to be charged (rule 19).
+/// *Isolated* ends when the job leaves RUNNING: the next run must be isolated again to be charged (rule 19).
 pub async fn isolation_ends_with_the_run(t: &Topic) {
     let claim = one_crash_short(t, "n", "a").await;
     assert_eq!(t.isolate("n", &claim).await, Note::Done);
@@ -170,7 +172,7 @@ pub async fn isolation_ends_with_the_run(t: &Topic) {
     );
 }
 
-/// A job that was handed over by a released node is not charged, begun or not (rules 8, 19).
+/// A job of a released node is not charged, isolated or not (rules 8, 19).
 pub async fn isolated_job_of_a_released_node_is_not_charged(t: &Topic) {
     let claim = one_crash_short(t, "n", "a").await;
     t.isolate("n", &claim).await;
@@ -185,24 +187,24 @@ pub async fn isolated_job_of_a_released_node_is_not_charged(t: &Topic) {
     );
 }
 
-/// The cap is the reclaimer's: with a cap of one the first crash of a begun job exhausts it, of another charges nothing
-/// (rule 19).
+/// The reclaimer sets the cap: with a cap of one, the first crash exhausts an isolated job and charges another one
+/// nothing (rule 19).
 pub async fn cap_is_an_argument(t: &Topic) {
-    t.add_all(vec![job("begun"), job("aside")]).await;
+    t.add_all(vec![job("isolated"), job("aside")]).await;
     let claims = t.claims("n").await;
-    assert_eq!(claims[1].id.as_str(), "begun");
+    assert_eq!(claims[1].id.as_str(), "isolated");
     assert_eq!(t.isolate("n", &claims[1]).await, Note::Done);
     let seen = t.lease("n").await.expect("n holds them");
     t.advance(LEASE + ms(1)).await;
     let request = Reclaim { node: t.node("n"), seen, limit: MOST_JOBS, max_crashes: 1 };
-    t.link("m").step(request).await.expect("reclaim is answered");
-    assert!(t.metadata("begun").await.exhausted);
+    t.link("m").reclaim(request).await.expect("reclaim is answered");
+    assert!(t.metadata("isolated").await.exhausted);
     assert!(!t.metadata("aside").await.exhausted);
     let crashes: Vec<_> = t.claims("m").await.iter().map(|claim| (claim.id.to_string(), claim.crashes)).collect();
-    assert_eq!(crashes, [("aside".to_owned(), 0), ("begun".to_owned(), 1)]);
+    assert_eq!(crashes, [("aside".to_owned(), 0), ("isolated".to_owned(), 1)]);
 }
 
-/// Requeue, delete and an ack from outside clear the crash count with the rest (rule 19).
+/// A delete and an ack from outside clear the crash count (rule 19).
 pub async fn commands_clear_the_crash_count(t: &Topic) {
     for name in ["delete", "ack"] {
         t.running("n", name).await;
@@ -218,7 +220,7 @@ pub async fn commands_clear_the_crash_count(t: &Topic) {
     }
 }
 
-/// That a job is exhausted survives its node: what `exhaust` wrote comes back with the job (rule 15).
+/// A job stays exhausted when its node crashes: what `exhaust` wrote comes back with the job (rule 15).
 pub async fn exhaustion_survives_a_crash(t: &Topic) {
     let claim = t.running("n", "a").await;
     let metadata = Metadata {
@@ -234,7 +236,7 @@ pub async fn exhaustion_survives_a_crash(t: &Topic) {
     assert_eq!(t.claim("m", "a").await.record.metadata(), Ok(metadata));
 }
 
-/// A reclaim over the limit is refused whole (rule 5).
+/// The store refuses a reclaim over the limit as a whole (rule 5).
 pub async fn reclaim_over_the_limit_changes_nothing(t: &Topic) {
     t.running("n", "a").await;
     let seen = t.lease("n").await.expect("n holds a");

@@ -1,6 +1,6 @@
-//! Finding out what the store thinks a node holds (rules 6, 7).
+//! The step `reconcile`: which rows a node has in the store (rules 6, 7).
 
-use super::calls::job;
+use super::producer::job;
 use super::topic::{LEASE, Topic, done, id, refused, secs};
 use dq::job::Sequence;
 use dq::store::StoreError;
@@ -10,18 +10,18 @@ fn first(last_seen: Sequence, limit: usize) -> Reconcile {
     Reconcile { last_seen, after: None, limit }
 }
 
-/// The first page takes a turn beyond the stored and the heard one (rule 6).
+/// The first page takes a sequence number beyond the stored and the last seen one (rule 6).
 pub async fn reconcile_takes_a_sequence_number_beyond_both(t: &Topic) {
     let link = t.link("n");
     for (last_seen, sequence) in [(0, 1), (1, 2), (9, 10), (3, 11), (0, 12), (12, 13)] {
-        let answer = done(link.step(first(Sequence(last_seen), 10)).await.expect("reconcile is answered"));
-        assert_eq!(answer.lease_status.sequence, Sequence(sequence), "after hearing {last_seen}");
+        let answer = done(link.reconcile(first(Sequence(last_seen), 10)).await.expect("reconcile is answered"));
+        assert_eq!(answer.lease_status.sequence, Sequence(sequence), "after last seen {last_seen}");
         assert_eq!((answer.rows, answer.next), (vec![], None));
     }
 }
 
-/// The rows are told in the order of their ids, with their tokens.
-pub async fn reconcile_tells_every_row(t: &Topic) {
+/// A reconcile returns every row with its token, in the order of the ids (rule 7).
+pub async fn reconcile_returns_every_row(t: &Topic) {
     t.add_all(vec![job("c"), job("a"), job("b")]).await;
     let claims = t.claims("n").await;
     t.running("m", "other").await;
@@ -32,7 +32,7 @@ pub async fn reconcile_tells_every_row(t: &Topic) {
     assert_eq!(answer.next, None);
 }
 
-/// Rows come in pages; only the first takes a turn, the later ones name it (rules 5, 6).
+/// Rows come in pages; only the first page takes a sequence number, and the later ones name it (rules 5, 6).
 pub async fn reconcile_pages_through_the_rows(t: &Topic) {
     t.add_all((0..5).map(|n| job(&format!("j{n}"))).collect()).await;
     t.claims("n").await;
@@ -53,7 +53,7 @@ pub async fn reconcile_pages_through_the_rows(t: &Topic) {
     t.reconcile("n").await;
 }
 
-/// A later page that names another turn is refused and takes none (rule 6).
+/// A later page that names another sequence number is refused and takes none (rule 6).
 pub async fn later_page_must_name_the_sequence_number(t: &Topic) {
     t.running("n", "a").await;
     let sequence = t.last_seen("n");
@@ -65,8 +65,8 @@ pub async fn later_page_must_name_the_sequence_number(t: &Topic) {
     t.transfer("n", 10).await;
 }
 
-/// A page that continues behind a row that is gone goes on with the next one.
-pub async fn page_continues_behind_a_row_that_is_gone(t: &Topic) {
+/// A page continues with the next row if the row that ended the last page is gone (rule 7).
+pub async fn page_continues_after_a_row_that_is_gone(t: &Topic) {
     t.add_all(vec![job("a"), job("b"), job("c")]).await;
     let claims = t.claims("n").await;
     let page = done(t.link("n").step(first(t.last_seen("n"), 1)).await.expect("reconcile is answered"));
@@ -77,7 +77,7 @@ pub async fn page_continues_behind_a_row_that_is_gone(t: &Topic) {
     assert_eq!(page.rows.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["b", "c"]);
 }
 
-/// A reconcile renews nothing, also one that names the right turn; the next request that names its turn does (rule 6).
+/// A reconcile renews nothing, whatever number it names; the next request that names its number does (rule 6).
 pub async fn reconcile_renews_nothing(t: &Topic) {
     t.running("n", "a").await;
     let lease = t.lease("n").await;
@@ -91,8 +91,8 @@ pub async fn reconcile_renews_nothing(t: &Topic) {
     assert_eq!(t.lease("n").await, Some(t.now().after(LEASE)));
 }
 
-/// What a lost answer claimed is found by reconcile and given back by its token (rules 6, 7).
-pub async fn swallowed_jobs_are_found_and_given_back(t: &Topic) {
+/// A reconcile finds the jobs that a lost answer claimed, and the node gives them back by their tokens (rules 6, 7).
+pub async fn jobs_of_a_lost_answer_are_found_and_given_back(t: &Topic) {
     t.add("a").await;
     t.enter("n").await;
     drop(t.link("n").step(t.transfer_of("n", 10)));
@@ -115,7 +115,7 @@ pub async fn transfer_from_before_a_reconcile_claims_nothing(t: &Topic) {
     t.claim("n", "a").await;
 }
 
-/// A reconcile over the limit is refused and takes no turn (rule 5).
+/// The store refuses a reconcile over the limit, and the request takes no sequence number (rule 5).
 pub async fn reconcile_over_the_limit_changes_nothing(t: &Topic) {
     t.enter("n").await;
     let error = t.link("n").step(first(t.last_seen("n"), 1_001)).await.expect_err("1,001 are too many");

@@ -1,6 +1,6 @@
-//! RUNNING → wherever the outcomes say (rules 10, 11, 16).
+//! The step `settle`: RUNNING → wherever the outcomes say (rules 10, 11, 16).
 
-use super::calls::{job, later, retained, with_metadata};
+use super::producer::{delayed, job, retained, with_metadata};
 use super::topic::{LEASE, Topic, id, ms, secs};
 use dq::job::{Cause, Fence, Metadata, State, Token};
 use dq::store::step::{Again, Change, Claim, Outcome, Verdict};
@@ -11,7 +11,7 @@ fn outcome(claim: &Claim, change: Change) -> Outcome {
     Outcome { id: claim.id.clone(), token: claim.token, change, metadata: None }
 }
 
-/// An acked job is gone.
+/// An acked job is gone (step `settle`).
 pub async fn acked_job_is_gone(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.end("n", &claim, Change::Ack).await;
@@ -20,7 +20,7 @@ pub async fn acked_job_is_gone(t: &Topic) {
     assert_eq!(t.claimed_ids("n").await, [""; 0]);
 }
 
-/// An acked job with a retention is DONE until it ends.
+/// An acked job with a retention is DONE until the retention ends (step `settle`).
 pub async fn acked_job_is_kept_for_its_retention(t: &Topic) {
     t.add_job(retained("a")).await;
     let claim = t.claim("n", "a").await;
@@ -31,8 +31,8 @@ pub async fn acked_job_is_kept_for_its_retention(t: &Topic) {
     assert_eq!(stored.record, retained("a").record);
 }
 
-/// A rejoined job is due again after the delay it was added with, or after the one that is given, or at a time that is.
-pub async fn rejoined_job_waits_as_it_was_told(t: &Topic) {
+/// A rejoined job is due after its original delay, after a given delay, or at a given time (step `settle`).
+pub async fn rejoined_job_is_due_at_the_requested_time(t: &Topic) {
     let at = t.in_ms(500_000);
     let cases = [
         (Again::AsAdded, Some(30_000)),
@@ -50,7 +50,7 @@ pub async fn rejoined_job_waits_as_it_was_told(t: &Topic) {
     }
 }
 
-/// Rejoined at a time that is past, a job waits for the delay it was added with.
+/// A job that rejoins at a past time is due after its original delay (rule 4).
 pub async fn rejoin_at_a_past_time_takes_the_original_delay(t: &Topic) {
     t.add_later("a", secs(30)).await;
     t.advance(secs(31)).await;
@@ -59,26 +59,26 @@ pub async fn rejoin_at_a_past_time_takes_the_original_delay(t: &Topic) {
     assert_eq!(t.due("a").await, t.in_ms(30_000));
 }
 
-/// A rejoined job is as it was added, its attempts included.
+/// A rejoined job keeps its record, attempts included (step `settle`).
 pub async fn rejoined_job_keeps_its_record(t: &Topic) {
     let metadata = Metadata { attempts: 2, cause: Some(Cause::Error), error: Some("no".into()), ..Metadata::default() };
     t.add_job(with_metadata("a", &metadata)).await;
     let claim = t.claim("n", "a").await;
     t.end("n", &claim, Change::Rejoin(Again::After(secs(1)))).await;
     assert_eq!(t.metadata("a").await, metadata);
-    assert_eq!(t.says("a").await, "a");
+    assert_eq!(t.payload("a").await, "a");
 }
 
-/// A retried job waits for its backoff, counted from now, behind the new front; the payload stays.
-pub async fn retried_job_waits_behind_its_new_metadata(t: &Topic) {
-    t.add_job(later("a", secs(1))).await;
+/// A retried job waits for its backoff, counted from now, with its new metadata and its old payload (step `settle`).
+pub async fn retried_job_waits_with_its_new_metadata(t: &Topic) {
+    t.add_job(delayed("a", secs(1))).await;
     t.advance(secs(5)).await;
     let claim = t.claim("n", "a").await;
     let metadata =
         Metadata { attempts: 1, cause: Some(Cause::Panic), error: Some("boom".into()), ..t.metadata("a").await };
     t.end_with("n", &claim, Change::Retry(secs(10)), metadata.clone()).await;
     assert_eq!(t.due("a").await, t.in_ms(10_000));
-    assert_eq!((t.metadata("a").await, t.says("a").await), (metadata.clone(), "a".into()));
+    assert_eq!((t.metadata("a").await, t.payload("a").await), (metadata.clone(), "a".into()));
     t.advance(secs(10)).await;
     let claim = t.claim("n", "a").await;
     assert_eq!((claim.record.metadata(), claim.token.due), (Ok(metadata), t.now()));
@@ -92,7 +92,7 @@ pub async fn retry_is_due_after_the_exact_backoff(t: &Topic) {
     assert_eq!(t.due("a").await, t.in_ms(11));
 }
 
-/// A job that is given back is due when it was, with the record it had.
+/// A job that is given back keeps its due time and its record (step `settle`).
 pub async fn rolled_back_job_keeps_its_due_time(t: &Topic) {
     t.add_later("a", secs(1)).await;
     let (due, before) = (t.due("a").await, t.stored("a").await.record);
@@ -103,17 +103,17 @@ pub async fn rolled_back_job_keeps_its_due_time(t: &Topic) {
     assert_eq!((t.due("a").await, t.stored("a").await.record), (due, before));
 }
 
-/// A parked job is UNACKED since now and keeps the fence of its run (rule 17).
+/// A parked job is UNACKED from now on and keeps the fence of its run (rule 17).
 pub async fn parked_job_keeps_the_fence_of_its_run(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.advance(secs(2)).await;
     t.end("n", &claim, Change::Park).await;
     assert_eq!(t.place("a").await, Whereabouts::Unacked { since: t.now() });
     assert_eq!(t.metadata("a").await, Metadata { parked_by: Some(claim.token.fence), ..Metadata::default() });
-    assert_eq!(t.says("a").await, "a");
+    assert_eq!(t.payload("a").await, "a");
 }
 
-/// A job that is given up is DEAD since now, with the cause and error of its new front.
+/// A job that is given up is DEAD from now on, with the cause and error of its new metadata (step `settle`).
 pub async fn dead_job_keeps_its_cause(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.advance(secs(2)).await;
@@ -121,10 +121,10 @@ pub async fn dead_job_keeps_its_cause(t: &Topic) {
         Metadata { attempts: 5, cause: Some(Cause::Timeout), error: Some("late".into()), ..Metadata::default() };
     t.end_with("n", &claim, Change::Dead, metadata.clone()).await;
     assert_eq!(t.place("a").await, Whereabouts::Dead { since: t.now() });
-    assert_eq!((t.metadata("a").await, t.says("a").await), (metadata, "a".into()));
+    assert_eq!((t.metadata("a").await, t.payload("a").await), (metadata, "a".into()));
 }
 
-/// A dropped job is forgotten at once, also where an ack would be kept as DONE.
+/// A dropped job is gone at once, even if an ack would have kept it as DONE (step `settle`).
 pub async fn dropped_job_is_gone(t: &Topic) {
     t.add_job(retained("a")).await;
     let claim = t.claim("n", "a").await;
@@ -132,7 +132,7 @@ pub async fn dropped_job_is_gone(t: &Topic) {
     assert_eq!(t.find("a").await, None);
 }
 
-/// The parking fence is the store's: one in a new front is ignored (rule 17).
+/// Only the store sets the parking fence: it ignores one in new metadata (rule 17).
 pub async fn parking_fence_of_new_metadata_is_ignored(t: &Topic) {
     let forged = Metadata { attempts: 1, parked_by: Some(Fence(7)), ..Metadata::default() };
     let claim = t.running("n", "a").await;
@@ -144,14 +144,14 @@ pub async fn parking_fence_of_new_metadata_is_ignored(t: &Topic) {
     assert_eq!(t.metadata("a").await.parked_by, Some(claim.token.fence));
 }
 
-/// Whose token is another changes nothing: an older run, another due time, another node, a job that is gone (rule 10).
+/// An outcome with another fence, due time, node or job than the run's changes nothing (rule 10).
 pub async fn stale_token_settles_nothing(t: &Topic) {
     let claim = t.running("n", "a").await;
     let older = Claim { token: Token { fence: Fence(claim.token.fence.0 - 1), ..claim.token }, ..claim.clone() };
     let other_due = Claim { token: Token { due: t.in_ms(1), ..claim.token }, ..claim.clone() };
     let unknown = Claim { id: id("b"), ..claim.clone() };
     let before = t.stored("a").await;
-    for change in super::drive::exits() {
+    for change in super::events::all_changes() {
         for (node, stale) in [("n", &older), ("n", &other_due), ("n", &unknown), ("m", &claim)] {
             assert_eq!(t.settle(node, stale, change.clone()).await, Verdict::Stale, "{change:?}");
         }
@@ -161,7 +161,7 @@ pub async fn stale_token_settles_nothing(t: &Topic) {
     t.end("n", &claim, Change::Ack).await;
 }
 
-/// An outcome of a run that was reclaimed is refused, also when the same node runs the job again (rule 10).
+/// An outcome of a reclaimed run is stale, even if the same node runs the job again (rule 10).
 pub async fn outcome_of_a_reclaimed_run_is_stale(t: &Topic) {
     let old = t.running("n", "a").await;
     t.crash("n").await;
@@ -173,7 +173,7 @@ pub async fn outcome_of_a_reclaimed_run_is_stale(t: &Topic) {
     t.end("n", &new, Change::Ack).await;
 }
 
-/// The same outcome twice counts once; the second is refused (rule 10).
+/// The same outcome counts once; a repeat is stale (rule 10).
 pub async fn repeated_outcome_is_stale(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.end("n", &claim, Change::Retry(ms(0))).await;
@@ -182,8 +182,8 @@ pub async fn repeated_outcome_is_stale(t: &Topic) {
     t.claim("m", "a").await;
 }
 
-/// One outcome that cannot be settled does not hold back the others of its batch (rule 16).
-pub async fn stale_outcome_holds_back_no_other(t: &Topic) {
+/// An outcome that cannot be settled does not hold back the others of its batch (rule 16).
+pub async fn stale_outcome_does_not_hold_back_the_others(t: &Topic) {
     t.add_all(vec![job("a"), job("b"), job("c")]).await;
     let claims = t.claims("n").await;
     let stale = Outcome { token: Token { fence: Fence(1), ..claims[1].token }, ..outcome(&claims[1], Change::Ack) };
@@ -203,7 +203,7 @@ pub async fn job_named_twice_is_settled_once(t: &Topic) {
     assert_eq!(t.state("a").await, Some(State::Delayed));
 }
 
-/// An expired lease alone refuses nothing: while nobody took the job, the token is good (rule 11).
+/// An outcome counts after the lease has expired, as long as nobody has reclaimed the job (rule 11).
 pub async fn outcome_under_an_expired_lease_counts(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.advance(LEASE * 3).await;
@@ -211,7 +211,7 @@ pub async fn outcome_under_an_expired_lease_counts(t: &Topic) {
     assert_eq!(t.find("a").await, None);
 }
 
-/// An outcome of a node that named a wrong turn counts all the same: the token judges (rules 6, 11).
+/// An outcome counts even if its request names a wrong sequence number: the token decides (rules 6, 11).
 pub async fn outcome_under_a_wrong_sequence_number_counts(t: &Topic) {
     let claim = t.running("n", "a").await;
     let request = t.settle_of("n", &claim, Change::Ack);
@@ -221,7 +221,7 @@ pub async fn outcome_under_a_wrong_sequence_number_counts(t: &Topic) {
     assert_eq!((settled.lease_status.sequence, settled.lease_status.rows), (t.last_seen("n"), 0));
 }
 
-/// Every outcome but a rollback clears the crash count (rule 19).
+/// Every outcome except a rollback clears the crash count (rule 19).
 pub async fn settled_outcome_clears_the_crash_count(t: &Topic) {
     let changes =
         [Change::Retry(ms(0)), Change::Rejoin(Again::After(ms(0))), Change::Park, Change::Dead, Change::Rollback];
@@ -240,7 +240,7 @@ pub async fn settled_outcome_clears_the_crash_count(t: &Topic) {
     }
 }
 
-/// A settlement over the limit is refused whole (rule 5).
+/// The store refuses a settle over the limit as a whole (rule 5).
 pub async fn settle_over_the_limit_changes_nothing(t: &Topic) {
     let claim = t.running("n", "a").await;
     let mut request = t.settle_of("n", &claim, Change::Ack);

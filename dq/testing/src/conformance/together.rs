@@ -1,17 +1,17 @@
-//! Many nodes and callers at once: a step is atomic.
+//! Steps are atomic: many nodes and producers at once (rules 2, 9, 10, 13).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
-use super::calls::{answered, job};
+use super::producer::{answered, job};
 use super::topic::{LEASE, Topic, done, id};
 use dq::job::{JobId, Sequence, State};
 use dq::store::step::{Change, Outcome, Reconcile, Settle, Transfer, Verdict};
 use dq::store::{AddOutcome, CommandKind, Link, Numbered};
 
-/// Claims until nothing is due, seven at a time.
+/// Claims until no job is due, seven at a time.
 async fn claim_all(link: Arc<dyn Link>) -> Vec<(JobId, u64)> {
     let first = Reconcile { last_seen: Sequence(0), after: None, limit: 10 };
     let mut last_seen = done(link.step(first).await.expect("reconcile is answered")).lease_status.sequence;
@@ -29,7 +29,7 @@ async fn claim_all(link: Arc<dyn Link>) -> Vec<(JobId, u64)> {
     }
 }
 
-/// Eight nodes that claim at once share everything and never a job, and no two of their transfers a fence (rules 2, 9).
+/// Eight nodes that claim at once share out all jobs, never hold the same job, and never share a fence (rules 2, 9).
 pub async fn nodes_that_claim_at_once_never_share_a_job(t: &Topic) {
     t.add_all((0..200).map(|n| job(&format!("j{n:03}"))).collect()).await;
     let mut nodes = JoinSet::new();
@@ -49,7 +49,7 @@ pub async fn nodes_that_claim_at_once_never_share_a_job(t: &Topic) {
     t.audit().await;
 }
 
-/// Of eight callers that add one id at once, one adds it (rule 2).
+/// If eight producers add one id at once, one of them adds it (rule 2).
 pub async fn callers_that_add_at_once_add_one_job(t: &Topic) {
     let mut callers = JoinSet::new();
     for n in 0..8 {
@@ -66,7 +66,7 @@ pub async fn callers_that_add_at_once_add_one_job(t: &Topic) {
     t.audit().await;
 }
 
-/// Of eight outcomes of one run that are sent at once, one counts (rule 10).
+/// If eight outcomes of one run are sent at once, one of them counts (rule 10).
 pub async fn outcomes_sent_at_once_count_once(t: &Topic) {
     let claim = t.running("n", "a").await;
     let mut senders = JoinSet::new();
@@ -83,16 +83,15 @@ pub async fn outcomes_sent_at_once_count_once(t: &Topic) {
     t.claim("n", "a").await;
 }
 
-/// Whoever deletes a job that is being claimed either removes it or marks its run: it never runs twice, nor for ever
-/// (rules 2, 13).
-pub async fn delete_beside_a_claim_removes_or_leaves_a_pending_command(t: &Topic) {
+/// A delete that meets a claim either removes the job or leaves a pending command, so the job runs at most once (rules
+/// 2, 13).
+pub async fn delete_during_a_claim_removes_the_job_or_leaves_a_pending_command(t: &Topic) {
     t.enter("n").await;
     for n in 0..20 {
         let name = format!("j{n}");
         t.add(&name).await;
-        let transfer = t.link("n").step(t.transfer_of("n", 10));
-        let delete =
-            t.producer().command(t.numbered(vec![super::calls::command_for(CommandKind::Delete, &name, None)]));
+        let transfer = t.link("n").transfer(t.transfer_of("n", 10));
+        let delete = t.producer().command(t.numbered(vec![super::producer::command(CommandKind::Delete, &name, None)]));
         let (transfer, delete) = futures_util::join!(transfer, delete);
         let claims = done(transfer.expect("transfer is answered")).claims;
         let found = answered(delete.expect("withdraw is answered"))[0].found;

@@ -1,11 +1,11 @@
-//! One topic under examination: the steps of its nodes, short enough to write a behaviour in a few lines.
+//! The topic under test and the steps of its nodes, short enough to write a behaviour in a few lines.
 //!
-//! A node is named by a short text. It is there from its first use, which sends the `reconcile` that a node begins with;
-//! from then on the driver keeps the turn that the node has heard. After every step that goes through the driver the
-//! whole topic is [audited](Topic::audit), and the number of rows that the answer told is compared with the rows there are.
-//! What must go wrong (a wrong turn, a wrong token) is sent through the bare [`link`](Topic::link).
+//! A short text names a node. The first use of a name sends the `reconcile` with which a node begins; from then on this
+//! module keeps the node's last seen sequence number. After every step the whole topic is [audited](Topic::audit), and the
+//! number of rows in the answer must be the number of rows there are. A behaviour sends requests that must fail (a wrong
+//! sequence number, a wrong token) over the bare [`link`](Topic::link).
 //!
-//! Every method panics when the store fails or does what no behaviour allows.
+//! Every method panics if the store fails or does what no behaviour allows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -22,16 +22,16 @@ use dq::store::step::{
 use dq::store::{Link, Producer, Store};
 use dq::time::Timestamp;
 
-/// How long the leases of these nodes last.
+/// The lease that these nodes request.
 pub(super) const LEASE: Duration = Duration::from_secs(15);
 
-/// What these nodes give as their fallback.
+/// The fallback that these nodes request.
 pub(super) const FALLBACK: Duration = Duration::from_secs(15);
 
-/// How many crashes exhaust a job here.
+/// The number of crashes that exhausts a job.
 pub(super) const MAX_CRASHES: u32 = 3;
 
-/// What the clock shows first: a whole second.
+/// The store's clock at the start of a behaviour, in µs: a whole second.
 pub(super) const START: u64 = 1_763_000_000_000_000;
 
 /// `n` milliseconds.
@@ -49,7 +49,7 @@ pub(super) fn id(text: &str) -> JobId {
     JobId::new(text).expect("ids of the suite are short")
 }
 
-/// The answer of a step whose turn was right.
+/// The answer to a request with the right sequence number.
 pub(super) fn done<T: fmt::Debug>(answer: Sequenced<T>) -> T {
     match answer {
         Sequenced::Done(done) => done,
@@ -59,7 +59,7 @@ pub(super) fn done<T: fmt::Debug>(answer: Sequenced<T>) -> T {
     }
 }
 
-/// The answer of a step whose turn was wrong.
+/// The answer to a request with a wrong sequence number.
 pub(super) fn refused<T: fmt::Debug>(answer: Sequenced<T>) -> LeaseStatus {
     match answer {
         Sequenced::Reconcile(lease_status) => lease_status,
@@ -67,7 +67,7 @@ pub(super) fn refused<T: fmt::Debug>(answer: Sequenced<T>) -> LeaseStatus {
     }
 }
 
-/// A topic, its nodes and its caller.
+/// A topic, its nodes and its producer.
 pub struct Topic {
     pub(super) fixture: Arc<dyn StoreFixture>,
     pub(super) store: Arc<dyn Store>,
@@ -78,15 +78,15 @@ pub struct Topic {
     nodes: Mutex<BTreeMap<String, Node>>,
 }
 
-/// What the driver knows of a node.
+/// What this module knows of a node.
 struct Node {
     link: Arc<dyn Link>,
     last_seen: Sequence,
-    /// Its turn is known to the store, as far as the driver knows.
+    /// Whether the store should know the node's sequence number.
     entered: bool,
 }
 
-/// A store forgets the turn of a node that was silent for a day.
+/// How long a store keeps the sequence number of a silent node for certain, in µs; it forgets the number after a day.
 const SILENCE: u64 = 23 * 3_600 * 1_000_000;
 
 impl fmt::Debug for Topic {
@@ -100,14 +100,14 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Topic {
-    /// The topic for the behaviour of this name; the clock shows the start.
+    /// The topic for the behaviour with this name; sets the clock to the start.
     pub async fn open(fixture: impl StoreFixture, behaviour: &str) -> Self {
         let fixture: Arc<dyn StoreFixture> = Arc::new(fixture);
         fixture.set_clock(START).await;
         Self::new(fixture, "conformance", behaviour).await
     }
 
-    /// Another topic of the same store, under the same clock.
+    /// Another topic of the same store, with the same clock.
     pub async fn beside(&self, app: &str, topic: &str) -> Self {
         Self::new(self.fixture.clone(), app, topic).await
     }
@@ -136,22 +136,22 @@ impl Topic {
         self.fixture.clock()
     }
 
-    /// The store's clock as a store tells it: rounded down.
+    /// The store's clock as it is in answers: rounded down to the millisecond.
     pub fn now(&self) -> Timestamp {
         Timestamp::floor_micros(self.micros())
     }
 
-    /// The point in time so many milliseconds from now.
+    /// The time `n` milliseconds from now.
     pub fn in_ms(&self, n: u64) -> Timestamp {
         self.now().after(ms(n))
     }
 
-    /// Moves the store's clock on.
+    /// Moves the store's clock forward.
     pub async fn advance(&self, by: Duration) {
         self.set_clock(self.micros() + by.as_micros() as u64).await;
     }
 
-    /// Sets the store's clock. Nodes begin anew with a reconcile when they were silent for a day.
+    /// Sets the store's clock. After about a day, nodes begin again with a reconcile.
     pub async fn set_clock(&self, micros: u64) {
         if micros > self.micros() + SILENCE {
             lock(&self.nodes).values_mut().for_each(|node| node.entered = false);
@@ -164,7 +164,7 @@ impl Topic {
         NodeId::new(node)
     }
 
-    /// The bare link of a node, made at its first use.
+    /// The bare link of a node; its first use creates it.
     pub fn link(&self, node: &str) -> Arc<dyn Link> {
         let mut nodes = lock(&self.nodes);
         let made =
@@ -172,7 +172,7 @@ impl Topic {
         nodes.entry(node.into()).or_insert_with(made).link.clone()
     }
 
-    /// The last turn that the node has heard.
+    /// The node's last seen sequence number.
     pub fn last_seen(&self, node: &str) -> Sequence {
         lock(&self.nodes).get(node).map_or(Sequence(0), |node| node.last_seen)
     }
@@ -183,7 +183,7 @@ impl Topic {
         }
     }
 
-    /// The first request of a node, if it has sent none through the driver.
+    /// Sends the first reconcile of a node, if the node has sent none.
     pub async fn enter(&self, node: &str) {
         let entered = lock(&self.nodes).get(node).is_some_and(|node| node.entered);
         if !entered {
@@ -191,18 +191,18 @@ impl Topic {
         }
     }
 
-    /// A transfer as this node would ask for it.
+    /// A transfer as this node would send it.
     pub fn transfer_of(&self, node: &str, limit: usize) -> Transfer {
         Transfer { last_seen: self.last_seen(node), limit, lease: LEASE, fallback: FALLBACK }
     }
 
-    /// A settlement of one job as this node would ask for it.
+    /// A settle of one job as this node would send it.
     pub fn settle_of(&self, node: &str, claim: &Claim, change: Change) -> Settle {
         let outcomes = vec![Outcome { id: claim.id.clone(), token: claim.token, change, metadata: None }];
         Settle { last_seen: self.last_seen(node), lease: LEASE, outcomes }
     }
 
-    /// An `sweep` as this node would ask for it: UNACKED for 7 days, DEAD for 30, at most 100,000.
+    /// A sweep as this node would send it: UNACKED for 7 days, DEAD for 30 days, at most 100,000 DEAD jobs.
     pub fn age_of(&self, node: &str, limit: usize) -> Sweep {
         let day = secs(24 * 3600);
         let last_seen = self.last_seen(node);
@@ -226,7 +226,7 @@ impl Topic {
         answer
     }
 
-    /// Claims everything that is due; among equal due times, of which no order is promised, in the order of the ids.
+    /// Claims all jobs that are due. Returns those with equal due times, whose order no store promises, in order of their ids.
     pub async fn claims(&self, node: &str) -> Vec<Claim> {
         let mut claims = self.transfer(node, MOST_JOBS).await.claims;
         assert!(claims.is_sorted_by_key(|claim| claim.token.due), "claims come earliest due first: {claims:?}");
@@ -234,12 +234,12 @@ impl Topic {
         claims
     }
 
-    /// The ids of everything that is due, which is claimed.
+    /// Claims all jobs that are due and returns their ids.
     pub async fn claimed_ids(&self, node: &str) -> Vec<String> {
         self.claims(node).await.iter().map(|claim| claim.id.to_string()).collect()
     }
 
-    /// Claims everything that is due, which is this job.
+    /// Claims this job, which must be the only one that is due.
     pub async fn claim(&self, node: &str, only: &str) -> Claim {
         let mut claims = self.claims(node).await;
         assert_eq!(claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), [only], "what {node} claimed");
@@ -252,7 +252,7 @@ impl Topic {
         self.claim(node, job).await
     }
 
-    /// Settles outcomes as they are.
+    /// Settles these outcomes.
     pub async fn settle_all(&self, node: &str, outcomes: Vec<Outcome>) -> Settled {
         let request = Settle { last_seen: self.last_seen(node), lease: LEASE, outcomes };
         let answer = self.link(node).step(request).await.expect("settle is answered");
@@ -260,23 +260,23 @@ impl Topic {
         answer
     }
 
-    /// Settles one job and tells the verdict.
+    /// Settles one job and returns the verdict.
     pub async fn settle(&self, node: &str, claim: &Claim, change: Change) -> Verdict {
         self.settle_all(node, self.settle_of(node, claim, change).outcomes).await.verdicts.remove(0)
     }
 
-    /// Ends a run, which must work.
+    /// Settles one job; the verdict must be *done*.
     pub async fn end(&self, node: &str, claim: &Claim, change: Change) {
         assert_eq!(self.settle(node, claim, change).await, Verdict::Done);
     }
 
-    /// Ends a run with a new front, which must work.
+    /// Settles one job with new metadata; the verdict must be *done*.
     pub async fn end_with(&self, node: &str, claim: &Claim, change: Change, metadata: Metadata) {
         let outcome = Outcome { id: claim.id.clone(), token: claim.token, change, metadata: Some(metadata) };
         assert_eq!(self.settle_all(node, vec![outcome]).await.verdicts, [Verdict::Done]);
     }
 
-    /// A heartbeat.
+    /// Renews the node's lease.
     pub async fn renew(&self, node: &str) -> LeaseStatus {
         let lease_status = self.link(node).step(Renew { last_seen: self.last_seen(node), lease: LEASE }).await;
         let lease_status = lease_status.expect("hold is answered");
@@ -303,7 +303,7 @@ impl Topic {
         noted.note
     }
 
-    /// The first page of a reconcile, with all rows.
+    /// Reconciles with one page that has room for all rows.
     pub async fn reconcile(&self, node: &str) -> Reconciled {
         let request = Reconcile { last_seen: self.last_seen(node), after: None, limit: MOST_JOBS };
         let answer = done(self.link(node).step(request).await.expect("reconcile is answered"));
@@ -312,7 +312,7 @@ impl Topic {
         answer
     }
 
-    /// Reclaims rows of `node`, whose lease was seen to end at `seen`.
+    /// Node `by` reclaims rows of `node`, whose lease it saw end at `seen`.
     pub async fn reclaim(&self, by: &str, node: &str, seen: Timestamp, limit: usize) -> Reclaimed {
         let request = Reclaim { node: self.node(node), seen, limit, max_crashes: MAX_CRASHES };
         let answer = self.link(by).step(request).await.expect("reclaim is answered");
@@ -320,7 +320,7 @@ impl Topic {
         answer
     }
 
-    /// The node dies: its lease runs out and all it held is reclaimed.
+    /// Crashes a node: its lease expires, and another node reclaims all its jobs.
     pub async fn crash(&self, node: &str) {
         self.advance(LEASE + ms(1)).await;
         let seen = self.lease(node).await.expect("who crashes holds jobs");
@@ -337,7 +337,7 @@ impl Topic {
         lease_status
     }
 
-    /// Ages; see [`age_of`](Self::age_of) for what may be asked.
+    /// Sends a sweep; [`age_of`](Self::age_of) builds the request.
     pub async fn sweep(&self, node: &str, request: Sweep) -> Swept {
         self.enter(node).await;
         let request = Sweep { last_seen: self.last_seen(node), ..request };
@@ -347,7 +347,7 @@ impl Topic {
         answer
     }
 
-    /// Claims the only job that has been UNACKED for seven days.
+    /// Claims this job, which must be the only one that has been UNACKED for seven days.
     pub async fn claim_unacked(&self, node: &str, only: &str) -> Claim {
         let mut claims = self.sweep(node, self.age_of(node, MOST_JOBS)).await.claims;
         assert_eq!(claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), [only], "what {node} claimed");
@@ -359,12 +359,12 @@ impl Topic {
         self.link(node).step(Wake).await.expect("wake is answered");
     }
 
-    /// All leases and the audit of the store itself.
+    /// Reads all leases and runs the store's own audit.
     pub async fn scan(&self) -> Scanned {
         self.link("auditor").step(Scan).await.expect("scan is answered")
     }
 
-    /// When the lease of a node ends.
+    /// The end of a node's lease.
     pub async fn lease(&self, node: &str) -> Option<Timestamp> {
         let leases = self.scan().await.leases;
         leases.into_iter().find(|(holder, _)| holder.as_str() == node).map(|(_, end)| end)

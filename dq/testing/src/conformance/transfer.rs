@@ -1,12 +1,12 @@
-//! DELAYED → RUNNING: what is claimed, when, and under which number (rules 4 to 9).
+//! The step `transfer`, DELAYED → RUNNING: which jobs it claims, when, and under which sequence number (rules 4 to 9).
 
-use super::calls::{job, later};
+use super::producer::{delayed, job};
 use super::topic::{FALLBACK, LEASE, START, Topic, id, ms, refused, secs};
 use dq::job::{Sequence, State, Token};
 use dq::store::step::{Change, Transfer};
 use dq::store::{Due, NewJob, StoreError, Whereabouts};
 
-/// Not one microsecond early, and at the microsecond of its due time at the latest (rule 4).
+/// A job is not claimed one microsecond early, and can be claimed from the microsecond of its due time on (rule 4).
 pub async fn job_is_not_claimed_before_it_is_due(t: &Topic) {
     t.add_later("a", ms(1_500)).await;
     t.set_clock(START + 1_499_999).await;
@@ -16,19 +16,19 @@ pub async fn job_is_not_claimed_before_it_is_due(t: &Topic) {
     t.claim("n", "a").await;
 }
 
-/// A claim belongs to its node, with the record, the due time and no crashes.
+/// A claim has the job's record, its due time and no crashes, and the job belongs to the node (step `transfer`).
 pub async fn claim_has_what_a_run_needs(t: &Topic) {
-    t.add_job(later("a", secs(1))).await;
+    t.add_job(delayed("a", secs(1))).await;
     let due = t.due("a").await;
     t.advance(secs(3)).await;
     let claim = t.claim("n", "a").await;
     assert_eq!((claim.id.as_str(), claim.crashes, claim.token.due), ("a", 0, due));
-    assert_eq!(claim.record, later("a", secs(1)).record);
+    assert_eq!(claim.record, delayed("a", secs(1)).record);
     let place = t.pages(State::Running, 10).await.remove(0).place;
     assert_eq!(place, Whereabouts::Running { holder: Some((t.node("n"), claim.token.fence)) });
 }
 
-/// Due jobs are claimed in the order of their due times, however they were added.
+/// Due jobs are claimed in the order of their due times, in whatever order they were added (step `transfer`).
 pub async fn jobs_are_claimed_in_the_order_they_are_due(t: &Topic) {
     for (name, delay) in [("d", 4), ("a", 1), ("e", 5), ("c", 3), ("b", 2)] {
         t.add_later(name, ms(delay)).await;
@@ -39,7 +39,7 @@ pub async fn jobs_are_claimed_in_the_order_they_are_due(t: &Topic) {
     assert_eq!(t.claimed_ids("n").await, ["e"]);
 }
 
-/// A job that was given back competes by its due time with the others.
+/// A job that was given back competes with the others by its due time (step `transfer`).
 pub async fn returned_job_competes_by_its_due_time(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.advance(ms(2)).await;
@@ -48,8 +48,8 @@ pub async fn returned_job_competes_by_its_due_time(t: &Topic) {
     assert_eq!(t.claimed_ids("n").await, ["a", "b"]);
 }
 
-/// A transfer claims at most what it was asked for, the earliest first, and says whether more is due (rule 5).
-pub async fn transfer_is_bounded_and_says_more(t: &Topic) {
+/// A transfer claims at most its limit, earliest first, and reports whether more jobs are due (rule 5).
+pub async fn transfer_is_bounded_and_reports_more(t: &Topic) {
     for n in 0..5 {
         t.add_later(&format!("j{n}"), ms(n)).await;
     }
@@ -62,15 +62,15 @@ pub async fn transfer_is_bounded_and_says_more(t: &Topic) {
     }
 }
 
-/// A transfer that takes the last due job exactly says that there is no more (rule 5).
-pub async fn transfer_of_all_that_is_due_says_no_more(t: &Topic) {
+/// A transfer that claims exactly the last due job reports that no more are due (rule 5).
+pub async fn transfer_of_everything_due_reports_no_more(t: &Topic) {
     t.add_all(vec![job("a"), job("b")]).await;
     let answer = t.transfer("n", 2).await;
     assert_eq!((answer.claims.len(), answer.more), (2, false));
     assert_eq!(answer.dropped, []);
 }
 
-/// What one node holds no other is given.
+/// No other node can claim a job that a node holds, even if the lease has expired (rule 2).
 pub async fn claimed_job_is_not_claimed_again(t: &Topic) {
     t.running("n", "a").await;
     assert_eq!(t.claimed_ids("m").await, [""; 0]);
@@ -79,7 +79,7 @@ pub async fn claimed_job_is_not_claimed_again(t: &Topic) {
     assert_eq!(t.claimed_ids("m").await, [""; 0], "an expired lease alone gives nothing away");
 }
 
-/// All jobs of a transfer share one fence, the store's clock in µs (rule 9).
+/// All jobs of a transfer share one fence: the store's clock in µs (rule 9).
 pub async fn fence_is_the_clock_of_the_transfer(t: &Topic) {
     t.add_all(vec![job("a"), job("b")]).await;
     t.set_clock(START + 123_456).await;
@@ -87,7 +87,7 @@ pub async fn fence_is_the_clock_of_the_transfer(t: &Topic) {
     assert_eq!(fences, [START + 123_456; 2]);
 }
 
-/// Two transfers never share a fence, also within a microsecond, and also those of two nodes (rule 9).
+/// Two transfers never share a fence, not even within one microsecond or from two nodes (rule 9).
 pub async fn fences_of_two_transfers_differ(t: &Topic) {
     t.add_all(vec![job("a"), job("b"), job("c")]).await;
     let mut fences = Vec::new();
@@ -97,7 +97,7 @@ pub async fn fences_of_two_transfers_differ(t: &Topic) {
     assert_eq!(fences, [START, START + 1, START + 2]);
 }
 
-/// Fences grow although the clock jumps back (rule 9).
+/// Fences grow even if the clock jumps back (rule 9).
 pub async fn fence_grows_when_the_clock_jumps_back(t: &Topic) {
     let first = t.running("n", "a").await;
     t.set_clock(START - 3_600_000_000).await;
@@ -109,7 +109,8 @@ pub async fn fence_grows_when_the_clock_jumps_back(t: &Topic) {
     assert_eq!(third.token.fence.0, first.token.fence.0 + 2);
 }
 
-/// A transfer that names another turn, lower or higher, claims nothing, renews nothing and takes no turn (rule 6).
+/// A transfer that names another sequence number, lower or higher, claims nothing, renews nothing and takes no number
+/// (rule 6).
 pub async fn wrong_sequence_number_claims_and_renews_nothing(t: &Topic) {
     t.running("n", "a").await;
     let (sequence, lease) = (t.last_seen("n"), t.lease("n").await);
@@ -125,7 +126,7 @@ pub async fn wrong_sequence_number_claims_and_renews_nothing(t: &Topic) {
     t.claim("n", "b").await;
 }
 
-/// A node that the store does not know has no right turn, zero neither: its first request is a reconcile (rule 6).
+/// No sequence number of an unknown node is right, not even zero: its first request must be a reconcile (rule 6).
 pub async fn unknown_node_must_reconcile_first(t: &Topic) {
     t.add("a").await;
     for last_seen in [Sequence(0), Sequence(1), Sequence(7)] {
@@ -137,7 +138,7 @@ pub async fn unknown_node_must_reconcile_first(t: &Topic) {
     t.claim("n", "a").await;
 }
 
-/// Every transfer takes a turn, one that finds nothing too (rule 6).
+/// Every transfer takes a sequence number, even if it claims nothing (rule 6).
 pub async fn empty_transfer_takes_a_sequence_number(t: &Topic) {
     t.enter("n").await;
     let before = t.last_seen("n");
@@ -146,8 +147,8 @@ pub async fn empty_transfer_takes_a_sequence_number(t: &Topic) {
     assert_eq!(t.transfer("n", 10).await.lease_status.sequence, before.next().next());
 }
 
-/// A transfer that repeats the turn of one already executed claims nothing: a request that arrives twice claims once
-/// (rule 6).
+/// A transfer that arrives twice claims once: the second copy names a sequence number that is no longer current (rule
+/// 6).
 pub async fn transfer_that_arrives_twice_claims_once(t: &Topic) {
     t.add_all(vec![job("a"), job("b")]).await;
     t.enter("n").await;
@@ -158,7 +159,7 @@ pub async fn transfer_that_arrives_twice_claims_once(t: &Topic) {
     assert_eq!(t.state("b").await, Some(State::Delayed));
 }
 
-/// Turns belong to one node: what others do changes nothing about them (rule 6).
+/// Each node has sequence numbers of its own, which no other node changes (rule 6).
 pub async fn sequence_numbers_belong_to_one_node(t: &Topic) {
     t.enter("n").await;
     for _ in 0..3 {
@@ -168,7 +169,7 @@ pub async fn sequence_numbers_belong_to_one_node(t: &Topic) {
     t.claim("n", "a").await;
 }
 
-/// A node may be silent for most of a day and is known still (section 2).
+/// The store keeps the sequence number of a node that is silent for most of a day (section 2).
 pub async fn sequence_number_is_kept_for_a_day(t: &Topic) {
     t.enter("n").await;
     t.advance(secs(23 * 3_600)).await;
@@ -177,17 +178,17 @@ pub async fn sequence_number_is_kept_for_a_day(t: &Topic) {
     t.transfer("n", 10).await;
 }
 
-/// A transfer touches nothing but what waits in DELAYED.
+/// A transfer claims DELAYED jobs only (step `transfer`).
 pub async fn transfer_takes_delayed_jobs_only(t: &Topic) {
     for state in [State::Unacked, State::Dead, State::Done] {
-        super::drive::bring(t, state.word(), state).await;
+        super::events::add_in_state(t, state.word(), state).await;
     }
     t.advance(secs(365 * 24 * 3_600)).await;
     assert_eq!(t.claimed_ids("n").await, [""; 0]);
 }
 
-/// A transfer tells the earliest lease end of the others, never the node's own (rule 20).
-pub async fn transfer_tells_the_earliest_foreign_lease(t: &Topic) {
+/// A transfer returns the earliest lease end of the other nodes, never the node's own (rule 20).
+pub async fn transfer_returns_the_earliest_foreign_lease(t: &Topic) {
     t.running("a", "x").await;
     assert_eq!(t.transfer("a", 10).await.foreign_lease, None);
     let first = t.lease("a").await.expect("a holds x");
@@ -198,7 +199,7 @@ pub async fn transfer_tells_the_earliest_foreign_lease(t: &Topic) {
     assert_eq!(t.transfer("a", 10).await.foreign_lease, Some((t.node("b"), second)));
 }
 
-/// A far due time is kept as any other and does not disturb a near one.
+/// A job that is due in years is kept like any other and does not delay an earlier one (step `transfer`).
 pub async fn due_times_may_be_years_away(t: &Topic) {
     let years = secs(10 * 365 * 24 * 3_600);
     t.add_later("far", years).await;
@@ -214,7 +215,7 @@ pub async fn due_times_may_be_years_away(t: &Topic) {
     assert_eq!(t.claimed_ids("n").await, ["far"]);
 }
 
-/// After the clock jumped back nothing is early by the new clock, and nothing is lost (rules 4, 9).
+/// After the clock jumps back, no job is early by the new clock, and none is lost (rules 4, 9).
 pub async fn clock_that_jumps_back_makes_nothing_early(t: &Topic) {
     t.advance(secs(100)).await;
     t.add_later("a", secs(10)).await;
@@ -228,7 +229,7 @@ pub async fn clock_that_jumps_back_makes_nothing_early(t: &Topic) {
     assert_eq!(t.claimed_ids("n").await, ["a"]);
 }
 
-/// A transfer over the limit is refused and takes no turn (rule 5).
+/// The store refuses a transfer over the limit, and the request takes no sequence number (rule 5).
 pub async fn transfer_over_the_limit_changes_nothing(t: &Topic) {
     t.add("a").await;
     t.enter("n").await;

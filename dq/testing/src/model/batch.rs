@@ -1,9 +1,9 @@
-//! The parts of requests: new jobs, withdrawals and outcomes.
+//! Turns the items of an operation into the items of a request: new jobs, commands and outcomes.
 
 use std::time::Duration;
 
 use super::cluster::{ClusterState, job, ms};
-use super::operation::{self, Adding, Settling, Withdrawing};
+use super::operation::{self, AddItem, CommandItem, OutcomeItem};
 use super::reference::Job;
 use dq::job::{Cause, Codec, Fence, Metadata, Record};
 use dq::store::step::{Again, Change, Outcome};
@@ -11,22 +11,22 @@ use dq::store::{Command, Due, NewJob};
 use dq::time::Timestamp;
 
 impl ClusterState {
-    /// Each says in its payload which one it is.
-    pub(super) fn new_job(&self, by: u8, number: u64, n: usize, adding: &Adding) -> NewJob {
-        let (due, delay) = match adding.due {
+    /// The `n`-th job of a batch; its payload names producer, number and `n`.
+    pub(super) fn new_job(&self, by: u8, number: u64, n: usize, item: &AddItem) -> NewJob {
+        let (due, delay) = match item.due {
             operation::Due::After(after) => (Due::After(ms(after)), ms(after)),
             operation::Due::In(after) => (Due::At(self.at(after)), Duration::ZERO),
         };
-        let metadata = Metadata { delay, retain: ms(adding.retain), ..Metadata::default() };
+        let metadata = Metadata { delay, retain: ms(item.retain), ..Metadata::default() };
         let payload = format!("{by} {number} {n}");
         NewJob {
-            id: job(adding.job),
+            id: job(item.job),
             generated: false,
             due,
-            expires_after: adding.expires_after.map(ms),
+            expires_after: item.expires_after.map(ms),
             record: Record::new(&metadata, Codec::Json, payload.as_bytes()),
-            on_duplicate: adding.on_duplicate,
-            deliver: adding.deliver,
+            on_duplicate: item.on_duplicate,
+            deliver: item.deliver,
         }
     }
 
@@ -34,7 +34,7 @@ impl ClusterState {
         Timestamp::from_millis((self.topic.micros / 1_000).saturating_add_signed(after_ms))
     }
 
-    pub(super) fn command(&self, item: &Withdrawing) -> Command {
+    pub(super) fn command(&self, item: &CommandItem) -> Command {
         let parked_by = self.topic.jobs.get(&job(item.job)).and_then(|job| job.metadata().parked_by);
         let right = self.token(item.job, operation::Token::Right).fence;
         let fence = match item.fence {
@@ -46,7 +46,7 @@ impl ClusterState {
         Command { verb: item.verb, id: job(item.job), fence }
     }
 
-    pub(super) fn outcome(&self, it: &Settling) -> Outcome {
+    pub(super) fn outcome(&self, it: &OutcomeItem) -> Outcome {
         let change = match it.change {
             operation::Change::Ack => Change::Ack,
             operation::Change::RejoinAsAdded => Change::Rejoin(Again::AsAdded),
@@ -72,7 +72,7 @@ impl ClusterState {
         Outcome { id: job(it.job), token: self.token(it.job, it.token), change, metadata }
     }
 
-    /// What `exhaust` writes; it claims another parking fence.
+    /// The metadata that `exhaust` writes, with a forged parking fence.
     pub(super) fn last_metadata(&self, id: u8) -> Metadata {
         let (cause, parked_by, error) = (Some(Cause::Timeout), Some(Fence(7)), Some("late".into()));
         Metadata { exhausted: true, cause, parked_by, error, ..self.metadata(id) }

@@ -1,10 +1,11 @@
-//! The reference topic and those who use it: it turns a [`Operation`] into a request, and says what the answer must be.
+//! The reference topic and what its nodes and producers remember. [`ClusterState`] turns an [`Operation`] into a request and
+//! computes the answer that the store must give.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::exchange::{Answer, Exchange, Request};
-use super::operation::{self, By, JOBS, NODES, Number, Operation, PRODUCERS, Seen};
+use super::operation::{self, By, JOBS, LeaseEnd, NODES, Number, Operation, PRODUCERS};
 use super::reference::{Choice, Topic};
 use dq::job::{JobId, NodeId, ProducerId, Sequence, Token};
 use dq::store::step::{
@@ -13,21 +14,24 @@ use dq::store::step::{
 use dq::store::{self, Command, NewJob, Numbered};
 use dq::time::Timestamp;
 
-/// What the clock shows first.
+/// The store's clock at the start, in µs.
 pub(super) const START: u64 = 1_763_000_000_000_000;
 
-/// What it shows last before the end of the history.
+/// The latest time before the ending of a history, in µs.
 const LATEST: u64 = START + 25 * 60 * 1_000_000;
 
 const FALLBACK: Duration = Duration::from_secs(15);
 
-/// The topic, and what its nodes and callers remember.
+/// The topic, and what its nodes and producers remember.
 #[derive(Debug, Clone)]
 pub(super) struct ClusterState {
     pub(super) topic: Topic,
     last_seen: BTreeMap<NodeId, Sequence>,
+    /// Every token of each job so far, oldest first.
     tokens: BTreeMap<JobId, Vec<Token>>,
+    /// Every lease end of each node so far, oldest first.
     leases: BTreeMap<NodeId, Vec<Timestamp>>,
+    /// Every batch of each producer so far, oldest first.
     sent: BTreeMap<ProducerId, Vec<Batch>>,
 }
 
@@ -63,7 +67,7 @@ pub(super) const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-/// The last but `back`.
+/// The last item but `back`.
 fn last<T: Clone>(all: Option<&Vec<T>>, back: u8) -> Option<T> {
     all.and_then(|all| all.iter().rev().nth(usize::from(back))).cloned()
 }
@@ -77,9 +81,9 @@ impl ClusterState {
         Self { topic, last_seen, tokens, leases, sent }
     }
 
-    /// The request that this step is now.
-    pub(super) fn resolve(&self, step: &Operation) -> Exchange {
-        let lost = match step {
+    /// The request that this operation means in the current state.
+    pub(super) fn resolve(&self, operation: &Operation) -> Exchange {
+        let lost = match operation {
             Operation::Add { lost, .. }
             | Operation::Command { lost, .. }
             | Operation::Transfer { lost, .. }
@@ -87,12 +91,18 @@ impl ClusterState {
             | Operation::Reconcile { lost, .. } => *lost,
             _ => false,
         };
-        Exchange { request: self.clock(step).or_else(|| self.call(step)).unwrap_or_else(|| self.ask(step)), lost }
+        Exchange {
+            request: self
+                .clock_request(operation)
+                .or_else(|| self.producer_request(operation))
+                .unwrap_or_else(|| self.link_request(operation)),
+            lost,
+        }
     }
 
-    fn clock(&self, step: &Operation) -> Option<Request> {
+    fn clock_request(&self, operation: &Operation) -> Option<Request> {
         let now = self.topic.micros;
-        let at = match step {
+        let at = match operation {
             Operation::End => return Some(Request::Clock(now.max(LATEST) + 30 * 60 * 1_000_000)),
             Operation::Forward(by) if now > LATEST => return Some(Request::Clock(now + by)),
             Operation::Forward(by) => now + by,
@@ -107,12 +117,12 @@ impl ClusterState {
             }
             _ => return None,
         };
-        // Answers of calls are kept for an hour: no history is longer, its end included.
+        // The store keeps the answers to batches for an hour: no history is longer, its ending included.
         Some(Request::Clock(at.min(LATEST)))
     }
 
-    fn call(&self, step: &Operation) -> Option<Request> {
-        match step {
+    fn producer_request(&self, operation: &Operation) -> Option<Request> {
+        match operation {
             Operation::Add { producer: by, number, jobs, .. } => {
                 let number = self.number(*by, *number);
                 let items = jobs.iter().enumerate().map(|(n, job)| self.new_job(*by, number, n, job)).collect();
@@ -121,7 +131,7 @@ impl ClusterState {
             Operation::Command { producer: by, number, items, .. } => {
                 let number = self.number(*by, *number);
                 let mut named = Vec::new();
-                let mut once = |item: &&operation::Withdrawing| {
+                let mut once = |item: &&operation::CommandItem| {
                     !named.contains(&job(item.job)) && {
                         named.push(job(item.job));
                         true
@@ -138,12 +148,12 @@ impl ClusterState {
                     None => Request::Anew(node(0), by),
                 })
             }
-            Operation::Anew { node: n, producer: by } => Some(Request::Anew(node(*n), producer(*by))),
+            Operation::Reconnect { node: n, producer: by } => Some(Request::Anew(node(*n), producer(*by))),
             _ => None,
         }
     }
 
-    /// A number that no other batch has been sent under.
+    /// A number that no other batch of the producer has.
     fn number(&self, by: u8, number: Number) -> u64 {
         let sent = self.sent.get(&producer(by));
         let used = |number: u64| sent.is_some_and(|sent| sent.iter().any(|batch| batch.number() == number));
@@ -158,17 +168,17 @@ impl ClusterState {
         }
     }
 
-    fn ask(&self, step: &Operation) -> Request {
+    fn link_request(&self, operation: &Operation) -> Request {
         let sequence = |n: &NodeId, sequence: operation::Sequence| self.sequence(n, sequence);
-        match step {
+        match operation {
             Operation::Transfer { node: n, sequence: t, limit, lease, .. } => {
                 let (last_seen, n) = (sequence(&node(*n), *t), node(*n));
                 Request::Step(n, Transfer { last_seen, limit: *limit, lease: ms(*lease), fallback: FALLBACK }.into())
             }
             Operation::Settle { by, sequence: t, outcomes, .. } => {
-                let n = self.who(*by, outcomes.first().map_or(0, |first| first.job));
+                let n = self.sender(*by, outcomes.first().map_or(0, |first| first.job));
                 let mut named = Vec::new();
-                let mut once = |it: &&operation::Settling| {
+                let mut once = |it: &&operation::OutcomeItem| {
                     !named.contains(&job(it.job)) && {
                         named.push(job(it.job));
                         true
@@ -181,22 +191,22 @@ impl ClusterState {
                 Request::Step(node(*n), Renew { last_seen: sequence(&node(*n), *t), lease: ms(*lease) }.into())
             }
             Operation::Isolate { by, sequence: t, job: id, token } => {
-                let n = self.who(*by, *id);
+                let n = self.sender(*by, *id);
                 let (last_seen, token, id) = (sequence(&n, *t), self.token(*id, *token), job(*id));
                 Request::Step(n, Isolate { last_seen, lease: ms(15_000), id, token }.into())
             }
             Operation::Exhaust { by, sequence: t, job: id, token } => {
-                let n = self.who(*by, *id);
+                let n = self.sender(*by, *id);
                 let (last_seen, token, id, metadata) =
                     (sequence(&n, *t), self.token(*id, *token), job(*id), self.last_metadata(*id));
                 Request::Step(n, Exhaust { last_seen, lease: ms(15_000), id, token, metadata }.into())
             }
-            step => self.ask_more(step),
+            operation => self.rarer_link_request(operation),
         }
     }
 
-    fn ask_more(&self, step: &Operation) -> Request {
-        match step {
+    fn rarer_link_request(&self, operation: &Operation) -> Request {
+        match operation {
             Operation::Reconcile { node: n, sequence, behind, limit, .. } => {
                 let (last_seen, after) = (self.sequence(&node(*n), *sequence), behind.map(job));
                 Request::Step(node(*n), Reconcile { last_seen, after, limit: *limit }.into())
@@ -206,8 +216,8 @@ impl ClusterState {
                 let other = node(if of % NODES == n % NODES { of + 1 } else { *of });
                 let first = self.topic.expired().filter(|(of, _)| **of != node(*n)).min_by_key(|(_, end)| *end);
                 let of = first.filter(|_| *of == NODES).map_or(other, |(of, _)| of.clone());
-                let seen = self.seen(&of, *seen);
-                Request::Step(node(*n), Reclaim { node: of, seen, limit: *limit, max_crashes: *max_crashes }.into())
+                let seen = self.lease_end(&of, *seen);
+                Request::Reclaim(node(*n), Reclaim { node: of, seen, limit: *limit, max_crashes: *max_crashes })
             }
             Operation::Release { node: n, sequence } => {
                 Request::Step(node(*n), Release { last_seen: self.sequence(&node(*n), *sequence) }.into())
@@ -222,8 +232,8 @@ impl ClusterState {
                 let limit = self.topic.publish_limit(*limit).min(MOST_JOBS);
                 Request::Step(node(*n), Publish { limit, fallback: FALLBACK, expires_after: ms(*expires_after) }.into())
             }
-            Operation::Wake { node: n } => Request::Step(node(*n), Wake.into()),
-            _ => unreachable!("clocks and calls have had their turn"),
+            Operation::Wake { node: n } => Request::Wake(node(*n)),
+            _ => unreachable!("the other operations are resolved before"),
         }
     }
 
@@ -231,19 +241,19 @@ impl ClusterState {
         let stored = self.topic.sequences.get(n).copied().unwrap_or_default();
         match sequence {
             operation::Sequence::Right => stored,
-            operation::Sequence::Heard => self.last_seen.get(n).copied().unwrap_or_default(),
+            operation::Sequence::LastSeen => self.last_seen.get(n).copied().unwrap_or_default(),
             operation::Sequence::Off(by) => Sequence(stored.0.saturating_add_signed(by.into())),
         }
     }
 
-    fn who(&self, by: By, id: u8) -> NodeId {
+    fn sender(&self, by: By, id: u8) -> NodeId {
         match by {
             By::Holder => self.topic.run(&job(id)).map_or_else(|| node(0), |run| run.node.clone()),
             By::Node(n) => node(n),
         }
     }
 
-    /// A token for this job; of one that never ran, one that cannot be.
+    /// A token of this job; an impossible one if the job never ran.
     pub(super) fn token(&self, id: u8, token: operation::Token) -> Token {
         let none = Token { fence: dq::job::Fence(1), due: Timestamp::from_millis(1) };
         let right = self.topic.run(&job(id)).map(|run| run.token);
@@ -255,17 +265,18 @@ impl ClusterState {
         }
     }
 
-    fn seen(&self, of: &NodeId, seen: Seen) -> Timestamp {
+    fn lease_end(&self, of: &NodeId, seen: LeaseEnd) -> Timestamp {
         match seen {
-            Seen::Right => self.topic.leases.get(of).copied().unwrap_or_default(),
-            Seen::Old(back) => last(self.leases.get(of), back).unwrap_or_default(),
-            Seen::Zero => Timestamp::EPOCH,
+            LeaseEnd::Right => self.topic.leases.get(of).copied().unwrap_or_default(),
+            LeaseEnd::Old(back) => last(self.leases.get(of), back).unwrap_or_default(),
+            LeaseEnd::Zero => Timestamp::EPOCH,
         }
     }
 
-    /// Does it, and says what the answer must be. What the contract leaves to the store is as `choice` says.
+    /// Executes the request on the reference and returns the answer that the store must give. Where the contract leaves the
+    /// store a choice, the reference follows `choice`.
     pub(super) fn execute(&mut self, exchange: &Exchange, choice: Choice<'_>) -> Answer {
-        self.remember(&exchange.request);
+        self.remember_batch(&exchange.request);
         let topic = &mut self.topic;
         let answer = match &exchange.request {
             Request::Clock(at) => {
@@ -279,7 +290,7 @@ impl ClusterState {
         };
         topic.cut_leases();
         topic.assert_sound();
-        self.look_back();
+        self.remember_tokens_and_leases();
         if exchange.lost {
             return Answer::Nothing;
         }
@@ -287,7 +298,7 @@ impl ClusterState {
         answer
     }
 
-    fn remember(&mut self, request: &Request) {
+    fn remember_batch(&mut self, request: &Request) {
         let (by, batch) = match request {
             Request::Add(by, batch) => (by, Batch::Add(batch.clone())),
             Request::Command(by, batch) => (by, Batch::Command(batch.clone())),
@@ -299,10 +310,9 @@ impl ClusterState {
         }
     }
 
-    fn look_back(&mut self) {
-        for (id, token) in
-            (0..JOBS).map(job).filter_map(|id| Some((self.topic.run(&id)?.token, id))).map(|(t, id)| (id, t))
-        {
+    fn remember_tokens_and_leases(&mut self) {
+        for id in (0..JOBS).map(job) {
+            let Some(token) = self.topic.run(&id).map(|run| run.token) else { continue };
             let tokens = self.tokens.entry(id).or_default();
             if tokens.last() != Some(&token) {
                 tokens.push(token);
@@ -316,7 +326,7 @@ impl ClusterState {
         }
     }
 
-    /// The node reads its answer.
+    /// The node receives its answer.
     fn receive(&mut self, request: &Request, answer: &Answer) {
         let (Request::Step(by, _), Answer::Step(answer)) = (request, answer) else { return };
         let lease_status = match answer {

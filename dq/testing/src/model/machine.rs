@@ -1,4 +1,5 @@
-//! Which steps are drawn, and how often. A history shrinks to fewer and plainer steps: what comes first here is plainest.
+//! Which operations a history may have, and how often. A history shrinks to fewer and simpler operations: the first
+//! alternative of each choice is the simplest.
 
 use proptest::collection::vec;
 use proptest::option::weighted;
@@ -9,8 +10,8 @@ use proptest_state_machine::ReferenceStateMachine;
 
 use super::cluster::ClusterState;
 use super::operation::{
-    Adding, By, Change, Due, Fence, JOBS, NODES, Number, Operation, PRODUCERS, Seen, Sequence, Settling, Token,
-    Withdrawing,
+    AddItem, By, Change, CommandItem, Due, Fence, JOBS, LeaseEnd, NODES, Number, Operation, OutcomeItem, PRODUCERS,
+    Sequence, Token,
 };
 use super::reference::Choice;
 use dq::job::{Deliver, State};
@@ -30,7 +31,7 @@ impl ReferenceStateMachine for Machine {
     }
 
     fn transitions(cluster: &ClusterState) -> BoxedStrategy<Operation> {
-        // A node that the store does not know is refused until it reconciles, which one that knows nothing does first.
+        // The store refuses an unknown node until it reconciles, so reconciles are likely while a node is unknown.
         let unknown = u32::from(NODES) - cluster.topic.sequences.len() as u32;
         let running = cluster.topic.leases.len() as u32;
         let counts = cluster.topic.counts();
@@ -53,13 +54,13 @@ impl ReferenceStateMachine for Machine {
             2 => publish(),
             1 => (node(), sequence()).prop_map(|(node, sequence)| Operation::Release { node, sequence }),
             1 => node().prop_map(|node| Operation::Wake { node }),
-            1 => (node(), 0..PRODUCERS).prop_map(|(node, producer)| Operation::Anew { node, producer }),
+            1 => (node(), 0..PRODUCERS).prop_map(|(node, producer)| Operation::Reconnect { node, producer }),
         ]
         .boxed()
     }
 
-    fn apply(mut cluster: ClusterState, step: &Operation) -> ClusterState {
-        let exchange = cluster.resolve(step);
+    fn apply(mut cluster: ClusterState, operation: &Operation) -> ClusterState {
+        let exchange = cluster.resolve(operation);
         cluster.execute(&exchange, Choice(None));
         cluster
     }
@@ -69,12 +70,12 @@ fn node() -> impl Strategy<Value = u8> {
     0..NODES
 }
 
-/// One of them mostly: much has to happen to one job before the deep rules show.
+/// Mostly the same job: much must happen to one job before the intricate rules apply.
 fn job() -> impl Strategy<Value = u8> {
     prop_oneof![1 => Just(0), 1 => 0..JOBS]
 }
 
-/// Mostly one of those in these states.
+/// Mostly a job in one of these states.
 fn job_in(cluster: &ClusterState, states: &[State]) -> BoxedStrategy<u8> {
     let state = |n| cluster.topic.jobs.get(&super::cluster::job(n)).map(|job| job.place.state());
     let there: Vec<u8> = (0..JOBS).filter(|n| state(*n).is_some_and(|state| states.contains(&state))).collect();
@@ -86,7 +87,7 @@ fn lost() -> impl Strategy<Value = bool> {
 }
 
 fn sequence() -> impl Strategy<Value = Sequence> {
-    prop_oneof![10 => Just(Sequence::Right), 2 => Just(Sequence::Heard), 1 => select(vec![-1, 1, 3]).prop_map(Sequence::Off)]
+    prop_oneof![10 => Just(Sequence::Right), 2 => Just(Sequence::LastSeen), 1 => select(vec![-1, 1, 3]).prop_map(Sequence::Off)]
 }
 
 fn token() -> impl Strategy<Value = Token> {
@@ -101,12 +102,12 @@ fn limit() -> impl Strategy<Value = usize> {
     prop_oneof![3 => Just(MOST_JOBS), 2 => 1..4_usize]
 }
 
-/// Also one beyond the longest there is.
+/// In ms; one is longer than the longest lease.
 fn lease() -> impl Strategy<Value = u64> {
     select(vec![15_000, 3_000, 400_000])
 }
 
-/// Delays, ms.
+/// Delays in ms.
 fn wait() -> impl Strategy<Value = u64> {
     select(vec![0, 0, 1, 40, 2_000, 20_000])
 }
@@ -133,8 +134,8 @@ fn adds(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
     let on_duplicate = select(vec![OnDuplicate::Reject, OnDuplicate::Keep, OnDuplicate::Replace]);
     let deliver = prop_oneof![6 => Just(Deliver::Queue), 1 => Just(Deliver::Broadcast), 2 => Just(Deliver::Both)];
     let retain = select(vec![0, 0, 10_000]);
-    let adding = (job, due, expires_after, retain, on_duplicate, deliver);
-    let adding = adding.prop_map(|(job, due, expires_after, retain, on_duplicate, deliver)| Adding {
+    let item = (job, due, expires_after, retain, on_duplicate, deliver);
+    let item = item.prop_map(|(job, due, expires_after, retain, on_duplicate, deliver)| AddItem {
         job,
         due,
         expires_after,
@@ -142,7 +143,7 @@ fn adds(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
         on_duplicate,
         deliver,
     });
-    (0..PRODUCERS, number(), vec(adding, 1..4), lost()).prop_map(|(producer, number, jobs, lost)| Operation::Add {
+    (0..PRODUCERS, number(), vec(item, 1..4), lost()).prop_map(|(producer, number, jobs, lost)| Operation::Add {
         producer,
         number,
         jobs,
@@ -164,7 +165,7 @@ fn command(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
         2 => (1..4_u8).prop_map(Fence::Old),
         1 => Just(Fence::Wrong),
     ];
-    let item = (job, verb, fence).prop_map(|(job, verb, fence)| Withdrawing { job, verb, fence });
+    let item = (job, verb, fence).prop_map(|(job, verb, fence)| CommandItem { job, verb, fence });
     (0..PRODUCERS, number(), vec(item, 1..3), lost()).prop_map(|(producer, number, items, lost)| Operation::Command {
         producer,
         number,
@@ -191,7 +192,7 @@ fn settle(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
         1 => Just(Change::Drop),
     ];
     let outcome = (job, token(), change, any::<bool>());
-    let outcome = outcome.prop_map(|(job, token, change, metadata)| Settling { job, token, change, metadata });
+    let outcome = outcome.prop_map(|(job, token, change, metadata)| OutcomeItem { job, token, change, metadata });
     (by(), sequence(), vec(outcome, 1..4), lost()).prop_map(|(by, sequence, outcomes, lost)| Operation::Settle {
         by,
         sequence,
@@ -213,7 +214,8 @@ fn reconcile() -> impl Strategy<Value = Operation> {
 }
 
 fn reclaim() -> impl Strategy<Value = Operation> {
-    let seen = prop_oneof![8 => Just(Seen::Right), 1 => (0..3_u8).prop_map(Seen::Old), 1 => Just(Seen::Zero)];
+    let seen =
+        prop_oneof![8 => Just(LeaseEnd::Right), 1 => (0..3_u8).prop_map(LeaseEnd::Old), 1 => Just(LeaseEnd::Zero)];
     (node(), node(), seen, limit(), 0..4_u32).prop_map(|(node, of, seen, limit, max_crashes)| Operation::Reclaim {
         node,
         of,
@@ -223,12 +225,12 @@ fn reclaim() -> impl Strategy<Value = Operation> {
     })
 }
 
-/// Of whoever's lease ended first.
+/// A reclaim from the node whose lease expired first.
 fn reclaim_expired() -> impl Strategy<Value = Operation> {
     (node(), limit(), 1..4_u32).prop_map(|(node, limit, max_crashes)| Operation::Reclaim {
         node,
         of: NODES,
-        seen: Seen::Right,
+        seen: LeaseEnd::Right,
         limit,
         max_crashes,
     })

@@ -1,13 +1,18 @@
-//! The model test: histories of a topic, drawn at random, on a store and on a reference that is too plain to be wrong.
+//! The model test: runs random histories of a topic on a store and on a reference that is too simple to be wrong, and compares
+//! them.
 //!
-//! A history is a list of steps of several nodes and producers: every request there is, under right, old and wrong turns,
-//! tokens, numbers and lease ends, with answers that are lost, and a clock that goes on and jumps back. After every step the
-//! answer, every page, look and count, the leases and the store's own audit must be what the reference says, whose jobs move by
-//! [`State::apply`](dq::job::State::apply) alone. At its end every history is brought to an end: what runs or is parked is given
-//! back and claimed once more, so that crashes, marks and notes that nobody has seen yet show, and everything is deleted.
+//! A history is a list of operations of several nodes and producers: every kind of request, with right, old and wrong sequence
+//! numbers, tokens, call numbers and lease ends, with lost answers, and with a clock that moves forward and jumps back. After
+//! every operation the answer, every page, query and count, the leases and the store's own audit must match the reference, whose
+//! jobs move by [`State::apply`](dq::job::State::apply) alone. Every history ends in the same way: the nodes give back all runs
+//! and parked jobs and claim them once more, which shows crashes, pending commands and notes that no answer has shown yet, and
+//! everything is deleted.
 //!
-//! A history that fails is shrunk to few and plain steps; its seed and its steps are told. Signals are hints and not looked
-//! at here: [`conformance`](super::conformance) does.
+//! A history that fails is shrunk to few and simple operations, and the report has its seed and these operations. The model
+//! ignores signals, which are hints; [`conformance`](super::conformance) tests them.
+//!
+//! `operation` has the operations and `machine` draws them; `cluster` and `batch` turn an operation into a request, which
+//! `exchange` sends to the store and `reference` answers; `queries` compares the two.
 
 mod batch;
 mod cluster;
@@ -35,25 +40,25 @@ use super::conformance::StoreFixture;
 use dq::job::{AppName, TopicKey, TopicName};
 use dq::store::Store;
 
-/// How long a history is.
-const STEPS: Range<usize> = 10..80;
+/// The number of operations of a history.
+const LENGTH: Range<usize> = 10..80;
 
-/// A history on which a store and the reference differ, as short as it could be made.
+/// A history on which a store and the reference differ, shrunk as far as possible.
 #[derive(Debug)]
 pub struct Difference {
-    /// The seed that it was drawn from.
+    /// The seed of the history.
     pub seed: u64,
-    /// Its steps.
-    pub steps: Vec<String>,
-    /// What differed, after the last of them or while the history was brought to its end.
+    /// The operations of the history.
+    pub operations: Vec<String>,
+    /// The difference, after the last operation or during the ending of the history.
     pub what: String,
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "seed {}: after these steps the store and the reference differ", self.seed)?;
-        for (n, step) in self.steps.iter().enumerate() {
-            writeln!(f, "  {:2} {step}", n + 1)?;
+        writeln!(f, "seed {}: the store and the reference differ after these operations", self.seed)?;
+        for (n, operation) in self.operations.iter().enumerate() {
+            writeln!(f, "  {:2} {operation}", n + 1)?;
         }
         f.write_str(&self.what)
     }
@@ -61,13 +66,13 @@ impl fmt::Display for Difference {
 
 impl std::error::Error for Difference {}
 
-/// Runs one history for each seed, each on a new store that `open` gives.
+/// Runs one history for each seed, each on a new store from `open`.
 ///
 /// # Errors
 /// The first [`Difference`].
 ///
 /// # Panics
-/// Inside of a tokio runtime: each history has one of its own.
+/// Panics inside a tokio runtime, because each history has a runtime of its own, and if proptest gives up.
 pub fn check<F: StoreFixture>(seeds: Range<u64>, open: impl Fn() -> BoxFuture<'static, F>) -> Result<(), Difference> {
     for seed in seeds {
         let mut bytes = [0; 32];
@@ -75,20 +80,22 @@ pub fn check<F: StoreFixture>(seeds: Range<u64>, open: impl Fn() -> BoxFuture<'s
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
         let config = Config { cases: 1, failure_persistence: None, max_shrink_iters: 4_096, ..Config::default() };
         let ending = Ending::of(seed);
-        let histories = Machine::sequential_strategy(STEPS);
-        let run = TestRunner::new_with_rng(config, rng).run(&histories, |(_, steps, seen)| {
+        let histories = Machine::sequential_strategy(LENGTH);
+        let run = TestRunner::new_with_rng(config, rng).run(&histories, |(_, operations, seen)| {
             let each = || {
                 if let Some(seen) = &seen {
                     seen.fetch_add(1, Ordering::SeqCst);
                 }
             };
-            run(&open, (&steps, ending), each).map_err(TestCaseError::fail)
+            run(&open, (&operations, ending), each).map_err(TestCaseError::fail)
         });
         match run {
             Ok(()) => {}
-            Err(TestError::Fail(what, (_, steps, _))) => {
-                let (steps, what) = without_idle_steps(&open, (steps, ending), what.message().into());
-                return Err(Difference { seed, steps: steps.iter().map(|step| format!("{step:?}")).collect(), what });
+            Err(TestError::Fail(what, (_, operations, _))) => {
+                let what = what.message().into();
+                let (operations, what) = without_idle_operations(&open, (operations, ending), what);
+                let operations = operations.iter().map(|operation| format!("{operation:?}")).collect();
+                return Err(Difference { seed, operations, what });
             }
             Err(TestError::Abort(why)) => panic!("the model test gave up: {why}"),
         }
@@ -96,62 +103,63 @@ pub fn check<F: StoreFixture>(seeds: Range<u64>, open: impl Fn() -> BoxFuture<'s
     Ok(())
 }
 
-/// Leaves out every step without which a history fails too: plainer steps may have made others idle.
-fn without_idle_steps<F: StoreFixture>(
+/// Leaves out every operation that the failure does not need: after shrinking, some may have no effect any more.
+fn without_idle_operations<F: StoreFixture>(
     open: &impl Fn() -> BoxFuture<'static, F>,
-    (mut steps, ending): (Vec<Operation>, Ending),
+    (mut operations, ending): (Vec<Operation>, Ending),
     mut what: String,
 ) -> (Vec<Operation>, String) {
-    for n in (0..steps.len()).rev() {
-        let fewer = [&steps[..n], &steps[n + 1..]].concat();
+    for n in (0..operations.len()).rev() {
+        let fewer = [&operations[..n], &operations[n + 1..]].concat();
         let failed = catch_unwind(AssertUnwindSafe(|| run(open, (&fewer, ending), || {})));
         if let Ok(Err(why)) = failed {
-            (steps, what) = (fewer, why);
+            (operations, what) = (fewer, why);
         }
     }
-    (steps, what)
+    (operations, what)
 }
 
-/// One history on a new store, in a runtime of its own.
+/// Runs one history on a new store, in a runtime of its own.
 fn run<F: StoreFixture>(
     open: &impl Fn() -> BoxFuture<'static, F>,
-    (steps, ending): (&[Operation], Ending),
+    (operations, ending): (&[Operation], Ending),
     each: impl Fn(),
 ) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| error.to_string())?.block_on(history(open(), (steps, ending), each))
+    runtime.map_err(|error| error.to_string())?.block_on(history(open(), (operations, ending), each))
 }
 
-/// One history, and its end.
+/// Runs one history and its ending.
 async fn history<F: StoreFixture>(
     fixture: BoxFuture<'static, F>,
-    (steps, ending): (&[Operation], Ending),
+    (operations, ending): (&[Operation], Ending),
     each: impl Fn(),
 ) -> Result<(), String> {
     let fixture = fixture.await;
     fixture.set_clock(START).await;
     let key = TopicKey {
-        app: AppName::new("model").expect("the name is good"),
-        topic: TopicName::new("topic").expect("the name is good"),
+        app: AppName::new("model").expect("the name is valid"),
+        topic: TopicName::new("topic").expect("the name is valid"),
     };
     let store = fixture.store();
     store.open(&key).await.map_err(|error| error.to_string())?;
     let mut pair =
         Pair { wires: Wires::new(store.clone(), key.clone()), fixture, store, key, cluster: ClusterState::new() };
-    for step in steps {
+    for operation in operations {
         each();
-        pair.step(step).await?;
+        pair.apply(operation).await?;
     }
-    for step in ending.steps() {
-        pair.step(&step).await.map_err(|what| format!("at the end of the history, after {step:?}: {what}"))?;
+    for operation in ending.operations() {
+        let failed = |what| format!("in the ending of the history, after {operation:?}: {what}");
+        pair.apply(&operation).await.map_err(failed)?;
     }
     match pair.cluster.topic.jobs.is_empty() && pair.cluster.topic.broadcasts.is_empty() {
         true => Ok(()),
-        false => Err("something is left at the end of the history".into()),
+        false => Err("a job or broadcast is left after the ending of the history".into()),
     }
 }
 
-/// A store and the reference.
+/// A store and the reference, which get the same operations.
 struct Pair<F> {
     fixture: F,
     store: std::sync::Arc<dyn Store>,
@@ -161,9 +169,9 @@ struct Pair<F> {
 }
 
 impl<F: StoreFixture> Pair<F> {
-    /// Takes a step on both and compares everything.
-    async fn step(&mut self, step: &Operation) -> Result<(), String> {
-        let exchange = self.cluster.resolve(step);
+    /// Applies an operation to both and compares everything.
+    async fn apply(&mut self, operation: &Operation) -> Result<(), String> {
+        let exchange = self.cluster.resolve(operation);
         if let Request::Clock(at) = exchange.request {
             self.fixture.set_clock(at).await;
         }

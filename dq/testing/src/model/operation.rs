@@ -1,44 +1,45 @@
-//! Steps in words that mean something in every state, so that a history that is shrunk still says the same.
+//! The operations of a history, in terms that make sense in every state, so that a shrunk history still means the same.
 //!
-//! Jobs, nodes and producers are told by their number. What a request names (a turn, a token, a fence, a lease end) is told by
-//! what it is to the world at that moment: the right one, an old one, a wrong one.
+//! Numbers stand for jobs, nodes and producers. A sequence number, token, fence or lease end is described by what it is at that
+//! moment: the right one, an old one or a wrong one. [`ClusterState`](super::cluster::ClusterState) turns an operation into a
+//! request.
 
 use dq::job::Deliver;
 use dq::store::{CommandKind, OnDuplicate};
 
-/// How many jobs, nodes and producers there are.
+/// The numbers of jobs, nodes and producers.
 pub(super) const JOBS: u8 = 4;
 pub(super) const NODES: u8 = 3;
 pub(super) const PRODUCERS: u8 = 2;
 
-/// One thing that happens.
+/// One operation of a history: a request, or a change of the store's clock.
 #[derive(Debug, Clone)]
 pub(super) enum Operation {
-    /// The store's clock moves on by so many µs.
+    /// The store's clock moves forward by this many µs.
     Forward(u64),
-    /// The store's clock moves on beyond every due time.
+    /// The store's clock moves forward beyond every due time.
     End,
-    /// The store's clock jumps back by so many ms.
+    /// The store's clock jumps back by this many ms.
     Back(u64),
-    /// The store's clock moves on until this node's lease has run out.
+    /// The store's clock moves forward until this node's lease has expired.
     PastLease(u8),
-    /// The store's clock moves on to the earliest due time, or to one µs before it.
+    /// The store's clock moves forward to the earliest due time, or to one µs before it.
     ToDue {
         early: bool,
     },
     Add {
         producer: u8,
         number: Number,
-        jobs: Vec<Adding>,
+        jobs: Vec<AddItem>,
         lost: bool,
     },
     Command {
         producer: u8,
         number: Number,
-        items: Vec<Withdrawing>,
+        items: Vec<CommandItem>,
         lost: bool,
     },
-    /// A batch is sent again under its number: the last but so many.
+    /// The producer sends an earlier batch again under its number: the last but `back`.
     Repeat {
         producer: u8,
         back: u8,
@@ -53,7 +54,7 @@ pub(super) enum Operation {
     Settle {
         by: By,
         sequence: Sequence,
-        outcomes: Vec<Settling>,
+        outcomes: Vec<OutcomeItem>,
         lost: bool,
     },
     Renew {
@@ -83,7 +84,7 @@ pub(super) enum Operation {
     Reclaim {
         node: u8,
         of: u8,
-        seen: Seen,
+        seen: LeaseEnd,
         limit: usize,
         max_crashes: u32,
     },
@@ -107,8 +108,8 @@ pub(super) enum Operation {
     Wake {
         node: u8,
     },
-    /// The node takes a new link, or the producer a new handle.
-    Anew {
+    /// The node takes a new link, and the producer a new handle.
+    Reconnect {
         node: u8,
         producer: u8,
     },
@@ -118,15 +119,15 @@ pub(super) enum Operation {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Number {
     Next,
-    /// So many are left out: batches that were given up.
+    /// Skips this many numbers, as of batches that were given up.
     Gap(u8),
-    /// One that was left out, or as good: below the highest, so many.
+    /// This much below the highest number, if no batch had that number; otherwise the next number.
     Below(u8),
 }
 
-/// A job to add.
+/// A job of an `add`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Adding {
+pub(super) struct AddItem {
     pub(super) job: u8,
     pub(super) due: Due,
     pub(super) expires_after: Option<u64>,
@@ -135,44 +136,44 @@ pub(super) struct Adding {
     pub(super) deliver: Deliver,
 }
 
-/// When it is due, ms.
+/// When a job is due, in ms: after a delay, or at a time relative to now.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Due {
     After(u64),
     In(i64),
 }
 
-/// A withdrawal.
+/// A command of a batch.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Withdrawing {
+pub(super) struct CommandItem {
     pub(super) job: u8,
     pub(super) verb: CommandKind,
     pub(super) fence: Fence,
 }
 
-/// Which run a withdrawal names.
+/// Which run a command names.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Fence {
     None,
     /// The run that holds the job, or the one that parked it.
     Right,
-    /// The last run but so many.
+    /// The last run but this many.
     Old(u8),
-    /// A run that never was.
+    /// A run that never existed.
     Wrong,
 }
 
-/// An outcome.
+/// An outcome of a `settle`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Settling {
+pub(super) struct OutcomeItem {
     pub(super) job: u8,
     pub(super) token: Token,
     pub(super) change: Change,
-    /// With a new front, which says one attempt more and claims another parking fence.
+    /// Whether it has new metadata, with one attempt more and a forged parking fence.
     pub(super) metadata: bool,
 }
 
-/// A change, ms.
+/// What the outcome does; times in ms.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Change {
     Ack,
@@ -186,7 +187,7 @@ pub(super) enum Change {
     Drop,
 }
 
-/// Who asks.
+/// The node that sends a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum By {
     /// The node that holds the (first) job.
@@ -198,63 +199,63 @@ pub(super) enum By {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Token {
     Right,
-    /// Of the last run but so many.
+    /// The token of the last run but this many.
     Old(u8),
     OtherDue,
 }
 
-/// Which turn a request names.
+/// Which sequence number a request names.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Sequence {
-    /// The one the store has.
+    /// The one that the store has.
     Right,
-    /// The last one that the node has heard.
-    Heard,
-    /// So many more than the one the store has.
+    /// The one that the node has last seen.
+    LastSeen,
+    /// The one that the store has, plus this.
     Off(i8),
 }
 
 /// Which lease end a reclaim names.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Seen {
+pub(super) enum LeaseEnd {
     Right,
-    /// One that was seen before, the last but so many.
+    /// An earlier end: the last but this many.
     Old(u8),
     Zero,
 }
 
-/// How a history is brought to its end.
+/// How a history ends.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ending {
-    /// Whatever runs is acked, whichever run it is.
+    /// Whether a command acks every job first, without a fence.
     acked: bool,
-    /// The node that claims what is parked dies with it.
+    /// Whether the node that claims the aged jobs crashes.
     crashed: bool,
 }
 
 impl Ending {
-    /// Of the history of this seed.
+    /// The ending of the history with this seed.
     pub(super) const fn of(seed: u64) -> Self {
         Self { acked: seed.is_multiple_of(2), crashed: seed.is_multiple_of(3) }
     }
 
-    /// Runs are given back, all that is parked is claimed by age and given back, all that can be is sent back and claimed once
-    /// more, which shows what crashes and marks nobody has seen; then everything is deleted.
-    pub(super) fn steps(self) -> Vec<Operation> {
+    /// The nodes give back all runs, claim all parked jobs by age and give them back; commands requeue all jobs; a node claims
+    /// them once more, which shows crashes and pending commands that no answer has shown yet; then everything is deleted.
+    pub(super) fn operations(self) -> Vec<Operation> {
         let sequence = Sequence::Right;
         let each = || 0..JOBS;
-        let settling = |job| Settling { job, token: Token::Right, change: Change::Rollback, metadata: false };
-        let back = |job| Operation::Settle { by: By::Holder, sequence, outcomes: vec![settling(job)], lost: false };
+        let give_back = |job| OutcomeItem { job, token: Token::Right, change: Change::Rollback, metadata: false };
+        let back = |job| Operation::Settle { by: By::Holder, sequence, outcomes: vec![give_back(job)], lost: false };
         let all = |verb| {
-            let items = each().map(|job| Withdrawing { job, verb, fence: Fence::None }).collect();
+            let items = each().map(|job| CommandItem { job, verb, fence: Fence::None }).collect();
             Operation::Command { producer: 0, number: Number::Next, items, lost: false }
         };
         let reconcile = |node| Operation::Reconcile { node, sequence, behind: None, limit: 1_000, lost: false };
-        let mut steps: Vec<_> = (0..NODES).map(reconcile).collect();
-        steps.extend(self.acked.then(|| all(CommandKind::Ack)));
-        steps.extend(each().map(back));
-        steps.push(Operation::End);
-        steps.push(Operation::Sweep {
+        let mut operations: Vec<_> = (0..NODES).map(reconcile).collect();
+        operations.extend(self.acked.then(|| all(CommandKind::Ack)));
+        operations.extend(each().map(back));
+        operations.push(Operation::End);
+        operations.push(Operation::Sweep {
             node: 1,
             sequence,
             limit: 1_000,
@@ -263,18 +264,18 @@ impl Ending {
             dead_most: 100,
         });
         if self.crashed {
-            steps.push(Operation::End);
-            steps.push(Operation::Reclaim { node: 0, of: 1, seen: Seen::Right, limit: 1_000, max_crashes: 9 });
+            operations.push(Operation::End);
+            operations.push(Operation::Reclaim { node: 0, of: 1, seen: LeaseEnd::Right, limit: 1_000, max_crashes: 9 });
         } else {
-            steps.extend(each().map(back));
+            operations.extend(each().map(back));
         }
-        steps.push(all(CommandKind::Requeue));
-        // What is due a little later in this millisecond is due in the next one.
-        steps.push(Operation::Forward(1_000));
-        steps.push(Operation::Transfer { node: 0, sequence, limit: 1_000, lease: 15_000, lost: false });
-        steps.extend(each().map(back));
-        steps.push(Operation::Publish { node: 2, limit: 1_000, expires_after: 3_600_000 });
-        steps.push(all(CommandKind::Delete));
-        steps
+        operations.push(all(CommandKind::Requeue));
+        // A requeue rounds the due time up to the next millisecond.
+        operations.push(Operation::Forward(1_000));
+        operations.push(Operation::Transfer { node: 0, sequence, limit: 1_000, lease: 15_000, lost: false });
+        operations.extend(each().map(back));
+        operations.push(Operation::Publish { node: 2, limit: 1_000, expires_after: 3_600_000 });
+        operations.push(all(CommandKind::Delete));
+        operations
     }
 }

@@ -1,4 +1,4 @@
-//! What a store shows of a topic, against the reference.
+//! Compares what a store shows of a topic with the reference.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use dq::store::Answer::{Publish, Sweep, Transfer};
 use dq::store::step::{Scan, Sequenced, Transferred};
 use dq::store::{PageRequest, Store, StoreError, Stored, Whereabouts};
 
-/// The nearest that a told time to sleep must be: a store may keep milliseconds.
+/// How far a time to sleep may differ: a store may keep milliseconds.
 const GRAIN: Duration = Duration::from_millis(1);
 
-/// Every job that the pages of all places show, each in its order.
+/// All jobs on the pages of all places, in the order of the pages.
 pub(super) async fn pages(store: &dyn Store, key: &TopicKey) -> Result<Vec<(State, Vec<Stored>)>, StoreError> {
     let mut all = Vec::new();
     for state in State::ALL {
@@ -23,7 +23,7 @@ pub(super) async fn pages(store: &dyn Store, key: &TopicKey) -> Result<Vec<(Stat
         loop {
             let page = store.page(key, PageRequest { state, after: after.take(), limit: 3 }).await?;
             jobs.extend(page.jobs);
-            // A page that leads nowhere shows jobs twice, and that is found.
+            // A page that leads to itself shows jobs twice, and the comparison finds that.
             match page.next.filter(|_| jobs.len() < 1_000) {
                 Some(next) => after = Some(next),
                 None => break,
@@ -34,7 +34,7 @@ pub(super) async fn pages(store: &dyn Store, key: &TopicKey) -> Result<Vec<(Stat
     Ok(all)
 }
 
-/// The jobs of all pages by id.
+/// The jobs of all pages, by id.
 pub(super) fn by_id(pages: &[(State, Vec<Stored>)]) -> BTreeMap<JobId, Stored> {
     pages.iter().flat_map(|(_, jobs)| jobs).map(|job| (job.id.clone(), job.clone())).collect()
 }
@@ -43,7 +43,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, expected: &T, found: &T) -> 
     if expected == found { Ok(()) } else { Err(format!("{what}\n  expected {expected:?}\n  found    {found:?}")) }
 }
 
-/// Everything that can be seen is as the reference has it.
+/// Checks that everything the store shows matches the reference.
 pub(super) async fn agree(
     store: &dyn Store,
     key: &TopicKey,
@@ -51,7 +51,7 @@ pub(super) async fn agree(
     pages: &[(State, Vec<Stored>)],
     topic: &Topic,
 ) -> Result<(), String> {
-    let failed = |error: StoreError| format!("a look failed: {error}");
+    let failed = |error: StoreError| format!("a query failed: {error}");
     for (state, jobs) in pages {
         same(&format!("the pages of {state}"), &topic.page(*state), jobs)?;
     }
@@ -60,32 +60,32 @@ pub(super) async fn agree(
     let queries = store.get(key, &ids).await.map_err(failed)?;
     for (id, mut found) in ids.iter().zip(queries) {
         let expected = topic.query(id);
-        // A look by id cannot always tell the holder.
+        // A query by id need not name the holder.
         if let (Some(found), Some(expected)) = (&mut found, &expected)
             && found.place == (Whereabouts::Running { holder: None })
             && expected.place.state() == State::Running
         {
             found.place = expected.place.clone();
         }
-        same(&format!("the look for {id}"), &expected, &found)?;
+        same(&format!("the query of {id}"), &expected, &found)?;
     }
     let scanned = wires.link(&node(0)).step(Scan).await.map_err(failed)?;
     let leases: BTreeMap<_, _> = scanned.leases.iter().cloned().collect();
     same("the leases", &topic.leases, &leases)?;
     same("records and places", &scanned.places, &scanned.records)?;
     let known = topic.jobs.len()..=topic.jobs.len() + topic.broadcasts.len();
-    same("whether all jobs are records", &true, &known.contains(&scanned.records))?;
+    same("whether there is a record for every job", &true, &known.contains(&scanned.records))?;
     let listed = store.topics(&key.app).await.map_err(failed)?.contains(&key.topic);
     same("whether the topic holds anything", &!(topic.jobs.is_empty() && topic.broadcasts.is_empty()), &listed)
 }
 
-/// The answer is the expected one, but for what the contract leaves open: the order of jobs that are due in the same
-/// millisecond, which of the nodes whose leases end together is told, and less than a millisecond of a sleep.
+/// Checks that the answer is the expected one, except for what the contract leaves open: the order of jobs that are due in the
+/// same millisecond, which of several leases with the same end is returned, and less than a millisecond of a sleep.
 pub(super) fn same_answer(expected: &Answer, found: &Answer, topic: &Topic) -> Result<(), String> {
     let mut found = found.clone();
     match (expected, &mut found) {
-        (Answer::Step(Transfer(Sequenced::Done(expected))), Answer::Step(Transfer(Sequenced::Done(found)))) => {
-            level(expected, found, topic)?;
+        (Answer::Transferred(Sequenced::Done(expected)), Answer::Transferred(Sequenced::Done(found))) => {
+            normalize(expected, found, topic)?;
         }
         (Answer::Step(Sweep(Sequenced::Done(_))), Answer::Step(Sweep(Sequenced::Done(found)))) => {
             same(
@@ -105,16 +105,17 @@ pub(super) fn same_answer(expected: &Answer, found: &Answer, topic: &Topic) -> R
     same("the answer", expected, &found)
 }
 
-fn level(expected: &Transferred, found: &mut Transferred, topic: &Topic) -> Result<(), String> {
+/// Gives the found answer the order, sleep and lease of the expected one where the contract allows both.
+fn normalize(expected: &Transferred, found: &mut Transferred, topic: &Topic) -> Result<(), String> {
     same("whether the earliest due came first", &true, &found.claims.is_sorted_by_key(|claim| claim.token.due))?;
     found.claims.sort_by_key(|claim| (claim.token.due, claim.id.clone()));
     if expected.sleep.abs_diff(found.sleep) < GRAIN {
         found.sleep = expected.sleep;
     }
-    if let (Some((first, end)), Some((other, told))) = (&expected.foreign_lease, &found.foreign_lease)
+    if let (Some((first, end)), Some((other, found_end))) = (&expected.foreign_lease, &found.foreign_lease)
         && first != other
-        && end == told
-        && topic.leases.get(other) == Some(told)
+        && end == found_end
+        && topic.leases.get(other) == Some(found_end)
     {
         found.foreign_lease = Some((first.clone(), *end));
     }

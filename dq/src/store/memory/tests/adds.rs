@@ -1,6 +1,6 @@
 use super::*;
 
-fn publish(text: &str) -> NewJob {
+fn broadcast(text: &str) -> NewJob {
     NewJob { deliver: Deliver::Broadcast, ..job(text) }
 }
 
@@ -17,18 +17,18 @@ fn a_repeated_call_is_the_same_call() {
 }
 
 #[test]
-fn a_call_behind_a_later_one_that_was_not_executed_is_late() {
+fn an_unexecuted_batch_below_the_highest_number_is_late() {
     let mut bench = Bench::new();
     bench.add_numbered(18, vec![job("a")]);
     assert_eq!(bench.add_numbered(17, vec![job("b")]), BatchAnswer::Late);
     assert_eq!(bench.add_numbered(2, vec![job("b")]), BatchAnswer::Late);
     assert_eq!(bench.state("b"), None);
-    bench.pass(Duration::from_secs(3_600));
+    bench.advance(Duration::from_secs(3_600));
     assert_eq!(bench.add_numbered(17, vec![job("b")]), BatchAnswer::Done(vec![AddOutcome::Added]));
 }
 
 #[test]
-fn a_number_that_was_used_for_another_kind_is_an_error() {
+fn a_number_used_for_a_batch_of_the_other_kind_is_an_error() {
     let mut bench = Bench::new();
     bench.add_numbered(1, vec![job("a")]);
     let batch = Numbered { number: 1, items: vec![] };
@@ -36,7 +36,7 @@ fn a_number_that_was_used_for_another_kind_is_an_error() {
 }
 
 #[test]
-fn an_id_named_twice_in_a_batch_is_added_once() {
+fn an_id_repeated_in_a_batch_is_added_once() {
     let mut bench = Bench::new();
     let answer = bench.add_numbered(1, vec![job("a"), replacing("a", "2")]);
     assert_eq!(answer, BatchAnswer::Done(vec![AddOutcome::Added, AddOutcome::Repeated]));
@@ -44,7 +44,7 @@ fn an_id_named_twice_in_a_batch_is_added_once() {
 }
 
 #[test]
-fn the_expiry_is_a_time_that_counts_from_the_first_due_time() {
+fn the_expiry_counts_from_the_first_due_time() {
     let mut bench = Bench::new();
     let due = Due::After(Duration::from_micros(1_500));
     bench.add(NewJob { due, expires_after: Some(Duration::from_secs(1)), ..job("a") });
@@ -52,7 +52,7 @@ fn the_expiry_is_a_time_that_counts_from_the_first_due_time() {
 }
 
 #[test]
-fn a_done_id_counts_as_unknown_and_its_done_job_goes() {
+fn an_add_over_a_done_job_removes_it() {
     let mut bench = Bench::new();
     let retained = Metadata { retain: Duration::from_secs(60), ..Metadata::default() };
     let token = bench.run("n", NewJob { record: record(&retained, "1"), ..job("a") });
@@ -63,9 +63,9 @@ fn a_done_id_counts_as_unknown_and_its_done_job_goes() {
 }
 
 #[test]
-fn a_broadcast_that_waits_makes_its_id_known() {
+fn a_waiting_broadcast_makes_its_id_known() {
     let mut bench = Bench::new();
-    bench.add(publish("a"));
+    bench.add(broadcast("a"));
     assert_eq!(bench.add(job("a")), AddOutcome::Exists(State::Delayed));
     assert_eq!(bench.add(replacing("a", "2")), AddOutcome::Replaced(State::Delayed));
     assert!(!bench.topic.broadcasts.contains(&id("a")));
@@ -73,7 +73,7 @@ fn a_broadcast_that_waits_makes_its_id_known() {
 }
 
 #[test]
-fn an_added_job_is_parked_by_nobody_whatever_its_record_says() {
+fn an_added_job_loses_the_parking_fence_of_its_record() {
     let mut bench = Bench::new();
     let metadata = Metadata { parked_by: Some(Fence(9)), ..Metadata::default() };
     let token = bench.run("n", NewJob { record: record(&metadata, "1"), ..job("a") });
@@ -112,7 +112,7 @@ fn both_parts_are_replaced_and_deleted_together() {
     let mut bench = Bench::new();
     bench.add(both("a"));
     assert_eq!((bench.topic.broadcasts.len(), bench.topic.jobs.len()), (1, 1));
-    bench.add(NewJob { on_duplicate: OnDuplicate::Replace, ..publish("a") });
+    bench.add(NewJob { on_duplicate: OnDuplicate::Replace, ..broadcast("a") });
     assert_eq!((bench.topic.broadcasts.len(), bench.topic.jobs.len()), (1, 0));
     bench.add(NewJob { on_duplicate: OnDuplicate::Replace, ..both("a") });
     let deleted = bench.command(CommandKind::Delete, "a", None);
@@ -132,17 +132,19 @@ fn a_replacement_of_a_running_job_brings_its_broadcast_when_the_run_ends() {
 }
 
 #[test]
-fn a_broadcast_is_published_once_or_dropped_when_it_is_too_old() {
+fn a_broadcast_is_published_once_or_dropped_when_it_has_expired() {
     let mut bench = Bench::new();
-    bench.add(publish("a"));
+    bench.add(broadcast("a"));
     let hour = Duration::from_secs(3_600);
     let request = Publish { limit: 10, fallback: FALLBACK, expires_after: hour };
     let published = bench.topic.publish(bench.now, &node("n"), request).unwrap();
-    bench.after();
+    bench.finish_step();
     assert_eq!((published.published, published.dropped, published.sleep), (1, 0, FALLBACK));
-    assert!(matches!(&bench.signals()[..], [(To::Channel, Signal::Broadcast(publish))] if publish.id == id("a")));
-    bench.add(publish("a"));
-    bench.pass(hour + Duration::from_millis(1));
+    assert!(
+        matches!(&bench.signals()[..], [(Recipient::Channel, Signal::Broadcast(message))] if message.id == id("a"))
+    );
+    bench.add(broadcast("a"));
+    bench.advance(hour + Duration::from_millis(1));
     let published = bench.topic.publish(bench.now, &node("n"), request).unwrap();
     assert_eq!((published.published, published.dropped), (0, 1));
 }

@@ -5,11 +5,11 @@ fn a_job_is_claimed_when_it_is_due_and_never_before() {
     let mut bench = Bench::new();
     bench.add(NewJob { due: Due::After(Duration::from_micros(1_500)), ..job("a") });
     assert!(bench.transfer("n", 10).claims.is_empty());
-    bench.pass(Duration::from_micros(1_999));
+    bench.advance(Duration::from_micros(1_999));
     let answer = bench.transfer("n", 10);
     assert!(answer.claims.is_empty());
     assert_eq!(answer.sleep, Duration::from_micros(1));
-    bench.pass(Duration::from_micros(1));
+    bench.advance(Duration::from_micros(1));
     assert_eq!(bench.transfer("n", 10).claims.len(), 1);
 }
 
@@ -19,7 +19,7 @@ fn a_transfer_that_names_another_sequence_number_claims_and_renews_nothing() {
     bench.run("n", job("a"));
     let lease = bench.lease("n");
     bench.add(job("b"));
-    bench.pass(Duration::from_secs(1));
+    bench.advance(Duration::from_secs(1));
     let request = Transfer { last_seen: Sequence(1), limit: 10, lease: LEASE, fallback: FALLBACK };
     let answer = bench.topic.transfer(bench.now, &node("n"), &request).unwrap();
     assert_eq!(answer, Sequenced::Reconcile(LeaseStatus { sequence: Sequence(2), rows: 1 }));
@@ -27,7 +27,7 @@ fn a_transfer_that_names_another_sequence_number_claims_and_renews_nothing() {
 }
 
 #[test]
-fn a_node_that_is_not_known_must_reconcile_first() {
+fn an_unknown_node_must_reconcile_first() {
     let mut bench = Bench::new();
     let request = Transfer { last_seen: Sequence(0), limit: 10, lease: LEASE, fallback: FALLBACK };
     let answer = bench.topic.transfer(bench.now, &node("n"), &request).unwrap();
@@ -40,17 +40,17 @@ fn fences_grow_when_the_clock_falls_back() {
     let first = bench.run("n", job("a"));
     bench.now = Now::from_micros(500_000_000);
     bench.settle("n", "a", first, Change::Retry(Duration::ZERO));
-    bench.pass(Duration::from_secs(1));
+    bench.advance(Duration::from_secs(1));
     assert!(bench.claim("n", "a").fence > first.fence);
 }
 
 #[test]
-fn claims_come_earliest_first_and_the_answer_says_more() {
+fn claims_come_earliest_first_and_the_answer_reports_more() {
     let mut bench = Bench::new();
     for (text, ms) in [("c", 3), ("a", 1), ("b", 2)] {
         bench.add(NewJob { due: Due::After(Duration::from_millis(ms)), ..job(text) });
     }
-    bench.pass(Duration::from_millis(5));
+    bench.advance(Duration::from_millis(5));
     let answer = bench.transfer("n", 2);
     let ids: Vec<_> = answer.claims.iter().map(|claim| claim.id.as_str()).collect();
     assert_eq!((ids, answer.more), (vec!["a", "b"], true));
@@ -58,27 +58,27 @@ fn claims_come_earliest_first_and_the_answer_says_more() {
 }
 
 #[test]
-fn rows_are_told_in_pages_in_order_of_their_ids() {
+fn rows_come_in_pages_in_order_of_their_ids() {
     let mut bench = Bench::new();
     for text in ["b", "d", "a", "c"] {
         bench.add(job(text));
     }
     bench.transfer("n", 10);
     let mut last_seen = bench.sequence("n");
-    let (mut told, mut after) = (Vec::new(), None);
+    let (mut rows, mut after) = (Vec::new(), None);
     loop {
         let request = Reconcile { last_seen, after, limit: 3 };
         let Sequenced::Done(page) = bench.topic.reconcile(bench.now, &node("n"), &request).unwrap() else {
-            panic!("the turn is right")
+            panic!("the sequence number is current")
         };
         last_seen = page.lease_status.sequence;
-        told.extend(page.rows.into_iter().map(|(id, _)| id.to_string()));
+        rows.extend(page.rows.into_iter().map(|(id, _)| id.to_string()));
         after = page.next;
         if after.is_none() {
             break;
         }
     }
-    assert_eq!(told, ["a", "b", "c", "d"]);
+    assert_eq!(rows, ["a", "b", "c", "d"]);
     let late = Reconcile { last_seen: Sequence(1), after: Some(id("a")), limit: 3 };
     assert!(matches!(bench.topic.reconcile(bench.now, &node("n"), &late), Ok(Sequenced::Reconcile(_))));
 }
@@ -87,22 +87,22 @@ fn rows_are_told_in_pages_in_order_of_their_ids() {
 fn an_unused_sequence_number_is_forgotten_after_a_day() {
     let mut bench = Bench::new();
     bench.reconcile("n");
-    bench.pass(Duration::from_secs(24 * 3_600));
+    bench.advance(Duration::from_secs(24 * 3_600));
     bench.reconcile("other");
     assert_eq!(bench.sequence("n"), Sequence(0));
 }
 
 #[test]
-fn what_is_past_its_retention_is_forgotten() {
+fn jobs_past_their_retention_are_pruned() {
     let mut bench = Bench::new();
     for text in ["a", "b", "c"] {
         let token = bench.run("n", job(text));
         bench.settle("n", text, token, Change::Dead);
-        bench.pass(Duration::from_secs(1));
+        bench.advance(Duration::from_secs(1));
     }
     assert_eq!(bench.sweep("n", LEASE).pruned_dead, 1);
     assert_eq!(bench.state("a"), None);
-    bench.pass(Duration::from_secs(3_600));
+    bench.advance(Duration::from_secs(3_600));
     assert_eq!(bench.sweep("n", LEASE).pruned_dead, 2);
 }
 

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_lease_is_there_exactly_while_rows_are() {
+fn a_lease_exists_exactly_while_its_node_has_rows() {
     let mut bench = Bench::new();
     let token = bench.run("n", job("a"));
     assert_eq!(bench.lease("n"), Some(Timestamp::from_millis(START_MS + 15_000)));
@@ -16,7 +16,7 @@ fn only_a_request_that_names_the_sequence_number_renews() {
     let mut bench = Bench::new();
     bench.run("n", job("a"));
     let old = bench.lease("n");
-    bench.pass(Duration::from_secs(5));
+    bench.advance(Duration::from_secs(5));
     bench.topic.renew(bench.now, &node("n"), Renew { last_seen: Sequence(1), lease: LEASE });
     assert_eq!(bench.lease("n"), old);
     bench.reconcile("n");
@@ -39,20 +39,20 @@ fn a_lease_is_never_longer_than_five_minutes() {
 }
 
 #[test]
-fn a_lease_that_is_alive_or_was_renewed_is_not_reclaimed() {
+fn the_jobs_of_a_live_or_renewed_lease_are_not_reclaimed() {
     let mut bench = Bench::new();
     bench.run("n", job("a"));
     let seen = bench.lease("n").unwrap();
     assert_eq!(bench.reclaim("n", seen), Reclaimed::default());
-    bench.pass(Duration::from_secs(5));
+    bench.advance(Duration::from_secs(5));
     bench.topic.renew(bench.now, &node("n"), Renew { last_seen: bench.sequence("n"), lease: LEASE });
-    bench.pass(Duration::from_secs(60));
+    bench.advance(Duration::from_secs(60));
     assert_eq!(bench.reclaim("n", seen), Reclaimed::default());
     assert_eq!(bench.state("a"), Some(State::Running));
 }
 
 #[test]
-fn a_node_that_stops_leaves_its_rows_free_and_charges_no_crash() {
+fn a_released_node_leaves_its_rows_free_and_charges_no_crash() {
     let mut bench = Bench::new();
     bench.run("n", job("a"));
     let last_seen = bench.sequence("n");
@@ -62,7 +62,7 @@ fn a_node_that_stops_leaves_its_rows_free_and_charges_no_crash() {
 }
 
 #[test]
-fn a_job_that_takes_its_node_with_it_comes_back_exhausted_and_then_is_dead() {
+fn a_job_that_kills_its_node_comes_back_exhausted_and_then_is_dead() {
     let mut bench = Bench::new();
     bench.add(job("a"));
     for crashes in 0..2 {
@@ -72,7 +72,11 @@ fn a_job_that_takes_its_node_with_it_comes_back_exhausted_and_then_is_dead() {
     }
     let token = bench.claim("n", "a");
     bench.crash("n");
-    assert_eq!(bench.transfer("n", 1).claims[0].crashes, 2, "a run that was not begun is not charged the last crash");
+    assert_eq!(
+        bench.transfer("n", 1).claims[0].crashes,
+        2,
+        "a run that was not isolated is not charged the last crash"
+    );
     assert_eq!(bench.isolate("n", "a", token), Note::Stale);
     let token = bench.reconcile("n").rows[0].1;
     assert_eq!(bench.isolate("n", "a", token), Note::Done);
@@ -80,7 +84,7 @@ fn a_job_that_takes_its_node_with_it_comes_back_exhausted_and_then_is_dead() {
     assert!(bench.metadata("a").exhausted);
     let token = bench.claim("n", "a");
     bench.crash("n");
-    assert_eq!(bench.state("a"), Some(State::Delayed), "its final_retry was not begun");
+    assert_eq!(bench.state("a"), Some(State::Delayed), "its final_retry was not isolated");
     assert_ne!(bench.claim("n", "a"), token);
     let token = bench.reconcile("n").rows[0].1;
     bench.isolate("n", "a", token);
@@ -103,12 +107,12 @@ fn a_settled_outcome_clears_the_crashes_and_a_rollback_keeps_them() {
 }
 
 #[test]
-fn every_settle_renews_and_every_transfer_cuts_what_is_too_long() {
+fn every_settle_renews_and_every_transfer_cuts_leases_that_are_too_long() {
     let mut bench = Bench::new();
     let token = bench.run("n", job("a"));
     bench.run("m", job("b"));
     bench.run("n", job("c"));
-    bench.pass(Duration::from_secs(5));
+    bench.advance(Duration::from_secs(5));
     bench.settle("n", "a", token, Change::Ack);
     assert_eq!(bench.lease("n"), Some(Timestamp::from_millis(START_MS + 20_000)));
     bench.now = Now::from_micros(1_000_000);
@@ -117,24 +121,24 @@ fn every_settle_renews_and_every_transfer_cuts_what_is_too_long() {
 }
 
 #[test]
-fn a_sequence_number_that_a_store_lost_is_never_given_out_again() {
+fn a_sequence_number_that_the_store_lost_is_never_given_out_again() {
     let mut bench = Bench::new();
     let request = Reconcile { last_seen: Sequence(41), after: None, limit: 1 };
     let Ok(Sequenced::Done(answer)) = bench.topic.reconcile(bench.now, &node("n"), &request) else {
-        panic!("the first page takes a turn")
+        panic!("the first page takes a sequence number")
     };
     assert_eq!(answer.lease_status.sequence, Sequence(42));
     assert_eq!(bench.topic.release(bench.now, &node("n"), Release { last_seen: Sequence(0) }).sequence, Sequence(43));
 }
 
 #[test]
-fn a_requeued_job_begins_with_no_crashes() {
+fn a_requeue_clears_the_crash_count() {
     let mut bench = Bench::new();
     bench.run("n", job("a"));
     bench.crash("n");
     let parking = bench.claim("n", "a");
     bench.settle("n", "a", parking, Change::Park);
-    bench.pass(LEASE);
+    bench.advance(LEASE);
     bench.sweep("n", LEASE);
     bench.crash("n");
     bench.command(CommandKind::Requeue, "a", None);

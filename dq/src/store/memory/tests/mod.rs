@@ -1,4 +1,4 @@
-//! What is tricky about the steps, on a topic alone: no store, no clock, no runtime.
+//! The tricky parts of the steps, on a topic alone: without a store, a clock or a runtime.
 
 mod adds;
 mod claims;
@@ -10,9 +10,9 @@ mod store;
 
 use std::time::Duration;
 
-use super::notices::{Notice, To};
 use super::now::Now;
-use super::places::Shelf;
+use super::places::TimedPlace;
+use super::signals::{Notice, Recipient};
 use super::topic::Topic;
 use crate::job::{Codec, Deliver, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, Token};
 use crate::store::step::*;
@@ -25,7 +25,7 @@ const LEASE: Duration = Duration::from_secs(15);
 const FALLBACK: Duration = Duration::from_secs(15);
 const START_MS: u64 = 1_000_000;
 
-/// A topic, its time, and who calls.
+/// A topic, its time, the number of the last batch and the signals of the last step.
 struct Bench {
     topic: Topic,
     now: Now,
@@ -67,19 +67,19 @@ impl Bench {
         Self { topic: Topic::default(), now, number: 0, notices: Vec::new() }
     }
 
-    fn pass(&mut self, time: Duration) {
+    fn advance(&mut self, time: Duration) {
         self.now = Now::from_micros(self.now.micros() + time.as_micros() as u64);
     }
 
-    /// Every step ends with the checks of its signals' collection.
-    fn after(&mut self) {
+    /// Takes the signals of a step, which also runs the topic's own checks.
+    fn finish_step(&mut self) {
         self.notices = self.topic.take_notices();
         assert!(self.topic.jobs.is_consistent());
     }
 
     fn add_numbered(&mut self, number: u64, items: Vec<NewJob>) -> BatchAnswer<AddOutcome> {
         let answer = self.topic.add(self.now, &ProducerId::new("p"), Numbered { number, items }).unwrap();
-        self.after();
+        self.finish_step();
         answer
     }
 
@@ -95,7 +95,7 @@ impl Bench {
         self.number += 1;
         let batch = Numbered { number: self.number, items: vec![Command { verb, id: id(text), fence }] };
         let answer = self.topic.command(self.now, &ProducerId::new("p"), &batch).unwrap();
-        self.after();
+        self.finish_step();
         match answer {
             BatchAnswer::Done(mut outcomes) => outcomes.remove(0),
             BatchAnswer::Late => panic!("late"),
@@ -109,9 +109,9 @@ impl Bench {
     fn reconcile(&mut self, name: &str) -> Reconciled {
         let request = Reconcile { last_seen: self.sequence(name), after: None, limit: 100 };
         let Sequenced::Done(answer) = self.topic.reconcile(self.now, &node(name), &request).unwrap() else {
-            panic!("the first page takes a turn")
+            panic!("the first page takes a sequence number")
         };
-        self.after();
+        self.finish_step();
         answer
     }
 
@@ -121,13 +121,13 @@ impl Bench {
         }
         let request = Transfer { last_seen: self.sequence(name), limit, lease: LEASE, fallback: FALLBACK };
         let Sequenced::Done(answer) = self.topic.transfer(self.now, &node(name), &request).unwrap() else {
-            panic!("the turn is right")
+            panic!("the sequence number is current")
         };
-        self.after();
+        self.finish_step();
         answer
     }
 
-    /// Adds a job and lets `name` claim it.
+    /// Adds a job, and node `name` claims it.
     fn run(&mut self, name: &str, job: NewJob) -> Token {
         let wanted = job.id.clone();
         self.add(job);
@@ -136,7 +136,7 @@ impl Bench {
 
     fn claim(&mut self, name: &str, text: &str) -> Token {
         let claims = self.transfer(name, 1_000).claims;
-        claims.iter().find(|claim| claim.id == id(text)).expect("it is due").token
+        claims.iter().find(|claim| claim.id == id(text)).expect("the job is due").token
     }
 
     fn settle_with(
@@ -150,7 +150,7 @@ impl Bench {
         let outcomes = vec![Outcome { id: id(text), token, change, metadata }];
         let request = Settle { last_seen: self.sequence(name), lease: LEASE, outcomes };
         let verdict = self.topic.settle(self.now, &node(name), request).unwrap().verdicts.remove(0);
-        self.after();
+        self.finish_step();
         verdict
     }
 
@@ -173,23 +173,23 @@ impl Bench {
             dead_most: 2,
         };
         let Sequenced::Done(answer) = self.topic.sweep(self.now, &node(name), &request).unwrap() else {
-            panic!("the turn is right")
+            panic!("the sequence number is current")
         };
-        self.after();
+        self.finish_step();
         answer
     }
 
-    /// Lets the lease of `name` run out, if it has not, and takes everything from it.
+    /// Waits until the lease of `name` has expired, and reclaims all its rows.
     fn crash(&mut self, name: &str) -> Reclaimed {
-        let seen = self.lease(name).expect("it holds something");
-        self.pass(seen.since(self.now.floor()));
+        let seen = self.lease(name).expect("the node holds a job");
+        self.advance(seen.since(self.now.floor()));
         self.reclaim(name, seen)
     }
 
     fn reclaim(&mut self, name: &str, seen: Timestamp) -> Reclaimed {
         let request = Reclaim { node: node(name), seen, limit: 100, max_crashes: 3 };
         let answer = self.topic.reclaim(self.now, &request).unwrap();
-        self.after();
+        self.finish_step();
         answer
     }
 
@@ -202,19 +202,19 @@ impl Bench {
     }
 
     fn metadata(&self, text: &str) -> Metadata {
-        self.topic.jobs.get(&id(text)).expect("it is known").record.metadata().unwrap()
+        self.topic.jobs.get(&id(text)).expect("the job is known").record.metadata().unwrap()
     }
 
     fn payload(&self, text: &str) -> String {
-        let record = &self.topic.jobs.get(&id(text)).expect("it is known").record;
+        let record = &self.topic.jobs.get(&id(text)).expect("the job is known").record;
         String::from_utf8(record.payload().unwrap().1.to_vec()).unwrap()
     }
 
     fn head(&self) -> Option<u64> {
-        self.topic.jobs.shelf(Shelf::Delayed).head().map(Timestamp::as_millis)
+        self.topic.jobs.index(TimedPlace::Delayed).head().map(Timestamp::as_millis)
     }
 
-    fn signals(&self) -> Vec<(To, Signal)> {
+    fn signals(&self) -> Vec<(Recipient, Signal)> {
         self.notices.iter().map(|notice| (notice.to.clone(), notice.signal.clone())).collect()
     }
 }

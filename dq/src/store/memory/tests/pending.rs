@@ -2,7 +2,7 @@ use super::*;
 use crate::store::memory::places::Place;
 
 #[test]
-fn a_replacement_takes_the_place_however_the_run_ends() {
+fn a_replacement_takes_the_jobs_place_however_the_run_ends() {
     for change in [
         Change::Ack,
         Change::Rejoin(Again::AsAdded),
@@ -16,14 +16,14 @@ fn a_replacement_takes_the_place_however_the_run_ends() {
         let token = bench.run("n", job("a"));
         let due = Due::After(Duration::from_secs(7));
         assert_eq!(bench.add(NewJob { due, ..replacing("a", "2") }), AddOutcome::ReplacementWaits);
-        bench.pass(Duration::from_secs(1));
+        bench.advance(Duration::from_secs(1));
         assert_eq!(bench.settle("n", "a", token, change.clone()), Verdict::Done);
         assert_eq!((bench.head(), bench.payload("a").as_str()), (Some(START_MS + 7_000), "2"), "{change:?}");
     }
 }
 
 #[test]
-fn a_deleted_run_ends_as_deleted_and_its_replacement_goes_too() {
+fn a_delete_of_a_running_job_drops_its_replacement() {
     let mut bench = Bench::new();
     let token = bench.run("n", job("a"));
     bench.add(replacing("a", "2"));
@@ -35,7 +35,7 @@ fn a_deleted_run_ends_as_deleted_and_its_replacement_goes_too() {
 }
 
 #[test]
-fn under_an_unfenced_end_the_id_counts_as_absent_once() {
+fn an_unfenced_end_makes_the_id_absent_for_one_add() {
     let mut bench = Bench::new();
     let token = bench.run("n", job("a"));
     bench.command(CommandKind::Cancel, "a", None);
@@ -56,7 +56,7 @@ fn a_webhook_that_comes_before_the_park_is_not_lost() {
 }
 
 #[test]
-fn an_ack_of_an_earlier_run_does_nothing_to_a_later_one_and_hides_no_other() {
+fn an_ack_of_an_earlier_run_neither_ends_a_later_run_nor_blocks_its_ack() {
     let mut bench = Bench::new();
     let first = bench.run("n", job("a"));
     bench.settle("n", "a", first, Change::Retry(Duration::ZERO));
@@ -72,7 +72,7 @@ fn an_ack_of_an_earlier_run_does_nothing_to_a_later_one_and_hides_no_other() {
 }
 
 #[test]
-fn a_kept_add_under_a_fenced_end_counts_only_if_that_end_applies() {
+fn a_keep_under_a_fenced_end_counts_only_if_that_end_applies() {
     for applies in [true, false] {
         let mut bench = Bench::new();
         let token = bench.run("n", job("a"));
@@ -87,14 +87,14 @@ fn a_kept_add_under_a_fenced_end_counts_only_if_that_end_applies() {
 }
 
 #[test]
-fn an_acked_run_of_a_retained_job_is_done() {
+fn a_running_job_with_a_retention_that_is_acked_becomes_done() {
     let mut bench = Bench::new();
     let retained = Metadata { retain: Duration::from_secs(60), ..Metadata::default() };
     bench.run("n", NewJob { record: record(&retained, "1"), ..job("a") });
     bench.command(CommandKind::Ack, "a", None);
     bench.crash("n");
     assert_eq!(bench.state("a"), Some(State::Done));
-    bench.pass(Duration::from_secs(60));
+    bench.advance(Duration::from_secs(60));
     assert_eq!(bench.sweep("n", LEASE).pruned_done, 1);
 }
 
@@ -111,7 +111,7 @@ fn a_done_job_can_be_deleted() {
 }
 
 #[test]
-fn an_ack_that_names_no_run_makes_a_conditional_replacement_certain() {
+fn an_unfenced_ack_makes_a_conditional_replacement_unconditional() {
     let mut bench = Bench::new();
     let token = bench.run("n", job("a"));
     bench.command(CommandKind::Ack, "a", Some(Fence(1)));

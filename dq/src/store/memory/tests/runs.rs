@@ -7,7 +7,7 @@ const AGE: Duration = Duration::from_secs(100);
 fn aged(bench: &mut Bench) -> (Token, Token) {
     let parking = bench.run("n", job("a"));
     bench.settle("n", "a", parking, Change::Park);
-    bench.pass(AGE);
+    bench.advance(AGE);
     let claim = bench.sweep("n", AGE).claims.remove(0);
     (parking, claim.token)
 }
@@ -25,7 +25,7 @@ fn an_outcome_of_another_run_changes_nothing() {
 }
 
 #[test]
-fn a_rejoin_uses_the_delay_of_the_add_where_it_names_no_time_to_come() {
+fn a_rejoin_without_a_future_time_uses_the_delay_of_the_add() {
     let delayed = Metadata { delay: Duration::from_secs(30), attempts: 2, ..Metadata::default() };
     let past = Timestamp::from_millis(START_MS);
     for (again, after) in [
@@ -52,7 +52,7 @@ fn new_metadata_is_kept_with_the_parking_fence_of_the_store() {
 }
 
 #[test]
-fn a_parked_job_can_be_acked_under_its_fence_alone_or_under_none() {
+fn a_parked_job_can_be_acked_only_under_its_parking_fence_or_without_one() {
     let mut bench = Bench::new();
     let token = bench.run("n", job("a"));
     bench.settle("n", "a", token, Change::Park);
@@ -63,7 +63,7 @@ fn a_parked_job_can_be_acked_under_its_fence_alone_or_under_none() {
 }
 
 #[test]
-fn an_aged_claim_that_is_given_back_is_parked_as_it_was() {
+fn an_aged_claim_that_is_given_back_is_parked_as_before() {
     let mut bench = Bench::new();
     let (parking, token) = aged(&mut bench);
     assert_eq!(token.due, Timestamp::from_millis(START_MS));
@@ -75,7 +75,7 @@ fn an_aged_claim_that_is_given_back_is_parked_as_it_was() {
 }
 
 #[test]
-fn an_aged_claim_that_is_kept_waits_for_another_period_under_its_old_fence() {
+fn an_aged_claim_that_is_parked_again_keeps_its_parking_fence() {
     let mut bench = Bench::new();
     let (parking, token) = aged(&mut bench);
     bench.settle("n", "a", token, Change::Park);
@@ -93,7 +93,7 @@ fn an_ack_under_the_parking_fence_ends_an_aged_claim() {
 }
 
 #[test]
-fn a_note_of_exhaustion_leaves_the_parking_fence_alone() {
+fn exhaust_keeps_the_parking_fence() {
     let mut bench = Bench::new();
     let (parking, token) = aged(&mut bench);
     let metadata = Metadata::default();
@@ -106,7 +106,7 @@ fn a_note_of_exhaustion_leaves_the_parking_fence_alone() {
 }
 
 #[test]
-fn a_retried_aged_claim_is_parked_no_more() {
+fn a_retried_aged_claim_is_no_longer_parked() {
     let mut bench = Bench::new();
     let (_, token) = aged(&mut bench);
     bench.settle("n", "a", token, Change::Retry(Duration::ZERO));
@@ -114,7 +114,7 @@ fn a_retried_aged_claim_is_parked_no_more() {
 }
 
 #[test]
-fn exhaustion_is_kept_and_a_requeue_begins_afresh() {
+fn exhaustion_is_kept_until_a_requeue_clears_it() {
     let mut bench = Bench::new();
     let token = bench.run("n", NewJob { expires_after: Some(AGE), ..job("a") });
     let metadata = Metadata { attempts: 6, cause: Some(Cause::Error), error: Some("no".into()), ..bench.metadata("a") };
@@ -130,7 +130,7 @@ fn exhaustion_is_kept_and_a_requeue_begins_afresh() {
 }
 
 #[test]
-fn a_record_that_is_none_is_moved_and_never_lost() {
+fn a_record_that_does_not_decode_is_moved_and_never_lost() {
     let mut bench = Bench::new();
     let mangled = Record::from_bytes(bytes::Bytes::from_static(b"what?"));
     let token = bench.run("n", NewJob { record: mangled, ..job("a") });

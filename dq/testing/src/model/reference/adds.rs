@@ -1,9 +1,9 @@
-//! Adding (rules 2, 4, 12, 13, 17 and 24).
+//! The step `add` (rules 2, 4, 12, 13, 17 and 24).
 
 use std::collections::BTreeSet;
 
-use super::calls::{Call, Kept};
-use super::{Job, New, Place, Replacement, Topic};
+use super::calls::{Call, KeptAnswer};
+use super::{AddedJob, Job, Place, Replacement, Topic};
 use dq::job::state::Event;
 use dq::job::{Deliver, JobId, Metadata, ProducerId, State};
 use dq::store::{AddOutcome, BatchAnswer, Due, NewJob, Numbered, OnDuplicate};
@@ -20,7 +20,7 @@ impl Topic {
         for job in &batch.items {
             outcomes.push(if named.insert(&job.id) { self.add_one(job) } else { AddOutcome::Repeated });
         }
-        self.keep(producer, batch.number, Kept::Added(outcomes.clone()));
+        self.keep(producer, batch.number, KeptAnswer::Added(outcomes.clone()));
         BatchAnswer::Done(outcomes)
     }
 
@@ -33,7 +33,7 @@ impl Topic {
         let metadata = job.record.metadata().expect("the model adds readable records");
         let expires_at = job.expires_after.map(|after| due.after(after)).or(metadata.expires_at);
         let record = job.record.with_metadata(&Metadata { expires_at, parked_by: None, ..metadata });
-        let new = New { record, due, deliver: job.deliver };
+        let new = AddedJob { record, due, deliver: job.deliver };
         match self.state(&job.id) {
             None | Some(State::Done) => {
                 self.put(&job.id, new);
@@ -48,34 +48,34 @@ impl Topic {
         }
     }
 
-    fn add_over_run(&mut self, id: &JobId, new: New, on_duplicate: OnDuplicate) -> AddOutcome {
+    fn add_over_run(&mut self, id: &JobId, new: AddedJob, on_duplicate: OnDuplicate) -> AddOutcome {
         let broadcast_waits = self.broadcasts.contains_key(id);
-        let run = self.run_mut(id).expect("it is RUNNING");
+        let run = self.run_mut(id).expect("the job is RUNNING");
         if on_duplicate == OnDuplicate::Replace {
-            run.replacement = Some(Replacement { new, only_if_ended: false });
+            run.replacement = Some(Replacement { job: new, only_if_ended: false });
             return AddOutcome::ReplacementWaits;
         }
         match run.end {
-            // Under an end that names no run the id counts as absent; but what is known of it still is.
+            // Under an unfenced end the id counts as absent, but a waiting broadcast still makes it known.
             Some(end) if end.fence.is_none() && broadcast_waits => AddOutcome::Exists(State::Delayed),
             Some(end) if end.fence.is_none() && run.replacement.is_none() => {
-                run.replacement = Some(Replacement { new, only_if_ended: false });
+                run.replacement = Some(Replacement { job: new, only_if_ended: false });
                 AddOutcome::ReplacementWaits
             }
             Some(_) if on_duplicate == OnDuplicate::Keep && run.replacement.is_none() => {
-                run.replacement = Some(Replacement { new, only_if_ended: true });
+                run.replacement = Some(Replacement { job: new, only_if_ended: true });
                 AddOutcome::ReplacementIfEnds
             }
             _ => AddOutcome::Exists(State::Running),
         }
     }
 
-    /// A new job, in the place of all that is known under its id.
-    pub(super) fn put(&mut self, id: &JobId, new: New) {
+    /// Puts a new job in its places: it replaces the job and the broadcast that had its id.
+    pub(super) fn put(&mut self, id: &JobId, new: AddedJob) {
         let old = self.jobs.remove(id);
         self.broadcasts.remove(id);
         if let Some(old) = old {
-            assert!(old.place.state().apply(Event::Replaced).is_ok(), "the reference breaks the table");
+            assert!(old.place.state().apply(Event::Replaced).is_ok(), "the reference makes only legal moves");
         }
         if new.deliver != Deliver::Queue {
             self.broadcasts.insert(id.clone(), (new.due, new.record.clone()));

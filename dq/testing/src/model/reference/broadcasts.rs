@@ -1,11 +1,11 @@
-//! Publishing broadcasts (rule 24).
+//! The step `publish` (rule 24).
 
 use super::Topic;
 use dq::job::NodeId;
 use dq::store::step::{Publish, Published};
 
 impl Topic {
-    /// The limit must not cut through broadcasts of one due time: which of them come first is the store's choice.
+    /// The limit must not separate broadcasts with the same due time, because the store chooses their order.
     pub(in super::super) fn publish(&mut self, node: &NodeId, request: &Publish) -> Published {
         let now = self.now();
         let mut due: Vec<_> = self.broadcasts.iter().filter(|(_, (due, _))| *due <= now).collect();
@@ -13,16 +13,16 @@ impl Topic {
         let ids: Vec<_> = due.into_iter().take(request.limit).map(|(id, _)| id.clone()).collect();
         let (mut published, mut dropped) = (0, 0);
         for id in ids {
-            let (due, record) = self.broadcasts.remove(&id).expect("it waits");
+            let (due, record) = self.broadcasts.remove(&id).expect("the broadcast waits");
             let own = record.metadata().expect("the model adds readable records").expires_at;
             let expired = own.unwrap_or_else(|| due.after(request.expires_after)) < now;
             *(if expired { &mut dropped } else { &mut published }) += 1;
         }
-        let sleep = self.tell_publisher(node, request.fallback);
+        let sleep = self.assign_publisher(node, request.fallback);
         Published { published, dropped, sleep, more: self.broadcasts.values().any(|(due, _)| *due <= now) }
     }
 
-    /// A limit of about `n` that cuts through no due time.
+    /// A limit of about `n` that does not separate broadcasts with the same due time.
     pub(in super::super) fn publish_limit(&self, n: usize) -> usize {
         let mut due: Vec<_> = self.broadcasts.values().map(|(due, _)| *due).collect();
         due.sort();

@@ -1,4 +1,4 @@
-//! Numbered calls: a repeated call is the same call (rule 18).
+//! The kept answers to numbered batches (rule 18).
 
 use std::collections::BTreeMap;
 
@@ -6,24 +6,24 @@ use super::Topic;
 use dq::job::ProducerId;
 use dq::store::{AddOutcome, BatchAnswer, CALL_SLOTS, CommandOutcome};
 
-/// The calls of a producer: the answers that are kept, by slot, and the highest number that was executed.
+/// The batches of one producer: the kept answers by slot, and the highest executed number.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Calls {
-    slots: BTreeMap<u64, (u64, Kept)>,
+    slots: BTreeMap<u64, (u64, KeptAnswer)>,
     highest: u64,
 }
 
-/// An answer that is kept.
+/// A kept answer.
 #[derive(Debug, Clone)]
-pub(super) enum Kept {
+pub(super) enum KeptAnswer {
     Added(Vec<AddOutcome>),
     Commanded(Vec<CommandOutcome>),
 }
 
-/// What to do with a call.
+/// How to answer a batch: execute it, repeat the kept answer, or answer *late*.
 pub(super) enum Call {
     New,
-    Repeat(Kept),
+    Repeat(KeptAnswer),
     Late,
 }
 
@@ -37,25 +37,25 @@ impl Topic {
         }
     }
 
-    pub(super) fn keep(&mut self, producer: &ProducerId, number: u64, answer: Kept) {
+    pub(super) fn keep(&mut self, producer: &ProducerId, number: u64, answer: KeptAnswer) {
         let calls = self.calls.entry(producer.clone()).or_default();
         calls.highest = calls.highest.max(number);
         calls.slots.insert(number % CALL_SLOTS, (number, answer));
     }
 }
 
-impl Kept {
+impl KeptAnswer {
     pub(super) fn added(self) -> BatchAnswer<AddOutcome> {
         match self {
             Self::Added(outcomes) => BatchAnswer::Done(outcomes),
-            Self::Commanded(_) => unreachable!("the model repeats a batch as it was"),
+            Self::Commanded(_) => unreachable!("the model repeats a batch unchanged"),
         }
     }
 
     pub(super) fn commanded(self) -> BatchAnswer<CommandOutcome> {
         match self {
             Self::Commanded(outcomes) => BatchAnswer::Done(outcomes),
-            Self::Added(_) => unreachable!("the model repeats a batch as it was"),
+            Self::Added(_) => unreachable!("the model repeats a batch unchanged"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Claiming what is due and what has been parked for long, and forgetting what is kept no longer (rules 4, 5, 6, 9 and 25).
+//! The steps `transfer` and `sweep` (rules 4, 5, 6, 9 and 25).
 
 use super::{Choice, Place, Run, Topic};
 use dq::job::state::Event;
@@ -25,7 +25,7 @@ impl Topic {
         self.next_sequence(node, request.last_seen);
         self.extend_lease(node, request.last_seen.next(), request.lease);
         self.cut_leases();
-        let (role, sleep) = self.tell(node, request.fallback);
+        let (role, sleep) = self.assign_role(node, request.fallback);
         let foreign = self.leases.iter().filter(|(other, _)| *other != node);
         let foreign_lease = foreign.min_by_key(|(_, end)| **end).map(|(other, end)| (other.clone(), *end));
         let lease_status = self.lease_status(node);
@@ -41,7 +41,7 @@ impl Topic {
         })
     }
 
-    /// One fence for all.
+    /// Claims these jobs under one fence.
     fn claim(&mut self, node: &NodeId, ids: &[(Timestamp, JobId)], event: Event) -> Vec<Claim> {
         if !ids.is_empty() {
             self.fence = (self.fence + 1).max(self.micros);
@@ -50,7 +50,7 @@ impl Topic {
         for (at, id) in ids {
             let token = Token { fence: Fence(self.fence), due: *at };
             let run = Run { node: node.clone(), token, isolated: false, end: None, replacement: None };
-            let job = self.jobs.get_mut(id).expect("it waits");
+            let job = self.jobs.get_mut(id).expect("the job is in a place");
             job.go(event, Place::Running(run));
             claims.push(Claim { id: id.clone(), token, record: job.record.clone(), crashes: job.crashes });
         }
@@ -77,7 +77,7 @@ impl Topic {
         }
         let claims = self.claim(node, &parked, Event::Swept);
         for (_, id) in dead.iter().chain(&done) {
-            self.gone(id, Event::Pruned);
+            self.remove_job(id, Event::Pruned);
         }
         self.next_sequence(node, request.last_seen);
         self.extend_lease(node, request.last_seen.next(), request.lease);

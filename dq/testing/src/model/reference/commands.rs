@@ -1,6 +1,6 @@
-//! Withdrawing (rules 13, 15, 17 and 24).
+//! The step `command` (rules 13, 15, 17 and 24).
 
-use super::calls::{Call, Kept};
+use super::calls::{Call, KeptAnswer};
 use super::{End, Place, Topic};
 use dq::job::state::Event;
 use dq::job::{Fence, JobId, Metadata, ProducerId, Record, State};
@@ -18,9 +18,9 @@ impl Topic {
             Call::New => {}
         }
         let outcomes: Vec<_> = batch.items.iter().map(|item| self.command_one(item)).collect();
-        // A repeat has the states only.
+        // The answer to a repeat has states, but no records.
         let kept = outcomes.iter().map(|outcome| CommandOutcome { removed: None, ..outcome.clone() }).collect();
-        self.keep(producer, batch.number, Kept::Commanded(kept));
+        self.keep(producer, batch.number, KeptAnswer::Commanded(kept));
         BatchAnswer::Done(outcomes)
     }
 
@@ -32,8 +32,8 @@ impl Topic {
                 (self.end_run(&item.id, item.verb), None)
             }
             (CommandKind::Delete | CommandKind::Cancel, Some(_)) => {
-                let publish = self.broadcasts.remove(&item.id).map(|(_, record)| record);
-                (true, self.gone(&item.id, Event::Deleted).or(publish))
+                let broadcast = self.broadcasts.remove(&item.id).map(|(_, record)| record);
+                (true, self.remove_job(&item.id, Event::Deleted).or(broadcast))
             }
             (CommandKind::Ack, Some(state)) => self.ack(&item.id, state, item.fence),
             (CommandKind::Requeue, Some(state)) => (self.requeue(&item.id, state, item.fence), None),
@@ -41,32 +41,32 @@ impl Topic {
         CommandOutcome { found, changed, removed }
     }
 
-    /// A running job ends when its run does; what waits under its id goes at once.
+    /// Leaves an end in the pending command of a running job; its broadcast and its replacement go at once.
     fn end_run(&mut self, id: &JobId, verb: CommandKind) -> bool {
-        let publish = self.broadcasts.remove(id).is_some();
-        let run = self.run_mut(id).expect("it is RUNNING");
+        let had_broadcast = self.broadcasts.remove(id).is_some();
+        let run = self.run_mut(id).expect("the job is RUNNING");
         let end = Some(End { verb, fence: None });
-        let news = run.replacement.take().is_some() || run.end != end;
+        let changed = run.replacement.take().is_some() || run.end != end;
         run.end = end;
-        news || publish
+        changed || had_broadcast
     }
 
     fn ack(&mut self, id: &JobId, state: State, fence: Option<Fence>) -> (bool, Option<Record>) {
         match state {
             State::Delayed if fence.is_none() => {
-                let publish = self.broadcasts.remove(id).map(|(_, record)| record);
+                let broadcast = self.broadcasts.remove(id).map(|(_, record)| record);
                 let waits = self.jobs.get(id).is_some_and(|job| job.place.state() == State::Delayed);
-                (true, waits.then(|| self.acked_from_outside(id)).flatten().or(publish))
+                (true, waits.then(|| self.acked_from_outside(id)).flatten().or(broadcast))
             }
-            State::Unacked if self.parked_by(id, fence) => (true, self.acked_from_outside(id)),
+            State::Unacked if self.matches_parking_fence(id, fence) => (true, self.acked_from_outside(id)),
             State::Running => (self.ack_run(id, fence), None),
             _ => (false, None),
         }
     }
 
-    /// An ack that names no run goes before one that does, of two that do the one of the later run; a delete stays.
+    /// An unfenced ack overrides a fenced one, of two fenced acks the larger fence wins, and a delete or cancel stays.
     fn ack_run(&mut self, id: &JobId, fence: Option<Fence>) -> bool {
-        let run = self.run_mut(id).expect("it is RUNNING");
+        let run = self.run_mut(id).expect("the job is RUNNING");
         let counts = match (run.end.map(|end| end.fence), fence) {
             (None, _) | (Some(Some(_)), None) => true,
             (Some(None), _) => false,
@@ -76,7 +76,7 @@ impl Topic {
             run.end = Some(End { verb: CommandKind::Ack, fence });
         }
         if counts && fence.is_none() {
-            // The run is over for certain, and so comes what waited for that.
+            // The end applies to any run, so a conditional replacement becomes unconditional.
             run.replacement.iter_mut().for_each(|replacement| replacement.only_if_ended = false);
         }
         counts
@@ -87,7 +87,7 @@ impl Topic {
         let job = self.jobs.get_mut(id)?;
         let retain = job.metadata().retain;
         if retain.is_zero() {
-            return self.gone(id, Event::AckedFromOutside { retain: false });
+            return self.remove_job(id, Event::AckedFromOutside { retain: false });
         }
         job.crashes = 0;
         job.go(Event::AckedFromOutside { retain: true }, Place::Done(until.after(retain)));
@@ -95,11 +95,11 @@ impl Topic {
     }
 
     fn requeue(&mut self, id: &JobId, state: State, fence: Option<Fence>) -> bool {
-        if !matches!(state, State::Dead | State::Unacked) || !self.parked_by(id, fence) {
+        if !matches!(state, State::Dead | State::Unacked) || !self.matches_parking_fence(id, fence) {
             return false;
         }
         let due = self.after(std::time::Duration::ZERO);
-        let job = self.jobs.get_mut(id).expect("it is DEAD or UNACKED");
+        let job = self.jobs.get_mut(id).expect("the job is DEAD or UNACKED");
         let metadata = match state {
             State::Dead => Metadata { attempts: 0, exhausted: false, expires_at: None, ..job.metadata() },
             _ => job.metadata(),
@@ -110,8 +110,8 @@ impl Topic {
         true
     }
 
-    /// Whether the fence, where one is named, is of the run that parked the job.
-    fn parked_by(&self, id: &JobId, fence: Option<Fence>) -> bool {
+    /// Whether there is no `fence`, or `fence` is the parking fence of the job.
+    fn matches_parking_fence(&self, id: &JobId, fence: Option<Fence>) -> bool {
         fence.is_none() || self.jobs.get(id).is_some_and(|job| job.metadata().parked_by == fence)
     }
 }

@@ -1,19 +1,19 @@
-//! The reference: one topic as the contract describes it, in plain maps and straight-line rules.
+//! The reference: one topic as the contract describes it, with plain maps and straight-line code.
 //!
-//! It knows nothing of how any store works: every look goes through all jobs, every rule is written where it is needed, and
-//! jobs move by [`State::apply`] alone, which panics here when a rule asks for a move that is not in the table. Where the
-//! contract leaves a choice to the store (which of several jobs that are due in the same millisecond, which rows of a dead
-//! node first), a [`Choice`] says what the store did; a choice that the contract does not allow makes the answers differ.
+//! It is written without regard to how any store works: every query goes through all jobs, every rule is written where it is
+//! needed, and jobs move only by [`State::apply`]; a move that is not in the table panics. Where the contract leaves the store
+//! a choice (which of several jobs that are due in the same millisecond, which rows of a dead node first), a [`Choice`] says
+//! what the store did. If the contract does not allow that choice, the answers differ.
 
 mod adds;
 mod broadcasts;
 mod calls;
 mod claims;
 mod commands;
-mod leave;
 mod reclaim;
 mod roles;
 mod sequences;
+mod settle;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -26,32 +26,32 @@ use dq::store::step::LONGEST_LEASE;
 use dq::store::{Answer, CommandKind, Request, Stored, TopicCounts, Whereabouts};
 use dq::time::Timestamp;
 
-/// A topic.
+/// One topic.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Topic {
     /// The store's clock, µs.
     pub(super) micros: u64,
     pub(super) jobs: BTreeMap<JobId, Job>,
-    /// Broadcasts that wait.
+    /// The waiting broadcasts: due time and record.
     pub(super) broadcasts: BTreeMap<JobId, (Timestamp, Record)>,
     pub(super) sequences: BTreeMap<NodeId, Sequence>,
     pub(super) leases: BTreeMap<NodeId, Timestamp>,
-    /// The last fence that was given out.
+    /// The newest fence that was given out.
     fence: u64,
     roles: Roles,
     calls: BTreeMap<ProducerId, Calls>,
 }
 
-/// A job.
+/// One job.
 #[derive(Debug, Clone)]
 pub(super) struct Job {
     pub(super) record: Record,
     pub(super) place: Place,
-    /// Crashes since its last settled outcome.
+    /// Crashes since the last settled outcome.
     crashes: u32,
 }
 
-/// Where it is.
+/// The place of a job, with its time.
 #[derive(Debug, Clone)]
 pub(super) enum Place {
     Delayed(Timestamp),
@@ -61,7 +61,7 @@ pub(super) enum Place {
     Done(Timestamp),
 }
 
-/// A run, and what waits for its end.
+/// A run with its row and its pending command (end and replacement).
 #[derive(Debug, Clone)]
 pub(super) struct Run {
     pub(super) node: NodeId,
@@ -71,29 +71,29 @@ pub(super) struct Run {
     replacement: Option<Replacement>,
 }
 
-/// How a run is to end, and for which run that was said.
+/// The part of a pending command that ends the job, and the run that it is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct End {
     verb: CommandKind,
     fence: Option<Fence>,
 }
 
-/// A job that is to take the place of a running one.
+/// The part of a pending command that takes the job's place.
 #[derive(Debug, Clone)]
 struct Replacement {
-    new: New,
+    job: AddedJob,
     only_if_ended: bool,
 }
 
-/// A job that was added.
+/// A job from an `add`, as the store keeps it.
 #[derive(Debug, Clone)]
-struct New {
+struct AddedJob {
     record: Record,
     due: Timestamp,
     deliver: Deliver,
 }
 
-/// What the store did where it had a choice: where its jobs are after the step; `None`: the lowest ids first.
+/// What the store did where it had a choice: its jobs after the step. `None`: the lowest ids come first.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Choice<'a>(pub(super) Option<&'a BTreeMap<JobId, Stored>>);
 
@@ -127,15 +127,15 @@ impl Job {
         self.record.metadata().expect("the model adds readable records")
     }
 
-    /// Writes a front; the parking fence is the store's.
+    /// Writes metadata and the parking fence, which only the store sets.
     fn write(&mut self, metadata: Option<&Metadata>, parked_by: Option<Fence>) {
         let metadata = metadata.cloned().unwrap_or_else(|| self.metadata());
         self.record = self.record.with_metadata(&Metadata { parked_by, ..metadata });
     }
 
-    /// Moves it, if the table has this move.
+    /// Moves the job; the table must have this move.
     fn go(&mut self, event: Event, place: Place) {
-        assert_eq!(self.place.state().apply(event), Ok(Some(place.state())), "the reference breaks the table");
+        assert_eq!(self.place.state().apply(event), Ok(Some(place.state())), "the reference makes only legal moves");
         self.place = place;
     }
 }
@@ -171,12 +171,12 @@ impl Topic {
         Timestamp::ceil_micros(self.micros + delay.as_micros() as u64)
     }
 
-    /// How long until `at`.
+    /// The time until `at`.
     fn until(&self, at: Timestamp) -> Duration {
         Duration::from_micros((at.as_millis() * 1_000).saturating_sub(self.micros))
     }
 
-    /// Where an id is for who asks from outside: a broadcast that waits counts as DELAYED.
+    /// The state of an id for adds and commands: a waiting broadcast counts as DELAYED.
     fn state(&self, id: &JobId) -> Option<State> {
         let job = self.jobs.get(id).map(|job| job.place.state());
         match job {
@@ -185,10 +185,10 @@ impl Topic {
         }
     }
 
-    /// Removes a job, if the table has this move.
-    fn gone(&mut self, id: &JobId, event: Event) -> Option<Record> {
+    /// Removes a job; the table must have this move.
+    fn remove_job(&mut self, id: &JobId, event: Event) -> Option<Record> {
         let job = self.jobs.remove(id)?;
-        assert_eq!(job.place.state().apply(event), Ok(None), "the reference breaks the table");
+        assert_eq!(job.place.state().apply(event), Ok(None), "the reference makes only legal moves");
         Some(job.record)
     }
 
@@ -206,13 +206,13 @@ impl Topic {
         }
     }
 
-    /// What a node holds, in order of the ids.
+    /// The rows of a node, in order of the ids.
     pub(super) fn rows(&self, node: &NodeId) -> Vec<(JobId, Token)> {
         let runs = self.jobs.keys().filter_map(|id| Some((id, self.run(id)?)));
         runs.filter(|(_, run)| run.node == *node).map(|(id, run)| (id.clone(), run.token)).collect()
     }
 
-    /// Ids of a state in order of time, then as the key says.
+    /// The jobs in a state, in order of time, then of the key.
     fn by_time<K: Ord>(&self, state: State, key: impl Fn(&JobId) -> K) -> Vec<(Timestamp, JobId)> {
         let mut ids: Vec<_> = self.jobs.iter().filter(|(_, job)| job.place.state() == state).collect();
         ids.sort_by_key(|(id, job)| (job.place.at(), key(id)));
@@ -224,11 +224,11 @@ impl Topic {
         self.by_time(State::Delayed, |_| ()).first().map(|(due, _)| *due)
     }
 
-    /// A page without an end.
+    /// All pages of a place as one.
     pub(super) fn page(&self, state: State) -> Vec<Stored> {
         let holder = |id: &JobId| self.run(id).map(|run| run.node.clone());
         let ids = self.by_time(state, |id| (holder(id), id.clone()));
-        ids.iter().map(|(_, id)| self.stored(id).expect("it is in a place")).collect()
+        ids.iter().map(|(_, id)| self.stored(id).expect("the job is in a place")).collect()
     }
 
     /// A job as a page shows it.
@@ -244,15 +244,15 @@ impl Topic {
         Some(Stored { id: id.clone(), record: job.record.clone(), place })
     }
 
-    /// A job as a look by id shows it: a broadcast that waits counts as DELAYED, and goes before a DONE job.
+    /// A job as a query by id shows it: a waiting broadcast counts as DELAYED and hides a DONE job.
     pub(super) fn query(&self, id: &JobId) -> Option<Stored> {
         let stored =
             self.stored(id).filter(|stored| stored.place.state() != State::Done || !self.broadcasts.contains_key(id));
-        let publish = || {
+        let broadcast = || {
             let (due, record) = self.broadcasts.get(id)?.clone();
             Some(Stored { id: id.clone(), record, place: Whereabouts::Delayed { due } })
         };
-        stored.or_else(publish)
+        stored.or_else(broadcast)
     }
 
     pub(super) fn counts(&self) -> TopicCounts {
@@ -271,27 +271,27 @@ impl Topic {
         }
     }
 
-    /// The nodes whose leases have run out.
+    /// The nodes whose leases have expired.
     pub(super) fn expired(&self) -> impl Iterator<Item = (&NodeId, Timestamp)> {
         self.leases.iter().map(|(node, end)| (node, *end)).filter(|(_, end)| *end <= self.now())
     }
 
-    /// Cuts every lease to the longest there is, as who looks at them does.
+    /// Cuts every lease to the longest lease, as a transfer and a scan do.
     pub(super) fn cut_leases(&mut self) {
         let longest = self.now().after(LONGEST_LEASE);
         self.leases.values_mut().for_each(|end| *end = longest.min(*end));
     }
 
-    /// What must hold after every step: a lease for exactly the nodes that hold jobs.
+    /// Checks that exactly the nodes that hold jobs have a lease.
     pub(super) fn assert_sound(&self) {
         let runs = self.jobs.keys().filter_map(|id| self.run(id));
         let holders: BTreeSet<_> = runs.map(|run| &run.node).collect();
-        assert_eq!(self.leases.keys().collect::<BTreeSet<_>>(), holders, "the reference breaks rule 8");
+        assert_eq!(self.leases.keys().collect::<BTreeSet<_>>(), holders, "the reference keeps rule 8");
     }
 }
 
 impl Place {
-    /// The time that a page is ordered by.
+    /// The time that pages are ordered by.
     const fn at(&self) -> Timestamp {
         match self {
             Self::Running(_) => Timestamp::EPOCH,

@@ -1,4 +1,4 @@
-//! Taking from a node what its lease no longer protects, and charging crashes (rules 8, 15, 19 and 20).
+//! The step `reclaim`, and how it charges crashes (rules 8, 15, 19 and 20).
 
 use super::{Choice, Place, Topic};
 use dq::job::state::Event;
@@ -19,15 +19,15 @@ impl Topic {
         for (id, _) in &taken {
             self.reclaim_one(id, (request.seen != Timestamp::EPOCH).then_some(request.max_crashes));
         }
-        self.tidy_lease(&request.node);
+        self.drop_empty_lease(&request.node);
         Reclaimed { moved: taken.len(), left: rows.len() - taken.len() }
     }
 
-    /// `cap`: how many crashes exhaust the job; `None`: its node stopped cleanly, nothing is charged.
+    /// Takes one job. `cap` is the number of crashes that exhausts it; `None`: the node released it, so nothing is charged.
     fn reclaim_one(&mut self, id: &JobId, cap: Option<u32>) {
         let Some(run) = self.obey(id) else { return };
         let now = self.now();
-        let job = self.jobs.get_mut(id).expect("it is RUNNING");
+        let job = self.jobs.get_mut(id).expect("the job is RUNNING");
         let parked = job.metadata().parked_by.is_some();
         let back = Event::Reclaimed { parked, final_isolated: false };
         let Some(cap) = cap else { return self.give_back(id, &run, None, back) };

@@ -1,4 +1,4 @@
-//! Who is told when the head is due (rule 23).
+//! The roles of nodes, and the step `wake` (rules 23 and 24).
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use dq::job::NodeId;
 use dq::store::step::{ROLE_SLACK, Role, STANDBY_DELAY};
 use dq::time::Timestamp;
 
-/// Who has which role, and until when it stays taken.
+/// The node that has each role, and when the role lapses.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Roles {
     watcher: Option<(NodeId, Timestamp)>,
@@ -16,11 +16,11 @@ pub(super) struct Roles {
 }
 
 impl Roles {
-    /// Frees the roles of a node; that of the caster only when it ends.
-    pub(super) fn leave(&mut self, node: &NodeId, ends: bool) {
+    /// Frees the watcher roles of a node, and when the node is released its publisher role too.
+    pub(super) fn free(&mut self, node: &NodeId, released: bool) {
         self.watcher.take_if(|(holder, _)| holder == node);
         self.standby.take_if(|(holder, _)| holder == node);
-        self.publisher.take_if(|(holder, _)| ends && holder == node);
+        self.publisher.take_if(|(holder, _)| released && holder == node);
     }
 }
 
@@ -29,39 +29,40 @@ impl Topic {
         role.as_ref().is_none_or(|(holder, until)| holder == node || self.now() > *until)
     }
 
-    fn taken(&self, node: &NodeId, told: Timestamp) -> Option<(NodeId, Timestamp)> {
-        Some((node.clone(), told.max(self.now()).after(ROLE_SLACK)))
+    fn held_by(&self, node: &NodeId, wake_at: Timestamp) -> Option<(NodeId, Timestamp)> {
+        Some((node.clone(), wake_at.max(self.now()).after(ROLE_SLACK)))
     }
 
-    /// The role of a node that has transferred, and how long it is to sleep.
-    pub(super) fn tell(&mut self, node: &NodeId, fallback: Duration) -> (Option<Role>, Duration) {
+    /// Gives a node that has transferred a free role, if there is one. Returns the role and how long the node is to sleep.
+    pub(super) fn assign_role(&mut self, node: &NodeId, fallback: Duration) -> (Option<Role>, Duration) {
         let latest = self.after(fallback);
-        let (role, told) = if self.is_free(&self.roles.watcher, node) {
-            let told = self.head().map_or(latest, |head| head.min(latest));
-            self.roles.watcher = self.taken(node, told);
+        let (role, wake_at) = if self.is_free(&self.roles.watcher, node) {
+            let wake_at = self.head().map_or(latest, |head| head.min(latest));
+            self.roles.watcher = self.held_by(node, wake_at);
             self.roles.standby.take_if(|(holder, _)| holder == node);
-            (Some(Role::Watcher), told)
+            (Some(Role::Watcher), wake_at)
         } else if self.is_free(&self.roles.standby, node) {
-            let told = self.head().map_or(latest, |head| head.after(STANDBY_DELAY).min(latest));
-            self.roles.standby = self.taken(node, told);
-            (Some(Role::Standby), told)
+            let wake_at = self.head().map_or(latest, |head| head.after(STANDBY_DELAY).min(latest));
+            self.roles.standby = self.held_by(node, wake_at);
+            (Some(Role::Standby), wake_at)
         } else {
             (None, latest)
         };
-        (role, self.until(told).min(fallback))
+        (role, self.until(wake_at).min(fallback))
     }
 
-    pub(super) fn tell_publisher(&mut self, node: &NodeId, fallback: Duration) -> Duration {
+    /// Makes the node the publisher if that role is free. Returns how long the node is to sleep.
+    pub(super) fn assign_publisher(&mut self, node: &NodeId, fallback: Duration) -> Duration {
         let latest = self.after(fallback);
         if !self.is_free(&self.roles.publisher, node) {
             return fallback;
         }
-        let told = self.broadcasts.values().map(|(due, _)| *due).min().map_or(latest, |head| head.min(latest));
-        self.roles.publisher = self.taken(node, told);
-        self.until(told).min(fallback)
+        let wake_at = self.broadcasts.values().map(|(due, _)| *due).min().map_or(latest, |head| head.min(latest));
+        self.roles.publisher = self.held_by(node, wake_at);
+        self.until(wake_at).min(fallback)
     }
 
     pub(in super::super) fn wake(&mut self, node: &NodeId) {
-        self.roles.leave(node, false);
+        self.roles.free(node, false);
     }
 }

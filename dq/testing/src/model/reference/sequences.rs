@@ -1,4 +1,5 @@
-//! Turns, leases and notes: what a node says between claiming and settling (rules 6, 7, 8, 15, 17, 19 and 21).
+//! Sequence numbers, leases and notes: the steps `renew`, `isolate`, `exhaust`, `reconcile` and `release` (rules 6, 7, 8, 15,
+//! 17, 19 and 21).
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ impl Topic {
         LeaseStatus { sequence: self.sequences.get(node).copied().unwrap_or_default(), rows: self.rows(node).len() }
     }
 
-    /// Whether a request names the node's last turn; a missing one is another.
+    /// Whether a request names the node's sequence number; an unknown node has none, so nothing matches.
     pub(super) fn is_current(&self, node: &NodeId, last_seen: Sequence) -> bool {
         self.sequences.get(node) == Some(&last_seen)
     }
@@ -24,15 +25,15 @@ impl Topic {
         self.sequences.insert(node.clone(), stored.max(last_seen).next());
     }
 
-    /// The lease goes with the last row.
-    pub(super) fn tidy_lease(&mut self, node: &NodeId) {
+    /// Removes the lease of a node without rows.
+    pub(super) fn drop_empty_lease(&mut self, node: &NodeId) {
         if self.rows(node).is_empty() {
             self.leases.remove(node);
         }
     }
 
     pub(super) fn extend_lease(&mut self, node: &NodeId, last_seen: Sequence, lease: Duration) {
-        self.tidy_lease(node);
+        self.drop_empty_lease(node);
         if self.is_current(node, last_seen) && !self.rows(node).is_empty() {
             self.leases.insert(node.clone(), self.now().after(lease.min(LONGEST_LEASE)));
         }
@@ -47,7 +48,7 @@ impl Topic {
         self.lease_status(node)
     }
 
-    /// Whether something may be noted of this run.
+    /// Whether a step may note something about this run.
     fn note(&self, node: &NodeId, id: &JobId, token: Token) -> Note {
         if !self.holds(node, id, token) {
             return Note::Stale;
@@ -59,7 +60,7 @@ impl Topic {
     pub(in super::super) fn isolate(&mut self, node: &NodeId, request: &Isolate) -> Noted {
         let note = self.note(node, &request.id, request.token);
         if note == Note::Done {
-            self.run_mut(&request.id).expect("it is RUNNING").isolated = true;
+            self.run_mut(&request.id).expect("the job is RUNNING").isolated = true;
         }
         self.extend_lease(node, request.last_seen, request.lease);
         Noted { lease_status: self.lease_status(node), note }
@@ -68,7 +69,7 @@ impl Topic {
     pub(in super::super) fn exhaust(&mut self, node: &NodeId, request: &Exhaust) -> Noted {
         let note = self.note(node, &request.id, request.token);
         if note == Note::Done {
-            let job = self.jobs.get_mut(&request.id).expect("it is RUNNING");
+            let job = self.jobs.get_mut(&request.id).expect("the job is RUNNING");
             let parked_by = job.metadata().parked_by;
             job.write(Some(&request.metadata), parked_by);
         }
@@ -94,7 +95,7 @@ impl Topic {
 
     pub(in super::super) fn release(&mut self, node: &NodeId, request: &Release) -> LeaseStatus {
         self.next_sequence(node, request.last_seen);
-        self.roles.leave(node, true);
+        self.roles.free(node, true);
         if !self.rows(node).is_empty() {
             self.leases.insert(node.clone(), Timestamp::EPOCH);
         }

@@ -1,4 +1,4 @@
-//! Leaving RUNNING by an outcome (rules 10, 12, 13, 16, 17, 19 and 25), and what every way out has in common.
+//! The step `settle`, and what every way out of RUNNING has in common (rules 10, 12, 13, 16, 17, 19 and 25).
 
 use super::{Place, Run, Topic};
 use dq::job::state::Event;
@@ -23,22 +23,22 @@ impl Topic {
         Verdict::Done
     }
 
-    /// The end of a run under what waits for it. `Some`: nothing applied, and the run itself decides.
+    /// Obeys the pending command of a run that ends. `Some`: none applied, so the run's own outcome counts.
     pub(super) fn obey(&mut self, id: &JobId) -> Option<Run> {
         let until = self.now();
-        let job = self.jobs.get_mut(id).expect("it is RUNNING");
+        let job = self.jobs.get_mut(id).expect("the job is RUNNING");
         let (metadata, Place::Running(run)) = (job.metadata(), job.place.clone()) else {
-            unreachable!("it is RUNNING")
+            unreachable!("the job is RUNNING")
         };
-        let mine = |fence| fence == run.token.fence || Some(fence) == metadata.parked_by;
-        let end = run.end.filter(|end| end.fence.is_none_or(mine));
+        let is_own = |fence| fence == run.token.fence || Some(fence) == metadata.parked_by;
+        let end = run.end.filter(|end| end.fence.is_none_or(is_own));
         match (end, run.replacement.clone()) {
-            (end, Some(replacement)) if end.is_some() || !replacement.only_if_ended => self.put(id, replacement.new),
+            (end, Some(replacement)) if end.is_some() || !replacement.only_if_ended => self.put(id, replacement.job),
             (Some(end), _) if end.verb == CommandKind::Ack && !metadata.retain.is_zero() => {
                 job.crashes = 0;
                 job.go(Event::EndedByCommand { retain: true }, Place::Done(until.after(metadata.retain)));
             }
-            (Some(_), _) => drop(self.gone(id, Event::EndedByCommand { retain: false })),
+            (Some(_), _) => drop(self.remove_job(id, Event::EndedByCommand { retain: false })),
             (None, _) => return Some(run),
         }
         None
@@ -47,14 +47,14 @@ impl Topic {
     fn decide(&mut self, id: &JobId, run: &Run, change: &Change, metadata: Option<&Metadata>) {
         let now = self.now();
         let again = |at| if at > now { Again::At(at) } else { Again::AsAdded };
-        let job = self.jobs.get(id).expect("it is RUNNING");
+        let job = self.jobs.get(id).expect("the job is RUNNING");
         let parked_by = job.metadata().parked_by;
         let delay = metadata.cloned().unwrap_or_else(|| job.metadata()).delay;
         let retain = job.metadata().retain;
         let (event, place, parked_by) = match *change {
-            Change::Ack if retain.is_zero() => return drop(self.gone(id, Event::Acked { retain: false })),
+            Change::Ack if retain.is_zero() => return drop(self.remove_job(id, Event::Acked { retain: false })),
             Change::Ack => (Event::Acked { retain: true }, Place::Done(now.after(retain)), parked_by),
-            Change::Drop => return drop(self.gone(id, Event::Dropped)),
+            Change::Drop => return drop(self.remove_job(id, Event::Dropped)),
             Change::Rejoin(when) => {
                 let due = match if let Again::At(at) = when { again(at) } else { when } {
                     Again::AsAdded => self.after(delay),
@@ -70,15 +70,15 @@ impl Topic {
             Change::Park => (Event::Parked, Place::Unacked(now), parked_by.or(Some(run.token.fence))),
             Change::Dead => (Event::Died, Place::Dead(now), None),
         };
-        let job = self.jobs.get_mut(id).expect("it is RUNNING");
+        let job = self.jobs.get_mut(id).expect("the job is RUNNING");
         job.write(metadata, parked_by);
         job.crashes = 0;
         job.go(event, place);
     }
 
-    /// Back where it was claimed from, at its old time, with its crashes.
+    /// Puts the job back in the place that it was claimed from, at its old time, with its crashes.
     pub(super) fn give_back(&mut self, id: &JobId, run: &Run, metadata: Option<&Metadata>, event: Event) {
-        let job = self.jobs.get_mut(id).expect("it is RUNNING");
+        let job = self.jobs.get_mut(id).expect("the job is RUNNING");
         let parked_by = job.metadata().parked_by;
         job.write(metadata, parked_by);
         let at = run.token.due;

@@ -1,4 +1,4 @@
-//! The caller of a topic: adds and withdrawals, each in a batch of its own unless said otherwise.
+//! The producer of a topic: builds and sends adds and commands, each in a batch of its own unless a method says otherwise.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,11 +12,11 @@ use dq::store::{
 
 /// A job that is due at once and whose payload is its id.
 pub(super) fn job(name: &str) -> NewJob {
-    saying(name, name)
+    with_payload(name, name)
 }
 
-/// A job with this payload, to tell it from another one of the same id.
-pub(super) fn saying(name: &str, payload: &str) -> NewJob {
+/// A job with this payload, which distinguishes it from another job with the same id; due at once.
+pub(super) fn with_payload(name: &str, payload: &str) -> NewJob {
     NewJob {
         id: id(name),
         generated: false,
@@ -28,53 +28,53 @@ pub(super) fn saying(name: &str, payload: &str) -> NewJob {
     }
 }
 
-/// A job that is due after so many milliseconds, as it would be added: its front has the delay too.
-pub(super) fn later(name: &str, delay: Duration) -> NewJob {
+/// A job that is due after `delay`, which its metadata have as well, as in a job from a provider.
+pub(super) fn delayed(name: &str, delay: Duration) -> NewJob {
     let metadata =
         Metadata { delay: Duration::from_millis(delay.as_micros().div_ceil(1000) as u64), ..Metadata::default() };
     NewJob { due: Due::After(delay), ..with_metadata(name, &metadata) }
 }
 
-/// A job with this front, due at once.
+/// A job with these metadata, due at once.
 pub(super) fn with_metadata(name: &str, metadata: &Metadata) -> NewJob {
     NewJob { record: Record::new(metadata, Codec::Json, name.as_bytes()), ..job(name) }
 }
 
-/// A job that is kept for a minute after its ack.
+/// A job with a retention of one minute.
 pub(super) fn retained(name: &str) -> NewJob {
     with_metadata(name, &Metadata { retain: Duration::from_secs(60), ..Metadata::default() })
 }
 
-/// A job that takes the place of another, with this payload.
+/// A job with this payload that replaces an existing one.
 pub(super) fn replacing(name: &str, payload: &str) -> NewJob {
-    NewJob { on_duplicate: OnDuplicate::Replace, ..saying(name, payload) }
+    NewJob { on_duplicate: OnDuplicate::Replace, ..with_payload(name, payload) }
 }
 
-/// One withdrawal.
-pub(super) fn command_for(verb: CommandKind, name: &str, fence: Option<Fence>) -> Command {
+/// One command of a batch.
+pub(super) fn command(verb: CommandKind, name: &str, fence: Option<Fence>) -> Command {
     Command { verb, id: id(name), fence }
 }
 
-/// The items of an answer that is not late.
+/// The outcomes of a batch, which must not be late.
 pub(super) fn answered<T>(answer: BatchAnswer<T>) -> Vec<T> {
     match answer {
         BatchAnswer::Done(items) => items,
-        BatchAnswer::Late => panic!("the batch is answered late"),
+        BatchAnswer::Late => panic!("the batch is late"),
     }
 }
 
 impl Topic {
-    /// The bare producer of the topic's caller.
+    /// The topic's own producer, for requests that must fail or that need a certain number.
     pub fn producer(&self) -> &dyn Producer {
         &*self.producer
     }
 
-    /// A producer of another name, or a second handle of one.
+    /// A producer with another name, or a second handle of the same producer.
     pub fn producer_named(&self, name: &str) -> Arc<dyn Producer> {
         self.store.producer(&self.key, &ProducerId::new(name))
     }
 
-    /// These items under the caller's next number.
+    /// A batch of these items under the next number of the topic's own producer.
     pub fn numbered<T>(&self, items: Vec<T>) -> Numbered<T> {
         Numbered { number: self.number.fetch_add(1, Ordering::Relaxed) + 1, items }
     }
@@ -99,7 +99,7 @@ impl Topic {
         outcomes
     }
 
-    /// Adds a job and tells what became of it.
+    /// Adds a job and returns the outcome.
     pub async fn add_job(&self, job: NewJob) -> AddOutcome {
         self.add_all(vec![job]).await.remove(0)
     }
@@ -111,12 +111,12 @@ impl Topic {
 
     /// Adds a job that is due later; it must be new.
     pub async fn add_later(&self, name: &str, delay: Duration) {
-        assert_eq!(self.add_job(later(name, delay)).await, AddOutcome::Added, "adding {name}");
+        assert_eq!(self.add_job(delayed(name, delay)).await, AddOutcome::Added, "adding {name}");
     }
 
-    /// One withdrawal.
+    /// Sends one command and returns the outcome.
     pub async fn command(&self, verb: CommandKind, name: &str, fence: Option<Fence>) -> CommandOutcome {
-        let batch = self.numbered(vec![command_for(verb, name, fence)]);
+        let batch = self.numbered(vec![command(verb, name, fence)]);
         let answer = self.producer.command(batch).await.expect("withdraw is answered");
         self.audit().await;
         answered(answer).remove(0)
@@ -132,12 +132,12 @@ impl Topic {
         self.command(CommandKind::Cancel, name, None).await
     }
 
-    /// Acks a job from outside, whichever run of it there is.
+    /// Acks a job from outside without a fence.
     pub async fn ack_outside(&self, name: &str) -> CommandOutcome {
         self.command(CommandKind::Ack, name, None).await
     }
 
-    /// Acks one run of a job from outside.
+    /// Acks one run of a job from outside, by its fence.
     pub async fn ack_run(&self, name: &str, fence: Fence) -> CommandOutcome {
         self.command(CommandKind::Ack, name, Some(fence)).await
     }

@@ -1,17 +1,17 @@
-//! Driving a job along the edges of the picture in `job/state.rs`: any event, from any state it may happen in.
+//! Brings a job into a state, and makes an event of the table in `job/state.rs` happen to it.
 
-use super::calls::{job, replacing, retained};
+use super::producer::{job, replacing, retained};
 use super::topic::{LEASE, MAX_CRASHES, Topic, ms, secs};
 use dq::job::state::Event;
 use dq::job::{Metadata, State};
 use dq::store::step::{Again, Change, Claim, MOST_JOBS, Sweep};
 use dq::store::{AddOutcome, NewJob};
 
-/// The node that runs what is driven.
+/// The node that runs these jobs.
 pub(super) const NODE: &str = "driver";
 
-/// Adds a job that is retained if acked and brings it to this state, by way of `NODE`; nothing else may be due.
-pub(super) async fn bring(t: &Topic, name: &str, state: State) -> Option<Claim> {
+/// Adds a job with a retention and brings it into this state; [`NODE`] runs it. No other job may be due.
+pub(super) async fn add_in_state(t: &Topic, name: &str, state: State) -> Option<Claim> {
     assert_eq!(t.add_job(retained(name)).await, AddOutcome::Added);
     if state == State::Delayed {
         t.delete(name).await;
@@ -32,8 +32,8 @@ pub(super) async fn bring(t: &Topic, name: &str, state: State) -> Option<Claim> 
     None
 }
 
-/// A job in this state, ready for this event: aged where the event is about an aged claim, retained where it says so,
-/// exhausted and begun where a final run is to crash.
+/// Adds a job and brings it into this state, ready for this event: claimed by age for an event of an aged claim, with a
+/// retention if the event says so, exhausted and isolated if its final run is to crash.
 pub(super) async fn prepare(t: &Topic, name: &str, state: State, event: Event) -> Option<Claim> {
     let retain = matches!(
         event,
@@ -66,7 +66,7 @@ pub(super) async fn prepare(t: &Topic, name: &str, state: State, event: Event) -
     None
 }
 
-/// Has `node` die over the job until its crashes are exhausted, and claims it once more, begun: only `final_retry` is left.
+/// Crashes `node` until the crashes have exhausted the job, then claims and isolates the job: only `final_retry` is left.
 pub(super) async fn exhaust_by_crashes(t: &Topic, node: &str, claim: Claim) -> Claim {
     let name = claim.id.to_string();
     let mut claim = claim;
@@ -79,8 +79,8 @@ pub(super) async fn exhaust_by_crashes(t: &Topic, node: &str, claim: Claim) -> C
     claim
 }
 
-/// Makes the event happen to a job that was [prepared](prepare) for it.
-pub(super) async fn happen(t: &Topic, name: &str, claim: Option<&Claim>, event: Event) {
+/// Makes the event happen to a job that [`prepare`] has made ready for it.
+pub(super) async fn cause(t: &Topic, name: &str, claim: Option<&Claim>, event: Event) {
     if let (Some(claim), Some(change)) = (claim, change_of(event)) {
         let metadata = Metadata { attempts: 1, ..claim.record.metadata().expect("the record is readable") };
         return match change {
@@ -96,9 +96,9 @@ pub(super) async fn happen(t: &Topic, name: &str, claim: Option<&Claim>, event: 
         }
         Event::Reclaimed { .. } => t.crash(NODE).await,
         Event::EndedByCommand { retain } => {
-            let pending = if retain { t.ack_outside(name).await } else { t.delete(name).await };
-            assert!(pending.changed);
-            t.end(NODE, claim.expect("a mark waits for a run"), Change::Retry(secs(1))).await;
+            let outcome = if retain { t.ack_outside(name).await } else { t.delete(name).await };
+            assert!(outcome.changed);
+            t.end(NODE, claim.expect("only a running job has a pending command"), Change::Retry(secs(1))).await;
         }
         Event::Replaced => {
             t.add_job(replacing(name, "new")).await;
@@ -111,10 +111,10 @@ pub(super) async fn happen(t: &Topic, name: &str, claim: Option<&Claim>, event: 
         Event::AckedFromOutside { .. } => assert!(t.ack_outside(name).await.changed),
         Event::Pruned => {
             t.advance(secs(31 * 24 * 3_600)).await;
-            let aged = t.sweep(NODE, Sweep { unacked_age: secs(u32::MAX.into()), ..t.age_of(NODE, MOST_JOBS) }).await;
-            assert_eq!(aged.pruned_dead + aged.pruned_done, 1);
+            let swept = t.sweep(NODE, Sweep { unacked_age: secs(u32::MAX.into()), ..t.age_of(NODE, MOST_JOBS) }).await;
+            assert_eq!(swept.pruned_dead + swept.pruned_done, 1);
         }
-        other => panic!("{other:?} happens to a claimed job only"),
+        other => panic!("{other:?} happens only to a claimed job"),
     }
 }
 
@@ -131,18 +131,18 @@ fn change_of(event: Event) -> Option<Change> {
     })
 }
 
-/// Every way out of RUNNING by an outcome.
-pub(super) fn exits() -> [Change; 7] {
+/// One outcome of each kind that takes a job out of RUNNING.
+pub(super) fn all_changes() -> [Change; 7] {
     let again = Change::Rejoin(Again::After(ms(10)));
     [Change::Ack, again, Change::Retry(ms(10)), Change::Rollback, Change::Park, Change::Dead, Change::Drop]
 }
 
-/// Ends the run of a job by the `n`-th way out of RUNNING: the [outcomes](exits), a reclaim of an expired lease, one of a
-/// node that was released.
+/// Ends the run of a job by the `n`-th way out of RUNNING: the [outcomes](all_changes), a reclaim of an expired lease, and a
+/// reclaim from a released node.
 pub(super) async fn leave_running(t: &Topic, node: &str, claim: &Claim, n: usize) {
-    match exits().get(n) {
+    match all_changes().get(n) {
         Some(change) => t.end(node, claim, change.clone()).await,
-        None if n == exits().len() => t.crash(node).await,
+        None if n == all_changes().len() => t.crash(node).await,
         None => {
             t.release(node).await;
             t.reclaim("reclaimer", node, dq::time::Timestamp::EPOCH, MOST_JOBS).await;
@@ -150,8 +150,8 @@ pub(super) async fn leave_running(t: &Topic, node: &str, claim: &Claim, n: usize
     }
 }
 
-/// How many ways out of RUNNING [`leave_running`] knows.
+/// The number of ways out of RUNNING that [`leave_running`] knows.
 pub(super) const WAYS_OUT: usize = 9;
 
-/// Longer than any lease or retry here.
+/// Longer than any lease and any retry of the behaviours.
 pub(super) const LONG: std::time::Duration = LEASE.saturating_mul(4);

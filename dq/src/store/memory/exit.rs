@@ -1,111 +1,111 @@
-//! Every way out of RUNNING, in one place, so that none forgets the mark (PROTOCOL.md rules 12, 13, 17, 19 and 25).
+//! Every way out of RUNNING (rules 12, 13, 17, 19 and 25): one method, so that no step can forget the pending command.
 //!
-//! In this order: a replacement takes the place; an end from outside outweighs what the run says; then the run decides.
-//! Whatever happens, the row, the mark and *begun* are gone afterwards, and the crash count too, unless the job was only
-//! given back.
+//! The order is: a replacement takes the job's place; then an end from outside overrides what the run says; then the run's
+//! own outcome counts. In each case the row, the pending command and *isolated* are gone afterwards, and so is the crash
+//! count, unless the job was only given back.
 
 use std::mem;
 
 use super::now::Now;
 use super::pending::{Ended, PendingCommand};
-use super::places::{Place, Run, Shelf, Slot};
+use super::places::{Place, Run, Slot, TimedPlace};
 use super::topic::Topic;
 use crate::environment::rules::without;
 use crate::job::{Cause, Fence, JobId, Metadata, Record, Token};
 use crate::store::step::{Again, Change};
 use crate::time::Timestamp;
 
-/// How a run ends.
+/// Why a run ends.
 #[derive(Debug)]
 pub(super) enum Exit {
-    /// By its node.
+    /// Its node settled it.
     Settled(Change, Option<Metadata>),
-    /// Its node was taken for dead, or stopped and left it.
+    /// Another node reclaimed it.
     Reclaimed {
-        /// How many crashes exhaust the job; `None`: its node stopped, no crash is charged.
-        charged: Option<u32>,
+        /// The number of crashes that exhausts the job; `None`: the node released the job, so nothing is charged.
+        max_crashes: Option<u32>,
     },
 }
 
-/// What a run leaves behind.
-struct Ending {
+/// What the store kept of a run that has ended.
+struct EndedRun {
     token: Token,
     isolated: bool,
     crashes: u32,
-    /// The run that had parked the job, when this one came from `sweep`.
+    /// The parking fence of the job, if `sweep` claimed it.
     parked_by: Option<Fence>,
 }
 
 impl Topic {
-    /// Ends the run of `id`, which is RUNNING.
-    pub(super) fn leave(&mut self, now: Now, id: &JobId, exit: Exit) {
+    /// Ends the run of `id`, which must be RUNNING.
+    pub(super) fn leave_running(&mut self, now: Now, id: &JobId, exit: Exit) {
         let slot = self.jobs.get_mut(id).expect("only a known job is running");
         let Place::Running(run) = &mut slot.place else { unreachable!("only a running job leaves RUNNING") };
         let Run { token, isolated, .. } = **run;
         let pending = run.pending.take();
         let parked_by = slot.record.fixed().parked_by;
-        let ending = Ending { token, isolated, crashes: mem::take(&mut slot.crashes), parked_by };
+        let run = EndedRun { token, isolated, crashes: mem::take(&mut slot.crashes), parked_by };
         let PendingCommand { end, replacement } = pending.map(|pending| *pending).unwrap_or_default();
         let ended = end.filter(|end| end.applies(token.fence, parked_by)).map(|end| end.how);
         if let Some(replacement) = replacement.filter(|new| ended.is_some() || !new.conditional) {
-            return self.put(now, id, replacement.fresh);
+            return self.put(now, id, replacement.job);
         }
         match (ended, exit) {
             (Some(how), _) => drop(self.finish(now, id, how)),
-            (None, Exit::Settled(change, metadata)) => self.decide(now, id, &ending, &change, metadata),
-            (None, Exit::Reclaimed { charged: None }) => self.give_back(now, id, &ending, ending.crashes),
-            (None, Exit::Reclaimed { charged: Some(cap) }) => match self.charge(id, &ending, cap) {
-                Some(crashes) => self.give_back(now, id, &ending, crashes),
+            (None, Exit::Settled(change, metadata)) => self.decide(now, id, &run, &change, metadata),
+            (None, Exit::Reclaimed { max_crashes: None }) => self.give_back(now, id, &run, run.crashes),
+            (None, Exit::Reclaimed { max_crashes: Some(cap) }) => match self.charge(id, &run, cap) {
+                Some(crashes) => self.give_back(now, id, &run, crashes),
                 None => self.give_up(now, id),
             },
         }
     }
 
-    /// The end of a job that was acked, deleted or cancelled: gone, or DONE for its retention. Gives what was removed.
+    /// Ends a job that was acked, deleted or cancelled: it is gone, or DONE for its retention. Returns the removed record.
     pub(super) fn finish(&mut self, now: Now, id: &JobId, how: Ended) -> Option<Record> {
         let retain = self.jobs.get(id)?.record.fixed().retain;
         if how != Ended::Acked || retain.is_zero() {
             return self.jobs.remove(id);
         }
         self.jobs.get_mut(id)?.crashes = 0;
-        self.jobs.shelve(id, Shelf::Done, now.floor().after(retain));
+        self.jobs.move_to(id, TimedPlace::Done, now.floor().after(retain));
         None
     }
 
-    fn decide(&mut self, now: Now, id: &JobId, ending: &Ending, change: &Change, metadata: Option<Metadata>) {
+    fn decide(&mut self, now: Now, id: &JobId, run: &EndedRun, change: &Change, metadata: Option<Metadata>) {
         match *change {
             Change::Ack => {
                 let removed = self.finish(now, id, Ended::Acked);
                 if removed.is_none() {
-                    self.with_metadata(id, metadata, ending.parked_by);
+                    self.write_metadata(id, metadata, run.parked_by);
                 }
             }
             Change::Drop => drop(self.jobs.remove(id)),
             Change::Rejoin(again) => {
-                self.with_metadata(id, metadata, None);
-                let due = self.again(now, id, again);
+                self.write_metadata(id, metadata, None);
+                let due = self.due_again(now, id, again);
                 self.delay(now, id, due);
             }
             Change::Retry(after) => {
-                self.with_metadata(id, metadata, None);
+                self.write_metadata(id, metadata, None);
                 self.delay(now, id, now.after(after));
             }
             Change::Rollback => {
-                self.with_metadata(id, metadata, ending.parked_by);
-                self.give_back(now, id, ending, ending.crashes);
+                self.write_metadata(id, metadata, run.parked_by);
+                self.give_back(now, id, run, run.crashes);
             }
             Change::Park => {
-                self.with_metadata(id, metadata, ending.parked_by.or(Some(ending.token.fence)));
-                self.jobs.shelve(id, Shelf::Unacked, now.floor());
+                self.write_metadata(id, metadata, run.parked_by.or(Some(run.token.fence)));
+                self.jobs.move_to(id, TimedPlace::Unacked, now.floor());
             }
             Change::Dead => {
-                self.with_metadata(id, metadata, None);
+                self.write_metadata(id, metadata, None);
                 self.give_up(now, id);
             }
         }
     }
 
-    fn again(&self, now: Now, id: &JobId, again: Again) -> Timestamp {
+    fn due_again(&self, now: Now, id: &JobId, again: Again) -> Timestamp {
         match again {
             Again::After(delay) => now.after(delay),
             Again::At(at) if at > now.floor() => at,
@@ -115,31 +115,31 @@ impl Topic {
         }
     }
 
-    /// Back where it was claimed from, at its old time.
-    fn give_back(&mut self, now: Now, id: &JobId, ending: &Ending, crashes: u32) {
+    /// Puts the job back in the place that it was claimed from, at its old time.
+    fn give_back(&mut self, now: Now, id: &JobId, run: &EndedRun, crashes: u32) {
         if let Some(slot) = self.jobs.get_mut(id) {
             slot.crashes = crashes;
         }
-        match ending.parked_by {
-            Some(_) => self.jobs.shelve(id, Shelf::Unacked, ending.token.due),
-            None => self.delay(now, id, ending.token.due),
+        match run.parked_by {
+            Some(_) => self.jobs.move_to(id, TimedPlace::Unacked, run.token.due),
+            None => self.delay(now, id, run.token.due),
         }
     }
 
     fn give_up(&mut self, now: Now, id: &JobId) {
-        self.with_metadata(id, None, None);
-        self.jobs.shelve(id, Shelf::Dead, now.floor());
+        self.write_metadata(id, None, None);
+        self.jobs.move_to(id, TimedPlace::Dead, now.floor());
     }
 
-    /// Charges a crash and gives the new count; `None` when the job is to be given up. Of a job one crash short of its
-    /// cap only a begun run is charged; one that is exhausted comes back once, for a `final_retry` that is begun like it.
-    fn charge(&mut self, id: &JobId, ending: &Ending, cap: u32) -> Option<u32> {
+    /// Charges a crash and returns the new count; `None`: the job becomes DEAD. A job one crash short of its cap is charged
+    /// only if its run was isolated. An exhausted job comes back once, for a `final_retry` that is isolated as well.
+    fn charge(&mut self, id: &JobId, run: &EndedRun, cap: u32) -> Option<u32> {
         let slot = self.jobs.get_mut(id).expect("the job is known");
-        let (crashes, cap) = (ending.crashes, cap.max(1));
+        let (crashes, cap) = (run.crashes, cap.max(1));
         if without(19) {
             return Some(crashes + 1).filter(|crashes| *crashes < cap);
         }
-        if crashes + 1 >= cap && !ending.isolated {
+        if crashes + 1 >= cap && !run.isolated {
             return Some(crashes);
         }
         if crashes >= cap {
@@ -154,17 +154,17 @@ impl Topic {
         Some(crashes + 1)
     }
 
-    /// Writes the new front, if there is one, and the parking fence, which is the store's.
-    pub(super) fn with_metadata(&mut self, id: &JobId, metadata: Option<Metadata>, parked_by: Option<Fence>) {
+    /// Writes new metadata, if there is any, and the parking fence, which only the store sets.
+    pub(super) fn write_metadata(&mut self, id: &JobId, metadata: Option<Metadata>, parked_by: Option<Fence>) {
         if let Some(slot) = self.jobs.get_mut(id) {
-            slot.with_metadata(metadata, parked_by);
+            slot.write_metadata(metadata, parked_by);
         }
     }
 }
 
 impl Slot {
-    /// As [`Topic::with_metadata`]; touches no bytes where nothing changes.
-    pub(super) fn with_metadata(&mut self, metadata: Option<Metadata>, parked_by: Option<Fence>) {
+    /// As [`Topic::write_metadata`]; leaves the record's bytes alone if nothing changes.
+    pub(super) fn write_metadata(&mut self, metadata: Option<Metadata>, parked_by: Option<Fence>) {
         if metadata.is_none() && self.record.fixed().parked_by == parked_by {
             return;
         }
@@ -173,7 +173,7 @@ impl Slot {
         self.record = self.record.with_metadata(&metadata);
     }
 
-    /// Exhausted by crashes.
+    /// Notes that crashes have exhausted the job.
     fn exhaust(&mut self) {
         let mut metadata = self.record.metadata().unwrap_or_default();
         (metadata.exhausted, metadata.cause) = (true, Some(Cause::Crashes));

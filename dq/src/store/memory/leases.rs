@@ -1,6 +1,8 @@
-//! Turns and leases: `renew`, `reconcile`, `release`, and what other steps do to them (PROTOCOL.md rules 6 to 8).
+//! The steps around sequence numbers and leases: `renew`, `reconcile`, `release` and `scan` (rules 6 to 8, 20, 21 and 26),
+//! and what the other steps do to them.
 //!
-//! A request that names another turn than the stored one claims and renews nothing: it may be an old one, executed late.
+//! A request that names another sequence number than the stored one claims and renews nothing: the store may be executing it
+//! late.
 
 use std::ops::Bound;
 use std::time::Duration;
@@ -10,7 +12,7 @@ use super::places::Place;
 use super::topic::{Topic, within};
 use crate::job::{JobId, NodeId, Sequence, Token};
 use crate::store::StoreError;
-use crate::store::step::{LONGEST_LEASE, LeaseStatus, Reconcile, Reconciled, Release, Renew, Sequenced};
+use crate::store::step::{LONGEST_LEASE, LeaseStatus, Reconcile, Reconciled, Release, Renew, Scanned, Sequenced};
 use crate::time::Timestamp;
 
 impl Topic {
@@ -18,25 +20,25 @@ impl Topic {
         LeaseStatus { sequence: self.sequences.get(node).unwrap_or_default(), rows: self.jobs.rows(node) }
     }
 
-    /// `Err` with the answer when the turn is another: then the step must do nothing.
+    /// Fails with the answer if `last_seen` is not the stored number: then the step must do nothing.
     pub(super) fn check_sequence(&mut self, now: Now, node: &NodeId, last_seen: Sequence) -> Result<(), LeaseStatus> {
-        if self.sequences.names(now, node, last_seen) { Ok(()) } else { Err(self.lease_status(node)) }
+        if self.sequences.is_current(now, node, last_seen) { Ok(()) } else { Err(self.lease_status(node)) }
     }
 
     pub(super) fn take_sequence(&mut self, now: Now, node: &NodeId, last_seen: Sequence) {
         self.sequences.take(now, node, last_seen);
     }
 
-    /// Renews the lease for a request that named the turn, and only where rows are.
+    /// Renews the lease if the request names the stored sequence number and the node has rows.
     pub(super) fn extend_lease(&mut self, now: Now, node: &NodeId, last_seen: Sequence, lease: Duration) {
-        if self.sequences.names(now, node, last_seen)
+        if self.sequences.is_current(now, node, last_seen)
             && let Some(holder) = self.jobs.holder_mut(node)
         {
             holder.lease = lease_end(now, lease);
         }
     }
 
-    /// A lease further ahead than the longest, as after a clock that jumped back, is cut to that (rule 20).
+    /// Cuts leases that end later than the longest lease from now, as after a clock that jumped back (rule 20).
     pub(super) fn cut_leases(&mut self, now: Now) {
         let longest = now.floor().after(LONGEST_LEASE);
         for holder in self.jobs.holders_mut() {
@@ -50,7 +52,7 @@ impl Topic {
         self.lease_status(node)
     }
 
-    /// A new turn with its first page of rows; renews nothing.
+    /// Takes a sequence number with the first page of rows; renews nothing.
     pub(crate) fn reconcile(
         &mut self,
         now: Now,
@@ -63,23 +65,23 @@ impl Topic {
         } else if let Err(lease_status) = self.check_sequence(now, node, request.last_seen) {
             return Ok(Sequenced::Reconcile(lease_status));
         }
-        let (rows, more) = self.rows_behind(node, request.after.as_ref(), request.limit.max(1));
+        let (rows, more) = self.rows_after(node, request.after.as_ref(), request.limit.max(1));
         let next = if more { rows.last().map(|(id, _)| id.clone()) } else { None };
         Ok(Sequenced::Done(Reconciled { lease_status: self.lease_status(node), rows, next }))
     }
 
-    fn rows_behind(&self, node: &NodeId, after: Option<&JobId>, limit: usize) -> (Vec<(JobId, Token)>, bool) {
+    fn rows_after(&self, node: &NodeId, after: Option<&JobId>, limit: usize) -> (Vec<(JobId, Token)>, bool) {
         let Some(holder) = self.jobs.holders().get(node) else { return (Vec::new(), false) };
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         let mut ids = holder.rows.range::<JobId, _>((from, Bound::Unbounded));
         let rows = ids.by_ref().take(limit).filter_map(|id| match &self.jobs.get(id)?.place {
             Place::Running(run) => Some((id.clone(), run.token)),
-            Place::On(..) => None,
+            Place::Timed(..) => None,
         });
         (rows.collect(), ids.next().is_some())
     }
 
-    /// The clean end of a node: its roles are free, and what it still holds is free for reclaim at once.
+    /// Ends a node cleanly: frees its roles, and lets other nodes reclaim its rows at once.
     pub(crate) fn release(&mut self, now: Now, node: &NodeId, request: Release) -> LeaseStatus {
         self.take_sequence(now, node, request.last_seen);
         if let Some(holder) = self.jobs.holder_mut(node) {
@@ -89,9 +91,21 @@ impl Topic {
         self.free_publisher(node);
         self.lease_status(node)
     }
+
+    /// Reads all leases, and compares the number of records with the sum of all places. O(nodes).
+    pub(crate) fn scan(&mut self, now: Now) -> Scanned {
+        self.cut_leases(now);
+        let leases = self.jobs.holders().iter().map(|(node, holder)| (node.clone(), holder.lease));
+        Scanned {
+            clock: now.floor(),
+            leases: leases.collect(),
+            records: self.jobs.len(),
+            places: self.jobs.in_places(),
+        }
+    }
 }
 
-/// When a lease that is given now ends.
+/// The end of a lease that is granted now.
 pub(super) fn lease_end(now: Now, lease: Duration) -> Timestamp {
     now.floor().after(lease.min(LONGEST_LEASE))
 }

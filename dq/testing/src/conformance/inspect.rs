@@ -1,4 +1,4 @@
-//! Looking at a topic: single jobs, whole places, and the audit that every store passes after every step.
+//! Reads a topic: single jobs, pages, counts, and the audit that every store must pass after every step.
 
 use std::collections::BTreeMap;
 
@@ -8,58 +8,58 @@ use dq::store::{PageRequest, Stored, TopicCounts, Whereabouts};
 use dq::time::Timestamp;
 
 impl Topic {
-    /// The job, where there is one.
+    /// The job, if it exists.
     pub async fn find(&self, name: &str) -> Option<Stored> {
         self.store.get(&self.key, &[id(name)]).await.expect("get is answered").remove(0)
     }
 
-    /// The job, which must be there.
+    /// The job, which must exist.
     pub async fn stored(&self, name: &str) -> Stored {
         self.find(name).await.unwrap_or_else(|| panic!("there is no job {name}"))
     }
 
-    /// The state of the job; `None`: there is no such job.
+    /// The state of the job, if it exists.
     pub async fn state(&self, name: &str) -> Option<State> {
         self.find(name).await.map(|job| job.place.state())
     }
 
-    /// Where the job is.
+    /// The place of the job, which must exist.
     pub async fn place(&self, name: &str) -> Whereabouts {
         self.stored(name).await.place
     }
 
-    /// When the job, which must be waiting, is due.
+    /// The due time of the job, which must be DELAYED.
     pub async fn due(&self, name: &str) -> Timestamp {
         match self.place(name).await {
             Whereabouts::Delayed { due } => due,
-            other => panic!("{name} does not wait: {other:?}"),
+            other => panic!("{name} is not DELAYED: {other:?}"),
         }
     }
 
-    /// The front of the job's record.
+    /// The metadata of the job.
     pub async fn metadata(&self, name: &str) -> Metadata {
         self.stored(name).await.record.metadata().expect("the record is readable")
     }
 
     /// The payload of the job.
-    pub async fn says(&self, name: &str) -> String {
+    pub async fn payload(&self, name: &str) -> String {
         let stored = self.stored(name).await;
         let (_, payload) = stored.record.payload().expect("the record is readable");
         String::from_utf8(payload.to_vec()).expect("payloads of the suite are text")
     }
 
-    /// How many jobs are where.
+    /// The number of jobs in each place.
     pub async fn counts(&self) -> TopicCounts {
         self.store.counts(&self.key).await.expect("counts is answered")
     }
 
-    /// Every job of a place, in the order of its pages of `limit`.
+    /// All jobs of a place, read in pages of `limit`.
     pub async fn pages(&self, state: State, limit: usize) -> Vec<Stored> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
             let request = PageRequest { state, after: after.clone(), limit };
             let page = self.store.page(&self.key, request).await.expect("page is answered");
-            assert!(page.jobs.len() <= limit, "a page of {} jobs where {limit} were asked for", page.jobs.len());
+            assert!(page.jobs.len() <= limit, "a page of {} jobs over its limit of {limit}", page.jobs.len());
             all.extend(page.jobs);
             assert!(page.next.is_none() || page.next != after, "a page of {state} leads to itself");
             after = page.next;
@@ -69,14 +69,14 @@ impl Topic {
         }
     }
 
-    /// What a node holds, as the pages of RUNNING tell it.
+    /// The jobs that a node holds, as the pages of RUNNING show them.
     pub async fn rows(&self, node: &str) -> Vec<JobId> {
         let held =
             |job: &Stored| matches!(&job.place, Whereabouts::Running { holder: Some((by, _)) } if by.as_str() == node);
         self.pages(State::Running, 100).await.into_iter().filter(held).map(|job| job.id).collect()
     }
 
-    /// Every job is in exactly one place, and pages, counts and looks by id agree about it (rule 2).
+    /// Checks that every job is in exactly one place, and that pages, counts and queries by id agree about it (rule 2).
     pub async fn audit(&self) {
         let mut seen: BTreeMap<JobId, Stored> = BTreeMap::new();
         let mut sizes = BTreeMap::new();
@@ -104,7 +104,7 @@ impl Topic {
             assert_eq!(found.len(), ids.len(), "get answers for every id");
             for (id, found) in ids.iter().zip(found) {
                 let paged = seen.get(id);
-                assert_eq!(found.as_ref().map(|job| &job.id), paged.map(|job| &job.id), "look and page of {id}");
+                assert_eq!(found.as_ref().map(|job| &job.id), paged.map(|job| &job.id), "query and page of {id}");
                 let (Some(found), Some(paged)) = (found, paged) else { continue };
                 assert_eq!(found.record, paged.record, "record of {id}");
                 assert_eq!(found.place.state(), paged.place.state(), "place of {id}");
@@ -115,8 +115,8 @@ impl Topic {
         }
     }
 
-    /// What must hold of a topic at the end of every behaviour: the audit, the store's own audit (rule 26), and a lease for
-    /// exactly the nodes that hold jobs (rule 8).
+    /// Checks the topic at the end of a behaviour: the audit, the store's own audit (rule 26), and that exactly the nodes that
+    /// hold jobs have a lease (rule 8).
     pub async fn close(&self) {
         self.audit().await;
         let scanned = self.scan().await;
@@ -124,7 +124,7 @@ impl Topic {
         let mut leased: Vec<_> = scanned.leases.into_iter().map(|(node, _)| node).collect();
         leased.sort();
         let holder = |job: Stored| match job.place {
-            Whereabouts::Running { holder } => holder.expect("a page of RUNNING tells the holder").0,
+            Whereabouts::Running { holder } => holder.expect("a page of RUNNING names the holder").0,
             other => panic!("a page of RUNNING has a job that is {other:?}"),
         };
         let mut holders: Vec<_> = self.pages(State::Running, 100).await.into_iter().map(holder).collect();

@@ -1,0 +1,107 @@
+//! The signals of a topic: the ones that the current step wants sent, and the subscribers that receive them.
+//!
+//! A step only collects its signals; [`Cell`](super::cell::Cell) sends them once the step has succeeded or failed as a whole.
+//! A signal is a hint: one that does not fit in a subscriber's buffer is dropped (rule 23).
+
+use std::mem;
+
+use tokio::sync::mpsc;
+
+use crate::job::{JobId, NodeId};
+use crate::store::{BroadcastMessage, CommandKind, Interest, Signal, Signals};
+
+/// Who receives a signal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Recipient {
+    /// One node.
+    Node(NodeId),
+    /// Every node.
+    Nodes,
+    /// Every subscriber of the topic's broadcast channel.
+    Channel,
+}
+
+/// A signal and its recipient.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Notice {
+    pub(crate) to: Recipient,
+    pub(crate) signal: Signal,
+}
+
+/// The signals of the current step; empty between steps. A batch sends *due* once, not once per job.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Notices {
+    due: Option<Recipient>,
+    broadcast_due: Option<Recipient>,
+    others: Vec<Notice>,
+}
+
+impl Notices {
+    /// The head is earlier, or another node should take the jobs that are due.
+    pub(super) fn due(&mut self, to: Recipient) {
+        merge(&mut self.due, to);
+    }
+
+    /// The next broadcast is due earlier, or the topic has lost its publisher.
+    pub(super) fn broadcast_due(&mut self, to: Recipient) {
+        merge(&mut self.broadcast_due, to);
+    }
+
+    /// A command waits for the end of a run.
+    pub(super) fn command(&mut self, verb: CommandKind, id: JobId) {
+        self.others.push(Notice { to: Recipient::Nodes, signal: Signal::Command(verb, id) });
+    }
+
+    /// A broadcast goes out.
+    pub(super) fn broadcast(&mut self, message: BroadcastMessage) {
+        self.others.push(Notice { to: Recipient::Channel, signal: Signal::Broadcast(message) });
+    }
+
+    /// Removes and returns all signals.
+    pub(super) fn take(&mut self) -> Vec<Notice> {
+        let mut all = mem::take(&mut self.others);
+        all.extend(self.due.take().map(|to| Notice { to, signal: Signal::Due }));
+        all.extend(self.broadcast_due.take().map(|to| Notice { to, signal: Signal::BroadcastDue }));
+        all
+    }
+}
+
+/// Two different recipients within one step become all nodes.
+fn merge(known: &mut Option<Recipient>, to: Recipient) {
+    let same = known.as_ref().is_none_or(|known| *known == to);
+    *known = Some(if same { to } else { Recipient::Nodes });
+}
+
+/// The live subscriptions of a topic.
+#[derive(Debug, Default)]
+pub(super) struct Subscribers(Vec<(Interest, mpsc::Sender<Signal>)>);
+
+impl Subscribers {
+    /// Adds a subscription and drops those that were closed.
+    pub(super) fn subscribe(&mut self, interest: Interest) -> Signals {
+        let (feed, signals) = Signals::channel();
+        self.0.retain(|(_, feed)| !feed.is_closed());
+        self.0.push((interest, feed));
+        signals
+    }
+
+    /// Sends every signal to the subscribers that asked for it.
+    pub(super) fn send(&mut self, notices: Vec<Notice>) {
+        for Notice { to, signal } in notices {
+            for (interest, feed) in &self.0 {
+                if is_for(&to, interest) {
+                    // The buffer is full or closed: the node's fallback repairs what it missed.
+                    drop(feed.try_send(signal.clone()));
+                }
+            }
+        }
+    }
+}
+
+fn is_for(to: &Recipient, interest: &Interest) -> bool {
+    match to {
+        Recipient::Node(node) => interest.node.as_ref() == Some(node),
+        Recipient::Nodes => interest.node.is_some(),
+        Recipient::Channel => interest.broadcasts,
+    }
+}

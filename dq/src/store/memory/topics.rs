@@ -1,0 +1,62 @@
+//! All topics of a store, and the stores that several parts of a program share by name (`memory:NAME`).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::cell::Cell;
+use crate::environment::StoreClock;
+use crate::job::TopicKey;
+
+static NAMED: Mutex<BTreeMap<String, Weak<Topics>>> = Mutex::new(BTreeMap::new());
+
+/// All topics of a store.
+#[derive(Debug)]
+pub(super) struct Topics {
+    pub(super) clock: Arc<dyn StoreClock>,
+    cells: Mutex<BTreeMap<TopicKey, Arc<Cell>>>,
+}
+
+impl Topics {
+    pub(super) fn new(clock: Arc<dyn StoreClock>) -> Self {
+        Self { clock, cells: Mutex::default() }
+    }
+
+    /// The topics of the store `name`; `make` creates them if no live store has that name.
+    pub(super) fn named(name: &str, make: impl FnOnce() -> Self) -> Arc<Self> {
+        // One insertion is the only change, so a panic in another thread cannot have left the map half-changed.
+        let mut named = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(topics) = named.get(name).and_then(Weak::upgrade) {
+            return topics;
+        }
+        named.retain(|_, topics| topics.strong_count() > 0);
+        let topics = Arc::new(make());
+        named.insert(name.to_owned(), Arc::downgrade(&topics));
+        topics
+    }
+
+    /// The topic; its first use creates it.
+    pub(super) fn cell(&self, topic: &TopicKey) -> Arc<Cell> {
+        let mut cells = self.lock();
+        if let Some(cell) = cells.get(topic) {
+            return Arc::clone(cell);
+        }
+        let cell = Arc::new(Cell::new(Arc::clone(&self.clock)));
+        cells.insert(topic.clone(), Arc::clone(&cell));
+        cell
+    }
+
+    /// The topic, if it has been used before. A query creates nothing.
+    pub(super) fn known(&self, topic: &TopicKey) -> Option<Arc<Cell>> {
+        self.lock().get(topic).map(Arc::clone)
+    }
+
+    /// Every topic that has been used, in order.
+    pub(super) fn all(&self) -> Vec<(TopicKey, Arc<Cell>)> {
+        self.lock().iter().map(|(key, cell)| (key.clone(), Arc::clone(cell))).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TopicKey, Arc<Cell>>> {
+        // One insertion is the only change, so a panic in another thread cannot have left the map half-changed.
+        self.cells.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
