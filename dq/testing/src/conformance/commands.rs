@@ -112,7 +112,7 @@ pub async fn commands_are_answered_one_by_one(t: &Topic) {
         command(CommandKind::Delete, "c", None),
         command(CommandKind::Delete, "b", None),
     ];
-    let answer = t.producer().command(t.numbered(items)).await.expect("withdraw is answered");
+    let answer = t.producer().command(t.numbered(items)).await.expect("command is answered");
     let outcomes: Vec<_> = answered(answer).into_iter().map(|outcome| (outcome.found, outcome.changed)).collect();
     assert_eq!(outcomes, [(Some(State::Delayed), false), (None, false), (Some(State::Delayed), true)]);
     assert_eq!((t.state("a").await, t.state("b").await), (Some(State::Delayed), None));

@@ -71,7 +71,7 @@ pub async fn job_added_over_a_done_one_outlives_the_old_retention(t: &Topic) {
     add_in_state(t, "a", State::Done).await;
     t.add_later("a", secs(3_600)).await;
     t.advance(secs(120)).await;
-    let swept = t.sweep("n", t.age_of("n", 10)).await;
+    let swept = t.sweep("n", t.sweep_of("n", 10)).await;
     assert_eq!(swept.pruned_done, 0);
     assert_eq!(t.state("a").await, Some(State::Delayed));
 }
@@ -84,7 +84,7 @@ pub async fn replaced_job_leaves_its_old_place(t: &Topic) {
         t.add_job(NewJob { on_duplicate: OnDuplicate::Replace, ..delayed(name, secs(3_600)) }).await;
     }
     t.advance(secs(40 * 24 * 3_600)).await;
-    let swept = t.sweep("n", t.age_of("n", 10)).await;
+    let swept = t.sweep("n", t.sweep_of("n", 10)).await;
     assert_eq!((swept.claims.len(), swept.pruned_dead), (0, 0));
     assert_eq!(t.counts().await.delayed, 2);
 }

@@ -111,7 +111,8 @@ pub(super) async fn cause(t: &Topic, name: &str, claim: Option<&Claim>, event: E
         Event::AckedFromOutside { .. } => assert!(t.ack_outside(name).await.changed),
         Event::Pruned => {
             t.advance(secs(31 * 24 * 3_600)).await;
-            let swept = t.sweep(NODE, Sweep { unacked_age: secs(u32::MAX.into()), ..t.age_of(NODE, MOST_JOBS) }).await;
+            let swept =
+                t.sweep(NODE, Sweep { unacked_age: secs(u32::MAX.into()), ..t.sweep_of(NODE, MOST_JOBS) }).await;
             assert_eq!(swept.pruned_dead + swept.pruned_done, 1);
         }
         other => panic!("{other:?} happens only to a claimed job"),

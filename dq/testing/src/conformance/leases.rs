@@ -19,7 +19,7 @@ pub async fn claim_writes_the_lease(t: &Topic) {
 pub async fn node_without_jobs_has_no_lease(t: &Topic) {
     t.transfer("n", 10).await;
     assert_eq!(t.lease("n").await, None);
-    t.sweep("n", t.age_of("n", 10)).await;
+    t.sweep("n", t.sweep_of("n", 10)).await;
     assert_eq!(t.lease("n").await, None);
     t.reconcile("n").await;
     t.renew("n").await;
@@ -66,7 +66,7 @@ pub async fn steps_that_name_the_sequence_number_renew(t: &Topic) {
         assert_eq!(t.lease("n").await, Some(t.now().after(LEASE)), "request {step}");
     }
     t.advance(secs(4)).await;
-    t.sweep("n", t.age_of("n", 10)).await;
+    t.sweep("n", t.sweep_of("n", 10)).await;
     assert_eq!(t.lease("n").await, Some(t.now().after(LEASE)), "sweep");
 }
 
@@ -81,10 +81,10 @@ pub async fn steps_that_name_another_sequence_number_renew_nothing(t: &Topic) {
         let (id, token) = (claims[1].id.clone(), claims[1].token);
         let settle = Settle { last_seen, ..t.settle_of("n", &claims[0], Change::Ack) };
         link.step(settle).await.expect("settle is answered");
-        link.step(Renew { last_seen, lease: LEASE }).await.expect("hold is answered");
-        link.step(Isolate { last_seen, lease: LEASE, id: id.clone(), token }).await.expect("begin is answered");
+        link.step(Renew { last_seen, lease: LEASE }).await.expect("renew is answered");
+        link.step(Isolate { last_seen, lease: LEASE, id: id.clone(), token }).await.expect("isolate is answered");
         let exhaust = Exhaust { last_seen, lease: LEASE, id, token, metadata: metadata.clone() };
-        link.exhaust(exhaust).await.expect("exhaust is answered");
+        link.step(exhaust).await.expect("exhaust is answered");
         assert_eq!(t.lease("n").await, lease, "last seen {last_seen}");
     }
 }
@@ -92,18 +92,18 @@ pub async fn steps_that_name_another_sequence_number_renew_nothing(t: &Topic) {
 /// An unresponsive node, whose requests arrive while it receives no answers, cannot keep what it claimed (rule 6).
 pub async fn unresponsive_node_cannot_keep_what_it_claimed(t: &Topic) {
     t.add("a").await;
-    t.enter("deaf").await;
-    drop(t.link("deaf").step(t.transfer_of("deaf", 10)));
-    let lease = t.lease("deaf").await.expect("its transfer was executed");
+    t.enter("unresponsive").await;
+    drop(t.link("unresponsive").step(t.transfer_of("unresponsive", 10)));
+    let lease = t.lease("unresponsive").await.expect("its transfer was executed");
     for _ in 0..6 {
         t.advance(LEASE / 5).await;
-        drop(t.link("deaf").step(t.transfer_of("deaf", 10)));
-        drop(t.link("deaf").step(Renew { last_seen: t.last_seen("deaf"), lease: LEASE }));
-        assert_eq!(t.lease("deaf").await, Some(lease));
+        drop(t.link("unresponsive").step(t.transfer_of("unresponsive", 10)));
+        drop(t.link("unresponsive").step(Renew { last_seen: t.last_seen("unresponsive"), lease: LEASE }));
+        assert_eq!(t.lease("unresponsive").await, Some(lease));
     }
     let seen = t.transfer("n", 10).await.foreign_lease;
-    assert_eq!(seen, Some((t.node("deaf"), lease)));
-    assert_eq!(t.reclaim("n", "deaf", lease, 10).await, Reclaimed { moved: 1, left: 0 });
+    assert_eq!(seen, Some((t.node("unresponsive"), lease)));
+    assert_eq!(t.reclaim("n", "unresponsive", lease, 10).await, Reclaimed { moved: 1, left: 0 });
     t.claim("n", "a").await;
 }
 
@@ -119,7 +119,7 @@ pub async fn renew_never_creates_a_lease(t: &Topic) {
 pub async fn renewal_may_shorten_a_lease(t: &Topic) {
     t.running("n", "a").await;
     let renew = Renew { last_seen: t.last_seen("n"), lease: secs(3) };
-    t.link("n").step(renew).await.expect("hold is answered");
+    t.link("n").step(renew).await.expect("renew is answered");
     assert_eq!(t.lease("n").await, Some(t.now().after(secs(3))));
     t.set_clock(START - 10_000_000).await;
     t.renew("n").await;
@@ -145,7 +145,7 @@ pub async fn lease_is_at_most_five_minutes(t: &Topic) {
     let end = t.now().after(LONGEST_LEASE);
     t.advance(secs(100)).await;
     assert_eq!(t.lease("n").await, Some(end));
-    t.link("n").step(Renew { last_seen, lease: secs(900) }).await.expect("hold is answered");
+    t.link("n").step(Renew { last_seen, lease: secs(900) }).await.expect("renew is answered");
     let end = t.now().after(LONGEST_LEASE);
     t.advance(secs(100)).await;
     assert_eq!(t.lease("n").await, Some(end));
@@ -160,7 +160,7 @@ pub async fn every_answer_carries_the_lease_status(t: &Topic) {
     let settled = t.settle_all("n", t.settle_of("n", &claims[0], Change::Ack).outcomes).await;
     assert_eq!(status(settled.lease_status), (t.last_seen("n"), 2));
     let (last_seen, id, token) = (t.last_seen("n"), claims[1].id.clone(), claims[1].token);
-    let isolate = t.link("n").isolate(Isolate { last_seen, lease: LEASE, id, token }).await.expect("begin is answered");
+    let isolate = t.link("n").step(Isolate { last_seen, lease: LEASE, id, token }).await.expect("isolate is answered");
     assert_eq!(status(isolate.lease_status), (t.last_seen("n"), 2));
     let sequence = t.last_seen("n");
     assert_eq!(status(t.reconcile("n").await.lease_status), (sequence.next(), 2));
@@ -195,7 +195,7 @@ pub async fn nothing_is_claimed_for_a_released_node(t: &Topic) {
     t.add("b").await;
     t.release("n").await;
     refused(t.link("n").step(late.clone()).await.expect("transfer is answered"));
-    t.link("n").step(Renew { last_seen: late.last_seen, lease: LEASE }).await.expect("hold is answered");
+    t.link("n").step(Renew { last_seen: late.last_seen, lease: LEASE }).await.expect("renew is answered");
     assert_eq!(t.lease("n").await, Some(Timestamp::EPOCH));
     t.claim("m", "b").await;
 }

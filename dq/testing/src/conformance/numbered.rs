@@ -12,7 +12,7 @@ async fn add(p: &dyn Producer, number: u64, new: NewJob) -> BatchAnswer<AddOutco
 
 async fn send_command(p: &dyn Producer, number: u64, verb: CommandKind, name: &str) -> BatchAnswer<CommandOutcome> {
     let items = vec![command(verb, name, None)];
-    p.command(Numbered { number, items }).await.expect("withdraw is answered")
+    p.command(Numbered { number, items }).await.expect("command is answered")
 }
 
 fn added() -> BatchAnswer<AddOutcome> {
@@ -157,7 +157,7 @@ pub async fn calls_are_executed_in_their_order(t: &Topic) {
     let two = p.command(Numbered { number: 2, items: vec![command(CommandKind::Delete, "a", None)] });
     let three = p.add(Numbered { number: 3, items: vec![with_payload("a", "three")] });
     assert_eq!(three.await.expect("add is answered"), added());
-    assert_eq!(answered(two.await.expect("withdraw is answered"))[0].found, Some(State::Delayed));
+    assert_eq!(answered(two.await.expect("command is answered"))[0].found, Some(State::Delayed));
     assert_eq!(one.await.expect("add is answered"), added());
     assert_eq!(t.payload("a").await, "three");
 }

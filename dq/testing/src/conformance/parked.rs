@@ -24,7 +24,7 @@ pub async fn parked_job_is_claimed_at_its_age(t: &Topic) {
     t.end("n", &run, Change::Park).await;
     let since = t.now();
     t.set_clock(START + WEEK_MS * 1_000 - 1).await;
-    assert_eq!(t.sweep("n", t.age_of("n", 10)).await.claims, []);
+    assert_eq!(t.sweep("n", t.sweep_of("n", 10)).await.claims, []);
     t.set_clock(START + WEEK_MS * 1_000).await;
     let claim = t.claim_unacked("n", "a").await;
     assert_eq!((claim.token.due, claim.crashes), (since, 0));
@@ -38,7 +38,7 @@ pub async fn aged_claim_is_a_claim(t: &Topic) {
     assert_eq!(t.state("a").await, Some(State::Running));
     assert_eq!(t.lease("n").await, Some(t.now().after(LEASE)));
     assert_eq!(t.reconcile("n").await.rows, [(claim.id.clone(), claim.token)]);
-    assert_eq!(t.sweep("m", t.age_of("m", 10)).await.claims, []);
+    assert_eq!(t.sweep("m", t.sweep_of("m", 10)).await.claims, []);
     assert_eq!(t.claimed_ids("m").await, [""; 0]);
 }
 
@@ -51,13 +51,13 @@ pub async fn sweep_under_a_wrong_sequence_number_does_nothing(t: &Topic) {
     t.advance(ms(10 * WEEK_MS)).await;
     t.reconcile("n").await;
     for last_seen in [Sequence(0), Sequence(t.last_seen("n").0 - 1), t.last_seen("n").next()] {
-        let request = Sweep { last_seen, ..t.age_of("n", 10) };
-        let lease_status = refused(t.link("n").step(request).await.expect("age is answered"));
+        let request = Sweep { last_seen, ..t.sweep_of("n", 10) };
+        let lease_status = refused(t.link("n").step(request).await.expect("sweep is answered"));
         assert_eq!(lease_status.sequence, t.last_seen("n"));
     }
     assert_eq!((t.counts().await.unacked, t.counts().await.dead), (1, 1));
     let sequence = t.last_seen("n");
-    let answer = t.sweep("n", t.age_of("n", 10)).await;
+    let answer = t.sweep("n", t.sweep_of("n", 10)).await;
     assert_eq!((answer.lease_status.sequence, answer.lease_status.rows, answer.clock), (sequence.next(), 1, t.now()));
     assert_eq!((answer.claims.len(), answer.pruned_dead), (1, 1));
 }
@@ -70,10 +70,10 @@ pub async fn sweeping_is_bounded(t: &Topic) {
         t.advance(ms(5)).await;
     }
     t.advance(ms(WEEK_MS)).await;
-    let answer = t.sweep("n", t.age_of("n", 2)).await;
+    let answer = t.sweep("n", t.sweep_of("n", 2)).await;
     assert_eq!(answer.claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), ["j0", "j1"]);
     assert!(answer.more);
-    let answer = t.sweep("n", t.age_of("n", 2)).await;
+    let answer = t.sweep("n", t.sweep_of("n", 2)).await;
     assert_eq!(answer.claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), ["j2"]);
     assert!(!answer.more);
 }
@@ -186,7 +186,7 @@ pub async fn outcome_of_a_reclaimed_aged_job_is_stale(t: &Topic) {
 pub async fn dead_jobs_are_pruned_by_age(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.end("n", &claim, Change::Dead).await;
-    let request = Sweep { dead_kept: secs(100), ..t.age_of("n", 10) };
+    let request = Sweep { dead_kept: secs(100), ..t.sweep_of("n", 10) };
     t.advance(ms(99_999)).await;
     assert_eq!(t.sweep("n", request.clone()).await.pruned_dead, 0);
     assert_eq!(t.state("a").await, Some(State::Dead));
@@ -202,8 +202,8 @@ pub async fn dead_jobs_are_pruned_by_number(t: &Topic) {
         t.end("n", &claim, Change::Dead).await;
         t.advance(ms(5)).await;
     }
-    assert_eq!(t.sweep("n", Sweep { dead_most: 5, ..t.age_of("n", 10) }).await.pruned_dead, 0);
-    assert_eq!(t.sweep("n", Sweep { dead_most: 2, ..t.age_of("n", 10) }).await.pruned_dead, 3);
+    assert_eq!(t.sweep("n", Sweep { dead_most: 5, ..t.sweep_of("n", 10) }).await.pruned_dead, 0);
+    assert_eq!(t.sweep("n", Sweep { dead_most: 2, ..t.sweep_of("n", 10) }).await.pruned_dead, 3);
     let kept: Vec<_> = t.pages(State::Dead, 10).await.into_iter().map(|job| job.id.to_string()).collect();
     assert_eq!(kept, ["j3", "j4"]);
 }
@@ -214,10 +214,10 @@ pub async fn done_jobs_are_pruned_after_their_retention(t: &Topic) {
     let claim = t.claim("n", "a").await;
     t.end("n", &claim, Change::Ack).await;
     t.advance(ms(59_999)).await;
-    assert_eq!(t.sweep("n", t.age_of("n", 10)).await.pruned_done, 0);
+    assert_eq!(t.sweep("n", t.sweep_of("n", 10)).await.pruned_done, 0);
     assert_eq!(t.state("a").await, Some(State::Done));
     t.advance(ms(2)).await;
-    assert_eq!(t.sweep("n", t.age_of("n", 10)).await.pruned_done, 1);
+    assert_eq!(t.sweep("n", t.sweep_of("n", 10)).await.pruned_done, 1);
     assert_eq!(t.find("a").await, None);
 }
 
@@ -229,7 +229,7 @@ pub async fn pruning_is_bounded(t: &Topic) {
     }
     t.advance(ms(10 * WEEK_MS)).await;
     for (pruned, more) in [(2, true), (2, true), (1, false)] {
-        let answer = t.sweep("n", t.age_of("n", 2)).await;
+        let answer = t.sweep("n", t.sweep_of("n", 2)).await;
         assert_eq!((answer.pruned_dead, answer.pruned_done, answer.more), (pruned, pruned, more));
     }
     assert_eq!(t.scan().await.records, 0);
@@ -238,7 +238,7 @@ pub async fn pruning_is_bounded(t: &Topic) {
 /// The store refuses a sweep over the limit, and the request takes no sequence number (rule 5).
 pub async fn sweep_over_the_limit_changes_nothing(t: &Topic) {
     t.enter("n").await;
-    let error = t.link("n").step(t.age_of("n", 1_001)).await.expect_err("1,001 are too many");
+    let error = t.link("n").step(t.sweep_of("n", 1_001)).await.expect_err("1,001 are too many");
     assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
     t.transfer("n", 10).await;
 }

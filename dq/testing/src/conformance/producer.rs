@@ -117,7 +117,7 @@ impl Topic {
     /// Sends one command and returns the outcome.
     pub async fn command(&self, verb: CommandKind, name: &str, fence: Option<Fence>) -> CommandOutcome {
         let batch = self.numbered(vec![command(verb, name, fence)]);
-        let answer = self.producer.command(batch).await.expect("withdraw is answered");
+        let answer = self.producer.command(batch).await.expect("command is answered");
         self.audit().await;
         answered(answer).remove(0)
     }

@@ -197,7 +197,7 @@ pub async fn cap_is_an_argument(t: &Topic) {
     let seen = t.lease("n").await.expect("n holds them");
     t.advance(LEASE + ms(1)).await;
     let request = Reclaim { node: t.node("n"), seen, limit: MOST_JOBS, max_crashes: 1 };
-    t.link("m").reclaim(request).await.expect("reclaim is answered");
+    t.link("m").step(request).await.expect("reclaim is answered");
     assert!(t.metadata("isolated").await.exhausted);
     assert!(!t.metadata("aside").await.exhausted);
     let crashes: Vec<_> = t.claims("m").await.iter().map(|claim| (claim.id.to_string(), claim.crashes)).collect();

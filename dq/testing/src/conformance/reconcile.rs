@@ -14,7 +14,7 @@ fn first(last_seen: Sequence, limit: usize) -> Reconcile {
 pub async fn reconcile_takes_a_sequence_number_beyond_both(t: &Topic) {
     let link = t.link("n");
     for (last_seen, sequence) in [(0, 1), (1, 2), (9, 10), (3, 11), (0, 12), (12, 13)] {
-        let answer = done(link.reconcile(first(Sequence(last_seen), 10)).await.expect("reconcile is answered"));
+        let answer = done(link.step(first(Sequence(last_seen), 10)).await.expect("reconcile is answered"));
         assert_eq!(answer.lease_status.sequence, Sequence(sequence), "after last seen {last_seen}");
         assert_eq!((answer.rows, answer.next), (vec![], None));
     }

@@ -90,11 +90,11 @@ pub async fn delete_during_a_claim_removes_the_job_or_leaves_a_pending_command(t
     for n in 0..20 {
         let name = format!("j{n}");
         t.add(&name).await;
-        let transfer = t.link("n").transfer(t.transfer_of("n", 10));
+        let transfer = t.link("n").step(t.transfer_of("n", 10));
         let delete = t.producer().command(t.numbered(vec![super::producer::command(CommandKind::Delete, &name, None)]));
         let (transfer, delete) = futures_util::join!(transfer, delete);
         let claims = done(transfer.expect("transfer is answered")).claims;
-        let found = answered(delete.expect("withdraw is answered"))[0].found;
+        let found = answered(delete.expect("command is answered"))[0].found;
         match (claims.first(), found) {
             (Some(claim), Some(State::Running)) => {
                 t.reconcile("n").await;

@@ -54,7 +54,7 @@ pub(super) fn done<T: fmt::Debug>(answer: Sequenced<T>) -> T {
     match answer {
         Sequenced::Done(done) => done,
         Sequenced::Reconcile(lease_status) => {
-            panic!("the turn was right, and the store asks to reconcile: {lease_status:?}")
+            panic!("the sequence number was right, and the store asks to reconcile: {lease_status:?}")
         }
     }
 }
@@ -63,7 +63,7 @@ pub(super) fn done<T: fmt::Debug>(answer: Sequenced<T>) -> T {
 pub(super) fn refused<T: fmt::Debug>(answer: Sequenced<T>) -> LeaseStatus {
     match answer {
         Sequenced::Reconcile(lease_status) => lease_status,
-        Sequenced::Done(done) => panic!("the turn was wrong, and the step was done: {done:?}"),
+        Sequenced::Done(done) => panic!("the sequence number was wrong, and the step was done: {done:?}"),
     }
 }
 
@@ -203,13 +203,13 @@ impl Topic {
     }
 
     /// A sweep as this node would send it: UNACKED for 7 days, DEAD for 30 days, at most 100,000 DEAD jobs.
-    pub fn age_of(&self, node: &str, limit: usize) -> Sweep {
+    pub fn sweep_of(&self, node: &str, limit: usize) -> Sweep {
         let day = secs(24 * 3600);
         let last_seen = self.last_seen(node);
         Sweep { last_seen, limit, lease: LEASE, unacked_age: 7 * day, dead_kept: 30 * day, dead_most: 100_000 }
     }
 
-    async fn stood(&self, node: &str, lease_status: LeaseStatus) {
+    async fn check_answer(&self, node: &str, lease_status: LeaseStatus) {
         assert_eq!(lease_status.rows, self.rows(node).await.len(), "rows of {node} in the answer");
         self.audit().await;
     }
@@ -219,10 +219,10 @@ impl Topic {
         self.enter(node).await;
         let answer = self.link(node).step(self.transfer_of(node, limit)).await.expect("transfer is answered");
         let answer = done(answer);
-        assert_eq!(answer.lease_status.sequence, self.last_seen(node).next(), "a transfer takes one turn");
+        assert_eq!(answer.lease_status.sequence, self.last_seen(node).next(), "a transfer takes one sequence number");
         assert_eq!(answer.clock, self.now());
         self.receive(node, answer.lease_status.sequence);
-        self.stood(node, answer.lease_status).await;
+        self.check_answer(node, answer.lease_status).await;
         answer
     }
 
@@ -256,7 +256,7 @@ impl Topic {
     pub async fn settle_all(&self, node: &str, outcomes: Vec<Outcome>) -> Settled {
         let request = Settle { last_seen: self.last_seen(node), lease: LEASE, outcomes };
         let answer = self.link(node).step(request).await.expect("settle is answered");
-        self.stood(node, answer.lease_status).await;
+        self.check_answer(node, answer.lease_status).await;
         answer
     }
 
@@ -279,8 +279,8 @@ impl Topic {
     /// Renews the node's lease.
     pub async fn renew(&self, node: &str) -> LeaseStatus {
         let lease_status = self.link(node).step(Renew { last_seen: self.last_seen(node), lease: LEASE }).await;
-        let lease_status = lease_status.expect("hold is answered");
-        self.stood(node, lease_status).await;
+        let lease_status = lease_status.expect("renew is answered");
+        self.check_answer(node, lease_status).await;
         lease_status
     }
 
@@ -288,8 +288,8 @@ impl Topic {
     pub async fn isolate(&self, node: &str, claim: &Claim) -> Note {
         let request =
             Isolate { last_seen: self.last_seen(node), lease: LEASE, id: claim.id.clone(), token: claim.token };
-        let noted = self.link(node).step(request).await.expect("begin is answered");
-        self.stood(node, noted.lease_status).await;
+        let noted = self.link(node).step(request).await.expect("isolate is answered");
+        self.check_answer(node, noted.lease_status).await;
         noted.note
     }
 
@@ -299,7 +299,7 @@ impl Topic {
         let noted =
             self.link(node).step(Exhaust { last_seen: self.last_seen(node), lease: LEASE, id, token, metadata }).await;
         let noted = noted.expect("exhaust is answered");
-        self.stood(node, noted.lease_status).await;
+        self.check_answer(node, noted.lease_status).await;
         noted.note
     }
 
@@ -308,7 +308,7 @@ impl Topic {
         let request = Reconcile { last_seen: self.last_seen(node), after: None, limit: MOST_JOBS };
         let answer = done(self.link(node).step(request).await.expect("reconcile is answered"));
         self.receive(node, answer.lease_status.sequence);
-        self.stood(node, answer.lease_status).await;
+        self.check_answer(node, answer.lease_status).await;
         answer
     }
 
@@ -333,23 +333,23 @@ impl Topic {
         let lease_status =
             self.link(node).step(Release { last_seen: self.last_seen(node) }).await.expect("release is answered");
         self.receive(node, lease_status.sequence);
-        self.stood(node, lease_status).await;
+        self.check_answer(node, lease_status).await;
         lease_status
     }
 
-    /// Sends a sweep; [`age_of`](Self::age_of) builds the request.
+    /// Sends a sweep; [`sweep_of`](Self::sweep_of) builds the request.
     pub async fn sweep(&self, node: &str, request: Sweep) -> Swept {
         self.enter(node).await;
         let request = Sweep { last_seen: self.last_seen(node), ..request };
-        let answer = done(self.link(node).step(request).await.expect("age is answered"));
+        let answer = done(self.link(node).step(request).await.expect("sweep is answered"));
         self.receive(node, answer.lease_status.sequence);
-        self.stood(node, answer.lease_status).await;
+        self.check_answer(node, answer.lease_status).await;
         answer
     }
 
     /// Claims this job, which must be the only one that has been UNACKED for seven days.
     pub async fn claim_unacked(&self, node: &str, only: &str) -> Claim {
-        let mut claims = self.sweep(node, self.age_of(node, MOST_JOBS)).await.claims;
+        let mut claims = self.sweep(node, self.sweep_of(node, MOST_JOBS)).await.claims;
         assert_eq!(claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), [only], "what {node} claimed");
         claims.remove(0)
     }

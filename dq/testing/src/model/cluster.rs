@@ -145,10 +145,10 @@ impl ClusterState {
                 Some(match last(self.sent.get(&by), *back) {
                     Some(Batch::Add(batch)) => Request::Add(by, batch),
                     Some(Batch::Command(batch)) => Request::Command(by, batch),
-                    None => Request::Anew(node(0), by),
+                    None => Request::Reconnect(node(0), by),
                 })
             }
-            Operation::Reconnect { node: n, producer: by } => Some(Request::Anew(node(*n), producer(*by))),
+            Operation::Reconnect { node: n, producer: by } => Some(Request::Reconnect(node(*n), producer(*by))),
             _ => None,
         }
     }
@@ -217,7 +217,8 @@ impl ClusterState {
                 let first = self.topic.expired().filter(|(of, _)| **of != node(*n)).min_by_key(|(_, end)| *end);
                 let of = first.filter(|_| *of == NODES).map_or(other, |(of, _)| of.clone());
                 let seen = self.lease_end(&of, *seen);
-                Request::Reclaim(node(*n), Reclaim { node: of, seen, limit: *limit, max_crashes: *max_crashes })
+                let reclaim = Reclaim { node: of, seen, limit: *limit, max_crashes: *max_crashes };
+                Request::Step(node(*n), reclaim.into())
             }
             Operation::Release { node: n, sequence } => {
                 Request::Step(node(*n), Release { last_seen: self.sequence(&node(*n), *sequence) }.into())
@@ -232,7 +233,7 @@ impl ClusterState {
                 let limit = self.topic.publish_limit(*limit).min(MOST_JOBS);
                 Request::Step(node(*n), Publish { limit, fallback: FALLBACK, expires_after: ms(*expires_after) }.into())
             }
-            Operation::Wake { node: n } => Request::Wake(node(*n)),
+            Operation::Wake { node: n } => Request::Step(node(*n), Wake.into()),
             _ => unreachable!("the other operations are resolved before"),
         }
     }
@@ -283,7 +284,7 @@ impl ClusterState {
                 topic.micros = *at;
                 Answer::Nothing
             }
-            Request::Anew(..) => Answer::Nothing,
+            Request::Reconnect(..) => Answer::Nothing,
             Request::Add(by, batch) => Answer::Added(topic.add(by, batch)),
             Request::Command(by, batch) => Answer::Commanded(topic.command(by, batch)),
             Request::Step(by, request) => Answer::Step(topic.step(by, request, choice)),

@@ -1,4 +1,4 @@
-//! The requests and answers between the model and the store under test.
+//! A request as the model sends it, and its answer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use dq::store::{
     StoreError,
 };
 
-/// A request to the store, a change of its clock, or (`Anew`) a new link and a new producer.
+/// What the model sends.
 #[derive(Debug, Clone)]
 pub(super) enum Request {
     Clock(u64),
-    Anew(NodeId, ProducerId),
+    Reconnect(NodeId, ProducerId),
     Add(ProducerId, Numbered<NewJob>),
     Command(ProducerId, Numbered<Command>),
     Step(NodeId, store::Request),
 }
 
-/// A request, and whether the model loses its answer.
+/// A request, and whether its answer is lost.
 #[derive(Debug, Clone)]
 pub(super) struct Exchange {
     pub(super) request: Request,
     pub(super) lost: bool,
 }
 
-/// The answer to a request.
+/// What the store answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
     Nothing,
@@ -36,20 +36,20 @@ pub(super) enum Answer {
     Step(store::Answer),
 }
 
-/// The links and producers of the store under test.
-pub(super) struct Wires {
+/// The store under test, seen as its nodes and callers see it.
+pub(super) struct Connections {
     store: Arc<dyn Store>,
     key: TopicKey,
     links: BTreeMap<NodeId, Arc<dyn Link>>,
     producers: BTreeMap<ProducerId, Arc<dyn Producer>>,
 }
 
-/// Awaits an answer, or drops it.
+/// Waits for an answer, or drops it.
 async fn answer<T>(pending: Pending<T>, lost: bool, into: impl FnOnce(T) -> Answer) -> Result<Answer, StoreError> {
     if lost { Ok(Answer::Nothing) } else { pending.await.map(into) }
 }
 
-impl Wires {
+impl Connections {
     pub(super) const fn new(store: Arc<dyn Store>, key: TopicKey) -> Self {
         Self { store, key, links: BTreeMap::new(), producers: BTreeMap::new() }
     }
@@ -64,13 +64,13 @@ impl Wires {
         self.producers.entry(producer.clone()).or_insert_with(made).clone()
     }
 
-    /// Sends a request; a change of the clock sends nothing. Even a request whose answer is lost has been executed when this
-    /// returns, because another one that changes nothing was answered after it.
+    /// Sends a request that is no move of the clock. One whose answer is lost has been executed when this returns: another
+    /// that changes nothing was answered behind it.
     pub(super) async fn send(&mut self, exchange: &Exchange) -> Result<Answer, StoreError> {
         let lost = exchange.lost;
         let answered = match &exchange.request {
             Request::Clock(_) => return Ok(Answer::Nothing),
-            Request::Anew(node, producer) => {
+            Request::Reconnect(node, producer) => {
                 self.links.remove(node);
                 self.producers.remove(producer);
                 return Ok(Answer::Nothing);
@@ -87,25 +87,7 @@ impl Wires {
         answered
     }
 
-    async fn step(&mut self, request: &Request, lost: bool) -> Result<Answer, StoreError> {
-        match request {
-            Request::Transfer(by, it) => answer(self.link(by).transfer(it.clone()), lost, Answer::Transferred).await,
-            Request::Settle(by, it) => answer(self.link(by).settle(it.clone()), lost, Answer::Settled).await,
-            Request::Renew(by, it) => answer(self.link(by).renew(*it), lost, Answer::LeaseStatus).await,
-            Request::Isolate(by, it) => answer(self.link(by).isolate(it.clone()), lost, Answer::Noted).await,
-            Request::Exhaust(by, it) => answer(self.link(by).exhaust(it.clone()), lost, Answer::Noted).await,
-            Request::Reconcile(by, it) => answer(self.link(by).reconcile(it.clone()), lost, Answer::Reconciled).await,
-            Request::Reclaim(by, it) => answer(self.link(by).reclaim(it.clone()), lost, Answer::Reclaimed).await,
-            Request::Release(by, it) => answer(self.link(by).release(*it), lost, Answer::LeaseStatus).await,
-            Request::Sweep(by, it) => answer(self.link(by).sweep(it.clone()), lost, Answer::Swept).await,
-            Request::Publish(by, it) => answer(self.link(by).publish(*it), lost, Answer::Published).await,
-            Request::Wake(by) => answer(self.link(by).wake(Wake), lost, |()| Answer::Nothing).await,
-            Request::Clock(_) | Request::Anew(..) | Request::Add(..) | Request::Command(..) => Ok(Answer::Nothing),
-        }
-    }
-
-    /// Waits until the store has executed the requests before: repeats the batch, or sends a renewal without a valid sequence
-    /// number.
+    /// Waits until what was sent before over the same connection was executed: a repeated batch, or a renewal under no sequence number.
     async fn pass(&mut self, request: &Request) -> Result<(), StoreError> {
         match request {
             Request::Add(by, batch) => drop(self.producer(by).add(batch.clone()).await?),

@@ -32,7 +32,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, Test
 use proptest_state_machine::ReferenceStateMachine;
 
 use self::cluster::{ClusterState, START};
-use self::exchange::{Request, Wires};
+use self::exchange::{Connections, Request};
 use self::machine::Machine;
 use self::operation::{Ending, Operation};
 use self::reference::Choice;
@@ -143,8 +143,13 @@ async fn history<F: StoreFixture>(
     };
     let store = fixture.store();
     store.open(&key).await.map_err(|error| error.to_string())?;
-    let mut pair =
-        Pair { wires: Wires::new(store.clone(), key.clone()), fixture, store, key, cluster: ClusterState::new() };
+    let mut pair = Pair {
+        connections: Connections::new(store.clone(), key.clone()),
+        fixture,
+        store,
+        key,
+        cluster: ClusterState::new(),
+    };
     for operation in operations {
         each();
         pair.apply(operation).await?;
@@ -164,7 +169,7 @@ struct Pair<F> {
     fixture: F,
     store: std::sync::Arc<dyn Store>,
     key: TopicKey,
-    wires: Wires,
+    connections: Connections,
     cluster: ClusterState,
 }
 
@@ -176,11 +181,12 @@ impl<F: StoreFixture> Pair<F> {
             self.fixture.set_clock(at).await;
         }
         let sent = |what: &str| format!("{what}\n  sent     {:?}", exchange.request);
-        let found = self.wires.send(&exchange).await.map_err(|error| sent(&format!("the store failed: {error}")))?;
+        let found =
+            self.connections.send(&exchange).await.map_err(|error| sent(&format!("the store failed: {error}")))?;
         let pages = queries::pages(&*self.store, &self.key).await.map_err(|error| error.to_string())?;
         let expected = self.cluster.execute(&exchange, Choice(Some(&queries::by_id(&pages))));
         let topic = &self.cluster.topic;
         queries::same_answer(&expected, &found, topic).map_err(|what| sent(&what))?;
-        queries::agree(&*self.store, &self.key, &mut self.wires, &pages, topic).await.map_err(|what| sent(&what))
+        queries::agree(&*self.store, &self.key, &mut self.connections, &pages, topic).await.map_err(|what| sent(&what))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::cluster::{job, node};
-use super::exchange::{Answer, Wires};
+use super::exchange::{Answer, Connections};
 use super::operation::JOBS;
 use super::reference::Topic;
 use dq::job::{JobId, State, TopicKey};
@@ -47,7 +47,7 @@ fn same<T: PartialEq + std::fmt::Debug>(what: &str, expected: &T, found: &T) -> 
 pub(super) async fn agree(
     store: &dyn Store,
     key: &TopicKey,
-    wires: &mut Wires,
+    connections: &mut Connections,
     pages: &[(State, Vec<Stored>)],
     topic: &Topic,
 ) -> Result<(), String> {
@@ -69,7 +69,7 @@ pub(super) async fn agree(
         }
         same(&format!("the query of {id}"), &expected, &found)?;
     }
-    let scanned = wires.link(&node(0)).step(Scan).await.map_err(failed)?;
+    let scanned = connections.link(&node(0)).step(Scan).await.map_err(failed)?;
     let leases: BTreeMap<_, _> = scanned.leases.iter().cloned().collect();
     same("the leases", &topic.leases, &leases)?;
     same("records and places", &scanned.places, &scanned.records)?;
@@ -84,7 +84,7 @@ pub(super) async fn agree(
 pub(super) fn same_answer(expected: &Answer, found: &Answer, topic: &Topic) -> Result<(), String> {
     let mut found = found.clone();
     match (expected, &mut found) {
-        (Answer::Transferred(Sequenced::Done(expected)), Answer::Transferred(Sequenced::Done(found))) => {
+        (Answer::Step(Transfer(Sequenced::Done(expected))), Answer::Step(Transfer(Sequenced::Done(found)))) => {
             normalize(expected, found, topic)?;
         }
         (Answer::Step(Sweep(Sequenced::Done(_))), Answer::Step(Sweep(Sequenced::Done(found)))) => {

@@ -42,8 +42,8 @@ fn add(store: &MemoryStore, topic: &str, jobs: &[&str]) {
 
 fn claim_all(store: &MemoryStore, topic: &str, name: &str) {
     let link = store.link(&key(topic), &node(name));
-    ready(link.reconcile(Reconcile { last_seen: Sequence(0), after: None, limit: 1 }));
-    ready(link.transfer(Transfer { last_seen: Sequence(1), limit: 1_000, lease: LEASE, fallback: FALLBACK }));
+    ready(link.step(Reconcile { last_seen: Sequence(0), after: None, limit: 1 }));
+    ready(link.step(Transfer { last_seen: Sequence(1), limit: 1_000, lease: LEASE, fallback: FALLBACK }));
 }
 
 fn page_through(store: &MemoryStore, state: State, limit: usize) -> Vec<String> {
@@ -155,7 +155,7 @@ fn signals_go_to_the_subscribers_that_asked_for_them() {
     ready(store.producer(&topic, &ProducerId::new("p")).add(Numbered { number: 1, items }));
     assert_eq!([nodes.try_next(), nodes.try_next()], [Some(Signal::Due), Some(Signal::BroadcastDue)]);
     let link = store.link(&topic, &node("n"));
-    ready(link.publish(Publish { limit: 1, fallback: FALLBACK, expires_after: LEASE }));
+    ready(link.step(Publish { limit: 1, fallback: FALLBACK, expires_after: LEASE }));
     assert!(matches!(channel.try_next(), Some(Signal::Broadcast(message)) if message.id == id("a")));
     assert_eq!((nodes.try_next(), channel.try_next()), (None, None));
 }
@@ -167,7 +167,7 @@ fn a_slow_subscriber_loses_signals_and_delays_no_step() {
     let mut signals = ready(store.signals(&topic, Interest { node: Some(node("n")), broadcasts: false }));
     let link = store.link(&topic, &node("m"));
     for _ in 0..2_000 {
-        ready(link.wake(Wake));
+        ready(link.step(Wake));
     }
     let received = std::iter::from_fn(|| signals.try_next()).count();
     assert_eq!(received, crate::store::signals::SIGNAL_BUFFER);
