@@ -167,7 +167,7 @@ fn wrong_type(operation: &'static str, call: Option<&Call>, error: RedisError) -
     let at = number(&error).and_then(|n| n.checked_sub(1));
     let key = call.zip(at).and_then(|(call, at)| Some((call.names.get(at)?, call.step.keys().get(at)?)));
     match key {
-        Some((name, key)) => StoreError::WrongType { key: name.clone(), expected: key.kind() },
+        Some((name, key)) => StoreError::WrongType { key: name.clone(), expected: key.redis_type() },
         None => StoreError::Other { operation, source: Box::new(error) },
     }
 }
