@@ -4,9 +4,9 @@
 //! the rules of the protocol (`docs/internals/protocol/README.md`); the Rust side only builds requests and reads
 //! answers. `keys` lists what is kept, and `errors` says what each error means.
 //!
-//! Each link and each producer has an [ordered connection](connection) of its own. Dropping the link or producer closes
-//! it, and no answer comes any more. All queries share one connection, and so do all subscriptions. This store never
-//! retries a step: only the caller knows the sequence number, token or batch number to repeat it under.
+//! Each link and each producer has an ordered connection of its own (`connection`). Dropping the link or producer
+//! closes it, and no answer comes any more. All queries share one connection, and so do all subscriptions. This store
+//! never retries a step: only the caller knows the sequence number, token or batch number to repeat it under.
 
 mod check;
 mod confirm;

@@ -1,4 +1,4 @@
---[[ add: puts new jobs into DELAYED, among the broadcasts, or, of a running id, into its pending command.
+--[[ add: puts new jobs into DELAYED, among the broadcasts, or into the pending command of a running id.
 
 KEYS[1]  {app:topic}:jobs            HASH     job id -> record
 KEYS[2]  {app:topic}:delayed         ZSET     job id -> due time, ms

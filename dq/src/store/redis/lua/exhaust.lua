@@ -1,5 +1,4 @@
---[[ exhaust: notes in the record that no attempt is left, before `final_retry` is called. The job stays RUNNING.
-Renews.
+--[[ exhaust: notes in the record that no attempt is left, before `final_retry`. The job stays RUNNING. Renews.
 
 KEYS[1]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[2]  {app:topic}:leases         ZSET    node -> end of its lease, ms

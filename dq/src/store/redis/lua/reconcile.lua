@@ -1,5 +1,4 @@
---[[ reconcile: answers the rows of the node, in order of their ids. The first page takes a sequence number. Renews
-nothing.
+--[[ reconcile: answers the node's rows, in order of their ids. Its first page takes a sequence number. Renews nothing.
 
 KEYS[1]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[2]  {app:topic}:leases         ZSET    node -> end of its lease, ms

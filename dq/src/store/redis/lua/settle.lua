@@ -1,5 +1,4 @@
---[[ settle: moves jobs from RUNNING to where their outcomes say. The token alone decides whether an outcome counts.
-Renews.
+--[[ settle: moves jobs from RUNNING to where their outcomes say, if the tokens are those of their rows. Renews.
 
 KEYS[1]  {app:topic}:jobs            HASH     job id -> record
 KEYS[2]  {app:topic}:delayed         ZSET     job id -> due time, ms

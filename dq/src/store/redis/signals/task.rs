@@ -25,6 +25,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// How long the answer to a `PING` may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
+/// What the task owns: the connection and all subscribers.
 pub(super) struct SubscriptionTask {
     connector: Arc<Connector>,
     subscribers: Vec<Subscriber>,
@@ -40,6 +41,7 @@ pub(super) struct SubscriptionTask {
     pings: bool,
 }
 
+/// What the task waits for.
 enum Event {
     /// `None`: the store was dropped.
     Subscribe(Option<Subscribe>),
