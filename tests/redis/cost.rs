@@ -1,4 +1,4 @@
-//! What the steps cost: commands inside the scripts a batch, and none a job (PROTOCOL.md section 5).
+//! What the steps cost: commands inside the scripts a batch, and none a job (section 6 of the protocol).
 
 use std::collections::BTreeMap;
 
@@ -80,7 +80,7 @@ async fn the_common_path_asks_once_for_what_is_rare() {
     assert_eq!((add.get("type"), transfer.get("type"), settle.get("type")), (None, Some(&2), Some(&3)));
     assert_eq!(transfer.get("exists"), Some(&1), "crashes: {transfer:?}");
     assert_eq!(transfer.get("zremrangebyrank"), Some(&1), "the head is taken by rank: {transfer:?}");
-    assert_eq!(settle.get("exists"), Some(&1), "marks and crashes: {settle:?}");
+    assert_eq!(settle.get("exists"), Some(&1), "pending commands and crashes: {settle:?}");
     assert_eq!(settle.get("hdel"), Some(&3), "rows, records, and the removal it begins with: {settle:?}");
     assert!(!settle.contains_key("hset") && !settle.contains_key("publish"), "{settle:?}");
 }

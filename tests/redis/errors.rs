@@ -76,7 +76,9 @@ async fn a_server_that_is_not_there_has_done_nothing() {
     let error = error_of_add(&topic).await;
     assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
     assert!(
-        error.to_string().ends_with("refused (os error 111) (is it running, and are host and port those of the URL?)"),
+        error
+            .to_string()
+            .ends_with("refused (os error 111) (is the server running, and are host and port in the URL right?)"),
         "{error}"
     );
     let query = topic.store.get(&topic.key, &[id("a")]).await.unwrap_err();
@@ -188,9 +190,7 @@ async fn a_wrong_password_is_no_outage_and_stays_a_secret() {
     let topic = Topic::on(&server.url_for(":wrong"));
     let error = error_of_add(&topic).await;
     assert!(matches!(error, StoreError::Denied { .. }) && error.nothing_done() && !error.is_outage(), "{error:?}");
-    assert!(
-        error.to_string().ends_with("(mend user and password in the URL)") && !error.to_string().contains("wrong@")
-    );
+    assert!(error.to_string().ends_with("(fix user and password in the URL)") && !error.to_string().contains("wrong@"));
 }
 
 #[tokio::test]

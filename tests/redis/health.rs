@@ -80,7 +80,7 @@ async fn a_server_that_became_a_replica_or_has_too_few_of_its_own() {
     let watched = Watched::start().await;
     watched.does(&["REPLICAOF", "127.0.0.1", "1"]);
     watched.recovers("READONLY").await;
-    watched.recovers("(it is a replica: let the URL lead to the master)").await;
+    watched.recovers("(the server is a replica: point the URL at the master)").await;
     watched.does(&["REPLICAOF", "NO", "ONE"]);
     watched.until(|condition| *condition == Condition::Working).await;
     if watched.server.command(&["INFO", "server"]).contains("redis_version:6.") {
@@ -88,7 +88,7 @@ async fn a_server_that_became_a_replica_or_has_too_few_of_its_own() {
         return watched.works_again().await;
     }
     watched.does(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
-    watched.recovers("(fewer replicas are connected than its `min-replicas-to-write`)").await;
+    watched.recovers("(connect more replicas, or lower the server's `min-replicas-to-write`)").await;
     watched.does(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
     watched.works_again().await;
 }
@@ -98,7 +98,7 @@ async fn a_server_that_cannot_save() {
     let watched = Watched::start().await;
     watched.does(&["CONFIG", "SET", "save", "3600 1"]);
     watched.server.break_snapshots();
-    watched.recovers("(it cannot save to its disk: see its log)").await;
+    watched.recovers("(the server cannot save to its disk: see its log)").await;
     watched.does(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"]);
     watched.works_again().await;
 }
@@ -107,11 +107,11 @@ async fn a_server_that_cannot_save() {
 async fn a_user_whose_password_or_permissions_changed() {
     let watched = Watched::start().await;
     watched.does(&["ACL", "SETUSER", "dq", "-zrange"]);
-    watched.stopped("(give its user the permissions in docs/guide/deploying-on-redis.md)").await;
+    watched.stopped("(give the user the permissions in docs/guide/deploying-on-redis.md)").await;
     watched.does(&["ACL", "SETUSER", "dq", "+zrange", "resetpass", ">other"]);
     watched.does(&["CLIENT", "KILL", "USER", "dq"]);
     watched.stopped("the store does not let this program in: WRONGPASS").await;
-    watched.stopped("(mend user and password in the URL)").await;
+    watched.stopped("(fix user and password in the URL)").await;
     let error = watched.node.provider().add(Work).await.unwrap_err();
     let AddError::NotAdded { reason: Reason::Store(said), .. } = &error else { panic!("{error:?}") };
     assert!(matches!(&**said, StoreError::Denied { .. }), "{said:?}");
@@ -140,7 +140,7 @@ async fn a_server_that_hangs_and_one_that_is_gone() {
     watched.server.go_on();
     watched.until(|condition| *condition == Condition::Working).await;
     watched.server.kill();
-    watched.recovers("(is it running, and are host and port those of the URL?)").await;
+    watched.recovers("(is the server running, and are host and port in the URL right?)").await;
     watched.server.restart();
     watched.works_again().await;
 }

@@ -91,7 +91,7 @@ async fn a_user_who_may_not_listen_to_one_topic_hears_the_others_all_the_same() 
         let error = store.signals(&key("other"), interest()).await.unwrap_err();
         assert!(matches!(&error, StoreError::Other { .. }) && !error.is_outage(), "{error:?}");
         let said = std::error::Error::source(&error).unwrap().to_string();
-        assert!(said.contains("(give its user the permissions in docs/guide/deploying-on-redis.md)"), "{said}");
+        assert!(said.contains("(give the user the permissions in docs/guide/deploying-on-redis.md)"), "{said}");
     }
     server.command(&["PUBLISH", "dq:{shop:t}:wake", "due"]);
     assert_eq!(signals.next().await, Some(Signal::Due), "it was never broken");

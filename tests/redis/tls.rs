@@ -133,7 +133,7 @@ async fn signals_come_over_tls_too() {
 async fn a_server_whose_signer_nobody_knows_is_refused_saying_what_to_do() {
     let (authority, other) = (Authority::new("unknown"), Authority::new("other"));
     let server = authority.server("127.0.0.1", false);
-    let advice = "(name the file of who signed the server's certificate: rediss://HOST/?ca=FILE)";
+    let advice = "(name the authority that signed the server's certificate: rediss://HOST/?ca=FILE)";
     for options in [String::new(), format!("ca={}", other.file("ca.crt"))] {
         let said = refused(&url(&server, &options)).await;
         assert!(said.contains("UnknownIssuer") && said.ends_with(advice), "{said}");
@@ -145,7 +145,7 @@ async fn a_certificate_for_another_host_is_refused() {
     let authority = Authority::new("host");
     let server = authority.server("elsewhere.example", false);
     let said = refused(&url(&server, &format!("ca={}", authority.file("ca.crt")))).await;
-    assert!(said.ends_with("(write the host that the server's certificate is for)"), "{said}");
+    assert!(said.ends_with("(write the host name in the URL that the server's certificate is for)"), "{said}");
 }
 
 #[tokio::test]
@@ -156,12 +156,9 @@ async fn a_server_that_wants_a_certificate_gets_one() {
     let ca = format!("ca={}", authority.file("ca.crt"));
     added(&url(&server, &format!("{ca}&cert={certificate}&key={key}"))).await.unwrap();
     let said = refused(&url(&server, &ca)).await;
-    assert!(
-        said.ends_with("(the server wants a certificate of this program: rediss://HOST/?cert=FILE&key=FILE)"),
-        "{said}"
-    );
+    assert!(said.ends_with("(the server wants a client certificate: rediss://HOST/?cert=FILE&key=FILE)"), "{said}");
     let half = RedisStore::new(&url(&server, &format!("{ca}&cert={certificate}"))).unwrap_err();
-    assert!(half.to_string().contains("`cert` and `key` come together"), "{half}");
+    assert!(half.to_string().contains("`cert` and `key` need each other"), "{half}");
 }
 
 #[tokio::test]
@@ -169,7 +166,7 @@ async fn the_wrong_port_says_so() {
     let (authority, plain) = (Authority::new("port"), RedisServer::start());
     let said = async |url: String| Topic::on(&url).try_add(vec![job("a")]).await.unwrap_err().to_string();
     let over_tls = said(format!("rediss://127.0.0.1:{}/", plain.port())).await;
-    assert!(over_tls.ends_with("(is that its port for TLS?)"), "{over_tls}");
+    assert!(over_tls.ends_with("(is that the server's TLS port?)"), "{over_tls}");
     let without = said(authority.server("127.0.0.1", false).url()).await;
-    assert!(without.ends_with("(does that port want TLS, as in rediss://?)"), "{without}");
+    assert!(without.ends_with("(if that port expects TLS, write rediss:// in the URL)"), "{without}");
 }

@@ -1,5 +1,5 @@
-//! What a server should be like to keep jobs, looked at once, at the first contact. What is missing is a warning: whoever
-//! runs the server decides.
+//! Checks once, at first contact, whether the settings of the server keep jobs safe. A bad setting is a warning in the
+//! log: whoever runs the server decides.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,19 +11,19 @@ use crate::store::Durability;
 /// The oldest server whose commands the scripts use.
 const OLDEST: (u32, u32) = (6, 2);
 
-/// Whether the server was looked at.
+/// Remembers whether the server was checked.
 #[derive(Debug, Default)]
 pub(super) struct Check(AtomicBool);
 
 impl Check {
-    /// Looks at the server, the first time it is called, and logs what should be changed.
+    /// Checks the server the first time it is called, and logs a warning for each bad setting.
     pub(super) async fn once(&self, queries: &Queries, url: &str, durability: Durability) {
         if self.0.swap(true, Ordering::Relaxed) {
             return;
         }
         let mut cmd = redis::cmd("INFO");
         cmd.arg("everything");
-        // A user may lack the permission to ask; then nothing is said.
+        // The user may lack the permission for INFO; then there is no check.
         let Ok(answer) = queries.command("check", &cmd).await else { return };
         for warning in warnings(&text(answer), durability) {
             tracing::warn!(store = url, "{warning}");
@@ -39,41 +39,41 @@ fn text(value: Value) -> String {
     }
 }
 
-/// What `INFO` says that should be changed.
+/// The warnings about a server with this answer to `INFO`.
 fn warnings(info: &str, durability: Durability) -> Vec<String> {
-    let field = |name: &str| {
-        info.lines().find_map(|connection| connection.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
-    };
+    let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
     let mut warnings = Vec::new();
     if let Some(version) = field("redis_version").filter(|version| is_too_old(version)) {
-        warnings.push(format!("the server is Redis {version}; dq needs 6.2 or later, and its steps will fail"));
+        warnings.push(format!(
+            "the server is Redis {version}, and dq needs 6.2 or later: upgrade it, or every request will fail"
+        ));
     }
     if let Some(policy) = field("maxmemory_policy").filter(|policy| *policy != "noeviction") {
         warnings.push(format!(
-            "`maxmemory-policy` is `{policy}`: when memory is full the server removes jobs; set `noeviction`"
+            "`maxmemory-policy` is `{policy}`, so the server removes jobs when its memory is full: set it to `noeviction`"
         ));
     }
     let saves = field("rdb_last_save_time").is_some() && field("rdb_bgsave_in_progress").is_some();
     if field("aof_enabled") == Some("0") && saves {
         warnings.push(
-            "`appendonly` is off: a restart of the server loses what came after its last snapshot, or all".into(),
+            "`appendonly` is off, so a restart of the server loses jobs since its last snapshot, or all of them: set it to `yes`".into(),
         );
     }
     if let Durability::Wait { replicas, .. } = durability {
-        let connected = info.lines().filter(|connection| is_connected_replica(connection)).count();
+        let connected = info.lines().filter(|line| is_connected_replica(line)).count();
         if connected < replicas as usize {
             warnings.push(format!(
-                "`durability` waits for {replicas} replicas and {connected} are connected: adds will end as unknown until \
-                 there are as many"
+                "`durability` waits for {replicas} replicas and {connected} are connected: connect more, or adds will fail with \
+                 `Unknown`"
             ));
         }
     }
     warnings
 }
 
-/// `slave0:ip=127.0.0.1,port=6380,state=online,..`
-fn is_connected_replica(connection: &str) -> bool {
-    let number = connection.strip_prefix("slave").and_then(|rest| rest.split_once(':'));
+/// Whether this line of `INFO` is a replica that is connected: `slave0:ip=127.0.0.1,port=6380,state=online,..`
+fn is_connected_replica(line: &str) -> bool {
+    let number = line.strip_prefix("slave").and_then(|rest| rest.split_once(':'));
     number.is_some_and(|(number, replica)| number.parse::<u32>().is_ok() && replica.contains("state=online"))
 }
 
@@ -93,12 +93,12 @@ mod tests {
     }
 
     #[test]
-    fn a_server_as_it_should_be_is_not_warned_about() {
+    fn a_good_server_gives_no_warnings() {
         assert_eq!(local(GOOD), [""; 0]);
     }
 
     #[test]
-    fn eviction_missing_persistence_and_an_old_version_are_warned_about() {
+    fn eviction_missing_persistence_and_an_old_version_give_warnings() {
         let said = |from: &str, to: &str| local(&GOOD.replace(from, to)).join("\n");
         assert!(said("noeviction", "allkeys-lru").contains("`maxmemory-policy` is `allkeys-lru`"));
         assert!(said("aof_enabled:1", "aof_enabled:0").contains("`appendonly` is off"));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn replicas_that_are_not_there_are_warned_about() {
+    fn missing_replicas_give_a_warning() {
         let durability = Durability::Wait { replicas: 2, timeout: std::time::Duration::from_secs(1) };
         let replica =
             |n: u32, state: &str| format!("slave{n}:ip=127.0.0.1,port=638{n},state={state},offset=1,lag=0\r\n");

@@ -1,21 +1,22 @@
 //! `durability = wait(replicas, timeout)`: a `WAIT` behind each batch of a producer, in the same write.
 //!
-//! `WAIT` blocks the connection that sends it and no other, and a producer has its own; so it costs a batch the way to the
-//! replica and back, and nobody else anything. It tells how many replicas have what was written until the last write of
-//! this connection, so that a repeated batch is confirmed by it as well: its script always writes (`parts/calls.lua`).
+//! `WAIT` blocks only the connection that sends it, and each producer has its own. So it costs a batch the trip to the
+//! replicas and back, and costs other requests nothing. It answers how many replicas have all writes of its connection
+//! so far. That confirms a repeated batch as well, because its script writes too (`parts/calls.lua`).
 //!
-//! When too few replicas answer in time, the step was executed and a failover may undo it: neither done nor refused.
+//! If too few replicas confirm in time, the step was executed and a failover may undo it: it counts neither as done nor
+//! as refused.
 
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisError, RedisResult, Value};
 
-use super::errors::{Failure, failure};
+use super::errors::{Failure, classify};
 use super::millis;
 use crate::store::{Durability, StoreError};
 
-/// How many replicas must have a step, and how long they may take.
+/// How many replicas must confirm a request, and how long they may take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Confirm {
     replicas: u32,
@@ -23,7 +24,7 @@ pub(super) struct Confirm {
 }
 
 impl Confirm {
-    /// What is to be confirmed under this durability.
+    /// What this durability asks for: nothing under [`Durability::Local`].
     pub(super) const fn of(durability: Durability) -> Option<Self> {
         match durability {
             Durability::Local => None,
@@ -31,14 +32,14 @@ impl Confirm {
         }
     }
 
-    /// Sends a command and a `WAIT` behind it: the answers of both. An error is one of the connection.
+    /// Sends a command and a `WAIT` behind it, and returns the answers of both. An error is one of the connection.
     pub(super) async fn send(
         self,
         connection: &mut MultiplexedConnection,
         cmd: &Cmd,
     ) -> RedisResult<(RedisResult<Value>, RedisResult<Value>)> {
         let mut both = redis::Pipeline::with_capacity(2);
-        // At least a millisecond: 0 is for ever.
+        // At least a millisecond: 0 means for ever.
         both.add_command(cmd.clone()).cmd("WAIT").arg(self.replicas).arg(millis(self.timeout).max(1));
         let mut answers = connection.send_packed_commands(&both, 0, 2).await?.into_iter();
         let mut next = || match answers.next() {
@@ -48,8 +49,8 @@ impl Confirm {
         Ok((next(), next()))
     }
 
-    /// What the answer to the `WAIT` says of a step that was executed. Whatever it is, it never means that nothing was done.
-    pub(super) fn handle(self, operation: &'static str, answer: RedisResult<Value>) -> Result<(), Failure> {
+    /// Checks the answer to the `WAIT` behind a step that was executed. No answer means that nothing was done.
+    pub(super) fn check(self, operation: &'static str, answer: RedisResult<Value>) -> Result<(), Failure> {
         let unconfirmed = |confirmed: u32| {
             let Self { replicas: wanted, timeout: waited } = self;
             Failure::Answered(StoreError::NotReplicated { operation, confirmed, wanted, waited })
@@ -60,7 +61,7 @@ impl Confirm {
                 confirmed => Err(unconfirmed(confirmed)),
             },
             Ok(_) => Err(unconfirmed(0)),
-            Err(error) => Err(match failure(operation, None, error) {
+            Err(error) => Err(match classify(operation, None, error) {
                 Failure::Broken(StoreError::Unavailable { operation, reason }) => {
                     Failure::Broken(StoreError::Unavailable { operation, reason })
                 }
@@ -77,9 +78,9 @@ impl Confirm {
 mod tests {
     use super::*;
 
-    fn handled(answer: RedisResult<Value>) -> Result<(), Failure> {
+    fn checked(answer: RedisResult<Value>) -> Result<(), Failure> {
         let durability = Durability::Wait { replicas: 2, timeout: Duration::from_millis(500) };
-        Confirm::of(durability).unwrap().handle("add", answer)
+        Confirm::of(durability).unwrap().check("add", answer)
     }
 
     fn server_says(code: &'static str) -> RedisResult<Value> {
@@ -88,8 +89,8 @@ mod tests {
 
     #[test]
     fn enough_replicas_confirm_and_fewer_do_not() {
-        assert!(handled(Ok(Value::Int(2))).is_ok() && handled(Ok(Value::Int(3))).is_ok());
-        let Err(Failure::Answered(error)) = handled(Ok(Value::Int(1))) else { panic!("one is too few") };
+        assert!(checked(Ok(Value::Int(2))).is_ok() && checked(Ok(Value::Int(3))).is_ok());
+        let Err(Failure::Answered(error)) = checked(Ok(Value::Int(1))) else { panic!("one is too few") };
         assert!(matches!(error, StoreError::NotReplicated { confirmed: 1, wanted: 2, .. }));
         assert!(error.is_outage() && !error.nothing_done());
         assert_eq!(
@@ -101,7 +102,7 @@ mod tests {
     #[test]
     fn no_answer_to_a_wait_means_that_nothing_was_done() {
         for answer in [Ok(Value::Nil), server_says("LOADING"), server_says("UNBLOCKED"), server_says("NOPERM")] {
-            let Err(Failure::Answered(error) | Failure::Broken(error)) = handled(answer) else { panic!("unconfirmed") };
+            let Err(Failure::Answered(error) | Failure::Broken(error)) = checked(answer) else { panic!("unconfirmed") };
             assert!(!error.nothing_done(), "{error:?}");
         }
     }

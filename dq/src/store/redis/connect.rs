@@ -1,6 +1,7 @@
-//! Connections, each for one purpose: a line of steps, the subscriptions, the looks.
+//! Makes connections. Each serves one purpose: a link or producer, the subscriptions, or the queries.
 //!
-//! Every time-out is explicit. RESP3 says at once when a connection is gone; nothing that blocks is ever sent.
+//! Every timeout is explicit. RESP3 reports at once when a connection is gone; no blocking command is ever sent, except
+//! the `WAIT` of a producer.
 
 use std::time::Duration;
 
@@ -8,19 +9,20 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, PushInfo, RedisResult, Value};
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::errors::{connecting, plain};
+use super::errors::{of_command, of_connecting};
 use super::url::Address;
 use crate::store::StoreError;
 use crate::store::step::LONGEST_LEASE;
 
-/// How long a connection may take to be there.
+/// How long connecting may take.
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 
-/// How long an answer may take before the connection counts as broken: longer than anybody waits. Who asks has a limit of
-/// its own, `call_timeout`, which is no longer than the longest lease, and drops its way when that is over.
+/// How long an answer may take before the connection counts as broken: longer than any caller waits. The limit of a
+/// caller is `call_timeout`, at most the longest lease; then the caller drops its connection.
 const ANSWER_WITHIN: Duration = LONGEST_LEASE.saturating_add(Duration::from_secs(10));
 
-/// The same for the subscriptions, whose task serves many: they do not wait long behind one that hangs.
+/// The same for the subscriptions: their task serves many subscribers, so they must not wait long for a connection that
+/// hangs.
 const SUBSCRIBED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Makes connections to one server.
@@ -39,7 +41,7 @@ impl Connector {
         self.address.masked()
     }
 
-    /// A new connection; what the server pushes goes to `pushes`.
+    /// A new connection. What the server pushes goes to `pushes`.
     pub(super) async fn connect(
         &self,
         operation: &'static str,
@@ -54,33 +56,33 @@ impl Connector {
             config = config.set_push_sender(pushes);
         }
         let connected = client.get_multiplexed_async_connection_with_config(&config).await;
-        connected.map_err(|error| connecting(operation, self.address.is_tls(), error))
+        connected.map_err(|error| of_connecting(operation, self.address.is_tls(), error))
     }
 
-    /// A new connection that blocks.
+    /// A new blocking connection.
     #[cfg(feature = "testing")]
     pub(super) fn blocking(&self, operation: &'static str) -> Result<redis::Connection, StoreError> {
         let connected = self.client(operation)?.get_connection_with_timeout(CONNECT_WITHIN);
-        connected.map_err(|error| connecting(operation, self.address.is_tls(), error))
+        connected.map_err(|error| of_connecting(operation, self.address.is_tls(), error))
     }
 
     fn client(&self, operation: &'static str) -> Result<Client, StoreError> {
         #[cfg(feature = "tls")]
-        install_tls();
-        Client::open(self.address.info().clone()).map_err(|error| plain(operation, error))
+        install_crypto_provider();
+        Client::open(self.address.info().clone()).map_err(|error| of_command(operation, error))
     }
 }
 
-/// The client panics on `rediss://` unless the process has a provider of cryptography; one that the program chose stays.
+/// Installs a crypto provider, unless the program has chosen one: without any, the client panics on `rediss://`.
 #[cfg(feature = "tls")]
-fn install_tls() {
+fn install_crypto_provider() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // Somebody else was faster: then there is one.
+        // An error means that another thread has just installed one.
         drop(rustls::crypto::ring::default_provider().install_default());
     }
 }
 
-/// Sends a command; an error the server answers with is an error.
+/// Sends a command. An error in the server's answer is an error.
 pub(super) async fn send(connection: &mut MultiplexedConnection, cmd: &Cmd) -> RedisResult<Value> {
     match connection.send_packed_command(cmd).await? {
         Value::ServerError(error) => Err(error.into()),

@@ -1,9 +1,10 @@
-//! An ordered way to the server: one connection, first in, first out.
+//! The ordered connection of a link or producer: requests go out in order, and answers come back in order.
 //!
-//! A call is under way when [`Connection::ask`] returns: it stands in the queue of the line's task, which alone sends, in that
-//! order. The first sign that the connection is of no use (broken, silent, no master any more) ends the line for good:
-//! what was under way is answered *unavailable*, everything later too, and whoever needs a way makes a new one. A line
-//! that is dropped takes its connection with it, so that what it had sent may arrive late and its answers never do.
+//! A request is in flight as soon as [`OrderedConnection::ask`] returns: it is in the queue of the connection's task,
+//! which alone sends, in that order. When the connection breaks, falls silent or turns out to lead to a replica, the
+//! task ends for good. Every request that is unanswered then, and every later one, is answered with
+//! [`Unavailable`](StoreError::Unavailable), and the caller opens another connection. Dropping an `OrderedConnection`
+//! closes its connection to the server: requests that were sent may still arrive, and their answers never do.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,50 +17,49 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::confirm::Confirm;
 use super::connect::{self, Connector};
-use super::errors::{Failure, failure, refused};
+use super::errors::{Failure, classify, server_changed};
 use super::reply::Reply;
 use super::scripts::{Call, Scripts};
 use crate::store::StoreError;
 
-type Answer = Result<Value, StoreError>;
-
-/// What was sent of a call.
+/// How the script of a request was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    ByHash,
-    InFull,
-    /// Not the call: which key has a wrong type.
+enum Form {
+    Hash,
+    Text,
+    /// Not the script itself, but one that finds the key of a wrong type.
     Diagnosis,
 }
 
+/// A call on its way to the server.
 #[derive(Debug)]
-struct Asked {
+struct Request {
     call: Call,
-    stage: Stage,
-    reply: oneshot::Sender<Answer>,
+    form: Form,
+    reply: oneshot::Sender<Result<Value, StoreError>>,
 }
 
-/// See the module.
+/// A connection to the server that keeps the order of its requests.
 #[derive(Debug, Clone)]
-pub(super) struct Connection {
-    queue: mpsc::UnboundedSender<Asked>,
+pub(super) struct OrderedConnection {
+    queue: mpsc::UnboundedSender<Request>,
 }
 
-impl Connection {
-    /// A line on the current runtime. It connects by itself and sends `first` before anything else, whose answer counts
-    /// for nothing. What is asked is answered when it was executed, and confirmed where that is wanted.
+impl OrderedConnection {
+    /// Opens a connection in a task on the current runtime. The task connects, and sends `first` before anything else
+    /// and ignores its answer. With `confirm`, a request is answered once enough replicas have confirmed it.
     pub(super) fn open(connector: Arc<Connector>, scripts: Arc<Scripts>, first: Cmd, confirm: Option<Confirm>) -> Self {
-        let (queue, asked) = mpsc::unbounded_channel();
-        super::spawn(run(connector, Sender { scripts, confirm }, asked, first));
+        let (queue, requests) = mpsc::unbounded_channel();
+        super::spawn(run(connector, scripts, confirm, requests, first));
         Self { queue }
     }
 
-    /// Sends a call; the future is only its answer.
+    /// Sends a call. The returned future only waits for the answer; dropping it does not stop the call.
     pub(super) fn ask(&self, call: Call) -> impl Future<Output = Result<Value, StoreError>> + Send + use<> {
         let operation = call.step.name();
         let (reply, answer) = oneshot::channel();
-        // A task that has ended drops what it is sent, and with it `reply`.
-        drop(self.queue.send(Asked { call, stage: Stage::ByHash, reply }));
+        // If the task has ended, this drops the request and with it `reply`.
+        drop(self.queue.send(Request { call, form: Form::Hash, reply }));
         async move { answer.await.unwrap_or_else(|_| Err(lost(operation))) }
     }
 
@@ -75,107 +75,118 @@ fn lost(operation: &'static str) -> StoreError {
     StoreError::Unavailable { operation, reason: "the connection was lost before the answer came".into() }
 }
 
-/// The answer to a call, and to the `WAIT` behind it.
-type Replied = (Asked, RedisResult<Value>, Option<RedisResult<Value>>);
-type InFlight = FuturesOrdered<BoxFuture<'static, Replied>>;
-
-/// How calls are sent and their answers read.
-struct Sender {
-    scripts: Arc<Scripts>,
-    confirm: Option<Confirm>,
+/// What came back for a request.
+struct Response {
+    request: Request,
+    answer: RedisResult<Value>,
+    /// The answer to the `WAIT` behind it.
+    confirmation: Option<RedisResult<Value>>,
 }
 
-async fn run(connector: Arc<Connector>, sender: Sender, mut queue: mpsc::UnboundedReceiver<Asked>, first: Cmd) {
+/// What the task does after a response.
+enum Next {
+    GoOn,
+    SendAgain(Request),
+    End,
+}
+
+async fn run(
+    connector: Arc<Connector>,
+    scripts: Arc<Scripts>,
+    confirm: Option<Confirm>,
+    mut requests: mpsc::UnboundedReceiver<Request>,
+    first: Cmd,
+) {
     let connection = match connector.connect("connect", None).await {
         Ok(connection) => connection,
-        Err(error) => return refuse_all(&mut queue, &error),
+        Err(error) => return refuse_all(&mut requests, &error),
     };
-    let mut directory = connection.clone();
-    let mut in_flight: InFlight = FuturesOrdered::new();
-    let mut noted = Box::pin(async move { directory.send_packed_command(&first).await });
-    let mut is_noted = false;
+    let exchange = Exchange { connection: connection.clone(), scripts, confirm };
+    let mut first_connection = connection;
+    let mut first_sent = Box::pin(async move { first_connection.send_packed_command(&first).await });
+    let mut is_first_answered = false;
+    let mut in_flight = FuturesOrdered::new();
     loop {
         tokio::select! {
             biased;
-            _ = &mut noted, if !is_noted => is_noted = true,
-            Some(heard) = in_flight.next() => match sender.handle(heard) {
-                Handled::Answered => {}
-                Handled::Again(asked) => in_flight.push_back(sender.send(&connection, asked)),
-                Handled::Broken => return,
+            _ = &mut first_sent, if !is_first_answered => is_first_answered = true,
+            Some(response) = in_flight.next() => match exchange.handle(response) {
+                Next::GoOn => {}
+                Next::SendAgain(request) => in_flight.push_back(exchange.send(request)),
+                Next::End => return,
             },
-            asked = queue.recv() => match asked {
-                Some(asked) => in_flight.push_back(sender.send(&connection, asked)),
+            request = requests.recv() => match request {
+                Some(request) => in_flight.push_back(exchange.send(request)),
                 None => return,
             },
         }
     }
 }
 
-enum Handled {
-    Answered,
-    Again(Asked),
-    Broken,
+/// Sends requests and handles their responses.
+struct Exchange {
+    connection: MultiplexedConnection,
+    scripts: Arc<Scripts>,
+    confirm: Option<Confirm>,
 }
 
-impl Sender {
-    fn send(&self, connection: &MultiplexedConnection, asked: Asked) -> BoxFuture<'static, Replied> {
-        let mut connection = connection.clone();
-        let confirm = self.confirm.filter(|_| asked.stage != Stage::Diagnosis);
+impl Exchange {
+    fn send(&self, request: Request) -> BoxFuture<'static, Response> {
+        let mut connection = self.connection.clone();
+        let confirm = self.confirm.filter(|_| request.form != Form::Diagnosis);
         Box::pin(async move {
-            let cmd = &asked.call.cmd;
-            let (answer, confirmed) = match confirm {
+            let cmd = &request.call.cmd;
+            let (answer, confirmation) = match confirm {
                 None => (connect::send(&mut connection, cmd).await, None),
                 Some(confirm) => match confirm.send(&mut connection, cmd).await {
-                    Ok((answer, confirmed)) => (answer, Some(confirmed)),
+                    Ok((answer, confirmation)) => (answer, Some(confirmation)),
                     Err(error) => (Err(error), None),
                 },
             };
-            (asked, answer, confirmed)
+            Response { request, answer, confirmation }
         })
     }
 
-    /// Gives an answer to who asked. A script that the server does not know is sent in full, behind what is under way:
-    /// scripts bear to be executed in another order (PROTOCOL.md rules 6, 7 and 18).
-    fn handle(&self, (mut asked, answer, confirmed): Replied) -> Handled {
-        let operation = asked.call.step.name();
-        let answer = answer.map_err(|error| failure(operation, Some(&asked.call), error));
-        let answer = answer.and_then(|value| match self.confirm.zip(confirmed) {
-            Some((confirm, confirmed)) => confirm.handle(operation, confirmed).map(|()| value),
+    /// Passes the answer on to the caller. A script that the server does not know is sent in full, behind what is in
+    /// flight: rules 6, 7 and 18 allow the server to execute scripts in another order.
+    fn handle(&self, Response { mut request, answer, confirmation }: Response) -> Next {
+        let operation = request.call.step.name();
+        let answer = answer.map_err(|error| classify(operation, Some(&request.call), error));
+        let answer = answer.and_then(|value| match self.confirm.zip(confirmation) {
+            Some((confirm, confirmation)) => confirm.check(operation, confirmation).map(|()| value),
             None => Ok(value),
         });
-        let (error, handled) = match answer {
-            Ok(_) if asked.stage == Stage::Diagnosis => (refused(operation), Handled::Answered),
-            Ok(value) => {
-                // Nobody waits for it any more.
-                drop(asked.reply.send(Ok(value)));
-                return Handled::Answered;
+        let (answer, next) = match answer {
+            // The wrong type that this diagnosis was to name is gone.
+            Ok(_) if request.form == Form::Diagnosis => (Err(server_changed(operation)), Next::GoOn),
+            Ok(value) => (Ok(value), Next::GoOn),
+            Err(Failure::NoScript) if request.form == Form::Hash => {
+                request.call.cmd = self.scripts.in_full(request.call.step, &request.call.cmd);
+                request.form = Form::Text;
+                return Next::SendAgain(request);
             }
-            Err(Failure::NoScript) if asked.stage == Stage::ByHash => {
-                asked.call.cmd = self.scripts.in_full(asked.call.step, &asked.call.cmd);
-                asked.stage = Stage::InFull;
-                return Handled::Again(asked);
+            Err(Failure::WrongType) if request.form != Form::Diagnosis => {
+                request.call.cmd = self.scripts.diagnosis(request.call.step, &request.call.cmd);
+                request.form = Form::Diagnosis;
+                return Next::SendAgain(request);
             }
-            Err(Failure::WrongType) if asked.stage != Stage::Diagnosis => {
-                asked.call.cmd = self.scripts.diagnosis(asked.call.step, &asked.call.cmd);
-                asked.stage = Stage::Diagnosis;
-                return Handled::Again(asked);
-            }
-            Err(Failure::NoScript | Failure::WrongType) => (refused(operation), Handled::Answered),
-            Err(Failure::Answered(error)) => (error, Handled::Answered),
-            Err(Failure::Broken(error)) => (error, Handled::Broken),
+            Err(Failure::NoScript | Failure::WrongType) => (Err(server_changed(operation)), Next::GoOn),
+            Err(Failure::Answered(error)) => (Err(error), Next::GoOn),
+            Err(Failure::Broken(error)) => (Err(error), Next::End),
         };
-        drop(asked.reply.send(Err(error)));
-        handled
+        // The caller may have stopped waiting.
+        drop(request.reply.send(answer));
+        next
     }
 }
 
-/// Answers everything that waits for a connection that will not come.
-fn refuse_all(queue: &mut mpsc::UnboundedReceiver<Asked>, error: &StoreError) {
-    queue.close();
-    while let Ok(asked) = queue.try_recv() {
-        let operation = asked.call.step.name();
+/// Answers every request in the queue with the error of a connection that could not be made: nothing was sent.
+fn refuse_all(requests: &mut mpsc::UnboundedReceiver<Request>, error: &StoreError) {
+    requests.close();
+    while let Ok(request) = requests.try_recv() {
+        let operation = request.call.step.name();
         let reason = error.to_string();
-        drop(asked.reply.send(Err(match error {
+        drop(request.reply.send(Err(match error {
             StoreError::Refused { .. } => StoreError::Refused { operation, reason },
             StoreError::Denied { reason, .. } => StoreError::Denied { operation, reason: reason.clone() },
             StoreError::Unavailable { reason, .. } => StoreError::Refused { operation, reason: reason.clone() },

@@ -1,54 +1,54 @@
-//! What the server, or the way to it, can say, and what that means for a step.
+//! Sorts the errors of a server, or of the connection to it, into classes: what each one means for a step.
 //!
-//! | said | class | why |
+//! | error | class | why |
 //! |---|---|---|
 //! | connection refused, reset or closed, no answer in time | `Unavailable` | the step may have been executed, or may still be |
-//! | the same while connecting | `Refused`, by the line | nothing was sent yet |
-//! | `LOADING`, `MASTERDOWN`, `CLUSTERDOWN`, `TRYAGAIN`, `BUSY` | `Refused` | refused before the script began; passes by itself |
-//! | `READONLY`, `OOM`, `MISCONF`, `NOREPLICAS` | `Refused` | refused at the first write of the script, which reads and checks everything before that |
+//! | the same while connecting | `Refused`, by the connection | nothing was sent |
+//! | `LOADING`, `MASTERDOWN`, `CLUSTERDOWN`, `TRYAGAIN`, `BUSY` | `Refused` | refused before the script began; it passes by itself |
+//! | `READONLY`, `OOM`, `MISCONF`, `NOREPLICAS` | `Refused` | refused at the first write of the script, which reads and checks everything before |
 //! | `NOSCRIPT` | – | the script is sent in full; the caller never sees it |
-//! | `DQTYPE`, `WRONGTYPE` (a key of a wrong type) | `WrongType` | the script looked before it wrote; a second one finds out which key |
-//! | `DQVERSION` (another protocol version) | `Version` | likewise |
-//! | `NOAUTH`, `WRONGPASS`, `NOPERM`, a certificate, while connecting | `Denied` | nothing was sent yet; somebody must change something |
-//! | `max number of clients`, while connecting | `Refused` | nothing was sent yet; passes when others have gone |
+//! | `DQTYPE`, `WRONGTYPE` (a key of a wrong type) | `WrongType` | the script checked before it wrote; for `WRONGTYPE` a second script finds the key |
+//! | `DQVERSION` (another protocol version) | `Version` | the script checked before it wrote |
+//! | `NOAUTH`, `WRONGPASS`, `NOPERM`, a certificate, while connecting | `Denied` | nothing was sent; the operator must fix it |
+//! | `max number of clients`, while connecting | `Refused` | nothing was sent; it passes when other clients have gone |
 //! | too few replicas behind a `WAIT` | `NotReplicated` | it is done, and a failover may undo it |
-//! | `NOPERM` later, everything else | `Other` | somebody must change something; a script may have been half-way |
+//! | `NOPERM` later, everything else | `Other` | the operator must fix it; a script may have stopped half-way |
 //!
-//! What a person can do about it stands behind what was said ([`advice`]): it is what logs and `health()` show.
+//! The text of an error ends with what the operator can do about it ([`advice`]); logs and `health()` show it.
 
 use redis::RedisError;
 
 use super::scripts::Call;
 use crate::store::{PROTOCOL_VERSION, StoreError};
 
-/// Codes that mean: not now, and nothing was done.
+/// Codes of a server that refuses for now and has done nothing.
 const NOT_NOW: [&str; 9] =
     ["LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "READONLY", "OOM", "MISCONF", "NOREPLICAS"];
 
-/// What became of a request.
+/// What an error means for a request and its connection.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The connection is of no use any more: broken, silent, or to a server that is no master now.
+    /// The connection is of no use any more: it broke, fell silent, or leads to a replica.
     Broken(StoreError),
     /// The server does not know the script.
     NoScript,
     /// A key has a wrong type, and the server does not say which.
     WrongType,
-    /// An answer, and the connection goes on.
+    /// The server answered with an error, and the connection goes on.
     Answered(StoreError),
 }
 
-/// The class of an error while connecting, over TLS or not: nothing was sent.
-pub(super) fn connecting(operation: &'static str, is_tls: bool, error: RedisError) -> StoreError {
-    let (reason, certificate) = (said(&error), about_certificates(&error.to_string()));
+/// The error of connecting: nothing was sent.
+pub(super) fn of_connecting(operation: &'static str, is_tls: bool, error: RedisError) -> StoreError {
+    let (reason, certificate) = (reason_of(&error), about_certificates(&error.to_string()));
     let port = match is_tls {
-        true => error.is_timeout().then_some("is that its port for TLS?"),
+        true => error.is_timeout().then_some("is that the server's TLS port?"),
         false if error.is_connection_refusal() => None,
-        false => error.is_connection_dropped().then_some("does that port want TLS, as in rediss://?"),
+        false => error.is_connection_dropped().then_some("if that port expects TLS, write rediss:// in the URL"),
     };
-    match plain(operation, error) {
+    match of_command(operation, error) {
         StoreError::Other { .. } if reason.contains("max number of clients") => {
-            StoreError::Refused { operation, reason: format!("{reason} (raise its `maxclients`)") }
+            StoreError::Refused { operation, reason: format!("{reason} (raise the server's `maxclients`)") }
         }
         StoreError::Other { .. } if reason.contains("unknown command") => {
             StoreError::Denied { operation, reason: format!("{reason} (dq needs Redis 6.2 or later, or Valkey)") }
@@ -63,21 +63,22 @@ pub(super) fn connecting(operation: &'static str, is_tls: bool, error: RedisErro
     }
 }
 
-/// The class of an error of a command that is no script.
-pub(super) fn plain(operation: &'static str, error: RedisError) -> StoreError {
-    match failure(operation, None, error) {
+/// The error of a command that calls no script.
+pub(super) fn of_command(operation: &'static str, error: RedisError) -> StoreError {
+    match classify(operation, None, error) {
         Failure::Broken(error) | Failure::Answered(error) => error,
-        Failure::NoScript | Failure::WrongType => refused(operation),
+        Failure::NoScript | Failure::WrongType => server_changed(operation),
     }
 }
 
-/// What was wrong a moment ago is so no more, or the server forgets scripts at once.
-pub(super) fn refused(operation: &'static str) -> StoreError {
-    StoreError::Refused { operation, reason: "the server changed meanwhile".into() }
+/// The error of a request that the server refused for a reason that is gone: a key of a wrong type was removed
+/// meanwhile, or the server forgot a script that it was just sent.
+pub(super) fn server_changed(operation: &'static str) -> StoreError {
+    StoreError::Refused { operation, reason: "the server changed during the request".into() }
 }
 
-/// The class of an error.
-pub(super) fn failure(operation: &'static str, call: Option<&Call>, error: RedisError) -> Failure {
+/// Sorts an error into its class.
+pub(super) fn classify(operation: &'static str, call: Option<&Call>, error: RedisError) -> Failure {
     let code = code(&error);
     match code.as_str() {
         "NOSCRIPT" => return Failure::NoScript,
@@ -87,22 +88,22 @@ pub(super) fn failure(operation: &'static str, call: Option<&Call>, error: Redis
         _ => {}
     }
     if NOT_NOW.contains(&code.as_str()) {
-        let refused = StoreError::Refused { operation, reason: said(&error) };
+        let refused = StoreError::Refused { operation, reason: reason_of(&error) };
         return if code == "READONLY" { Failure::Broken(refused) } else { Failure::Answered(refused) };
     }
     if error.is_io_error() || error.is_timeout() || error.is_connection_dropped() || error.is_connection_refusal() {
-        return Failure::Broken(StoreError::Unavailable { operation, reason: said(&error) });
+        return Failure::Broken(StoreError::Unavailable { operation, reason: reason_of(&error) });
     }
-    Failure::Answered(StoreError::Other { operation, source: said(&error).into() })
+    Failure::Answered(StoreError::Other { operation, source: reason_of(&error).into() })
 }
 
-/// What the server said, as it said it, of other errors what the client says; and what to do about it.
-fn said(error: &RedisError) -> String {
+/// The error in the words of the server, or of the client where the server said nothing, and what to do about it.
+fn reason_of(error: &RedisError) -> String {
     let text = match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),
         _ => error.to_string(),
     };
-    let refusal = "is it running, and are host and port those of the URL?";
+    let refusal = "is the server running, and are host and port in the URL right?";
     let advice = advice(&code(error))
         .or_else(|| about_permissions(&text))
         .or_else(|| about_certificates(&text))
@@ -110,47 +111,47 @@ fn said(error: &RedisError) -> String {
     advice.map_or_else(|| text.clone(), |advice| format!("{text} ({advice})"))
 }
 
-/// What a person can do about an error of this code.
+/// What the operator can do about an error with this code.
 fn advice(code: &str) -> Option<&'static str> {
     Some(match code {
-        "LOADING" | "TRYAGAIN" => "it passes by itself",
-        "CLUSTERDOWN" => "it passes when the cluster has recovered",
-        "MASTERDOWN" => "it is a replica whose master is gone: let the URL lead to a master",
-        "READONLY" => "it is a replica: let the URL lead to the master",
-        "BUSY" => "a script of another program runs for long: SCRIPT KILL ends it",
-        "OOM" => "its memory is full: raise `maxmemory`, or let the backlog drain, which goes on",
-        "MISCONF" => "it cannot save to its disk: see its log",
-        "NOREPLICAS" => "fewer replicas are connected than its `min-replicas-to-write`",
-        "NOAUTH" => "write user and password into the URL",
-        "WRONGPASS" => "mend user and password in the URL",
+        "LOADING" | "TRYAGAIN" => "this passes by itself",
+        "CLUSTERDOWN" => "this passes when the cluster has recovered",
+        "MASTERDOWN" => "the server is a replica that has lost its master: point the URL at a master",
+        "READONLY" => "the server is a replica: point the URL at the master",
+        "BUSY" => "a script of another program blocks the server: end it with SCRIPT KILL",
+        "OOM" => "the server's memory is full: raise `maxmemory`, or wait until running jobs have freed some",
+        "MISCONF" => "the server cannot save to its disk: see its log",
+        "NOREPLICAS" => "connect more replicas, or lower the server's `min-replicas-to-write`",
+        "NOAUTH" => "add user and password to the URL",
+        "WRONGPASS" => "fix user and password in the URL",
         "NOPERM" => PERMISSIONS,
         _ => return None,
     })
 }
 
-const PERMISSIONS: &str = "give its user the permissions in docs/guide/deploying-on-redis.md";
+const PERMISSIONS: &str = "give the user the permissions in docs/guide/deploying-on-redis.md";
 
-/// What a person can do about a command that a script may not use, which has no code of its own.
+/// What the operator can do about a command that the user's scripts may not run: such an error has no code of its own.
 fn about_permissions(text: &str) -> Option<&'static str> {
     let signs =
         ["ACL failure in script", "can't run this command or subcommand", "can't access at least one of the keys"];
     signs.iter().any(|sign| text.contains(sign)).then_some(PERMISSIONS)
 }
 
-/// What a person can do about a certificate that was not accepted, on this side or the other.
+/// What the operator can do about a certificate that one side did not accept.
 fn about_certificates(text: &str) -> Option<&'static str> {
     let signs = [
-        ("UnknownIssuer", "name the file of who signed the server's certificate: rediss://HOST/?ca=FILE"),
-        ("not valid for name", "write the host that the server's certificate is for"),
-        ("CertificateRequired", "the server wants a certificate of this program: rediss://HOST/?cert=FILE&key=FILE"),
-        ("invalid peer certificate", "the server needs another certificate"),
-        ("fatal alert", "the server does not accept the certificate of this program"),
+        ("UnknownIssuer", "name the authority that signed the server's certificate: rediss://HOST/?ca=FILE"),
+        ("not valid for name", "write the host name in the URL that the server's certificate is for"),
+        ("CertificateRequired", "the server wants a client certificate: rediss://HOST/?cert=FILE&key=FILE"),
+        ("invalid peer certificate", "give the server a valid certificate"),
+        ("fatal alert", "the server refuses the client certificate: use another one in `cert` and `key` of the URL"),
     ];
     signs.iter().find(|(sign, _)| text.contains(sign)).map(|(_, advice)| *advice)
 }
 
-/// The code of an error; of one that a script ran into, Redis 6 hides it behind `ERR Error running script`, in one of
-/// several places.
+/// The code of an error. Redis 6 hides the code of an error inside a script behind `ERR Error running script`, in one
+/// of several places.
 fn code(error: &RedisError) -> String {
     let code = error.code().unwrap_or_default();
     let hidden = error.detail().filter(|text| code == "ERR" && text.contains("unning script"));
@@ -167,7 +168,7 @@ fn wrong_type(operation: &'static str, call: Option<&Call>, error: RedisError) -
     let at = number(&error).and_then(|n| n.checked_sub(1));
     let key = call.zip(at).and_then(|(call, at)| Some((call.names.get(at)?, call.step.keys().get(at)?)));
     match key {
-        Some((name, key)) => StoreError::WrongType { key: name.clone(), expected: key.kind() },
+        Some((name, key)) => StoreError::WrongType { key: name.clone(), expected: key.redis_type() },
         None => StoreError::Other { operation, source: Box::new(error) },
     }
 }

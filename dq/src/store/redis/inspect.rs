@@ -1,4 +1,4 @@
-//! Looking at a topic: reads only, over the shared connection.
+//! The queries about a topic or app, over the shared connection.
 
 use redis::Value;
 
@@ -11,7 +11,7 @@ use crate::job::{AppName, JobId, NodeId, State, TopicKey, TopicName};
 use crate::store::{Cursor, Page, PageRequest, StoreError, Stored, TopicCounts, Whereabouts};
 use crate::time::Timestamp;
 
-/// The most topics that are listed.
+/// How many topics a query lists at most.
 const MOST_TOPICS: usize = 10_000;
 
 impl RedisStore {
@@ -27,7 +27,7 @@ impl RedisStore {
                 continue;
             };
             let (letter, at) = (job.text()?, job.time()?);
-            let state = letter.chars().next().and_then(state).ok_or_else(|| strange("get", "a place is unknown"))?;
+            let state = letter.chars().next().and_then(state).ok_or_else(|| strange("get", "the state is unknown"))?;
             found.push(Some(Stored { id: id.clone(), record: job.record()?, place: place(state, at) }));
         }
         Ok(found)
@@ -37,7 +37,7 @@ impl RedisStore {
         within("the limit of a page", request.limit)?;
         let (keys, limit) = (self.keyspace.of(topic), request.limit.max(1));
         let key = match request.state {
-            State::Running => return self.page_of_runs(&keys, request.after, limit).await,
+            State::Running => return self.page_of_running(&keys, request.after, limit).await,
             State::Delayed => Key::Delayed,
             State::Unacked => Key::Unacked,
             State::Dead => Key::Dead,
@@ -62,23 +62,24 @@ impl RedisStore {
         Ok(Page { jobs, next: next.filter(|_| more) })
     }
 
-    /// Node by node, id by id. Not one moment: nodes go on while the pages are read.
-    async fn page_of_runs(&self, keys: &Keys, after: Option<Cursor>, limit: usize) -> Result<Page, StoreError> {
+    /// A page of RUNNING, node after node, in order of the ids. Nodes go on while it is read, so it does not show one
+    /// moment.
+    async fn page_of_running(&self, keys: &Keys, after: Option<Cursor>, limit: usize) -> Result<Page, StoreError> {
         let after = match &after {
             Some(cursor) => Some(cursor.id.split_once('/').ok_or_else(|| StoreError::Other {
                 operation: "page",
-                source: "the cursor was not given by this store: it names no node".into(),
+                source: "the cursor names no node, so another store gave it".into(),
             })?),
             None => None,
         };
         let mut jobs = Vec::new();
         for node in self.holders(keys).await? {
-            let behind = match after {
+            let last_id = match after {
                 Some((last, _)) if node.as_str() < last => continue,
                 Some((last, id)) if node.as_str() == last => id,
                 _ => "",
             };
-            let call = self.scripts.call(Step::Rows, keys, node.as_str()).arg(limit + 1 - jobs.len()).arg(behind);
+            let call = self.scripts.call(Step::Rows, keys, node.as_str()).arg(limit + 1 - jobs.len()).arg(last_id);
             let mut reply = self.queries.ask_list(call).await?;
             let (mut ids, mut tokens, mut records) = (reply.nested()?, reply.nested()?, reply.nested()?);
             while ids.len() > 0 {
@@ -103,6 +104,7 @@ impl RedisStore {
         Ok(Page { jobs, next })
     }
 
+    /// All nodes with a lease, in order.
     async fn holders(&self, keys: &Keys) -> Result<Vec<NodeId>, StoreError> {
         let mut cmd = redis::cmd("ZRANGE");
         cmd.arg(keys.name(Key::Leases, "")).arg(0).arg(-1);

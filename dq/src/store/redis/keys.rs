@@ -1,49 +1,49 @@
-//! Every key of a topic (PROTOCOL.md section 2). All of them share one hash tag, so that every script is cluster-safe, and
-//! a script is given all it touches.
+//! The keys and channels of a topic (`docs/internals/protocol/README.md`, section 2). They share one hash tag, and
+//! every key that a script touches is in its KEYS, so a cluster can run the scripts.
 
 use std::sync::Arc;
 
 use crate::job::TopicKey;
 
-/// What a key of a topic is for.
+/// A key or channel of a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     /// HASH job id → record.
     Jobs,
-    /// ZSET job id → due.
+    /// ZSET job id → due time.
     Delayed,
     /// ZSET job id → when it was parked.
     Unacked,
-    /// ZSET job id → when it was given up.
+    /// ZSET job id → when it became DEAD.
     Dead,
     /// ZSET job id → end of its retention.
     Done,
-    /// ZSET broadcast id → due.
+    /// ZSET broadcast id → due time.
     Broadcasts,
     /// HASH broadcast id → record.
     BroadcastJobs,
-    /// HASH job id → token, of one node.
+    /// HASH job id → token, one per node.
     Running,
-    /// ZSET node → lease end.
+    /// ZSET node → end of its lease.
     Leases,
-    /// STRING, the last executed turn of one node.
+    /// STRING, the sequence number of a node, one per node.
     Sequence,
-    /// HASH job id → mark.
+    /// HASH job id → pending command.
     Pending,
-    /// HASH job id → crashes, begun.
+    /// HASH job id → crashes, and whether its run is isolated.
     Crashes,
-    /// HASH number mod 16 → number, answer, of one producer.
+    /// HASH number mod 16 → number and answer of a batch, one per producer.
     Calls,
-    /// HASH protocol version, fence, roles.
+    /// HASH protocol version, last fence, roles.
     Meta,
-    /// Channel of any node; with `:NODE` behind it of one.
+    /// Channel with signals for every node; with `:NODE` behind it for one node.
     Wake,
-    /// Channel of broadcasts.
+    /// Channel of published broadcasts.
     BroadcastChannel,
 }
 
 impl Key {
-    /// What stands behind the hash tag.
+    /// The name behind the hash tag, without an owner.
     pub(super) const fn suffix(self) -> &'static str {
         match self {
             Self::Jobs => "jobs",
@@ -65,8 +65,8 @@ impl Key {
         }
     }
 
-    /// The type as the server names it; `channel` for what is no key.
-    pub(super) const fn kind(self) -> &'static str {
+    /// The type of the key, as the server names it; `channel` for a channel.
+    pub(super) const fn redis_type(self) -> &'static str {
         match self {
             Self::Delayed | Self::Unacked | Self::Dead | Self::Done | Self::Broadcasts | Self::Leases => "zset",
             Self::Sequence => "string",
@@ -81,13 +81,13 @@ impl Key {
         }
     }
 
-    /// Whether each node or producer has its own.
+    /// Whether each node or producer has a key of its own.
     pub(super) const fn is_owned(self) -> bool {
         matches!(self, Self::Running | Self::Sequence | Self::Calls)
     }
 }
 
-/// What the names of all keys of a store begin with: `dq:`, but for tests that share a server with others.
+/// The prefix of all keys of a store: `dq:`, except in tests that share a server.
 #[derive(Debug, Clone)]
 pub(super) struct Keyspace(Arc<str>);
 
@@ -101,7 +101,7 @@ impl Keyspace {
         Keys { prefix: format!("{}{{{topic}}}:", self.0), topic: topic.clone() }
     }
 
-    /// The directory of the topics of an app, for people.
+    /// The key of the SET with the topics of an app, a directory for people.
     pub(super) fn directory(&self, app: &str) -> String {
         format!("{}{{{app}}}:topics", self.0)
     }
@@ -125,7 +125,7 @@ impl Keys {
         &self.topic
     }
 
-    /// The name of a key; `owner` is the node or producer of those that have one.
+    /// The full name of a key. `owner` is the node or producer of an owned key, and is ignored for other keys.
     pub(super) fn name(&self, key: Key, owner: &str) -> String {
         match key.is_owned() {
             true => format!("{}{}:{owner}", self.prefix, key.suffix()),
@@ -133,7 +133,7 @@ impl Keys {
         }
     }
 
-    /// The channel of one node.
+    /// The channel with signals for one node.
     pub(super) fn wake_of(&self, node: &str) -> String {
         format!("{}:{node}", self.name(Key::Wake, ""))
     }

@@ -1,4 +1,4 @@
-//! The steps of a node, each a script over the node's own line.
+//! The steps of a node, each a script over the ordered connection of its link.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
-use super::connection::Connection;
+use super::connection::OrderedConnection;
 use super::keys::{Key, Keys};
 use super::outcomes::{Sorted, sorted};
 use super::reply::{Reply, strange};
@@ -20,18 +20,18 @@ use crate::store::step::{
 };
 use crate::store::{Answer, Link, Pending, Request, StoreError};
 
-/// The way of a node.
+/// The link of one node to one topic.
 #[derive(Debug)]
 pub(super) struct RedisLink {
-    pub(super) connection: Connection,
+    pub(super) connection: OrderedConnection,
     pub(super) scripts: Arc<Scripts>,
     pub(super) keys: Keys,
     pub(super) node: NodeId,
-    /// Jobs that were dropped and that no answer tells of.
+    /// How many jobs were dropped that no answer reports.
     pub(super) dropped: Arc<AtomicUsize>,
 }
 
-/// How often a scan is sent while nodes come and go.
+/// How often a scan is sent at most, while nodes come and go.
 const SCANS: usize = 16;
 
 impl RedisLink {
@@ -51,21 +51,21 @@ impl RedisLink {
     }
 }
 
-/// What is needed to sort out rows whose ids or tokens dq did not give: another program wrote them.
+/// Drops rows whose ids or tokens are not those of dq: another program wrote them.
 #[derive(Debug, Clone)]
 struct Sorter {
-    connection: Connection,
+    connection: OrderedConnection,
     scripts: Arc<Scripts>,
     keys: Keys,
     node: NodeId,
     dropped: Arc<AtomicUsize>,
 }
 
-/// A row that cannot be told as a job: its id and its token as they are.
+/// A row that cannot be a job of dq: id and token as bytes.
 type Stranger = (Bytes, Bytes);
 
 impl Sorter {
-    /// Tells of jobs of which nothing was kept, and counts them.
+    /// Logs and counts jobs that were dropped because their record was missing.
     fn tell_dropped(&self, ids: &[JobId]) {
         if !ids.is_empty() {
             self.dropped.fetch_add(ids.len(), Ordering::Relaxed);
@@ -76,14 +76,15 @@ impl Sorter {
         }
     }
 
-    /// Drops such rows and their records, with a warning, and counts them out: the request is under way when this returns.
+    /// Drops these rows and their records, with a warning, and subtracts them from the lease status. The request is in
+    /// flight when this returns.
     fn sort_out(&self, strangers: &[Stranger], lease_status: &mut LeaseStatus) {
         let Some((first, _)) = strangers.first() else { return };
         let first = first.escape_ascii().to_string();
         self.dropped.fetch_add(strangers.len(), Ordering::Relaxed);
         tracing::warn!(topic = %self.keys.topic(), count = strangers.len(), %first, "dropped jobs whose ids are none of dq's");
         let call = self.scripts.call(Step::Settle, &self.keys, self.node.as_str()).arg(self.node.as_str());
-        // No turn is named, so nothing is renewed.
+        // The request names no sequence number, so it renews nothing.
         let mut call = call.arg("").arg(0).arg(0);
         for (id, token) in strangers {
             for argument in [id.as_ref(), token.as_ref(), b"d", b"0", b""] {
@@ -330,7 +331,7 @@ const fn role_of(number: i64) -> Option<Role> {
 fn claims_of(reply: &mut Reply) -> Result<(Vec<Claim>, Vec<Stranger>), StoreError> {
     let (mut ids, mut tokens) = (reply.nested()?, reply.nested()?);
     let (mut records, mut crashes) = (reply.nested()?, reply.nested()?);
-    // Jobs that are due together have one token.
+    // Jobs that are due together share one token.
     let one = if tokens.len() == 1 { Some(tokens.bytes()?) } else { None };
     let (mut claims, mut strangers) = (Vec::with_capacity(ids.len()), Vec::new());
     while ids.len() > 0 {

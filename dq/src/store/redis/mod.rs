@@ -1,12 +1,12 @@
-//! Jobs in a Redis or Valkey server, for many nodes: `redis://` and `rediss://`.
+//! Keeps jobs in a Redis or Valkey server, for many nodes: `redis://` and `rediss://`.
 //!
-//! Every step is one Lua script (`lua/`), so it is executed whole, by one clock, the server's. The rules of `PROTOCOL.md`
-//! are in the scripts; this side only puts requests together and reads answers. What is kept is described in `keys`, what
-//! an error means in `errors`.
+//! Every step is one Lua script (`lua/`), which the server executes as a whole, under its own clock. The scripts hold
+//! the rules of the protocol (`docs/internals/protocol/README.md`); the Rust side only builds requests and reads
+//! answers. `keys` lists what is kept, and `errors` says what each error means.
 //!
-//! Each link and each producer has a connection of its own ([`connection`]): its requests stay in order, and when it is dropped,
-//! so is the connection, and with it every answer that was still to come. Looks share one connection, and so do all
-//! subscriptions. Nothing here retries a step: whoever sent it knows its turn, its token or its number.
+//! Each link and each producer has an ordered connection of its own (`connection`). Dropping the link or producer
+//! closes it, and no answer comes any more. All queries share one connection, and so do all subscriptions. This store
+//! never retries a step: only the caller knows the sequence number, token or batch number to repeat it under.
 
 mod check;
 mod confirm;
@@ -35,7 +35,7 @@ use tokio::runtime::Handle;
 use self::check::Check;
 use self::confirm::Confirm;
 use self::connect::Connector;
-use self::connection::Connection;
+use self::connection::OrderedConnection;
 use self::keys::Keyspace;
 use self::link::RedisLink;
 use self::producer::RedisProducer;
@@ -50,10 +50,10 @@ use crate::job::{AppName, Codec, JobId, Metadata, NodeId, ProducerId, Record, To
 
 pub use self::url::BadRedisUrl;
 
-/// A store in a Redis or Valkey server. It connects when it is used, and again whenever a connection broke.
+/// A store in a Redis or Valkey server. It connects when it is first used, and again after a connection broke.
 ///
-/// Redis from 6.2 on, 7 and 8, and Valkey 8 and 9 serve it. The user of the URL may be limited; `docs/guide/deploying-on-redis.md` says
-/// to which commands and keys.
+/// It works with Redis 6.2, 7 and 8, and with Valkey 8 and 9. The user in the URL needs only the permissions that
+/// `docs/guide/deploying-on-redis.md` lists.
 #[derive(Debug)]
 pub struct RedisStore {
     connector: Arc<Connector>,
@@ -66,37 +66,38 @@ pub struct RedisStore {
 }
 
 impl RedisStore {
-    /// The store behind `redis://USER:PASSWORD@HOST:PORT/DATABASE`, of which all but the host may be left out, or
-    /// `rediss://` for TLS, with `?ca=FILE` where the server's certificate is signed by nobody the system knows and
-    /// `cert=FILE&key=FILE` where the server wants one too; all in PEM. Nothing is sent yet.
+    /// The store behind `redis://USER:PASSWORD@HOST:PORT/DATABASE`, where only the host is required, or behind a
+    /// `rediss://` URL for TLS. `rediss://` has the options `?ca=FILE`, the authority to trust if the system does not
+    /// know the one that signed the server's certificate, and `cert=FILE&key=FILE`, a client certificate if the server
+    /// wants one. Each is a PEM file, which is read here. Nothing is sent yet.
     ///
     /// # Errors
-    /// [`BadRedisUrl`] when the URL cannot be used.
+    /// [`BadRedisUrl`] if the URL or a file that it names cannot be used.
     pub fn new(url: &str) -> Result<Self, BadRedisUrl> {
-        Self::made(url, None, Keyspace::default())
+        Self::build(url, None, Keyspace::default())
     }
 
-    /// The same store under a clock that a test moves: the hash `clock` of the server, with the fields `seconds` and
-    /// `micros`, stands in for the server's clock.
+    /// The same store under a clock that a test moves: the hash `clock` in the server, with the fields `seconds` and
+    /// `micros`, replaces the server's clock.
     ///
     /// # Errors
     /// As [`new`](Self::new).
     #[cfg(feature = "testing")]
     pub fn with_test_clock(url: &str, clock: &str) -> Result<Self, BadRedisUrl> {
-        Self::made(url, Some(clock.to_owned()), Keyspace::default())
+        Self::build(url, Some(clock.to_owned()), Keyspace::default())
     }
 
-    /// A store whose keys and channels begin with `prefix` instead of `dq:`, for tests that share a server; with the name
-    /// of a hash under a clock that a test moves.
+    /// A store whose keys and channels begin with `prefix` instead of `dq:`, for tests that share a server. `clock`
+    /// names the hash of a clock that a test moves, as in [`with_test_clock`](Self::with_test_clock).
     ///
     /// # Errors
     /// As [`new`](Self::new).
     #[cfg(feature = "testing")]
     pub fn apart(url: &str, prefix: &str, clock: Option<&str>) -> Result<Self, BadRedisUrl> {
-        Self::made(url, clock.map(str::to_owned), Keyspace::new(prefix))
+        Self::build(url, clock.map(str::to_owned), Keyspace::new(prefix))
     }
 
-    /// The same store, whose subscriptions are asked after this long a silence whether they are still there. Default: 30 s.
+    /// The same store, which checks its subscriptions after this long a silence. Default: 30 s.
     #[cfg(feature = "testing")]
     #[must_use]
     pub const fn with_silence(mut self, silence: Duration) -> Self {
@@ -104,23 +105,23 @@ impl RedisStore {
         self
     }
 
-    /// A connection of its own to the server, which blocks: for tests that do there what a store does not.
+    /// A blocking connection to the server, for tests that send commands of their own.
     ///
     /// # Errors
-    /// As every connection of the store.
+    /// A [`StoreError`] if the store cannot connect.
     #[cfg(feature = "testing")]
     pub fn connection(&self) -> Result<::redis::Connection, StoreError> {
         self.connector.blocking("connect")
     }
 
-    /// The texts of its scripts. A server that knows them all (`SCRIPT LOAD`) executes requests strictly in order; one that
-    /// is asked for a script for the first time executes that request behind others that are under way.
+    /// The texts of the store's scripts. A server that knows them all (`SCRIPT LOAD`) executes requests strictly in
+    /// order. A request whose script the server does not know yet is executed behind the requests that are in flight.
     #[cfg(feature = "testing")]
     pub fn scripts(&self) -> impl Iterator<Item = &str> {
         self.scripts.texts()
     }
 
-    fn made(url: &str, test_clock: Option<String>, keyspace: Keyspace) -> Result<Self, BadRedisUrl> {
+    fn build(url: &str, test_clock: Option<String>, keyspace: Keyspace) -> Result<Self, BadRedisUrl> {
         let connector = Arc::new(Connector::new(Address::parse(url)?));
         let scripts = Arc::new(Scripts::new(test_clock));
         Ok(Self {
@@ -134,19 +135,20 @@ impl RedisStore {
         })
     }
 
-    /// The same store, whose callers are answered when this is so. Default: [`Durability::Local`]. A factory sets it by its
-    /// `durability`; this is for a store that is made by hand.
+    /// The same store, whose producers answer once this durability is reached. Default: [`Durability::Local`]. A
+    /// factory sets it from its `durability`; call this for a store that is made by hand.
     #[must_use]
     pub fn with_durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    fn open_connection(&self, topic: &TopicKey, confirm: Option<Confirm>) -> Connection {
+    /// An ordered connection that first adds the topic to the directory.
+    fn open_connection(&self, topic: &TopicKey, confirm: Option<Confirm>) -> OrderedConnection {
         let directory = self.keyspace.directory(topic.app.as_str());
-        let mut note = redis::cmd("SADD");
-        note.arg(directory).arg(topic.topic.as_str());
-        Connection::open(Arc::clone(&self.connector), Arc::clone(&self.scripts), note, confirm)
+        let mut add_topic = redis::cmd("SADD");
+        add_topic.arg(directory).arg(topic.topic.as_str());
+        OrderedConnection::open(Arc::clone(&self.connector), Arc::clone(&self.scripts), add_topic, confirm)
     }
 }
 
@@ -164,7 +166,7 @@ impl Store for RedisStore {
     }
 
     /// # Panics
-    /// Outside of a tokio runtime, like [`producer`](Self::producer).
+    /// Outside a tokio runtime, like [`producer`](Self::producer).
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
         let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
         Arc::new(RedisLink {
@@ -211,13 +213,13 @@ impl Store for RedisStore {
     }
 }
 
-/// Starts a task on the current runtime: lines belong to whoever opens them.
+/// Starts a task on the current runtime, which is that of the caller who opens a connection.
 fn spawn(task: impl Future<Output = ()> + Send + 'static) {
     let here = Handle::current();
     SpawnOn { link: here.clone(), handler: here }.spawn(Runtime::Own, Box::pin(task));
 }
 
-/// The last time that a script calculates with exactly, and the longest period, in ms.
+/// The latest time, and the longest period, with which scripts calculate exactly, in ms.
 const LAST_MS: u64 = 1 << 42;
 
 /// A period in whole milliseconds, rounded up.
@@ -230,14 +232,15 @@ fn micros(period: Duration) -> u64 {
     u64::try_from(period.as_nanos().div_ceil(1_000)).unwrap_or(u64::MAX).min(LAST_MS * 1_000)
 }
 
-/// A front as a script puts it before a payload; the parking fence is the store's and left out.
+/// Metadata as bytes, as a script puts them in front of a payload. The parking fence belongs to the store and is left
+/// out.
 fn metadata_bytes(metadata: Metadata) -> Vec<u8> {
     let record = Record::new(&Metadata { parked_by: None, ..metadata }, Codec::Json, b"");
     let bytes = record.as_bytes();
     bytes[..bytes.len() - 1].to_vec()
 }
 
-/// Checks a bound of a request before anything is sent.
+/// Checks a limit of a request before anything is sent.
 const fn within(what: &'static str, size: usize) -> Result<(), StoreError> {
     if size > MOST_JOBS { Err(StoreError::OverLimit { what, size, limit: MOST_JOBS }) } else { Ok(()) }
 }

@@ -1,5 +1,5 @@
-//! The outcomes of a settle as its script wants them: acks without a front first, because they need two texts each and
-//! most outcomes are acks.
+//! Puts the outcomes of a settle into the order that its script wants: acks without new metadata first. Most outcomes
+//! are such acks, and they need only id and token.
 
 use std::collections::BTreeSet;
 
@@ -7,16 +7,17 @@ use super::scripts::Call;
 use super::{metadata_bytes, micros};
 use crate::store::step::{Again, Change, Outcome, Verdict};
 
-/// A call with its outcomes.
+/// The call of a settle, and what its answer needs to be matched with the request.
 pub(super) struct Sorted {
     pub(super) call: Call,
-    /// For each outcome that was sent, its place in the request.
+    /// For each outcome in the call, its position in the request.
     pub(super) places: Vec<usize>,
-    /// Verdicts in the order of the request; those that were sent are done unless the script says otherwise.
+    /// The verdicts in the order of the request. An outcome in the call is done unless the script says otherwise.
     pub(super) verdicts: Vec<Verdict>,
 }
 
-/// Adds the outcomes to the call. One that names a run for the second time finds its row gone: it is stale and not sent.
+/// Adds the outcomes to the call. A second outcome for the same run would find its row gone, so it is stale and not
+/// sent.
 pub(super) fn sorted(mut call: Call, outcomes: Vec<Outcome>) -> Sorted {
     let mut verdicts = vec![Verdict::Done; outcomes.len()];
     let mut named = BTreeSet::new();
@@ -39,15 +40,16 @@ pub(super) fn sorted(mut call: Call, outcomes: Vec<Outcome>) -> Sorted {
     for (_, Outcome { id, token, change, metadata }) in others {
         call.push(id.as_str());
         call.push(token.to_string());
-        let (how, argument) = coded(&change);
-        call.push(how);
+        let (code, argument) = code_of(&change);
+        call.push(code);
         call.push(argument);
         call.push(metadata.map(metadata_bytes).unwrap_or_default());
     }
     Sorted { call, places, verdicts }
 }
 
-fn coded(change: &Change) -> (&'static str, u64) {
+/// The code of an outcome in the script (`lua/parts/leave.lua`), and its argument.
+fn code_of(change: &Change) -> (&'static str, u64) {
     match *change {
         Change::Ack => ("a", 0),
         Change::Rejoin(Again::AsAdded) => ("j", 0),

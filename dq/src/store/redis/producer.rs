@@ -1,4 +1,4 @@
-//! The steps of a caller, over the producer's own line.
+//! The steps of a producer, each a script over its ordered connection.
 
 use std::collections::HashSet;
 use std::future::ready;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use foldhash::fast::FixedState;
 
-use super::connection::Connection;
+use super::connection::OrderedConnection;
 use super::keys::Keys;
 use super::reply::{Reply, strange};
 use super::scripts::{Call, Scripts, Step};
@@ -19,10 +19,10 @@ use crate::store::{
 };
 use crate::time::Timestamp;
 
-/// The way of a caller.
+/// One producer of one topic.
 #[derive(Debug)]
 pub(super) struct RedisProducer {
-    pub(super) connection: Connection,
+    pub(super) connection: OrderedConnection,
     pub(super) scripts: Arc<Scripts>,
     pub(super) keys: Keys,
     pub(super) producer: ProducerId,
@@ -88,7 +88,7 @@ impl Producer for RedisProducer {
     }
 }
 
-/// The record with room for its expiry, which the script writes by position, and parked by nobody.
+/// The record with a field for its expiry, which the script writes by position, and without a parking fence.
 fn ready_to_stamp(record: &Record, expires_after: Option<Duration>) -> Result<Record, String> {
     if expires_after.is_none() && record.fixed().parked_by.is_none() {
         return Ok(record.clone());
@@ -101,12 +101,12 @@ fn ready_to_stamp(record: &Record, expires_after: Option<Duration>) -> Result<Re
     Ok(record.with_metadata(&metadata))
 }
 
-/// A job that touches nothing but the queue, and of whose id nothing can be known.
+/// Whether the job concerns only the queue and its id is new for certain.
 fn is_plain(job: &NewJob) -> bool {
     job.generated && job.deliver == Deliver::Queue && job.expires_after.is_none()
 }
 
-/// See the header of `add.lua`.
+/// The options of a job, as the header of `add.lua` describes them.
 fn how(job: &NewJob) -> String {
     let duplicate = match job.on_duplicate {
         _ if job.generated => 'g',
@@ -127,7 +127,7 @@ fn how(job: &NewJob) -> String {
     format!("{duplicate}{deliver}{kind}{time}{expiry}")
 }
 
-/// The answer's codes, or `None` when the batch is late.
+/// The codes of the answer, or `None` if the batch is late.
 fn codes(reply: &mut Reply, kind: char, operation: &'static str) -> Result<Option<String>, StoreError> {
     if reply.text()? == "late" {
         return Ok(None);
@@ -178,7 +178,7 @@ fn commanded(mut reply: Reply) -> Result<BatchAnswer<CommandOutcome>, StoreError
     Ok(BatchAnswer::Done(outcomes))
 }
 
-/// The state behind a letter of the scripts.
+/// The state that a letter stands for in the scripts.
 pub(super) const fn state(code: char) -> Option<State> {
     match code {
         'd' => Some(State::Delayed),

@@ -1,8 +1,9 @@
-//! The connection for everything that has no order: looks, first contact, the directory of topics.
+//! The shared connection: for requests without an order, such as queries, first contact and the directory of topics.
 //!
-//! It is made when it is needed and made again when it broke, or when somebody gave up waiting for an answer: a way that
-//! broke without a word would else be asked again and again. What goes over it only reads, or may be done twice, so a call
-//! whose connection broke is sent once more over a new one.
+//! The first request makes the connection. A request makes another one if the connection broke, or if a caller stopped
+//! waiting for an answer: the connection may have broken without a word, and would otherwise be used again and again.
+//! Requests over it only read, or may be executed twice, so a request whose connection broke is sent once more over a
+//! new one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,53 +13,53 @@ use redis::{Cmd, RedisResult, Value};
 use tokio::sync::Mutex;
 
 use super::connect::{Connector, send};
-use super::errors::{Failure, failure, plain, refused};
+use super::errors::{Failure, classify, of_command, server_changed};
 use super::reply::Reply;
 use super::scripts::{Call, Scripts};
 use crate::store::StoreError;
 
-/// See the module.
+/// Sends queries over the shared connection.
 #[derive(Debug)]
 pub(super) struct Queries {
     connector: Arc<Connector>,
     scripts: Arc<Scripts>,
-    connection: Mutex<Option<Numbered>>,
+    connection: Mutex<Option<SharedConnection>>,
 }
 
-/// A connection, its number, and whether somebody waited in vain for an answer over it.
+/// A connection, its number, and whether a caller stopped waiting for an answer over it.
 #[derive(Clone)]
-struct Numbered {
+struct SharedConnection {
     number: u64,
-    sender: MultiplexedConnection,
-    given_up: Arc<AtomicBool>,
+    connection: MultiplexedConnection,
+    is_abandoned: Arc<AtomicBool>,
 }
 
-impl std::fmt::Debug for Numbered {
+impl std::fmt::Debug for SharedConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Connection").field(&self.number).finish()
+        f.debug_tuple("SharedConnection").field(&self.number).finish()
     }
 }
 
-impl Numbered {
-    /// Sends a command. Dropped before the answer, it leaves a mark, and the next look takes another connection.
+impl SharedConnection {
+    /// Sends a command. If this future is dropped before the answer, the next request makes a new connection.
     async fn send(&mut self, cmd: &Cmd) -> RedisResult<Value> {
-        let waiting = Waiting(&self.given_up);
-        let answer = send(&mut self.sender, cmd).await;
-        std::mem::forget(waiting);
+        let guard = AbandonOnDrop(&self.is_abandoned);
+        let answer = send(&mut self.connection, cmd).await;
+        std::mem::forget(guard);
         answer
     }
 }
 
-/// Dropped, it marks the connection.
-struct Waiting<'a>(&'a AtomicBool);
+/// Marks the connection as abandoned when it is dropped.
+struct AbandonOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Waiting<'_> {
+impl Drop for AbandonOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// How often a look is sent.
+/// How often a request is sent at most.
 const TRIES: usize = 2;
 
 impl Queries {
@@ -66,36 +67,37 @@ impl Queries {
         Self { connector, scripts, connection: Mutex::default() }
     }
 
-    /// The connection; a new one where it is the one that broke.
-    async fn connection(&self, operation: &'static str, broken: Option<u64>) -> Result<Numbered, StoreError> {
+    /// The shared connection, or a new one if the shared one is number `broken` or abandoned.
+    async fn connection(&self, operation: &'static str, broken: Option<u64>) -> Result<SharedConnection, StoreError> {
         let mut slot = self.connection.lock().await;
-        let is_whole = |known: &&Numbered| Some(known.number) != broken && !known.given_up.load(Ordering::Relaxed);
-        if let Some(known) = slot.as_ref().filter(is_whole) {
+        let is_usable =
+            |known: &&SharedConnection| Some(known.number) != broken && !known.is_abandoned.load(Ordering::Relaxed);
+        if let Some(known) = slot.as_ref().filter(is_usable) {
             return Ok(known.clone());
         }
         let number = slot.take().map_or(0, |old| old.number + 1);
-        let sender = self.connector.connect(operation, None).await?;
-        let new = Numbered { number, sender, given_up: Arc::default() };
+        let connection = self.connector.connect(operation, None).await?;
+        let new = SharedConnection { number, connection, is_abandoned: Arc::default() };
         *slot = Some(new.clone());
         Ok(new)
     }
 
-    /// A command that may be sent twice.
+    /// Sends a command that the server may execute twice.
     pub(super) async fn command(&self, operation: &'static str, cmd: &Cmd) -> Result<Value, StoreError> {
         let mut broken = None;
         for _ in 1..TRIES {
             let mut connection = self.connection(operation, broken).await?;
             match connection.send(cmd).await {
                 Ok(value) => return Ok(value),
-                Err(error) if is_broken(operation, None, &error) => broken = Some(connection.number),
-                Err(error) => return Err(plain(operation, error)),
+                Err(error) if is_broken(operation, &error) => broken = Some(connection.number),
+                Err(error) => return Err(of_command(operation, error)),
             }
         }
         let mut connection = self.connection(operation, broken).await?;
-        connection.send(cmd).await.map_err(|error| plain(operation, error))
+        connection.send(cmd).await.map_err(|error| of_command(operation, error))
     }
 
-    /// A script that only reads.
+    /// Calls a script that only reads.
     pub(super) async fn ask(&self, mut call: Call) -> Result<Value, StoreError> {
         let operation = call.step.name();
         let (mut broken, mut in_full, mut tries) = (None, false, 0);
@@ -103,7 +105,7 @@ impl Queries {
             tries += 1;
             let mut connection = self.connection(operation, broken).await?;
             let answer = connection.send(&call.cmd).await;
-            match answer.map_err(|error| failure(operation, Some(&call), error)) {
+            match answer.map_err(|error| classify(operation, Some(&call), error)) {
                 Ok(value) => return Ok(value),
                 Err(Failure::NoScript) if !in_full => {
                     call.cmd = self.scripts.in_full(call.step, &call.cmd);
@@ -111,17 +113,18 @@ impl Queries {
                 }
                 Err(Failure::Broken(_)) if tries < TRIES + usize::from(in_full) => broken = Some(connection.number),
                 Err(Failure::Broken(error) | Failure::Answered(error)) => return Err(error),
-                Err(Failure::NoScript | Failure::WrongType) => return Err(refused(operation)),
+                Err(Failure::NoScript | Failure::WrongType) => return Err(server_changed(operation)),
             }
         }
     }
 
+    /// Calls a script that only reads and whose answer is a list.
     pub(super) async fn ask_list(&self, call: Call) -> Result<Reply, StoreError> {
         let operation = call.step.name();
         Reply::list(operation, self.ask(call).await?)
     }
 }
 
-fn is_broken(operation: &'static str, call: Option<&Call>, error: &redis::RedisError) -> bool {
-    matches!(failure(operation, call, error.clone()), Failure::Broken(_))
+fn is_broken(operation: &'static str, error: &redis::RedisError) -> bool {
+    matches!(classify(operation, None, error.clone()), Failure::Broken(_))
 }

@@ -1,4 +1,4 @@
-//! Reading what a script answers. What is not as the script says is an error that names the step, never a panic.
+//! Reads the answers of scripts. An answer of another form is an error that names the step, never a panic.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::store::StoreError;
 use crate::store::step::LeaseStatus;
 use crate::time::Timestamp;
 
-/// The values of an answer, read one by one.
+/// The values of an answer, which a caller reads one by one.
 #[derive(Debug)]
 pub(super) struct Reply {
     operation: &'static str,
@@ -24,7 +24,7 @@ impl Reply {
     pub(super) fn list(operation: &'static str, value: Value) -> Result<Self, StoreError> {
         match value {
             Value::Array(values) => Ok(Self { operation, values: values.into_iter() }),
-            other => Err(strange(operation, &format!("a list was expected, not {}", kind(&other)))),
+            other => Err(strange(operation, &format!("expected a list, got {}", kind(&other)))),
         }
     }
 
@@ -41,7 +41,7 @@ impl Reply {
         Self::list(self.operation, value)
     }
 
-    /// A list, or nothing where the script has `false`.
+    /// A list, or `None` if the script answers `false`.
     pub(super) fn nested_or_nothing(&mut self) -> Result<Option<Self>, StoreError> {
         match self.next()? {
             Value::Nil => Ok(None),
@@ -67,7 +67,7 @@ impl Reply {
     fn parse<T: FromStr>(&self, value: Value) -> Result<T, StoreError> {
         let bytes = self.bytes_of(value)?;
         let text = std::str::from_utf8(&bytes).map_err(|_| strange(self.operation, "a text is not UTF-8"))?;
-        text.parse().map_err(|_| strange(self.operation, &format!("`{text}` is no number")))
+        text.parse().map_err(|_| strange(self.operation, &format!("`{text}` is not a number")))
     }
 
     fn bytes_of(&self, value: Value) -> Result<Vec<u8>, StoreError> {
@@ -75,7 +75,7 @@ impl Reply {
             Value::BulkString(bytes) => Ok(bytes),
             Value::SimpleString(text) => Ok(text.into_bytes()),
             Value::Okay => Ok(b"OK".to_vec()),
-            other => Err(strange(self.operation, &format!("a text was expected, not {}", kind(&other)))),
+            other => Err(strange(self.operation, &format!("expected a text, got {}", kind(&other)))),
         }
     }
 
@@ -93,7 +93,7 @@ impl Reply {
         self.bytes().map(Record::from_bytes)
     }
 
-    /// A record, or nothing where there is none.
+    /// A record, or `None` if the script answers `false`.
     pub(super) fn record_or_nothing(&mut self) -> Result<Option<Record>, StoreError> {
         match self.next()? {
             Value::Nil => Ok(None),
@@ -101,14 +101,14 @@ impl Reply {
         }
     }
 
-    /// An id, or its bytes where it is none that dq gives: another program wrote it.
+    /// An id, or its bytes if it is not an id that dq allows: another program wrote it.
     pub(super) fn id(&mut self) -> Result<Result<JobId, Bytes>, StoreError> {
         let bytes = self.bytes()?;
         let id = std::str::from_utf8(&bytes).ok().and_then(|text| JobId::new(text).ok());
         Ok(id.ok_or(bytes))
     }
 
-    /// The ids of a list that are ids.
+    /// The ids of a list. What is not an id is left out.
     pub(super) fn ids(&mut self) -> Result<Vec<JobId>, StoreError> {
         let mut list = self.nested()?;
         let mut ids = Vec::with_capacity(list.len());
@@ -122,7 +122,7 @@ impl Reply {
         self.text().map(NodeId::new)
     }
 
-    /// A time in ms; before the epoch is the epoch.
+    /// A time in ms; a negative one counts as the epoch.
     pub(super) fn time(&mut self) -> Result<Timestamp, StoreError> {
         Ok(Timestamp::from_millis(u64::try_from(self.int()?).unwrap_or_default()))
     }
@@ -137,13 +137,14 @@ impl Reply {
     }
 }
 
-/// The fence of a row's text.
+/// The fence in the text of a token.
 pub(super) fn fence_of(token: &str) -> Fence {
     Fence(token.split(':').next().and_then(|fence| fence.parse().ok()).unwrap_or_default())
 }
 
+/// The error of an answer that has another form than the script gives it.
 pub(super) fn strange(operation: &'static str, what: &str) -> StoreError {
-    StoreError::Other { operation, source: format!("the script's answer is strange: {what}").into() }
+    StoreError::Other { operation, source: format!("the answer of the script is malformed: {what}").into() }
 }
 
 const fn kind(value: &Value) -> &'static str {

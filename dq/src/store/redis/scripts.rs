@@ -1,9 +1,9 @@
-//! The Lua scripts: one file a step, put together from its parts when the store is made.
+//! The Lua scripts: one file per step, assembled from its parts when the store is made.
 //!
-//! A file names its keys and arguments in its header; `-- include PART.lua` stands for a part. The loader writes the types
-//! of the keys and the protocol version in front, from [`KEYS`](Step::keys), so that a script checks exactly what it is
-//! given. Scripts are called by their hash; a server that does not know one (new, flushed, failed over) is sent the text
-//! once ([`Line`](super::connection::Line)). Those of an older dq stay beside the new ones.
+//! The header of a file names its keys and arguments; a line `-- include PART.lua` stands for a part. The loader writes
+//! the types of the [keys](Step::keys) and the protocol version in front, so a script checks exactly the keys that it
+//! is given. Scripts are called by their hash. A server that does not know a script (because it is new, was flushed or
+//! failed over) is sent the text once. A server keeps the scripts of an older dq beside those of a newer one.
 
 use redis::Cmd;
 
@@ -19,12 +19,12 @@ macro_rules! steps {
         impl Step {
             const ALL: &'static [Self] = &[$(Self::$step,)+];
 
-            /// What it is called in errors, and its file.
+            /// The name of the step in errors, and of its file.
             pub(super) const fn name(self) -> &'static str {
                 match self { $(Self::$step => $name,)+ }
             }
 
-            /// Its keys, in order.
+            /// The keys of the script, in order.
             pub(super) const fn keys(self) -> &'static [Key] {
                 match self { $(Self::$step => &[$(Key::$key,)+],)+ }
             }
@@ -59,8 +59,9 @@ steps! {
 }
 
 impl Step {
-    /// The keys that the common path of a script writes without having read them before its first write; it looks at their
-    /// types each time. `None`: at the types of all. The hot steps alone have a list: a look costs as much as a job.
+    /// The keys that the common path of a script writes without having read them before its first write. The script
+    /// checks their types each time; `None`: it checks the types of all its keys. Only the hot steps have such a list,
+    /// because one check costs as much as one job.
     const fn unread(self) -> Option<&'static [Key]> {
         match self {
             Self::Transfer => Some(&[Key::Running, Key::Leases]),
@@ -82,14 +83,14 @@ const PARTS: &[(&str, &str)] = &[
     ("pending.lua", include_str!("lua/parts/pending.lua")),
     ("roles.lua", include_str!("lua/parts/roles.lua")),
     ("signal.lua", include_str!("lua/parts/signal.lua")),
-    ("status.lua", include_str!("lua/parts/status.lua")),
+    ("lease.lua", include_str!("lua/parts/lease.lua")),
     ("types.lua", include_str!("lua/parts/types.lua")),
     ("version.lua", include_str!("lua/parts/version.lua")),
-    ("place.lua", include_str!("lua/parts/place.lua")),
+    ("places.lua", include_str!("lua/parts/places.lua")),
 ];
 
-/// The one line that reads the clock, and what takes its place where a test moves the clock by hand: the clock's key is
-/// then the last of the keys.
+/// The one line that reads the clock, and the line that replaces it under a clock that a test moves. The key of that
+/// clock is the last of the keys.
 const SERVER_CLOCK: &str = "local time = redis.call('TIME')";
 const TEST_CLOCK: &str = "local time = redis.call('HMGET', KEYS[#KEYS], 'seconds', 'micros')";
 
@@ -101,9 +102,9 @@ pub(super) struct Scripts {
 }
 
 impl Scripts {
-    /// Puts the scripts together. `test_clock` is the key of a clock that stands in for the server's.
+    /// Assembles the scripts. `test_clock` is the key of a clock that replaces the server's.
     pub(super) fn new(test_clock: Option<String>) -> Self {
-        let ready = |step: &Step| {
+        let with_hash = |step: &Step| {
             let mut text = assembled(*step);
             if test_clock.is_some() {
                 text = text.replace(SERVER_CLOCK, TEST_CLOCK);
@@ -111,7 +112,7 @@ impl Scripts {
             let hash = redis::Script::new(&text).get_hash().to_owned();
             (text, hash)
         };
-        Self { scripts: Step::ALL.iter().map(ready).collect(), test_clock }
+        Self { scripts: Step::ALL.iter().map(with_hash).collect(), test_clock }
     }
 
     /// The texts of all scripts.
@@ -120,12 +121,12 @@ impl Scripts {
         self.scripts.iter().map(|(text, _)| text.as_str())
     }
 
-    /// A call without arguments yet; `owner` is the node or producer.
+    /// A call without arguments. `owner` is the node or producer of the owned keys.
     pub(super) fn call(&self, step: Step, keys: &Keys, owner: &str) -> Call {
         self.call_on(step, step.keys().iter().map(|key| keys.name(*key, owner)).collect(), keys)
     }
 
-    /// The same on keys that the caller names.
+    /// A call without arguments, on keys that the caller names.
     pub(super) fn call_on(&self, step: Step, names: Vec<String>, keys: &Keys) -> Call {
         let mut cmd = redis::cmd("EVALSHA");
         cmd.arg(&self.scripts[step as usize].1).arg(names.len() + usize::from(self.test_clock.is_some())).arg(&names);
@@ -135,12 +136,12 @@ impl Scripts {
         Call { step, cmd, names, keys: keys.clone() }
     }
 
-    /// The same call with the text of the script in the place of its hash.
+    /// The same call, with the text of the script instead of its hash.
     pub(super) fn in_full(&self, step: Step, cmd: &Cmd) -> Cmd {
         with_text(&self.scripts[step as usize].0, cmd)
     }
 
-    /// On the same keys: which of them has a wrong type.
+    /// A call that finds which of the same keys has a wrong type.
     pub(super) fn diagnosis(&self, step: Step, cmd: &Cmd) -> Cmd {
         with_text(&diagnosis(step), cmd)
     }
@@ -173,7 +174,7 @@ impl Call {
         self
     }
 
-    /// Adds an argument, in a loop.
+    /// Adds an argument, for use in a loop.
     pub(super) fn push(&mut self, argument: impl redis::ToRedisArgs) {
         self.cmd.arg(argument);
     }
@@ -184,9 +185,9 @@ fn body(text: &str) -> &str {
     text.split_once("]]\n").map_or(text, |(_, body)| body)
 }
 
-/// What the loader writes in front of a script.
+/// The lines that the loader writes in front of a script.
 fn preamble(step: Step) -> String {
-    let types: Vec<_> = step.keys().iter().map(|key| format!("'{}'", key.kind())).collect();
+    let types: Vec<_> = step.keys().iter().map(|key| format!("'{}'", key.redis_type())).collect();
     let is_unread = |key: &Key| step.unread().is_none_or(|unread| unread.contains(key));
     let unread: Vec<_> = step.keys().iter().map(|key| is_unread(key).to_string()).collect();
     let (types, unread) = (types.join(", "), unread.join(", "));
@@ -206,7 +207,7 @@ fn assembled(step: Step) -> String {
     text
 }
 
-/// A script on the keys of a step that only says which of them has a wrong type.
+/// The text of a script that only finds which of the keys of a step has a wrong type.
 fn diagnosis(step: Step) -> String {
     format!("{}{}return wrong_type(true) or 1\n", preamble(step), part("types.lua").unwrap_or_default())
 }

@@ -1,24 +1,26 @@
-//! Which certificates a `rediss://` URL trusts and shows: `?ca=FILE&cert=FILE&key=FILE`, each a file in PEM.
+//! The certificates of a `rediss://` URL: `?ca=FILE&cert=FILE&key=FILE`, each a PEM file.
 //!
-//! Without `ca` it is the certificates of the system. A certificate is always checked, against the host of the URL too:
-//! there is no way to leave that out. Files are read when the store is made, so that a missing one is a start-up problem.
+//! `ca` is the authority to trust; without it dq trusts those of the system. `cert` and `key` are the client
+//! certificate. dq always checks the server's certificate, also against the host of the URL, and nothing turns that
+//! off. Files are read when the store is made, so a missing file is an error at start.
 
 use redis::{Client, ClientTlsConfig, ConnectionInfo, TlsCertificates};
 
-/// The options there are.
+/// The known options.
 const OPTIONS: [&str; 3] = ["ca", "cert", "key"];
 
-/// Puts the certificates that `options` names into the connection's settings, or says what is wrong with them.
+/// Reads the files that `options` names into the settings of the connection. The error says which option is wrong, and
+/// why.
 pub(super) fn with_certificates(info: ConnectionInfo, options: &str) -> Result<ConnectionInfo, String> {
     let mut files: [Option<Vec<u8>>; 3] = [None, None, None];
     for pair in options.split('&').filter(|pair| !pair.is_empty()) {
         let (name, path) = pair.split_once('=').unwrap_or((pair, ""));
         let Some(place) = OPTIONS.iter().position(|known| *known == name) else {
-            return Err(format!("there is no option `{}`", name.escape_debug()));
+            return Err(format!("`{}` is not an option", name.escape_debug()));
         };
         let text = std::fs::read(path).map_err(|error| format!("`{name}`: `{path}` cannot be read: {error}"))?;
         if !text.windows(11).any(|window| window == b"-----BEGIN ") {
-            return Err(format!("`{name}`: `{path}` is no file in PEM"));
+            return Err(format!("`{name}`: `{path}` is not a PEM file"));
         }
         files[place] = Some(text);
     }
@@ -26,7 +28,7 @@ pub(super) fn with_certificates(info: ConnectionInfo, options: &str) -> Result<C
     let client_tls = match (cert, key) {
         (Some(client_cert), Some(client_key)) => Some(ClientTlsConfig { client_cert, client_key }),
         (None, None) => None,
-        _ => return Err("`cert` and `key` come together".into()),
+        _ => return Err("`cert` and `key` need each other".into()),
     };
     if root_cert.is_none() && client_tls.is_none() {
         return Ok(info);

@@ -1,5 +1,5 @@
-//! `redis://[USER][:PASSWORD@]HOST[:PORT][/DATABASE]`, or `rediss://` for TLS, with `?ca=FILE&cert=FILE&key=FILE` where the
-//! certificates of the system are not those to trust. Secrets stay here: what others see is masked.
+//! Parses `redis://[USER][:PASSWORD@]HOST[:PORT][/DATABASE]`, or `rediss://` for TLS with the options
+//! `?ca=FILE&cert=FILE&key=FILE`. Secrets stay here: errors and logs show a masked URL.
 
 use redis::io::tcp::TcpSettings;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
@@ -7,9 +7,10 @@ use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion}
 /// A URL that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadRedisUrl {
-    /// It is no such URL. Write `redis://USER:PASSWORD@HOST:PORT/DATABASE`; all but the host may be left out.
+    /// The text is not the URL of a Redis server. Write `redis://USER:PASSWORD@HOST:PORT/DATABASE`; only the host is
+    /// required.
     #[error(
-        "`{url}` is no URL of a Redis server ({reason}): expected redis://USER:PASSWORD@HOST:PORT/DATABASE, of which all but HOST may be left out"
+        "`{url}` is not the URL of a Redis server: {reason}; write redis://USER:PASSWORD@HOST:PORT/DATABASE, where only HOST is required"
     )]
     Malformed {
         /// The URL without secrets.
@@ -17,15 +18,15 @@ pub enum BadRedisUrl {
         /// What is wrong.
         reason: String,
     },
-    /// It asks for TLS, which this dq was built without. Enable the feature `tls`.
-    #[error("`{url}` needs TLS, which this dq was built without: enable its feature `tls`")]
+    /// The URL asks for TLS, and dq was built without it. Enable the feature `tls`.
+    #[error("`{url}` needs TLS: enable the feature `tls` of dq")]
     NoTls {
         /// The URL without secrets.
         url: String,
     },
-    /// What stands behind the `?` of a `rediss://` URL cannot be used.
+    /// An option behind the `?` of a `rediss://` URL cannot be used.
     #[error(
-        "the options of `{url}`: {reason}; there are ?ca=FILE (who signed the server's certificate), and cert=FILE&key=FILE (a certificate of this program), each in PEM"
+        "the options of `{url}` cannot be used: {reason}; the options are ?ca=FILE (the authority that signed the server's certificate) and cert=FILE&key=FILE (a client certificate), each a PEM file"
     )]
     Option {
         /// The URL without secrets.
@@ -35,7 +36,7 @@ pub enum BadRedisUrl {
     },
 }
 
-/// Where a server is, and who connects.
+/// The host of a server, and the user that connects.
 #[derive(Debug, Clone)]
 pub(super) struct Address {
     info: ConnectionInfo,
@@ -43,22 +44,22 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// Understands a URL.
+    /// Parses a URL.
     pub(super) fn parse(url: &str) -> Result<Self, BadRedisUrl> {
         let masked = masked(url);
         let malformed = |reason: &str| BadRedisUrl::Malformed { url: masked.clone(), reason: reason.into() };
-        let Some((scheme, rest)) = url.split_once("://") else { return Err(malformed("there is no `://`")) };
+        let Some((scheme, rest)) = url.split_once("://") else { return Err(malformed("`://` is missing")) };
         if !matches!(scheme, "redis" | "rediss") {
             return Err(malformed("the scheme is neither `redis` nor `rediss`"));
         }
         if rest.contains('#') {
             return Err(malformed(
-                "there is nothing behind `#`; a certificate is always checked, `?ca=FILE` names its signer",
+                "nothing may follow `#`; dq always checks certificates, and `?ca=FILE` names the authority to trust",
             ));
         }
         let (plain, options) = url.split_once('?').unwrap_or((url, ""));
         if rest.contains('?') && scheme == "redis" {
-            return Err(malformed("options behind `?` are for `rediss`"));
+            return Err(malformed("only `rediss` has options behind `?`"));
         }
         if scheme == "rediss" && !cfg!(feature = "tls") {
             return Err(BadRedisUrl::NoTls { url: masked });
@@ -89,12 +90,13 @@ impl Address {
     }
 }
 
-/// The URL with `***` for who connects, and without what stands behind the path, which may be a secret in the wrong place.
+/// The URL with `***` for user and password, and without anything behind the path, which may be a secret in the wrong
+/// place.
 fn masked(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return "***".into() };
-    // A password may have any of these signs in it, so who connects ends at the last `@`.
-    let (who, rest) = rest.rsplit_once('@').map_or(("", rest), |(_, rest)| ("***@", rest));
-    format!("{scheme}://{who}{}", rest.split(['?', '#']).next().unwrap_or_default())
+    // A password may contain any of these characters, so user and password end at the last `@`.
+    let (user, rest) = rest.rsplit_once('@').map_or(("", rest), |(_, rest)| ("***@", rest));
+    format!("{scheme}://{user}{}", rest.split(['?', '#']).next().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -124,29 +126,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_of_a_server_says_what_is() {
+    fn the_error_of_a_malformed_url_shows_the_right_form() {
         for url in ["redis:host", "http://host", "redis://host/notanumber", "redis://host?db=2", "redis://"] {
             let error = Address::parse(url).unwrap_err().to_string();
-            assert!(error.contains("expected redis://USER:PASSWORD@HOST:PORT/DATABASE"), "{url}: {error}");
+            assert!(error.contains("write redis://USER:PASSWORD@HOST:PORT/DATABASE"), "{url}: {error}");
         }
     }
 
     #[cfg(feature = "tls")]
     #[test]
-    fn certificates_are_files_that_can_be_read() {
+    fn certificates_must_be_readable_pem_files() {
         let said =
             |options: &str| Address::parse(&format!("rediss://me:secret@host/2?{options}")).unwrap_err().to_string();
         let is = |options: &str, reason: &str| {
             let said = said(options);
-            assert!(said.starts_with(&format!("the options of `rediss://***@host/2`: {reason}")), "{said}");
             assert!(
-                said.ends_with("(a certificate of this program), each in PEM") && !said.contains("secret"),
+                said.starts_with(&format!("the options of `rediss://***@host/2` cannot be used: {reason}")),
                 "{said}"
             );
+            assert!(said.ends_with("(a client certificate), each a PEM file") && !said.contains("secret"), "{said}");
         };
-        is("insecure=yes", "there is no option `insecure`");
+        is("insecure=yes", "`insecure` is not an option");
         is("ca=/no/such/file", "`ca`: `/no/such/file` cannot be read: No such file");
-        is("ca=Cargo.toml", "`ca`: `Cargo.toml` is no file in PEM");
+        is("ca=Cargo.toml", "`ca`: `Cargo.toml` is not a PEM file");
         is("ca", "`ca`: `` cannot be read");
         assert!(Address::parse("rediss://host/").is_ok());
     }
@@ -154,6 +156,6 @@ mod tests {
     #[test]
     fn a_certificate_is_always_checked() {
         let said = Address::parse("rediss://host/#insecure").unwrap_err().to_string();
-        assert!(said.contains("a certificate is always checked, `?ca=FILE` names its signer"), "{said}");
+        assert!(said.contains("dq always checks certificates, and `?ca=FILE` names the authority to trust"), "{said}");
     }
 }

@@ -1,167 +1,176 @@
---[[ add: new jobs -> DELAYED, among the broadcasts, or into the pending of a running job.
+--[[ add: puts new jobs into DELAYED, among the broadcasts, or into the pending command of a running id.
 
-KEYS[1]  {app:topic}:jobs            HASH  job id -> record
-KEYS[2]  {app:topic}:delayed         ZSET  job id scored by due time, ms
-KEYS[3]  {app:topic}:unacked         ZSET  job id scored by when it was parked, ms
-KEYS[4]  {app:topic}:dead            ZSET  job id scored by when it was given up, ms
-KEYS[5]  {app:topic}:done            ZSET  job id scored by the end of its retention, ms
-KEYS[6]  {app:topic}:broadcasts         ZSET  broadcast id scored by due time, ms
-KEYS[7]  {app:topic}:broadcast-jobs       HASH  broadcast id -> record
-KEYS[8]  {app:topic}:pending         HASH  job id -> pending
-KEYS[9]  {app:topic}:crashes         HASH  job id -> crashes, `!` when isolated
-KEYS[10] {app:topic}:calls:PRODUCER  HASH  number mod 16 -> number, answer
-KEYS[11] {app:topic}:meta            HASH  protocol, roles; retains: a job with a retention was added once
-KEYS[12] {app:topic}:wake            CHANNEL of any node
+KEYS[1]  {app:topic}:jobs            HASH     job id -> record
+KEYS[2]  {app:topic}:delayed         ZSET     job id -> due time, ms
+KEYS[3]  {app:topic}:unacked         ZSET     job id -> when it was parked, ms
+KEYS[4]  {app:topic}:dead            ZSET     job id -> when it became DEAD, ms
+KEYS[5]  {app:topic}:done            ZSET     job id -> end of its retention, ms
+KEYS[6]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
+KEYS[7]  {app:topic}:broadcast-jobs  HASH     broadcast id -> record
+KEYS[8]  {app:topic}:pending         HASH     job id -> pending command
+KEYS[9]  {app:topic}:crashes         HASH     job id -> crashes, with `!` behind the number of an isolated run
+KEYS[10] {app:topic}:calls:PRODUCER  HASH     number mod 16 -> number:answer; high: the highest executed number
+KEYS[11] {app:topic}:meta            HASH     protocol, retains, watcher, publisher
+KEYS[12] {app:topic}:wake            CHANNEL  signals for every node
 ARGV[1]  number of the batch
-ARGV[2]  retains: 1 where a job of the batch has a retention
-ARGV[3]  how many jobs are not plain: a chosen id, a broadcast, or an expiry
-ARGV[4]  and on, never an id twice: id, how, record. `how` is DUPLICATE DELIVER DUE EXPIRY without blanks: g (generated id), r
-         (reject), k (keep) or p (replace); q, b or t (queue, broadcast, both); +µs or @ms; nothing or ,ms after the due
-         time, which goes into the record, where a field for it is
+ARGV[2]  retains: 1 if a job of the batch has a retention
+ARGV[3]  how many jobs are special: they have a chosen id, a broadcast or an expiry
+ARGV[4]  and on, no id twice: id, options, record. The options are DUPLICATE DELIVER DUE EXPIRY without the blanks:
+         DUPLICATE is g (the id is generated), r (reject), k (keep) or p (replace); DELIVER is q (queue), b (broadcast)
+         or t (both); DUE is +µs or @ms; EXPIRY is empty, or `,ms` after the due time, and the record has a field for it
 
-Returns  {'done', answer}, {'kept', answer} or {'late'}; the answer is `a*` (all added) or `a` and for each job A (added),
-         d r u x (exists, and where), D U X (replaced, and where), W (waits for the end of a run), I (if the end applies)
-Holds    rules 2, 12, 13, 17, 18, 24: whatever puts an id into a place takes it out of every other
-Cost     O(n log n): per job one field and one member written, one field read where the id was chosen
+Returns  {'done', answer}, {'kept', answer} or {'late'}. The answer is `a*` (all added), or `a` and one letter per job:
+         A (added); d r u x (exists, and its state); D U X (replaced, and the state of the old job); W (the replacement
+         waits for the end of the run); I (the replacement counts if the pending end applies)
+Holds    rules 2, 4, 12, 13, 17, 18, 24
+Cost     O(n log n). Per job one HSET field and one ZADD member, and one HMGET field if its id was chosen
 ]]
 -- include types.lua
 local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local pending_commands, crashes, calls, meta, wake = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local number, retains, others = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local LAST = 281474976710655
+local pending, crashes, calls, meta, wake = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
+local number, retains, special = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local GENERATED, LATEST_EXPIRY = string.byte('g'), 281474976710655
 -- include version.lua
 -- include clock.lua
 -- include bulk.lua
 -- include signal.lua
 -- include pending.lua
--- include place.lua
+-- include places.lua
 -- include calls.lua
+-- Most jobs of a batch have the same options, so each text is parsed once.
 local parsed = {}
-local function parse(how)
-  local duplicate, deliver, kind, time, expiry = string.match(how, '^([grkp])([qbt])([+@])(%d+),?(%d*)$')
+local function parse(text)
+  local duplicate, deliver, kind, time, expiry = string.match(text, '^([grkp])([qbt])([+@])(%d+),?(%d*)$')
   local due = kind == '+' and after(time) or math.max(tonumber(time), ceil)
-  local p = {duplicate = duplicate, deliver = deliver, due = due, text = int(due)}
-  p.is_plain = duplicate == 'g' and deliver == 'q' and expiry == ''
-  if expiry ~= '' then p.expires = struct.pack('<I6', math.min(due + expiry, LAST)) end
-  parsed[how] = p
-  return p
+  local options = {duplicate = duplicate, deliver = deliver, due = due, due_text = int(due)}
+  options.is_plain = duplicate == 'g' and deliver == 'q' and expiry == ''
+  if expiry ~= '' then options.expires = struct.pack('<I6', math.min(due + expiry, LATEST_EXPIRY)) end
+  parsed[text] = options
+  return options
 end
-local function stamped(record, expires)
+-- The field of the expiry is behind the first eight bytes and behind the delay, if there is one.
+local function with_expiry(record, expires)
   local at = string.byte(record, 4) % 2 == 1 and 14 or 8
   return string.sub(record, 1, at) .. expires .. string.sub(record, at + 7)
 end
--- What is known of the ids that callers chose.
+-- What the store knows of the ids that callers chose.
 local chosen = {}
-if others > 0 then
+if special > 0 then
   wrong = wrong_type(true)
   if wrong then return wrong end
   for i = 4, #ARGV, 3 do
-    if string.byte(ARGV[i + 1]) ~= 103 then chosen[#chosen + 1] = ARGV[i] end
+    if string.byte(ARGV[i + 1]) ~= GENERATED then chosen[#chosen + 1] = ARGV[i] end
   end
 end
-local known_ids, states, broadcast_waits, pending_changed = {}, {}, {}, {}
+local states, commands, broadcast_dues = {}, {}, {}
 if #chosen > 0 then
-  local records = read('HMGET', jobs, chosen)
+  local recorded, records = {}, read('HMGET', jobs, chosen)
   for i, id in ipairs(chosen) do
-    if records[i] then known_ids[#known_ids + 1] = id end
+    if records[i] then recorded[#recorded + 1] = id end
   end
-  if #known_ids > 0 then
-    local places = places_of(known_ids)
-    local texts = read('HMGET', pending_commands, known_ids)
-    for i, id in ipairs(known_ids) do
-      states[id], pending_changed[id] = places[i], pending_of(texts[i])
+  if #recorded > 0 then
+    local places = places_of(recorded)
+    local texts = read('HMGET', pending, recorded)
+    for i, id in ipairs(recorded) do
+      states[id], commands[id] = places[i], parse_command(texts[i])
     end
   end
   if redis.call('EXISTS', broadcasts) == 1 then
-    local waits = read('ZMSCORE', broadcasts, chosen)
-    for i, id in ipairs(chosen) do broadcast_waits[id] = waits[i] end
+    local dues = read('ZMSCORE', broadcasts, chosen)
+    for i, id in ipairs(chosen) do broadcast_dues[id] = dues[i] end
   end
 end
-local z, h, broadcast_z, broadcast_h, pending_h = {}, {}, {}, {}, {}
-local leaves, removed_broadcast, gone = {}, {}, {}
+-- What is written at the end: members are due time and id, fields are id and value.
+local delayed_members, job_fields, broadcast_members, broadcast_fields, pending_fields = {}, {}, {}, {}, {}
+local moved, removed_jobs, removed_broadcasts = {}, {}, {}
 local earliest, earliest_broadcast = math.huge, math.huge
-local function put(id, p, record)
-  if states[id] then leaves[#leaves + 1] = id end
-  if p.deliver ~= 'q' then
-    broadcast_z[#broadcast_z + 1], broadcast_z[#broadcast_z + 2] = p.text, id
-    broadcast_h[#broadcast_h + 1], broadcast_h[#broadcast_h + 2] = id, record
-    if p.due < earliest_broadcast then earliest_broadcast = p.due end
-  elseif broadcast_waits[id] then
-    removed_broadcast[#removed_broadcast + 1] = id
+local function put(id, options, record)
+  if states[id] then moved[#moved + 1] = id end
+  if options.deliver ~= 'q' then
+    broadcast_members[#broadcast_members + 1], broadcast_members[#broadcast_members + 2] = options.due_text, id
+    broadcast_fields[#broadcast_fields + 1], broadcast_fields[#broadcast_fields + 2] = id, record
+    if options.due < earliest_broadcast then earliest_broadcast = options.due end
+  elseif broadcast_dues[id] then
+    removed_broadcasts[#removed_broadcasts + 1] = id
   end
-  if p.deliver ~= 'b' then
-    local n = #z
-    z[n + 1], z[n + 2], h[n + 1], h[n + 2] = p.text, id, id, record
-    if p.due < earliest then earliest = p.due end
+  if options.deliver ~= 'b' then
+    local n = #delayed_members
+    delayed_members[n + 1], delayed_members[n + 2], job_fields[n + 1], job_fields[n + 2] = options.due_text, id, id, record
+    if options.due < earliest then earliest = options.due end
   elseif states[id] then
-    gone[#gone + 1] = id
+    removed_jobs[#removed_jobs + 1] = id
   end
 end
-local function over_run(id, p, record)
-  local pending = pending_changed[id]
-  local is_over = pending and pending.how and pending.fence == ''
-  local may_wait = pending and pending.how and not pending.record
+-- The id is RUNNING. Under an unfenced end it counts as absent; a replacement that waits there makes it known again.
+local function put_replacement(id, options, record)
+  local command = commands[id]
+  local has_end = command and command.ending
+  local is_absent = has_end and command.fence == ''
   local answer = 'W'
-  if p.duplicate ~= 'p' then
-    if is_over and broadcast_waits[id] then return 'd' end
-    if not (may_wait and (is_over or p.duplicate == 'k')) then return 'r' end
-    if not is_over then answer = 'I' end
+  if options.duplicate ~= 'p' then
+    if is_absent and broadcast_dues[id] then return 'd' end
+    local is_free = has_end and not command.record
+    if not (is_free and (is_absent or options.duplicate == 'k')) then return 'r' end
+    if not is_absent then answer = 'I' end
   end
-  local how, fence = pending and pending.how, pending and pending.fence or ''
-  local new = {how = how, fence = fence, conditional = answer == 'I', deliver = p.deliver, due = p.due, record = record}
-  pending_h[#pending_h + 1], pending_h[#pending_h + 2] = id, pending_text(new)
+  local text = command_text({
+    ending = command and command.ending, fence = command and command.fence or '',
+    conditional = answer == 'I', deliver = options.deliver, due = options.due, record = record,
+  })
+  pending_fields[#pending_fields + 1], pending_fields[#pending_fields + 2] = id, text
   return answer
 end
-local function add(id, p, record)
-  if p.expires then record = stamped(record, p.expires) end
+local function add(id, options, record)
+  if options.expires then record = with_expiry(record, options.expires) end
   local state = states[id]
-  if (not state or state == 'f') and broadcast_waits[id] then state = 'd' end
-  if state == 'r' then return over_run(id, p, record) end
-  if state and state ~= 'f' and p.duplicate ~= 'p' then return state end
-  put(id, p, record)
-  return state and state ~= 'f' and string.upper(state) or 'A'
+  if (not state or state == 'f') and broadcast_dues[id] then state = 'd' end
+  if state == 'r' then return put_replacement(id, options, record) end
+  local exists = state and state ~= 'f'
+  if exists and options.duplicate ~= 'p' then return state end
+  put(id, options, record)
+  return exists and string.upper(state) or 'A'
 end
 local answers, all_added, n = {}, true, 0
 for i = 4, #ARGV, 3 do
-  local p = parsed[ARGV[i + 1]] or parse(ARGV[i + 1])
+  local options = parsed[ARGV[i + 1]] or parse(ARGV[i + 1])
   local answer = 'A'
-  if p.is_plain then
-    local id, k = ARGV[i], #z
-    z[k + 1], z[k + 2], h[k + 1], h[k + 2] = p.text, id, id, ARGV[i + 2]
-    if p.due < earliest then earliest = p.due end
+  if options.is_plain then
+    local id, k = ARGV[i], #delayed_members
+    delayed_members[k + 1], delayed_members[k + 2], job_fields[k + 1], job_fields[k + 2] = options.due_text, id, id, ARGV[i + 2]
+    if options.due < earliest then earliest = options.due end
   else
-    answer = add(ARGV[i], p, ARGV[i + 2])
+    answer = add(ARGV[i], options, ARGV[i + 2])
   end
   n = n + 1
   answers[n] = answer
   all_added = all_added and answer == 'A'
 end
-if #leaves > 0 then
-  for _, place in ipairs({delayed, unacked, dead, done}) do write('ZREM', place, leaves) end
-  write('HDEL', crashes, leaves)
-  write('HDEL', pending_commands, leaves)
-  write('HDEL', jobs, gone)
+if #moved > 0 then
+  for _, place in ipairs({delayed, unacked, dead, done}) do write('ZREM', place, moved) end
+  write('HDEL', crashes, moved)
+  write('HDEL', pending, moved)
+  write('HDEL', jobs, removed_jobs)
 end
-if #removed_broadcast > 0 then
-  write('ZREM', broadcasts, removed_broadcast)
-  write('HDEL', broadcast_jobs, removed_broadcast)
+if #removed_broadcasts > 0 then
+  write('ZREM', broadcasts, removed_broadcasts)
+  write('HDEL', broadcast_jobs, removed_broadcasts)
 end
 local head = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
-write('HSET', jobs, h)
-write('ZADD', delayed, z)
-if #broadcast_z > 0 then
+write('HSET', jobs, job_fields)
+write('ZADD', delayed, delayed_members)
+if #broadcast_members > 0 then
   local broadcast_head = redis.call('ZRANGE', broadcasts, 0, 0, 'WITHSCORES')[2]
-  write('HSET', broadcast_jobs, broadcast_h)
-  write('ZADD', broadcasts, broadcast_z)
+  write('HSET', broadcast_jobs, broadcast_fields)
+  write('ZADD', broadcasts, broadcast_members)
   if not broadcast_head or earliest_broadcast < tonumber(broadcast_head) then
-    local role = redis.call('HMGET', meta, 'publisher', 'publisher-until')
-    signal('broadcast', role[1], role[2])
+    local publisher = redis.call('HMGET', meta, 'publisher', 'publisher-until')
+    signal('broadcast', publisher[1], publisher[2])
   end
 end
-write('HSET', pending_commands, pending_h)
-if not known[1] then redis.call('HSET', meta, 'protocol', PROTOCOL) end
-if retains == '1' and not known[3] then redis.call('HSET', meta, 'retains', 1) end
+write('HSET', pending, pending_fields)
+if not protocol then redis.call('HSET', meta, 'protocol', PROTOCOL) end
+if retains == '1' and not has_retains then redis.call('HSET', meta, 'retains', 1) end
 local answer = all_added and 'a*' or 'a' .. table.concat(answers)
-keep(answer)
-if #z > 0 and (not head or earliest < tonumber(head)) then signal('due', known[4], known[5]) end
+keep_answer(answer)
+if #delayed_members > 0 and (not head or earliest < tonumber(head)) then signal('due', watcher, watcher_until) end
 return {'done', answer}

@@ -1,28 +1,29 @@
---[[ command: delete, cancel, ack and requeue from outside, by id, in order.
+--[[ command: applies delete, cancel, ack and requeue from outside, by id, in order.
 
-KEYS[1]  {app:topic}:jobs            HASH  job id -> record
-KEYS[2]  {app:topic}:delayed         ZSET  job id scored by due time, ms
-KEYS[3]  {app:topic}:unacked         ZSET  job id scored by when it was parked, ms
-KEYS[4]  {app:topic}:dead            ZSET  job id scored by when it was given up, ms
-KEYS[5]  {app:topic}:done            ZSET  job id scored by the end of its retention, ms
-KEYS[6]  {app:topic}:broadcasts         ZSET  broadcast id scored by due time, ms
-KEYS[7]  {app:topic}:broadcast-jobs       HASH  broadcast id -> record
-KEYS[8]  {app:topic}:pending         HASH  job id -> pending
-KEYS[9]  {app:topic}:crashes         HASH  job id -> crashes, `!` when isolated
-KEYS[10] {app:topic}:calls:PRODUCER  HASH  number mod 16 -> number, answer
-KEYS[11] {app:topic}:meta            HASH  protocol, roles
-KEYS[12] {app:topic}:wake            CHANNEL of any node
+KEYS[1]  {app:topic}:jobs            HASH     job id -> record
+KEYS[2]  {app:topic}:delayed         ZSET     job id -> due time, ms
+KEYS[3]  {app:topic}:unacked         ZSET     job id -> when it was parked, ms
+KEYS[4]  {app:topic}:dead            ZSET     job id -> when it became DEAD, ms
+KEYS[5]  {app:topic}:done            ZSET     job id -> end of its retention, ms
+KEYS[6]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
+KEYS[7]  {app:topic}:broadcast-jobs  HASH     broadcast id -> record
+KEYS[8]  {app:topic}:pending         HASH     job id -> pending command
+KEYS[9]  {app:topic}:crashes         HASH     job id -> crashes, with `!` behind the number of an isolated run
+KEYS[10] {app:topic}:calls:PRODUCER  HASH     number mod 16 -> number:answer; high: the highest executed number
+KEYS[11] {app:topic}:meta            HASH     protocol, watcher
+KEYS[12] {app:topic}:wake            CHANNEL  signals for every node
 ARGV[1]  number of the batch
 ARGV[2]  and on: verb (d delete, c cancel, a ack, q requeue), id, fence or ''
 
-Returns  {'done', answer, removed records or false}, {'kept', answer} or {'late'}; the answer is `w` and two characters for
-         each: where it was found (d r u x f, or - for nowhere), and + or - for whether anything changed
-Holds    rules 2, 13, 15, 17, 18, 19: a running job gets a pending and is not touched
+Returns  {'done', answer, for each command the removed record or false}, {'kept', answer} or {'late'}. The answer is `w`
+         and two characters per command: the state in which the job was found (d r u x f, or - for none), and + if
+         anything changed, otherwise -
+Holds    rules 2, 3, 13, 15, 17, 18, 19, 24: of a running job only the pending command changes
 Cost     O(n log n)
 ]]
 -- include types.lua
 local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local pending_commands, crashes, calls, meta, wake = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
+local pending, crashes, calls, meta, wake = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 local number = ARGV[1]
 -- include version.lua
 -- include clock.lua
@@ -30,129 +31,133 @@ local number = ARGV[1]
 -- include signal.lua
 -- include metadata.lua
 -- include pending.lua
--- include place.lua
+-- include places.lua
 -- include calls.lua
--- What is known of each id; the steps below change it, and the end writes it.
-local views, order, ids = {}, {}, {}
+-- What the store knows of each id. The commands change it here, and the end of the script writes what has changed.
+local by_id, in_order, ids = {}, {}, {}
 for i = 2, #ARGV, 3 do
-  if not views[ARGV[i + 1]] then
-    ids[#ids + 1] = ARGV[i + 1]
-    views[ARGV[i + 1]] = {id = ARGV[i + 1]}
+  local id = ARGV[i + 1]
+  if not by_id[id] then
+    ids[#ids + 1] = id
+    by_id[id] = {id = id}
   end
 end
-local records, texts, broadcast_records = read('HMGET', jobs, ids), read('HMGET', pending_commands, ids), read('HMGET', broadcast_jobs, ids)
-local found_ids = {}
+local records, texts = read('HMGET', jobs, ids), read('HMGET', pending, ids)
+local broadcast_records = read('HMGET', broadcast_jobs, ids)
+local recorded = {}
 for i, id in ipairs(ids) do
-  local view = views[id]
-  view.record, view.pending, view.broadcast = records[i] or nil, pending_of(texts[i]), broadcast_records[i] or nil
-  if view.record then found_ids[#found_ids + 1] = id end
-  order[i] = view
+  local job = by_id[id]
+  job.record, job.command, job.broadcast = records[i] or nil, parse_command(texts[i]), broadcast_records[i] or nil
+  if job.record then recorded[#recorded + 1] = id end
+  in_order[i] = job
 end
-local places = places_of(found_ids)
-for i, id in ipairs(found_ids) do views[id].state = places[i] end
-local function state_of(view)
-  if view.broadcast and (not view.state or view.state == 'f') then return 'd' end
-  return view.state
+local places = places_of(recorded)
+for i, id in ipairs(recorded) do by_id[id].state = places[i] end
+local function state_of(job)
+  if job.broadcast and (not job.state or job.state == 'f') then return 'd' end
+  return job.state
 end
-local function remove(view)
-  local record = view.record
-  view.state, view.record, view.moved = nil, nil, true
+local function remove(job)
+  local record = job.record
+  job.state, job.record, job.has_moved = nil, nil, true
   return record
 end
-local function finish_acked(view)
-  local retain = fixed(view.record).retain
-  if retain == 0 then return remove(view) end
-  view.state, view.at, view.moved = 'f', floor + retain, true
-end
-local function is_of_run(view, fence)
-  return fence == '' or (view.record and fixed(view.record).parked) == fence
-end
-local function removed_broadcast(view)
-  local record = view.broadcast
-  if record then view.broadcast, view.removed_broadcast = nil, true end
+local function remove_broadcast(job)
+  local record = job.broadcast
+  if record then job.broadcast, job.has_lost_broadcast = nil, true end
   return record
 end
--- Told at the end: a server that refuses writes still publishes, and a refused cancel stops no handler.
-local told = {}
-local function tell(verb, id) told[#told + 1] = 'command ' .. verb .. ' ' .. id end
-local function delete(view, state, how, verb)
-  local broadcast = removed_broadcast(view)
-  if state ~= 'r' then return true, remove(view) or broadcast end
-  local pending = view.pending
-  local changed = not pending or pending.how ~= how or pending.fence ~= '' or pending.record ~= nil
-  view.pending, view.pending_changed = {how = how, fence = ''}, true
-  tell(verb, view.id)
-  return changed or broadcast ~= nil
+-- An acked job is DONE for its retention, or gone. Returns its record if it is gone.
+local function finish_acked(job)
+  local retain = fixed(job.record).retain
+  if retain == 0 then return remove(job) end
+  job.state, job.at, job.has_moved = 'f', floor + retain, true
 end
-local function ack_run(view, fence)
-  local pending = view.pending or {fence = ''}
-  local counts = not pending.how
-  if pending.how and pending.fence ~= '' then counts = fence == '' or tonumber(fence) > tonumber(pending.fence) end
-  if not counts then return false end
-  pending.how, pending.fence = 'a', fence
+local function is_parked_by(job, fence)
+  return fence == '' or (job.record and fixed(job.record).parking_fence) == fence
+end
+local function set_command(job, command) job.command, job.has_new_command = command, true end
+-- Signals go out at the end: a server that refuses writes still publishes, and a refused cancel must stop no handler.
+local signals = {}
+local function signal_command(verb, id) signals[#signals + 1] = 'command ' .. verb .. ' ' .. id end
+local function delete(job, state, ending, verb)
+  local broadcast = remove_broadcast(job)
+  if state ~= 'r' then return true, remove(job) or broadcast end
+  local old = job.command
+  local is_new = not old or old.ending ~= ending or old.fence ~= '' or old.record ~= nil
+  set_command(job, {ending = ending, fence = ''})
+  signal_command(verb, job.id)
+  return is_new or broadcast ~= nil
+end
+local function ack_run(job, fence)
+  local command = job.command or {fence = ''}
+  local applies = not command.ending
+  if command.ending and command.fence ~= '' then applies = fence == '' or tonumber(fence) > tonumber(command.fence) end
+  if not applies then return false end
+  command.ending, command.fence = 'a', fence
   if fence == '' then
-    pending.conditional = false
-    tell('ack', view.id)
+    command.conditional = false
+    signal_command('ack', job.id)
   end
-  view.pending, view.pending_changed = pending, true
+  set_command(job, command)
   return true
 end
-local function ack(view, state, fence)
+local function ack(job, state, fence)
   if state == 'd' and fence == '' then
-    local broadcast = removed_broadcast(view)
-    local removed = view.state == 'd' and finish_acked(view) or nil
+    local broadcast = remove_broadcast(job)
+    local removed = job.state == 'd' and finish_acked(job) or nil
     return true, removed or broadcast
   end
-  if state == 'u' and is_of_run(view, fence) then return true, finish_acked(view) end
-  return state == 'r' and ack_run(view, fence)
+  if state == 'u' and is_parked_by(job, fence) then return true, finish_acked(job) end
+  return state == 'r' and ack_run(job, fence)
 end
 local earliest
-local function requeue(view, state, fence)
-  if (state ~= 'x' and state ~= 'u') or not is_of_run(view, fence) then return false end
-  if state == 'x' then view.record = revived(view.record) end
-  view.record, view.written = with_metadata(view.record, '', nil), true
-  view.state, view.at, view.moved = 'd', ceil, true
+local function requeue(job, state, fence)
+  if (state ~= 'x' and state ~= 'u') or not is_parked_by(job, fence) then return false end
+  if state == 'x' then job.record = revived(job.record) end
+  job.record, job.has_new_record = with_metadata(job.record, '', nil), true
+  job.state, job.at, job.has_moved = 'd', ceil, true
   earliest = ceil
   return true
 end
 local answers, removed = {}, {}
 for i = 2, #ARGV, 3 do
-  local verb, view, fence = ARGV[i], views[ARGV[i + 1]], ARGV[i + 2]
-  local state, changed, record = state_of(view), false, nil
+  local verb, job, fence = ARGV[i], by_id[ARGV[i + 1]], ARGV[i + 2]
+  local state, has_changed, record = state_of(job), false, nil
   if state and verb == 'd' then
-    changed, record = delete(view, state, 'd', 'delete')
+    has_changed, record = delete(job, state, 'd', 'delete')
   elseif state and verb == 'c' then
-    changed, record = delete(view, state, 'c', 'cancel')
+    has_changed, record = delete(job, state, 'c', 'cancel')
   elseif state and verb == 'a' then
-    changed, record = ack(view, state, fence)
+    has_changed, record = ack(job, state, fence)
   elseif state then
-    changed = requeue(view, state, fence)
+    has_changed = requeue(job, state, fence)
   end
-  answers[#answers + 1] = (state or '-') .. (changed and '+' or '-')
+  answers[#answers + 1] = (state or '-') .. (has_changed and '+' or '-')
   removed[#removed + 1] = record or false
 end
-redis.call('HDEL', pending_commands, '')
+redis.call('HDEL', pending, '')
 local head = earliest and redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
-local moved, gone, removed_broadcasts = {}, {}, {}
-for _, view in ipairs(order) do
-  if view.moved then moved[#moved + 1] = view.id end
-  if view.moved and not view.state then gone[#gone + 1] = view.id end
-  if view.removed_broadcast then removed_broadcasts[#removed_broadcasts + 1] = view.id end
+local moved, removed_jobs, removed_broadcasts = {}, {}, {}
+for _, job in ipairs(in_order) do
+  if job.has_moved then moved[#moved + 1] = job.id end
+  if job.has_moved and not job.state then removed_jobs[#removed_jobs + 1] = job.id end
+  if job.has_lost_broadcast then removed_broadcasts[#removed_broadcasts + 1] = job.id end
 end
 if #moved > 0 then
   for _, place in ipairs({delayed, unacked, dead, done}) do write('ZREM', place, moved) end
   write('HDEL', crashes, moved)
-  write('HDEL', jobs, gone)
+  write('HDEL', jobs, removed_jobs)
 end
 write('ZREM', broadcasts, removed_broadcasts)
 write('HDEL', broadcast_jobs, removed_broadcasts)
-for _, view in ipairs(order) do
-  if view.written and view.state then redis.call('HSET', jobs, view.id, view.record) end
-  if view.moved and view.state then redis.call('ZADD', view.state == 'f' and done or delayed, view.at, view.id) end
-  if view.pending_changed then redis.call('HSET', pending_commands, view.id, pending_text(view.pending)) end
+for _, job in ipairs(in_order) do
+  if job.has_new_record and job.state then redis.call('HSET', jobs, job.id, job.record) end
+  if job.has_moved and job.state then redis.call('ZADD', job.state == 'f' and done or delayed, job.at, job.id) end
+  if job.has_new_command then redis.call('HSET', pending, job.id, command_text(job.command)) end
 end
 local answer = 'w' .. table.concat(answers)
-keep(answer)
-for _, text in ipairs(told) do publish(wake, text) end
-if earliest and (not head or earliest < tonumber(head)) then signal('due', known[4], known[5]) end
+keep_answer(answer)
+for _, text in ipairs(signals) do publish(wake, text) end
+if earliest and (not head or earliest < tonumber(head)) then signal('due', watcher, watcher_until) end
 return {'done', answer, removed}

@@ -1,36 +1,37 @@
---[[ exhaust: notes in the record that no attempt is left, before `final_retry` is called; it stays RUNNING; renews.
+--[[ exhaust: notes in the record that no attempt is left, before `final_retry`. The job stays RUNNING. Renews.
 
-KEYS[1]  {app:topic}:running:NODE  HASH    job id -> token
-KEYS[2]  {app:topic}:leases        ZSET    node scored by the end of its lease, ms
-KEYS[3]  {app:topic}:sequence:NODE   STRING  the node's last executed sequence
-KEYS[4]  {app:topic}:pending       HASH    job id -> pending
-KEYS[5]  {app:topic}:jobs          HASH    job id -> record
+KEYS[1]  {app:topic}:running:NODE   HASH    job id -> token
+KEYS[2]  {app:topic}:leases         ZSET    node -> end of its lease, ms
+KEYS[3]  {app:topic}:sequence:NODE  STRING  sequence number of the node
+KEYS[4]  {app:topic}:pending        HASH    job id -> pending command
+KEYS[5]  {app:topic}:jobs           HASH    job id -> record
 ARGV[1]  node
-ARGV[2]  last_seen, the last sequence whose answer was read
+ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  lease, ms
 ARGV[4]  id
 ARGV[5]  token
-ARGV[6]  the new metadata
+ARGV[6]  new metadata, without the parking fence, which belongs to the store
 
-Returns  {sequence, rows, note}: d (done), s (stale: the row is another or gone), e (under an unfenced end)
-Holds    rule 15; the parking fence is the store's
+Returns  {sequence number, rows, note}; the note is d (done), s (stale: the row has another token or is gone) or
+         e (ended: the job is under an unfenced end)
+Holds    rules 6, 8, 10, 13, 15
 Cost     O(log nodes)
 ]]
 -- include types.lua
-local running, leases, sequence_key, pending_commands, jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local running, leases, sequence, pending, jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local node, last_seen, lease, id, token, metadata = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 -- include clock.lua
 -- include metadata.lua
 -- include pending.lua
--- include status.lua
-local note, pending = 's', pending_of(redis.call('HGET', pending_commands, id))
-local is_mine, record = redis.call('HGET', running, id) == token, redis.call('HGET', jobs, id)
+-- include lease.lua
+local note, command = 's', parse_command(redis.call('HGET', pending, id))
+local is_own, record = redis.call('HGET', running, id) == token, redis.call('HGET', jobs, id)
 redis.call('HDEL', running, '')
-if is_mine and pending and pending.how and pending.fence == '' then
+if is_own and is_unfenced_end(command) then
   note = 'e'
-elseif is_mine and record then
+elseif is_own and record then
   note = 'd'
-  redis.call('HSET', jobs, id, with_metadata(record, metadata, fixed(record).parked))
+  redis.call('HSET', jobs, id, with_metadata(record, metadata, fixed(record).parking_fence))
 end
-local sequence, rows = lease_status()
-return {sequence, rows, note}
+local sequence_number, rows = update_lease()
+return {sequence_number, rows, note}

@@ -1,33 +1,33 @@
---[[ get: the jobs with these ids, in their order. Reads only.
+--[[ get: reads the jobs with these ids, in this order. Reads only.
 
-KEYS[1]  {app:topic}:jobs       HASH  job id -> record
-KEYS[2]  {app:topic}:delayed    ZSET  job id scored by due time, ms
-KEYS[3]  {app:topic}:unacked    ZSET  job id scored by when it was parked, ms
-KEYS[4]  {app:topic}:dead       ZSET  job id scored by when it was given up, ms
-KEYS[5]  {app:topic}:done       ZSET  job id scored by the end of its retention, ms
-KEYS[6]  {app:topic}:broadcasts    ZSET  broadcast id scored by due time, ms
+KEYS[1]  {app:topic}:jobs            HASH  job id -> record
+KEYS[2]  {app:topic}:delayed         ZSET  job id -> due time, ms
+KEYS[3]  {app:topic}:unacked         ZSET  job id -> when it was parked, ms
+KEYS[4]  {app:topic}:dead            ZSET  job id -> when it became DEAD, ms
+KEYS[5]  {app:topic}:done            ZSET  job id -> end of its retention, ms
+KEYS[6]  {app:topic}:broadcasts      ZSET  broadcast id -> due time, ms
 KEYS[7]  {app:topic}:broadcast-jobs  HASH  broadcast id -> record
 ARGV[1]  and on: ids, at most 1000
 
-Returns  for each false, or {place d r u x f, ms, record}
-Holds    a broadcast that waits counts as DELAYED, and goes before a DONE job of its id
+Returns  for each id false, or {state d r u x f, time ms, record}
+Holds    section 3.3: a waiting broadcast counts as DELAYED, and goes before a DONE job of its id
 Cost     O(n log n)
 ]]
 -- include types.lua
 local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 -- include bulk.lua
--- include place.lua
+-- include places.lua
 local ids = {unpack(ARGV)}
 local records = read('HMGET', jobs, ids)
 local places, times = places_of(ids)
-local waits, broadcast_records = read('ZMSCORE', broadcasts, ids), read('HMGET', broadcast_jobs, ids)
-local jobs_found = {}
+local broadcast_dues, broadcast_records = read('ZMSCORE', broadcasts, ids), read('HMGET', broadcast_jobs, ids)
+local found = {}
 for i = 1, #ids do
-  jobs_found[i] = false
+  found[i] = false
   if records[i] and not (places[i] == 'f' and broadcast_records[i]) then
-    jobs_found[i] = {places[i], times[i] or 0, records[i]}
+    found[i] = {places[i], times[i] or 0, records[i]}
   elseif broadcast_records[i] then
-    jobs_found[i] = {'d', tonumber(waits[i] or 0), broadcast_records[i]}
+    found[i] = {'d', tonumber(broadcast_dues[i] or 0), broadcast_records[i]}
   end
 end
-return jobs_found
+return found

@@ -1,20 +1,20 @@
---[[ open: first contact with a topic: the version it is kept under and the types of its keys. Reads only.
+--[[ open: checks the protocol version of a topic and the types of its keys, at first contact. Reads only.
 
-KEYS[1]  {app:topic}:jobs       HASH  job id -> record
-KEYS[2]  {app:topic}:delayed    ZSET  job id scored by due time, ms
-KEYS[3]  {app:topic}:unacked    ZSET  job id scored by when it was parked, ms
-KEYS[4]  {app:topic}:dead       ZSET  job id scored by when it was given up, ms
-KEYS[5]  {app:topic}:done       ZSET  job id scored by the end of its retention, ms
-KEYS[6]  {app:topic}:broadcasts    ZSET  broadcast id scored by due time, ms
+KEYS[1]  {app:topic}:jobs            HASH  job id -> record
+KEYS[2]  {app:topic}:delayed         ZSET  job id -> due time, ms
+KEYS[3]  {app:topic}:unacked         ZSET  job id -> when it was parked, ms
+KEYS[4]  {app:topic}:dead            ZSET  job id -> when it became DEAD, ms
+KEYS[5]  {app:topic}:done            ZSET  job id -> end of its retention, ms
+KEYS[6]  {app:topic}:broadcasts      ZSET  broadcast id -> due time, ms
 KEYS[7]  {app:topic}:broadcast-jobs  HASH  broadcast id -> record
-KEYS[8]  {app:topic}:leases     ZSET  node scored by the end of its lease, ms
-KEYS[9]  {app:topic}:pending    HASH  job id -> pending
-KEYS[10] {app:topic}:crashes    HASH  job id -> crashes, `!` when isolated
-KEYS[11] {app:topic}:meta       HASH  protocol
+KEYS[8]  {app:topic}:leases          ZSET  node -> end of its lease, ms
+KEYS[9]  {app:topic}:pending         HASH  job id -> pending command
+KEYS[10] {app:topic}:crashes         HASH  job id -> crashes, with `!` behind the number of an isolated run
+KEYS[11] {app:topic}:meta            HASH  protocol
 
 Returns  1
-Holds    nothing is written
-Cost     one TYPE a key
+Holds    rule 1
+Cost     one TYPE per key
 ]]
 -- include types.lua
 local meta = KEYS[11]

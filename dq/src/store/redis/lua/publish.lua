@@ -1,17 +1,17 @@
---[[ publish: due broadcasts -> published and gone; those that nobody served in time are dropped.
+--[[ publish: publishes due broadcasts and removes them; drops those that have expired.
 
-KEYS[1]  {app:topic}:broadcasts    ZSET  broadcast id scored by due time, ms
-KEYS[2]  {app:topic}:broadcast-jobs  HASH  broadcast id -> record
-KEYS[3]  {app:topic}:meta       HASH  publisher: who is told the true head
-KEYS[4]  {app:topic}:broadcast     CHANNEL of broadcasts: id, line feed, record
+KEYS[1]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
+KEYS[2]  {app:topic}:broadcast-jobs  HASH     broadcast id -> record
+KEYS[3]  {app:topic}:meta            HASH     publisher
+KEYS[4]  {app:topic}:broadcast       CHANNEL  published broadcasts: id, line feed, record
 ARGV[1]  node
 ARGV[2]  limit, 1..=1000
 ARGV[3]  fallback, µs
-ARGV[4]  when one without an expiry of its own expires after its due time, ms
+ARGV[4]  how long after its due time a broadcast without an expiry of its own expires, ms
 
-Returns  {published, dropped, sleep µs, more}
-Holds    rule 24: published and removed in one step, in order of due time. It begins with a removal: a server that refuses
-         writes still publishes, and would do so again at each try
+Returns  {published, dropped, how long to sleep µs, more}
+Holds    rules 1, 3, 24. The first write is a removal, before anything is published: a server that refuses writes still
+         publishes, and would otherwise publish the same broadcast at each try
 Cost     O(limit log broadcasts)
 ]]
 -- include types.lua
@@ -25,7 +25,7 @@ local due = redis.call('ZRANGE', broadcasts, '-inf', floor, 'BYSCORE', 'LIMIT', 
 local n, ids, published, dropped = #due / 2, {}, 0, 0
 for i = 1, n do ids[i] = due[2 * i - 1] end
 local records = read('HMGET', broadcast_jobs, ids)
-local role = redis.call('HMGET', meta, 'publisher', 'publisher-until')
+local publisher = redis.call('HMGET', meta, 'publisher', 'publisher-until')
 redis.call('HDEL', broadcast_jobs, '')
 for i = 1, n do
   local expires = records[i] and (fixed(records[i]).expires or due[2 * i] + expires_after) or 0
@@ -38,9 +38,9 @@ for i = 1, n do
 end
 if n > 0 then redis.call('ZREMRANGEBYRANK', broadcasts, 0, n - 1) end
 write('HDEL', broadcast_jobs, ids)
-local head, told = redis.call('ZRANGE', broadcasts, 0, 0, 'WITHSCORES')[2], after(fallback)
-if not role[1] or role[1] == node or floor > tonumber(role[2] or 0) then
-  told = math.min(told, tonumber(head or told))
-  redis.call('HSET', meta, 'publisher', node, 'publisher-until', int(math.max(told, floor) + ROLE_SLACK))
+local head, wake_at = redis.call('ZRANGE', broadcasts, 0, 0, 'WITHSCORES')[2], after(fallback)
+if not publisher[1] or publisher[1] == node or floor > tonumber(publisher[2] or 0) then
+  wake_at = math.min(wake_at, tonumber(head or wake_at))
+  redis.call('HSET', meta, 'publisher', node, 'publisher-until', int(math.max(wake_at, floor) + ROLE_SLACK))
 end
-return {published, dropped, math.max(told * 1000 - micros, 0), head and tonumber(head) <= floor and 1 or 0}
+return {published, dropped, math.max(wake_at * 1000 - micros, 0), head and tonumber(head) <= floor and 1 or 0}

@@ -1,62 +1,68 @@
---[[ sweep: DEAD and DONE past their retention -> gone; aged UNACKED -> RUNNING; takes a sequence and renews.
+--[[ sweep: removes old DEAD and DONE jobs and claims aged UNACKED jobs. Takes a sequence number and renews.
 
-KEYS[1]  {app:topic}:jobs          HASH    job id -> record
-KEYS[2]  {app:topic}:delayed       ZSET    job id scored by due time, ms
-KEYS[3]  {app:topic}:unacked       ZSET    job id scored by when it was parked, ms
-KEYS[4]  {app:topic}:dead          ZSET    job id scored by when it was given up, ms
-KEYS[5]  {app:topic}:done          ZSET    job id scored by the end of its retention, ms
-KEYS[6]  {app:topic}:running:NODE  HASH    job id -> token
-KEYS[7]  {app:topic}:leases        ZSET    node scored by the end of its lease, ms
-KEYS[8]  {app:topic}:sequence:NODE   STRING  the node's last executed sequence
-KEYS[9]  {app:topic}:crashes       HASH    job id -> crashes, `!` when isolated
-KEYS[10] {app:topic}:meta          HASH    fence
+KEYS[1]  {app:topic}:jobs           HASH    job id -> record
+KEYS[2]  {app:topic}:delayed        ZSET    job id -> due time, ms
+KEYS[3]  {app:topic}:unacked        ZSET    job id -> when it was parked, ms
+KEYS[4]  {app:topic}:dead           ZSET    job id -> when it became DEAD, ms
+KEYS[5]  {app:topic}:done           ZSET    job id -> end of its retention, ms
+KEYS[6]  {app:topic}:running:NODE   HASH    job id -> token
+KEYS[7]  {app:topic}:leases         ZSET    node -> end of its lease, ms
+KEYS[8]  {app:topic}:sequence:NODE  STRING  sequence number of the node
+KEYS[9]  {app:topic}:crashes        HASH    job id -> crashes, with `!` behind the number of an isolated run
+KEYS[10] {app:topic}:meta           HASH    protocol, fence
 ARGV[1]  node
-ARGV[2]  last_seen, the last sequence whose answer was read
-ARGV[3]  limit, 1..=1000: for each of the three
+ARGV[2]  last_seen: the last seen sequence number
+ARGV[3]  limit, 1..=1000, for each of dead, done and unacked
 ARGV[4]  lease, ms
-ARGV[5]  how long UNACKED jobs wait, ms
+ARGV[5]  age: how long a job is UNACKED before it is claimed, ms
 ARGV[6]  how long DEAD jobs are kept, ms
 ARGV[7]  how many DEAD jobs are kept
 
-Returns  {0, sequence, rows} when the sequence is another, else {1, sequence, rows, clock ms, ids, tokens or one for all, records, crash counts or {},
-         pruned dead, pruned done, more, dropped ids}
-Holds    as transfer; a member that waits in delayed is no member here and only leaves
+Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
+         clock ms, ids, tokens (one if all jobs share it), records, crash counts or {}, pruned DEAD, pruned DONE, more,
+         dropped ids}
+Holds    rules 1, 2, 3, 6, 8, 9, 25: an id that is also in delayed belongs there, and only leaves the place that was
+         swept
 Cost     O(limit log n)
 ]]
 -- include types.lua
 local jobs, delayed, unacked, dead, done = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local running, leases, sequence_key, crashes, meta = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local running, leases, sequence, crashes, meta = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local node, last_seen, limit, lease = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local dead_most = tonumber(ARGV[7])
-local sequence = redis.call('GET', sequence_key)
-if sequence ~= last_seen then return {0, tonumber(sequence or 0), redis.call('HLEN', running)} end
+local most_dead = tonumber(ARGV[7])
+local stored = redis.call('GET', sequence)
+if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
 -- include version.lua
 -- include clock.lua
 -- include bulk.lua
 -- include claim.lua
-local aged, kept_since = math.max(floor - ARGV[5], 0), math.max(floor - ARGV[6], 0)
-local function waiting(ids) return read('ZMSCORE', delayed, ids) end
+local parked_until, dead_until = math.max(floor - ARGV[5], 0), math.max(floor - ARGV[6], 0)
+local function are_delayed(ids) return read('ZMSCORE', delayed, ids) end
 local function prune(place, ids)
-  local elsewhere, gone = waiting(ids), {}
+  local is_delayed, removed = are_delayed(ids), {}
   for i, id in ipairs(ids) do
-    if not elsewhere[i] then gone[#gone + 1] = id end
+    if not is_delayed[i] then removed[#removed + 1] = id end
   end
   write('ZREM', place, ids)
-  write('HDEL', jobs, gone)
+  write('HDEL', jobs, removed)
   return #ids
 end
 redis.call('HDEL', crashes, '')
 local pruned_done = prune(done, redis.call('ZRANGE', done, '-inf', floor, 'BYSCORE', 'LIMIT', 0, limit))
-local card = redis.call('ZCARD', dead)
-local oldest, over = redis.call('ZRANGE', dead, 0, limit - 1, 'WITHSCORES'), {}
+local dead_count = redis.call('ZCARD', dead)
+local oldest, excess = redis.call('ZRANGE', dead, 0, limit - 1, 'WITHSCORES'), {}
 for i = 1, #oldest / 2 do
-  if card - #over > dead_most or tonumber(oldest[2 * i]) <= kept_since then over[#over + 1] = oldest[2 * i - 1] end
+  local is_too_many = dead_count - #excess > most_dead
+  if is_too_many or tonumber(oldest[2 * i]) <= dead_until then excess[#excess + 1] = oldest[2 * i - 1] end
 end
-local pruned_dead = prune(dead, over)
-local ids, tokens, records, lost, dropped, taken, rows = claim(unacked, aged, limit, waiting)
-local function is_due(place, ends)
+local pruned_dead = prune(dead, excess)
+local ids, tokens, records, crash_counts, dropped, sequence_number, rows = claim(unacked, parked_until, limit, are_delayed)
+local function has_until(place, time)
   local head = redis.call('ZRANGE', place, 0, 0, 'WITHSCORES')[2]
-  return head and tonumber(head) <= ends
+  return head and tonumber(head) <= time
 end
-local more = is_due(done, floor) or is_due(dead, kept_since) or redis.call('ZCARD', dead) > dead_most or is_due(unacked, aged)
-return {1, taken, rows, floor, ids, tokens, records, lost, pruned_dead, pruned_done, more and 1 or 0, dropped}
+local more = has_until(done, floor) or has_until(dead, dead_until) or redis.call('ZCARD', dead) > most_dead
+  or has_until(unacked, parked_until)
+return {
+  1, sequence_number, rows, floor, ids, tokens, records, crash_counts, pruned_dead, pruned_done, more and 1 or 0, dropped,
+}

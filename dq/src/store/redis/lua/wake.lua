@@ -1,12 +1,12 @@
---[[ wake: frees the node's roles and signals the others, for a node that cannot take what is due.
+--[[ wake: frees the roles of a node that does not take what is due, and signals all nodes.
 
-KEYS[1]  {app:topic}:delayed  ZSET  job id scored by due time, ms
-KEYS[2]  {app:topic}:meta     HASH  roles
-KEYS[3]  {app:topic}:wake     CHANNEL of any node
+KEYS[1]  {app:topic}:delayed  ZSET     job id -> due time, ms
+KEYS[2]  {app:topic}:meta     HASH     watcher, standby
+KEYS[3]  {app:topic}:wake     CHANNEL  signals for every node
 ARGV[1]  node
 
 Returns  1
-Holds    rule 23
+Holds    rules 1, 23
 Cost     O(1)
 ]]
 -- include types.lua
@@ -15,6 +15,6 @@ local node = ARGV[1]
 -- include clock.lua
 -- include signal.lua
 -- include roles.lua
-free_roles()
+free_watcher_roles()
 publish(wake, 'due')
 return 1

@@ -1,4 +1,4 @@
-//! The scripts against their headers, `keys.rs` and the docs.
+//! Compares the scripts with their headers, with `keys.rs` and with the docs.
 
 use super::super::keys::Keyspace;
 use super::*;
@@ -20,7 +20,7 @@ fn keys_of_header(step: Step) -> Vec<(String, String)> {
 }
 
 #[test]
-fn headers_name_the_keys_that_scripts_are_given() {
+fn headers_name_the_keys_of_the_scripts() {
     for step in Step::ALL {
         let given = step.keys().iter().map(|key| written(*key));
         assert_eq!(keys_of_header(*step), given.collect::<Vec<_>>(), "{}", step.name());
@@ -34,20 +34,24 @@ fn written(key: Key) -> (String, String) {
         key if key.is_owned() => ":NODE",
         _ => "",
     };
-    (format!("{}{owner}", key.suffix()), key.kind().to_uppercase())
+    (format!("{}{owner}", key.suffix()), key.redis_type().to_uppercase())
 }
 
 const DOCS: &str = include_str!("../../../../../docs/guide/deploying-on-redis.md");
 const TOPIC: &str = "`dq:{APP:TOPIC}:";
 
 #[test]
-fn the_table_in_the_docs_has_the_keys_that_scripts_are_given() {
+fn the_table_in_the_docs_has_the_keys_of_the_scripts() {
     let row = |line: &str| {
         let mut cells = line.strip_prefix("| ")?.split(" | ").map(str::to_owned);
         let name = cells.next()?.strip_prefix(TOPIC)?.strip_suffix('`')?.to_owned();
         Some((name, cells.next()?))
     };
-    let section = DOCS.split("## Keys\n").nth(1).and_then(|rest| rest.split("\n## ").next()).expect("there is a table");
+    let section = DOCS
+        .split("## Keys\n")
+        .nth(1)
+        .and_then(|rest| rest.split("\n## ").next())
+        .expect("the docs have a section on keys");
     let mut docs: Vec<_> = section.lines().filter_map(row).collect();
     docs.sort();
     let mut given: Vec<_> = Step::ALL.iter().flat_map(|step| step.keys()).map(|key| written(*key)).collect();
@@ -58,19 +62,19 @@ fn the_table_in_the_docs_has_the_keys_that_scripts_are_given() {
 }
 
 #[test]
-fn every_key_that_the_docs_mention_is_one() {
+fn every_key_in_the_docs_exists() {
     let known: Vec<_> = Step::ALL.iter().flat_map(|step| step.keys()).map(|key| key.suffix()).collect();
     let mut mentioned = 0;
     for rest in DOCS.split(&TOPIC[1..]).skip(1) {
         let name: String = rest.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect();
-        assert!(name.is_empty() || known.contains(&name.as_str()), "the docs name `{name}`, which is no key");
+        assert!(name.is_empty() || known.contains(&name.as_str()), "the docs name `{name}`, which is not a key");
         mentioned += 1;
     }
     assert!(mentioned > known.iter().collect::<std::collections::BTreeSet<_>>().len(), "{mentioned}");
 }
 
 #[test]
-fn headers_say_what_a_reader_must_know() {
+fn headers_are_complete() {
     let parts = PARTS.iter().map(|(name, text)| (*name, *text, &["Cost"][..0]));
     let files = Step::ALL.iter().map(|step| (step.name(), step.text(), &["Returns", "Holds", "Cost"][..]));
     for (name, text, wanted) in files.chain(parts) {
@@ -95,19 +99,19 @@ fn headers_name_every_argument() {
 }
 
 #[test]
-fn every_part_is_included_and_every_include_is_a_part() {
+fn every_part_is_used_and_every_include_exists() {
     let texts: String = Step::ALL.iter().map(|step| step.text()).collect();
     for (name, _) in PARTS {
-        assert!(texts.contains(&format!("-- include {name}\n")), "nobody includes {name}");
+        assert!(texts.contains(&format!("-- include {name}\n")), "no script includes {name}");
     }
     for step in Step::ALL {
-        assert!(!assembled(*step).contains("-- include "), "{} includes what is no part", step.name());
+        assert!(!assembled(*step).contains("-- include "), "{} includes an unknown part", step.name());
         assert!(assembled(*step).matches("redis.call('TIME')").count() <= 1, "{} reads one clock", step.name());
     }
 }
 
 #[test]
-fn keys_of_a_script_are_named_in_the_order_they_are_given() {
+fn scripts_name_their_keys_in_order() {
     for step in Step::ALL.iter().filter(|step| **step != Step::Open) {
         let body = body(step.text());
         let mut named = Vec::new();
@@ -117,12 +121,9 @@ fn keys_of_a_script_are_named_in_the_order_they_are_given() {
         }
         let given = step.keys().iter().enumerate().map(|(n, key)| {
             let name = match key {
-                Key::BroadcastJobs => "broadcast_jobs",
-                Key::Sequence => "sequence_key",
-                Key::Pending => "pending_commands",
-                Key::BroadcastChannel => "channel",
-                Key::Delayed if *step == Step::Page => "place",
-                key => key.suffix(),
+                Key::BroadcastChannel => "channel".to_owned(),
+                Key::Delayed if *step == Step::Page => "place".to_owned(),
+                key => key.suffix().replace('-', "_"),
             };
             format!("{name}=KEYS[{}]", n + 1)
         });

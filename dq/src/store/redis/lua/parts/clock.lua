@@ -1,6 +1,7 @@
---[[ clock: the server's clock, read once a step. *Now* rounds down to the millisecond, due times round up (rule 4).
+--[[ clock: the server's clock, read once per step. *Now* rounds down to the millisecond, due times round up (rule 4).
 
-Gives    micros, floor, ceil: now in µs, in ms rounded down and up; after(µs): the ms that is so much later; int(n): n as text
+Gives    micros, floor, ceil: now in µs, and in ms rounded down and up. after(µs): now plus that delay, in ms. int(n): n
+         as text without an exponent
 Cost     one TIME
 ]]
 local time = redis.call('TIME')

@@ -1,8 +1,8 @@
---[[ cut: a lease further ahead than the longest one, as after a clock that jumped back, is cut to that (rule 20).
+--[[ cut: cuts leases that are longer than the longest lease, as after a clock that jumped back (rule 20).
 
-Needs    leases, floor
-Cost     one ZRANGE; at most 100 are cut a step
+Needs    leases; clock
+Cost     one ZRANGE, and one ZADD per lease that is cut, at most 100
 ]]
-local longest = floor + 300000
-local ahead = redis.call('ZRANGE', leases, '(' .. string.format('%.0f', longest), '+inf', 'BYSCORE', 'LIMIT', 0, 100)
-for _, holder in ipairs(ahead) do redis.call('ZADD', leases, longest, holder) end
+local latest_end = floor + 300000
+local too_long = redis.call('ZRANGE', leases, '(' .. int(latest_end), '+inf', 'BYSCORE', 'LIMIT', 0, 100)
+for _, holder in ipairs(too_long) do redis.call('ZADD', leases, latest_end, holder) end

@@ -1,118 +1,121 @@
---[[ leave: every way out of RUNNING, so that none forgets the pending. In this order: a replacement takes the place; an end
-from outside outweighs what the run says; then the run decides.
+--[[ leave: every way out of RUNNING, so that none forgets the pending command. In this order: a replacement takes the
+job's place; an end from outside outweighs the run's outcome; then the outcome decides.
 
-Needs    jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs, running, pending_commands, crashes, meta, wake; clock, bulk, signal, metadata,
-         pending_commands; known (fields of meta, the watcher at 4 and 5)
-Gives    leave(id, token, record, pending, lost, how, argument, metadata, charged): plans the end of one run. `how` is a (ack),
-         j, J, t (rejoin: as added, after µs, at ms), r (retry after µs), b (rollback), p (park), x (dead), d (drop) or
-         c (reclaim; `charged` is the cap, nil: no crash is charged). finish(): writes the plan
-Holds    rules 2, 12, 13, 17, 19, 25: row, pending and *isolated* are gone, the crash count too unless the job was given back
-Cost     per structure one command for 1000 values; nothing for a structure that does not change
+Needs    jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs, running, pending, crashes, meta, wake; version,
+         clock, bulk, signal, metadata, pending
+Gives    leave(id, token, record, command, crash_text, outcome, argument, metadata, cap): plans the end of one run. The
+         outcome is a (ack), j, J, t (rejoin: as added, after µs, at ms), r (retry after µs), b (rollback), p (park), x
+         (dead), d (drop) or c (reclaim; `cap` is the crash cap, or nil if no crash is charged). write_plan(): writes it
+Holds    rules 2, 12, 13, 17, 19, 25: row, pending command and *isolated* go; the crash count goes unless the job is
+         given back
+Cost     per structure that changes one command per 1000 values
 ]]
 local plan = {
-  rows = {}, gone = {}, records = {}, delayed = {}, unacked = {}, dead = {}, done = {}, pending_removed = {}, settled = {}, crashes = {},
-  broadcasts = {}, broadcast_records = {}, removed_broadcast = {}, lost = {},
+  removed_rows = {}, removed_jobs = {}, removed_commands = {}, removed_crashes = {}, removed_broadcasts = {},
+  records = {}, crashes = {}, broadcast_records = {},
+  delayed = {}, unacked = {}, dead = {}, done = {}, broadcasts = {},
+  dropped = {},
 }
 local earliest, earliest_broadcast
 local function push(list, a, b)
   list[#list + 1] = a
   if b then list[#list + 1] = b end
 end
-local function shelve(place, id, at) push(plan[place], int(at), id) end
-local function delay(id, at)
-  if not earliest or at < earliest then earliest = at end
-  shelve('delayed', id, at)
+local function put(place, id, time) push(plan[place], int(time), id) end
+local function put_delayed(id, due)
+  if not earliest or due < earliest then earliest = due end
+  put('delayed', id, due)
 end
-local function replace(id, pending)
-  if pending.deliver == 'q' then
-    push(plan.removed_broadcast, id)
+local function put_replacement(id, command)
+  if command.deliver == 'q' then
+    push(plan.removed_broadcasts, id)
   else
-    if not earliest_broadcast or pending.due < earliest_broadcast then earliest_broadcast = pending.due end
-    shelve('broadcasts', id, pending.due)
-    push(plan.broadcast_records, id, pending.record)
+    if not earliest_broadcast or command.due < earliest_broadcast then earliest_broadcast = command.due end
+    put('broadcasts', id, command.due)
+    push(plan.broadcast_records, id, command.record)
   end
-  if pending.deliver == 'b' then return push(plan.gone, id) end
-  push(plan.records, id, pending.record)
-  delay(id, pending.due)
+  if command.deliver == 'b' then return push(plan.removed_jobs, id) end
+  push(plan.records, id, command.record)
+  put_delayed(id, command.due)
 end
-local function finish_job(id, record, how, metadata)
-  local retain = how == 'a' and record and fixed(record).retain or 0
-  if retain == 0 then return push(plan.gone, id) end
+-- An acked job is DONE for its retention; any other ended job is gone.
+local function finish_job(id, record, ending, metadata)
+  local retain = ending == 'a' and record and fixed(record).retain or 0
+  if retain == 0 then return push(plan.removed_jobs, id) end
   if metadata then push(plan.records, id, with_metadata(record, metadata, nil)) end
-  shelve('done', id, floor + retain)
+  put('done', id, floor + retain)
 end
-local function give_back(id, token_due, parked, count)
-  if count > 0 then push(plan.crashes, id, crashes_text(count)) end
-  if parked then shelve('unacked', id, token_due) else delay(id, token_due) end
+local function give_back(id, due, parking_fence, crash_count)
+  if crash_count > 0 then push(plan.crashes, id, crashes_text(crash_count)) end
+  if parking_fence then put('unacked', id, due) else put_delayed(id, due) end
 end
-local function changed(id, old, new)
+local function update_record(id, old, new)
   if new ~= old then push(plan.records, id, new) end
 end
--- The new crash count, or nil when the job is to be given up; and the record.
-local function charge(record, count, isolated, cap)
+-- Returns the new crash count, or nil if the job becomes DEAD; and the record.
+local function charge(record, crash_count, isolated, cap)
   cap = math.max(cap, 1)
-  if count + 1 >= cap and not isolated then return count, record end
-  local spent = fixed(record).exhausted
-  if count >= cap then return nil, spent and record or exhaust_by_crashes(record) end
-  return count + 1, count + 1 >= cap and exhaust_by_crashes(record) or record
+  if crash_count + 1 >= cap and not isolated then return crash_count, record end
+  if crash_count >= cap then return nil, fixed(record).exhausted and record or exhausted_by_crashes(record) end
+  return crash_count + 1, crash_count + 1 >= cap and exhausted_by_crashes(record) or record
 end
-local function reclaim(id, due, record, parked, count, isolated, charged)
-  if not charged then return give_back(id, due, parked, count) end
-  local left, new = charge(record, count, isolated, charged)
-  if left then
-    changed(id, record, new)
-    return give_back(id, due, parked, left)
+local function reclaim(id, due, record, parking_fence, crash_count, isolated, cap)
+  if not cap then return give_back(id, due, parking_fence, crash_count) end
+  local new_count, new_record = charge(record, crash_count, isolated, cap)
+  if new_count then
+    update_record(id, record, new_record)
+    return give_back(id, due, parking_fence, new_count)
   end
-  changed(id, record, with_metadata(new, '', nil))
-  shelve('dead', id, floor)
+  update_record(id, record, with_metadata(new_record, '', nil))
+  put('dead', id, floor)
 end
-local function rejoined_at(how, argument, record)
-  if how == 'J' or how == 'r' then return after(argument) end
-  if how == 't' and tonumber(argument) > floor then return tonumber(argument) end
+local function due_again(outcome, argument, record)
+  if outcome == 'J' or outcome == 'r' then return after(argument) end
+  if outcome == 't' and tonumber(argument) > floor then return tonumber(argument) end
   return after(fixed(record).delay * 1000)
 end
-local function decide(id, fence, due, record, parked, count, how, argument, metadata)
-  if how == 'b' then
-    changed(id, record, with_metadata(record, metadata, parked))
-    return give_back(id, due, parked, count)
+local function apply_outcome(id, fence, due, record, parking_fence, crash_count, outcome, argument, metadata)
+  if outcome == 'b' then
+    update_record(id, record, with_metadata(record, metadata, parking_fence))
+    return give_back(id, due, parking_fence, crash_count)
   end
-  local new = with_metadata(record, metadata, how == 'p' and (parked or fence) or nil)
-  changed(id, record, new)
-  if how == 'p' then return shelve('unacked', id, floor) end
-  if how == 'x' then return shelve('dead', id, floor) end
-  delay(id, rejoined_at(how, argument, new))
+  local new = with_metadata(record, metadata, outcome == 'p' and (parking_fence or fence) or nil)
+  update_record(id, record, new)
+  if outcome == 'p' then return put('unacked', id, floor) end
+  if outcome == 'x' then return put('dead', id, floor) end
+  put_delayed(id, due_again(outcome, argument, new))
 end
-local function leave(id, token, record, pending, lost, how, argument, metadata, charged)
-  push(plan.rows, id)
-  if pending then push(plan.pending_removed, id) end
-  if lost then push(plan.settled, id) end
+local function leave(id, token, record, command, crash_text, outcome, argument, metadata, cap)
+  push(plan.removed_rows, id)
+  if command then push(plan.removed_commands, id) end
+  if crash_text then push(plan.removed_crashes, id) end
   local fence, due = string.match(token, '^(%d+):(%d+)$')
-  local parked = record and fixed(record).parked
-  local ended = pending and pending.how
-  if ended and pending.fence ~= '' and pending.fence ~= fence and pending.fence ~= parked then ended = nil end
-  if pending and pending.record and (ended or not pending.conditional) then return replace(id, pending) end
-  if ended then return finish_job(id, record, ended) end
-  if how == 'a' then return finish_job(id, record, 'a', metadata) end
-  if how == 'd' then return push(plan.gone, id) end
-  if not record then return push(plan.lost, id) end
+  local parking_fence = record and fixed(record).parking_fence
+  local ending = command and command.ending
+  if ending and command.fence ~= '' and command.fence ~= fence and command.fence ~= parking_fence then ending = nil end
+  if command and command.record and (ending or not command.conditional) then return put_replacement(id, command) end
+  if ending then return finish_job(id, record, ending) end
+  if outcome == 'a' then return finish_job(id, record, 'a', metadata) end
+  if outcome == 'd' then return push(plan.removed_jobs, id) end
+  if not record then return push(plan.dropped, id) end
   if not fence then
-    changed(id, record, with_metadata(record, '', nil))
-    return shelve('dead', id, floor)
+    update_record(id, record, with_metadata(record, '', nil))
+    return put('dead', id, floor)
   end
-  local count, isolated = crashes_of(lost)
-  if how == 'c' then return reclaim(id, tonumber(due), record, parked, count, isolated, charged) end
-  decide(id, fence, tonumber(due), record, parked, count, how, argument, metadata)
+  local crash_count, isolated = parse_crashes(crash_text)
+  if outcome == 'c' then return reclaim(id, tonumber(due), record, parking_fence, crash_count, isolated, cap) end
+  apply_outcome(id, fence, tonumber(due), record, parking_fence, crash_count, outcome, argument, metadata)
 end
-local function finish()
+local function write_plan()
   local head = earliest and redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')
   local broadcast_head = earliest_broadcast and redis.call('ZRANGE', broadcasts, 0, 0, 'WITHSCORES')
-  write('HDEL', running, plan.rows)
-  write('HDEL', pending_commands, plan.pending_removed)
-  write('HDEL', crashes, plan.settled)
-  write('HDEL', jobs, plan.gone)
-  if #plan.removed_broadcast > 0 then
-    write('ZREM', broadcasts, plan.removed_broadcast)
-    write('HDEL', broadcast_jobs, plan.removed_broadcast)
+  write('HDEL', running, plan.removed_rows)
+  write('HDEL', pending, plan.removed_commands)
+  write('HDEL', crashes, plan.removed_crashes)
+  write('HDEL', jobs, plan.removed_jobs)
+  if #plan.removed_broadcasts > 0 then
+    write('ZREM', broadcasts, plan.removed_broadcasts)
+    write('HDEL', broadcast_jobs, plan.removed_broadcasts)
   end
   write('HSET', jobs, plan.records)
   write('HSET', crashes, plan.crashes)
@@ -122,9 +125,9 @@ local function finish()
   write('ZADD', unacked, plan.unacked)
   write('ZADD', dead, plan.dead)
   write('ZADD', done, plan.done)
-  if head and (not head[2] or earliest < tonumber(head[2])) then signal('due', known[4], known[5]) end
+  if head and (not head[2] or earliest < tonumber(head[2])) then signal('due', watcher, watcher_until) end
   if broadcast_head and (not broadcast_head[2] or earliest_broadcast < tonumber(broadcast_head[2])) then
-    local role = redis.call('HMGET', meta, 'publisher', 'publisher-until')
-    signal('broadcast', role[1], role[2])
+    local publisher = redis.call('HMGET', meta, 'publisher', 'publisher-until')
+    signal('broadcast', publisher[1], publisher[2])
   end
 end

@@ -1,29 +1,33 @@
---[[ pending: what waits for the end of a run. As text `END FENCE : REPLACEMENT`, without the blanks:
-END is a, d, c or - (acked, deleted, cancelled, none), FENCE names the run or is empty, REPLACEMENT is empty or
-`WHEN DELIVER DUE : RECORD`, WHEN being r (in any case) or c (if the end applies), DELIVER q, b or t, DUE in ms.
+--[[ pending: pending commands and crash counts as text. A pending command is `END FENCE : REPLACEMENT` without the
+blanks: END is a (acked), d (deleted), c (cancelled) or - (none); FENCE names the run that an ack is for, or is empty;
+REPLACEMENT is empty or `WHEN DELIVER DUE : RECORD`, where WHEN is r (in any case) or c (only if the end applies),
+DELIVER is q, b or t, DUE is ms.
 
-Gives    pending_of(text): {how, fence, conditional, deliver, due, record} or nil; pending_text(pending);
-         crashes_of(text): count, isolated; crashes_text(count, isolated)
-Holds    rules 12, 13, 17, 19. Text that is no pending counts as none
+Needs    clock
+Gives    parse_command(text): {ending, fence, conditional, deliver, due, record}, or nil if there is none;
+         command_text(command); is_unfenced_end(command); parse_crashes(text): count, isolated; crashes_text(count,
+         isolated)
+Holds    rules 12, 13, 17, 19. Text that is no pending command counts as none
 ]]
-local function pending_of(text)
+local function parse_command(text)
   if not text then return nil end
-  local how, fence, at = string.match(text, '^([adc%-])(%d*):()')
-  if not how then return nil end
-  local pending = {how = how ~= '-' and how or nil, fence = fence}
+  local ending, fence, at = string.match(text, '^([adc%-])(%d*):()')
+  if not ending then return nil end
+  local command = {ending = ending ~= '-' and ending or nil, fence = fence}
   local when, deliver, due, start = string.match(text, '^([rc])([qbt])(%d+):()', at)
   if when then
-    pending.conditional, pending.deliver, pending.due = when == 'c', deliver, tonumber(due)
-    pending.record = string.sub(text, start)
+    command.conditional, command.deliver, command.due = when == 'c', deliver, tonumber(due)
+    command.record = string.sub(text, start)
   end
-  return pending
+  return command
 end
-local function pending_text(pending)
-  local text = (pending.how or '-') .. pending.fence .. ':'
-  if not pending.record then return text end
-  return text .. (pending.conditional and 'c' or 'r') .. pending.deliver .. int(pending.due) .. ':' .. pending.record
+local function command_text(command)
+  local text = (command.ending or '-') .. command.fence .. ':'
+  if not command.record then return text end
+  return text .. (command.conditional and 'c' or 'r') .. command.deliver .. int(command.due) .. ':' .. command.record
 end
-local function crashes_of(text)
+local function is_unfenced_end(command) return command and command.ending and command.fence == '' end
+local function parse_crashes(text)
   local count, isolated = string.match(text or '', '^(%d+)(!?)$')
   return tonumber(count or 0), isolated == '!'
 end

@@ -1,16 +1,17 @@
---[[ roles: a node that stops claiming gives its roles back.
+--[[ roles: frees the roles of a node.
 
-Needs    delayed, meta, wake, node; signal
-Gives    leave_role(name): whether the node had it; free_roles(): both, and says so to the others where jobs wait
+Needs    delayed, meta; node
+Gives    free_role(name): returns whether the node had it. free_watcher_roles(): frees watcher and standby; returns
+         whether the node had one of them and jobs wait, so that the other nodes must be signalled
 Holds    rule 23
-Cost     two HGET
+Cost     one HGET per role, one HDEL per role that is freed, one ZCARD
 ]]
-local function leave_role(name)
+local function free_role(name)
   if redis.call('HGET', meta, name) ~= node then return false end
   redis.call('HDEL', meta, name, name .. '-until')
   return true
 end
-local function free_roles()
-  local watched, stood_by = leave_role('watcher'), leave_role('standby')
-  return (watched or stood_by) and redis.call('ZCARD', delayed) > 0
+local function free_watcher_roles()
+  local was_watcher, was_standby = free_role('watcher'), free_role('standby')
+  return (was_watcher or was_standby) and redis.call('ZCARD', delayed) > 0
 end

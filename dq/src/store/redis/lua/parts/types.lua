@@ -1,10 +1,11 @@
---[[ types: a key of a wrong type is not dq's. Looked at before anything is written, so that no step fails half-way.
+--[[ types: checks the types of keys before anything is written. A key of a wrong type was not made by dq.
 
-Needs    TYPES and UNREAD, which the loader writes from `keys.rs` and `scripts.rs`: the type of KEYS[i] (`channel` for one that
-         is no key), and whether the script writes it without having read it before its first write
-Gives    wrong_type(all): the error `DQTYPE n`, n being the number of the key, or nil; of all keys, or of the unread ones
-Holds    rule 1. A key that is read first says WRONGTYPE itself, before anything is written
-Cost     one TYPE a key that is looked at
+Needs    TYPES and UNREAD, which the loader writes from `keys.rs` and `scripts.rs`: the type of KEYS[i] (`channel` for a
+         channel), and whether the script writes that key without having read it before its first write
+Gives    wrong_type(all): the error `DQTYPE n`, where KEYS[n] has a wrong type, or nil; checks all keys, or the unread
+         ones
+Holds    rule 1. The first read of a key of a wrong type fails with WRONGTYPE, which also comes before the first write
+Cost     one TYPE per key that is checked
 ]]
 local function wrong_type(all)
   for i, expected in ipairs(TYPES) do

@@ -1,9 +1,10 @@
---[[ version: a topic belongs to one version of the protocol.
+--[[ version: refuses a topic that is kept under another protocol version, and reads fields of meta.
 
 Needs    meta; PROTOCOL, which the loader writes
-Gives    known: the fields protocol, fence, retains, watcher, watcher-until of meta
-Returns  the error `DQVERSION n` where the topic was written under version n
+Gives    protocol, last_fence, has_retains, watcher, watcher_until: fields of meta, each false where it is missing
+Returns  the error `DQVERSION n` if the topic is kept under version n
 Cost     one HMGET
 ]]
-local known = redis.call('HMGET', meta, 'protocol', 'fence', 'retains', 'watcher', 'watcher-until')
-if known[1] and known[1] ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. known[1]) end
+local protocol, last_fence, has_retains, watcher, watcher_until =
+  unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'retains', 'watcher', 'watcher-until'))
+if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end

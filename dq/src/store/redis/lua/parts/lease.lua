@@ -1,0 +1,18 @@
+--[[ lease: brings the node's lease up to date, and reads its lease status: sequence number and number of rows.
+
+Needs    running, leases, sequence; node, last_seen, lease; clock
+Gives    update_lease(): removes the lease of a node without rows, and renews it if last_seen is the stored sequence
+         number. Returns the lease status
+Holds    rules 6, 8
+Cost     GET, HLEN, and ZADD or ZREM
+]]
+local LONGEST_LEASE = 300000
+local function update_lease()
+  local stored, rows = redis.call('GET', sequence), redis.call('HLEN', running)
+  if rows == 0 then
+    redis.call('ZREM', leases, node)
+  elseif stored == last_seen then
+    redis.call('ZADD', leases, floor + math.min(lease, LONGEST_LEASE), node)
+  end
+  return tonumber(stored or 0), rows
+end

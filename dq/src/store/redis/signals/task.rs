@@ -1,0 +1,232 @@
+//! The task that owns the connection of all subscriptions.
+//!
+//! With RESP3 the server pushes messages over the connection that subscribed, and the client learns at once when that
+//! connection closes. The task then connects again, with growing pauses, renews all subscriptions and sends
+//! [`Signal::Resubscribed`], because any signal may have been missed. A connection can also break without a word, so
+//! the task sends a `PING` over one that has been silent for long.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{PushInfo, PushKind, Value};
+use tokio::sync::mpsc;
+
+use super::{Subscribe, Subscriber, signal_of};
+use crate::environment::{Boottime, Clock, TokioClock};
+use crate::store::redis::connect::{Connector, send};
+use crate::store::redis::errors::{Failure, classify, of_command};
+use crate::store::{Signal, StoreError};
+
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How long the answer to a `PING` may take.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// What the task owns: the connection and all subscribers.
+pub(super) struct SubscriptionTask {
+    connector: Arc<Connector>,
+    subscribers: Vec<Subscriber>,
+    /// What the connection is subscribed to.
+    channels: BTreeSet<String>,
+    connection: Option<(MultiplexedConnection, mpsc::UnboundedReceiver<PushInfo>)>,
+    /// How many attempts in a row ended without a connection, or with one that did not last.
+    failures: u32,
+    connected_at: Duration,
+    received_at: Duration,
+    silence: Duration,
+    /// False under a paused clock, where no `PING` would be answered in time.
+    pings: bool,
+}
+
+/// What the task waits for.
+enum Event {
+    /// `None`: the store was dropped.
+    Subscribe(Option<Subscribe>),
+    /// `None`: the connection is gone.
+    Push(Option<PushInfo>),
+    Silence,
+    Reconnect,
+}
+
+impl SubscriptionTask {
+    pub(super) fn new(connector: Arc<Connector>, silence: Duration) -> Self {
+        Self {
+            connector,
+            subscribers: Vec::new(),
+            channels: BTreeSet::new(),
+            connection: None,
+            failures: 0,
+            connected_at: Duration::ZERO,
+            received_at: Duration::ZERO,
+            silence,
+            pings: !TokioClock::is_paused(),
+        }
+    }
+
+    pub(super) async fn run(mut self, mut requests: mpsc::UnboundedReceiver<Subscribe>) {
+        loop {
+            match self.next_event(&mut requests).await {
+                Event::Subscribe(None) => return,
+                Event::Subscribe(Some(Subscribe { subscriber, done })) => {
+                    let subscribed = self.add(subscriber).await;
+                    // The subscriber may have gone away; then its feed is closed.
+                    drop(done.send(subscribed));
+                }
+                Event::Push(Some(push)) if push.kind == PushKind::Message => {
+                    self.received_at = Boottime.now();
+                    self.deliver(push).await;
+                }
+                Event::Push(Some(push)) if push.kind != PushKind::Disconnection => {}
+                Event::Push(_) => self.disconnected(),
+                Event::Silence => self.ping().await,
+                Event::Reconnect => self.reconnect().await,
+            }
+        }
+    }
+
+    /// Waits for the next event. Cancel safe.
+    async fn next_event(&mut self, requests: &mut mpsc::UnboundedReceiver<Subscribe>) -> Event {
+        let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(10)).min(LONGEST_PAUSE);
+        let has_subscribers = !self.subscribers.is_empty();
+        match &mut self.connection {
+            Some((_, pushes)) => tokio::select! {
+                biased;
+                request = requests.recv() => Event::Subscribe(request),
+                push = pushes.recv() => Event::Push(push),
+                () = Boottime.sleep_until(self.received_at + self.silence), if has_subscribers && self.pings => Event::Silence,
+            },
+            None => tokio::select! {
+                biased;
+                request = requests.recv() => Event::Subscribe(request),
+                () = Boottime.sleep_until(Boottime.now() + pause), if has_subscribers => Event::Reconnect,
+            },
+        }
+    }
+
+    /// Notes that the connection is gone. The pause before the next one is short if it lasted, otherwise longer than
+    /// before.
+    fn disconnected(&mut self) {
+        self.connection = None;
+        self.failures = if Boottime.now() < self.connected_at + LONGEST_PAUSE { self.failures + 1 } else { 0 };
+    }
+
+    /// Checks that the connection still works.
+    async fn ping(&mut self) {
+        self.prune().await;
+        let Some((connection, _)) = &mut self.connection else { return };
+        let (ping, over) = (redis::cmd("PING"), Boottime.sleep_until(Boottime.now() + ANSWER_WITHIN.min(self.silence)));
+        let works = tokio::select! {
+            biased;
+            answer = send(connection, &ping) => {
+                // Any answer will do, even an error.
+                !answer.is_err_and(|error| matches!(classify("signals", None, error), Failure::Broken(_)))
+            }
+            () = over => false,
+        };
+        self.received_at = Boottime.now();
+        if !works {
+            tracing::warn!("the connection for the store's signals is broken, subscribing again");
+            self.disconnected();
+        }
+    }
+
+    async fn add(&mut self, subscriber: Subscriber) -> Result<(), StoreError> {
+        self.prune().await;
+        if self.connection.is_none() {
+            self.connect().await?;
+        }
+        let subscribed = self.subscribe(&subscriber.channels).await;
+        if subscribed.is_ok() {
+            self.subscribers.push(subscriber);
+        }
+        subscribed
+    }
+
+    /// Connects and renews all subscriptions. An error that the operator must fix ends them.
+    async fn connect(&mut self) -> Result<(), StoreError> {
+        let connected = self.subscribe_all().await;
+        if connected.as_ref().is_err_and(|error| !error.is_outage()) {
+            self.subscribers.clear();
+        }
+        connected
+    }
+
+    async fn subscribe_all(&mut self) -> Result<(), StoreError> {
+        let (pushes, pushed) = mpsc::unbounded_channel();
+        self.channels.clear();
+        self.connection = Some((self.connector.connect("signals", Some(pushes)).await?, pushed));
+        self.connected_at = Boottime.now();
+        self.received_at = self.connected_at;
+        let wanted: Vec<_> = self.subscribers.iter().flat_map(|subscriber| subscriber.channels.clone()).collect();
+        self.subscribe(&wanted).await?;
+        for subscriber in &self.subscribers {
+            // If its feed is full, the signals that wait there make the subscriber look at the store anyway.
+            drop(subscriber.feed.try_send(Signal::Resubscribed));
+        }
+        Ok(())
+    }
+
+    async fn reconnect(&mut self) {
+        self.prune().await;
+        if self.subscribers.is_empty() {
+            return;
+        }
+        if let Err(error) = self.connect().await {
+            self.failures += 1;
+            tracing::warn!(error = %error, failures = self.failures, "cannot subscribe to the store's signals, trying again");
+        }
+    }
+
+    /// Subscribes the connection to those of these channels that are new.
+    async fn subscribe(&mut self, wanted: &[String]) -> Result<(), StoreError> {
+        let new: BTreeSet<_> = wanted.iter().filter(|channel| !self.channels.contains(*channel)).cloned().collect();
+        let Some((connection, _)) = &mut self.connection else { return Ok(()) };
+        if new.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<_> = new.iter().collect();
+        if let Err(error) = connection.subscribe(&names).await {
+            // Other subscriptions go on, unless the connection is broken.
+            if matches!(classify("signals", None, error.clone()), Failure::Broken(_)) {
+                self.disconnected();
+            }
+            return Err(of_command("signals", error));
+        }
+        self.channels.extend(new);
+        Ok(())
+    }
+
+    /// Removes subscribers that have gone away, and unsubscribes from channels that none needs any more.
+    async fn prune(&mut self) {
+        self.subscribers.retain(|subscriber| !subscriber.feed.is_closed());
+        let wanted: BTreeSet<_> = self.subscribers.iter().flat_map(|subscriber| &subscriber.channels).collect();
+        let unwanted: Vec<_> = self.channels.iter().filter(|channel| !wanted.contains(channel)).cloned().collect();
+        let Some((connection, _)) = &mut self.connection else { return };
+        if !unwanted.is_empty() && connection.unsubscribe(&unwanted).await.is_err() {
+            self.connection = None;
+        }
+        self.channels.retain(|channel| !unwanted.contains(channel));
+    }
+
+    /// Passes the signal in a message on to the subscribers of its channel.
+    async fn deliver(&mut self, push: PushInfo) {
+        let mut data = push.data.into_iter();
+        let (Some(Value::BulkString(channel)), Some(Value::BulkString(message))) = (data.next(), data.next()) else {
+            return;
+        };
+        let Some(signal) = signal_of(&channel, message) else { return };
+        let mut has_closed = false;
+        for subscriber in &self.subscribers {
+            if subscriber.channels.iter().any(|wanted| wanted.as_bytes() == channel) {
+                let sent = subscriber.feed.try_send(signal.clone());
+                has_closed |= matches!(sent, Err(mpsc::error::TrySendError::Closed(_)));
+            }
+        }
+        if has_closed {
+            self.prune().await;
+        }
+    }
+}
