@@ -39,9 +39,9 @@ impl RedisLink {
         self.scripts.call(step, &self.keys, self.node.as_str()).arg(self.node.as_str())
     }
 
-    fn sorter(&self) -> Sorter {
+    fn cleanup(&self) -> Cleanup {
         let (connection, scripts) = (self.connection.clone(), Arc::clone(&self.scripts));
-        Sorter {
+        Cleanup {
             connection,
             scripts,
             keys: self.keys.clone(),
@@ -53,7 +53,7 @@ impl RedisLink {
 
 /// Drops rows whose ids or tokens are not those of dq: another program wrote them.
 #[derive(Debug, Clone)]
-struct Sorter {
+struct Cleanup {
     connection: OrderedConnection,
     scripts: Arc<Scripts>,
     keys: Keys,
@@ -62,11 +62,11 @@ struct Sorter {
 }
 
 /// A row that cannot be a job of dq: id and token as bytes.
-type Stranger = (Bytes, Bytes);
+type ForeignRow = (Bytes, Bytes);
 
-impl Sorter {
+impl Cleanup {
     /// Logs and counts jobs that were dropped because their record was missing.
-    fn tell_dropped(&self, ids: &[JobId]) {
+    fn report_dropped(&self, ids: &[JobId]) {
         if !ids.is_empty() {
             self.dropped.fetch_add(ids.len(), Ordering::Relaxed);
             tracing::warn!(
@@ -78,21 +78,21 @@ impl Sorter {
 
     /// Drops these rows and their records, with a warning, and subtracts them from the lease status. The request is in
     /// flight when this returns.
-    fn sort_out(&self, strangers: &[Stranger], lease_status: &mut LeaseStatus) {
-        let Some((first, _)) = strangers.first() else { return };
+    fn drop_foreign_rows(&self, foreign_rows: &[ForeignRow], lease_status: &mut LeaseStatus) {
+        let Some((first, _)) = foreign_rows.first() else { return };
         let first = first.escape_ascii().to_string();
-        self.dropped.fetch_add(strangers.len(), Ordering::Relaxed);
-        tracing::warn!(topic = %self.keys.topic(), count = strangers.len(), %first, "dropped jobs whose ids are none of dq's");
+        self.dropped.fetch_add(foreign_rows.len(), Ordering::Relaxed);
+        tracing::warn!(topic = %self.keys.topic(), count = foreign_rows.len(), %first, "dropped rows that dq did not write");
         let call = self.scripts.call(Step::Settle, &self.keys, self.node.as_str()).arg(self.node.as_str());
         // The request names no sequence number, so it renews nothing.
         let mut call = call.arg("").arg(0).arg(0);
-        for (id, token) in strangers {
+        for (id, token) in foreign_rows {
             for argument in [id.as_ref(), token.as_ref(), b"d", b"0", b""] {
                 call.push(argument);
             }
         }
         drop(self.connection.ask(call));
-        lease_status.rows = lease_status.rows.saturating_sub(strangers.len());
+        lease_status.rows = lease_status.rows.saturating_sub(foreign_rows.len());
     }
 }
 
@@ -130,7 +130,7 @@ impl RedisLink {
         }
         let call = self.call(Step::Transfer).arg(request.last_seen.0).arg(request.limit);
         let call = call.arg(millis(request.lease)).arg(micros(request.fallback));
-        let (answer, sorter, fallback) = (self.connection.ask_list(call), self.sorter(), request.fallback);
+        let (answer, cleanup, fallback) = (self.connection.ask_list(call), self.cleanup(), request.fallback);
         Box::pin(async move {
             let mut reply = answer.await?;
             let (is_done, mut lease_status) = (reply.is_set()?, reply.lease_status()?);
@@ -141,8 +141,8 @@ impl RedisLink {
             let (sleep, more) = (reply.micros()?.min(fallback), reply.is_set()?);
             let (holder, end) = (reply.node()?, reply.time()?);
             let foreign_lease = (!holder.as_str().is_empty()).then_some((holder, end));
-            let (claims, strangers) = claims_of(&mut reply)?;
-            sorter.sort_out(&strangers, &mut lease_status);
+            let (claims, foreign_rows) = claims_of(&mut reply)?;
+            cleanup.drop_foreign_rows(&foreign_rows, &mut lease_status);
             let dropped = reply.ids()?;
             let done = Transferred { lease_status, clock, role, sleep, more, foreign_lease, claims, dropped };
             Ok(Answer::Transfer(Sequenced::Done(done)))
@@ -196,7 +196,7 @@ impl RedisLink {
         }
         let after = request.after.as_ref().map_or("", JobId::as_str);
         let call = self.call(Step::Reconcile).arg(request.last_seen.0).arg(after).arg(request.limit.max(1));
-        let (answer, sorter) = (self.connection.ask_list(call), self.sorter());
+        let (answer, cleanup) = (self.connection.ask_list(call), self.cleanup());
         Box::pin(async move {
             let mut reply = answer.await?;
             let (is_done, mut lease_status) = (reply.is_set()?, reply.lease_status()?);
@@ -204,16 +204,16 @@ impl RedisLink {
                 return Ok(Answer::Reconcile(Sequenced::Reconcile(lease_status)));
             }
             let (mut ids, mut tokens) = (reply.nested()?, reply.nested()?);
-            let (mut rows, mut strangers) = (Vec::with_capacity(ids.len()), Vec::new());
+            let (mut rows, mut foreign_rows) = (Vec::with_capacity(ids.len()), Vec::new());
             while ids.len() > 0 {
                 match row_of(ids.bytes()?, tokens.bytes()?) {
                     Ok(row) => rows.push(row),
-                    Err(stranger) => strangers.push(stranger),
+                    Err(foreign) => foreign_rows.push(foreign),
                 }
             }
             let more = reply.is_set()?;
-            sorter.sort_out(&strangers, &mut lease_status);
-            sorter.tell_dropped(&reply.ids()?);
+            cleanup.drop_foreign_rows(&foreign_rows, &mut lease_status);
+            cleanup.report_dropped(&reply.ids()?);
             let next = if more { rows.last().map(|(id, _)| id.clone()) } else { None };
             rows.sort();
             Ok(Answer::Reconcile(Sequenced::Done(Reconciled { lease_status, rows, next })))
@@ -227,11 +227,11 @@ impl RedisLink {
         let dead = request.node.as_str();
         let call = self.scripts.call(Step::Reclaim, &self.keys, dead).arg(dead).arg(request.seen.as_millis());
         let answer = self.connection.ask_list(call.arg(request.limit.max(1)).arg(request.max_crashes));
-        let sorter = self.sorter();
+        let cleanup = self.cleanup();
         Box::pin(async move {
             let mut reply = answer.await?;
             let reclaimed = Reclaimed { moved: reply.count()?, left: reply.count()? };
-            sorter.tell_dropped(&reply.ids()?);
+            cleanup.report_dropped(&reply.ids()?);
             Ok(Answer::Reclaim(reclaimed))
         })
     }
@@ -247,7 +247,7 @@ impl RedisLink {
         }
         let call = self.call(Step::Sweep).arg(request.last_seen.0).arg(request.limit).arg(millis(request.lease));
         let call = call.arg(millis(request.unacked_age)).arg(millis(request.dead_kept)).arg(request.dead_most);
-        let (answer, sorter) = (self.connection.ask_list(call), self.sorter());
+        let (answer, cleanup) = (self.connection.ask_list(call), self.cleanup());
         Box::pin(async move {
             let mut reply = answer.await?;
             let (is_done, mut lease_status) = (reply.is_set()?, reply.lease_status()?);
@@ -255,10 +255,10 @@ impl RedisLink {
                 return Ok(Answer::Sweep(Sequenced::Reconcile(lease_status)));
             }
             let clock = reply.time()?;
-            let (claims, strangers) = claims_of(&mut reply)?;
-            sorter.sort_out(&strangers, &mut lease_status);
+            let (claims, foreign_rows) = claims_of(&mut reply)?;
+            cleanup.drop_foreign_rows(&foreign_rows, &mut lease_status);
             let (pruned_dead, pruned_done, more) = (reply.count()?, reply.count()?, reply.is_set()?);
-            sorter.tell_dropped(&reply.ids()?);
+            cleanup.report_dropped(&reply.ids()?);
             let swept = Swept { lease_status, clock, claims, pruned_dead, pruned_done, more };
             Ok(Answer::Sweep(Sequenced::Done(swept)))
         })
@@ -328,25 +328,25 @@ const fn role_of(number: i64) -> Option<Role> {
     }
 }
 
-fn claims_of(reply: &mut Reply) -> Result<(Vec<Claim>, Vec<Stranger>), StoreError> {
+fn claims_of(reply: &mut Reply) -> Result<(Vec<Claim>, Vec<ForeignRow>), StoreError> {
     let (mut ids, mut tokens) = (reply.nested()?, reply.nested()?);
     let (mut records, mut crashes) = (reply.nested()?, reply.nested()?);
     // Jobs that are due together share one token.
     let one = if tokens.len() == 1 { Some(tokens.bytes()?) } else { None };
-    let (mut claims, mut strangers) = (Vec::with_capacity(ids.len()), Vec::new());
+    let (mut claims, mut foreign_rows) = (Vec::with_capacity(ids.len()), Vec::new());
     while ids.len() > 0 {
         let token = if let Some(one) = &one { one.clone() } else { tokens.bytes()? };
         let (row, record) = (row_of(ids.bytes()?, token), records.record()?);
         let crashes = if crashes.len() > 0 { u32::try_from(crashes.int()?).unwrap_or(u32::MAX) } else { 0 };
         match row {
             Ok((id, token)) => claims.push(Claim { id, token, record, crashes }),
-            Err(stranger) => strangers.push(stranger),
+            Err(foreign) => foreign_rows.push(foreign),
         }
     }
-    Ok((claims, strangers))
+    Ok((claims, foreign_rows))
 }
 
-fn row_of(id: Bytes, token: Bytes) -> Result<(JobId, Token), Stranger> {
+fn row_of(id: Bytes, token: Bytes) -> Result<(JobId, Token), ForeignRow> {
     let job = std::str::from_utf8(&id).ok().and_then(|id| JobId::new(id).ok());
     job.zip(std::str::from_utf8(&token).ok().and_then(|token| token.parse().ok())).ok_or((id, token))
 }

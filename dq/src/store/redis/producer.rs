@@ -69,7 +69,7 @@ impl Producer for RedisProducer {
     }
 
     fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
-        if let Err(error) = within("the number of withdrawals", batch.items.len()) {
+        if let Err(error) = within("the number of commands", batch.items.len()) {
             return Box::pin(ready(Err(error)));
         }
         let mut call = self.call(Step::Command, batch.number);
@@ -165,7 +165,7 @@ fn outcome(code: char) -> Option<AddOutcome> {
 }
 
 fn commanded(mut reply: Reply) -> Result<BatchAnswer<CommandOutcome>, StoreError> {
-    let Some(codes) = codes(&mut reply, 'w', "command")? else { return Ok(BatchAnswer::Late) };
+    let Some(codes) = codes(&mut reply, 'c', "command")? else { return Ok(BatchAnswer::Late) };
     let mut removed = if reply.len() > 0 { Some(reply.nested()?) } else { None };
     let mut outcomes = Vec::with_capacity(codes.len() / 2);
     for pair in codes.as_bytes().chunks_exact(2) {

@@ -156,7 +156,7 @@ for _, job in ipairs(in_order) do
   if job.has_moved and job.state then redis.call('ZADD', job.state == 'f' and done or delayed, job.at, job.id) end
   if job.has_new_command then redis.call('HSET', pending, job.id, command_text(job.command)) end
 end
-local answer = 'w' .. table.concat(answers)
+local answer = 'c' .. table.concat(answers)
 keep_answer(answer)
 for _, text in ipairs(signals) do publish(wake, text) end
 if earliest and (not head or earliest < tonumber(head)) then signal('due', watcher, watcher_until) end
