@@ -15,7 +15,7 @@ KEYS[12] {app:topic}:wake            CHANNEL  signals for every node
 ARGV[1]  number of the batch
 ARGV[2]  and on: verb (d delete, c cancel, a ack, q requeue), id, fence or ''
 
-Returns  {'done', answer, for each command the removed record or false}, {'kept', answer} or {'late'}. The answer is `w`
+Returns  {'done', answer, for each command the removed record or false}, {'kept', answer} or {'late'}. The answer is `c`
          and two characters per command: the state in which the job was found (d r u x f, or - for none), and + if
          anything changed, otherwise -
 Holds    rules 2, 3, 13, 15, 17, 18, 19, 24: of a running job only the pending command changes
