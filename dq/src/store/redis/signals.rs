@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::connect::{Connector, send};
 use super::errors::{Failure, failure, plain};
 use super::keys::{Key, Keyspace};
-use crate::environment::{Boottime, Clock, TokioClock};
+use crate::environment::{Boottime, Clock, TokioClock, doubled};
 use crate::job::{JobId, TopicKey};
 use crate::store::{BroadcastMessage, CommandKind, Interest, Signal, Signals, StoreError};
 
@@ -155,7 +155,7 @@ impl Hub {
 
     /// The next thing that happens. Cancel safe.
     async fn receive(&mut self, wishes: &mut mpsc::UnboundedReceiver<Wish>) -> Replied {
-        let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(10)).min(LONGEST_PAUSE);
+        let pause = doubled(FIRST_PAUSE, LONGEST_PAUSE, self.failures);
         let is_wanted = !self.subscribers.is_empty();
         match &mut self.connection {
             Some((_, pushes)) => tokio::select! {
