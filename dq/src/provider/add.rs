@@ -29,14 +29,7 @@ use crate::store::{NewJob, OnDuplicate};
 /// # Panics
 /// When it is polled again after it resolved.
 #[must_use = "adding does nothing until it is awaited"]
-pub struct Add(Deferred<Box<Draft>, AddError, SentAdd>);
-
-struct SentAdd {
-    call: Call,
-    inbox: Arc<Inbox>,
-    id: JobId,
-    on_duplicate: OnDuplicate,
-}
+pub struct Add(Deferred<Box<Draft>, AddError, (Call, OnDuplicate)>);
 
 struct Draft {
     root: Arc<Root>,
@@ -85,12 +78,11 @@ impl Add {
 }
 
 impl Draft {
-    fn send(self) -> Result<SentAdd, AddError> {
+    fn send(self) -> Result<(Call, OnDuplicate), AddError> {
         let Self { root, inbox, id, payload, defaults, options } = self;
         let options = options.check(&defaults, inbox.default_delay(), &root.environment)?;
         let job = new_job(&root, &inbox, id, &payload, &options)?;
-        let (id, on_duplicate) = (job.id.clone(), job.on_duplicate);
-        Ok(SentAdd { call: Call::new(&root, &inbox, Request::Add(job)), inbox, id, on_duplicate })
+        Ok((Call::new(root, inbox, Request::Add(job)), options.on_duplicate))
     }
 }
 
@@ -122,9 +114,9 @@ impl Future for Add {
     type Output = Result<Added, AddError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let SentAdd { call, inbox, id, on_duplicate } = self.0.started(|draft| draft.send())?;
-        let answer = ready!(Pin::new(call).poll(cx));
-        Poll::Ready(added(&inbox.key.topic, id.clone(), *on_duplicate, answer))
+        let (call, on_duplicate) = self.0.started(|draft| draft.send())?;
+        let answer = ready!(Pin::new(&mut *call).poll(cx));
+        Poll::Ready(added(&call.inbox.key.topic, call.id.clone(), *on_duplicate, answer))
     }
 }
 
@@ -135,7 +127,7 @@ impl fmt::Debug for Add {
         match &self.0 {
             Deferred::Draft(Some(Ok(draft))) => f.field("topic", &draft.inbox.key.topic).field("id", &draft.id),
             Deferred::Draft(error) => f.field("error", &error.as_ref().and_then(|draft| draft.as_ref().err())),
-            Deferred::Started(SentAdd { inbox, id, .. }) => f.field("topic", &inbox.key.topic).field("id", id),
+            Deferred::Started((call, _)) => f.field("topic", &call.inbox.key.topic).field("id", &call.id),
         };
         f.finish_non_exhaustive()
     }

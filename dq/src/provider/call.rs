@@ -15,11 +15,18 @@ use super::error::Reason;
 use super::inbox::Inbox;
 use super::request::{Answer, AnswerReceiver, Failed, Posted, Request};
 use super::root::Root;
+use crate::job::JobId;
 
 const STOPPED: Answer = Err(Failed::NotDone(Reason::Stopped));
 
 /// Resolves to the answer of one request. Dropped before the request is sent, it takes the request back.
-pub(super) enum Call {
+pub(super) struct Call {
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) id: JobId,
+    progress: Progress,
+}
+
+enum Progress {
     /// All places are taken: posts the request once one is free.
     Waiting(BoxFuture<'static, Result<AnswerReceiver, Failed>>),
     Posted(AnswerReceiver),
@@ -27,20 +34,20 @@ pub(super) enum Call {
 
 impl Call {
     /// Posts the request, or waits for a place.
-    pub(super) fn new(root: &Arc<Root>, inbox: &Arc<Inbox>, request: Request) -> Self {
-        let deadline = root.deadline();
-        if let Ok(place) = Arc::clone(&root.unanswered).try_acquire_owned() {
+    pub(super) fn new(root: Arc<Root>, inbox: Arc<Inbox>, request: Request) -> Self {
+        let (id, deadline) = (request.id().clone(), root.deadline());
+        let post = move |root: &Root, inbox: &Arc<Inbox>, place| {
             let (posted, answer) = Posted::new(request, deadline, Some(place));
             root.post(inbox, [posted]);
-            return Self::Posted(answer);
-        }
-        let (root, inbox) = (Arc::clone(root), Arc::clone(inbox));
-        Self::Waiting(Box::pin(async move {
-            let place = places(&root, 1).await?;
-            let (posted, answer) = Posted::new(request, deadline, Some(place));
-            root.post(&inbox, [posted]);
-            Ok(answer)
-        }))
+            answer
+        };
+        let progress = if let Ok(place) = Arc::clone(&root.unanswered).try_acquire_owned() {
+            Progress::Posted(post(&root, &inbox, place))
+        } else {
+            let inbox = Arc::clone(&inbox);
+            Progress::Waiting(Box::pin(async move { Ok(post(&root, &inbox, places(&root, 1).await?)) }))
+        };
+        Self { inbox, id, progress }
     }
 }
 
@@ -49,9 +56,9 @@ impl Future for Call {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
         loop {
-            match &mut *self {
-                Self::Posted(answer) => return Pin::new(answer).poll(cx).map(|answer| answer.unwrap_or(STOPPED)),
-                Self::Waiting(posted) => *self = Self::Posted(ready!(posted.as_mut().poll(cx))?),
+            match &mut self.progress {
+                Progress::Posted(answer) => return Pin::new(answer).poll(cx).map(|answer| answer.unwrap_or(STOPPED)),
+                Progress::Waiting(posted) => self.progress = Progress::Posted(ready!(posted.as_mut().poll(cx))?),
             }
         }
     }

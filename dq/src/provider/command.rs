@@ -22,7 +22,7 @@ type CommandResult = Result<CommandOutcome, CommandError>;
 ///
 /// Resolves to what the store found and did, or to a [`CommandError`].
 #[must_use = "a command does nothing until it is awaited"]
-pub struct DeleteOrCancel(Sending);
+pub struct DeleteOrCancel(pub(super) Sending);
 
 /// An ack or requeue, sent when it is awaited; [`fence`](Self::fence) limits it to one run of the job. Made by
 /// [`Provider::ack`](super::Provider::ack) and [`Provider::requeue`](super::Provider::requeue). Its cancel safety and panics
@@ -30,21 +30,15 @@ pub struct DeleteOrCancel(Sending);
 ///
 /// Resolves to what the store found and did, or to a [`CommandError`].
 #[must_use = "a command does nothing until it is awaited"]
-pub struct AckOrRequeue(Sending);
+pub struct AckOrRequeue(pub(super) Sending);
 
 /// A command of either type, until its answer.
-pub(super) struct Sending(Deferred<Draft, CommandError, SentCommand>);
+pub(super) struct Sending(Deferred<Draft, CommandError, Call>);
 
 struct Draft {
     root: Arc<Root>,
     inbox: Arc<Inbox>,
     command: Command,
-}
-
-struct SentCommand {
-    call: Call,
-    inbox: Arc<Inbox>,
-    id: JobId,
 }
 
 impl Sending {
@@ -53,44 +47,31 @@ impl Sending {
         Self(Deferred::new(id.map(draft).map_err(CommandError::from)))
     }
 
-    fn bad(error: BadName) -> Self {
+    pub(super) fn bad(error: BadName) -> Self {
         Self(Deferred::new(Err(error.into())))
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<CommandResult> {
-        let SentCommand { call, inbox, id } = self.0.started(|draft| Ok(draft.send()))?;
-        let answer = ready!(Pin::new(call).poll(cx));
-        Poll::Ready(commanded(&inbox.key.topic, id, answer))
-    }
-}
-
-impl Draft {
-    fn send(self) -> SentCommand {
-        let Self { root, inbox, command } = self;
-        let id = command.id.clone();
-        SentCommand { call: Call::new(&root, &inbox, Request::Command(command)), inbox, id }
-    }
-}
-
-impl DeleteOrCancel {
-    pub(super) const fn new(sending: Sending) -> Self {
-        Self(sending)
+        let start = |Draft { root, inbox, command }| Ok(Call::new(root, inbox, Request::Command(command)));
+        let call = self.0.started(start)?;
+        let answer = ready!(Pin::new(&mut *call).poll(cx));
+        Poll::Ready(commanded(&call.inbox.key.topic, &call.id, answer))
     }
 
-    pub(super) fn bad(error: BadName) -> Self {
-        Self(Sending::bad(error))
+    fn debug(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut f = f.debug_struct(name);
+        match &self.0 {
+            Deferred::Draft(Some(Ok(draft))) => {
+                f.field("topic", &draft.inbox.key.topic).field("command", &draft.command)
+            }
+            Deferred::Draft(error) => f.field("error", &error.as_ref().and_then(|draft| draft.as_ref().err())),
+            Deferred::Started(call) => f.field("topic", &call.inbox.key.topic).field("id", &call.id),
+        };
+        f.finish_non_exhaustive()
     }
 }
 
 impl AckOrRequeue {
-    pub(super) const fn new(sending: Sending) -> Self {
-        Self(sending)
-    }
-
-    pub(super) fn bad(error: BadName) -> Self {
-        Self(Sending::bad(error))
-    }
-
     /// Limits the command to the run with this fence, which the run's handler reads from `job.fence()`: it does nothing to
     /// a later run. An ack with a fence does nothing to a job that waits.
     pub fn fence(mut self, fence: Fence) -> Self {
@@ -102,7 +83,7 @@ impl AckOrRequeue {
 }
 
 impl Future for DeleteOrCancel {
-    type Output = CommandResult;
+    type Output = Result<CommandOutcome, CommandError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<CommandResult> {
         self.0.poll(cx)
@@ -110,7 +91,7 @@ impl Future for DeleteOrCancel {
 }
 
 impl Future for AckOrRequeue {
-    type Output = CommandResult;
+    type Output = Result<CommandOutcome, CommandError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<CommandResult> {
         self.0.poll(cx)
@@ -138,20 +119,6 @@ fn commanded(topic: &TopicName, id: &JobId, answer: Answer) -> CommandResult {
         Err(Failed::NotDone(Reason::Stopped)) => Err(CommandError::Stopped { topic, id }),
         Err(Failed::NotDone(reason)) => Err(CommandError::NotDone { topic, id, reason }),
         Err(Failed::Unknown(reason)) => Err(CommandError::Unknown { topic, id, reason }),
-    }
-}
-
-impl Sending {
-    fn debug(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut f = f.debug_struct(name);
-        match &self.0 {
-            Deferred::Draft(Some(Ok(draft))) => {
-                f.field("topic", &draft.inbox.key.topic).field("command", &draft.command)
-            }
-            Deferred::Draft(error) => f.field("error", &error.as_ref().and_then(|draft| draft.as_ref().err())),
-            Deferred::Started(SentCommand { inbox, id, .. }) => f.field("topic", &inbox.key.topic).field("id", id),
-        };
-        f.finish_non_exhaustive()
     }
 }
 

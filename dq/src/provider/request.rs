@@ -40,7 +40,7 @@ impl Request {
         }
     }
 
-    /// Whether another request can have the same id: nobody else has an id that was just generated.
+    /// Whether another request can have the same id: an id that was just generated has no other user.
     pub(super) const fn can_repeat_id(&self) -> bool {
         !matches!(self, Self::Add(job) if job.generated)
     }

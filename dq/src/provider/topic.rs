@@ -86,25 +86,25 @@ impl TopicProvider {
     /// Deletes a job in any state. A running job is deleted when its run ends, whatever the run's outcome is.
     #[expect(clippy::needless_pass_by_value, reason = "reads as `delete(7)`")]
     pub fn delete(&self, id: impl ToJobId) -> DeleteOrCancel {
-        DeleteOrCancel::new(self.command(CommandKind::Delete, id.to_job_id()))
+        DeleteOrCancel(self.command(CommandKind::Delete, id.to_job_id()))
     }
 
     /// Deletes a job as [`delete`](Self::delete) does, and asks the handler of a running one to stop through its token.
     #[expect(clippy::needless_pass_by_value, reason = "reads as `cancel(7)`")]
     pub fn cancel(&self, id: impl ToJobId) -> DeleteOrCancel {
-        DeleteOrCancel::new(self.command(CommandKind::Cancel, id.to_job_id()))
+        DeleteOrCancel(self.command(CommandKind::Cancel, id.to_job_id()))
     }
 
     /// Acks a job: it ends a parked or waiting job, or a running one when its run ends.
     #[expect(clippy::needless_pass_by_value, reason = "reads as `ack(7)`")]
     pub fn ack(&self, id: impl ToJobId) -> AckOrRequeue {
-        AckOrRequeue::new(self.command(CommandKind::Ack, id.to_job_id()))
+        AckOrRequeue(self.command(CommandKind::Ack, id.to_job_id()))
     }
 
     /// Makes a DEAD job due now with all its attempts again, or an UNACKED job due now as it was.
     #[expect(clippy::needless_pass_by_value, reason = "reads as `requeue(7)`")]
     pub fn requeue(&self, id: impl ToJobId) -> AckOrRequeue {
-        AckOrRequeue::new(self.command(CommandKind::Requeue, id.to_job_id()))
+        AckOrRequeue(self.command(CommandKind::Requeue, id.to_job_id()))
     }
 
     /// Reads the job with this id, in any state; `None` if there is none. Cancel safe.

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 
 use super::add::Add;
 use super::add_many::AddMany;
-use super::command::{AckOrRequeue, DeleteOrCancel};
+use super::command::{AckOrRequeue, DeleteOrCancel, Sending};
 use super::error::{AddError, QueryError};
 use super::pages::Pages;
 use super::root::Root;
@@ -61,23 +61,23 @@ impl Provider {
 
     /// Deletes a job in any state. A running job is deleted when its run ends, whatever the run's outcome is.
     pub fn delete<J: DelayJob>(&self, id: impl ToJobId) -> DeleteOrCancel {
-        self.of::<J>().map_or_else(DeleteOrCancel::bad, |topic| topic.delete(id))
+        self.of::<J>().map_or_else(|error| DeleteOrCancel(Sending::bad(error)), |topic| topic.delete(id))
     }
 
     /// Deletes a job as [`delete`](Self::delete) does, and asks the handler of a running one to stop through its token.
     pub fn cancel<J: DelayJob>(&self, id: impl ToJobId) -> DeleteOrCancel {
-        self.of::<J>().map_or_else(DeleteOrCancel::bad, |topic| topic.cancel(id))
+        self.of::<J>().map_or_else(|error| DeleteOrCancel(Sending::bad(error)), |topic| topic.cancel(id))
     }
 
     /// Acks a job: it ends a parked or waiting job, or a running one when its run ends. It may come before the run calls
     /// `park()`.
     pub fn ack<J: DelayJob>(&self, id: impl ToJobId) -> AckOrRequeue {
-        self.of::<J>().map_or_else(AckOrRequeue::bad, |topic| topic.ack(id))
+        self.of::<J>().map_or_else(|error| AckOrRequeue(Sending::bad(error)), |topic| topic.ack(id))
     }
 
     /// Makes a DEAD job due now with all its attempts again, or an UNACKED job due now as it was.
     pub fn requeue<J: DelayJob>(&self, id: impl ToJobId) -> AckOrRequeue {
-        self.of::<J>().map_or_else(AckOrRequeue::bad, |topic| topic.requeue(id))
+        self.of::<J>().map_or_else(|error| AckOrRequeue(Sending::bad(error)), |topic| topic.requeue(id))
     }
 
     /// Reads the job with this id, in any state; `None` if there is none. Cancel safe.
