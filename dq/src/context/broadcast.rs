@@ -139,7 +139,7 @@ impl Channel {
             Err(error) => {
                 self.stats.store_error(&error);
                 tracing::warn!(channel = %self.key, error = %error, "cannot publish broadcasts, trying again");
-                let pause = self.environment.growing_pause(PAUSE, LONGEST_PAUSE, self.failures);
+                let pause = self.environment.growing_pause(PAUSE, LONGEST_PAUSE, self.failures, 4);
                 self.failures += 1;
                 pause
             }

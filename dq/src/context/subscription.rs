@@ -92,7 +92,7 @@ impl Subscription {
     }
 
     fn pause(&mut self) {
-        let end = self.environment.now() + self.environment.growing_pause(PAUSE, LONGEST_PAUSE, self.failures);
+        let end = self.environment.now() + self.environment.growing_pause(PAUSE, LONGEST_PAUSE, self.failures, 4);
         self.state = State::Pausing(self.environment.sleep_until(end));
     }
 

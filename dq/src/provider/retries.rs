@@ -23,7 +23,7 @@ impl Retries {
 
     /// Counts a failure and returns the pause before the next try, which is no longer than an answer may take.
     pub(super) fn pause_after_failure(&mut self, environment: &Environment) -> Duration {
-        let pause = environment.growing_pause(FIRST_PAUSE, LONGEST_PAUSE.min(self.call_timeout), self.failures);
+        let pause = environment.growing_pause(FIRST_PAUSE, LONGEST_PAUSE.min(self.call_timeout), self.failures, 2);
         self.failures = self.failures.saturating_add(1);
         pause
     }

@@ -173,7 +173,7 @@ impl Pipeline {
         let refused = &mut self.refused[kind as usize];
         let first = if long { LONGEST_PAUSE } else { FIRST_REFUSAL };
         let longest = if long { LONGEST_PAUSE } else { LONGEST_REFUSAL };
-        self.paused[kind as usize] = now + self.environment.growing_pause(first, longest, *refused);
+        self.paused[kind as usize] = now + self.environment.growing_pause(first, longest, *refused, 5);
         *refused = refused.saturating_add(1);
     }
 
@@ -260,7 +260,7 @@ impl Pipeline {
     pub(in crate::context) fn disconnect(&mut self, now: Duration) {
         self.link = None;
         self.in_flight.clear();
-        self.reconnect_at = now + self.environment.growing_pause(FIRST_PAUSE, LONGEST_PAUSE, self.failures);
+        self.reconnect_at = now + self.environment.growing_pause(FIRST_PAUSE, LONGEST_PAUSE, self.failures, 2);
         self.failures += 1;
     }
 
