@@ -101,11 +101,12 @@ impl Environment {
         if nanos == 0 { Duration::ZERO } else { Duration::from_nanos(self.random() % nanos) }
     }
 
-    /// How long to wait after so many failures in a row: twice as long after each, up to `longest`, and of that a quarter to
-    /// the whole, by chance.
-    pub(crate) fn growing_pause(&self, first: Duration, longest: Duration, failures: u32) -> Duration {
-        let pause = first.saturating_mul(1 << failures.min(10)).min(longest);
-        pause / 4 + self.random_below(pause * 3 / 4)
+    /// How long to wait before the next try: a random time between one `part`-th and the whole of [`doubled`], so that many
+    /// nodes do not come back together.
+    pub(crate) fn growing_pause(&self, first: Duration, longest: Duration, failures: u32, part: u32) -> Duration {
+        let whole = doubled(first, longest, failures);
+        let least = whole / part;
+        least + self.random_below(whole - least)
     }
 
     /// A new node identity.
@@ -142,5 +143,28 @@ impl Environment {
     /// Starts a task.
     pub fn spawn(&self, place: Runtime, task: impl Future<Output = ()> + Send + 'static) -> Task {
         self.spawn.spawn(place, Box::pin(task))
+    }
+}
+
+/// `first`, doubled once for each of `failures`, and at most `longest`.
+pub(crate) fn doubled(first: Duration, longest: Duration, failures: u32) -> Duration {
+    first.saturating_mul(1 << failures.min(10)).min(longest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_double_up_to_the_longest_and_are_between_a_part_and_the_whole() {
+        const MS: Duration = Duration::from_millis(1);
+        let environment = Environment::on_this_runtime(Arc::new(Seeded::new(1)));
+        for (failures, whole) in [(0, 20 * MS), (1, 40 * MS), (5, 640 * MS), (6, 1_000 * MS), (u32::MAX, 1_000 * MS)] {
+            assert_eq!(doubled(20 * MS, 1_000 * MS, failures), whole);
+            for _ in 0..100 {
+                let pause = environment.growing_pause(20 * MS, 1_000 * MS, failures, 4);
+                assert!(whole / 4 <= pause && pause < whole, "{pause:?}");
+            }
+        }
     }
 }

@@ -33,7 +33,7 @@ const QUEUE: usize = 1_024;
 /// How long a broadcast listener may take for one broadcast.
 const LISTENER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The longest first pause after a step that failed; of each a quarter to the whole, by chance.
+/// The longest first pause after a step that failed.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest of all.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
@@ -139,7 +139,7 @@ impl Channel {
             Err(error) => {
                 self.stats.store_error(&error);
                 tracing::warn!(channel = %self.key, error = %error, "cannot publish broadcasts, trying again");
-                let pause = self.environment.growing_pause(PAUSE, LONGEST_PAUSE, self.failures);
+                let pause = self.environment.growing_pause(PAUSE, LONGEST_PAUSE, self.failures, 4);
                 self.failures += 1;
                 pause
             }

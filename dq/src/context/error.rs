@@ -18,7 +18,7 @@ pub enum Error {
     /// A job was not added, or it is not known whether it was.
     Add(AddError),
     /// A delete, cancel, ack or requeue was not done, or it is not known whether it was.
-    SendCommand(CommandError),
+    Command(CommandError),
     /// A look at jobs failed.
     Look(QueryError),
     /// Sweeping a place stopped half-way.
@@ -40,7 +40,7 @@ impl Error {
             Self::Start(error) => error,
             Self::Store(error) => error,
             Self::Add(error) => error,
-            Self::SendCommand(error) => error,
+            Self::Command(error) => error,
             Self::Look(error) => error,
             Self::Sweep(error) => error,
             Self::Name(error) => error,
@@ -88,7 +88,7 @@ from!(
     Start(StartError),
     Store(StoreError),
     Add(AddError),
-    SendCommand(CommandError),
+    Command(CommandError),
     Look(QueryError),
     Sweep(SweepError),
     Name(BadName),
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(format!("{:?}", Error::from(io::Error::other("mine"))), "mine");
         let source = StoreError::Unavailable { operation: "get", reason: "no answer".into() };
         let look = QueryError::Store { topic: crate::job::TopicName::new("t").unwrap(), source };
-        let text = "topic `t` cannot be looked at: the store is unavailable during get: no answer";
+        let text = "topic `t` cannot be queried: the store is unavailable during get: no answer";
         assert_eq!(Error::from(look).to_string(), text);
     }
 }

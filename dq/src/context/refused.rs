@@ -29,7 +29,7 @@ pub(super) async fn opened(
         if *ordered.borrow_and_update() != StopOrder::Work {
             return false;
         }
-        let again = environment.now() + PAUSE / 5 + environment.random_below(PAUSE * 4 / 5);
+        let again = environment.now() + environment.growing_pause(PAUSE, PAUSE, 0, 5);
         tokio::select! {
             biased;
             _ = ordered.changed() => return false,

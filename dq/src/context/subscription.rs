@@ -12,7 +12,7 @@ use crate::environment::Environment;
 use crate::job::TopicKey;
 use crate::store::{Interest, Signal, Signals, Store, StoreError};
 
-/// The longest first pause before subscribing again; of each a quarter to the whole, by chance.
+/// The longest first pause before subscribing again.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest of all.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
@@ -92,7 +92,7 @@ impl Subscription {
     }
 
     fn pause(&mut self) {
-        let end = self.environment.now() + self.environment.growing_pause(PAUSE, LONGEST_PAUSE, self.failures);
+        let end = self.environment.now() + self.environment.growing_pause(PAUSE, LONGEST_PAUSE, self.failures, 4);
         self.state = State::Pausing(self.environment.sleep_until(end));
     }
 

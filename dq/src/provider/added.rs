@@ -1,54 +1,58 @@
-//! What became of an add.
+//! The result of an add.
 
 use super::error::{AddError, Reason};
-use super::inbox::Failed;
+use super::request::{Answer, Failed, Outcome};
 use crate::job::{JobId, State, TopicName};
 use crate::store::{AddOutcome, OnDuplicate};
 
-/// An add that worked.
+/// The result of an add that worked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Added {
-    /// The id, chosen or generated.
+    /// The job's id, chosen or generated.
     pub id: JobId,
-    /// What became of the job.
+    /// What the store did with the job.
     pub how: Addition,
 }
 
-/// What became of a job that was added.
+/// What the store did with a job that was added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Addition {
-    /// It waits until it is due.
+    /// The job waits until it is due.
     New,
-    /// The id is known and the old job was kept, as asked; the new one is gone.
+    /// A job with this id exists in this state, and the store kept it, as asked; it dropped the new job.
     Kept(State),
-    /// It took the place of the old one, which was in this state.
+    /// The job replaced the old one, which was in this state.
     Replaced(State),
-    /// The old one is running: the new one takes its place when that run ends.
+    /// The old job is running: the new one replaces it when that run ends.
     ReplacementWaits,
-    /// The old one is running under an ack that names a run: the new one takes its place if the ack is for this run, else
-    /// it is dropped.
+    /// The old job is running, and an ack that names a run is pending: if the ack names this run, the new job replaces the
+    /// old one when the run ends; otherwise the store drops the new job.
     ReplacementIfEnds,
 }
 
-/// The answer to the caller of an add.
-pub(super) fn told(
+/// The result for the caller of an add.
+pub(super) fn added(
     topic: &TopicName,
     id: JobId,
     on_duplicate: OnDuplicate,
-    outcome: Result<AddOutcome, Failed>,
+    answer: Answer,
 ) -> Result<Added, AddError> {
     let _add = tracing::debug_span!("dq.add", %topic, job.id = %id).entered();
-    let how = match outcome {
-        Ok(AddOutcome::Added) => Addition::New,
-        Ok(AddOutcome::Exists(state)) if on_duplicate == OnDuplicate::Keep => Addition::Kept(state),
-        Ok(AddOutcome::Exists(state)) => return Err(AddError::AlreadyExists { topic: topic.clone(), id, state }),
-        Ok(AddOutcome::Replaced(state)) => Addition::Replaced(state),
-        Ok(AddOutcome::ReplacementWaits) => Addition::ReplacementWaits,
-        Ok(AddOutcome::ReplacementIfEnds) => Addition::ReplacementIfEnds,
-        Ok(AddOutcome::Repeated) => return Err(AddError::RepeatedInBatch { id }),
-        Ok(AddOutcome::Refused(why)) => return Err(failed(topic, id, Failed::NotDone(Reason::Refused(why)))),
+    let outcome = match answer {
+        Ok(Outcome::Add(outcome)) => outcome,
+        Ok(Outcome::Command(_)) => unreachable!("the outcome of an add is of its kind"),
         Err(how) => return Err(failed(topic, id, how)),
+    };
+    let how = match outcome {
+        AddOutcome::Added => Addition::New,
+        AddOutcome::Exists(state) if on_duplicate == OnDuplicate::Keep => Addition::Kept(state),
+        AddOutcome::Exists(state) => return Err(AddError::AlreadyExists { topic: topic.clone(), id, state }),
+        AddOutcome::Replaced(state) => Addition::Replaced(state),
+        AddOutcome::ReplacementWaits => Addition::ReplacementWaits,
+        AddOutcome::ReplacementIfEnds => Addition::ReplacementIfEnds,
+        AddOutcome::Repeated => return Err(AddError::RepeatedInBatch { id }),
+        AddOutcome::Refused(why) => return Err(failed(topic, id, Failed::NotDone(Reason::Refused(why)))),
     };
     tracing::debug!(?how, "added");
     Ok(Added { id, how })

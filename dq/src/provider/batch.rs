@@ -1,246 +1,191 @@
-//! A numbered batch and the callers that wait for it.
+//! A numbered batch of requests of one kind, and the callers that wait for its answer.
 //!
-//! `unheard` counts the copies under the batch's number whose answer was not read: while it is not zero, the batch may have
-//! been executed, or may still be, and who must be answered now is told *unknown*. At zero it is certain that nothing was
-//! done; what is given up then leaves the batch, so that a repeat cannot do it after all.
+//! `unread_copies` counts the copies sent under the batch's number whose answer the provider has not read. While it is not
+//! zero, the store may have executed the batch or may still execute it, so a caller that is answered now receives *unknown*.
+//! At zero nothing was done for certain; a request that is given up then leaves the batch, so that a repeat cannot do it
+//! after all.
 
+use std::mem::discriminant;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::error::Reason;
-use super::inbox::{Adds, Commands, Failed, Reply, Request, RequestKind};
-use crate::store::{BatchAnswer, Numbered, Pending, Producer, StoreError};
+use super::request::{Failed, Outcome, Posted, Request};
+use crate::store::{AddOutcome, BatchAnswer, CommandOutcome, Numbered, Pending, Producer, StoreError};
 
 /// The most bytes of a batch, unless one job alone has more.
 pub(super) const BATCH_BYTES: usize = 1 << 20;
 
-struct Slot<K: RequestKind> {
-    item: K::Item,
-    /// `None` once it was answered.
-    reply: Option<Reply<K::Outcome>>,
-}
-
-pub(super) struct Load<K: RequestKind> {
-    slots: Vec<Slot<K>>,
-    answer: Option<Pending<BatchAnswer<K::Outcome>>>,
-    unheard: u32,
-    error: Option<Arc<StoreError>>,
-}
-
-/// What was read about a batch.
+/// What the provider read about a batch.
 #[derive(Debug)]
 pub(super) enum Received {
-    /// Everybody was answered.
+    /// Every caller has its answer.
     Answered,
-    /// It was not executed under its number and never will be.
+    /// The store did not execute the batch under its number and never will.
     Late,
     /// No proper answer.
     Failed(Arc<StoreError>),
 }
 
-impl<K: RequestKind> Load<K> {
-    const fn new(slots: Vec<Slot<K>>) -> Self {
-        Self { slots, answer: None, unheard: 0, error: None }
+/// The answer to the last copy of a batch, which has not come yet.
+enum PendingAnswer {
+    Adds(Pending<BatchAnswer<AddOutcome>>),
+    Commands(Pending<BatchAnswer<CommandOutcome>>),
+}
+
+pub(super) struct Batch {
+    /// The place of this batch among those of the queue; a new number does not change it.
+    pub(super) order: u64,
+    /// The call number; 0 until the batch is sent.
+    pub(super) number: u64,
+    bytes: usize,
+    requests: Vec<Posted>,
+    answer: Option<PendingAnswer>,
+    unread_copies: u32,
+    error: Option<Arc<StoreError>>,
+}
+
+impl Batch {
+    /// A batch of one request; `spare` is an empty vector to reuse.
+    pub(super) fn new(order: u64, first: Posted, spare: Vec<Posted>) -> Self {
+        let mut batch =
+            Self { order, number: 0, bytes: 0, requests: spare, answer: None, unread_copies: 0, error: None };
+        batch.push(first);
+        batch
     }
 
-    fn send(&mut self, producer: &dyn Producer, number: u64) {
-        let items = self.slots.iter().map(|slot| slot.item.clone()).collect();
-        self.unheard += 1;
-        self.answer = Some(K::send(producer, Numbered { number, items }));
+    /// Whether `posted` is of the same kind and fits. The queue checks that its id is not in the batch.
+    pub(super) fn takes(&self, posted: &Posted, most: usize) -> bool {
+        let same = self.requests.first().is_some_and(|f| discriminant(&f.request) == discriminant(&posted.request));
+        same && self.requests.len() < most && self.bytes + posted.bytes() <= BATCH_BYTES
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
-        let Some(answer) = &mut self.answer else { return Poll::Pending };
-        let Poll::Ready(received) = answer.as_mut().poll(cx) else { return Poll::Pending };
+    pub(super) fn push(&mut self, posted: Posted) {
+        self.bytes += posted.bytes();
+        self.requests.push(posted);
+    }
+
+    pub(super) fn is_full(&self, most: usize) -> bool {
+        self.requests.len() >= most || self.bytes >= BATCH_BYTES
+    }
+
+    /// Sends the batch, or sends it again.
+    pub(super) fn send(&mut self, producer: &dyn Producer) {
+        debug_assert!(self.number > 0, "a batch has a number when it is sent");
+        let number = self.number;
+        self.unread_copies += 1;
+        self.answer = self.requests.first().map(|first| match first.request {
+            Request::Add(_) => PendingAnswer::Adds(producer.add(Numbered { number, items: self.items(Request::job) })),
+            Request::Command(_) => {
+                PendingAnswer::Commands(producer.command(Numbered { number, items: self.items(Request::command) }))
+            }
+        });
+    }
+
+    fn items<T: Clone>(&self, item: impl Fn(&Request) -> Option<&T>) -> Vec<T> {
+        let mut items = Vec::with_capacity(self.requests.len());
+        items.extend(self.requests.iter().filter_map(|posted| item(&posted.request)).cloned());
+        items
+    }
+
+    /// Reads the answer and passes the outcomes on to the callers.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
+        Poll::Ready(match &mut self.answer {
+            None => return Poll::Pending,
+            Some(PendingAnswer::Adds(answer)) => {
+                let answer = ready!(answer.as_mut().poll(cx));
+                self.receive(answer, Outcome::Add)
+            }
+            Some(PendingAnswer::Commands(answer)) => {
+                let answer = ready!(answer.as_mut().poll(cx));
+                self.receive(answer, Outcome::Command)
+            }
+        })
+    }
+
+    fn receive<O>(&mut self, answer: Result<BatchAnswer<O>, StoreError>, outcome: impl Fn(O) -> Outcome) -> Received {
         self.answer = None;
-        Poll::Ready(match received {
+        match answer {
             Ok(BatchAnswer::Done(outcomes)) => {
-                for (slot, outcome) in self.slots.iter_mut().zip(outcomes) {
-                    if let Some(reply) = slot.reply.take() {
-                        reply.send(Ok(outcome));
-                    }
+                for (posted, of_request) in self.requests.iter_mut().zip(outcomes) {
+                    posted.answer(Ok(outcome(of_request)));
                 }
                 Received::Answered
             }
             Ok(BatchAnswer::Late) => {
-                self.unheard = 0;
+                self.unread_copies = 0;
                 Received::Late
             }
             Err(error) => {
                 let error = Arc::new(error);
                 if error.nothing_done() {
-                    self.unheard -= 1;
+                    self.unread_copies -= 1;
                 }
                 self.error = Some(Arc::clone(&error));
                 Received::Failed(error)
             }
-        })
+        }
     }
 
+    pub(super) const fn awaits_answer(&self) -> bool {
+        self.answer.is_some()
+    }
+
+    /// Drops the answer of the last copy unread.
+    pub(super) fn forget_answer(&mut self) {
+        self.answer = None;
+    }
+
+    /// What a caller receives whose request has no outcome; `otherwise` is the reason if the store gave none.
     fn failure(&self, otherwise: Reason) -> Failed {
         let reason = self.error.clone().map_or(otherwise, Reason::Store);
-        if self.unheard > 0 { Failed::Unknown(reason) } else { Failed::NotDone(reason) }
+        if self.unread_copies > 0 { Failed::Unknown(reason) } else { Failed::NotDone(reason) }
     }
 
-    /// Answers whose time is over.
-    fn give_up(&mut self, now: Duration, failure: &Failed) {
-        for slot in &mut self.slots {
-            if let Some(reply) = slot.reply.take_if(|reply| reply.deadline <= now) {
-                reply.send(Err(failure.clone()));
-            }
-        }
-        if self.unheard == 0 {
-            self.slots.retain(|slot| slot.reply.is_some());
-        }
-    }
-
-    fn earliest(&self) -> Option<Duration> {
-        self.slots.iter().filter_map(|slot| slot.reply.as_ref()).map(|reply| reply.deadline).min()
-    }
-
-    fn drop_abandoned(&mut self) {
-        self.slots.retain(|slot| slot.reply.as_ref().is_some_and(|reply| !reply.is_abandoned()));
-    }
-}
-
-/// Only when the coalescer itself is dropped, or an answer was too short, is anybody left to answer here.
-impl<K: RequestKind> Drop for Load<K> {
-    fn drop(&mut self) {
-        let failure = self.failure(Reason::Stopped);
-        for reply in self.slots.iter_mut().filter_map(|slot| slot.reply.take()) {
-            reply.send(Err(failure.clone()));
-        }
-    }
-}
-
-enum Batched {
-    Adds(Load<Adds>),
-    Commands(Load<Commands>),
-}
-
-macro_rules! load {
-    ($batch:expr, $load:ident => $do:expr) => {
-        match $batch {
-            Batched::Adds($load) => $do,
-            Batched::Commands($load) => $do,
-        }
-    };
-}
-
-/// A batch; it has a number once it was sent.
-pub(super) struct Batch {
-    /// The order in which batches were begun; a new number does not change it.
-    pub(super) order: u64,
-    /// Its number, once it has one.
-    pub(super) number: u64,
-    bytes: usize,
-    work: Batched,
-}
-
-impl Batch {
-    pub(super) fn new(order: u64, first: Request, spare: &mut Spare) -> Self {
-        let work = match &first {
-            Request::Add(..) => Batched::Adds(Load::new(std::mem::take(&mut spare.adds))),
-            Request::SendCommand(..) => Batched::Commands(Load::new(std::mem::take(&mut spare.commands))),
-        };
-        let mut batch = Self { order, number: 0, bytes: 0, work };
-        batch.push(first);
-        batch
-    }
-
-    /// Whether `entry` is of the same kind and fits; whether its id is in the batch already is for the caller to know.
-    pub(super) fn takes(&self, entry: &Request, most: usize) -> bool {
-        let same = matches!(
-            (&self.work, entry),
-            (Batched::Adds(_), Request::Add(..)) | (Batched::Commands(_), Request::SendCommand(..))
-        );
-        same && self.len() < most && self.bytes + entry.bytes() <= BATCH_BYTES
-    }
-
-    pub(super) fn push(&mut self, entry: Request) {
-        self.bytes += entry.bytes();
-        match (&mut self.work, entry) {
-            (Batched::Adds(load), Request::Add(item, reply)) => load.slots.push(Slot { item, reply: Some(reply) }),
-            (Batched::Commands(load), Request::SendCommand(item, reply)) => {
-                load.slots.push(Slot { item, reply: Some(reply) });
-            }
-            _ => debug_assert!(false, "a batch is of one kind, see `takes`"),
-        }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        load!(&self.work, load => load.slots.len())
-    }
-
-    pub(super) fn is_full(&self, most: usize) -> bool {
-        self.len() >= most || self.bytes >= BATCH_BYTES
-    }
-
-    /// Sends it, or sends it again.
-    pub(super) fn send(&mut self, producer: &dyn Producer) {
-        debug_assert!(self.number > 0, "a batch has a number when it is sent");
-        load!(&mut self.work, load => load.send(producer, self.number));
-    }
-
-    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Received> {
-        load!(&mut self.work, load => load.poll(cx))
-    }
-
-    pub(super) fn awaits_answer(&self) -> bool {
-        load!(&self.work, load => load.answer.is_some())
-    }
-
-    /// The answer of the last copy will not be read.
-    pub(super) fn forget_answer(&mut self) {
-        load!(&mut self.work, load => load.answer = None);
-    }
-
-    /// Answers those whose time is over; says whether nobody is left.
+    /// Answers the callers whose deadline has passed. Returns whether no caller is left.
     pub(super) fn give_up(&mut self, now: Duration, waited: Duration) -> bool {
-        let never_sent = self.number == 0;
-        load!(&mut self.work, load => {
-            let otherwise = if never_sent { Reason::NeverSent { waited } } else { Reason::NoAnswer { waited } };
-            let failure = load.failure(otherwise);
-            load.give_up(now, &failure);
-            load.earliest().is_none()
-        })
+        let otherwise = if self.number == 0 { Reason::NeverSent { waited } } else { Reason::NoAnswer { waited } };
+        let failure = self.failure(otherwise);
+        for posted in self.requests.iter_mut().filter(|posted| posted.deadline <= now) {
+            posted.answer(Err(failure.clone()));
+        }
+        if self.unread_copies == 0 {
+            self.requests.retain(|posted| !posted.is_answered());
+        }
+        self.earliest_deadline().is_none()
     }
 
-    /// The earliest time at which somebody's time is over.
-    pub(super) fn earliest(&self) -> Option<Duration> {
-        load!(&self.work, load => load.earliest())
+    /// The earliest deadline of a caller that has no answer.
+    pub(super) fn earliest_deadline(&self) -> Option<Duration> {
+        self.requests.iter().filter(|posted| !posted.is_answered()).map(|posted| posted.deadline).min()
     }
 
-    /// Before it is sent first: leaves out those whose caller went away; says whether nobody is left.
+    /// Before the first copy is sent: leaves out requests whose caller went away. Returns whether no request is left.
     pub(super) fn drop_abandoned(&mut self) -> bool {
-        load!(&mut self.work, load => {
-            load.drop_abandoned();
-            load.slots.is_empty()
-        })
+        self.requests.retain(|posted| !posted.is_answered() && !posted.is_abandoned());
+        self.requests.is_empty()
     }
 
-    /// Keeps the vector of a batch that is over.
-    pub(super) fn recycle(mut self, spare: &mut Spare) {
-        match &mut self.work {
-            Batched::Adds(load) => spare.adds = emptied(load),
-            Batched::Commands(load) => spare.commands = emptied(load),
+    /// Ends the batch and returns its emptied vector.
+    pub(super) fn into_spare(mut self) -> Vec<Posted> {
+        self.fail_the_rest();
+        let mut requests = std::mem::take(&mut self.requests);
+        requests.clear();
+        requests
+    }
+
+    /// Callers are left only if the coalescer is dropped, or if the store sent too few outcomes or a final error.
+    fn fail_the_rest(&mut self) {
+        let failure = self.failure(Reason::Stopped);
+        for posted in &mut self.requests {
+            posted.answer(Err(failure.clone()));
         }
     }
 }
 
-fn emptied<K: RequestKind>(load: &mut Load<K>) -> Vec<Slot<K>> {
-    if load.slots.iter().any(|slot| slot.reply.is_some()) {
-        return Vec::new();
+impl Drop for Batch {
+    fn drop(&mut self) {
+        self.fail_the_rest();
     }
-    let mut slots = std::mem::take(&mut load.slots);
-    slots.clear();
-    slots
-}
-
-/// Vectors of batches that are over.
-#[derive(Default)]
-pub(super) struct Spare {
-    adds: Vec<Slot<Adds>>,
-    commands: Vec<Slot<Commands>>,
 }

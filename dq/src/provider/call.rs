@@ -1,113 +1,90 @@
-//! One request of a caller, from its first poll to its answer.
+//! A request of a caller, from its first poll to its answer.
 //!
-//! A request needs one of the `unanswered_limit` places of its provider; while all are taken, callers wait in the order in
-//! which they came, at most until their time is over.
+//! A request needs one of the `unanswered_limit` places of its provider. While all are taken, callers wait in the order in
+//! which they came, at most until their deadline.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Duration;
+use std::task::{Context, Poll, ready};
 
 use futures_util::future::BoxFuture;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::error::Reason;
-use super::inbox::{AnswerReceiver, Failed, Inbox, Reply, RequestKind};
+use super::inbox::Inbox;
+use super::request::{Answer, AnswerReceiver, Failed, Posted, Request};
 use super::root::Root;
+use crate::job::JobId;
 
-/// Resolves to the outcome of one request. Dropped, it is not sent any more if it was not yet.
-pub(super) struct Call<K: RequestKind>(Step<K>);
+const STOPPED: Answer = Err(Failed::NotDone(Reason::Stopped));
 
-enum Step<K: RequestKind> {
-    Waiting { permit: BoxFuture<'static, Result<OwnedSemaphorePermit, Failed>>, root: Arc<Root>, work: Batched<K> },
-    Posted(AnswerReceiver<K::Outcome>),
-    Over,
+/// Resolves to the answer of one request. Dropped before the request is sent, it takes the request back.
+pub(super) struct Call {
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) id: JobId,
+    progress: Progress,
 }
 
-struct Batched<K: RequestKind> {
-    inbox: Arc<Inbox>,
-    item: K::Item,
-    deadline: Duration,
+enum Progress {
+    /// All places are taken: posts the request once one is free.
+    Waiting(BoxFuture<'static, Result<AnswerReceiver, Failed>>),
+    Posted(AnswerReceiver),
 }
 
-impl<K: RequestKind> Batched<K> {
-    fn post(self, root: &Root, permit: OwnedSemaphorePermit) -> Step<K> {
-        let (reply, answer) = Reply::new(self.deadline, Some(permit));
-        root.post(&self.inbox, [K::entry(self.item, reply)]);
-        Step::Posted(answer)
+impl Call {
+    /// Posts the request, or waits for a place.
+    pub(super) fn new(root: Arc<Root>, inbox: Arc<Inbox>, request: Request) -> Self {
+        let (id, deadline) = (request.id().clone(), root.deadline());
+        let post = move |root: &Root, inbox: &Arc<Inbox>, place| {
+            let (posted, answer) = Posted::new(request, deadline, Some(place));
+            root.post(inbox, [posted]);
+            answer
+        };
+        let progress = if let Ok(place) = Arc::clone(&root.unanswered).try_acquire_owned() {
+            Progress::Posted(post(&root, &inbox, place))
+        } else {
+            let inbox = Arc::clone(&inbox);
+            Progress::Waiting(Box::pin(async move { Ok(post(&root, &inbox, places(&root, 1).await?)) }))
+        };
+        Self { inbox, id, progress }
     }
 }
 
-impl<K: RequestKind> Call<K> {
-    /// Posts the request, or gets in line for a place.
-    pub(super) fn new(root: &Arc<Root>, inbox: Arc<Inbox>, item: K::Item) -> Self {
-        let work = Batched { inbox, item, deadline: root.deadline() };
-        Self(match Arc::clone(&root.unanswered).try_acquire_owned() {
-            Ok(permit) => work.post(root, permit),
-            Err(_) => Step::Waiting { permit: wait_for_places(root, 1), root: Arc::clone(root), work },
-        })
-    }
-}
+impl Future for Call {
+    type Output = Answer;
 
-impl<K: RequestKind> Future for Call<K> {
-    type Output = Result<K::Outcome, Failed>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
         loop {
-            match &mut self.0 {
-                Step::Posted(answer) => {
-                    let answered = std::task::ready!(Pin::new(answer).poll(cx));
-                    self.0 = Step::Over;
-                    return Poll::Ready(answered.unwrap_or(Err(Failed::NotDone(Reason::Stopped))));
-                }
-                Step::Waiting { permit, .. } => {
-                    let permit = std::task::ready!(permit.as_mut().poll(cx));
-                    let Step::Waiting { root, work, .. } = std::mem::replace(&mut self.0, Step::Over) else {
-                        unreachable!("the step was just looked at")
-                    };
-                    match permit {
-                        Ok(permit) => self.0 = work.post(&root, permit),
-                        Err(failed) => return Poll::Ready(Err(failed)),
-                    }
-                }
-                Step::Over => panic!("polled after it resolved"),
+            match &mut self.progress {
+                Progress::Posted(answer) => return Pin::new(answer).poll(cx).map(|answer| answer.unwrap_or(STOPPED)),
+                Progress::Waiting(posted) => self.progress = Progress::Posted(ready!(posted.as_mut().poll(cx))?),
             }
         }
     }
 }
 
-/// All of `items` together, in order; an outcome for each. They take as many places as there are at the most.
-pub(super) async fn call_many<K: RequestKind>(
-    root: Arc<Root>,
-    inbox: Arc<Inbox>,
-    items: Vec<K::Item>,
-) -> Vec<Result<K::Outcome, Failed>> {
+/// Posts all `requests` together, in order, and returns the answer to each. They take one place each, up to all places.
+pub(super) async fn call_many(root: &Root, inbox: &Arc<Inbox>, requests: Vec<Request>) -> Vec<Answer> {
     let deadline = root.deadline();
-    let places = u32::try_from(items.len().min(root.unanswered_limit())).unwrap_or(u32::MAX);
-    let mut permits = match wait_for_places(&root, places).await {
-        Ok(permits) => permits,
-        Err(failed) => return items.iter().map(|_| Err(failed.clone())).collect(),
+    let wanted = u32::try_from(requests.len().min(root.unanswered_limit())).unwrap_or(u32::MAX);
+    let mut places = match places(root, wanted).await {
+        Ok(places) => places,
+        Err(failed) => return requests.iter().map(|_| Err(failed.clone())).collect(),
     };
-    let mut answers = Vec::with_capacity(items.len());
-    let entries: Vec<_> = items
-        .into_iter()
-        .map(|item| {
-            let (reply, answer) = Reply::new(deadline, permits.split(1));
-            answers.push(answer);
-            K::entry(item, reply)
-        })
-        .collect();
-    root.post(&inbox, entries);
-    let mut outcomes = Vec::with_capacity(answers.len());
-    for answer in answers {
-        outcomes.push(answer.await.unwrap_or(Err(Failed::NotDone(Reason::Stopped))));
+    let post = |request| Posted::new(request, deadline, places.split(1));
+    let (posted, receivers): (Vec<_>, Vec<_>) = requests.into_iter().map(post).unzip();
+    root.post(inbox, posted);
+    let mut answers = Vec::with_capacity(receivers.len());
+    for receiver in receivers {
+        answers.push(receiver.await.unwrap_or(STOPPED));
     }
-    outcomes
+    answers
 }
 
-/// Places for requests. No timer is needed: whoever holds one came earlier, so his time is over earlier.
-fn wait_for_places(root: &Root, places: u32) -> BoxFuture<'static, Result<OwnedSemaphorePermit, Failed>> {
-    let acquired = Arc::clone(&root.unanswered).acquire_many_owned(places);
-    Box::pin(async move { acquired.await.map_err(|_| Failed::NotDone(Reason::Stopped)) })
+/// Waits for places. This needs no timer: each taken place belongs to an earlier caller, whose deadline is earlier and
+/// frees it.
+async fn places(root: &Root, wanted: u32) -> Result<OwnedSemaphorePermit, Failed> {
+    let places = Arc::clone(&root.unanswered).acquire_many_owned(wanted).await;
+    places.map_err(|_| Failed::NotDone(Reason::Stopped))
 }

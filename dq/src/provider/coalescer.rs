@@ -1,16 +1,17 @@
-//! The one task that talks to the store for the callers of a lane.
+//! The task that sends the requests of one topic's callers to the store, as batches.
 //!
-//! Single adds of many callers become few requests: what arrives while a batch is under way goes with the next one, without
-//! any timer. A second batch is sent beside an unanswered one only if it is full or cannot grow, up to 16.
+//! The adds of many callers become few batches: a request that arrives while a batch is in flight goes with the next one,
+//! without any timer. The coalescer sends a second batch beside an unanswered one only if it is full or cannot grow, up to
+//! 16.
 //!
-//! This is the sending side of PROTOCOL.md rule 18. Batches are numbered in the order in which they are sent; one that was
-//! refused or not answered is sent again under its own number, all of them in order, after a pause; one that was answered
-//! *late* gets a new number. Number n + 16 is not sent before n is over. A caller whose time is over is told whether that is
-//! certain.
+//! This is the sending side of rule 18. The coalescer numbers batches in the order in which it sends them. After a pause it
+//! repeats every batch that was refused or not answered, in order and under its own number. A batch that the store answered
+//! *late* gets a new number. Number n + 16 is not sent before n has its final answer. A caller whose deadline passes
+//! receives *not done* or *unknown*.
 //!
-//! When answers stay away for `call_timeout`, or the store says it is unreachable, the way to it is dropped and a new one
-//! is made; what the old one still had under way may be executed late, which the numbers make harmless. The task ends when
-//! its lane is closed and everything is answered, at the latest when every caller's time is over.
+//! When no answer comes for `call_timeout`, or the store reports an outage, the coalescer drops its producer and makes a new
+//! one. The store may execute late what was in flight on the old one; the numbers make that harmless. The task ends when its
+//! inbox is closed and every request has an answer, at the latest when every deadline has passed.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -21,10 +22,11 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::DropGuard;
 
-use super::batch::{BATCH_BYTES, Batch, Received, Spare};
-use super::batches::BatchQueue;
-use super::inbox::{Inbox, Request, WakeAt};
-use super::pace::Pace;
+use super::batch::{BATCH_BYTES, Batch, Received};
+use super::inbox::{Inbox, WakeAt};
+use super::queue::BatchQueue;
+use super::request::Posted;
+use super::retries::Retries;
 use crate::environment::{Environment, Runtime};
 use crate::job::ProducerId;
 use crate::store::step::MOST_JOBS;
@@ -34,12 +36,12 @@ use crate::store::{CALL_SLOTS, Producer, Store, StoreError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SendState {
     /// They may.
-    Fair,
-    /// One was refused: the other answers are read first, so that all are repeated in order.
-    Clearing,
-    /// Nothing is sent until this time of the node's clock; then everything unanswered is repeated.
+    Open,
+    /// The store refused a batch: the coalescer reads the other answers first, so that it repeats all batches in order.
+    Draining,
+    /// The coalescer sends nothing until this time of the node's clock; then it repeats every unanswered batch.
     Paused(Duration),
-    /// The answers to the repeats are read first: those that are late go before anything new.
+    /// The coalescer reads the answers to the repeats first: batches that were late go before new ones.
     Repeating,
 }
 
@@ -47,42 +49,41 @@ pub(super) struct Coalescer {
     inbox: Arc<Inbox>,
     store: Arc<dyn Store>,
     environment: Environment,
-    pace: Pace,
+    retries: Retries,
     id: ProducerId,
     producer: Option<Arc<dyn Producer>>,
     last_number: u64,
-    batches: BatchQueue,
-    /// Sent and not over, in order of their numbers.
+    queue: BatchQueue,
+    /// Batches without a final answer, in order of their numbers.
     in_flight: VecDeque<Batch>,
     send_state: SendState,
-    /// Since when an answer is awaited and none came.
+    /// Since when no answer has come, while the coalescer awaits one.
     quiet_since: Duration,
-    /// No caller's time is over before this.
+    /// No caller's deadline is before this.
     next_deadline: Duration,
     alarm: Option<(Duration, BoxFuture<'static, ()>)>,
-    taken: Vec<Request>,
-    spare: Spare,
+    /// Requests on their way from the inbox to the queue; kept for its capacity.
+    taken: Vec<Posted>,
 }
 
 impl Coalescer {
     /// Starts the task of `inbox`.
-    pub(super) fn start(inbox: Arc<Inbox>, store: Arc<dyn Store>, environment: &Environment, pace: Pace) {
+    pub(super) fn start(inbox: Arc<Inbox>, store: Arc<dyn Store>, environment: &Environment, retries: Retries) {
         let coalescer = Self {
             id: environment.producer_id(),
-            batches: BatchQueue::new(environment.random()),
+            queue: BatchQueue::new(environment.random()),
             environment: environment.clone(),
             inbox,
             store,
-            pace,
+            retries,
             producer: None,
             last_number: 0,
             in_flight: VecDeque::new(),
-            send_state: SendState::Fair,
+            send_state: SendState::Open,
             quiet_since: Duration::ZERO,
             next_deadline: Duration::MAX,
             alarm: None,
             taken: Vec::new(),
-            spare: Spare::default(),
         };
         environment.spawn(Runtime::Own, coalescer.run());
     }
@@ -93,22 +94,22 @@ impl Coalescer {
             let now = self.environment.now();
             self.collect();
             self.give_up(now);
-            self.judge_send_state(now);
+            self.update_send_state(now);
             let sent = self.send_waiting(now);
-            if self.inbox.is_closed_and_empty() && self.batches.is_empty() && self.in_flight.is_empty() {
+            if self.inbox.is_closed_and_empty() && self.is_idle() {
                 return;
             }
             if sent {
-                // Lets the other tasks of dq's thread run, and callers come together.
+                // The other tasks of dq's thread can run, and more callers can join the next batch.
                 tokio::task::yield_now().await;
             }
             self.set_alarm();
-            if self.inbox.wake_at(self.wanted()) {
+            if self.inbox.wake_at(self.wake_at()) {
                 continue;
             }
             tokio::select! {
                 biased;
-                (place, received) = next_answer(&mut self.in_flight) => self.receive(place, received),
+                (index, received) = next_answer(&mut self.in_flight) => self.receive(index, received),
                 () = ring(&mut self.alarm) => self.alarm = None,
                 () = self.inbox.wake.notified() => {}
             }
@@ -118,9 +119,9 @@ impl Coalescer {
     fn collect(&mut self) {
         let mut taken = std::mem::take(&mut self.taken);
         self.inbox.take(&mut taken);
-        for entry in taken.drain(..) {
-            self.next_deadline = self.next_deadline.min(entry.deadline());
-            self.batches.push(entry, &mut self.spare);
+        for posted in taken.drain(..) {
+            self.next_deadline = self.next_deadline.min(posted.deadline);
+            self.queue.push(posted);
         }
         self.taken = taken;
     }
@@ -129,18 +130,19 @@ impl Coalescer {
         if now < self.next_deadline {
             return;
         }
-        let waited = self.pace.call_total;
-        self.batches.give_up(|batch| batch.give_up(now, waited));
+        let waited = self.retries.call_total;
+        self.queue.give_up(now, waited);
         let mut unresponsive = false;
         self.in_flight.retain_mut(|batch| {
             let over = batch.give_up(now, waited);
             unresponsive |= over && batch.awaits_answer();
             !over
         });
-        let in_flight = self.in_flight.iter().filter_map(Batch::earliest).min();
-        self.next_deadline = in_flight.into_iter().chain(self.batches.earliest()).min().unwrap_or(Duration::MAX);
+        let in_flight = self.in_flight.iter().filter_map(Batch::earliest_deadline).min();
+        let earliest = in_flight.into_iter().chain(self.queue.earliest_deadline()).min();
+        self.next_deadline = earliest.unwrap_or(Duration::MAX);
         if unresponsive {
-            self.lose_way(now);
+            self.drop_producer(now);
         }
     }
 
@@ -148,23 +150,24 @@ impl Coalescer {
         self.in_flight.iter().any(Batch::awaits_answer)
     }
 
-    fn judge_send_state(&mut self, now: Duration) {
+    fn update_send_state(&mut self, now: Duration) {
         match self.send_state {
             SendState::Paused(until) if until <= now => self.repeat(now),
             SendState::Paused(_) => {}
-            SendState::Clearing if !self.awaits_answers() => self.pause(now),
-            SendState::Repeating if !self.awaits_answers() => self.send_state = SendState::Fair,
-            SendState::Fair | SendState::Clearing | SendState::Repeating => {
-                if self.awaits_answers() && self.quiet_since + self.pace.call_timeout <= now {
-                    tracing::warn!(topic = %self.inbox.key, waited = ?self.pace.call_timeout, "the store does not answer");
-                    self.lose_way(now);
+            SendState::Draining if !self.awaits_answers() => self.pause(now),
+            SendState::Repeating if !self.awaits_answers() => self.send_state = SendState::Open,
+            SendState::Open | SendState::Draining | SendState::Repeating => {
+                let waited = self.retries.call_timeout;
+                if self.awaits_answers() && self.quiet_since + waited <= now {
+                    tracing::warn!(topic = %self.inbox.key, ?waited, "the store does not answer");
+                    self.drop_producer(now);
                 }
             }
         }
     }
 
-    /// The way to the store is broken: whatever it still carries is not heard of again.
-    fn lose_way(&mut self, now: Duration) {
+    /// Drops a producer that does not work any more, with the answers that it still owes.
+    fn drop_producer(&mut self, now: Duration) {
         for batch in &mut self.in_flight {
             batch.forget_answer();
         }
@@ -173,15 +176,15 @@ impl Coalescer {
     }
 
     fn pause(&mut self, now: Duration) {
-        self.send_state = SendState::Paused(now + self.pace.pause(&self.environment));
+        self.send_state = SendState::Paused(now + self.retries.pause_after_failure(&self.environment));
     }
 
-    /// Everything unanswered again, in order, under its own numbers.
+    /// Sends every unanswered batch again, in order and under its own number.
     fn repeat(&mut self, now: Duration) {
         self.send_state = SendState::Repeating;
         self.quiet_since = now;
         if self.in_flight.is_empty() {
-            self.send_state = SendState::Fair;
+            self.send_state = SendState::Open;
             return;
         }
         let producer = producer(&mut self.producer, &*self.store, &self.inbox, &self.id);
@@ -195,13 +198,13 @@ impl Coalescer {
     }
 
     fn send_waiting(&mut self, now: Duration) -> bool {
-        if self.send_state != SendState::Fair {
+        if self.send_state != SendState::Open {
             return false;
         }
         let alone = self.in_flight.is_empty();
         let mut sent = false;
-        while self.may_number() && (alone || self.batches.has_closed()) {
-            let Some(mut batch) = self.batches.next() else { break };
+        while self.may_number() && (alone || self.queue.has_closed()) {
+            let Some(mut batch) = self.queue.next() else { break };
             if self.in_flight.is_empty() {
                 self.quiet_since = now;
             }
@@ -214,19 +217,19 @@ impl Coalescer {
         sent
     }
 
-    fn wanted(&self) -> WakeAt {
+    fn wake_at(&self) -> WakeAt {
         let before = self.alarm.as_ref().map_or(Duration::ZERO, |(at, _)| *at);
         match self.send_state {
-            SendState::Fair if self.in_flight.is_empty() => WakeAt { entries: 1, bytes: 0, before },
-            SendState::Fair if self.may_number() => WakeAt { entries: MOST_JOBS, bytes: BATCH_BYTES, before },
-            _ => WakeAt { entries: usize::MAX, bytes: usize::MAX, before },
+            SendState::Open if self.in_flight.is_empty() => WakeAt { requests: 1, bytes: 0, before },
+            SendState::Open if self.may_number() => WakeAt { requests: MOST_JOBS, bytes: BATCH_BYTES, before },
+            _ => WakeAt { requests: usize::MAX, bytes: usize::MAX, before },
         }
     }
 
     fn set_alarm(&mut self) {
         let answer = match self.send_state {
             SendState::Paused(until) => Some(until),
-            _ => self.awaits_answers().then(|| self.quiet_since + self.pace.call_timeout),
+            _ => self.awaits_answers().then(|| self.quiet_since + self.retries.call_timeout),
         };
         let Some(at) = answer.into_iter().chain(Some(self.next_deadline).filter(|_| !self.is_idle())).min() else {
             self.alarm = None;
@@ -238,40 +241,40 @@ impl Coalescer {
     }
 
     fn is_idle(&self) -> bool {
-        self.in_flight.is_empty() && self.batches.is_empty()
+        self.in_flight.is_empty() && self.queue.is_empty()
     }
 
-    fn receive(&mut self, place: usize, received: Received) {
+    fn receive(&mut self, index: usize, received: Received) {
         let now = self.environment.now();
         self.quiet_since = now;
         match received {
             Received::Answered => {
-                self.pace.worked();
-                if let Some(batch) = self.in_flight.remove(place) {
-                    batch.recycle(&mut self.spare);
+                self.retries.succeeded();
+                if let Some(batch) = self.in_flight.remove(index) {
+                    self.queue.recycle(batch);
                 }
             }
             Received::Late => {
-                if let Some(batch) = self.in_flight.remove(place) {
-                    self.batches.put_back(batch);
+                if let Some(batch) = self.in_flight.remove(index) {
+                    self.queue.put_back(batch);
                 }
             }
-            Received::Failed(error) => self.fail(place, &error, now),
+            Received::Failed(error) => self.fail(index, &error, now),
         }
     }
 
-    fn fail(&mut self, place: usize, error: &StoreError, now: Duration) {
+    fn fail(&mut self, index: usize, error: &StoreError, now: Duration) {
         tracing::warn!(topic = %self.inbox.key, %error, "a batch failed");
         match error {
             StoreError::Refused { .. } | StoreError::NotReplicated { .. } => {
                 if !matches!(self.send_state, SendState::Paused(_)) {
-                    self.send_state = SendState::Clearing;
+                    self.send_state = SendState::Draining;
                 }
             }
-            _ if error.is_outage() => self.lose_way(now),
+            _ if error.is_outage() => self.drop_producer(now),
             // Dropping the batch answers its callers with the error.
             _ => {
-                drop(self.in_flight.remove(place));
+                drop(self.in_flight.remove(index));
                 if matches!(error, StoreError::Denied { .. }) {
                     self.producer = None;
                 }
@@ -280,7 +283,7 @@ impl Coalescer {
     }
 }
 
-/// When the runtime drops the task, nobody may wait for it any more.
+/// When the runtime drops the task, every caller gets an answer.
 impl Drop for Coalescer {
     fn drop(&mut self) {
         self.inbox.close();
@@ -297,12 +300,12 @@ fn producer<'a>(
     &**producer.get_or_insert_with(|| store.producer(&inbox.key, id))
 }
 
-/// The first answer that is there, of any flying batch. Cancel safe.
+/// Waits for the next answer to any batch in flight. Cancel safe.
 async fn next_answer(in_flight: &mut VecDeque<Batch>) -> (usize, Received) {
     poll_fn(|cx| {
-        for (place, batch) in in_flight.iter_mut().enumerate() {
+        for (index, batch) in in_flight.iter_mut().enumerate() {
             if let Poll::Ready(received) = batch.poll(cx) {
-                return Poll::Ready((place, received));
+                return Poll::Ready((index, received));
             }
         }
         Poll::Pending

@@ -1,4 +1,4 @@
-//! Delete, cancel, ack and requeue from outside.
+//! The futures of commands: delete, cancel, ack and requeue.
 
 use std::fmt;
 use std::future::Future;
@@ -7,126 +7,129 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use super::call::{Call, call_many};
+use super::deferred::Deferred;
 use super::error::{CommandError, Reason};
-use super::inbox::{Commands, Failed, Inbox};
+use super::inbox::Inbox;
+use super::request::{Answer, Failed, Outcome, Request};
 use super::root::Root;
 use crate::job::{BadName, Fence, JobId, TopicName};
 use crate::store::{Command, CommandKind, CommandOutcome};
 
-/// A delete or cancel that is done when this is awaited. Cancel safety is as with [`Add`](super::Add).
-#[must_use = "nothing is withdrawn until it is awaited"]
-pub struct SendCommand(Step);
+type CommandResult = Result<CommandOutcome, CommandError>;
 
-/// An ack or requeue that is done when this is awaited; it can be bound to one run of the job. Cancel safety is as with
-/// [`Add`](super::Add).
-#[must_use = "nothing is done until it is awaited"]
-pub struct SendRunCommand(SendCommand);
+/// A delete or cancel, sent when it is awaited. Made by [`Provider::delete`](super::Provider::delete) and
+/// [`Provider::cancel`](super::Provider::cancel). Its cancel safety and panics are those of [`Add`](super::Add).
+///
+/// Resolves to what the store found and did, or to a [`CommandError`].
+#[must_use = "a command does nothing until it is awaited"]
+pub struct DeleteOrCancel(pub(super) Sending);
 
-enum Step {
-    Bad(Option<CommandError>),
-    Draft { root: Arc<Root>, inbox: Arc<Inbox>, command: Command },
-    Called { call: Call<Commands>, topic: TopicName, id: JobId },
+/// An ack or requeue, sent when it is awaited; [`fence`](Self::fence) limits it to one run of the job. Made by
+/// [`Provider::ack`](super::Provider::ack) and [`Provider::requeue`](super::Provider::requeue). Its cancel safety and panics
+/// are those of [`Add`](super::Add).
+///
+/// Resolves to what the store found and did, or to a [`CommandError`].
+#[must_use = "a command does nothing until it is awaited"]
+pub struct AckOrRequeue(pub(super) Sending);
+
+/// A command of either type, until its answer.
+pub(super) struct Sending(Deferred<Draft, CommandError, Call>);
+
+struct Draft {
+    root: Arc<Root>,
+    inbox: Arc<Inbox>,
+    command: Command,
 }
 
-impl SendCommand {
-    pub(super) fn bad(error: BadName) -> Self {
-        Self(Step::Bad(Some(error.into())))
-    }
-
+impl Sending {
     pub(super) fn new(root: Arc<Root>, inbox: Arc<Inbox>, verb: CommandKind, id: Result<JobId, BadName>) -> Self {
-        match id {
-            Ok(id) => Self(Step::Draft { root, inbox, command: Command { verb, id, fence: None } }),
-            Err(error) => Self::bad(error),
-        }
+        let draft = |id| Draft { root, inbox, command: Command { verb, id, fence: None } };
+        Self(Deferred::new(id.map(draft).map_err(CommandError::from)))
+    }
+
+    pub(super) fn bad(error: BadName) -> Self {
+        Self(Deferred::new(Err(error.into())))
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<CommandResult> {
+        let start = |Draft { root, inbox, command }| Ok(Call::new(root, inbox, Request::Command(command)));
+        let call = self.0.started(start)?;
+        let answer = ready!(Pin::new(&mut *call).poll(cx));
+        Poll::Ready(commanded(&call.inbox.key.topic, &call.id, answer))
+    }
+
+    fn debug(&self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut f = f.debug_struct(name);
+        match &self.0 {
+            Deferred::Draft(Some(Ok(draft))) => {
+                f.field("topic", &draft.inbox.key.topic).field("command", &draft.command)
+            }
+            Deferred::Draft(error) => f.field("error", &error.as_ref().and_then(|draft| draft.as_ref().err())),
+            Deferred::Started(call) => f.field("topic", &call.inbox.key.topic).field("id", &call.id),
+        };
+        f.finish_non_exhaustive()
     }
 }
 
-impl SendRunCommand {
-    pub(super) const fn new(command: SendCommand) -> Self {
-        Self(command)
-    }
-
-    /// Only to the run with this fence, as its handler read it from `job.fence()`; nothing is done to a later run. An ack
-    /// with a fence does nothing to a job that waits.
+impl AckOrRequeue {
+    /// Limits the command to the run with this fence, which the run's handler reads from `job.fence()`: it does nothing to
+    /// a later run. An ack with a fence does nothing to a job that waits.
     pub fn fence(mut self, fence: Fence) -> Self {
-        if let Step::Draft { command, .. } = &mut self.0.0 {
-            command.fence = Some(fence);
+        if let Some(draft) = self.0.0.draft() {
+            draft.command.fence = Some(fence);
         }
         self
     }
 }
 
-impl Future for SendCommand {
+impl Future for DeleteOrCancel {
     type Output = Result<CommandOutcome, CommandError>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Step::Draft { .. } = &self.0
-            && let Step::Draft { root, inbox, command } = std::mem::replace(&mut self.0, Step::Bad(None))
-        {
-            let (topic, id) = (inbox.key.topic.clone(), command.id.clone());
-            self.0 = Step::Called { call: Call::new(&root, inbox, command), topic, id };
-        }
-        match &mut self.0 {
-            Step::Called { call, topic, id } => {
-                let outcome = ready!(Pin::new(call).poll(cx));
-                let told = told(topic, id, outcome);
-                self.0 = Step::Bad(None);
-                Poll::Ready(told)
-            }
-            Step::Bad(error) => Poll::Ready(Err(error.take().expect("it is not polled after it resolved"))),
-            Step::Draft { .. } => unreachable!("a draft was started above"),
-        }
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<CommandResult> {
+        self.0.poll(cx)
     }
 }
 
-impl Future for SendRunCommand {
+impl Future for AckOrRequeue {
     type Output = Result<CommandOutcome, CommandError>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(cx)
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<CommandResult> {
+        self.0.poll(cx)
     }
 }
 
-/// The same verb for many jobs, whose ids differ; an outcome for each.
-pub(super) async fn send_commands(
-    root: Arc<Root>,
-    inbox: Arc<Inbox>,
+/// Sends the same command for many jobs, whose ids differ, and returns a result for each.
+pub(super) async fn command_many(
+    root: &Root,
+    inbox: &Arc<Inbox>,
     verb: CommandKind,
     ids: Vec<JobId>,
-) -> Vec<Result<CommandOutcome, CommandError>> {
-    let topic = inbox.key.topic.clone();
-    let items = ids.iter().map(|id| Command { verb, id: id.clone(), fence: None }).collect();
-    let outcomes = call_many::<Commands>(root, inbox, items).await;
-    ids.iter().zip(outcomes).map(|(id, outcome)| told(&topic, id, outcome)).collect()
+) -> Vec<CommandResult> {
+    let command = |id: &JobId| Request::Command(Command { verb, id: id.clone(), fence: None });
+    let answers = call_many(root, inbox, ids.iter().map(command).collect()).await;
+    ids.iter().zip(answers).map(|(id, answer)| commanded(&inbox.key.topic, id, answer)).collect()
 }
 
-fn told(
-    topic: &TopicName,
-    id: &JobId,
-    outcome: Result<CommandOutcome, Failed>,
-) -> Result<CommandOutcome, CommandError> {
+/// The result for the caller of a command.
+fn commanded(topic: &TopicName, id: &JobId, answer: Answer) -> CommandResult {
     let (topic, id) = (topic.clone(), id.clone());
-    outcome.map_err(|failed| match failed {
-        Failed::NotDone(Reason::Stopped) => CommandError::Stopped { topic, id },
-        Failed::NotDone(reason) => CommandError::NotDone { topic, id, reason },
-        Failed::Unknown(reason) => CommandError::Unknown { topic, id, reason },
-    })
-}
-
-impl fmt::Debug for SendCommand {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
-            Step::Bad(error) => f.debug_struct("Withdraw").field("error", error).finish(),
-            Step::Draft { command, .. } => f.debug_tuple("Withdraw").field(command).finish(),
-            Step::Called { topic, id, .. } => {
-                f.debug_struct("Withdraw").field("topic", topic).field("id", id).finish_non_exhaustive()
-            }
-        }
+    match answer {
+        Ok(Outcome::Command(outcome)) => Ok(outcome),
+        Ok(Outcome::Add(_)) => unreachable!("the outcome of a command is of its kind"),
+        Err(Failed::NotDone(Reason::Stopped)) => Err(CommandError::Stopped { topic, id }),
+        Err(Failed::NotDone(reason)) => Err(CommandError::NotDone { topic, id, reason }),
+        Err(Failed::Unknown(reason)) => Err(CommandError::Unknown { topic, id, reason }),
     }
 }
 
-impl fmt::Debug for SendRunCommand {
+impl fmt::Debug for DeleteOrCancel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.0.debug("DeleteOrCancel", f)
+    }
+}
+
+impl fmt::Debug for AckOrRequeue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.debug("AckOrRequeue", f)
     }
 }

@@ -1,34 +1,36 @@
-//! Adding jobs and looking after them.
+//! Adding jobs, commands for jobs, and queries.
 //!
-//! A [`Provider`] is what users hold. What they ask for becomes one entry of a *lane*, one for each topic; the lane's one
-//! task, the *coalescer*, sends what has come together as numbered batches and answers each caller:
+//! A program holds a [`Provider`]. Each add and each command becomes a request in the *inbox* of its topic. The topic's one
+//! task, the *coalescer*, sends the requests as numbered batches of one kind and answers each caller:
 //!
 //! ```text
-//!   Add, Withdraw ── a place of `unanswered_limit` ──▶ lane ──▶ line of batches ──▶ up to 16 flying ──▶ store
-//!        ▲                                                                               │
-//!        └───────────────────────────── answer, or what is known ◀───────────────────────┘
+//!   Add, DeleteOrCancel, … ── a place of `unanswered_limit` ──▶ inbox ──▶ batches ──▶ up to 16 in flight ──▶ store
+//!        ▲                                                                                  │
+//!        └──────────────────────── outcome, or why there is none ◀──────────────────────────┘
 //! ```
 //!
-//! Entries of a lane are sent in the order in which they were left, which is the order in which the futures are first
-//! polled. While the store answers they also take effect in that order. What fails is repeated until the caller's time is
-//! over; then the caller is told whether it is certain that nothing was done. Looks (`get`, lists, counts) go to the store
-//! directly.
+//! The coalescer sends the requests of an inbox in the order in which callers first poll their futures. While the store
+//! answers, they also take effect in that order. A request that fails is repeated until the caller's deadline, which is
+//! `call_total` after the first poll; then the error distinguishes *not done* from *unknown*. Queries (`get`, lists, counts)
+//! go to the store directly.
 
 mod add;
 mod add_many;
 mod added;
 mod batch;
-mod batches;
 mod call;
 mod coalescer;
 mod command;
+mod deferred;
 mod error;
 mod inbox;
 mod options;
-mod pace;
 mod pages;
 mod payload;
 mod query;
+mod queue;
+mod request;
+mod retries;
 mod root;
 mod seen;
 mod topic;
@@ -37,7 +39,7 @@ mod typed;
 pub use add::Add;
 pub use add_many::AddMany;
 pub use added::{Added, Addition};
-pub use command::{SendCommand, SendRunCommand};
+pub use command::{AckOrRequeue, DeleteOrCancel};
 pub use error::{AddError, CommandError, QueryError, Reason, SweepError};
 pub use pages::{Pages, Swept};
 pub use payload::IntoJson;

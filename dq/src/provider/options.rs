@@ -1,4 +1,4 @@
-//! What a caller may say of a job besides its payload, and the check of it.
+//! The options of an add, and their check.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use crate::job::{Deliver, JobDefaults, Metadata, RetryPolicy};
 use crate::store::{Due, OnDuplicate};
 use crate::time::{Delay, LONGEST_DELAY, Timestamp};
 
-/// When a job is due, as it was asked for.
+/// When a job is due, as the caller gave it.
 #[derive(Debug, Clone)]
 pub(super) enum When {
     After(Delay),
     At(Timestamp),
 }
 
-/// What was asked for; nothing is checked yet.
+/// The options as the caller gave them, unchecked.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Options {
     pub(super) when: Option<When>,
@@ -28,9 +28,9 @@ pub(super) struct Options {
     pub(super) deliver: Option<Deliver>,
 }
 
-/// What is common to all jobs added with the same options.
+/// Checked options, with the defaults filled in: what all jobs added with the same options share.
 #[derive(Debug, Clone)]
-pub(super) struct Terms {
+pub(super) struct CheckedOptions {
     pub(super) due: Due,
     pub(super) expires_after: Option<Duration>,
     pub(super) metadata: Metadata,
@@ -63,13 +63,13 @@ impl Options {
         }
     }
 
-    /// Checks everything and fills in the defaults. `default_delay` goes before the delay of the payload.
+    /// Checks every option and fills in the defaults. `default_delay` overrides the payload's delay.
     pub(super) fn check(
         self,
         defaults: &JobDefaults,
         default_delay: Option<Duration>,
         environment: &Environment,
-    ) -> Result<Terms, AddError> {
+    ) -> Result<CheckedOptions, AddError> {
         let usual = bounded("after", default_delay.unwrap_or(defaults.delay))?;
         let (due, delay) = match self.when {
             None => (Due::After(usual), usual),
@@ -92,7 +92,7 @@ impl Options {
             None => None,
         };
         let retain = self.retain.map(|delay| read("retain", delay)).transpose()?;
-        // The payload's own policy is weaker than the listener's settings: the node that runs the job knows both.
+        // The listener's settings override the payload's policy: the node that runs the job knows both.
         let retry = self.retry.as_deref().map(canonical).transpose()?;
         let metadata = Metadata {
             delay,
@@ -101,7 +101,7 @@ impl Options {
             headers: self.headers,
             ..Metadata::default()
         };
-        Ok(Terms {
+        Ok(CheckedOptions {
             due,
             expires_after,
             metadata,
@@ -111,66 +111,70 @@ impl Options {
     }
 }
 
-/// The builder methods that `Add` and `AddMany` share; `$options` finds the [`Options`] in `self`, if it is not too late.
+/// The builder methods that `Add` and `AddMany` share. Each calls `self.with`, which changes the [`Options`] until the first
+/// poll.
 macro_rules! option_methods {
     () => {
-        /// Due this long after the store has it: a `Duration`, a text as `"15m"` or `delay!("15m")`; at most ten years.
-        /// Defaults to the delay of the topic or of the payload, else to none: due at once.
+        /// Makes the job due this long after the store adds it: a `Duration`, a text such as `"15m"`, or `delay!("15m")`; at
+        /// most ten years. Defaults to the delay of the topic or of the payload; without one the job is due at once.
         pub fn after(self, delay: impl $crate::time::IntoDelay) -> Self {
             let delay = delay.into_delay();
             self.with(|options| options.when = Some($crate::provider::options::When::After(delay)))
         }
 
-        /// Due at this time of the store's clock, at most ten years away; a time that is past is *at once*. A
+        /// Makes the job due at this time of the store's clock, at most ten years away; a time in the past means at once. A
         /// [`rejoin`](crate::listener::Channel::rejoin) of the job waits for the usual delay of its topic.
         pub fn at(self, time: impl Into<$crate::time::Timestamp>) -> Self {
             let time = time.into();
             self.with(|options| options.when = Some($crate::provider::options::When::At(time)))
         }
 
-        /// If the id is known: leave the old job and be content. This makes an add safe to repeat.
+        /// If a job with this id exists, keeps it and succeeds. This makes an add safe to repeat.
         pub fn keep_existing(self) -> Self {
             self.with(|options| options.on_duplicate = $crate::store::OnDuplicate::Keep)
         }
 
-        /// If the id is known: put the new job in the place of the old one; of a running one, when its run ends.
+        /// If a job with this id exists, replaces it with the new one; a running job is replaced when its run ends.
         pub fn replace_existing(self) -> Self {
             self.with(|options| options.on_duplicate = $crate::store::OnDuplicate::Replace)
         }
 
-        /// The retry policy, as `"none"`, `"30s x 5"` or `"1m, 5m, 10m"`; see [`RetryPolicy`](crate::job::RetryPolicy).
-        /// Defaults to that of the payload, else to that of the listener.
+        /// Sets the retry policy, such as `"none"`, `"30s x 5"` or `"1m, 5m, 10m"`; see
+        /// [`RetryPolicy`](crate::job::RetryPolicy). Defaults to the payload's policy, or to the listener's if the payload has
+        /// none.
         pub fn retry(self, policy: impl Into<String>) -> Self {
             let policy = policy.into();
             self.with(|options| options.retry = Some(policy))
         }
 
-        /// How long after its first due time the job is still worth running; then it goes to DEAD unrun. Defaults to
-        /// that of the payload, else to no end.
+        /// Sets how long after its first due time the job is still worth running; after that it goes to DEAD without a run.
+        /// Defaults to the payload's value; without one the job does not expire.
         pub fn expires_after(self, delay: impl $crate::time::IntoDelay) -> Self {
             let delay = delay.into_delay();
             self.with(|options| options.expires_after = Some(delay))
         }
 
-        /// How long the job is kept as DONE after its ack. Defaults to that of the payload, else to not at all.
+        /// Sets how long the job is kept as DONE after its ack. Defaults to the payload's value; without one the job is not
+        /// kept.
         pub fn retain(self, delay: impl $crate::time::IntoDelay) -> Self {
             let delay = delay.into_delay();
             self.with(|options| options.retain = Some(delay))
         }
 
-        /// A header, which the handler reads with `job.header(name)`; one of the same name is replaced. All headers of a
-        /// job together are at most 8 KiB, 4 bytes for each included.
+        /// Sets a header, which the handler reads with `job.header(name)`; it replaces a header of the same name. All headers
+        /// of a job together are at most 8 KiB, including 4 bytes for each.
         pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
             let (name, value) = (name.into(), value.into());
             self.with(|options| options.header(name, value))
         }
 
-        /// To every connected node that listens to the broadcast channel named as the topic, instead of to one listener.
+        /// Delivers the job to every connected node that listens to the broadcast channel of the topic's name, instead of to
+        /// one listener.
         pub fn broadcast(self) -> Self {
             self.deliver($crate::job::Deliver::Broadcast)
         }
 
-        /// To the queue, to the broadcasts, or both. Defaults to that of the payload, else to the queue.
+        /// Delivers the job to the queue, to the broadcasts, or to both. Defaults to the payload's value, or to the queue.
         pub fn deliver(self, deliver: $crate::job::Deliver) -> Self {
             self.with(|options| options.deliver = Some(deliver))
         }

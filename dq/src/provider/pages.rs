@@ -1,10 +1,10 @@
-//! Lists, page by page, and what can be done to a page as a whole.
+//! Lists of jobs, page by page, and commands for a whole page.
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::command::send_commands;
+use super::command::command_many;
 use super::error::{QueryError, SweepError};
 use super::inbox::Inbox;
 use super::query::query;
@@ -18,7 +18,8 @@ const USUAL_PAGE: usize = 100;
 
 /// The jobs of one topic in one state, page by page.
 ///
-/// A list is no snapshot: jobs that move while it is read may be missed or seen twice. Each page is one bounded read.
+/// A list is no snapshot: a job that moves while the list is read may be missing or appear twice. Each page is one bounded
+/// read of the store.
 ///
 /// ```no_run
 /// # async fn requeue(provider: dq::provider::Provider) -> Result<(), Box<dyn std::error::Error>> {
@@ -30,7 +31,7 @@ const USUAL_PAGE: usize = 100;
 /// # }
 /// ```
 pub struct Pages<P> {
-    /// Whose jobs.
+    /// The topic, or why it cannot be one.
     inbox: Result<(Arc<Root>, Arc<Inbox>), BadName>,
     state: State,
     after: Option<Cursor>,
@@ -39,13 +40,13 @@ pub struct Pages<P> {
     payload: PhantomData<fn() -> P>,
 }
 
-/// What was done to a page.
+/// The result of a command for a whole page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Swept {
-    /// Jobs that were requeued or deleted, or are marked to be when their run ends.
+    /// Jobs that were requeued or deleted, or that have a pending command to do so when their run ends.
     pub changed: usize,
-    /// Jobs that had gone or moved meanwhile, so that nothing was done.
+    /// Jobs that had gone or moved since the page was read, so that nothing was done to them.
     pub untouched: usize,
 }
 
@@ -65,21 +66,21 @@ impl<P> Pages<P> {
         }
     }
 
-    /// Jobs a page; 100 unless said, 1 to 1,000.
+    /// Sets how many jobs a page has at most: 1 to 1,000, by default 100. Other numbers become the nearest of these.
     #[must_use]
     pub fn per_page(mut self, jobs: usize) -> Self {
         self.limit = jobs.clamp(1, MOST_JOBS);
         self
     }
 
-    /// Goes on where another list stood; see [`cursor`](Self::cursor).
+    /// Continues where another list stopped; see [`cursor`](Self::cursor).
     #[must_use]
     pub fn starting_after(mut self, cursor: Cursor) -> Self {
         self.after = Some(cursor);
         self
     }
 
-    /// Where the next page starts; `None` at the start.
+    /// Where the next page starts; `None` before the first page.
     pub const fn cursor(&self) -> Option<&Cursor> {
         self.after.as_ref()
     }
@@ -94,37 +95,38 @@ impl<P> Pages<P> {
         .await
     }
 
-    fn go_on_behind(&mut self, next: Option<Cursor>) {
+    fn continue_after(&mut self, next: Option<Cursor>) {
         self.over = next.is_none();
         self.after = next.or_else(|| self.after.take());
     }
 
-    /// The next page; `None` when there are no more. Cancel safe: dropped, it stays where it was.
+    /// Reads the next page; `None` after the last. Cancel safe: if the future is dropped, the list stays where it was.
     ///
     /// # Errors
-    /// [`QueryError`]; the same call tries the same page again.
+    /// [`QueryError`]; call it again to read the same page.
     pub async fn next_page(&mut self) -> Result<Option<Vec<Seen<P>>>, QueryError> {
         if self.over {
             return Ok(None);
         }
         let page = self.read().await?;
-        self.go_on_behind(page.next);
+        self.continue_after(page.next);
         Ok(Some(page.jobs.into_iter().map(Seen::new).collect()).filter(|jobs: &Vec<_>| !jobs.is_empty()))
     }
 
-    /// Requeues the next page of DEAD or UNACKED jobs; `None` when there are no more.
+    /// Requeues the next page of DEAD or UNACKED jobs; `None` after the last. If the future is dropped, part of the page may
+    /// be requeued.
     ///
     /// # Errors
-    /// [`SweepError`]; the same call goes on with what is left of the page.
+    /// [`SweepError`]; call it again to continue with the rest of the page.
     pub async fn requeue_next(&mut self) -> Result<Option<Swept>, SweepError> {
         self.sweep(CommandKind::Requeue).await
     }
 
-    /// Deletes the next page of jobs; `None` when there are no more. A job that moved since its page was read is deleted
-    /// all the same.
+    /// Deletes the next page of jobs; `None` after the last. It also deletes a job that moved since the page was read. If the
+    /// future is dropped, part of the page may be deleted.
     ///
     /// # Errors
-    /// [`SweepError`]; the same call goes on with what is left of the page.
+    /// [`SweepError`]; call it again to continue with the rest of the page.
     pub async fn delete_next(&mut self) -> Result<Option<Swept>, SweepError> {
         self.sweep(CommandKind::Delete).await
     }
@@ -137,13 +139,13 @@ impl<P> Pages<P> {
         let (root, inbox) = self.inbox.as_ref().map_err(|error| QueryError::from(error.clone()))?;
         let ids: Vec<_> = page.jobs.into_iter().map(|job| job.id).collect();
         let mut swept = Swept::default();
-        for outcome in send_commands(Arc::clone(root), Arc::clone(inbox), verb, ids).await {
+        for outcome in command_many(root, inbox, verb, ids).await {
             match outcome?.changed {
                 true => swept.changed += 1,
                 false => swept.untouched += 1,
             }
         }
-        self.go_on_behind(page.next);
+        self.continue_after(page.next);
         Ok(Some(swept).filter(|swept| *swept != Swept::default()))
     }
 }

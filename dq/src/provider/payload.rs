@@ -1,13 +1,13 @@
-//! Payloads of the untyped form: JSON.
+//! JSON payloads, for jobs without a payload type.
 
 use serde_json::Value;
 
-/// What can be the payload of an untyped job: a [`Value`], or text that is JSON.
+/// A payload without a type of its own: a [`Value`], or JSON text.
 pub trait IntoJson {
-    /// The JSON text.
+    /// Returns the JSON text.
     ///
     /// # Errors
-    /// When it is no JSON.
+    /// If the text is not JSON.
     fn into_json(self) -> Result<Vec<u8>, serde_json::Error>;
 }
 

@@ -1,4 +1,5 @@
-//! Reads: repeated until they work or the time is over. They run on dq's own thread, so a caller needs no timer.
+//! Queries, repeated until they succeed or `call_total` has passed. They run on dq's own thread, so that a caller needs no
+//! timer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,34 +8,34 @@ use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
 use super::error::QueryError;
-use super::pace::Pace;
+use super::retries::Retries;
 use super::root::Root;
 use crate::environment::{Environment, Runtime};
 use crate::job::TopicKey;
 use crate::store::{Store, StoreError};
 
-/// The answer of `ask`. Cancel safe: dropped, nothing more is asked.
+/// Asks the store until it answers. Cancel safe: once dropped, it sends no further query.
 pub(super) async fn query<T: Send + 'static>(
     root: &Root,
     key: &TopicKey,
     ask: impl Fn(Arc<dyn Store>, TopicKey) -> BoxFuture<'static, Result<T, StoreError>> + Send + Sync + 'static,
 ) -> Result<T, QueryError> {
     let (mut reply, answer) = oneshot::channel();
-    let (store, asked, pace) = (Arc::clone(&root.store), key.clone(), Pace::new(&root.settings));
+    let (store, asked, retries) = (Arc::clone(&root.store), key.clone(), Retries::new(&root.settings));
     let environment = root.environment.clone();
     root.environment.spawn(Runtime::Own, async move {
-        let work = repeat(&environment, pace, || ask(Arc::clone(&store), asked.clone()));
+        let answering = repeat(&environment, retries, || ask(Arc::clone(&store), asked.clone()));
         tokio::select! {
             biased;
             () = reply.closed() => {}
-            seen = work => {
-                // The caller may have gone away.
-                let _ = reply.send(seen);
+            answer = answering => {
+                // The caller may have dropped its future.
+                let _ = reply.send(answer);
             }
         }
     });
     match answer.await {
-        Ok(Ok(seen)) => Ok(seen),
+        Ok(Ok(found)) => Ok(found),
         Ok(Err(source)) => Err(QueryError::Store { topic: key.topic.clone(), source }),
         Err(_) => Err(QueryError::Stopped { topic: key.topic.clone() }),
     }
@@ -42,20 +43,20 @@ pub(super) async fn query<T: Send + 'static>(
 
 async fn repeat<T>(
     environment: &Environment,
-    mut pace: Pace,
+    mut retries: Retries,
     ask: impl Fn() -> BoxFuture<'static, Result<T, StoreError>>,
 ) -> Result<T, StoreError> {
-    let over = environment.now().saturating_add(pace.call_total);
+    let over = environment.now().saturating_add(retries.call_total);
     loop {
-        let call_timeout = environment.now().saturating_add(pace.call_timeout).min(over);
+        let call_timeout = environment.now().saturating_add(retries.call_timeout).min(over);
         let answer = tokio::select! {
             biased;
             answer = ask() => answer,
-            () = environment.sleep_until(call_timeout) => Err(unanswered(pace.call_timeout)),
+            () = environment.sleep_until(call_timeout) => Err(unanswered(retries.call_timeout)),
         };
         match answer {
             Err(error) if error.is_outage() => {
-                let again = environment.now() + pace.pause(environment);
+                let again = environment.now() + retries.pause_after_failure(environment);
                 if again >= over {
                     return Err(error);
                 }
@@ -68,5 +69,5 @@ async fn repeat<T>(
 
 fn unanswered(waited: Duration) -> StoreError {
     let waited = humantime::format_duration(waited);
-    StoreError::Unavailable { operation: "look", reason: format!("no answer within {waited} (`call_timeout`)") }
+    StoreError::Unavailable { operation: "query", reason: format!("no answer within {waited} (`call_timeout`)") }
 }

@@ -1,4 +1,4 @@
-//! What all clones of a provider share: the store, the bound on unanswered requests, and a lane for each topic.
+//! What all clones of a provider share: the store, the bound on unanswered requests, and an inbox for each topic.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -7,20 +7,21 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 
 use super::coalescer::Coalescer;
-use super::inbox::{Inbox, Request};
-use super::pace::Pace;
+use super::inbox::Inbox;
+use super::request::Posted;
+use super::retries::Retries;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::job::{AppName, BadName, TopicKey, TopicName};
 use crate::store::Store;
 
-/// See the module.
+/// The state that all clones of a provider share.
 pub(super) struct Root {
     pub(super) app: AppName,
     pub(super) store: Arc<dyn Store>,
     pub(super) environment: Environment,
     pub(super) settings: NodeSettings,
-    /// Places for requests that are unanswered; closed with the provider.
+    /// Places for unanswered requests; closed with the provider.
     pub(super) unanswered: Arc<Semaphore>,
     inboxes: RwLock<Inboxes>,
 }
@@ -52,7 +53,7 @@ impl Root {
         self.settings.unanswered_limit.clamp(1, Semaphore::MAX_PERMITS)
     }
 
-    /// The lane of a topic; made at its first use.
+    /// The inbox of a topic, made at its first use.
     pub(super) fn inbox(&self, name: &str) -> Result<Arc<Inbox>, BadName> {
         if let Some(inbox) = self.inboxes.read().unwrap_or_else(PoisonError::into_inner).by_topic.get(name) {
             return Ok(Arc::clone(inbox));
@@ -70,15 +71,15 @@ impl Root {
         Ok(Arc::clone(inbox))
     }
 
-    /// Leaves entries with the coalescer of the lane, and starts it if they are the first.
-    pub(super) fn post(&self, inbox: &Arc<Inbox>, entries: impl IntoIterator<Item = Request>) {
-        if inbox.post(entries) {
-            let pace = Pace::new(&self.settings);
-            Coalescer::start(Arc::clone(inbox), Arc::clone(&self.store), &self.environment, pace);
+    /// Puts requests in the inbox, and starts its coalescer if they are the first.
+    pub(super) fn post(&self, inbox: &Arc<Inbox>, requests: impl IntoIterator<Item = Posted>) {
+        if inbox.post(requests) {
+            let retries = Retries::new(&self.settings);
+            Coalescer::start(Arc::clone(inbox), Arc::clone(&self.store), &self.environment, retries);
         }
     }
 
-    /// Takes no more entries; the lanes that are still to end.
+    /// Accepts no more requests. Returns the inboxes, whose coalescers still have to end.
     pub(super) fn close(&self) -> Vec<Arc<Inbox>> {
         self.unanswered.close();
         let mut inboxes = self.inboxes.write().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! A job as a look found it.
+//! A job as a query found it.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,28 +8,28 @@ use serde::de::DeserializeOwned;
 use crate::job::{BadRecord, Codec, JobId, Metadata, Record, State};
 use crate::store::{Stored, Whereabouts};
 
-/// A job as it was when it was looked at; it may have moved since. `P` is the type of its payload, which is decoded when
-/// asked for.
+/// A job as a query found it; it may have moved since. `P` is the type of its payload, which [`payload`](Self::payload)
+/// decodes.
 pub struct Seen<P> {
-    /// Its id.
+    /// The job's id.
     pub id: JobId,
-    /// Where it is, and since or until when.
+    /// Where the job is, and since or until when.
     pub place: Whereabouts,
-    /// What is kept of it besides its payload: attempts, cause, last error, headers and so on; an error where these bytes
-    /// are no record of this version. Why a job is DEAD is in its `cause` and `error`.
+    /// The job's metadata: attempts, cause, last error, headers and so on. An error if the stored bytes are not a record of
+    /// this version. `cause` and `error` say why a job is DEAD.
     pub details: Result<Metadata, BadRecord>,
     record: Record,
     payload: PhantomData<fn() -> P>,
 }
 
-/// A payload that cannot be read.
+/// Why a payload cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnreadablePayload {
     /// The record is damaged, or of another version.
     #[error(transparent)]
     Record(#[from] BadRecord),
-    /// It is not what the type of the topic expects.
+    /// The payload does not decode as the requested type.
     #[error("the payload does not decode")]
     Json(#[from] serde_json::Error),
 }
@@ -40,25 +40,25 @@ impl<P> Seen<P> {
         Self { id: stored.id, place: stored.place, details, record: stored.record, payload: PhantomData }
     }
 
-    /// Its state.
+    /// The job's state.
     pub const fn state(&self) -> State {
         self.place.state()
     }
 
-    /// The bytes of the payload and how they are encoded.
+    /// The bytes of the payload and their encoding.
     ///
     /// # Errors
-    /// [`BadRecord`] when these bytes are no record of this version.
+    /// [`BadRecord`] if the stored bytes are not a record of this version.
     pub fn raw_payload(&self) -> Result<(Codec, &[u8]), BadRecord> {
         self.record.payload()
     }
 }
 
 impl<P: DeserializeOwned> Seen<P> {
-    /// The payload.
+    /// Decodes the payload.
     ///
     /// # Errors
-    /// [`UnreadablePayload`].
+    /// [`UnreadablePayload`] if the record cannot be read, or the payload is not a `P`.
     pub fn payload(&self) -> Result<P, UnreadablePayload> {
         match self.record.payload()? {
             (Codec::Json, bytes) => Ok(serde_json::from_slice(bytes)?),
@@ -66,7 +66,7 @@ impl<P: DeserializeOwned> Seen<P> {
     }
 }
 
-/// Id and place; never the payload.
+/// Shows the id and the place, never the payload.
 impl<P> fmt::Debug for Seen<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Seen").field("id", &self.id).field("place", &self.place).finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! The provider of one topic, without a payload type; the typed form is a layer over it.
+//! The provider of one topic, without a payload type; the typed provider is a layer over it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::add::Add;
 use super::add_many::{AddMany, DraftJob};
-use super::command::{SendCommand, SendRunCommand};
+use super::command::{AckOrRequeue, DeleteOrCancel, Sending};
 use super::error::{AddError, QueryError};
 use super::inbox::Inbox;
 use super::pages::Pages;
@@ -19,7 +19,7 @@ use crate::job::{BadName, JobDefaults, JobId, State, ToJobId, TopicName};
 use crate::store::{CommandKind, TopicCounts};
 use crate::time::{IntoDelay, LONGEST_DELAY};
 
-/// Adds to one topic and looks after its jobs, without a payload type: for tools. Made by
+/// Adds jobs to one topic, sends commands for them and queries them, without a payload type: for tools. Made by
 /// [`Provider::topic`](super::Provider::topic). Cheap to clone.
 #[derive(Clone)]
 pub struct TopicProvider {
@@ -32,20 +32,20 @@ impl TopicProvider {
         Self { root, inbox }
     }
 
-    /// The topic.
+    /// The topic's name.
     pub fn name(&self) -> &TopicName {
         &self.inbox.key.topic
     }
 
-    /// Adds a job with this payload: a [`Value`], or JSON text, which is kept as it is written. Its id is generated unless
-    /// [`id`](Add::id) says one.
+    /// Adds a job with this payload, once the returned [`Add`] is awaited. The payload is a [`Value`], or JSON text, which is
+    /// stored as it is written. The job's id is generated unless [`id`](Add::id) sets one.
     ///
-    /// See [`Provider::add`](super::Provider::add).
+    /// Everything else is as with [`Provider::add`](super::Provider::add).
     pub fn add_json(&self, payload: impl IntoJson) -> Add {
         self.draft(None, payload.into_json(), JobDefaults::NONE)
     }
 
-    /// Adds many jobs with these payloads; see [`Provider::add_many`](super::Provider::add_many).
+    /// Adds up to 1,000 jobs with these payloads, as [`Provider::add_many`](super::Provider::add_many) does.
     pub fn add_many_json<P: IntoJson>(&self, payloads: impl IntoIterator<Item = P>) -> AddMany {
         let jobs = payloads.into_iter().map(|payload| (payload.into_json(), None));
         self.draft_many(jobs, JobDefaults::NONE)
@@ -64,8 +64,8 @@ impl TopicProvider {
         AddMany::new(Arc::clone(&self.root), Arc::clone(&self.inbox), jobs, defaults)
     }
 
-    /// The delay of jobs that are added to this topic from now on, by this provider, without `after` or `at`; goes before
-    /// that of the payload.
+    /// Sets the delay of jobs that this provider adds to the topic from now on without `after` or `at`. It overrides the
+    /// payload's delay.
     ///
     /// # Errors
     /// [`AddError::BadDelay`] and [`AddError::DelayTooLong`]; then nothing is changed.
@@ -79,35 +79,35 @@ impl TopicProvider {
         Ok(())
     }
 
-    fn command(&self, verb: CommandKind, id: Result<JobId, BadName>) -> SendCommand {
-        SendCommand::new(Arc::clone(&self.root), Arc::clone(&self.inbox), verb, id)
+    fn command(&self, verb: CommandKind, id: Result<JobId, BadName>) -> Sending {
+        Sending::new(Arc::clone(&self.root), Arc::clone(&self.inbox), verb, id)
     }
 
-    /// Removes a job wherever it is; a running one ends as deleted when its run ends, however it ends.
+    /// Deletes a job in any state. A running job is deleted when its run ends, whatever the run's outcome is.
     #[expect(clippy::needless_pass_by_value, reason = "reads as `delete(7)`")]
-    pub fn delete(&self, id: impl ToJobId) -> SendCommand {
-        self.command(CommandKind::Delete, id.to_job_id())
+    pub fn delete(&self, id: impl ToJobId) -> DeleteOrCancel {
+        DeleteOrCancel(self.command(CommandKind::Delete, id.to_job_id()))
     }
 
-    /// As [`delete`](Self::delete), and the handler of a running one is asked to stop through its token.
+    /// Deletes a job as [`delete`](Self::delete) does, and asks the handler of a running one to stop through its token.
     #[expect(clippy::needless_pass_by_value, reason = "reads as `cancel(7)`")]
-    pub fn cancel(&self, id: impl ToJobId) -> SendCommand {
-        self.command(CommandKind::Cancel, id.to_job_id())
+    pub fn cancel(&self, id: impl ToJobId) -> DeleteOrCancel {
+        DeleteOrCancel(self.command(CommandKind::Cancel, id.to_job_id()))
     }
 
-    /// Tells that a job is done: ends a parked or waiting one, or the run of a running one.
+    /// Acks a job: it ends a parked or waiting job, or a running one when its run ends.
     #[expect(clippy::needless_pass_by_value, reason = "reads as `ack(7)`")]
-    pub fn ack(&self, id: impl ToJobId) -> SendRunCommand {
-        SendRunCommand::new(self.command(CommandKind::Ack, id.to_job_id()))
+    pub fn ack(&self, id: impl ToJobId) -> AckOrRequeue {
+        AckOrRequeue(self.command(CommandKind::Ack, id.to_job_id()))
     }
 
-    /// Sends a DEAD job back with fresh attempts, or an UNACKED one as it was; it is due at once.
+    /// Makes a DEAD job due now with all its attempts again, or an UNACKED job due now as it was.
     #[expect(clippy::needless_pass_by_value, reason = "reads as `requeue(7)`")]
-    pub fn requeue(&self, id: impl ToJobId) -> SendRunCommand {
-        SendRunCommand::new(self.command(CommandKind::Requeue, id.to_job_id()))
+    pub fn requeue(&self, id: impl ToJobId) -> AckOrRequeue {
+        AckOrRequeue(self.command(CommandKind::Requeue, id.to_job_id()))
     }
 
-    /// The job with this id, wherever it is; `None` when there is none.
+    /// Reads the job with this id, in any state; `None` if there is none. Cancel safe.
     ///
     /// # Errors
     /// [`QueryError`].
@@ -123,7 +123,7 @@ impl TopicProvider {
         Ok(found.await?.into_iter().next().flatten().map(Seen::new))
     }
 
-    /// How many jobs of the topic are where.
+    /// Counts the topic's jobs in each state. Cancel safe.
     ///
     /// # Errors
     /// [`QueryError`].
@@ -131,7 +131,7 @@ impl TopicProvider {
         query(&self.root, &self.inbox.key, |store, key| Box::pin(async move { store.counts(&key).await })).await
     }
 
-    /// Jobs in this state, in pages.
+    /// Lists the jobs in this state.
     pub fn list(&self, state: State) -> Pages<Value> {
         self.pages(state)
     }
@@ -140,22 +140,22 @@ impl TopicProvider {
         Pages::new(Arc::clone(&self.root), Arc::clone(&self.inbox), state)
     }
 
-    /// Jobs that wait, earliest due first.
+    /// Lists the jobs that wait, earliest due first.
     pub fn waiting(&self) -> Pages<Value> {
         self.pages(State::Delayed)
     }
 
-    /// Jobs that nodes hold, by node and id.
+    /// Lists the jobs that nodes hold, by node and id.
     pub fn running(&self) -> Pages<Value> {
         self.pages(State::Running)
     }
 
-    /// Parked jobs, longest parked first.
+    /// Lists the parked jobs, longest parked first.
     pub fn unacked(&self) -> Pages<Value> {
         self.pages(State::Unacked)
     }
 
-    /// Jobs that were given up, with cause, error, attempts and payload; longest dead first.
+    /// Lists the jobs that were given up, with cause, error, attempts and payload, longest dead first.
     pub fn dead(&self) -> Pages<Value> {
         self.pages(State::Dead)
     }

@@ -1,4 +1,4 @@
-//! The provider of all topics, typed: the payload says the topic, its defaults and its id.
+//! The provider of all topics. It is typed: the payload's type names the topic and its defaults, the payload its id.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 
 use super::add::Add;
 use super::add_many::AddMany;
-use super::command::{SendCommand, SendRunCommand};
+use super::command::{AckOrRequeue, DeleteOrCancel, Sending};
 use super::error::{AddError, QueryError};
 use super::pages::Pages;
 use super::root::Root;
@@ -19,68 +19,26 @@ use crate::job::{AppName, BadName, DelayJob, State, ToJobId};
 use crate::store::{Store, TopicCounts};
 use crate::time::IntoDelay;
 
-/// Adds jobs and looks after them. Cheap to clone; all clones are one provider.
+/// Adds jobs, sends commands for them and queries them. Cheap to clone; all clones are one provider.
 ///
-/// `add` and its kin make futures that do nothing until they are awaited. Any number of them may be under way at once, from
-/// any number of tasks, and should be: what is added concurrently goes to the store together. They may be awaited on any
-/// executor.
+/// [`add`](Self::add) and the commands return futures that do nothing until they are awaited. Await as many as you like at
+/// the same time, from any number of tasks and on any executor: what is added concurrently goes to the store together.
 ///
-/// A call is repeated by itself while the store is out of reach, until `call_total` (10 s); repeats are recognised by the
-/// store. The error tells *not added* from *unknown*: see [`AddError`](super::AddError).
+/// While the store is unreachable, the provider repeats a request until `call_total` (10 s) has passed; the store recognises
+/// repeats. The error then distinguishes *not added* from *unknown*: see [`AddError`](super::AddError).
 ///
-/// When the last clone is dropped, what was sent or waits to be sent is still carried out; [`close`](Self::close) waits
-/// for that.
+/// When the last clone is dropped, requests that were sent or wait to be sent are still carried out;
+/// [`close`](Self::close) waits for that.
 #[derive(Clone)]
 pub struct Provider(pub(super) Arc<Root>);
 
 impl Provider {
-    /// A provider of `app` on `store`, for programs that bring their own store; others get theirs from the context.
-    ///
-    /// Each root has its own producers and its own bound on unanswered requests. It costs nothing until it is used; then a
-    /// task for each topic, which sleeps while nothing is added.
-    pub fn root(app: AppName, store: Arc<dyn Store>, environment: Environment, settings: NodeSettings) -> Self {
-        Self(Arc::new(Root::new(app, store, environment, settings)))
-    }
-
-    /// The app whose jobs these are.
-    pub fn app(&self) -> &AppName {
-        &self.0.app
-    }
-
-    /// The provider of one topic, without a payload type.
-    ///
-    /// A topic that was asked for once is remembered as long as this provider: about 300 bytes each.
-    ///
-    /// # Errors
-    /// [`BadName`] when `name` cannot be a topic's.
-    pub fn topic(&self, name: &str) -> Result<TopicProvider, BadName> {
-        Ok(TopicProvider::new(Arc::clone(&self.0), self.0.inbox(name)?))
-    }
-
-    /// Takes no more adds and withdrawals, of any clone, and waits until those under way are answered: at most
-    /// `call_total`. Later ones fail with [`Stopped`](super::AddError::Stopped); looks still work.
-    ///
-    /// Cancel safe: it stays closed.
-    pub async fn close(&self) {
-        let inboxes = self.0.close();
-        join_all(inboxes.iter().map(|inbox| inbox.ended.cancelled())).await;
-    }
-
-    /// The provider of the topic of `J`.
-    ///
-    /// # Errors
-    /// [`BadName`] when the topic of a payload that was not derived cannot be one.
-    pub fn of<J: DelayJob>(&self) -> Result<TopicProvider, BadName> {
-        self.topic(J::TOPIC)
-    }
-
     /// Adds a job to the topic of its payload, once the returned [`Add`] is awaited.
     ///
-    /// Without `after` or `at` it is due after the delay of its topic or payload. Its id is the payload's, else generated.
-    /// If the id is known, the default is the error [`AddError::AlreadyExists`].
+    /// Without `after` or `at` it is due after the delay of its topic or payload. Its id is the payload's, or a generated one
+    /// if the payload has none. If a job with this id exists, the default is the error [`AddError::AlreadyExists`].
     ///
-    /// Costs one allocation for the payload and, awaited, three more; a request to the store is shared with all adds of
-    /// the same moment.
+    /// Costs one allocation for the payload and, awaited, three more; concurrent adds share a request to the store.
     #[expect(clippy::needless_pass_by_value, reason = "a job is given away")]
     pub fn add<J: DelayJob>(&self, job: J) -> Add {
         match self.of::<J>() {
@@ -101,37 +59,28 @@ impl Provider {
         }
     }
 
-    /// The delay of jobs of `J` that are added from now on, by this provider, without `after` or `at`; goes before that of
-    /// the payload.
-    ///
-    /// # Errors
-    /// [`AddError::BadDelay`] and [`AddError::DelayTooLong`]; then nothing is changed.
-    pub fn set_default_delay<J: DelayJob>(&self, delay: impl IntoDelay) -> Result<(), AddError> {
-        self.of::<J>()?.set_default_delay(delay)
+    /// Deletes a job in any state. A running job is deleted when its run ends, whatever the run's outcome is.
+    pub fn delete<J: DelayJob>(&self, id: impl ToJobId) -> DeleteOrCancel {
+        self.of::<J>().map_or_else(|error| DeleteOrCancel(Sending::bad(error)), |topic| topic.delete(id))
     }
 
-    /// Removes a job wherever it is; a running one ends as deleted when its run ends, however it ends.
-    pub fn delete<J: DelayJob>(&self, id: impl ToJobId) -> SendCommand {
-        self.of::<J>().map_or_else(SendCommand::bad, |topic| topic.delete(id))
+    /// Deletes a job as [`delete`](Self::delete) does, and asks the handler of a running one to stop through its token.
+    pub fn cancel<J: DelayJob>(&self, id: impl ToJobId) -> DeleteOrCancel {
+        self.of::<J>().map_or_else(|error| DeleteOrCancel(Sending::bad(error)), |topic| topic.cancel(id))
     }
 
-    /// As [`delete`](Self::delete), and the handler of a running one is asked to stop through its token.
-    pub fn cancel<J: DelayJob>(&self, id: impl ToJobId) -> SendCommand {
-        self.of::<J>().map_or_else(SendCommand::bad, |topic| topic.cancel(id))
+    /// Acks a job: it ends a parked or waiting job, or a running one when its run ends. It may come before the run calls
+    /// `park()`.
+    pub fn ack<J: DelayJob>(&self, id: impl ToJobId) -> AckOrRequeue {
+        self.of::<J>().map_or_else(|error| AckOrRequeue(Sending::bad(error)), |topic| topic.ack(id))
     }
 
-    /// Tells that a job is done: ends a parked or waiting one, or the run of a running one, also when it comes before the
-    /// `park()` of that run.
-    pub fn ack<J: DelayJob>(&self, id: impl ToJobId) -> SendRunCommand {
-        self.of::<J>().map_or_else(|error| SendRunCommand::new(SendCommand::bad(error)), |topic| topic.ack(id))
+    /// Makes a DEAD job due now with all its attempts again, or an UNACKED job due now as it was.
+    pub fn requeue<J: DelayJob>(&self, id: impl ToJobId) -> AckOrRequeue {
+        self.of::<J>().map_or_else(|error| AckOrRequeue(Sending::bad(error)), |topic| topic.requeue(id))
     }
 
-    /// Sends a DEAD job back with fresh attempts, or an UNACKED one as it was; it is due at once.
-    pub fn requeue<J: DelayJob>(&self, id: impl ToJobId) -> SendRunCommand {
-        self.of::<J>().map_or_else(|error| SendRunCommand::new(SendCommand::bad(error)), |topic| topic.requeue(id))
-    }
-
-    /// The job with this id, wherever it is; `None` when there is none.
+    /// Reads the job with this id, in any state; `None` if there is none. Cancel safe.
     ///
     /// # Errors
     /// [`QueryError`].
@@ -139,7 +88,7 @@ impl Provider {
         self.of::<J>()?.get_id(id.to_job_id()?).await
     }
 
-    /// How many jobs of the topic are where.
+    /// Counts the topic's jobs in each state. Cancel safe.
     ///
     /// # Errors
     /// [`QueryError`].
@@ -154,24 +103,73 @@ impl Provider {
         }
     }
 
-    /// Jobs that wait, earliest due first.
+    /// Lists the jobs that wait, earliest due first.
     pub fn waiting<J: DelayJob>(&self) -> Pages<J> {
         self.pages(State::Delayed)
     }
 
-    /// Jobs that nodes hold, by node and id.
+    /// Lists the jobs that nodes hold, by node and id.
     pub fn running<J: DelayJob>(&self) -> Pages<J> {
         self.pages(State::Running)
     }
 
-    /// Parked jobs, longest parked first.
+    /// Lists the parked jobs, longest parked first.
     pub fn unacked<J: DelayJob>(&self) -> Pages<J> {
         self.pages(State::Unacked)
     }
 
-    /// Jobs that were given up, with cause, error, attempts and payload; longest dead first.
+    /// Lists the jobs that were given up, with cause, error, attempts and payload, longest dead first.
     pub fn dead<J: DelayJob>(&self) -> Pages<J> {
         self.pages(State::Dead)
+    }
+
+    /// Sets the delay of jobs of `J` that this provider adds from now on without `after` or `at`. It overrides the payload's
+    /// delay.
+    ///
+    /// # Errors
+    /// [`AddError::BadDelay`] and [`AddError::DelayTooLong`]; then nothing is changed.
+    pub fn set_default_delay<J: DelayJob>(&self, delay: impl IntoDelay) -> Result<(), AddError> {
+        self.of::<J>()?.set_default_delay(delay)
+    }
+
+    /// The provider of one topic, without a payload type.
+    ///
+    /// The provider remembers each topic that it was asked for, at about 300 bytes each.
+    ///
+    /// # Errors
+    /// [`BadName`] if `name` cannot be a topic's name.
+    pub fn topic(&self, name: &str) -> Result<TopicProvider, BadName> {
+        Ok(TopicProvider::new(Arc::clone(&self.0), self.0.inbox(name)?))
+    }
+
+    /// The provider of the topic of `J`.
+    ///
+    /// # Errors
+    /// [`BadName`] if `J` implements [`DelayJob`] by hand and its topic cannot be a topic's name.
+    pub fn of<J: DelayJob>(&self) -> Result<TopicProvider, BadName> {
+        self.topic(J::TOPIC)
+    }
+
+    /// The app whose jobs these are.
+    pub fn app(&self) -> &AppName {
+        &self.0.app
+    }
+
+    /// Accepts no more adds and commands of any clone, and waits until every earlier one has its answer: at most
+    /// `call_total`. Later ones fail with [`Stopped`](super::AddError::Stopped); queries still work.
+    ///
+    /// Cancel safe: the provider stays closed.
+    pub async fn close(&self) {
+        let inboxes = self.0.close();
+        join_all(inboxes.iter().map(|inbox| inbox.ended.cancelled())).await;
+    }
+
+    /// A provider of `app` on `store`, for programs that bring their own store; others get theirs from the context.
+    ///
+    /// Each root has its own producers and its own bound on unanswered requests. It costs nothing until it is used; then it
+    /// runs one task for each topic, which sleeps while there is nothing to send.
+    pub fn root(app: AppName, store: Arc<dyn Store>, environment: Environment, settings: NodeSettings) -> Self {
+        Self(Arc::new(Root::new(app, store, environment, settings)))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The way of one caller to one topic: numbered batches, so that a repeated call is the same call (PROTOCOL.md rule 18).
+//! One provider's connection to one topic: numbered batches, so that a repeated call is the same call (rule 18).
 
 use std::fmt;
 use std::time::Duration;
@@ -7,38 +7,39 @@ use super::link::Pending;
 use crate::job::{Deliver, Fence, JobId, Record, State};
 use crate::time::Timestamp;
 
-/// How many answers a store keeps of a producer; as many batches may be unanswered.
+/// How many answers a store keeps for each producer, and so how many batches may be unanswered.
 pub const CALL_SLOTS: u64 = 16;
 
-/// Adds to and withdraws from one topic, in the order of the calls.
+/// Sends adds and commands to one topic, in the order of the calls.
 ///
-/// A batch that was not answered, or was answered with an outage, is sent again under its own number; only one answered
-/// [`BatchAnswer::Late`] gets a new number. Number `n + 16` is not sent before `n` has its final answer.
+/// The caller repeats a batch without an answer, or with an outage as its answer, under its own number. Only a batch that the
+/// store answers with [`BatchAnswer::Late`] gets a new number. The caller sends number `n + 16` only once `n` has its final
+/// answer.
 pub trait Producer: fmt::Debug + Send + Sync + 'static {
-    /// → DELAYED (or among the broadcasts, or into the mark of a running job).
+    /// Adds jobs: each becomes DELAYED, a broadcast that waits, or the replacement of a running job.
     fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>>;
 
-    /// Delete, cancel, requeue and ack from outside, by id.
+    /// Deletes, cancels, acks and requeues jobs, by id.
     fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>>;
 }
 
 const _: Option<&dyn Producer> = None;
 
-/// A batch and its number.
+/// A batch and its call number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Numbered<T> {
-    /// Counts the batches of this producer, adds and withdrawals together, from 1.
+    /// Counts the batches of this producer from 1, those of adds and those of commands together.
     pub number: u64,
-    /// At most [`MOST_JOBS`](super::step::MOST_JOBS), never one id twice.
+    /// At most [`MOST_JOBS`](super::step::MOST_JOBS), without an id twice.
     pub items: Vec<T>,
 }
 
 /// The answer to a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BatchAnswer<T> {
-    /// An answer for each item, in order. Of a repeat: the answer that was kept.
+    /// An outcome for each item, in order. A repeat returns the answer that the store kept.
     Done(Vec<T>),
-    /// A later batch of this producer was executed and this one was not, and now never will be under this number.
+    /// The store executed a later batch of this producer, but not this one, and never will under this number.
     Late,
 }
 
@@ -47,91 +48,92 @@ pub enum BatchAnswer<T> {
 pub enum Due {
     /// This long after the store executes the step.
     After(Duration),
-    /// At this time; a time that is past is *now*.
+    /// At this time of the store's clock; a time in the past means now.
     At(Timestamp),
 }
 
-/// What to do about an id that is known: waiting, running, UNACKED and DEAD ids are, a DONE one is not.
+/// What to do if a job with the same id exists. A DONE job does not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum OnDuplicate {
-    /// Leave the old job, say so.
+    /// Keep the old job and answer [`AddOutcome::Exists`], which the caller reports as an error.
     #[default]
     Reject,
-    /// Leave the old job and be content with it.
+    /// Keep the old job and answer [`AddOutcome::Exists`], which the caller accepts.
     Keep,
-    /// Put the new job in its place; of a running one, when its run ends.
+    /// Replace the old job; a running one is replaced when its run ends.
     Replace,
 }
 
 /// A job to add.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewJob {
-    /// Its id.
+    /// The job's id.
     pub id: JobId,
-    /// The id was generated, so nothing of it can be known yet.
+    /// The id was generated, so no job with this id exists.
     pub generated: bool,
-    /// When it is due.
+    /// When the job is due.
     pub due: Due,
-    /// How long after its first due time it is still worth running; the store writes the time into its record.
+    /// How long after its first due time the job is still worth running; the store writes that time into its record.
     pub expires_after: Option<Duration>,
-    /// What to keep of it.
+    /// What the store keeps of the job.
     pub record: Record,
-    /// What to do if the id is known.
+    /// What to do if a job with this id exists.
     pub on_duplicate: OnDuplicate,
-    /// To the queue, to the broadcasts, or both.
+    /// Whether the job goes to the queue, to the broadcasts, or to both.
     pub deliver: Deliver,
 }
 
-/// What became of a job that was to be added.
+/// What the store did with a job to add.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AddOutcome {
-    /// It waits.
+    /// The job waits.
     Added,
-    /// The id is known, the old job is untouched. A broadcast that waits counts as DELAYED.
+    /// A job with this id exists in this state and is untouched. A broadcast that waits counts as DELAYED.
     Exists(State),
-    /// It took the place of one that waited, was parked or was DEAD.
+    /// The job replaced one that waited, was parked or was DEAD.
     Replaced(State),
-    /// It takes the place of a running one when that run ends.
+    /// The job replaces a running one when that run ends.
     ReplacementWaits,
-    /// The running one is under an ack that names a run: it takes its place if that ack is for this run, else it is dropped.
+    /// The old job is running, and a fenced ack is pending: the new job replaces it if the ack is for this run; otherwise the
+    /// store drops the new job.
     ReplacementIfEnds,
-    /// The batch names the id twice: this one was left out. Send it in another batch.
+    /// The batch has the id twice: the store left this job out. Send it in another batch.
     Repeated,
-    /// The store cannot take this one, and why.
+    /// The store cannot add this job, for this reason.
     Refused(String),
 }
 
-/// What to do to a job from outside.
+/// What a command does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CommandKind {
-    /// Remove it; a running one ends as deleted when its run ends, however it ends.
+    /// Removes the job; a running one is deleted when its run ends, whatever the run's outcome is.
     Delete,
-    /// As delete, and the handler of a running one is asked to stop.
+    /// Deletes the job, and asks the handler of a running one to stop.
     Cancel,
-    /// It is done: ends a waiting (only without a fence) or parked one, and the run of a running one.
+    /// Ends the job as done: a parked one, a waiting one (only without a fence), or a running one when its run ends.
     Ack,
-    /// Back to DELAYED, due now: a DEAD one with fresh attempts, an UNACKED one as it was.
+    /// Makes a DEAD job due now with all its attempts again, or an UNACKED one due now as it was.
     Requeue,
 }
 
-/// One withdrawal.
+/// A command for one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Command {
-    /// What to do.
+    /// What the command does.
     pub verb: CommandKind,
-    /// To which job.
+    /// The job's id.
     pub id: JobId,
-    /// Only to this run of it; for ack and requeue.
+    /// Limits an ack or requeue to this run of the job.
     pub fence: Option<Fence>,
 }
 
-/// What a withdrawal found and did.
+/// What a command found and did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandOutcome {
-    /// Where the job was; `None`: there is no such job. A broadcast that waits counts as DELAYED.
+    /// The state of the job; `None` if there is no such job. A broadcast that waits counts as DELAYED.
     pub found: Option<State>,
-    /// Whether anything changed: it was removed or moved, or a mark was left on its run.
+    /// Whether anything changed: the job was removed or moved, or the command is pending until its run ends.
     pub changed: bool,
-    /// What was kept of it, where it was removed; a repeated call has it no more.
+    /// The record of the job, if the command removed it. The answer to a repeat has no records.
     pub removed: Option<Record>,
 }

@@ -61,10 +61,12 @@ struct InFlight {
     answer: Pending<Answer>,
 }
 
-/// How long to wait before a refused request is sent again, and before the first new link.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// The longest wait before a request is sent again that was refused once.
+const FIRST_REFUSAL: Duration = Duration::from_millis(500);
 /// The longest wait before a refused request is sent again.
 const LONGEST_REFUSAL: Duration = Duration::from_secs(2);
+/// The longest wait for the first new link.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// The longest wait for a new link.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -160,9 +162,10 @@ impl Pipeline {
     /// seconds; or for several.
     pub(in crate::context) fn pause(&mut self, kind: RequestKind, now: Duration, long: bool) {
         let refused = &mut self.refused[kind as usize];
-        let pause = if long { LONGEST_PAUSE } else { (FIRST_PAUSE * 5 * 2_u32.pow(*refused)).min(LONGEST_REFUSAL) };
-        *refused = (*refused + 1).min(8);
-        self.paused[kind as usize] = now + pause / 5 + self.environment.random_below(pause * 4 / 5);
+        let first = if long { LONGEST_PAUSE } else { FIRST_REFUSAL };
+        let longest = if long { LONGEST_PAUSE } else { LONGEST_REFUSAL };
+        self.paused[kind as usize] = now + self.environment.growing_pause(first, longest, *refused, 5);
+        *refused = refused.saturating_add(1);
     }
 
     /// The store has answered a request of this kind: it is reachable.
@@ -200,9 +203,8 @@ impl Pipeline {
     pub(in crate::context) fn disconnect(&mut self, now: Duration) {
         self.link = None;
         self.in_flight.clear();
-        let pause = (FIRST_PAUSE * 2_u32.pow(self.failures.min(10))).min(LONGEST_PAUSE);
+        self.reconnect_at = now + self.environment.growing_pause(FIRST_PAUSE, LONGEST_PAUSE, self.failures, 2);
         self.failures += 1;
-        self.reconnect_at = now + pause / 2 + self.environment.random_below(pause / 2);
     }
 
     pub(in crate::context) fn connect(&mut self) {

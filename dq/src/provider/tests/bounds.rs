@@ -1,4 +1,4 @@
-//! Bounds of batches and of what is unanswered; callers that go away.
+//! The bounds of batches and of unanswered requests, and callers that go away.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use crate::provider::{AddError, Reason};
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_has_at_most_a_thousand_jobs() {
-    let (_provider, topic, mut desk) = provider();
+    let (_provider, topic, mut store) = provider();
     let adding: Vec<_> = (0..2_500).map(|number| tokio::spawn(topic.add_json("1").id(number))).collect();
     let mut sizes = Vec::new();
     for number in 1..=3 {
-        let sent = desk.next().await;
+        let sent = store.next().await;
         assert_eq!(sent.number, number);
         sizes.push(sent.ids.len());
         sent.done();
@@ -26,36 +26,36 @@ async fn a_batch_has_at_most_a_thousand_jobs() {
 #[tokio::test(start_paused = true)]
 async fn a_batch_has_at_most_a_mebibyte_unless_one_job_alone_has_more() {
     let settings = NodeSettings { payload_limit: 4 << 20, ..NodeSettings::default() };
-    let (_provider, topic, mut desk) = provider_with(settings);
+    let (_provider, topic, mut store) = provider_with(settings);
     let add = |id: &str, size: usize| tokio::spawn(topic.add_json(format!("\"{}\"", "x".repeat(size))).id(id));
     let adding = vec![add("a", 500_000), add("b", 500_000), add("c", 500_000), add("d", 3_000_000), add("e", 1)];
     for (number, text) in [(1, "add a b"), (2, "add c"), (3, "add d"), (4, "add e")] {
-        desk.expect(number, text).await.done();
+        store.expect(number, text).await.done();
     }
     all_added(adding).await;
 }
 
-fn at_most_two() -> NodeSettings {
+fn two_unanswered() -> NodeSettings {
     NodeSettings { unanswered_limit: 2, ..NodeSettings::default() }
 }
 
 #[tokio::test(start_paused = true)]
 async fn callers_over_the_unanswered_limit_wait_in_order() {
-    let (_provider, topic, mut desk) = provider_with(at_most_two());
+    let (_provider, topic, mut store) = provider_with(two_unanswered());
     let adding = start_adds(&topic, &["a", "b", "c", "d", "e"]).await;
-    let sent = desk.expect(1, "add a b").await;
-    desk.is_quiet().await;
+    let sent = store.expect(1, "add a b").await;
+    store.expect_nothing().await;
     sent.done();
-    desk.expect(2, "add c d").await.done();
-    desk.expect(3, "add e").await.done();
+    store.expect(2, "add c d").await.done();
+    store.expect(3, "add e").await.done();
     all_added(adding).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_that_found_no_place_is_told_not_added_when_its_time_is_over() {
-    let (_provider, topic, mut desk) = provider_with(at_most_two());
+async fn a_caller_without_a_place_gets_not_added_at_its_deadline() {
+    let (_provider, topic, mut store) = provider_with(two_unanswered());
     let _adding = start_adds(&topic, &["a", "b"]).await;
-    let _unanswered = desk.expect(1, "add a b").await;
+    let _unanswered = store.expect(1, "add a b").await;
     tokio::time::advance(Duration::from_millis(10)).await;
     let start = Instant::now();
     let error = start_add(&topic, "c").await.await.unwrap().unwrap_err();
@@ -65,16 +65,16 @@ async fn a_caller_that_found_no_place_is_told_not_added_when_its_time_is_over() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_larger_than_the_unanswered_limit_still_goes() {
-    let (_provider, topic, mut desk) = provider_with(at_most_two());
+async fn a_batch_larger_than_the_unanswered_limit_is_still_sent() {
+    let (_provider, topic, mut store) = provider_with(two_unanswered());
     let many = tokio::spawn(topic.add_many_json(["1"; 5]));
-    let sent = desk.next().await;
+    let sent = store.next().await;
     assert_eq!(sent.ids.len(), 5);
     sent.done();
     assert_eq!(many.await.unwrap().unwrap().len(), 5);
     all_added(vec![{
         let adding = start_add(&topic, "a").await;
-        desk.expect(2, "add a").await.done();
+        store.expect(2, "add a").await.done();
         adding
     }])
     .await;
@@ -82,37 +82,37 @@ async fn a_batch_larger_than_the_unanswered_limit_still_goes() {
 
 #[tokio::test(start_paused = true)]
 async fn an_add_that_was_dropped_before_it_was_sent_is_not_sent() {
-    let (_provider, topic, mut desk) = provider();
+    let (_provider, topic, mut store) = provider();
     let first = start_add(&topic, "a").await;
-    let sent = desk.expect(1, "add a").await;
+    let sent = store.expect(1, "add a").await;
     let rest = start_adds(&topic, &["b", "c", "b"]).await;
     rest[0].abort();
     rest[2].abort();
     tokio::task::yield_now().await;
     sent.done();
-    desk.expect(2, "add c").await.done();
+    store.expect(2, "add c").await.done();
     all_added(vec![first]).await;
-    desk.is_quiet().await;
+    store.expect_nothing().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_add_that_was_dropped_after_it_was_sent_is_carried_out() {
-    let (_provider, topic, mut desk) = provider();
+    let (_provider, topic, mut store) = provider();
     let adding = start_add(&topic, "a").await;
-    let sent = desk.expect(1, "add a").await;
+    let sent = store.expect(1, "add a").await;
     adding.abort();
     tokio::task::yield_now().await;
     sent.refused();
-    desk.expect(1, "add a").await.done();
-    desk.is_quiet().await;
+    store.expect(1, "add a").await.done();
+    store.expect_nothing().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_done_before_the_first_poll() {
-    let (_provider, topic, mut desk) = provider();
+    let (_provider, topic, mut store) = provider();
     let add = topic.add_json("1").id("a");
-    desk.is_quiet().await;
+    store.expect_nothing().await;
     drop(add);
     tokio::time::advance(Duration::from_secs(1)).await;
-    desk.is_quiet().await;
+    store.expect_nothing().await;
 }

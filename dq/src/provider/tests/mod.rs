@@ -1,8 +1,8 @@
-//! The coalescer against a store whose answers are given by hand, under the paused clock.
+//! The provider on a store that the test operates by hand, under the paused clock.
 
 mod bounds;
-mod desk;
-mod ends;
+mod lifecycle;
+mod manual_store;
 mod order;
 mod repeats;
 
@@ -10,27 +10,27 @@ use std::sync::Arc;
 
 use tokio::task::JoinHandle;
 
-use self::desk::Desk;
+use self::manual_store::StoreOperator;
 use super::{AddError, Added, Provider, TopicProvider};
 use crate::config::NodeSettings;
 use crate::environment::{Environment, Seeded};
 use crate::job::AppName;
 
-fn provider_with(settings: NodeSettings) -> (Provider, TopicProvider, Desk) {
-    let (store, desk) = Desk::new();
+fn provider_with(settings: NodeSettings) -> (Provider, TopicProvider, StoreOperator) {
+    let (store, operator) = StoreOperator::new();
     let environment = Environment::on_this_runtime(Arc::new(Seeded::new(1)));
     let provider = Provider::root(AppName::new("shop").unwrap(), store, environment, settings);
     let topic = provider.topic("remind").unwrap();
-    (provider, topic, desk)
+    (provider, topic, operator)
 }
 
-fn provider() -> (Provider, TopicProvider, Desk) {
+fn provider() -> (Provider, TopicProvider, StoreOperator) {
     provider_with(NodeSettings::default())
 }
 
 type Adding = JoinHandle<Result<Added, AddError>>;
 
-/// Starts an add and lets it get as far as its lane.
+/// Starts an add and lets it reach its inbox.
 async fn start_add(topic: &TopicProvider, id: &str) -> Adding {
     let adding = tokio::spawn(topic.add_json("1").id(id));
     tokio::task::yield_now().await;

@@ -14,7 +14,7 @@ use redis::{PushInfo, PushKind, Value};
 use tokio::sync::mpsc;
 
 use super::{Subscribe, Subscriber, signal_of};
-use crate::environment::{Boottime, Clock, TokioClock};
+use crate::environment::{Boottime, Clock, TokioClock, doubled};
 use crate::store::redis::connect::{Connector, send};
 use crate::store::redis::errors::{Failure, classify, of_command};
 use crate::store::{Signal, StoreError};
@@ -89,7 +89,7 @@ impl SubscriptionTask {
 
     /// Waits for the next event. Cancel safe.
     async fn next_event(&mut self, requests: &mut mpsc::UnboundedReceiver<Subscribe>) -> Event {
-        let pause = FIRST_PAUSE.saturating_mul(1 << self.failures.min(10)).min(LONGEST_PAUSE);
+        let pause = doubled(FIRST_PAUSE, LONGEST_PAUSE, self.failures);
         let has_subscribers = !self.subscribers.is_empty();
         match &mut self.connection {
             Some((_, pushes)) => tokio::select! {

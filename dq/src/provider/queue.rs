@@ -1,14 +1,15 @@
-//! The batches of a lane that wait for their turn to be sent.
+//! The batches of a topic that have not been sent yet.
 //!
-//! Entries keep their order. A batch is of one kind and never has an id twice: what would break that, or what is over the
-//! bounds, begins the next batch. Generated ids cannot repeat and are not looked at.
+//! Requests keep their order. A batch is of one kind and never has an id twice: a request that would break that, or that is
+//! over the bounds of the last batch, begins the next one. Generated ids cannot repeat, so the queue does not check them.
 
 use std::collections::{HashSet, VecDeque};
+use std::time::Duration;
 
 use foldhash::fast::FixedState;
 
-use super::batch::{Batch, Spare};
-use super::inbox::Request;
+use super::batch::Batch;
+use super::request::Posted;
 use crate::job::JobId;
 use crate::store::step::MOST_JOBS;
 
@@ -18,42 +19,42 @@ pub(super) struct BatchQueue {
     ids: HashSet<JobId, FixedState>,
     /// Whether the last batch can grow.
     open: bool,
-    started: u64,
+    /// How many batches were begun.
+    begun: u64,
+    /// The emptied vector of a batch, for the next one.
+    spare: Vec<Posted>,
 }
 
 impl BatchQueue {
-    /// An empty line; `seed` is for the hashes of ids, which others may choose.
+    /// An empty queue; `seed` is for the hashes of ids, which users choose.
     pub(super) fn new(seed: u64) -> Self {
         Self {
             batches: VecDeque::new(),
             ids: HashSet::with_hasher(FixedState::with_seed(seed)),
             open: false,
-            started: 0,
+            begun: 0,
+            spare: Vec::new(),
         }
     }
 
-    /// Puts an entry behind all others.
-    pub(super) fn push(&mut self, entry: Request, spare: &mut Spare) {
-        let chosen = match &entry {
-            Request::Add(job, _) if job.generated => None,
-            Request::Add(job, _) => Some(job.id.clone()),
-            Request::SendCommand(command, _) => Some(command.id.clone()),
-        };
-        if let Some(last) = self.batches.back_mut().filter(|last| self.open && last.takes(&entry, MOST_JOBS))
+    /// Appends a request.
+    pub(super) fn push(&mut self, posted: Posted) {
+        let chosen = posted.request.can_repeat_id().then(|| posted.request.id().clone());
+        if let Some(last) = self.batches.back_mut().filter(|last| self.open && last.takes(&posted, MOST_JOBS))
             && chosen.as_ref().is_none_or(|id| !self.ids.contains(id))
         {
             self.ids.extend(chosen);
-            last.push(entry);
+            last.push(posted);
             return;
         }
         self.ids.clear();
         self.ids.extend(chosen);
         self.open = true;
-        self.started += 1;
-        self.batches.push_back(Batch::new(self.started, entry, spare));
+        self.begun += 1;
+        self.batches.push_back(Batch::new(self.begun, posted, std::mem::take(&mut self.spare)));
     }
 
-    /// Puts a batch that needs a new number where it was in the order of batches.
+    /// Puts a batch that needs a new number back where it was in the order of batches.
     pub(super) fn put_back(&mut self, mut batch: Batch) {
         batch.number = 0;
         let place = self.batches.iter().take_while(|other| other.order < batch.order).count();
@@ -63,7 +64,7 @@ impl BatchQueue {
         self.batches.insert(place, batch);
     }
 
-    /// The next batch that somebody still wants.
+    /// The next batch that a caller still waits for.
     pub(super) fn next(&mut self) -> Option<Batch> {
         loop {
             let mut batch = self.batches.pop_front()?;
@@ -89,17 +90,21 @@ impl BatchQueue {
         }
     }
 
-    /// Removes batches of which `over` says that nobody is left.
-    pub(super) fn give_up(&mut self, over: impl FnMut(&mut Batch) -> bool) {
-        let mut over = over;
+    /// Answers the callers whose deadline has passed, and removes batches that no caller waits for.
+    pub(super) fn give_up(&mut self, now: Duration, waited: Duration) {
         let before = self.batches.back().map(|last| last.order);
-        self.batches.retain_mut(|batch| !over(batch));
+        self.batches.retain_mut(|batch| !batch.give_up(now, waited));
         if self.batches.back().map(|last| last.order) != before {
             self.open = false;
         }
     }
 
-    pub(super) fn earliest(&self) -> Option<std::time::Duration> {
-        self.batches.iter().filter_map(Batch::earliest).min()
+    pub(super) fn earliest_deadline(&self) -> Option<Duration> {
+        self.batches.iter().filter_map(Batch::earliest_deadline).min()
+    }
+
+    /// Keeps the vector of a batch that is over.
+    pub(super) fn recycle(&mut self, batch: Batch) {
+        self.spare = batch.into_spare();
     }
 }

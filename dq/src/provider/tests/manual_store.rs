@@ -1,4 +1,4 @@
-//! A store whose answers are given by hand: every batch comes to the test, which answers it, refuses it, or lets it lie.
+//! A store without any logic: the test receives every batch and answers it, refuses it, or leaves it unanswered.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,43 +13,43 @@ use crate::store::{
     Producer, Signals, Store, StoreError, Stored, TopicCounts,
 };
 
-type Answers<O> = oneshot::Sender<Result<BatchAnswer<O>, StoreError>>;
+type AnswerSender<O> = oneshot::Sender<Result<BatchAnswer<O>, StoreError>>;
 
-enum AnswerReceiver {
-    Add(Answers<AddOutcome>),
-    Command(Answers<CommandOutcome>),
+enum PendingAnswer {
+    Add(AnswerSender<AddOutcome>),
+    Command(AnswerSender<CommandOutcome>),
 }
 
-/// A batch that was sent.
-pub(super) struct Sent {
-    /// Which handle it came through, counted from 1.
+/// A batch that the provider sent.
+pub(super) struct SentBatch {
+    /// The producer that sent it, counted from 1.
     pub(super) producer: usize,
     pub(super) number: u64,
     pub(super) ids: Vec<String>,
-    answer: AnswerReceiver,
+    answer: PendingAnswer,
 }
 
-impl fmt::Debug for Sent {
+impl fmt::Debug for SentBatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "number {} through way {}: {}", self.number, self.producer, self.text())
+        write!(f, "number {} of producer {}: {}", self.number, self.producer, self.text())
     }
 }
 
-impl Sent {
-    /// As `add a b`.
+impl SentBatch {
+    /// The kind and the ids, such as `add a b`.
     pub(super) fn text(&self) -> String {
-        let verb = match self.answer {
-            AnswerReceiver::Add(_) => "add",
-            AnswerReceiver::Command(_) => "command",
+        let kind = match self.answer {
+            PendingAnswer::Add(_) => "add",
+            PendingAnswer::Command(_) => "command",
         };
-        format!("{verb} {}", self.ids.join(" "))
+        format!("{kind} {}", self.ids.join(" "))
     }
 
     pub(super) fn done(self) {
         let count = self.ids.len();
         match self.answer {
-            AnswerReceiver::Add(answer) => answer.send(Ok(BatchAnswer::Done(vec![AddOutcome::Added; count]))).ok(),
-            AnswerReceiver::Command(answer) => {
+            PendingAnswer::Add(answer) => answer.send(Ok(BatchAnswer::Done(vec![AddOutcome::Added; count]))).ok(),
+            PendingAnswer::Command(answer) => {
                 let outcome = CommandOutcome { found: None, changed: false, removed: None };
                 answer.send(Ok(BatchAnswer::Done(vec![outcome; count]))).is_ok().then_some(())
             }
@@ -57,21 +57,21 @@ impl Sent {
     }
 
     pub(super) fn outcomes(self, outcomes: Vec<AddOutcome>) {
-        let AnswerReceiver::Add(answer) = self.answer else { panic!("a withdrawal") };
+        let PendingAnswer::Add(answer) = self.answer else { panic!("a batch of commands") };
         answer.send(Ok(BatchAnswer::Done(outcomes))).unwrap();
     }
 
     pub(super) fn late(self) {
         match self.answer {
-            AnswerReceiver::Add(answer) => answer.send(Ok(BatchAnswer::Late)).unwrap(),
-            AnswerReceiver::Command(answer) => answer.send(Ok(BatchAnswer::Late)).unwrap(),
+            PendingAnswer::Add(answer) => answer.send(Ok(BatchAnswer::Late)).unwrap(),
+            PendingAnswer::Command(answer) => answer.send(Ok(BatchAnswer::Late)).unwrap(),
         }
     }
 
     pub(super) fn fails(self, error: StoreError) {
         match self.answer {
-            AnswerReceiver::Add(answer) => answer.send(Err(error)).unwrap(),
-            AnswerReceiver::Command(answer) => answer.send(Err(error)).unwrap(),
+            PendingAnswer::Add(answer) => answer.send(Err(error)).unwrap(),
+            PendingAnswer::Command(answer) => answer.send(Err(error)).unwrap(),
         }
     }
 
@@ -84,29 +84,29 @@ impl Sent {
     }
 }
 
-/// The test's side.
-pub(super) struct Desk(mpsc::UnboundedReceiver<Sent>);
+/// The test's end of the store.
+pub(super) struct StoreOperator(mpsc::UnboundedReceiver<SentBatch>);
 
-impl Desk {
-    pub(super) fn new() -> (Arc<ByHand>, Self) {
-        let (sent, desk) = mpsc::unbounded_channel();
-        (Arc::new(ByHand { sent, producers: AtomicUsize::new(0) }), Self(desk))
+impl StoreOperator {
+    pub(super) fn new() -> (Arc<ManualStore>, Self) {
+        let (sent, operator) = mpsc::unbounded_channel();
+        (Arc::new(ManualStore { sent, producers: AtomicUsize::new(0) }), Self(operator))
     }
 
-    /// The next batch.
-    pub(super) async fn next(&mut self) -> Sent {
-        self.0.recv().await.expect("the provider lives")
+    /// Waits for the next batch.
+    pub(super) async fn next(&mut self) -> SentBatch {
+        self.0.recv().await.expect("the provider keeps its store")
     }
 
-    /// The next batch, which must be this.
-    pub(super) async fn expect(&mut self, number: u64, text: &str) -> Sent {
+    /// Waits for the next batch and checks its number and its text.
+    pub(super) async fn expect(&mut self, number: u64, text: &str) -> SentBatch {
         let sent = self.next().await;
         assert_eq!((sent.number, sent.text().as_str()), (number, text));
         sent
     }
 
-    /// Lets everything run that can without time passing, and nothing is sent.
-    pub(super) async fn is_quiet(&mut self) {
+    /// Runs every task until it waits, without letting time pass, and checks that no batch was sent.
+    pub(super) async fn expect_nothing(&mut self) {
         for _ in 0..50 {
             tokio::task::yield_now().await;
         }
@@ -115,35 +115,38 @@ impl Desk {
         }
     }
 
-    /// Resolves when nobody can send any more: the store and all producers to it were dropped.
-    pub(super) async fn is_left(&mut self) {
+    /// Waits until the provider has dropped the store and all its producers, and checks that no batch was sent before.
+    pub(super) async fn expect_end(&mut self) {
         if let Some(sent) = self.0.recv().await {
             panic!("{sent:?}");
         }
     }
 }
 
+/// The provider's end of the store.
 #[derive(Debug)]
-pub(super) struct ByHand {
-    sent: mpsc::UnboundedSender<Sent>,
+pub(super) struct ManualStore {
+    sent: mpsc::UnboundedSender<SentBatch>,
     producers: AtomicUsize,
 }
 
 #[derive(Debug)]
-struct FakeProducer {
-    sent: mpsc::UnboundedSender<Sent>,
+struct ManualProducer {
+    sent: mpsc::UnboundedSender<SentBatch>,
     producer: usize,
 }
 
-impl FakeProducer {
+impl ManualProducer {
     fn send<O: Send + 'static>(
         &self,
         number: u64,
         ids: Vec<String>,
-        wrap: impl FnOnce(Answers<O>) -> AnswerReceiver,
+        wrap: impl FnOnce(AnswerSender<O>) -> PendingAnswer,
     ) -> Pending<BatchAnswer<O>> {
         let (answer, answered) = oneshot::channel();
-        self.sent.send(Sent { producer: self.producer, number, ids, answer: wrap(answer) }).expect("the desk is there");
+        self.sent
+            .send(SentBatch { producer: self.producer, number, ids, answer: wrap(answer) })
+            .expect("the test keeps its end");
         Box::pin(async move {
             match answered.await {
                 Ok(answer) => answer,
@@ -153,21 +156,21 @@ impl FakeProducer {
     }
 }
 
-impl Producer for FakeProducer {
+impl Producer for ManualProducer {
     fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
         let ids = batch.items.iter().map(|job| job.id.to_string()).collect();
-        self.send(batch.number, ids, AnswerReceiver::Add)
+        self.send(batch.number, ids, PendingAnswer::Add)
     }
 
     fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
         let ids = batch.items.iter().map(|item| item.id.to_string()).collect();
-        self.send(batch.number, ids, AnswerReceiver::Command)
+        self.send(batch.number, ids, PendingAnswer::Command)
     }
 }
 
-impl Store for ByHand {
+impl Store for ManualStore {
     fn url(&self) -> String {
-        "by-hand:".into()
+        "manual:".into()
     }
 
     fn open<'a>(&'a self, _: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
@@ -180,7 +183,7 @@ impl Store for ByHand {
 
     fn producer(&self, _: &TopicKey, _: &ProducerId) -> Arc<dyn Producer> {
         let producer = self.producers.fetch_add(1, Ordering::Relaxed) + 1;
-        Arc::new(FakeProducer { sent: self.sent.clone(), producer })
+        Arc::new(ManualProducer { sent: self.sent.clone(), producer })
     }
 
     fn signals<'a>(&'a self, _: &'a TopicKey, _: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
@@ -199,7 +202,7 @@ impl Store for ByHand {
         unreachable!("a provider does not ask for this")
     }
 
-    /// Refuses the first time.
+    /// Refuses the first query.
     fn counts<'a>(&'a self, _: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
         let first = self.producers.fetch_add(1, Ordering::Relaxed) == 0;
         let refused = || StoreError::Refused { operation: "counts", reason: "loading".into() };

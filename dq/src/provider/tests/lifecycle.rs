@@ -1,4 +1,4 @@
-//! How it rests and how it ends.
+//! Timers of an idle coalescer, and how coalescer and provider end; repeats of queries.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,14 +7,14 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
-use super::desk::Desk;
+use super::manual_store::StoreOperator;
 use super::{all_added, provider, start_add, start_adds};
 use crate::config::NodeSettings;
 use crate::environment::{Clock, Environment, Runtime, Seeded, Spawn, Task, TokioClock};
 use crate::job::AppName;
 use crate::provider::{AddError, Provider, QueryError, TopicProvider};
 
-/// Counts the timers that are set, and keeps the tasks.
+/// An environment that counts its timers and keeps its tasks.
 #[derive(Debug)]
 struct Watched {
     clock: TokioClock,
@@ -53,34 +53,34 @@ impl Spawn for Watched {
     }
 }
 
-fn watched() -> (Arc<Watched>, Provider, TopicProvider, Desk) {
+fn watched() -> (Arc<Watched>, Provider, TopicProvider, StoreOperator) {
     let watched = Watched { clock: TokioClock::new(), timers: Arc::default(), tasks: Mutex::default() };
     let watched = Arc::new(watched);
     let environment = Environment::new(watched.clone(), Arc::new(Seeded::new(1)), watched.clone());
-    let (store, desk) = Desk::new();
+    let (store, operator) = StoreOperator::new();
     let provider = Provider::root(AppName::new("shop").unwrap(), store, environment, NodeSettings::default());
     let topic = provider.topic("remind").unwrap();
-    (watched, provider, topic, desk)
+    (watched, provider, topic, operator)
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_idle_coalescer_has_no_timer() {
-    let (watched, _provider, topic, mut desk) = watched();
+    let (watched, _provider, topic, mut store) = watched();
     let adding = start_add(&topic, "a").await;
-    let sent = desk.expect(1, "add a").await;
-    desk.is_quiet().await;
+    let sent = store.expect(1, "add a").await;
+    store.expect_nothing().await;
     assert_eq!(watched.timers.load(Ordering::Relaxed), 1);
     sent.done();
     all_added(vec![adding]).await;
-    desk.is_quiet().await;
+    store.expect_nothing().await;
     assert_eq!(watched.timers.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn callers_are_told_when_the_task_is_gone() {
-    let (watched, _provider, topic, mut desk) = watched();
+async fn callers_get_an_error_when_the_task_is_gone() {
+    let (watched, _provider, topic, mut store) = watched();
     let sent = start_add(&topic, "sent").await;
-    let _unanswered = desk.expect(1, "add sent").await;
+    let _unanswered = store.expect(1, "add sent").await;
     let unsent = start_add(&topic, "unsent").await;
     watched.tasks.lock().unwrap().iter().for_each(Task::abort);
     assert!(matches!(sent.await.unwrap(), Err(AddError::Unknown { .. })));
@@ -89,26 +89,26 @@ async fn callers_are_told_when_the_task_is_gone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dropped_provider_flushes_and_leaves() {
-    let (provider, topic, mut desk) = provider();
+async fn a_dropped_provider_sends_the_rest_and_ends() {
+    let (provider, topic, mut store) = provider();
     let adding = start_adds(&topic, &["a", "b", "a"]).await;
-    let first = desk.expect(1, "add a b").await;
+    let first = store.expect(1, "add a b").await;
     drop((provider, topic));
-    let second = desk.expect(2, "add a").await;
+    let second = store.expect(2, "add a").await;
     first.refused();
     second.done();
-    desk.expect(1, "add a b").await.done();
+    store.expect(1, "add a b").await.done();
     all_added(adding).await;
-    desk.is_left().await;
+    store.expect_end().await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn closing_waits_for_the_answers() {
-    let (provider, topic, mut desk) = provider();
+    let (provider, topic, mut store) = provider();
     let adding = start_add(&topic, "a").await;
-    let sent = desk.expect(1, "add a").await;
+    let sent = store.expect(1, "add a").await;
     let closing = tokio::spawn(async move { provider.close().await });
-    desk.is_quiet().await;
+    store.expect_nothing().await;
     assert!(!closing.is_finished());
     assert!(matches!(topic.add_json("1").await, Err(AddError::Stopped { .. })));
     sent.done();
@@ -117,11 +117,11 @@ async fn closing_waits_for_the_answers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn closing_ends_though_the_store_never_answers() {
-    let (provider, topic, mut desk) = provider();
+async fn closing_ends_even_if_the_store_never_answers() {
+    let (provider, topic, mut store) = provider();
     let start = Instant::now();
     let adding = start_add(&topic, "a").await;
-    let _unanswered = desk.expect(1, "add a").await;
+    let _unanswered = store.expect(1, "add a").await;
     provider.close().await;
     assert_eq!(start.elapsed().as_secs(), 10);
     assert!(matches!(adding.await.unwrap(), Err(AddError::Unknown { .. })));
@@ -129,13 +129,13 @@ async fn closing_ends_though_the_store_never_answers() {
 
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_was_never_used_closes_at_once() {
-    let (provider, _topic, _desk) = provider();
+    let (provider, _topic, _store) = provider();
     provider.close().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_query_is_repeated_until_it_works_or_the_time_is_over() {
-    let (_provider, topic, _desk) = provider();
+async fn a_query_is_repeated_until_it_succeeds_or_its_time_is_over() {
+    let (_provider, topic, _store) = provider();
     assert!(topic.counts().await.is_ok(), "the first answer is a refusal");
     let start = Instant::now();
     assert!(matches!(topic.get("a").await, Err(QueryError::Store { .. })));

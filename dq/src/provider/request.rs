@@ -1,0 +1,118 @@
+//! What a caller asks of the store, and how the caller gets the answer.
+
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use super::error::Reason;
+use crate::job::JobId;
+use crate::store::{AddOutcome, Command, CommandOutcome, NewJob};
+
+/// What a caller asks for.
+pub(super) enum Request {
+    Add(NewJob),
+    Command(Command),
+}
+
+/// What the store did for a request; always of the request's kind.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    Add(AddOutcome),
+    Command(CommandOutcome),
+}
+
+/// Why a request has no outcome.
+#[derive(Debug, Clone)]
+pub(super) enum Failed {
+    /// The store did nothing, and will do nothing later.
+    NotDone(Reason),
+    /// The store may have executed the request, or may still execute it.
+    Unknown(Reason),
+}
+
+pub(super) type Answer = Result<Outcome, Failed>;
+
+impl Request {
+    pub(super) const fn id(&self) -> &JobId {
+        match self {
+            Self::Add(job) => &job.id,
+            Self::Command(command) => &command.id,
+        }
+    }
+
+    /// Whether another request can have the same id: an id that was just generated has no other user.
+    pub(super) const fn can_repeat_id(&self) -> bool {
+        !matches!(self, Self::Add(job) if job.generated)
+    }
+
+    pub(super) const fn job(&self) -> Option<&NewJob> {
+        match self {
+            Self::Add(job) => Some(job),
+            Self::Command(_) => None,
+        }
+    }
+
+    pub(super) const fn command(&self) -> Option<&Command> {
+        match self {
+            Self::Add(_) => None,
+            Self::Command(command) => Some(command),
+        }
+    }
+
+    /// Roughly the bytes that the request adds to a batch.
+    fn bytes(&self) -> usize {
+        const OVERHEAD: usize = 64;
+        OVERHEAD + self.id().as_str().len() + self.job().map_or(0, |job| job.record.as_bytes().len())
+    }
+}
+
+/// How the coalescer answers a caller.
+struct Reply {
+    to: oneshot::Sender<Answer>,
+    /// One of the provider's places for unanswered requests; dropping it frees the place.
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+/// A request on its way from the caller to the answer.
+pub(super) struct Posted {
+    pub(super) request: Request,
+    /// When the caller stops waiting, on the node's clock.
+    pub(super) deadline: Duration,
+    /// `None` once the caller has its answer.
+    reply: Option<Reply>,
+}
+
+/// Where the caller receives the answer. The sender is dropped when the provider stops before it sends the request.
+pub(super) type AnswerReceiver = oneshot::Receiver<Answer>;
+
+impl Posted {
+    pub(super) fn new(
+        request: Request,
+        deadline: Duration,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> (Self, AnswerReceiver) {
+        let (to, answer) = oneshot::channel();
+        (Self { request, deadline, reply: Some(Reply { to, _place: place }) }, answer)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.request.bytes()
+    }
+
+    pub(super) const fn is_answered(&self) -> bool {
+        self.reply.is_none()
+    }
+
+    /// Whether the caller dropped its future.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.reply.as_ref().is_some_and(|reply| reply.to.is_closed())
+    }
+
+    /// Answers the caller, unless it has an answer.
+    pub(super) fn answer(&mut self, answer: Answer) {
+        if let Some(reply) = self.reply.take() {
+            // The caller may have dropped its future.
+            let _ = reply.to.send(answer);
+        }
+    }
+}
