@@ -60,7 +60,7 @@ mod tests {
             struct Payload<T>(T);
         );
         let function = quote!(
-            async fn f(job: Job<P>, a: A, b: &B, channel: Channel) -> Result<Decided, E> {}
+            async fn f(job: Job<P>, a: A, b: &B, c: tonic::Channel, channel: Channel) -> Result<Decided, E> {}
         );
         let all = [
             crate::job::expand(payload),
