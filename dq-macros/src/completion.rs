@@ -1,7 +1,8 @@
 //! Completion of keys in an editor.
 //!
-//! rust-analyzer completes and documents what resolves to an item. Under it, and only there, each leading identifier of
-//! an attribute becomes a path into a module of `dq::__private::keys`, in which every key is a documented empty module.
+//! rust-analyzer completes and documents identifiers that resolve to an item. So under rust-analyzer, and only there,
+//! each identifier that begins an argument becomes a path into `dq::__private::keys`, where every key is a documented
+//! empty module.
 
 use std::sync::LazyLock;
 
@@ -14,7 +15,7 @@ use crate::arguments::Root;
 static IN_EDITOR: LazyLock<bool> =
     LazyLock::new(|| std::env::current_exe().is_ok_and(|program| program.to_string_lossy().contains("rust-analyzer")));
 
-/// What to emit beside the item; nothing when a compiler asks.
+/// The tokens to emit beside the item; none under a compiler.
 pub(crate) fn of_keys(attribute: &str, arguments: &TokenStream, root: &Root) -> TokenStream {
     if *IN_EDITOR { uses(attribute, arguments, root) } else { TokenStream::new() }
 }
@@ -45,10 +46,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_what_begins_an_argument_however_broken_the_rest_is() {
+    fn the_identifier_that_begins_an_argument_is_a_key_even_if_the_rest_is_broken() {
         let found = leading_identifiers(quote!(topic = path, con, = 5, crate = work, timeout "5s" retry));
         assert_eq!(found, ["topic", "con", "timeout"]);
-        let emitted = uses("delay_listener", &quote!(con), &Root::USUAL).to_string();
+        let emitted = uses("delay_listener", &quote!(con), &Root::usual()).to_string();
         assert!(emitted.contains("keys :: delay_listener :: con as _"), "{emitted}");
     }
 }

@@ -1,4 +1,4 @@
-//! Values of the model as constant expressions.
+//! Constant expressions for values of the model.
 
 use std::time::Duration;
 

@@ -8,13 +8,13 @@ use crate::arguments;
 use crate::constants;
 use crate::errors::Errors;
 
-/// The duration as a constant expression; zero beside the mistake if the text is none.
+/// The duration as a constant expression; after a mistake, the mistake and a duration of zero.
 pub(crate) fn expand(input: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let duration = match syn::parse2::<LitStr>(input.clone()) {
         Ok(text) => arguments::duration(&text, &mut errors),
         Err(_) => {
-            errors.at(input, "expected a text in quotes with a number and a unit, as `delay!(\"15m\")`");
+            errors.at(input, "expected a text in quotes with a number and a unit, for example `delay!(\"15m\")`");
             None
         }
     };

@@ -1,21 +1,21 @@
-//! Every mistake of an attribute, each at its own place, in one compile.
+//! The mistakes of an attribute: one compile reports all of them, each at its place.
 
 use std::fmt::Display;
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 
-/// The mistakes so far.
+/// The mistakes found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Errors(Option<syn::Error>);
 
 impl Errors {
-    /// Notes a mistake at the tokens it is in. The text says what to write instead.
+    /// Notes a mistake at its tokens. The text says what to write instead.
     pub(crate) fn at(&mut self, place: impl ToTokens, text: impl Display) {
         self.add(syn::Error::new_spanned(place, text));
     }
 
-    /// Notes an error of syn's.
+    /// Notes an error that syn found.
     pub(crate) fn add(&mut self, error: syn::Error) {
         match &mut self.0 {
             Some(all) => all.combine(error),
@@ -23,12 +23,12 @@ impl Errors {
         }
     }
 
-    /// Whether there is any.
+    /// Whether there is a mistake.
     pub(crate) const fn any(&self) -> bool {
         self.0.is_some()
     }
 
-    /// A `compile_error!` for each.
+    /// A `compile_error!` for each mistake.
     pub(crate) fn into_tokens(self) -> TokenStream {
         self.0.map_or_else(TokenStream::new, syn::Error::into_compile_error)
     }
@@ -36,17 +36,17 @@ impl Errors {
 
 #[cfg(test)]
 impl Errors {
-    /// The texts in the order noted.
+    /// The texts of the mistakes, in the order in which they were noted.
     pub(crate) fn texts(self) -> Vec<String> {
         self.0.into_iter().flatten().map(|error| error.to_string()).collect()
     }
 }
 
-/// The candidate that `word` was probably meant to be.
+/// The candidate that `word` probably misspells.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let rated = candidates.into_iter().map(|candidate| (strsim::jaro_winkler(word, candidate), candidate));
-    let slips = |candidate: &str| word.len() >= 5 && strsim::osa_distance(word, candidate) <= 2;
-    let likely = rated.filter(|(likeness, candidate)| *likeness > 0.8 || slips(candidate));
+    let near = |candidate: &str| word.len() >= 5 && strsim::osa_distance(word, candidate) <= 2;
+    let likely = rated.filter(|(likeness, candidate)| *likeness > 0.8 || near(candidate));
     likely.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, candidate)| candidate)
 }
 
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_of_the_pen_is_recognised_and_another_word_is_not() {
+    fn a_misspelt_word_is_recognised_and_another_word_is_not() {
         assert_eq!(nearest("topc", ["timeout", "topic"]), Some("topic"));
         assert_eq!(nearest("tipoc", ["timeout", "topic"]), Some("topic"));
         assert_eq!(nearest("priority", ["timeout", "topic"]), None);

@@ -1,14 +1,16 @@
-//! What a listener is made of: fields that are injected by their type, and its own state.
+//! The fields of a listener: injected values, found by their type, and the listener's own state.
 
-use proc_macro2::TokenStream;
-use quote::{ToTokens, format_ident, quote};
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::ext::IdentExt;
+use syn::spanned::Spanned;
 use syn::{Attribute, Fields, Generics, Ident, Type, WherePredicate, parse_quote};
 
 use crate::arguments::Root;
 use crate::errors::{Errors, nearest};
+use crate::locals::local;
 
-/// How a struct is written.
+/// The form of a struct.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Shape {
     Named,
@@ -19,12 +21,22 @@ pub(crate) enum Shape {
 /// A field of a listener.
 #[derive(Debug)]
 pub(crate) struct Field {
-    /// Its `#[cfg(..)]`: an attribute sees what the compiler would have stripped.
+    /// Its `#[cfg(..)]`s: an attribute macro runs before the compiler removes fields.
     pub(crate) cfg: Vec<Attribute>,
     pub(crate) name: Ident,
     pub(crate) ty: Type,
-    /// `#[inject(default)]`.
-    pub(crate) default: bool,
+    pub(crate) source: Source,
+}
+
+/// Where the value of a field comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The injector finds it by its type.
+    Injected,
+    /// `#[inject(default)]`: `Default` makes it.
+    Default,
+    /// A parameter of a function that may be dq's channel: its type decides.
+    Parameter,
 }
 
 /// The fields of a listener.
@@ -34,13 +46,13 @@ pub(crate) struct Injection {
     pub(crate) fields: Vec<Field>,
 }
 
-/// The attributes that keep something in or out.
+/// The `#[cfg(..)]`s among these attributes.
 pub(crate) fn cfg_of(attributes: &[Attribute]) -> Vec<Attribute> {
     attributes.iter().filter(|attribute| attribute.path().is_ident("cfg")).cloned().collect()
 }
 
 impl Injection {
-    /// Reads the fields, and takes `#[inject(..)]` away from them.
+    /// Reads the fields and removes their `#[inject(..)]`.
     pub(crate) fn read(fields: &mut Fields, errors: &mut Errors) -> Self {
         let shape = match fields {
             Fields::Named(_) => Shape::Named,
@@ -48,41 +60,49 @@ impl Injection {
             Fields::Unit => Shape::Unit,
         };
         let read = |(index, field): (usize, &mut syn::Field)| {
-            let default = take_inject(&mut field.attrs, errors);
+            let source = take_inject(&mut field.attrs, errors);
             if let Type::Reference(reference) = &mut field.ty
                 && reference.lifetime.is_none()
             {
-                errors.at(&*reference, "a listener owns what it needs: `Arc<..>` instead of a reference");
-                reference.lifetime = Some(parse_quote!('static)); // or the compiler asks for a lifetime
+                errors.at(&*reference, "a listener owns its fields: write `Arc<..>` instead of a reference");
+                reference.lifetime = Some(parse_quote!('static)); // else the compiler asks for a lifetime too
             }
             let name = field.ident.clone().unwrap_or_else(|| format_ident!("_{index}"));
-            Field { cfg: cfg_of(&field.attrs), name, ty: field.ty.clone(), default }
+            Field { cfg: cfg_of(&field.attrs), name, ty: field.ty.clone(), source }
         };
         Self { shape, fields: fields.iter_mut().enumerate().map(read).collect() }
     }
 
-    fn injected(&self) -> impl Iterator<Item = &Field> {
-        self.fields.iter().filter(|field| !field.default)
-    }
-
-    /// The list of what is injected.
+    /// The list of the dependencies.
     fn dependencies(&self, root: &Root) -> TokenStream {
-        let dependencies = self.injected().map(|Field { cfg, name, ty, .. }| {
+        let injected = self.fields.iter().filter(|field| field.source != Source::Default);
+        let dependencies = injected.map(|Field { cfg, name, ty, source }| {
             let (name, written) = (name.unraw().to_string(), written(ty));
-            let (name, of) = (name.trim_start_matches('_'), quote!(#root::Dependency::of::<#ty>));
+            let name = name.trim_start_matches('_');
             let name = if name.is_empty() { "_" } else { name };
-            quote!(#(#cfg)* #of(#name, #written))
+            let dependency = if *source == Source::Parameter {
+                {
+                    let parameter = parameter(ty, root);
+                    quote_spanned!(at(ty)=> #parameter::dependency(#name, #written))
+                }
+            } else {
+                quote!(::core::option::Option::Some(#root::Dependency::of::<#ty>(#name, #written)))
+            };
+            quote!(#(#cfg)* #dependency)
         });
-        quote!(::std::vec::Vec::from([#(#dependencies),*]))
+        quote!(#root::dependencies([#(#dependencies),*]))
     }
 
-    /// The expression that makes the listener from an `injector`.
-    fn make(&self, root: &Root) -> TokenStream {
-        let values = self.fields.iter().map(|Field { cfg, name, ty, default }| {
-            let value = if *default {
-                quote!(<#ty as ::core::default::Default>::default())
-            } else {
-                quote!(#root::Injector::get::<#ty>(injector)?)
+    /// The expression that makes the listener from an injector.
+    fn make(&self, injector: &Ident, root: &Root) -> TokenStream {
+        let values = self.fields.iter().map(|Field { cfg, name, ty, source }| {
+            let value = match source {
+                Source::Default => quote!(<#ty as ::core::default::Default>::default()),
+                Source::Injected => quote!(#root::Injector::get::<#ty>(#injector)?),
+                Source::Parameter => {
+                    let parameter = parameter(ty, root);
+                    quote_spanned!(at(ty)=> #parameter::inject(#injector)?)
+                }
             };
             match self.shape {
                 Shape::Named => quote!(#(#cfg)* #name: #value),
@@ -96,44 +116,62 @@ impl Injection {
         }
     }
 
-    /// `dependencies` and `inject` of a `Declared`, and the generics of its impl; when something is `broken`, functions
-    /// that compile and are never called.
+    /// The generics of an impl of `Declared`, and its `dependencies` and `inject`. After a mistake (`broken`) the two
+    /// compile and are never called.
     pub(crate) fn implementation(&self, generics: &Generics, root: &Root, broken: bool) -> (Generics, TokenStream) {
         let mut generics = generics.clone();
+        let injector = local("injector");
         let (dependencies, value) = if broken {
-            (quote!(::std::vec::Vec::new()), quote!(#root::stand_in()))
+            (quote!(#root::dependencies([])), quote!(#root::stand_in()))
         } else {
             let bounds = self.bounds(&generics, root);
             if !bounds.is_empty() {
                 generics.make_where_clause().predicates.extend(bounds);
             }
-            let value = self.make(root);
+            let value = self.make(&injector, root);
             (self.dependencies(root), quote!(::core::result::Result::Ok(#value)))
         };
-        let body = quote! {
-            fn dependencies() -> ::std::vec::Vec<#root::Dependency> { #dependencies }
+        let methods = quote! {
+            fn dependencies() -> #root::Vec<#root::Dependency> { #dependencies }
 
-            #[allow(unused_variables)]
-            fn inject(injector: &#root::Injector) -> ::core::result::Result<Self, #root::Missing> { #value }
+            fn inject(#injector: &#root::Injector) -> ::core::result::Result<Self, #root::Missing> {
+                let _ = #injector;
+                #value
+            }
         };
-        (generics, body)
+        (generics, methods)
     }
 
-    /// What fields of a generic type ask of it.
+    /// The bounds that fields of a generic type need.
     fn bounds(&self, generics: &Generics, root: &Root) -> Vec<WherePredicate> {
         let parameters: Vec<_> = generics.type_params().map(|parameter| &parameter.ident).collect();
         let generic = self.fields.iter().filter(|field| {
-            field.cfg.is_empty() && parameters.iter().any(|name| mentions(field.ty.to_token_stream(), name))
+            field.cfg.is_empty() && parameters.iter().any(|name| mentions(field.ty.to_token_stream(), *name))
         });
-        let bound = |Field { ty, default, .. }: &Field| match default {
-            true => parse_quote!(#ty: ::core::default::Default),
-            false => parse_quote!(#ty: #root::Injectable),
+        let bound = |Field { ty, source, .. }: &Field| match source {
+            Source::Default => parse_quote!(#ty: ::core::default::Default),
+            Source::Injected | Source::Parameter => parse_quote!(#ty: #root::Injectable),
         };
         generic.map(bound).collect()
     }
 }
 
-fn mentions(tokens: TokenStream, name: &Ident) -> bool {
+/// The place of a type, for generated code that uses it.
+pub(crate) fn at(ty: &Type) -> Span {
+    ty.span().resolved_at(Span::call_site())
+}
+
+/// `Parameter` of a type, at the place of the type.
+pub(crate) fn parameter(ty: &Type, root: &Root) -> TokenStream {
+    let root = root.at(at(ty));
+    quote_spanned!(at(ty)=> <#ty as #root::Parameter>)
+}
+
+/// Whether this identifier is among the tokens.
+pub(crate) fn mentions<T: ?Sized>(tokens: TokenStream, name: &T) -> bool
+where
+    Ident: PartialEq<T>,
+{
     tokens.into_iter().any(|token| match token {
         proc_macro2::TokenTree::Ident(ident) => ident == *name,
         proc_macro2::TokenTree::Group(group) => mentions(group.stream(), name),
@@ -141,26 +179,26 @@ fn mentions(tokens: TokenStream, name: &Ident) -> bool {
     })
 }
 
-/// Takes `#[inject(default)]` away; whether it was there.
-fn take_inject(attributes: &mut Vec<Attribute>, errors: &mut Errors) -> bool {
-    let mut default = false;
+/// Removes `#[inject(default)]` and reads it.
+fn take_inject(attributes: &mut Vec<Attribute>, errors: &mut Errors) -> Source {
+    let mut source = Source::Injected;
     for inject in attributes.extract_if(.., |attribute| attribute.path().is_ident("inject")) {
         match inject.parse_args::<Ident>() {
-            Ok(word) if word == "default" => default = true,
+            Ok(word) if word == "default" => source = Source::Default,
             Ok(word) if nearest(&word.to_string(), ["default"]).is_some() => {
                 errors.at(&word, format!("Unknown key `{word}`. Did you mean `default`?"));
             }
             _ => errors.at(
                 &inject.meta,
-                "write `#[inject(default)]` for state of the listener's own; any other field needs no attribute, it is \
-                 injected by its type",
+                "write `#[inject(default)]` above the listener's own state; dq fills every other field by its type, without an \
+                 attribute",
             ),
         }
     }
-    default
+    source
 }
 
-/// The type as people write it: tokens without the spaces that a token stream puts between them.
+/// The type as people write it: without the spaces that a token stream puts between tokens.
 pub(crate) fn written(ty: &Type) -> String {
     let mut text = String::new();
     for word in ty.to_token_stream().to_string().split(' ') {
@@ -180,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_type_reads_as_it_was_written() {
+    fn the_text_of_a_type_is_what_the_user_wrote() {
         for text in [
             "Arc<dyn Notify + Send>",
             "std::sync::Arc<Mutex<Vec<u8>>>",

@@ -1,18 +1,22 @@
 //! The attributes and the derive of dq: use them through the `dq` crate, which re-exports them.
 //!
-//! | macro | stands above | does |
+//! | macro | goes above | purpose |
 //! |---|---|---|
-//! | [`DelayJob`](macro@DelayJob) | a payload | binds it to its topic |
+//! | [`DelayJob`](macro@DelayJob) | a payload | gives it a topic |
 //! | [`delay_listener`](macro@delay_listener) | a struct or an async function | makes it the listener of a topic |
 //! | [`broadcast_listener`](macro@broadcast_listener) | a struct | makes it a listener of broadcasts |
-//! | [`delay!`](macro@delay) | | a delay that the compiler checks |
+//! | [`delay!`](macro@delay) | | makes a delay that the compiler checks |
 //!
-//! Every mistake of an attribute is reported in one compile, each at its place, with what to write instead. Values are
-//! checked by the rules that hold at run time (crate `dq-grammar`). Keys take literals, so that rustfmt formats them.
+//! One compile reports every mistake of an attribute, each at its place, and says what to write instead. The macros
+//! check values by the rules that the library applies at run time (crate `dq-grammar`). Keys take literals, so that
+//! rustfmt formats them.
 //!
-//! Each macro is parse → model → expand: `arguments` reads the keys and checks their values, a `model` notes what is
-//! wrong, an `expand` only writes tokens. After a mistake the item is still emitted, with stand-ins for the
-//! implementations, so that one mistake gives one error.
+//! Each macro has three steps. Parse reads the item, and `arguments` its keys; a model checks them and notes mistakes;
+//! expand only writes tokens. After a mistake a macro still emits the item, with stand-ins for the implementations, so
+//! that one mistake gives one error.
+//!
+//! Generated code names everything by an absolute path (`::core::..`, or through `dq::__private`) and its locals by
+//! `locals`, so that nothing of the user's can take the place of either.
 
 mod arguments;
 mod broadcast;
@@ -23,10 +27,11 @@ mod errors;
 mod injection;
 mod job;
 mod listener;
+mod locals;
 
 use proc_macro::TokenStream;
 
-/// Binds a payload to its topic: implements `dq::DelayJob`.
+/// Gives a payload its topic: implements `dq::DelayJob`.
 ///
 /// ```
 /// use dq::prelude::*;
@@ -42,46 +47,48 @@ use proc_macro::TokenStream;
 /// assert_eq!(CloseOrder::TOPIC, "order-timeout");
 /// ```
 ///
-/// A payload is a struct or an enum that serde writes and reads, that owns its data and is `Send + Sync`. One payload
-/// type serves one topic. A payload of another crate needs a newtype of yours, with `#[serde(transparent)]`.
+/// A payload is a struct or an enum that owns its data, is `Send + Sync`, and implements serde's `Serialize` and
+/// `Deserialize`. A payload type has one topic. To use a type of another crate, wrap it in a newtype of your own with
+/// `#[serde(transparent)]`.
 ///
 /// # Keys of `#[job(..)]`
 ///
 /// | key | value | default |
 /// |---|---|---|
-/// | `topic = "order-timeout"` | 1 to 128 bytes of `A-Z a-z 0-9 . _ : -` | none: it must be there |
-/// | `delay = "30m"` | how long after its `add` a job is due, unless the `add` says it; at most ten years | due at once |
-/// | `retry = "1m, 5m, 10m"` | the [retry policy](#retry-policies) of these jobs, before the listener's | the listener's |
-/// | `expires_after = "1h"` | how long after its first due time a job is still worth running; more than zero, at most ten years | for ever |
-/// | `retain = "1d"` | how long a job is kept as DONE after its ack; at most ten years | not at all |
-/// | `deliver = "both"` | where a due job goes: `"queue"` (to one listener), `"broadcast"` (to every connected node that listens to the broadcast channel of this name) or `"both"` | `"queue"` |
-/// | `id = "{tenant}:{order_id}"` | the id, made of fields; `{{` and `}}` are braces | see below |
-/// | `crate = "work"` | the path to dq, when it has another name | `"::dq"` |
+/// | `topic = "order-timeout"` | 1 to 128 bytes of `A-Z a-z 0-9 . _ : -` | none: this key is required |
+/// | `delay = "30m"` | the time from the `add` until the job is due, unless the `add` sets one; at most ten years | due at once |
+/// | `retry = "1m, 5m, 10m"` | the [retry policy](#retry-policies) of these jobs; the listener's own goes before it | the listener's |
+/// | `expires_after = "1h"` | how long after its first due time a job may still run; more than zero, at most ten years | without end |
+/// | `retain = "1d"` | how long dq keeps a job as DONE after its ack; at most ten years | not at all |
+/// | `deliver = "both"` | who receives a due job: `"queue"` (one listener), `"broadcast"` (every connected node that listens to the topic as a broadcast channel) or `"both"` | `"queue"` |
+/// | `id = "{tenant}:{order_id}"` | the id, built from fields; `{{` and `}}` stand for braces | see below |
+/// | `crate = "work::dq"` | the path to dq, if it is not a dependency of yours | the dependency, also if Cargo.toml renames it |
 ///
 /// Durations are a number and a unit: `"500ms"`, `"30s"`, `"15m"`, `"1h 30m"`, `"2d"`.
 ///
 /// # The id
 ///
-/// Within its topic a job is found by its id, 1 to 256 bytes of text without control characters; adding a second job
-/// with a known id is an error unless the `add` says what to do. It is
+/// The id names a job within its topic: 1 to 256 bytes of text without control characters. Adding a second job with the
+/// same id is an error, unless the `add` says what to do. There are four ways to choose the id:
 ///
-/// * the field marked `#[job(id)]`: anything that is `Display`, as a number, a text, a `Uuid`, an address or a newtype;
-/// * or made of several fields: `#[job(topic = "..", id = "{tenant}:{order_id}")]` above the type. Choose separators
-///   that no field has, or two jobs may be one;
-/// * or a constant, for a payload without fields: `#[job(topic = "report", id = "nightly")]`;
-/// * or else generated.
+/// * Mark a field with `#[job(id)]`. It may be anything that is `Display`: a number, a text, a `Uuid`, an address, a
+///   newtype.
+/// * Build it from several fields: `#[job(topic = "..", id = "{tenant}:{order_id}")]` above the type. Choose separators
+///   that no field contains, or two jobs may get the same id.
+/// * Write a constant, for a payload without fields: `#[job(topic = "report", id = "nightly")]`.
+/// * Choose none: then dq generates one.
 ///
-/// A text that is no id (empty, too long) is an error of the `add`.
+/// If the text cannot be an id (it is empty or too long), the `add` returns an error.
 ///
 /// # Retry policies
 ///
 /// `"none"`, `"immediate x 3"`, `"30s x 5"`, a ladder `"1m, 5m, 10m, 30m, 1h"`, or
-/// `"exponential 10s x 5, factor 3, max 1h, jitter 10%"`, of which what follows the first comma may be left out.
+/// `"exponential 10s x 5, factor 3, max 1h, jitter 10%"`. You may leave out the parts behind the first comma.
 ///
 /// # Generic payloads
 ///
-/// `struct Page<T> { items: Vec<T> }` is a payload for every `T` for which serde's derives make it one; no bound is needed
-/// on the struct. All of them share the topic.
+/// `struct Page<T> { items: Vec<T> }` is a payload for every `T` that makes it serializable; the struct needs no bound.
+/// All of these payloads share one topic.
 #[proc_macro_derive(DelayJob, attributes(job))]
 pub fn derive_delay_job(item: TokenStream) -> TokenStream {
     job::expand(item.into()).into()
@@ -91,9 +98,11 @@ pub fn derive_delay_job(item: TokenStream) -> TokenStream {
 ///
 /// # A struct
 ///
-/// Its fields are injected by their types: `.provide(value)` of the factory gives the value, each listener gets a clone.
-/// What is missing is a start-up error that names the field and the type. State of the listener's own is marked
-/// `#[inject(default)]`: it is made by `Default` and need not be `Clone`.
+/// dq fills its fields by their types: the factory's `.provide(value)` provides a value, and each listener gets a
+/// clone. If a value is missing, the node does not start, and the error names the field and the type. Mark the
+/// listener's own state with `#[inject(default)]`: `Default` makes it, and it need not be `Clone`.
+///
+/// `topic` repeats the payload's topic for the reader. The compiler rejects a topic that differs; you may leave it out.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -129,8 +138,9 @@ pub fn derive_delay_job(item: TokenStream) -> TokenStream {
 ///
 /// # A function
 ///
-/// The short form. `job: Job<P>` is the job, `channel: Channel` decides and may be left out: then `Ok(())` is the ack.
-/// Every other parameter is injected by its type; `&T` borrows what `T` would be given a clone of.
+/// The short form. `job: Job<P>` is the job. `channel: Channel` decides; without it, `Ok(())` is the ack. dq fills
+/// every other parameter by its type: `T` gets a clone, `&T` borrows. Another crate's `Channel`, as that of a gRPC
+/// client, is a dependency like any other.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -142,49 +152,50 @@ pub fn derive_delay_job(item: TokenStream) -> TokenStream {
 /// # struct Orders;
 /// # impl Orders { async fn mail(&self, _: &str) -> Result<(), std::fmt::Error> { Ok(()) } }
 ///
-/// #[delay_listener(timeout = "5s", final_retry = "tell_somebody")]
+/// #[delay_listener(timeout = "5s", final_retry = "give_up")]
 /// async fn remind(job: Job<Remind>, orders: &Arc<Orders>) -> Result<(), JobError> {
 ///     orders.mail(&job.who).await?;
 ///     Ok(())
 /// }
 ///
-/// async fn tell_somebody(job: Job<Remind>, cause: &Failure) {
+/// async fn give_up(job: Job<Remind>, cause: &Failure) {
 ///     eprintln!("nobody reminded {}: {cause}", job.who);
 /// }
 /// ```
 ///
-/// It becomes a struct of the function's name with a field for each dependency, private unless `register = false`. What
-/// needs more (`process_unacked`, a `final_retry` with dependencies, state of its own, generics) is written as a struct.
+/// The macro adds a struct of the function's name with a field for each dependency; it is private unless
+/// `register = false`. Write a struct yourself if the listener needs more: `process_unacked`, a `final_retry` with
+/// dependencies, state of its own, or generics. A function inside an `impl` cannot be a listener.
 ///
 /// # Keys
 ///
-/// All may be left out. What a config file or the environment says of a topic goes before what is said here.
+/// Every key is optional. The builder, a config file and the environment override the attribute.
 ///
 /// | key | value | default |
 /// |---|---|---|
-/// | `topic = "order-timeout"` | compared with the payload's by the compiler; the payload's counts | the payload's |
-/// | `concurrency = 64` | handlers at once on one node, 1 to 100000 | 64 |
-/// | `timeout = "5s"` | how long a handler may run before it is dropped, at most ten years; `"none"` or `"0s"`: no limit | 30 s |
-/// | `on_timeout = "immediate"` | what follows a timeout: `"retry"` (a failure as any) or `"immediate"` (the next attempt at once) | `"retry"` |
-/// | `retry = "1m, 5m, 10m"` | when a failed job runs again, see [`DelayJob`](macro@DelayJob#retry-policies) | `"exponential 10s x 5"` |
-/// | `ack = "on_claim"` | `"on_return"` (at least once) or `"on_claim"` (before the handler starts: at most once, no retry, a node that dies loses what it holds) | `"on_return"` |
-/// | `max_crashes = 3` | how many nodes may die under a job before it is given up, 1 to 1000 | 3 |
-/// | `final_retry = "tell_somebody"` | functions only: the path of an `async fn(Job<P>, &Failure)` that is called when no attempt is left | a warning is logged |
-/// | `register = false` | not registered: name it with `.listener::<L>()` | `true` |
-/// | `crate = "work"` | the path to dq, when it has another name | `"::dq"` |
+/// | `topic = "order-timeout"` | the payload's topic, for the reader; the compiler rejects another one | the payload's |
+/// | `concurrency = 64` | how many handlers run at once on one node, 1 to 100000 | 64 |
+/// | `timeout = "5s"` | how long a handler may run before dq drops it, at most ten years; `"none"` or `"0s"`: no limit | 30 s |
+/// | `on_timeout = "immediate"` | what happens after a timeout: `"retry"` (as after any failure) or `"immediate"` (the next attempt at once) | `"retry"` |
+/// | `retry = "1m, 5m, 10m"` | when a failed job runs again: see [`DelayJob`](macro@DelayJob#retry-policies) | `"exponential 10s x 5"` |
+/// | `ack = "on_claim"` | when dq acks a job: `"on_return"` (the job runs at least once) or `"on_claim"` (before the handler starts: the job runs at most once, without retry, and a node that dies loses the jobs it holds) | `"on_return"` |
+/// | `max_crashes = 3` | how many nodes may die while they run a job before dq gives it up, 1 to 1000 | 3 |
+/// | `final_retry = "give_up"` | functions only: the path of an `async fn(Job<P>, &Failure)` that dq calls when no attempt is left | dq logs a warning |
+/// | `register = false` | the listener does not register itself: name it with `.listener::<L>()` | `true` |
+/// | `crate = "work::dq"` | the path to dq, if it is not a dependency of yours | the dependency, also if Cargo.toml renames it |
 ///
 /// # Generic listeners
 ///
-/// A generic listener cannot register itself: write `register = false` and name each with `.listener::<L<..>>()`. Bounds
-/// (`T: Notify + Send + Sync + 'static`) go on the parameters of the struct.
+/// A generic listener cannot register itself: write `register = false` and name each one with `.listener::<L<..>>()`.
+/// Write bounds (`T: Notify + Send + Sync + 'static`) on the parameters of the struct.
 ///
 /// # Limits
 ///
-/// * A listener owns what it needs: no lifetimes, no references.
-/// * A payload is as visible as its listener, or the compiler says "can't leak private type".
-/// * A library that the program never mentions is not linked, and its listeners are silently absent: write
+/// * A listener owns its fields: it has no lifetimes and no references.
+/// * A payload must be as visible as its listener, or the compiler says "can't leak private type".
+/// * The linker drops a library that the program never mentions, and its listeners with it: write
 ///   `use my_handlers as _;`.
-/// * `#[cfg_attr(.., inject(default))]` is not seen; `#[cfg(..)]` on a field or parameter is.
+/// * The macro sees `#[cfg(..)]` on a field or parameter, but not `#[cfg_attr(.., inject(default))]`.
 #[proc_macro_attribute]
 pub fn delay_listener(arguments: TokenStream, item: TokenStream) -> TokenStream {
     listener::expand(&arguments.into(), item.into()).into()
@@ -193,7 +204,7 @@ pub fn delay_listener(arguments: TokenStream, item: TokenStream) -> TokenStream 
 /// Makes a struct a listener of broadcasts, and registers it.
 ///
 /// Every connected node that listens to a broadcast channel gets each of its broadcasts at most once. The broadcast
-/// channel of a job is its topic. Fields are injected as those of a [`delay_listener`](macro@delay_listener).
+/// channel of a job is its topic. dq fills the fields as those of a [`delay_listener`](macro@delay_listener).
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -224,15 +235,15 @@ pub fn delay_listener(arguments: TokenStream, item: TokenStream) -> TokenStream 
 ///
 /// | key | value | default |
 /// |---|---|---|
-/// | `channels = ["cache-expired", "prices"]` | at least one broadcast channel, each named as the topic of its jobs | none: it must be there |
-/// | `register = false` | not registered: name it with `.broadcast_listener::<L>()`; needed for a generic one | `true` |
-/// | `crate = "work"` | the path to dq, when it has another name | `"::dq"` |
+/// | `channels = ["cache-expired", "prices"]` | at least one broadcast channel; its name is the topic of its jobs | none: this key is required |
+/// | `register = false` | the listener does not register itself: name it with `.broadcast_listener::<L>()`; a generic listener needs this | `true` |
+/// | `crate = "work::dq"` | the path to dq, if it is not a dependency of yours | the dependency, also if Cargo.toml renames it |
 #[proc_macro_attribute]
 pub fn broadcast_listener(arguments: TokenStream, item: TokenStream) -> TokenStream {
     broadcast::expand(&arguments.into(), item.into()).into()
 }
 
-/// A delay that the compiler checks: a constant `Duration` from a number and a unit.
+/// Makes a delay that the compiler checks: a constant `Duration` from a number and a unit.
 ///
 /// ```
 /// use std::time::Duration;
@@ -243,8 +254,8 @@ pub fn broadcast_listener(arguments: TokenStream, item: TokenStream) -> TokenStr
 /// assert_eq!(PAUSE, Duration::from_secs(5400));
 /// ```
 ///
-/// Units are `ms`, `s`, `m`, `h` and `d` (and their long names); at most ten years. Wherever dq takes a delay it takes
-/// the text as well; then a mistake is found when the call is made.
+/// The units are `ms`, `s`, `m`, `h` and `d`, and their long names; the limit is ten years. Wherever dq takes a delay
+/// it also takes the text, but then only the call at run time finds a mistake.
 ///
 /// ```compile_fail
 /// let never = dq::delay!("15"); // `15` is not a duration: write a number and a unit

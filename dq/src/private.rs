@@ -1,5 +1,7 @@
 //! All that generated code may touch. No part of the public interface: it changes without notice.
 
+pub use std::vec::Vec;
+
 pub use dq_grammar::BadName;
 pub use inventory;
 
@@ -11,8 +13,10 @@ pub use crate::listener::{
 };
 
 pub mod keys;
+mod parameter;
 mod returned;
 
+pub use parameter::{Acking, Call, Deciding, Parameter, assert_one_channel, dependencies};
 pub use returned::{Acks, Decides};
 
 /// The value of a stand-in that is emitted beside a mistake, so that one mistake gives one error. Never called.

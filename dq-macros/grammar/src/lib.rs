@@ -1,7 +1,7 @@
-//! The texts of dq: names, durations and retry policies.
+//! The rules for the texts that dq reads: names, durations and retry policies.
 //!
-//! The library reads them at run time and the macros read them at compile time; this crate is the one place that says
-//! what they may be. Use it through `dq`.
+//! The library reads them at run time, the macros at compile time, and both by these rules. Use this crate through
+//! `dq`.
 
 mod duration;
 mod name;

@@ -6,15 +6,15 @@ pub const LONGEST_NAME: usize = 128;
 /// The longest id of a job, in bytes.
 pub const LONGEST_ID: usize = 256;
 
-/// A name that cannot be one.
+/// The error of a text that cannot be a name or an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the {what} `{name}` {why}")]
 pub struct BadName {
-    /// What was to be named: "app name", "topic" or "job id".
+    /// What the text should name: "app name", "topic" or "job id".
     pub what: &'static str,
-    /// The name as it was given, cut after 140 characters, control characters escaped.
+    /// The text, cut after 140 characters, with control characters escaped.
     pub name: String,
-    /// What is wrong with it; where it is too long, with the limit and the size.
+    /// What is wrong with it; if it is too long, with the limit and the size.
     pub why: String,
 }
 
@@ -33,7 +33,7 @@ fn check_length(what: &'static str, name: &str, most: usize) -> Result<(), BadNa
 fn check_name(what: &'static str, name: &str, allowed: &str) -> Result<(), BadName> {
     check_length(what, name, LONGEST_NAME)?;
     match name.chars().find(|&c| !(c.is_ascii_alphanumeric() || allowed.contains(c))) {
-        Some(wrong) => bad(what, name, format!("has {wrong:?} in it, allowed is A-Z a-z 0-9 {}", spaced(allowed))),
+        Some(wrong) => bad(what, name, format!("contains {wrong:?}, allowed are A-Z a-z 0-9 {}", spaced(allowed))),
         None => Ok(()),
     }
 }
@@ -42,7 +42,7 @@ fn spaced(allowed: &str) -> String {
     allowed.chars().map(String::from).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether `name` can be an app's: 1 to 128 bytes of `A-Z a-z 0-9 . _ -`.
+/// Checks the name of an app: 1 to 128 bytes of `A-Z a-z 0-9 . _ -`.
 ///
 /// # Errors
 /// [`BadName`].
@@ -50,7 +50,7 @@ pub fn check_app(name: &str) -> Result<(), BadName> {
     check_name("app name", name, "._-")
 }
 
-/// Whether `name` can be a topic's: 1 to 128 bytes of `A-Z a-z 0-9 . _ : -`.
+/// Checks the name of a topic: 1 to 128 bytes of `A-Z a-z 0-9 . _ : -`.
 ///
 /// # Errors
 /// [`BadName`].
@@ -58,14 +58,14 @@ pub fn check_topic(name: &str) -> Result<(), BadName> {
     check_name("topic", name, "._:-")
 }
 
-/// Whether `id` can be a job's: 1 to 256 bytes of text without control characters.
+/// Checks the id of a job: 1 to 256 bytes of text without control characters.
 ///
 /// # Errors
 /// [`BadName`].
 pub fn check_id(id: &str) -> Result<(), BadName> {
     check_length("job id", id, LONGEST_ID)?;
     match id.chars().find(|c| c.is_control()) {
-        Some(wrong) => bad("job id", id, format!("has the control character {wrong:?} in it")),
+        Some(wrong) => bad("job id", id, format!("contains the control character {wrong:?}")),
         None => Ok(()),
     }
 }
@@ -75,12 +75,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bad_name_says_the_limit_the_size_and_what_is_allowed() {
+    fn the_error_of_a_bad_name_says_the_limit_the_size_and_what_is_allowed() {
         assert_eq!(check_topic("order:timeout-1.a_b"), Ok(()));
         let long = check_topic(&"x".repeat(129)).unwrap_err().to_string();
         assert!(long.ends_with("is 129 bytes long, 128 are allowed"), "{long}");
         let colon = check_app("a:b").unwrap_err().to_string();
-        assert_eq!(colon, "the app name `a:b` has ':' in it, allowed is A-Z a-z 0-9 . _ -");
+        assert_eq!(colon, "the app name `a:b` contains ':', allowed are A-Z a-z 0-9 . _ -");
         assert!(check_topic("").unwrap_err().to_string().contains("is empty: write 1 to 128 bytes"));
     }
 
@@ -88,9 +88,6 @@ mod tests {
     fn an_id_is_any_text_without_control_characters() {
         assert_eq!(check_id("Bestellung 7/ü"), Ok(()));
         assert!(check_id(&"x".repeat(257)).unwrap_err().to_string().contains("257 bytes long, 256 are allowed"));
-        assert_eq!(
-            check_id("a\nb").unwrap_err().to_string(),
-            r"the job id `a\nb` has the control character '\n' in it"
-        );
+        assert_eq!(check_id("a\nb").unwrap_err().to_string(), r"the job id `a\nb` contains the control character '\n'");
     }
 }

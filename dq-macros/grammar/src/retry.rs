@@ -1,12 +1,12 @@
-//! Retry policies: when a failed job runs again, and when it is exhausted.
+//! Retry policies: when a failed job runs again, and when no attempt is left.
 //!
 //! | text | meaning |
 //! |---|---|
 //! | `none` | no retry |
-//! | `immediate x 3` | three retries, each at once; `immediate` alone is five |
+//! | `immediate x 3` | three retries, each at once; `immediate` alone means five |
 //! | `30s x 5` | five retries, each after 30 s |
-//! | `1m, 5m, 10m, 30m, 1h` | a ladder: a retry after each step; `30s` alone is a ladder of one |
-//! | `exponential 10s x 5, factor 3, max 1h, jitter 10%` | 10 s, 30 s, 90 s …; the words after the comma may be left out |
+//! | `1m, 5m, 10m, 30m, 1h` | a ladder: one retry after each step; `30s` alone is a ladder of one step |
+//! | `exponential 10s x 5, factor 3, max 1h, jitter 10%` | retries after 10 s, 30 s, 90 s …; the parts behind the first comma are optional |
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,54 +16,54 @@ use humantime::format_duration;
 
 use crate::duration::parse_duration;
 
-/// The most retries a policy may have.
+/// The limit of retries.
 const MOST_RETRIES: u32 = 1_000;
-/// Retries of `immediate` and `exponential 10s` without a number.
+/// The retries of `immediate` and `exponential 10s` without a number.
 const USUAL_RETRIES: u32 = 5;
-/// Steps of a ladder.
+/// The limit of steps of a ladder.
 const MOST_STEPS: usize = 64;
 
-/// When a failed job runs again. `N` retries mean `N + 1` runs at the most.
+/// When a failed job runs again. `N` retries mean at most `N + 1` runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RetryPolicy {
     /// No retry: the first failure exhausts the job.
     None,
     /// Each retry at once.
     Immediate {
-        /// How often.
+        /// The number of retries.
         times: u32,
     },
     /// Each retry after the same delay.
     Fixed {
         /// The delay.
         delay: Duration,
-        /// How often.
+        /// The number of retries.
         times: u32,
     },
     /// A retry after each step, in order.
     Ladder(Vec<Duration>),
-    /// Each delay is the one before times `factor`, at most `longest`, then up to `jitter` percent more or less.
+    /// Each delay is the previous one times `factor`, but at most `longest`, then up to `jitter` percent more or less.
     Exponential {
         /// The first delay.
         first: Duration,
-        /// How often.
+        /// The number of retries.
         times: u32,
-        /// What each delay is multiplied by.
+        /// The factor from one delay to the next.
         factor: u32,
-        /// No delay is longer, jitter aside.
+        /// The longest delay, before jitter.
         longest: Duration,
-        /// Percent, 0 to 100.
+        /// The jitter in percent, 0 to 100.
         jitter: u32,
     },
 }
 
-/// A text that is no retry policy.
+/// The error of a text that is not a retry policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadRetry(String);
 
 impl Default for RetryPolicy {
-    /// Five times: 10 s, then three times as long each, at most 1 h, ± 10 %.
+    /// Five retries: the first after 10 s, each next delay three times as long, at most 1 h, ± 10 %.
     fn default() -> Self {
         Self::exponential(Duration::from_secs(10), USUAL_RETRIES)
     }
@@ -74,7 +74,7 @@ impl RetryPolicy {
         Self::Exponential { first, times, factor: 3, longest: Duration::from_secs(3600), jitter: 10 }
     }
 
-    /// How many retries there are at the most.
+    /// The largest number of retries.
     pub fn retries(&self) -> u32 {
         match self {
             Self::None => 0,
@@ -83,9 +83,7 @@ impl RetryPolicy {
         }
     }
 
-    /// The delay before retry number `retry` (the first is 1); `None` when the job is exhausted.
-    ///
-    /// `random` decides the jitter.
+    /// The delay before retry number `retry`, from 1; `None` if no attempt is left. `random` decides the jitter.
     pub fn delay(&self, retry: u32, random: u64) -> Option<Duration> {
         if retry == 0 || retry > self.retries() {
             return None;
@@ -98,7 +96,7 @@ impl RetryPolicy {
             Self::Exponential { first, factor, longest, jitter, .. } => {
                 let times = factor.checked_pow(retry - 1).unwrap_or(u32::MAX);
                 let delay = first.saturating_mul(times).min(*longest);
-                let spread = u64::from(*jitter) * 2 * 1000 + 1; // parts of 100,000
+                let spread = u64::from(*jitter) * 2 * 1000 + 1; // in parts of 100,000
                 let parts = 100_000 + random % spread - u64::from(*jitter) * 1000;
                 Some(Duration::from_nanos((delay.as_nanos() * u128::from(parts) / 100_000) as u64))
             }
@@ -113,7 +111,7 @@ fn times(text: &str) -> Result<u32, BadRetry> {
     }
 }
 
-/// `10s x 5`: what is before the `x`, and the number.
+/// Splits `10s x 5` into the text before the `x` and the number.
 fn split_times(text: &str) -> Result<(&str, Option<u32>), BadRetry> {
     match text.rsplit_once(" x ") {
         Some((before, number)) => Ok((before.trim(), Some(times(number)?))),
@@ -144,7 +142,7 @@ fn parse_exponential(text: &str) -> Result<RetryPolicy, BadRetry> {
                 let number = value.strip_suffix('%').and_then(|percent| percent.trim().parse().ok());
                 *jitter = number.filter(|&j: &u32| j <= 100).ok_or_else(|| wrong("0% to 100%"))?;
             }
-            _ => return Err(BadRetry(format!("`{part}` is unknown: expected `factor 3`, `max 1h` or `jitter 10%`"))),
+            _ => return Err(BadRetry(format!("`{part}` is unknown: write `factor 3`, `max 1h` or `jitter 10%`"))),
         }
     }
     Ok(policy)
@@ -172,7 +170,7 @@ impl FromStr for RetryPolicy {
     fn from_str(text: &str) -> Result<Self, BadRetry> {
         let text = text.trim();
         if text.is_empty() {
-            return Err(BadRetry("an empty retry policy: write `none` for no retry".into()));
+            return Err(BadRetry("the retry policy is empty: write `none` for no retry".into()));
         }
         if text == "none" {
             return Ok(Self::None);
@@ -192,7 +190,7 @@ impl FromStr for RetryPolicy {
 }
 
 impl fmt::Display for RetryPolicy {
-    /// The text that reads back as this policy.
+    /// A text that parses to this policy.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::None => f.write_str("none"),
@@ -223,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn every_policy_reads_back() {
+    fn the_text_of_a_policy_parses_to_the_same_policy() {
         let texts = [
             "none",
             "immediate",
@@ -240,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn n_retries_are_n_delays_and_then_the_job_is_exhausted() {
+    fn a_policy_has_one_delay_per_retry_and_then_no_more() {
         let ladder = read("1m, 5m");
         assert_eq!(ladder.delay(1, 0), Some(60 * SECOND));
         assert_eq!(ladder.delay(2, 0), Some(300 * SECOND));
@@ -250,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn exponential_delays_grow_to_the_longest_and_jitter_stays_within_its_percents() {
+    fn exponential_delays_grow_to_the_longest_and_jitter_stays_within_its_percentage() {
         let policy = RetryPolicy::default();
         for (retry, seconds) in [(1, 10), (2, 30), (3, 90), (4, 270), (5, 810)] {
             for random in [0, 7_777, 20_000, u64::MAX] {
@@ -265,11 +263,11 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_policy_says_which_part_is_wrong() {
+    fn the_error_of_a_bad_policy_says_which_part_is_wrong() {
         let bad = |text: &str| text.parse::<RetryPolicy>().unwrap_err().to_string();
         assert!(bad("1m, 5x").starts_with("step 2 of the ladder: `5x` is not a duration: write a number and a unit"));
         assert!(bad("30s x 0").contains("write 1 to 1000"));
-        assert!(bad("exponential 1s, foo 3").contains("expected `factor 3`, `max 1h` or `jitter 10%`"));
+        assert!(bad("exponential 1s, foo 3").contains("write `factor 3`, `max 1h` or `jitter 10%`"));
         assert!(bad("").contains("`none`"));
         assert!(bad("fixed 5s").starts_with("`fixed 5s` is not a retry policy: write `none`,"));
     }

@@ -1,7 +1,7 @@
 //! The arguments of an attribute: `key = value`, separated by commas.
 //!
-//! Reading never stops at a mistake: it is noted, and reading goes on behind the next comma. What comes out are the
-//! known keys, each once, in the order written; [`values`] checks what they say.
+//! A mistake never stops the reader: it notes the mistake and goes on behind the next comma. It returns the known keys,
+//! each once, in the order written; [`values`] checks what they say.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
@@ -12,6 +12,7 @@ use syn::{Ident, Token};
 use crate::errors::{Errors, listed, nearest};
 
 mod generics;
+mod manifest;
 mod root;
 mod value;
 mod values;
@@ -21,21 +22,21 @@ pub(crate) use root::Root;
 pub(crate) use value::Value;
 pub(crate) use values::duration;
 
-/// A key that an attribute knows.
+/// A key that an attribute takes.
 #[derive(Debug)]
 pub(crate) struct Key {
     /// Its name.
     pub(crate) name: &'static str,
-    /// How it is written, for messages.
+    /// An example of it, for messages.
     pub(crate) example: &'static str,
 }
 
-/// A key and what was written behind it.
+/// A key and its value.
 #[derive(Debug)]
 pub(crate) struct Argument {
-    /// The key, as it was written.
+    /// The key as the user wrote it.
     pub(crate) key: Ident,
-    /// How it should be written.
+    /// An example of how to write it.
     pub(crate) example: &'static str,
     /// The value.
     pub(crate) value: Value,
@@ -47,7 +48,7 @@ impl Argument {
         self.key.to_string()
     }
 
-    /// Where to report a mistake of the value: at the value, or at the key if there is none.
+    /// The place of a mistake in the value: the value, or the key if it has no value.
     pub(crate) fn place(&self) -> TokenStream {
         let tokens = self.value.to_token_stream();
         if tokens.is_empty() { self.key.to_token_stream() } else { tokens }
@@ -59,12 +60,12 @@ impl Argument {
 pub(crate) struct Arguments {
     /// The known keys, each once, in the order written.
     pub(crate) list: Vec<Argument>,
-    /// What unknown keys were probably meant to be.
+    /// The keys that the unknown ones were probably meant to be.
     meant: Vec<&'static str>,
 }
 
 impl Arguments {
-    /// Whether the key is there, or something that was probably meant to be it.
+    /// Whether the key is there, or a misspelt form of it.
     pub(crate) fn mention(&self, name: &str) -> bool {
         self.meant.contains(&name) || self.list.iter().any(|argument| argument.key == name)
     }
@@ -90,7 +91,7 @@ fn read_one(input: ParseStream<'_>, keys: &[Key], errors: &mut Errors) -> syn::R
     if !input.peek(Ident::peek_any) {
         let found = value::until_comma(input)?;
         let place = if found.is_empty() { input.cursor().token_stream() } else { found };
-        errors.at(first_token(place), format!("expected a key, as `{}`", keys[0].example));
+        errors.at(first_token(place), format!("expected a key, for example `{}`", keys[0].example));
         return Ok(None);
     }
     let key = Ident::parse_any(input)?;
@@ -138,7 +139,7 @@ fn known_and_unique(found: Vec<(Ident, Value)>, attribute: &str, keys: &[Key], e
             continue;
         };
         if arguments.list.iter().any(|argument| argument.key == key) {
-            errors.at(&key, format!("`{name}` is written twice: keep one"));
+            errors.at(&key, format!("this is the second `{name}`: keep one"));
             continue;
         }
         arguments.list.push(Argument { key, example: known.example, value });
@@ -165,22 +166,22 @@ mod tests {
     }
 
     #[test]
-    fn reading_goes_on_behind_each_mistake() {
+    fn the_reader_goes_on_behind_each_mistake() {
         let (keys, errors) = texts(quote!(topc = "a", 7, concurrency = 3 crate = work, topic("x"), topic = "b"));
         assert_eq!(keys, ["concurrency", "crate", "topic"]);
         assert_eq!(
             errors,
             [
-                "expected a key, as `topic = \"order-timeout\"`",
+                "expected a key, for example `topic = \"order-timeout\"`",
                 "expected a comma before this",
                 "Unknown key `topc`. Did you mean `topic`?",
-                "`topic` is written twice: keep one",
+                "this is the second `topic`: keep one",
             ]
         );
     }
 
     #[test]
-    fn an_empty_list_and_a_last_comma_are_fine() {
+    fn an_empty_list_and_a_trailing_comma_are_allowed() {
         assert_eq!(texts(quote!()), (vec![], vec![]));
         assert_eq!(texts(quote!(topic = "a",)), (vec!["topic".into()], vec![]));
     }

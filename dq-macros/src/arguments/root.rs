@@ -1,33 +1,35 @@
-//! Where dq is.
+//! The path to dq in generated code.
 
 use proc_macro2::{Span, TokenStream, TokenTree};
-use quote::{ToTokens, quote, quote_spanned};
-use syn::Path;
+use quote::{ToTokens, format_ident, quote_spanned};
 use syn::spanned::Spanned;
+use syn::{Ident, Path, parse_quote, parse_str};
 
 use super::Argument;
+use super::manifest::name_of_dq;
 use crate::errors::Errors;
 
-/// The path to dq: what `crate = ".."` says, or `::dq`.
+/// The path to dq: what `crate = ".."` says, or the name of the dependency.
 #[derive(Debug, Clone)]
-pub(crate) struct Root(Option<Path>);
+pub(crate) struct Root(Path);
 
 impl Root {
-    /// `::dq`.
-    pub(crate) const USUAL: Self = Self(None);
+    /// `::dq`, or what Cargo.toml calls it.
+    pub(crate) fn usual() -> Self {
+        let name = parse_str::<Ident>(&name_of_dq()).unwrap_or_else(|_| format_ident!("dq"));
+        Self(parse_quote!(::#name))
+    }
 
-    /// What `crate = ".."` says. Its spans are the macro's, so that no lint of the user's looks at generated code.
+    /// What `crate = ".."` says. Its spans are the macro's, so that the user's lints skip generated code.
     pub(crate) fn named(argument: &Argument, errors: &mut Errors) -> Self {
-        let Some(mut path) = argument.path(errors) else { return Self::USUAL };
+        let Some(mut path) = argument.path(errors) else { return Self::usual() };
         for segment in &mut path.segments {
             segment.ident.set_span(segment.ident.span().resolved_at(Span::call_site()));
         }
-        Self(Some(path))
+        Self(path)
     }
-}
 
-impl Root {
-    /// The same, as if it was written at `place`.
+    /// The same path with all its tokens at `place`.
     pub(crate) fn at(&self, place: Span) -> TokenStream {
         let respan = |mut token: TokenTree| {
             token.set_span(place);
@@ -38,35 +40,27 @@ impl Root {
 }
 
 impl ToTokens for Root {
-    /// The module that generated code may touch.
+    /// The module of dq that generated code may use.
     fn to_tokens(&self, tokens: &mut TokenStream) {
-        let place = match &self.0 {
-            Some(path) => {
-                path.to_tokens(tokens);
-                path.span().resolved_at(Span::call_site())
-            }
-            None => {
-                tokens.extend(quote!(::dq));
-                Span::call_site()
-            }
-        };
+        let place = self.0.span().resolved_at(Span::call_site());
+        self.0.to_tokens(tokens);
         tokens.extend(quote_spanned!(place=> ::__private));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use quote::quote;
 
     #[test]
-    fn generated_code_means_the_named_crate_everywhere() {
+    fn generated_code_uses_the_named_crate_everywhere() {
         let settings = quote!(crate = work, topic = "a", timeout = "1s", on_timeout = "retry", ack = "on_claim");
         let payload = quote!(
             #[job(topic = "a", delay = "1s", crate = "work", id = "{0}")]
             struct Payload<T>(T);
         );
         let function = quote!(
-            async fn f(job: Job<P>, a: A, b: &B, channel: Channel) -> Result<Decided, E> {}
+            async fn f(job: Job<P>, a: A, b: &B, c: tonic::Channel, channel: Channel) -> Result<Decided, E> {}
         );
         let all = [
             crate::job::expand(payload),

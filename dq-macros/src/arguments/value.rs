@@ -1,4 +1,4 @@
-//! The value of a key, as far as its tokens tell.
+//! The value of a key, by the kind of its tokens.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
@@ -7,10 +7,10 @@ use syn::parse::ParseStream;
 use syn::punctuated::Punctuated;
 use syn::{Ident, Lit, LitBool, LitInt, LitStr, Path, Token, bracketed, token};
 
-/// What was written behind a key.
+/// The value of a key.
 #[derive(Debug)]
 pub(crate) enum Value {
-    /// Nothing, or nothing that begins with `=`.
+    /// No `=` follows the key, or nothing follows the `=`.
     Absent,
     /// A text in quotes.
     Text(LitStr),
@@ -27,7 +27,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// Reads the value behind `key =`, up to the comma.
+    /// Reads the value behind `key =` up to the next comma.
     pub(super) fn read(input: ParseStream<'_>) -> syn::Result<Self> {
         if at_end(input) {
             return Ok(Self::Absent);
@@ -83,7 +83,7 @@ fn at_end(input: ParseStream<'_>) -> bool {
     input.is_empty() || input.peek(Token![,])
 }
 
-/// Takes what comes before the next comma that is in no bracket.
+/// Takes the tokens up to the next comma outside of brackets.
 pub(super) fn until_comma(input: ParseStream<'_>) -> syn::Result<TokenStream> {
     let mut tokens = TokenStream::new();
     while !at_end(input) {

@@ -1,6 +1,6 @@
-//! Checks of values, by the same rules as at run time (`dq-grammar`).
+//! Checks of values, by the rules of `dq-grammar` that the library applies at run time too.
 //!
-//! Each gives `None` when it noted a mistake.
+//! A check that finds a mistake notes it and returns `None`.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use super::{Argument, Value};
 use crate::errors::{Errors, listed, nearest};
 
 impl Argument {
-    /// The mistake of a value of the wrong kind.
+    /// Notes that the value is missing or of the wrong kind.
     fn expected(&self, what: &str, errors: &mut Errors) {
         let (name, example) = (&self.key, self.example);
         match self.value {
-            Value::Absent => errors.at(&self.key, format!("`{name}` needs a value, as `{example}`")),
-            _ => errors.at(self.place(), format!("expected {what}, as `{example}`")),
+            Value::Absent => errors.at(&self.key, format!("`{name}` needs a value: write `{example}`")),
+            _ => errors.at(self.place(), format!("expected {what}, for example `{example}`")),
         }
     }
 
@@ -39,7 +39,7 @@ impl Argument {
         let read = number.base10_parse().ok().filter(|read| number.suffix().is_empty() && range.contains(read));
         if read.is_none() {
             let (name, least, most) = (&self.key, range.start(), range.end());
-            errors.at(number, format!("`{name}` is a whole number from {least} to {most}"));
+            errors.at(number, format!("`{name}` takes a whole number from {least} to {most}"));
         }
         read
     }
@@ -62,19 +62,19 @@ impl Argument {
             let all = listed(choices.iter().copied(), "or");
             let meant = nearest(&written, choices.iter().copied());
             let hint = meant.map(|near| format!(". Did you mean `{near}`?")).unwrap_or_default();
-            errors.at(text, format!("`{}` is {all}, not `{written}`{hint}", self.key));
+            errors.at(text, format!("`{}` takes {all}, not `{written}`{hint}", self.key));
         }
         found
     }
 
-    /// A path, in quotes or not. Mistakes of the compiler's point to the place it is written at.
+    /// A path, with or without quotes. It keeps its place, so that errors of the compiler point to it.
     pub(crate) fn path(&self, errors: &mut Errors) -> Option<Path> {
         match &self.value {
             Value::Path(path) => Some(path.clone()),
             Value::Text(text) => {
                 let parsed = text.parse_with(Path::parse_mod_style);
                 if parsed.is_err() {
-                    errors.at(text, format!("`{}` is not a path, as `{}`", text.value(), self.example));
+                    errors.at(text, format!("`{}` is not a path: write `{}`", text.value(), self.example));
                 }
                 parsed.ok()
             }
@@ -90,7 +90,7 @@ impl Argument {
         duration(self.text(errors)?, errors)
     }
 
-    /// A duration; `"none"` and zero are no limit.
+    /// A duration; `"none"` and zero mean no limit.
     pub(crate) fn timeout(&self, errors: &mut Errors) -> Option<Duration> {
         let text = self.text(errors)?;
         if text.value() == "none" { Some(Duration::ZERO) } else { duration(text, errors) }
@@ -113,20 +113,20 @@ impl Argument {
         topic(self.text(errors)?, errors)
     }
 
-    /// A list of the names of broadcast channels, at least one, none twice.
+    /// The names of broadcast channels: at least one, each once.
     pub(crate) fn channels(&self, errors: &mut Errors) -> Option<Vec<LitStr>> {
         let Value::List(_, values) = &self.value else {
             self.expected("a list", errors);
             return None;
         };
         if values.is_empty() {
-            errors.at(self.place(), format!("name at least one broadcast channel, as `{}`", self.example));
+            errors.at(self.place(), format!("name at least one broadcast channel: write `{}`", self.example));
             return None;
         }
         let mut channels: Vec<LitStr> = Vec::new();
         for value in values {
             let Value::Text(text) = value else {
-                errors.at(value, format!("expected a text in quotes, as `{}`", self.example));
+                errors.at(value, format!("expected a text in quotes, for example `{}`", self.example));
                 continue;
             };
             if channels.contains(text) {

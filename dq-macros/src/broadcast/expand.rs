@@ -1,4 +1,4 @@
-//! Writes the implementations of a broadcast listener.
+//! The generated code of a broadcast listener.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -12,22 +12,27 @@ use crate::injection::Injection;
 pub(super) fn of_struct(item: &ItemStruct, injection: &Injection, model: &Model, broken: bool) -> TokenStream {
     let (root, channels, name) = (&model.root, &model.channels, &item.ident);
     let text = name.unraw().to_string();
-    let (generics, body) = injection.implementation(&item.generics, root, broken);
+    let (generics, methods) = injection.implementation(&item.generics, root, broken);
     let (parameters, arguments, bounds) = generics.split_for_impl();
     let registration = (model.register && !broken).then(|| {
         quote! {
-            #root::inventory::submit! { #root::Registration::broadcast::<#name>() }
+            #[allow(deprecated)]
+            const _: () = {
+                #root::inventory::submit! { #root::Registration::broadcast::<#name>() }
+            };
         }
     });
     quote! {
         #item
 
         #[automatically_derived]
+        #[allow(deprecated)]
         impl #parameters #root::BroadcastDeclared for #name #arguments #bounds {
-            const NAME: &'static str = #text;
-            const DECLARED_AT: &'static str = ::core::concat!(::core::file!(), ":", ::core::line!());
-            const CHANNELS: &'static [&'static str] = &[#(#channels),*];
-            #body
+            const NAME: &'static ::core::primitive::str = #text;
+            const DECLARED_AT: &'static ::core::primitive::str =
+                ::core::concat!(::core::file!(), ":", ::core::line!());
+            const CHANNELS: &'static [&'static ::core::primitive::str] = &[#(#channels),*];
+            #methods
         }
 
         #registration

@@ -13,7 +13,7 @@ mod model;
 
 use model::Model;
 
-/// The item and the implementations; with a mistake, the item, the mistakes and stand-ins for the implementations.
+/// The struct and its implementations; after a mistake, the struct, the mistakes and stand-ins for the implementations.
 pub(crate) fn expand(arguments: &TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let code = match syn::parse2::<ItemStruct>(item.clone()) {

@@ -1,4 +1,4 @@
-//! What the keys of `#[broadcast_listener(..)]` say.
+//! The settings of a broadcast listener: the keys of `#[broadcast_listener(..)]`.
 
 use proc_macro2::TokenStream;
 use syn::{ItemStruct, LitStr};
@@ -25,7 +25,7 @@ pub(super) struct Model {
 impl Model {
     /// Reads and checks every key.
     pub(super) fn check(tokens: TokenStream, item: &ItemStruct, errors: &mut Errors) -> Self {
-        let mut model = Self { root: Root::USUAL, channels: Vec::new(), register: true };
+        let mut model = Self { root: Root::usual(), channels: Vec::new(), register: true };
         let arguments = arguments::read(tokens, ATTRIBUTE, KEYS, errors);
         for argument in &arguments.list {
             match &*argument.name() {
@@ -37,7 +37,7 @@ impl Model {
         if !arguments.mention("channels") {
             errors.at(
                 &item.ident,
-                "this listener needs its broadcast channels: `#[broadcast_listener(channels = [\"..\"])]`",
+                "this listener needs broadcast channels: write `#[broadcast_listener(channels = [\"..\"])]`",
             );
         }
         arguments::check_generics(item, "broadcast_listener", model.register, errors);

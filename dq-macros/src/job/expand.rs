@@ -1,4 +1,4 @@
-//! Writes `DelayJob`.
+//! The generated code of a payload.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -9,8 +9,8 @@ use super::id::IdSource;
 use super::model::Model;
 use crate::constants;
 
-/// The implementation. After a mistake it has what was right; a topic that is not known is empty, and is compared with
-/// none.
+/// The implementation of `DelayJob`. After a mistake it has the valid parts, and an empty topic if the topic is
+/// unknown; the topic check skips an empty topic.
 pub(super) fn of_payload(input: &DeriveInput, model: &Model) -> TokenStream {
     if model.borrows {
         return TokenStream::new();
@@ -27,8 +27,9 @@ pub(super) fn of_payload(input: &DeriveInput, model: &Model) -> TokenStream {
     let (parameters, arguments, bounds) = generics.split_for_impl();
     quote! {
         #[automatically_derived]
+        #[allow(deprecated)]
         impl #parameters #root::DelayJob for #name #arguments #bounds {
-            const TOPIC: &'static str = #topic;
+            const TOPIC: &'static ::core::primitive::str = #topic;
             #defaults
             #id
         }

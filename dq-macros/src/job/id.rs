@@ -1,4 +1,4 @@
-//! The id of a job from its payload: a marked field, or a template.
+//! The id of a job: a field of its payload, or a template.
 
 use dq_grammar::check_id;
 use syn::{Data, DeriveInput, LitStr, Member, Type};
@@ -6,10 +6,10 @@ use syn::{Data, DeriveInput, LitStr, Member, Type};
 use super::parse::members;
 use crate::errors::{Errors, nearest};
 
-/// Where the id comes from.
+/// The source of the id.
 #[derive(Debug)]
 pub(super) enum IdSource {
-    /// It is generated.
+    /// dq generates it.
     Generated,
     /// A field, and its type.
     Field(Member, Box<Type>),
@@ -17,23 +17,23 @@ pub(super) enum IdSource {
     Template(LitStr, Vec<Member>),
 }
 
-/// The template of `id = "{tenant}:{order_id}"`; `{{` and `}}` are braces of the id's own.
+/// The template of `id = "{tenant}:{order_id}"`; `{{` and `}}` stand for braces.
 pub(super) fn template(text: &LitStr, input: &DeriveInput, errors: &mut Errors) -> Option<IdSource> {
     let Data::Struct(data) = &input.data else {
-        errors.at(text, "the id is made of the fields of a struct: put the enum into one");
+        errors.at(text, "an enum has no fields to build the id from: put the enum in a struct");
         return None;
     };
     let fields: Vec<_> = members(&data.fields).map(|(member, _)| member).collect();
     let names: Vec<_> = fields.iter().map(name).collect();
     let (format, placeholders) = split(&text.value()).or_else(|| {
-        errors.at(text, "a brace is not closed: write `{field}`, or `{{` for a brace of the id's own");
+        errors.at(text, "a brace has no partner: write `{field}`, or `{{` for a brace in the id");
         None
     })?;
     if placeholders.is_empty() && !fields.is_empty() {
         let field = &names[0];
         errors.at(
             text,
-            format!("every job would have the id `{}`: name a field, as `id = \"{{{field}}}\"`", text.value()),
+            format!("every job would have the id `{}`: name a field, as in `id = \"{{{field}}}\"`", text.value()),
         );
         return None;
     }
@@ -50,7 +50,7 @@ pub(super) fn template(text: &LitStr, input: &DeriveInput, errors: &mut Errors) 
             None => {
                 let near = nearest(placeholder, names.iter().map(String::as_str));
                 let hint = near.map(|near| format!(". Did you mean `{{{near}}}`?")).unwrap_or_default();
-                errors.at(text, format!("`{{{placeholder}}}` is no field of this payload{hint}"));
+                errors.at(text, format!("`{{{placeholder}}}` is not a field of this payload{hint}"));
             }
         }
     }
@@ -64,7 +64,7 @@ fn name(member: &Member) -> String {
     }
 }
 
-/// The text with `{}` in place of the placeholders, and the placeholders; `None` when a brace has no partner.
+/// The text with `{}` for each placeholder, and the placeholders; `None` if a brace has no partner.
 fn split(text: &str) -> Option<(String, Vec<String>)> {
     let (mut format, mut placeholders) = (String::new(), Vec::new());
     let mut characters = text.chars().peekable();

@@ -12,7 +12,7 @@ mod id;
 mod model;
 mod parse;
 
-/// The implementation; with a mistake, the mistakes and a stand-in for it.
+/// The implementation; after a mistake, the mistakes and a stand-in for it.
 pub(crate) fn expand(item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let code = match syn::parse2::<DeriveInput>(item) {

@@ -1,4 +1,4 @@
-//! What `#[job(..)]` says of a payload.
+//! The settings of a payload: its `#[job(..)]`.
 
 use std::time::Duration;
 
@@ -21,15 +21,15 @@ pub(super) struct Model {
     pub(super) retain: Option<Duration>,
     pub(super) deliver: Option<&'static str>,
     pub(super) id: IdSource,
-    /// Whether the payload borrows: then nothing can be implemented for it.
+    /// Whether the payload borrows. No implementation is possible then.
     pub(super) borrows: bool,
 }
 
 impl Model {
-    /// Checks what was written.
+    /// Checks the keys and the payload.
     pub(super) fn check(parsed: &Parsed, input: &DeriveInput, errors: &mut Errors) -> Self {
         let mut model = Self {
-            root: Root::USUAL,
+            root: Root::usual(),
             topic: None,
             delay: None,
             retry: None,
@@ -43,9 +43,9 @@ impl Model {
             model.set(argument, input, errors);
         }
         if !parsed.unreadable && !parsed.arguments.mention("topic") {
-            errors.at(&input.ident, "this payload needs `#[job(topic = \"..\")]`");
+            errors.at(&input.ident, "this payload needs a topic: write `#[job(topic = \"..\")]`");
         }
-        model.mark(parsed, errors);
+        model.take_id_field(parsed, errors);
         model.borrows = check_owned(input, errors);
         model
     }
@@ -58,7 +58,7 @@ impl Model {
             "expires_after" => {
                 self.expires_after = argument.duration(errors);
                 if self.expires_after == Some(Duration::ZERO) {
-                    errors.at(argument.place(), "every job would expire when it falls due: write more than zero");
+                    errors.at(argument.place(), "every job would expire at its due time: write more than zero");
                 }
             }
             "retain" => self.retain = argument.duration(errors),
@@ -75,22 +75,23 @@ impl Model {
         }
     }
 
-    /// Takes the marked field, if the id is not said yet.
-    fn mark(&mut self, parsed: &Parsed, errors: &mut Errors) {
+    /// Takes the field with `#[job(id)]` as the id, unless there is a template.
+    fn take_id_field(&mut self, parsed: &Parsed, errors: &mut Errors) {
         let templated = parsed.arguments.list.iter().any(|argument| argument.key == "id");
-        for (index, marked) in parsed.marked.iter().enumerate() {
+        for (index, field) in parsed.id_fields.iter().enumerate() {
             if index > 0 || templated {
-                errors.at(&marked.mark, "the id is said twice: keep one, or write `id = \"{a}:{b}\"` above the type");
+                errors
+                    .at(&field.word, "this payload has two ids: keep one, or write `id = \"{a}:{b}\"` above the type");
             } else {
-                self.id = IdSource::Field(marked.member.clone(), Box::new(marked.ty.clone()));
+                self.id = IdSource::Field(field.member.clone(), Box::new(field.ty.clone()));
             }
         }
     }
 }
 
-/// Notes what a payload borrows, whether it does.
+/// Whether the payload borrows; notes each borrowed field.
 fn check_owned(input: &DeriveInput, errors: &mut Errors) -> bool {
-    const TEXT: &str = "a payload owns its data: `String` instead of `&str`";
+    const TEXT: &str = "a payload owns its data: write `String` instead of `&str`";
     if let Some(lifetime) = input.generics.lifetimes().next() {
         errors.at(lifetime, TEXT);
         return true;

@@ -18,29 +18,29 @@ pub(super) const KEYS: &[Key] = &[
     Key { name: "crate", example: "crate = \"work\"" },
 ];
 
-/// What was written.
+/// The attributes of a payload.
 #[derive(Debug)]
 pub(super) struct Parsed {
-    /// Whether a `#[job ..]` above the type has no keys to read, which is noted.
+    /// Whether a `#[job ..]` above the type has no brackets, which is a noted mistake.
     pub(super) unreadable: bool,
     /// The keys of the type.
     pub(super) arguments: Arguments,
-    /// The fields marked `#[job(id)]`.
-    pub(super) marked: Vec<Marked>,
-    /// The keys as they were written.
+    /// The fields with `#[job(id)]`.
+    pub(super) id_fields: Vec<IdField>,
+    /// The keys as the user wrote them.
     pub(super) tokens: TokenStream,
 }
 
-/// A field marked `#[job(id)]`.
+/// A field with `#[job(id)]`.
 #[derive(Debug)]
-pub(super) struct Marked {
+pub(super) struct IdField {
     pub(super) member: Member,
     pub(super) ty: Type,
     /// The word `id`.
-    pub(super) mark: Ident,
+    pub(super) word: Ident,
 }
 
-/// Reads every `#[job(..)]`; several above the type count as one.
+/// Reads every `#[job(..)]`. Several above the type count as one.
 pub(super) fn read(input: &DeriveInput, errors: &mut Errors) -> Parsed {
     let mut tokens = TokenStream::new();
     let mut unreadable = false;
@@ -58,7 +58,7 @@ pub(super) fn read(input: &DeriveInput, errors: &mut Errors) -> Parsed {
         }
     }
     let arguments = arguments::read(tokens.clone(), "job", KEYS, errors);
-    Parsed { unreadable, arguments, marked: marked(&input.data, errors), tokens }
+    Parsed { unreadable, arguments, id_fields: id_fields(&input.data, errors), tokens }
 }
 
 fn ends_with_comma(tokens: &TokenStream) -> bool {
@@ -77,15 +77,14 @@ pub(super) fn members(fields: &Fields) -> impl Iterator<Item = (Member, &syn::Fi
     })
 }
 
-fn marked(data: &Data, errors: &mut Errors) -> Vec<Marked> {
-    let mut marked = Vec::new();
+fn id_fields(data: &Data, errors: &mut Errors) -> Vec<IdField> {
+    let mut found = Vec::new();
     match data {
         Data::Struct(data) => {
             for (member, field) in members(&data.fields) {
                 for attribute in jobs(&field.attrs) {
-                    let mark = mark(attribute, errors);
-                    let of = |mark| Marked { member: member.clone(), ty: field.ty.clone(), mark };
-                    marked.extend(mark.map(of));
+                    let word = word_id(attribute, errors);
+                    found.extend(word.map(|word| IdField { member: member.clone(), ty: field.ty.clone(), word }));
                 }
             }
         }
@@ -95,18 +94,18 @@ fn marked(data: &Data, errors: &mut Errors) -> Vec<Marked> {
                 for attribute in jobs(&variant.attrs).chain(fields.filter(|a| a.path().is_ident("job"))) {
                     errors.at(
                         attribute,
-                        "`#[job(id)]` marks a field of a struct: put the enum into a struct with a field for the id",
+                        "`#[job(id)]` goes above a field of a struct: put the enum in a struct that has a field for the id",
                     );
                 }
             }
         }
         Data::Union(_) => {}
     }
-    marked
+    found
 }
 
 /// The word `id` of `#[job(id)]` above a field.
-fn mark(attribute: &Attribute, errors: &mut Errors) -> Option<Ident> {
+fn word_id(attribute: &Attribute, errors: &mut Errors) -> Option<Ident> {
     match attribute.parse_args::<Ident>() {
         Ok(word) if word == "id" => return Some(word),
         Ok(word) if nearest(&word.to_string(), ["id"]).is_some() => {
@@ -117,7 +116,10 @@ fn mark(attribute: &Attribute, errors: &mut Errors) -> Option<Ident> {
                 Meta::List(list) if !list.tokens.is_empty() => list.tokens.clone(),
                 other => other.to_token_stream(),
             };
-            errors.at(place, "a field is marked `#[job(id)]`; the other keys go into the `#[job(..)]` above the type");
+            errors.at(
+                place,
+                "write `#[job(id)]` above a field; the other keys belong in the `#[job(..)]` above the type",
+            );
         }
     }
     None

@@ -1,9 +1,8 @@
-//! Writes the implementations of a listener.
+//! The generated code of a listener.
 
 use proc_macro2::{Span, TokenStream};
-use quote::{quote, quote_spanned};
+use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
-use syn::spanned::Spanned;
 use syn::{Generics, Ident, LitStr, ReturnType, Visibility};
 
 use super::function::{Function, Parameter};
@@ -11,9 +10,10 @@ use super::model::Model;
 use super::parse::Listener;
 use crate::arguments::Root;
 use crate::constants;
-use crate::injection::{Field, Injection};
+use crate::injection::{Field, Injection, Source, at, parameter};
+use crate::locals::local;
 
-/// A struct: itself, `Declared`, and its registration.
+/// The struct, its `Declared`, and its registration.
 pub(super) fn of_struct(listener: &Listener, model: &Model, broken: bool) -> TokenStream {
     let Listener { item, injection } = listener;
     let declared = declared(&item.ident, &item.generics, injection, model, broken);
@@ -21,23 +21,24 @@ pub(super) fn of_struct(listener: &Listener, model: &Model, broken: bool) -> Tok
     quote!(#item #declared #registration)
 }
 
-/// A function: itself, a struct of the same name whose fields are the dependencies, and what a struct gets.
+/// The function, a struct of the same name whose fields are the dependencies, and the implementations for that struct.
 ///
-/// Types and values are separate name spaces; with braces the struct takes no value's name.
+/// The names do not collide: a function is a value, a struct with braces is only a type.
 pub(super) fn of_function(function: &Function, model: &Model, broken: bool) -> TokenStream {
     let Function { item, injection, .. } = function;
     let name = &item.sig.ident;
     let private = Visibility::Inherited;
     let visibility = if model.register { &private } else { &item.vis };
-    let fields = injection.fields.iter().filter(|_| !broken).map(|field| {
-        let (cfg, name, ty) = (&field.cfg, &field.name, &field.ty);
-        quote!(#(#cfg)* #name: #ty)
+    let fields = injection.fields.iter().filter(|_| !broken).map(|Field { cfg, name, ty, source }| match source {
+        Source::Parameter => quote!(#(#cfg)* #name: ::core::option::Option<#ty>),
+        Source::Injected | Source::Default => quote!(#(#cfg)* #name: #ty),
     });
     let text = name.unraw().to_string();
     let doc = format!("The listener that runs the function `{text}`.");
     let declared = declared(name, &Generics::default(), injection, model, broken);
     let handler = handler(function, model, broken);
     let registration = registration(name, model, broken);
+    let formatter = local("formatter");
     quote! {
         #[allow(clippy::unused_async)]
         #item
@@ -48,8 +49,8 @@ pub(super) fn of_function(function: &Function, model: &Model, broken: bool) -> T
 
         #[automatically_derived]
         impl ::core::fmt::Debug for #name {
-            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
-                f.write_str(#text)
+            fn fmt(&self, #formatter: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                #formatter.write_str(#text)
             }
         }
 
@@ -59,22 +60,24 @@ pub(super) fn of_function(function: &Function, model: &Model, broken: bool) -> T
     }
 }
 
-/// `Declared`; when something is broken, one that compiles and is never used.
+/// `Declared`; after a mistake (`broken`), one that compiles and that nothing uses.
 fn declared(name: &Ident, generics: &Generics, injection: &Injection, model: &Model, broken: bool) -> TokenStream {
     let root = &model.root;
     let text = name.unraw().to_string();
     let topic = constants::option(model.topic.as_ref().filter(|_| !broken));
     let settings = settings(model);
-    let (generics, body) = injection.implementation(generics, root, broken);
+    let (generics, methods) = injection.implementation(generics, root, broken);
     let (parameters, arguments, bounds) = generics.split_for_impl();
     quote! {
         #[automatically_derived]
+        #[allow(deprecated)]
         impl #parameters #root::Declared for #name #arguments #bounds {
-            const NAME: &'static str = #text;
-            const DECLARED_AT: &'static str = ::core::concat!(::core::file!(), ":", ::core::line!());
-            const TOPIC: ::core::option::Option<&'static str> = #topic;
+            const NAME: &'static ::core::primitive::str = #text;
+            const DECLARED_AT: &'static ::core::primitive::str =
+                ::core::concat!(::core::file!(), ":", ::core::line!());
+            const TOPIC: ::core::option::Option<&'static ::core::primitive::str> = #topic;
             const SETTINGS: #root::ListenerSettings = #settings;
-            #body
+            #methods
         }
     }
 }
@@ -96,7 +99,7 @@ fn settings(model: &Model) -> TokenStream {
     quote!(#root::ListenerSettings::NONE #concurrency #timeout #on_timeout #retry #ack #max_crashes)
 }
 
-/// The registration. What the compiler says of a wrong topic points to the topic, of a missing handler to the name.
+/// The registration. Its places make the compiler report a wrong topic at the topic, a missing handler at the name.
 fn registration(name: &Ident, model: &Model, broken: bool) -> TokenStream {
     if broken || !model.register {
         return TokenStream::new();
@@ -106,68 +109,109 @@ fn registration(name: &Ident, model: &Model, broken: bool) -> TokenStream {
     let root_there = root.at(place);
     let make = quote_spanned!(place=> #root_there::Registration::delay::<#name>());
     quote! {
-        #root::inventory::submit! { #make }
+        #[allow(deprecated)]
+        const _: () = {
+            #root::inventory::submit! { #make }
+        };
     }
 }
 
-/// `DelayListener` for the struct of a function; nothing when the payload is not known.
+/// `DelayListener` for the struct of a function; nothing when no parameter names the payload.
 fn handler(function: &Function, model: &Model, broken: bool) -> Option<TokenStream> {
     let root = &model.root;
     let (name, payload) = (&function.item.sig.ident, function.payload.as_ref()?);
-    let body =
-        if broken { quote!({ ::core::mem::drop((job, channel)); #root::stand_in() }) } else { call(function, root) };
+    let (job, channel, cause) = (local("job"), local("channel"), local("cause"));
+    let on_due =
+        if broken { quote!({ ::core::mem::drop((#job, #channel)); #root::stand_in() }) } else { call(function, root) };
     let final_retry = model.final_retry.as_ref().filter(|_| !broken).map(|path| {
         quote! {
-            async fn final_retry(&self, job: #root::Job<#payload>, cause: &#root::Failure) {
-                #path(job, cause).await
+            async fn final_retry(&self, #job: #root::Job<#payload>, #cause: &#root::Failure) {
+                #path(#job, #cause).await
             }
         }
     });
-    let place = payload.span().resolved_at(Span::call_site());
-    let job = quote_spanned!(place=> type Job = #payload;);
+    let place = at(payload);
+    let payload_type = quote_spanned!(place=> type Job = #payload;);
     Some(quote! {
         #[automatically_derived]
+        #[allow(deprecated)]
         impl #root::DelayListener for #name {
-            #job
+            #payload_type
 
             async fn on_due(
                 &self,
-                job: #root::Job<#payload>,
-                channel: #root::Channel,
-            ) -> ::core::result::Result<#root::Decided, #root::JobError> #body
+                #job: #root::Job<#payload>,
+                #channel: #root::Channel,
+            ) -> ::core::result::Result<#root::Decided, #root::JobError> #on_due
 
             #final_retry
         }
     })
 }
 
-/// What a run of the function gives, as the handler's result. Mistakes of types point to the type it returns, or to the
-/// type of a dependency.
+/// The call of the function as the result of the handler. Errors of types point to the function's return type, or to
+/// the type of a dependency.
 fn call(function: &Function, root: &Root) -> TokenStream {
     let sig = &function.item.sig;
     let place = match &sig.output {
-        ReturnType::Type(_, ty) => ty.span().resolved_at(Span::call_site()),
+        ReturnType::Type(_, ty) => at(ty),
         ReturnType::Default => Span::call_site(),
     };
     let mut name = sig.ident.clone();
     name.set_span(place);
-    let arguments = function.parameters.iter().map(|parameter| match parameter {
-        Parameter::Job => quote!(job),
-        Parameter::Channel => quote!(channel),
-        Parameter::Dependency { cfg, index, borrowed } => {
-            let Field { name, ty, .. } = &function.injection.fields[*index];
-            let place = ty.span().resolved_at(Span::call_site());
-            if *borrowed {
-                quote!(#(#cfg)* &self.#name)
-            } else {
-                quote_spanned!(place=> #(#cfg)* ::core::clone::Clone::clone(&self.#name))
-            }
-        }
-    });
+    let channel = local("channel");
+    let arguments: Vec<_> = function.parameters.iter().map(|parameter| argument(parameter, function)).collect();
     let returned = quote_spanned!(place=> #name(#(#arguments),*).await);
     if function.decides() {
-        quote!({ #root::Decides::decided(#returned) })
-    } else {
-        quote!({ #root::Acks::acked(#returned, channel) })
+        return quote!({ #root::Decides::decided(#returned) });
     }
+    let candidates: Vec<_> = function.candidates().collect();
+    if candidates.is_empty() {
+        return quote!({ #root::Acks::acked(#returned, #channel) });
+    }
+    let call = local("call");
+    let values = candidates.iter().map(|(index, Field { cfg, name, ty, .. })| {
+        let (value, parameter) = (local(&format!("value_{index}")), parameter(ty, root));
+        let give = quote_spanned!(at(ty)=> #parameter::give(&self.#name, #call));
+        quote!(#(#cfg)* let (#value, #call) = #give;)
+    });
+    let one_channel = (candidates.len() > 1).then(|| assert_one_channel(&candidates, root));
+    let finish = quote_spanned!(place=> #call.finish(#returned));
+    quote! {{
+        #one_channel
+        let #call = #root::Call::new(#channel);
+        #(#values)*
+        #finish
+    }}
+}
+
+/// What the call passes for a parameter.
+fn argument(parameter: &Parameter, function: &Function) -> TokenStream {
+    let (index, borrowed) = match parameter {
+        Parameter::Job => return local("job").to_token_stream(),
+        Parameter::Channel => return local("channel").to_token_stream(),
+        Parameter::Field { index, borrowed } => (*index, *borrowed),
+    };
+    let Field { cfg, name, ty, source } = &function.injection.fields[index];
+    if *source == Source::Parameter {
+        let value = local(&format!("value_{index}"));
+        quote!(#(#cfg)* #value)
+    } else if borrowed {
+        quote!(#(#cfg)* &self.#name)
+    } else {
+        quote_spanned!(at(ty)=> #(#cfg)* ::core::clone::Clone::clone(&self.#name))
+    }
+}
+
+/// Rejects a second channel, at the parameter of the last candidate.
+fn assert_one_channel(candidates: &[(usize, &Field)], root: &Root) -> TokenStream {
+    let is_channel = candidates.iter().map(|(_, Field { cfg, ty, .. })| {
+        let parameter = parameter(ty, root);
+        quote!(#(#cfg)* #parameter::IS_CHANNEL)
+    });
+    let place = candidates.last().map_or_else(Span::call_site, |(_, field)| at(&field.ty));
+    let root = root.at(place);
+    let list = quote!(&[#(#is_channel),*]);
+    let assertion = quote_spanned!(place=> #root::assert_one_channel(#list));
+    quote!(const _: () = #assertion;)
 }

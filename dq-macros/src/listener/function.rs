@@ -1,51 +1,62 @@
-//! A function as a listener: its parameters by their types.
+//! A function as a listener: its type says what each parameter is.
 //!
-//! `job: Job<P>` is the job, `channel: Channel` decides, every other parameter is a dependency: `T` gets a clone, `&T`
-//! borrows the one that the listener holds.
+//! `job: Job<P>` is the job and `channel: Channel` decides. Every other parameter is a dependency: `T` gets a clone,
+//! `&T` borrows the listener's own. Where a type called `Channel` may be another crate's, generated code asks the type.
 
+use proc_macro2::{TokenStream, TokenTree};
 use quote::{ToTokens, format_ident};
-use syn::{Attribute, FnArg, GenericArgument, Pat, PatType, PathArguments, ReturnType, Safety, Type};
+use syn::{FnArg, GenericArgument, Ident, Pat, PatType, PathArguments, ReturnType, Safety, Type};
 
 use super::item::FunctionItem;
 use crate::errors::Errors;
-use crate::injection::{Field, Injection, Shape, cfg_of};
+use crate::injection::{Field, Injection, Shape, Source, cfg_of, mentions, written};
 
 /// A function with the attribute.
 #[derive(Debug)]
 pub(super) struct Function {
     pub(super) item: FunctionItem,
-    /// The payload; `None` when no parameter says it, which is a noted mistake.
+    /// The payload; `None` after the mistake that no parameter names it.
     pub(super) payload: Option<Type>,
     /// The parameters in order.
     pub(super) parameters: Vec<Parameter>,
-    /// The fields that the dependencies become.
+    /// The fields of the listener's struct.
     pub(super) injection: Injection,
 }
 
-/// What a parameter is given.
+/// What a parameter gets.
 #[derive(Debug)]
 pub(super) enum Parameter {
     Job,
     Channel,
-    /// The dependency with this index.
-    Dependency {
-        cfg: Vec<Attribute>,
+    /// The value of the field with this index.
+    Field {
         index: usize,
         borrowed: bool,
     },
 }
 
 impl Function {
-    /// Whether the function decides by itself.
+    /// Whether a parameter is dq's channel for sure.
     pub(super) fn decides(&self) -> bool {
         self.parameters.iter().any(|parameter| matches!(parameter, Parameter::Channel))
     }
+
+    /// The fields that may be dq's channel, with their indices.
+    pub(super) fn candidates(&self) -> impl Iterator<Item = (usize, &Field)> {
+        self.injection.fields.iter().enumerate().filter(|(_, field)| field.source == Source::Parameter)
+    }
 }
 
-/// Reads the parameters; `None` for a method, beside which nothing can be written.
+/// Reads the parameters; `None` for a function of an impl, beside which no struct can stand.
 pub(super) fn read(item: FunctionItem, errors: &mut Errors) -> Option<Function> {
+    const TEXT: &str = "a function in an `impl` cannot be a listener: move it out of the `impl`, or put \
+                        `#[delay_listener]` above a struct";
     if let Some(FnArg::Receiver(receiver)) = item.sig.inputs.first() {
-        errors.at(receiver, "a method cannot be a listener: put `#[delay_listener]` above a free function or a struct");
+        errors.at(receiver, TEXT);
+        return None;
+    }
+    if let Some(this) = find_self(item.sig.to_token_stream()).or_else(|| find_self(item.block.clone())) {
+        errors.at(this, TEXT);
         return None;
     }
     check_signature(&item, errors);
@@ -57,12 +68,24 @@ pub(super) fn read(item: FunctionItem, errors: &mut Errors) -> Option<Function> 
         }
     }
     if function.payload.is_none() {
-        errors.at(
-            &function.item.sig.ident,
-            "a function listener takes its job, with the payload's type: `job: Job<..>` as the first parameter",
-        );
+        report_missing_job(&function.item, errors);
     }
     Some(function)
+}
+
+/// A `Self` that only an impl gives a meaning to.
+fn find_self(tokens: TokenStream) -> Option<TokenTree> {
+    const DEFINE_ANOTHER_SELF: [&str; 5] = ["impl", "trait", "struct", "enum", "union"];
+    let mut found = None;
+    for token in tokens {
+        match &token {
+            TokenTree::Ident(name) if DEFINE_ANOTHER_SELF.iter().any(|keyword| name == keyword) => return None,
+            TokenTree::Ident(name) if name == "Self" => found = found.or(Some(token)),
+            TokenTree::Group(group) => found = found.or_else(|| find_self(group.stream())),
+            _ => {}
+        }
+    }
+    found
 }
 
 fn check_signature(item: &FunctionItem, errors: &mut Errors) {
@@ -71,7 +94,7 @@ fn check_signature(item: &FunctionItem, errors: &mut Errors) {
         errors.at(sig.fn_token, "a listener is asynchronous: write `async fn`");
     }
     if let Safety::Unsafe(unsafety) = &sig.safety {
-        errors.at(unsafety, "a listener is called by dq, which has no `unsafe`: leave it out");
+        errors.at(unsafety, "dq calls a listener without `unsafe`: remove it here");
     }
     if !sig.generics.params.is_empty() || sig.generics.where_clause.is_some() {
         let place = if sig.generics.params.is_empty() {
@@ -86,35 +109,50 @@ fn check_signature(item: &FunctionItem, errors: &mut Errors) {
         );
     }
     if matches!(sig.output, ReturnType::Default) {
-        errors.at(&sig.ident, "a function listener returns `Result<(), JobError>`, or with a `Channel` parameter `Result<Decided, JobError>`");
+        errors.at(
+            &sig.ident,
+            "a function listener returns `Result<(), JobError>`, or `Result<Decided, JobError>` if it takes a `Channel`",
+        );
     }
 }
 
 impl Function {
-    fn parameter(&mut self, input: PatType, errors: &mut Errors) {
-        if let Some(payload) = payload_of(&input.ty) {
-            if self.payload.replace(payload).is_some() {
-                errors.at(&input, "a listener gets one job at a time: keep one `Job<..>`");
-            }
-            return self.parameters.push(Parameter::Job);
-        }
-        if is_channel(&input.ty) {
-            if self.decides() {
-                errors.at(&input, "one decision for one job: keep one `Channel`");
-            }
-            return self.parameters.push(Parameter::Channel);
-        }
-        self.dependency(input, errors);
+    /// Whether the function returns a decision, which only dq's channel makes, and takes `count` channels by value.
+    fn decides_with(&self, count: usize) -> bool {
+        let channels = self.item.sig.inputs.iter().filter(|input| match input {
+            FnArg::Typed(input) => is_called_channel(&input.ty),
+            FnArg::Receiver(_) => false,
+        });
+        channels.count() == count && mentions(self.item.sig.output.to_token_stream(), "Decided")
     }
 
-    fn dependency(&mut self, input: PatType, errors: &mut Errors) {
+    fn parameter(&mut self, input: PatType, errors: &mut Errors) {
+        let Some(payload) = payload_of(&input.ty) else { return self.channel_or_field(input, errors) };
+        if self.payload.replace(payload).is_some() {
+            errors.at(
+                &input,
+                "a listener gets one job at a time: keep one `Job<..>`. To inject a type of that name, write the listener \
+                 as a struct",
+            );
+        }
+        self.parameters.push(Parameter::Job);
+    }
+
+    fn channel_or_field(&mut self, input: PatType, errors: &mut Errors) {
+        let is_again = |(_, field): (usize, &Field)| field.ty == *input.ty && field.cfg.is_empty();
+        if self.decides_with(2) && cfg_of(&input.attrs).is_empty() && self.candidates().any(is_again) {
+            errors.at(&input, "a job gets one decision: keep one `Channel`");
+        }
+        if is_called_channel(&input.ty) && self.decides_with(1) {
+            return self.parameters.push(Parameter::Channel);
+        }
         let index = self.injection.fields.len();
         let (ty, borrowed) = match *input.ty {
             Type::Reference(reference) if reference.lifetime.is_none() => {
                 if reference.mutability.is_some() {
                     errors.at(
                         reference.mutability,
-                        "a dependency is shared by all runs: write `&T`, and a `Mutex` within for what changes",
+                        "all runs share a dependency: write `&T`, and put what changes into a `Mutex`",
                     );
                 }
                 (*reference.elem, true)
@@ -122,18 +160,47 @@ impl Function {
             other => (other, false),
         };
         if let Some(what) = unsized_or_opaque(&ty) {
-            errors.at(
-                &ty,
-                format!("{what} cannot be injected: write `&Arc<{}>`", crate::injection::written(&shared(&ty))),
-            );
+            errors.at(&ty, format!("{what} cannot be injected: write `&Arc<{}>`", written(&shared(&ty))));
+        }
+        if borrowed && is_called_channel(&ty) && self.decides_with(0) {
+            errors.at(&ty, "a decision uses up the channel: write `channel: Channel` without `&`");
         }
         let name = match &*input.pat {
             Pat::Ident(pattern) => pattern.ident.clone(),
             _ => format_ident!("dependency_{index}"),
         };
-        let cfg = cfg_of(&input.attrs);
-        self.parameters.push(Parameter::Dependency { cfg: cfg.clone(), index, borrowed });
-        self.injection.fields.push(Field { cfg, name, ty, default: false });
+        let source = if is_called_channel(&ty) && !borrowed { Source::Parameter } else { Source::Injected };
+        self.parameters.push(Parameter::Field { index, borrowed });
+        self.injection.fields.push(Field { cfg: cfg_of(&input.attrs), name, ty, source });
+    }
+}
+
+/// Notes that no parameter is a job, at the parameter that was probably meant to be it.
+fn report_missing_job(item: &FunctionItem, errors: &mut Errors) {
+    let inputs: Vec<_> = item
+        .sig
+        .inputs
+        .iter()
+        .filter_map(|input| if let FnArg::Typed(input) = input { Some(input) } else { None })
+        .collect();
+    let borrowed = |ty: &Type| matches!(ty, Type::Reference(reference) if payload_of(&reference.elem).is_some());
+    let name = |input: &PatType| match &*input.pat {
+        Pat::Ident(pattern) => pattern.ident.to_string(),
+        _ => String::new(),
+    };
+    if let Some(input) = inputs.iter().find(|input| borrowed(&input.ty)) {
+        errors.at(input, "a listener owns its job: write `job: Job<..>` without `&`");
+    } else if let Some(input) = inputs.iter().find(|input| last_name(&input.ty).is_some_and(|last| last == "Job")) {
+        errors.at(input, "`Job` needs the payload's type: write `job: Job<..>`");
+    } else if let Some(input) = inputs.iter().find(|input| matches!(&*name(input), "job" | "_job")) {
+        let (name, ty) = (name(input), written(&input.ty));
+        errors.at(input, format!("a listener gets its payload in a `Job`: write `{name}: Job<{ty}>`"));
+    } else {
+        let place = match inputs.as_slice() {
+            [only] => only.to_token_stream(),
+            _ => item.sig.ident.to_token_stream(),
+        };
+        errors.at(place, "a function listener takes a job: write `job: Job<..>` with the payload's type");
     }
 }
 
@@ -148,9 +215,16 @@ fn payload_of(ty: &Type) -> Option<Type> {
     }
 }
 
-fn is_channel(ty: &Type) -> bool {
-    let Type::Path(path) = ty else { return false };
-    path.path.segments.last().is_some_and(|last| last.ident == "Channel" && last.arguments.is_none())
+/// The last name of a path, if no type arguments follow it.
+fn last_name(ty: &Type) -> Option<&Ident> {
+    let Type::Path(path) = ty else { return None };
+    let last = path.path.segments.last()?;
+    last.arguments.is_none().then_some(&last.ident)
+}
+
+/// Whether the type may be dq's channel, under its name or a longer one.
+fn is_called_channel(ty: &Type) -> bool {
+    last_name(ty).is_some_and(|name| name.to_string().ends_with("Channel"))
 }
 
 fn unsized_or_opaque(ty: &Type) -> Option<&'static str> {
@@ -163,7 +237,7 @@ fn unsized_or_opaque(ty: &Type) -> Option<&'static str> {
     }
 }
 
-/// What to share instead: `dyn Trait` for `impl Trait`.
+/// The type to share instead: `dyn Trait` for `impl Trait`.
 fn shared(ty: &Type) -> Type {
     match ty {
         Type::ImplTrait(opaque) => {

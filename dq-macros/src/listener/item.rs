@@ -1,17 +1,17 @@
-//! A function as it stands in the source.
+//! A function as the user wrote it.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::parse::{Parse, ParseStream};
 use syn::{Attribute, Signature, Visibility};
 
-/// A function whose body is left unread.
+/// A function. The macro copies its block without parsing it, so that the compiler reports its mistakes.
 #[derive(Debug)]
 pub(super) struct FunctionItem {
     pub(super) attrs: Vec<Attribute>,
     pub(super) vis: Visibility,
     pub(super) sig: Signature,
-    pub(super) body: TokenStream,
+    pub(super) block: TokenStream,
 }
 
 impl Parse for FunctionItem {
@@ -20,7 +20,7 @@ impl Parse for FunctionItem {
             attrs: input.call(Attribute::parse_outer)?,
             vis: input.parse()?,
             sig: input.parse()?,
-            body: input.parse()?,
+            block: input.parse()?,
         })
     }
 }
@@ -30,6 +30,6 @@ impl ToTokens for FunctionItem {
         self.attrs.iter().for_each(|attribute| attribute.to_tokens(tokens));
         self.vis.to_tokens(tokens);
         self.sig.to_tokens(tokens);
-        self.body.to_tokens(tokens);
+        self.block.to_tokens(tokens);
     }
 }

@@ -1,4 +1,4 @@
-//! `#[delay_listener]`: parse (a struct or a function) → model (what the keys say) → expand.
+//! `#[delay_listener]`: parse (a struct or a function) → model (its settings) → expand.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -15,7 +15,7 @@ mod parse;
 use model::Model;
 use parse::Annotated;
 
-/// The item and the implementations; with a mistake, the item, the mistakes and stand-ins for the implementations.
+/// The item and its implementations; after a mistake, the item, the mistakes and stand-ins for the implementations.
 pub(crate) fn expand(arguments: &TokenStream, item: TokenStream) -> TokenStream {
     let mut errors = Errors::default();
     let code = match parse::annotated(item.clone(), &mut errors) {

@@ -1,4 +1,4 @@
-//! What the keys of `#[delay_listener(..)]` say.
+//! The settings of a listener: the keys of `#[delay_listener(..)]`.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ impl Model {
     /// Reads and checks every key.
     pub(super) fn check(tokens: TokenStream, annotated: &Annotated, errors: &mut Errors) -> Self {
         let mut model = Self {
-            root: Root::USUAL,
+            root: Root::usual(),
             topic: None,
             concurrency: None,
             timeout: None,
@@ -79,7 +79,7 @@ impl Model {
                 Annotated::Function(_) => self.final_retry = argument.path(errors),
                 Annotated::Struct(_) => errors.at(
                     &argument.key,
-                    "`final_retry` is for functions: write `async fn final_retry(&self, ..)` in the `impl DelayListener`",
+                    "this key is for functions: write `async fn final_retry(&self, ..)` in the `impl DelayListener`",
                 ),
             },
         }

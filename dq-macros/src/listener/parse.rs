@@ -1,4 +1,4 @@
-//! What `#[delay_listener]` stands above.
+//! The item below `#[delay_listener]`.
 
 use proc_macro2::TokenStream;
 use syn::parse::{ParseStream, Parser};
@@ -16,14 +16,14 @@ pub(super) enum Annotated {
     Function(Box<Function>),
 }
 
-/// A struct with the attribute, which is gone from it as `#[inject]` is from its fields.
+/// A struct with the attribute. Its fields have no `#[inject]` any more.
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) item: ItemStruct,
     pub(super) injection: Injection,
 }
 
-/// Reads the item; `None` when it can be no listener, which is noted.
+/// Reads the item; `None` after the mistake that it cannot be a listener.
 pub(super) fn annotated(item: TokenStream, errors: &mut Errors) -> Option<Annotated> {
     let is_struct = |input: ParseStream<'_>| {
         input.call(Attribute::parse_outer)?;

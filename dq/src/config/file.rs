@@ -164,7 +164,7 @@ mod tests {
             problems(text),
             [
                 "dq.toml:2: there is no setting `laese`: did you mean `lease`?",
-                "`lease` (dq.toml:1): `30` is not a duration: write a number and a unit, as \"500ms\", \"30s\", \"15m\", \
+                "`lease` (dq.toml:1): `30` is not a duration: write a number and a unit, such as \"500ms\", \"30s\", \"15m\", \
                  \"1h 30m\" or \"2d\"",
                 "`concurrency` of topic `a` (dq.toml:5): `many` is not a whole number, as 64",
                 "dq.toml:6: there is no setting `retri` of topic `a`: did you mean `retry`?",

@@ -59,7 +59,7 @@ async fn everything_that_is_wrong_is_told_in_one_error() {
     let (close, close_again, remind, file) = (at("close"), at("close_again"), at("remind"), file.path());
     let expected = format!(
         "cannot start, 11 problems:
-  1. the app name `my shop` has ' ' in it, allowed is A-Z a-z 0-9 . _ - ({app})
+  1. the app name `my shop` contains ' ', allowed are A-Z a-z 0-9 . _ - ({app})
   2. topic `order-timeout` has 2 listeners, one is allowed: `close` ({close}), `close_again` ({close_again})
   3. topic `in-another-crate` is expected ({expect}) and has no listener: if it is in another crate, mention that as `use \
 that_crate as _;`

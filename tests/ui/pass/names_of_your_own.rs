@@ -9,6 +9,7 @@ mod alloc {}
 struct Vec;
 struct Box;
 struct String;
+struct Duration;
 enum Option {
     Some,
     None,
@@ -57,4 +58,72 @@ impl dq::BroadcastListener for DropCache {
     }
 }
 
-fn main() {}
+#[derive(serde::Serialize, serde::Deserialize, dq::DelayJob)]
+#[job(topic = "page")]
+struct Page<Payload, JobId> {
+    payload: Payload,
+    id: JobId,
+}
+
+#[dq::delay_listener(register = false)]
+struct Generic<Injector: Declared, Dependency, const TOPIC: usize> {
+    injector: Injector,
+    #[inject(default)]
+    dependency: ::std::marker::PhantomData<Dependency>,
+}
+
+trait Declared: ::std::clone::Clone + ::std::marker::Send + ::std::marker::Sync + 'static {}
+
+impl<Injector: Declared, Dependency: ::std::marker::Send + ::std::marker::Sync + 'static, const TOPIC: usize>
+    dq::DelayListener for Generic<Injector, Dependency, TOPIC>
+{
+    type Job = Page<u8, u16>;
+
+    async fn on_due(
+        &self,
+        _job: dq::Job<Page<u8, u16>>,
+        channel: dq::Channel,
+    ) -> ::std::result::Result<dq::Decided, dq::JobError> {
+        ::std::result::Result::Ok(channel.ack())
+    }
+}
+
+#[dq::delay_listener(register = false)]
+async fn page(
+    job: dq::Job<Page<u8, u16>>,
+    orders: &::std::string::String,
+    channel: dq::Channel,
+) -> ::std::result::Result<dq::Decided, dq::JobError> {
+    let _ = (job.payload, job.id, orders);
+    ::std::result::Result::Ok(channel.ack())
+}
+
+impl Declared for u8 {}
+
+mod primitives {
+    struct str;
+    struct u32;
+    struct u64;
+    struct bool;
+
+    #[derive(dq::DelayJob)]
+    #[job(topic = "page", delay = "1500ms", retry = "none", retain = "1s")]
+    struct Page<T>(T);
+
+    #[dq::delay_listener(concurrency = 2, timeout = "1s", max_crashes = 2, register = false)]
+    struct Listener(::std::sync::Arc<u8>);
+
+    #[dq::delay_listener(register = false)]
+    async fn page(_job: dq::Job<super::CloseOrder>, orders: &u8) -> ::std::result::Result<(), dq::JobError> {
+        let _ = orders;
+        ::std::result::Result::Ok(())
+    }
+
+    #[dq::broadcast_listener(channels = ["prices"], register = false)]
+    struct OnPrices;
+}
+
+fn main() {
+    let registration = dq::listener::Registration::delay::<Generic<u8, u16, 3>>();
+    assert_eq!(registration.name, "Generic");
+}

@@ -151,7 +151,7 @@ mod tests {
     fn memory_is_private_or_has_a_name() {
         assert_eq!(Address::parse("memory:"), Ok(Address::PrivateMemory));
         assert_eq!(Address::parse("memory:jobs.1"), Ok(Address::NamedMemory("jobs.1".into())));
-        assert_eq!(refused("memory://x"), "the store name `//x` has '/' in it, allowed is A-Z a-z 0-9 . _ -");
+        assert_eq!(refused("memory://x"), "the store name `//x` contains '/', allowed are A-Z a-z 0-9 . _ -");
     }
 
     #[test]

@@ -150,7 +150,7 @@ async fn refused(factory: ContextFactory) -> StartError {
 async fn names_and_texts_that_were_written_by_hand_are_checked() {
     let error = refused(shop(Moody::new(Mood::Well)).listener::<Wrong>().listener::<Spaced>()).await;
     let expected = "cannot start, 3 problems:
-  1. `Spaced` (src/hand.rs:11): the topic `with space` has ' ' in it, allowed is A-Z a-z 0-9 . _ : -
+  1. `Spaced` (src/hand.rs:11): the topic `with space` contains ' ', allowed are A-Z a-z 0-9 . _ : -
   2. `concurrency` of topic `wrong` is 0 (listener at src/hand.rs:9), allowed is 1 to 100000: write `concurrency = 1` or \
 more
   3. `retry` of topic `wrong` (listener at src/hand.rs:9): `5x` is not a retry policy: write `none`, \
