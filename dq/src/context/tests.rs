@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 
-use super::plan::{Plan, TopicPlan};
-use super::supervisor::{Running, start};
+use super::node::plan::{Plan, TopicPlan};
+use super::node::supervisor::{Running, start};
 use crate::config::{Listing, NodeSettings, TopicSettings};
 use crate::environment::{Environment, Seeded, SpawnOn, TokioClock};
 use crate::job::{AppName, Codec, Deliver, JobId, Metadata, ProducerId, Record, TopicKey, TopicName};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::discover::{Listeners, listener_at};
 use crate::config::{Listing, NodeSettings, Resolved, TopicSettings};
-use crate::context::plan::{BroadcastPlan, Plan, TopicPlan};
-use crate::context::problems::{Need, Problem, StartError};
+use crate::context::factory::problems::{Need, Problem, StartError};
+use crate::context::node::plan::{BroadcastPlan, Plan, TopicPlan};
 use crate::environment::Environment;
 use crate::job::{AppName, TopicKey, TopicName};
 use crate::listener::{Build, Built, Injector, Registration};

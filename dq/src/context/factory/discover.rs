@@ -4,7 +4,7 @@ use std::any::TypeId;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::{SourceLocation, nearest};
-use crate::context::problems::{ListenerAt, Need, Problem};
+use crate::context::factory::problems::{ListenerAt, Need, Problem};
 use crate::job::TopicName;
 use crate::listener::{Injector, Kind, Registration};
 

@@ -13,7 +13,7 @@ use crate::config::{
     Layers, Listing, NodeSettings, Resolved, Setting, SettingProblem, SourceLocation, check_node, check_topic,
     of_this_process, read_file, read_variables,
 };
-use crate::context::problems::{Problem, StartError};
+use crate::context::factory::problems::{Problem, StartError};
 use crate::environment::Environment;
 use crate::job::AppName;
 use crate::listener::Injector;

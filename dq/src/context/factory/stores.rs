@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::config::nearest;
-use crate::context::problems::BadStoreUrl;
+use crate::context::factory::problems::BadStoreUrl;
 use crate::environment::TokioClock;
 use crate::job::AppName;
 use crate::store::memory::MemoryStore;

@@ -10,17 +10,27 @@
 //! topic goes on from what it holds: a failed link is replaced and reconciled (`crash/reconcile.rs`), a lost lease cancels
 //! handlers (`crash/lease.rs`), and outcomes are sent until the store has judged each.
 
+mod ack;
+mod crash;
 mod deadlines;
+mod event_loop;
 mod held;
 pub(super) mod lease;
+mod listener;
 pub(super) mod pipeline;
 mod prefetch;
 pub(super) mod reclaims;
-pub(super) mod reconciliation;
+mod reconciliation;
+mod reconnect;
+mod retry;
 pub(super) mod run_end;
 mod runs;
+mod shutdown;
 mod smart_sleep;
 pub(super) mod stopping;
+mod sweep;
+mod timeout;
+mod transfer;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,7 +39,9 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, watch};
 
-pub(super) use deadlines::earliest;
+pub(super) use listener::panic_message;
+
+use deadlines::earliest;
 pub(super) use held::{Held, HeldJob, Mode, Stage};
 pub(super) use runs::{Run, Runs, longest_count};
 
@@ -42,7 +54,7 @@ use run_end::RunEnd;
 use smart_sleep::SmartSleep;
 use stopping::{StopOrder, Stopping};
 
-use super::health::TopicStats;
+use super::node::health::TopicStats;
 use super::subscription::Subscription;
 use crate::config::{NodeSettings, TopicSettings};
 use crate::environment::Environment;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::topic::stopping::StopOrder;
+use crate::context::topic::stopping::StopOrder;
 use crate::environment::Environment;
 use crate::job::TopicKey;
 use crate::store::{Store, StoreError};

@@ -10,9 +10,9 @@ use futures_util::future::abortable;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::topic::pipeline::RequestKind;
-use super::topic::run_end::{Ended, RunEnd, TellEnd};
-use super::topic::{HeldJob, Mode, Run, Stage, Topic, longest_count};
+use super::pipeline::RequestKind;
+use super::run_end::{Ended, RunEnd, TellEnd};
+use super::{HeldJob, Mode, Run, Stage, Topic, longest_count};
 use crate::environment::Runtime;
 use crate::environment::rules::without;
 use crate::job::JobId;
@@ -20,7 +20,7 @@ use crate::listener::erased::{Call, Returned};
 use crate::listener::{AckMode, Delivery};
 use crate::store::step::{Change, Isolate};
 
-pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
+pub(in crate::context) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("(no message)").into()
 }

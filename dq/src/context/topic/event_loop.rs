@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::timer::Timer;
-use super::topic::pipeline::{Answer, Answered, RequestKind};
-use super::topic::{Topic, earliest};
+use super::pipeline::{Answer, Answered, RequestKind};
+use super::{Topic, earliest};
+use crate::context::timer::Timer;
 use crate::store::{Signal, StoreError};
 
 /// How many signals are taken in at once.
@@ -12,7 +12,7 @@ const SIGNALS_AT_ONCE: usize = 256;
 
 impl Topic {
     /// Runs until the node stops.
-    pub(super) async fn run(mut self) {
+    pub(in crate::context) async fn run(mut self) {
         let mut timer = Timer::new(self.parts.environment.clone());
         loop {
             let now = self.parts.environment.now();

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use super::channel_health::ChannelStats;
-use super::condition::Condition;
 use super::health::{Health, TopicStats};
+use crate::context::condition::Condition;
 
-/// How a node is, for those who do not hold its [`Context`](super::Context): a readiness probe beside
+/// How a node is, for those who do not hold its [`Context`](crate::context::Context): a readiness probe beside
 /// `run_until_signal`. Cheap to clone; it does not keep the node alive.
 #[derive(Debug, Clone)]
 pub struct HealthProbe(pub(super) Arc<HealthRegistry>);

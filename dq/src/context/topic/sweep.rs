@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use super::topic::pipeline::RequestKind;
-use super::topic::{AGE_PERIOD, Mode, Topic};
+use super::pipeline::RequestKind;
+use super::{AGE_PERIOD, Mode, Topic};
 use crate::store::step::{Role, Sequenced, Sweep, Swept};
 
 impl Topic {

@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use super::topic::Topic;
-use super::topic::run_end::Ended;
+use super::Topic;
+use super::run_end::Ended;
 use crate::job::Cause;
 use crate::listener::Failure;
 use crate::listener::erased::Returned;

@@ -6,9 +6,9 @@
 
 use std::time::Duration;
 
-use super::topic::Topic;
-use super::topic::pipeline::RequestKind;
-use super::topic::stopping::Phase;
+use super::Topic;
+use super::pipeline::RequestKind;
+use super::stopping::Phase;
 
 /// How long the last outcomes, and then the release, may take.
 const FLUSH: Duration = Duration::from_secs(5);

@@ -6,8 +6,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use super::topic::pipeline::RequestKind;
-use super::topic::{HeldJob, Stage, Topic};
+use super::pipeline::RequestKind;
+use super::{HeldJob, Stage, Topic};
 use crate::environment::rules::without;
 use crate::job::{Cause, JobId, Metadata, RetryPolicy, Sequence, Token};
 use crate::listener::erased::Call;

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::error::Error;
-use super::handle::Context;
+use super::node::handle::Context;
 use crate::broadcast::BroadcastListener;
 use crate::config::{Layer, Source, SourceLocation, TopicOverrides, Variables};
 use crate::environment::Environment;
@@ -21,6 +21,7 @@ mod connect;
 mod contact;
 mod discover;
 mod prepare;
+pub(super) mod problems;
 mod settings;
 mod stores;
 #[cfg(test)]

@@ -16,12 +16,12 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 use super::channel_health::ChannelStats;
-use super::execute::panic_message;
-use super::subscription::Subscription;
-use super::timer::Timer;
-use super::topic::stopping::StopOrder;
 use crate::broadcast::ErasedBroadcast;
 use crate::config::NodeSettings;
+use crate::context::subscription::Subscription;
+use crate::context::timer::Timer;
+use crate::context::topic::panic_message;
+use crate::context::topic::stopping::StopOrder;
 use crate::environment::{Environment, Runtime, Task};
 use crate::job::{JobId, NodeId, Record, Sequence, TopicKey, TopicName};
 use crate::store::step::{MOST_JOBS, Publish, Published, Release};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::topic::pipeline::RequestKind;
-use super::topic::{HeldJob, Mode, Stage, Topic};
+use super::pipeline::RequestKind;
+use super::{HeldJob, Mode, Stage, Topic};
 use crate::environment::rules::without;
 use crate::job::{Cause, Metadata};
 use crate::listener::Failure;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use serde::Serialize;
 use tokio::sync::Notify;
 
-use super::condition::{Condition, LiveCondition};
+use crate::context::condition::{Condition, LiveCondition};
 use crate::store::StoreError;
 
 /// How one broadcast channel is on this node.

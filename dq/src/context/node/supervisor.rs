@@ -18,11 +18,11 @@ use super::health::{Health, TopicStats};
 use super::plan::{Plan, TopicPlan};
 use super::probe::{HealthProbe, HealthRegistry};
 use super::refused::opened;
-use super::subscription::Subscription;
-use super::topic::pipeline::Pipeline;
-use super::topic::stopping::StopOrder;
-use super::topic::{Parts, Topic};
 use crate::broadcast::ErasedBroadcast;
+use crate::context::subscription::Subscription;
+use crate::context::topic::pipeline::Pipeline;
+use crate::context::topic::stopping::StopOrder;
+use crate::context::topic::{Parts, Topic};
 use crate::environment::{Environment, Runtime, Task};
 use crate::job::{NodeId, TopicKey};
 use crate::store::{Interest, Store, StoreError};
@@ -225,7 +225,7 @@ async fn keep_running(parts: Parts, store: Arc<dyn Store>, node: NodeId, ordered
             Topic::new(parts.clone(), pipeline, subscription, ordered.clone()).run().await;
         };
         let Err(panic) = AssertUnwindSafe(run).catch_unwind().await else { return };
-        let text = super::execute::panic_message(&*panic);
+        let text = crate::context::topic::panic_message(&*panic);
         tracing::error!(topic = %key, panic = text, "dq panicked in this topic, starting it again: please report this");
         parts.stats.restarted(&text);
         if was_stopping {

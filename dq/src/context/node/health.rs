@@ -10,7 +10,7 @@ use serde::Serialize;
 use tokio::sync::Notify;
 
 use super::channel_health::ChannelHealth;
-use super::condition::{Condition, LiveCondition};
+use crate::context::condition::{Condition, LiveCondition};
 use crate::store::StoreError;
 use crate::store::step::Change;
 
@@ -135,7 +135,7 @@ cells!(
 
 /// The live figures of one topic.
 #[derive(Debug)]
-pub(super) struct TopicStats {
+pub(in crate::context) struct TopicStats {
     topic: String,
     listener: String,
     settings: String,
@@ -150,7 +150,7 @@ pub(super) struct TopicStats {
 }
 
 impl TopicStats {
-    pub(super) fn new(topic: String, listener: String, settings: String, changed: Arc<Notify>) -> Self {
+    pub(in crate::context) fn new(topic: String, listener: String, settings: String, changed: Arc<Notify>) -> Self {
         Self {
             topic,
             listener,
@@ -166,7 +166,7 @@ impl TopicStats {
         }
     }
 
-    pub(super) fn read(&self) -> TopicHealth {
+    pub(in crate::context) fn read(&self) -> TopicHealth {
         TopicHealth {
             topic: self.topic.clone(),
             listener: self.listener.clone(),
@@ -182,37 +182,37 @@ impl TopicStats {
     }
 
     /// The store has answered.
-    pub(super) fn contact(&self) {
+    pub(in crate::context) fn contact(&self) {
         self.condition.contact(&self.topic);
     }
 
     /// The store has not answered, or has refused. Says whether that is news.
-    pub(super) fn store_error(&self, error: &StoreError) -> bool {
+    pub(in crate::context) fn store_error(&self, error: &StoreError) -> bool {
         self.condition.store_error(error)
     }
 
     /// Nothing can be started any more.
-    pub(super) fn handlers_gone(&self) {
+    pub(in crate::context) fn handlers_gone(&self) {
         self.condition.set(Condition::Stopped("the runtime of the handlers has shut down".into()));
     }
 
-    pub(super) fn stopping(&self) {
+    pub(in crate::context) fn stopping(&self) {
         self.condition.set(Condition::Stopping);
     }
 
-    pub(super) fn now(&self, held: usize, running: usize, waiting: usize, settling: usize) {
+    pub(in crate::context) fn now(&self, held: usize, running: usize, waiting: usize, settling: usize) {
         self.held.store(held, Relaxed);
         self.running.store(running, Relaxed);
         self.waiting.store(waiting, Relaxed);
         self.settling.store(settling, Relaxed);
     }
 
-    pub(super) fn claimed(&self, late: Duration) {
+    pub(in crate::context) fn claimed(&self, late: Duration) {
         self.cells.claimed.fetch_add(1, Relaxed);
         self.cells.most_late_ms.fetch_max(late.as_millis() as u64, Relaxed);
     }
 
-    pub(super) fn settled(&self, change: &Change) {
+    pub(in crate::context) fn settled(&self, change: &Change) {
         let cell = match change {
             Change::Ack => &self.cells.acked,
             Change::Rejoin(_) => &self.cells.rejoined,
@@ -225,45 +225,45 @@ impl TopicStats {
         cell.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn dropped(&self, jobs: usize) {
+    pub(in crate::context) fn dropped(&self, jobs: usize) {
         self.cells.dropped.fetch_add(jobs as u64, Relaxed);
     }
 
-    pub(super) fn failed(&self) {
+    pub(in crate::context) fn failed(&self) {
         self.cells.failed.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn timed_out(&self) {
+    pub(in crate::context) fn timed_out(&self) {
         self.cells.timed_out.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn late_outcome(&self) {
+    pub(in crate::context) fn late_outcome(&self) {
         self.cells.late_outcomes.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn stale(&self) {
+    pub(in crate::context) fn stale(&self) {
         self.cells.stale_outcomes.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn lease_lost(&self) {
+    pub(in crate::context) fn lease_lost(&self) {
         self.cells.lease_lost.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn reclaimed(&self, jobs: usize) {
+    pub(in crate::context) fn reclaimed(&self, jobs: usize) {
         self.cells.reclaimed.fetch_add(jobs as u64, Relaxed);
     }
 
-    pub(super) fn reconciled(&self) {
+    pub(in crate::context) fn reconciled(&self) {
         self.cells.reconciled.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn restarted(&self, panic: &str) {
+    pub(in crate::context) fn restarted(&self, panic: &str) {
         self.cells.restarts.fetch_add(1, Relaxed);
         self.condition.set(Condition::Recovering(format!("dq panicked: {panic}")));
     }
 
     /// The audit of the store (rule 26).
-    pub(super) fn audited(&self, records: usize, places: usize) {
+    pub(in crate::context) fn audited(&self, records: usize, places: usize) {
         if records != places {
             tracing::error!(
                 topic = self.topic,

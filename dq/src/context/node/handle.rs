@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::Duration;
 
-use super::error::Error;
 use super::health::{Health, TopicHealth};
 use super::plan::Plan;
 use super::probe::HealthProbe;
 use super::signals::TerminationSignals;
 use super::supervisor::{self, Running};
 use crate::config::Listing;
+use crate::context::error::Error;
 use crate::job::TopicName;
 use crate::provider::Provider;
 
-/// A running node, from [`ContextFactory::start`](super::ContextFactory::start).
+/// A running node, from [`ContextFactory::start`](crate::context::ContextFactory::start).
 ///
 /// Dropped without a [`shutdown`](Self::shutdown) it stops without a grace, in the background: handlers are cancelled and
 /// their jobs go back, as far as the program lives on for it.
@@ -60,7 +60,7 @@ impl Context {
     }
 
     /// Hands the plan to the supervisor.
-    pub(super) fn launch(plan: &Plan, provider: Provider) -> Self {
+    pub(in crate::context) fn launch(plan: &Plan, provider: Provider) -> Self {
         log(plan);
         let (settings, grace) = (plan.listing.clone(), plan.settings.grace);
         let topics = plan.topics.iter().map(|topic| (topic.key.topic.clone(), topic.listing.clone())).collect();

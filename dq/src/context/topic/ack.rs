@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use super::topic::pipeline::RequestKind;
-use super::topic::run_end::Ended;
-use super::topic::{Stage, Topic};
+use super::pipeline::RequestKind;
+use super::run_end::Ended;
+use super::{Stage, Topic};
 use crate::job::{Cause, JobId, Token};
 use crate::listener::erased::{Call, Returned};
 use crate::listener::{Decision, Failure, UnackedDecision};

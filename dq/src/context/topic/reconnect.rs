@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::topic::pipeline::RequestKind;
-use super::topic::{Stage, Topic};
+use super::pipeline::RequestKind;
+use super::{Stage, Topic};
 use crate::environment::rules::without;
 use crate::store::StoreError;
 
