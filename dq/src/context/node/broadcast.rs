@@ -15,13 +15,13 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
-use super::channel_health::ChannelStats;
+use super::channel_stats::ChannelStats;
+use super::shutdown::StopOrder;
 use crate::broadcast::ErasedBroadcast;
 use crate::config::NodeSettings;
+use crate::context::panic_message;
 use crate::context::subscription::Subscription;
 use crate::context::timer::Timer;
-use crate::context::topic::panic_message;
-use crate::context::topic::stopping::StopOrder;
 use crate::environment::{Environment, Runtime, Task};
 use crate::job::{JobId, NodeId, Record, Sequence, TopicKey, TopicName};
 use crate::store::step::{MOST_JOBS, Publish, Published, Release};

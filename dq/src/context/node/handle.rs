@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::Duration;
 
-use super::health::{Health, TopicHealth};
+use super::health::{Health, HealthProbe};
 use super::plan::Plan;
-use super::probe::HealthProbe;
-use super::signals::TerminationSignals;
+use super::shutdown::TerminationSignals;
 use super::supervisor::{self, Running};
 use crate::config::Listing;
 use crate::context::error::Error;
+use crate::context::topic::stats::TopicHealth;
 use crate::job::TopicName;
 use crate::provider::Provider;
 

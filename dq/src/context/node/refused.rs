@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::context::topic::stopping::StopOrder;
+use super::shutdown::StopOrder;
 use crate::environment::Environment;
 use crate::job::TopicKey;
 use crate::store::{Store, StoreError};

@@ -13,15 +13,14 @@ use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
 
 use super::broadcast::Channel;
-use super::channel_health::ChannelStats;
-use super::health::{Health, TopicStats};
+use super::channel_stats::ChannelStats;
+use super::health::{Health, HealthProbe, HealthRegistry};
 use super::plan::{Plan, TopicPlan};
-use super::probe::{HealthProbe, HealthRegistry};
 use super::refused::opened;
+use super::shutdown::StopOrder;
 use crate::broadcast::ErasedBroadcast;
 use crate::context::subscription::Subscription;
-use crate::context::topic::pipeline::Pipeline;
-use crate::context::topic::stopping::StopOrder;
+use crate::context::topic::stats::TopicStats;
 use crate::context::topic::{Parts, Topic};
 use crate::environment::{Environment, Runtime, Task};
 use crate::job::{NodeId, TopicKey};
@@ -116,7 +115,6 @@ impl Running {
             node: plan.settings.clone(),
             environment: plan.environment.clone(),
             stats,
-            no_headers: Arc::from([]),
         };
         let (store, node, ordered) = (plan.store.clone(), plan.node.clone(), ordered.clone());
         let task = async move {
@@ -217,15 +215,10 @@ async fn keep_running(parts: Parts, store: Arc<dyn Store>, node: NodeId, ordered
         let (key, environment) = (parts.key.clone(), parts.environment.clone());
         let was_stopping = *ordered.borrow() != StopOrder::Work;
         let run = async {
-            let (store, call_timeout) = (&store, parts.node.call_timeout);
-            let interest = Interest { node: Some(node.clone()), broadcasts: false };
-            let subscription =
-                Subscription::new(store.clone(), key.clone(), interest, environment.clone(), call_timeout);
-            let pipeline = Pipeline::new(store.clone(), key.clone(), node.clone(), environment.clone(), call_timeout);
-            Topic::new(parts.clone(), pipeline, subscription, ordered.clone()).run().await;
+            Topic::new(parts.clone(), store.clone(), node.clone(), ordered.clone()).run().await;
         };
         let Err(panic) = AssertUnwindSafe(run).catch_unwind().await else { return };
-        let text = crate::context::topic::panic_message(&*panic);
+        let text = crate::context::panic_message(&*panic);
         tracing::error!(topic = %key, panic = text, "dq panicked in this topic, starting it again: please report this");
         parts.stats.restarted(&text);
         if was_stopping {

@@ -3,6 +3,6 @@
 use std::time::Duration;
 
 /// The earliest of the times that are given.
-pub(in crate::context) fn earliest(times: impl IntoIterator<Item = Option<Duration>>) -> Option<Duration> {
+pub(super) fn earliest(times: impl IntoIterator<Item = Option<Duration>>) -> Option<Duration> {
     times.into_iter().flatten().min()
 }

@@ -12,7 +12,7 @@ use crate::store::step::Change;
 
 /// Which handler a claim is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::context) enum Mode {
+pub(super) enum Mode {
     /// It was due: `on_due`, or `final_retry` where no attempt is left.
     Due,
     /// It was UNACKED for its age: `process_unacked`.
@@ -21,7 +21,7 @@ pub(in crate::context) enum Mode {
 
 /// How far a held job has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::context) enum Stage {
+pub(super) enum Stage {
     /// For a permit.
     Waiting,
     /// For the answer to `isolate`.
@@ -48,7 +48,7 @@ pub(in crate::context) enum Stage {
 
 impl Stage {
     /// An outcome to be sent.
-    pub(in crate::context) const fn settling(change: Change, metadata: Option<Metadata>) -> Self {
+    pub(super) const fn settling(change: Change, metadata: Option<Metadata>) -> Self {
         Self::Settling { change, metadata, asked: false, then_run: false }
     }
 
@@ -59,17 +59,17 @@ impl Stage {
 
 /// A job that this node holds.
 #[derive(Debug, Clone)]
-pub(in crate::context) struct HeldJob {
-    pub(in crate::context) token: Token,
-    pub(in crate::context) record: Record,
-    pub(in crate::context) metadata: Metadata,
-    pub(in crate::context) crashes: u32,
-    pub(in crate::context) mode: Mode,
+pub(super) struct HeldJob {
+    pub(super) token: Token,
+    pub(super) record: Record,
+    pub(super) metadata: Metadata,
+    pub(super) crashes: u32,
+    pub(super) mode: Mode,
     stage: Stage,
 }
 
 impl HeldJob {
-    pub(in crate::context) const fn new(
+    pub(super) const fn new(
         token: Token,
         record: Record,
         metadata: Metadata,
@@ -80,12 +80,12 @@ impl HeldJob {
         Self { token, record, metadata, crashes, mode, stage }
     }
 
-    pub(in crate::context) const fn stage(&self) -> &Stage {
+    pub(super) const fn stage(&self) -> &Stage {
         &self.stage
     }
 
     /// Why no attempt is left, where none is.
-    pub(in crate::context) fn exhausted_by(&self) -> Option<Failure> {
+    pub(super) fn exhausted_by(&self) -> Option<Failure> {
         let cause = self.metadata.cause.unwrap_or(crate::job::Cause::Crashes);
         self.metadata.exhausted.then(|| Failure::new(cause, self.metadata.error.clone().unwrap_or_default()))
     }
@@ -94,7 +94,7 @@ impl HeldJob {
 /// See the module. Jobs are found by id; whatever follows an order follows one of the queues, whose entries are
 /// skipped when the job has gone on meanwhile.
 #[derive(Debug)]
-pub(in crate::context) struct Held {
+pub(super) struct Held {
     jobs: HashMap<JobId, HeldJob, FixedState>,
     to_start: VecDeque<(JobId, Token)>,
     to_settle: VecDeque<(JobId, Token)>,
@@ -119,53 +119,53 @@ impl Held {
         Self { jobs, to_start, to_settle, to_exhaust, waiting: 0, settling: 0, isolated: None }
     }
 
-    pub(in crate::context) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.jobs.len()
     }
 
-    pub(in crate::context) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
 
     /// How many wait for a permit.
-    pub(in crate::context) const fn waiting(&self) -> usize {
+    pub(super) const fn waiting(&self) -> usize {
         self.waiting
     }
 
     /// How many wait for a verdict only.
-    pub(in crate::context) const fn settling(&self) -> usize {
+    pub(super) const fn settling(&self) -> usize {
         self.settling
     }
 
     /// How many have, or will need, a permit.
-    pub(in crate::context) fn needing_permits(&self) -> usize {
+    pub(super) fn needing_permits(&self) -> usize {
         self.jobs.len() - self.settling
     }
 
-    pub(in crate::context) fn get(&self, id: &JobId) -> Option<&HeldJob> {
+    pub(super) fn get(&self, id: &JobId) -> Option<&HeldJob> {
         self.jobs.get(id)
     }
 
     /// The job, if it is held under this token.
-    pub(in crate::context) fn under(&self, id: &JobId, token: Token) -> Option<&HeldJob> {
+    pub(super) fn under(&self, id: &JobId, token: Token) -> Option<&HeldJob> {
         self.jobs.get(id).filter(|job| job.token == token)
     }
 
-    pub(in crate::context) fn insert(&mut self, id: JobId, job: HeldJob) {
+    pub(super) fn insert(&mut self, id: JobId, job: HeldJob) {
         debug_assert!(!self.jobs.contains_key(&id), "the older run is removed first");
         self.count(&job.stage, true);
         self.queue(&id, job.token, &job.stage);
         self.jobs.insert(id, job);
     }
 
-    pub(in crate::context) fn remove(&mut self, id: &JobId) -> Option<HeldJob> {
+    pub(super) fn remove(&mut self, id: &JobId) -> Option<HeldJob> {
         let job = self.jobs.remove(id)?;
         self.count(&job.stage, false);
         Some(job)
     }
 
     /// Moves a job on.
-    pub(in crate::context) fn set(&mut self, id: &JobId, stage: Stage) {
+    pub(super) fn set(&mut self, id: &JobId, stage: Stage) {
         let Some(token) = self.jobs.get(id).map(|job| job.token) else { return };
         self.count(&stage, true);
         self.queue(id, token, &stage);
@@ -176,7 +176,7 @@ impl Held {
     }
 
     /// Replaces the front of a job, as the node knows it.
-    pub(in crate::context) fn set_metadata(&mut self, id: &JobId, metadata: Metadata) {
+    pub(super) fn set_metadata(&mut self, id: &JobId, metadata: Metadata) {
         if let Some(job) = self.jobs.get_mut(id) {
             job.metadata = metadata;
         }
@@ -201,7 +201,7 @@ impl Held {
     }
 
     /// The job that starts next: the one that waits longest.
-    pub(in crate::context) fn next_to_start(&mut self) -> Option<(JobId, Token)> {
+    pub(super) fn next_to_start(&mut self) -> Option<(JobId, Token)> {
         while let Some((id, token)) = self.to_start.front() {
             if self.under(id, *token).is_some_and(|job| job.stage == Stage::Waiting) {
                 return self.to_start.front().cloned();
@@ -212,7 +212,7 @@ impl Held {
     }
 
     /// `isolate` is sent for this job: from now on the store may charge it for the end of this node.
-    pub(in crate::context) fn isolate(&mut self, id: &JobId, until: Duration) {
+    pub(super) fn isolate(&mut self, id: &JobId, until: Duration) {
         if let Some(token) = self.jobs.get(id).map(|job| job.token) {
             self.isolated = Some(Isolated { id: id.clone(), token, until });
         }
@@ -220,18 +220,18 @@ impl Held {
     }
 
     /// The job that was begun and is not confirmed gone: nothing may start beside it, until then at the latest.
-    pub(in crate::context) fn isolated(&self, now: Duration) -> Option<(&JobId, &HeldJob, Duration)> {
+    pub(super) fn isolated(&self, now: Duration) -> Option<(&JobId, &HeldJob, Duration)> {
         let isolated = self.isolated.as_ref().filter(|isolated| now < isolated.until)?;
         Some((&isolated.id, self.under(&isolated.id, isolated.token)?, isolated.until))
     }
 
     /// Whether there may be outcomes to send.
-    pub(in crate::context) fn has_outcomes(&self) -> bool {
+    pub(super) fn has_outcomes(&self) -> bool {
         !self.to_settle.is_empty()
     }
 
     /// The next outcome to send; it counts as asked.
-    pub(in crate::context) fn next_to_settle(&mut self) -> Option<(JobId, Token, Change, Option<Metadata>)> {
+    pub(super) fn next_to_settle(&mut self) -> Option<(JobId, Token, Change, Option<Metadata>)> {
         while let Some((id, token)) = self.to_settle.pop_front() {
             let Some(job) = self.jobs.get_mut(&id).filter(|job| job.token == token) else { continue };
             if let Stage::Settling { change, metadata, asked: asked @ false, .. } = &mut job.stage {
@@ -244,7 +244,7 @@ impl Held {
     }
 
     /// The next job whose exhaustion must be told to the store; it counts as asked.
-    pub(in crate::context) fn next_to_exhaust(&mut self) -> Option<(JobId, Token, Metadata)> {
+    pub(super) fn next_to_exhaust(&mut self) -> Option<(JobId, Token, Metadata)> {
         while let Some((id, token)) = self.to_exhaust.pop_front() {
             let Some(job) = self.jobs.get_mut(&id).filter(|job| job.token == token) else { continue };
             if let Stage::Exhausting { asked: asked @ false } = &mut job.stage {
@@ -256,7 +256,7 @@ impl Held {
     }
 
     /// The ids of all jobs whose stage is as asked, in order.
-    pub(in crate::context) fn ids(&self, wanted: impl Fn(&Stage) -> bool) -> Vec<JobId> {
+    pub(super) fn ids(&self, wanted: impl Fn(&Stage) -> bool) -> Vec<JobId> {
         let mut ids: Vec<_> =
             self.jobs.iter().filter(|(_, job)| wanted(&job.stage)).map(|(id, _)| id.clone()).collect();
         ids.sort_unstable();

@@ -1,6 +1,5 @@
 //! One job, one handler: starts it on the user's runtime, behind a boundary that no panic passes.
 
-use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,17 +12,13 @@ use tracing::Instrument;
 use super::pipeline::RequestKind;
 use super::run_end::{Ended, RunEnd, TellEnd};
 use super::{HeldJob, Mode, Run, Stage, Topic, longest_count};
+use crate::context::panic_message;
 use crate::environment::Runtime;
 use crate::environment::rules::without;
 use crate::job::JobId;
 use crate::listener::erased::{Call, Returned};
 use crate::listener::{AckMode, Delivery};
 use crate::store::step::{Change, Isolate};
-
-pub(in crate::context) fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("(no message)").into()
-}
 
 impl Topic {
     /// Starts what waits, as long as there are permits and the lease is provably good (rule 21).
@@ -112,7 +107,7 @@ impl Topic {
             due: job.token.due,
             attempt: u32::from(job.metadata.attempts),
             headers: match job.metadata.headers.as_slice() {
-                [] => self.parts.no_headers.clone(),
+                [] => self.no_headers.clone(),
                 headers => headers.into(),
             },
             token: cancel.clone(),

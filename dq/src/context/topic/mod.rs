@@ -15,19 +15,20 @@ mod crash;
 mod deadlines;
 mod event_loop;
 mod held;
-pub(super) mod lease;
+mod lease;
 mod listener;
-pub(super) mod pipeline;
+mod pipeline;
 mod prefetch;
-pub(super) mod reclaims;
+mod reclaims;
 mod reconciliation;
 mod reconnect;
 mod retry;
-pub(super) mod run_end;
+mod run_end;
 mod runs;
 mod shutdown;
 mod smart_sleep;
-pub(super) mod stopping;
+pub(super) mod stats;
+mod stopping;
 mod sweep;
 mod timeout;
 mod transfer;
@@ -39,11 +40,9 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, watch};
 
-pub(super) use listener::panic_message;
-
 use deadlines::earliest;
-pub(super) use held::{Held, HeldJob, Mode, Stage};
-pub(super) use runs::{Run, Runs, longest_count};
+use held::{Held, HeldJob, Mode, Stage};
+use runs::{Run, Runs, longest_count};
 
 use lease::Lease;
 use pipeline::{Pipeline, RequestKind};
@@ -52,14 +51,16 @@ use reclaims::Reclaims;
 use reconciliation::Reconciliation;
 use run_end::RunEnd;
 use smart_sleep::SmartSleep;
-use stopping::{StopOrder, Stopping};
+use stats::TopicStats;
+use stopping::Stopping;
 
-use super::node::health::TopicStats;
+use super::node::shutdown::StopOrder;
 use super::subscription::Subscription;
 use crate::config::{NodeSettings, TopicSettings};
 use crate::environment::Environment;
-use crate::job::{JobId, TopicKey};
+use crate::job::{JobId, NodeId, TopicKey};
 use crate::listener::erased::ErasedListener;
+use crate::store::{Interest, Store};
 
 /// What a topic is made of, kept over a restart of its task.
 #[derive(Debug, Clone)]
@@ -70,47 +71,46 @@ pub(super) struct Parts {
     pub(super) node: NodeSettings,
     pub(super) environment: Environment,
     pub(super) stats: Arc<TopicStats>,
-    /// What most jobs have.
-    pub(super) no_headers: Arc<[(String, String)]>,
 }
 
 /// See the module.
 pub(super) struct Topic {
-    pub(super) parts: Parts,
-    pub(super) pipeline: Pipeline,
-    pub(super) held: Held,
-    pub(super) runs: Runs,
-    pub(super) lease: Lease,
-    pub(super) sleep: SmartSleep,
-    pub(super) prefetch: Prefetch,
-    pub(super) reconciliation: Reconciliation,
-    pub(super) reclaims: Reclaims,
-    pub(super) stopping: Stopping,
+    parts: Parts,
+    pipeline: Pipeline,
+    held: Held,
+    runs: Runs,
+    lease: Lease,
+    sleep: SmartSleep,
+    prefetch: Prefetch,
+    reconciliation: Reconciliation,
+    reclaims: Reclaims,
+    stopping: Stopping,
     /// Outcomes that the store could not settle, and when each is sent again.
-    pub(super) unsettled: VecDeque<(Duration, JobId)>,
+    unsettled: VecDeque<(Duration, JobId)>,
     /// The runtime of the handlers has shut down: nothing can be started any more.
-    pub(super) handlers_gone: bool,
+    handlers_gone: bool,
     /// What the store refuses until somebody changes something.
-    pub(super) stopped_by: Option<RequestKind>,
+    stopped_by: Option<RequestKind>,
     /// When to look for aged jobs next.
-    pub(super) age_at: Duration,
+    age_at: Duration,
     /// Handlers to hand over to the user's runtime.
-    pub(super) starting: Vec<BoxFuture<'static, ()>>,
-    pub(super) ends: mpsc::UnboundedSender<RunEnd>,
-    pub(super) ended: mpsc::UnboundedReceiver<RunEnd>,
-    pub(super) signals: Subscription,
+    starting: Vec<BoxFuture<'static, ()>>,
+    /// Shared by all jobs without headers, which are most.
+    no_headers: Arc<[(String, String)]>,
+    ends: mpsc::UnboundedSender<RunEnd>,
+    ended: mpsc::UnboundedReceiver<RunEnd>,
+    signals: Subscription,
 }
 
 /// How often aged jobs are looked for: ages are days, and an idle topic is to cost less than a request in ten seconds.
-pub(super) const AGE_PERIOD: Duration = Duration::from_secs(300);
+const AGE_PERIOD: Duration = Duration::from_secs(300);
 
 impl Topic {
-    pub(super) fn new(
-        parts: Parts,
-        pipeline: Pipeline,
-        signals: Subscription,
-        stop: watch::Receiver<StopOrder>,
-    ) -> Self {
+    pub(super) fn new(parts: Parts, store: Arc<dyn Store>, node: NodeId, stop: watch::Receiver<StopOrder>) -> Self {
+        let (key, environment, call_timeout) = (&parts.key, &parts.environment, parts.node.call_timeout);
+        let interest = Interest { node: Some(node.clone()), broadcasts: false };
+        let signals = Subscription::new(store.clone(), key.clone(), interest, environment.clone(), call_timeout);
+        let pipeline = Pipeline::new(store, key.clone(), node, environment.clone(), call_timeout);
         let now = parts.environment.now();
         let (ends, ended) = mpsc::unbounded_channel();
         Self {
@@ -127,6 +127,7 @@ impl Topic {
             stopped_by: None,
             age_at: now + parts.environment.random_below(AGE_PERIOD),
             starting: Vec::new(),
+            no_headers: Arc::from([]),
             parts,
             pipeline,
             ends,

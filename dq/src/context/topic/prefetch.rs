@@ -10,25 +10,25 @@ const AHEAD: Duration = Duration::from_millis(50);
 
 /// See the module.
 #[derive(Debug)]
-pub(in crate::context) struct Prefetch {
+pub(super) struct Prefetch {
     window_start: Duration,
     ended: usize,
     ended_before: usize,
 }
 
 impl Prefetch {
-    pub(in crate::context) const fn new(now: Duration) -> Self {
+    pub(super) const fn new(now: Duration) -> Self {
         Self { window_start: now, ended: 0, ended_before: 0 }
     }
 
     /// A handler has ended.
-    pub(in crate::context) fn ended(&mut self, now: Duration) {
+    pub(super) fn ended(&mut self, now: Duration) {
         self.turn_over(now);
         self.ended += 1;
     }
 
     /// How many jobs to take beside those that can start at once.
-    pub(in crate::context) fn ahead(&mut self, now: Duration) -> usize {
+    pub(super) fn ahead(&mut self, now: Duration) -> usize {
         self.turn_over(now);
         self.ended_before.min(MOST_JOBS)
     }

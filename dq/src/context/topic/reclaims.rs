@@ -9,27 +9,27 @@ use crate::time::Timestamp;
 
 /// An expired lease, and since when it has been seen like this.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::context) struct Seen {
-    pub(in crate::context) end: Timestamp,
-    pub(in crate::context) since: Duration,
+pub(super) struct Seen {
+    pub(super) end: Timestamp,
+    pub(super) since: Duration,
 }
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(in crate::context) struct Reclaims {
-    pub(in crate::context) look_at: Option<Duration>,
-    pub(in crate::context) audit_at: Duration,
-    pub(in crate::context) seen: BTreeMap<NodeId, Seen>,
+pub(super) struct Reclaims {
+    pub(super) look_at: Option<Duration>,
+    pub(super) audit_at: Duration,
+    pub(super) seen: BTreeMap<NodeId, Seen>,
 }
 
 impl Reclaims {
     /// Looks at the leases then, or earlier.
-    pub(in crate::context) fn look_at(&mut self, at: Duration) {
+    pub(super) fn look_at(&mut self, at: Duration) {
         self.look_at = earliest([self.look_at, Some(at)]);
     }
 
     /// The connection was broken: what was seen does not count.
-    pub(in crate::context) fn forget(&mut self) {
+    pub(super) fn forget(&mut self) {
         self.seen.clear();
         self.look_at = Some(Duration::ZERO);
     }

@@ -6,7 +6,7 @@ use crate::job::JobId;
 
 /// Whether the two sides are known to agree.
 #[derive(Debug)]
-pub(in crate::context) enum Reconciliation {
+pub(super) enum Reconciliation {
     /// They may differ.
     Needed,
     /// Asked; these held jobs were not met among the rows so far.
@@ -20,23 +20,23 @@ pub(in crate::context) enum Reconciliation {
 
 impl Reconciliation {
     /// Where a node begins.
-    pub(in crate::context) const fn needed() -> Self {
+    pub(super) const fn needed() -> Self {
         Self::Needed
     }
 
     /// The two sides may differ. One that is under way already will tell.
-    pub(in crate::context) fn need(&mut self) {
+    pub(super) fn need(&mut self) {
         *self = Self::Needed;
     }
 
     /// The answer will not come.
-    pub(in crate::context) fn interrupted(&mut self) {
+    pub(super) fn interrupted(&mut self) {
         if !self.is_settled() {
             *self = Self::Needed;
         }
     }
 
-    pub(in crate::context) const fn is_settled(&self) -> bool {
+    pub(super) const fn is_settled(&self) -> bool {
         matches!(self, Self::Settled)
     }
 }

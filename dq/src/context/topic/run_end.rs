@@ -7,7 +7,7 @@ use crate::listener::erased::Returned;
 
 /// How a handler ended.
 #[derive(Debug)]
-pub(in crate::context) enum Ended {
+pub(super) enum Ended {
     /// It returned.
     Returned(Returned),
     /// It panicked with this message.
@@ -18,20 +18,20 @@ pub(in crate::context) enum Ended {
 
 /// A handler has ended.
 #[derive(Debug)]
-pub(in crate::context) struct RunEnd {
-    pub(in crate::context) run: RunId,
-    pub(in crate::context) ended: Ended,
+pub(super) struct RunEnd {
+    pub(super) run: RunId,
+    pub(super) ended: Ended,
 }
 
 /// Tells the end of a run in any case, also when its future is dropped.
-pub(in crate::context) struct TellEnd {
-    pub(in crate::context) run: RunId,
-    pub(in crate::context) ended: Ended,
-    pub(in crate::context) ends: mpsc::UnboundedSender<RunEnd>,
+pub(super) struct TellEnd {
+    pub(super) run: RunId,
+    pub(super) ended: Ended,
+    pub(super) ends: mpsc::UnboundedSender<RunEnd>,
 }
 
 impl TellEnd {
-    pub(in crate::context) fn end(mut self, ended: Ended) {
+    pub(super) fn end(mut self, ended: Ended) {
         self.ended = ended;
     }
 }

@@ -11,32 +11,32 @@ use crate::listener::erased::Call;
 
 /// The number of a run within its topic's task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::context) struct RunId(u64);
+pub(super) struct RunId(u64);
 
 /// A handler that runs.
 #[derive(Debug)]
-pub(in crate::context) struct Run {
-    pub(in crate::context) id: JobId,
-    pub(in crate::context) token: Token,
-    pub(in crate::context) call: Call,
-    pub(in crate::context) started: Duration,
+pub(super) struct Run {
+    pub(super) id: JobId,
+    pub(super) token: Token,
+    pub(super) call: Call,
+    pub(super) started: Duration,
     /// When it times out; `None`: never. Not earlier than that of any run before it.
-    pub(in crate::context) deadline: Option<Duration>,
+    pub(super) deadline: Option<Duration>,
     /// It was begun: one crash short of its cap, so it runs alone.
-    pub(in crate::context) quarantined: bool,
+    pub(super) quarantined: bool,
     /// It was acked on claim: its end settles nothing.
-    pub(in crate::context) detached: bool,
-    pub(in crate::context) cancel: CancellationToken,
-    pub(in crate::context) abort: AbortHandle,
+    pub(super) detached: bool,
+    pub(super) cancel: CancellationToken,
+    pub(super) abort: AbortHandle,
 }
 
 /// Whether some handlers forbid others to start beside them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::context) struct Counted {
+pub(super) struct Counted {
     /// There is a handler.
-    pub(in crate::context) any: bool,
+    pub(super) any: bool,
     /// There is a begun one.
-    pub(in crate::context) quarantined: bool,
+    pub(super) quarantined: bool,
 }
 
 /// A handler that was cancelled or timed out and has not returned: it still has its permit, and its outcome is refused.
@@ -49,7 +49,7 @@ struct Abandoned {
 
 /// See the module. All runs of a topic have one timeout, so the first is the first to time out.
 #[derive(Debug, Default)]
-pub(in crate::context) struct Runs {
+pub(super) struct Runs {
     last: u64,
     running: BTreeMap<RunId, Run>,
     abandoned: BTreeMap<RunId, Abandoned>,
@@ -59,19 +59,19 @@ pub(in crate::context) struct Runs {
 
 impl Runs {
     /// The number of the next run.
-    pub(in crate::context) const fn next_id(&mut self) -> RunId {
+    pub(super) const fn next_id(&mut self) -> RunId {
         self.last += 1;
         RunId(self.last)
     }
 
-    pub(in crate::context) fn insert(&mut self, run_id: RunId, run: Run) {
+    pub(super) fn insert(&mut self, run_id: RunId, run: Run) {
         self.detached += usize::from(run.detached);
         self.quarantined += usize::from(run.quarantined);
         self.running.insert(run_id, run);
     }
 
     /// The run has returned.
-    pub(in crate::context) fn remove(&mut self, run_id: RunId) -> Option<Run> {
+    pub(super) fn remove(&mut self, run_id: RunId) -> Option<Run> {
         let run = self.running.remove(&run_id)?;
         self.detached -= usize::from(run.detached);
         self.quarantined -= usize::from(run.quarantined);
@@ -79,7 +79,7 @@ impl Runs {
     }
 
     /// The token of the run fires; the rest is its handler's.
-    pub(in crate::context) fn ask_to_stop(&self, run_id: RunId) {
+    pub(super) fn ask_to_stop(&self, run_id: RunId) {
         if let Some(run) = self.running.get(&run_id) {
             run.cancel.cancel();
         }
@@ -87,7 +87,7 @@ impl Runs {
 
     /// The run is given up: its token fires and its future is dropped at its next `await`. Until it returns it keeps its
     /// permit. `timeout` bounds how long it counts as running beside others.
-    pub(in crate::context) fn give_up(&mut self, run_id: RunId, timeout: Option<Duration>) -> Option<Run> {
+    pub(super) fn give_up(&mut self, run_id: RunId, timeout: Option<Duration>) -> Option<Run> {
         let run = self.remove(run_id)?;
         run.cancel.cancel();
         run.abort.abort();
@@ -98,49 +98,49 @@ impl Runs {
     }
 
     /// A handler that was given up has returned at last: its job.
-    pub(in crate::context) fn abandoned_returned(&mut self, run_id: RunId) -> Option<JobId> {
+    pub(super) fn abandoned_returned(&mut self, run_id: RunId) -> Option<JobId> {
         let abandoned = self.abandoned.remove(&run_id)?;
         self.quarantined -= usize::from(abandoned.quarantined);
         Some(abandoned.id)
     }
 
     /// Handlers that have a permit.
-    pub(in crate::context) fn active(&self) -> usize {
+    pub(super) fn active(&self) -> usize {
         self.running.len() + self.abandoned.len()
     }
 
     /// Handlers that have a permit but no held job.
-    pub(in crate::context) fn without_job(&self) -> usize {
+    pub(super) fn without_job(&self) -> usize {
         self.abandoned.len() + self.detached
     }
 
     /// Handlers that have a permit and a held job.
-    pub(in crate::context) fn with_job(&self) -> usize {
+    pub(super) fn with_job(&self) -> usize {
         self.running.len() - self.detached
     }
 
     /// Handlers that run and were not given up.
-    pub(in crate::context) fn running(&self) -> usize {
+    pub(super) fn running(&self) -> usize {
         self.running.len()
     }
 
     /// The first timeout.
-    pub(in crate::context) fn first_deadline(&self) -> Option<(RunId, Duration)> {
+    pub(super) fn first_deadline(&self) -> Option<(RunId, Duration)> {
         self.running.first_key_value().and_then(|(run_id, run)| Some((*run_id, run.deadline?)))
     }
 
     /// All runs that were not given up, in order of their start.
-    pub(in crate::context) fn all(&self) -> Vec<RunId> {
+    pub(super) fn all(&self) -> Vec<RunId> {
         self.running.keys().copied().collect()
     }
 
     /// Whether there is a begun one, given up or not.
-    pub(in crate::context) const fn has_quarantined(&self) -> bool {
+    pub(super) const fn has_quarantined(&self) -> bool {
         self.quarantined > 0
     }
 
     /// What runs now, as far as it counts: a handler counts until it returns, for two timeouts at most.
-    pub(in crate::context) fn counted(&self, now: Duration, timeout: Option<Duration>) -> Counted {
+    pub(super) fn counted(&self, now: Duration, timeout: Option<Duration>) -> Counted {
         let most = longest_count(timeout);
         let runs = self.running.values().map(|run| (run.started + most, run.quarantined));
         let abandoned = self.abandoned.values().map(|abandoned| (abandoned.counts_until, abandoned.quarantined));
@@ -151,7 +151,7 @@ impl Runs {
     }
 
     /// When the next handler stops to count.
-    pub(in crate::context) fn next_uncounted(&self, now: Duration, timeout: Option<Duration>) -> Option<Duration> {
+    pub(super) fn next_uncounted(&self, now: Duration, timeout: Option<Duration>) -> Option<Duration> {
         let most = longest_count(timeout);
         let runs = self.running.values().map(|run| run.started + most);
         runs.chain(self.abandoned.values().map(|abandoned| abandoned.counts_until)).filter(|until| *until > now).min()
@@ -159,7 +159,7 @@ impl Runs {
 }
 
 /// For how long a handler, or a begun job, counts as running beside others: two timeouts, ten minutes where there is none.
-pub(in crate::context) fn longest_count(timeout: Option<Duration>) -> Duration {
+pub(super) fn longest_count(timeout: Option<Duration>) -> Duration {
     timeout.map_or(Duration::from_secs(600), |timeout| timeout * 2)
 }
 

@@ -12,7 +12,7 @@ const WAKE_PAUSE: Duration = Duration::from_millis(10);
 
 /// See the module.
 #[derive(Debug)]
-pub(in crate::context) struct SmartSleep {
+pub(super) struct SmartSleep {
     woken: bool,
     more: bool,
     until: Duration,
@@ -22,47 +22,47 @@ pub(in crate::context) struct SmartSleep {
 
 impl SmartSleep {
     /// Awake.
-    pub(in crate::context) const fn new(now: Duration) -> Self {
+    pub(super) const fn new(now: Duration) -> Self {
         Self { woken: true, more: false, until: now, role: None, called_wake_at: None }
     }
 
     /// Something may be due.
-    pub(in crate::context) const fn wake(&mut self) {
+    pub(super) const fn wake(&mut self) {
         self.woken = true;
     }
 
-    pub(in crate::context) fn is_awake(&self, now: Duration) -> bool {
+    pub(super) fn is_awake(&self, now: Duration) -> bool {
         self.woken || self.more || now >= self.until
     }
 
     /// When it wakes by itself.
-    pub(in crate::context) const fn until(&self) -> Duration {
+    pub(super) const fn until(&self) -> Duration {
         self.until
     }
 
     /// A transfer is sent now.
-    pub(in crate::context) const fn asked(&mut self) {
+    pub(super) const fn asked(&mut self) {
         self.woken = false;
     }
 
     /// The answer of a transfer.
-    pub(in crate::context) fn told(&mut self, answer: &Transferred, now: Duration) {
+    pub(super) fn told(&mut self, answer: &Transferred, now: Duration) {
         self.more = answer.more;
         self.role = answer.role;
         self.until = now + answer.sleep;
     }
 
-    pub(in crate::context) const fn role(&self) -> Option<Role> {
+    pub(super) const fn role(&self) -> Option<Role> {
         self.role
     }
 
     /// When a node that cannot take what is due may call `wake`; `None`: it has no role to give up.
-    pub(in crate::context) fn may_call_wake_at(&self) -> Option<Duration> {
+    pub(super) fn may_call_wake_at(&self) -> Option<Duration> {
         self.role.map(|_| self.called_wake_at.map_or(Duration::ZERO, |at| at + WAKE_PAUSE))
     }
 
     /// `wake` is called now: the role is free for others.
-    pub(in crate::context) const fn called_wake(&mut self, now: Duration) {
+    pub(super) const fn called_wake(&mut self, now: Duration) {
         self.role = None;
         self.called_wake_at = Some(now);
     }

@@ -5,21 +5,11 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// What the supervisor has told its topics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::context) enum StopOrder {
-    /// Go on.
-    Work,
-    /// Stop; handlers may go on until this time of the node's clock.
-    Stop {
-        /// The end of the grace.
-        grace_until: Duration,
-    },
-}
+use crate::context::node::shutdown::StopOrder;
 
 /// How a node stops, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::context) enum Phase {
+pub(super) enum Phase {
     /// Claiming ends; roles are free for others.
     Claiming,
     /// What has not started goes back at once.
@@ -41,22 +31,22 @@ const ORDER: [Phase; 7] =
 
 /// How far the stop of a topic has come.
 #[derive(Debug)]
-pub(in crate::context) struct Stopping {
+pub(super) struct Stopping {
     order: watch::Receiver<StopOrder>,
     closed: bool,
-    pub(in crate::context) done: usize,
-    pub(in crate::context) cancelled_at: Option<Duration>,
-    pub(in crate::context) release_until: Option<Duration>,
-    pub(in crate::context) released: bool,
+    pub(super) done: usize,
+    pub(super) cancelled_at: Option<Duration>,
+    pub(super) release_until: Option<Duration>,
+    pub(super) released: bool,
 }
 
 impl Stopping {
-    pub(in crate::context) const fn new(order: watch::Receiver<StopOrder>) -> Self {
+    pub(super) const fn new(order: watch::Receiver<StopOrder>) -> Self {
         Self { order, closed: false, done: 0, cancelled_at: None, release_until: None, released: false }
     }
 
     /// Waits for the next order. Cancel safe.
-    pub(in crate::context) async fn ordered(&mut self) {
+    pub(super) async fn ordered(&mut self) {
         if self.closed {
             return pending().await;
         }
@@ -64,7 +54,7 @@ impl Stopping {
     }
 
     /// The end of the grace, once a stop was ordered. A supervisor that is gone wants it at once.
-    pub(in crate::context) fn grace_until(&self) -> Option<Duration> {
+    pub(super) fn grace_until(&self) -> Option<Duration> {
         match *self.order.borrow() {
             StopOrder::Stop { grace_until } => Some(grace_until),
             StopOrder::Work if self.closed => Some(Duration::ZERO),
@@ -73,26 +63,26 @@ impl Stopping {
     }
 
     /// Nothing is claimed or started any more.
-    pub(in crate::context) fn is_ordered(&self) -> bool {
+    pub(super) fn is_ordered(&self) -> bool {
         self.grace_until().is_some()
     }
 
     /// The grace is over.
-    pub(in crate::context) fn is_cancelling(&self) -> bool {
+    pub(super) fn is_cancelling(&self) -> bool {
         self.phase().is_none_or(|phase| phase >= Phase::Cancel)
     }
 
-    pub(in crate::context) fn phase(&self) -> Option<Phase> {
+    pub(super) fn phase(&self) -> Option<Phase> {
         ORDER.get(self.done).copied()
     }
 
     /// Every phase is over.
-    pub(in crate::context) fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.phase().is_none()
     }
 
     /// The release was answered.
-    pub(in crate::context) const fn released(&mut self) {
+    pub(super) const fn released(&mut self) {
         self.released = true;
     }
 }

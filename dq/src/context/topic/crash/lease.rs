@@ -16,12 +16,17 @@ use crate::store::step::{Change, LeaseStatus, Note, Noted, Renew};
 impl Topic {
     /// Every answer says how many rows the store knows of this node, and its turn. A difference starts a reconcile; only an
     /// answer whose turn is the one its request named counts as a renewal.
-    pub(in crate::context) fn on_lease_status(&mut self, lease_status: LeaseStatus, sent: Duration, named: Sequence) {
+    pub(in crate::context::topic) fn on_lease_status(
+        &mut self,
+        lease_status: LeaseStatus,
+        sent: Duration,
+        named: Sequence,
+    ) {
         self.lease.renewed_if(lease_status, sent, named);
         self.compare_rows(lease_status);
     }
 
-    pub(in crate::context) fn compare_rows(&mut self, lease_status: LeaseStatus) {
+    pub(in crate::context::topic) fn compare_rows(&mut self, lease_status: LeaseStatus) {
         let differs = lease_status.rows != self.held.len() || lease_status.sequence != self.pipeline.last_seen;
         if self.reconciliation.is_settled() && differs && !without(7) {
             tracing::debug!(topic = %self.parts.key, rows = lease_status.rows, held = self.held.len(), "the store knows other rows: reconciling");
@@ -30,7 +35,7 @@ impl Topic {
     }
 
     /// Sends a heartbeat when nothing else renewed the lease for a while.
-    pub(in crate::context) fn renew(&mut self, now: Duration) -> Option<Duration> {
+    pub(in crate::context::topic) fn renew(&mut self, now: Duration) -> Option<Duration> {
         if self.held.is_empty() || !self.reconciliation.is_settled() {
             return None;
         }
@@ -46,7 +51,7 @@ impl Topic {
     }
 
     /// Cancels the handlers of a node that could not renew: their jobs may be another's by now.
-    pub(in crate::context) fn expire_lease(&mut self, now: Duration) -> Option<Duration> {
+    pub(in crate::context::topic) fn expire_lease(&mut self, now: Duration) -> Option<Duration> {
         if self.runs.running() == 0 || without(21) {
             return None;
         }
@@ -62,7 +67,7 @@ impl Topic {
         None
     }
 
-    pub(in crate::context) fn on_isolated(
+    pub(in crate::context::topic) fn on_isolated(
         &mut self,
         id: &JobId,
         token: Token,

@@ -20,7 +20,7 @@ const AUDIT: Duration = Duration::from_secs(60);
 
 impl Topic {
     /// Looks at all leases when one may have run out; the watcher also once a minute.
-    pub(in crate::context) fn scan_leases(&mut self, now: Duration) -> Option<Duration> {
+    pub(in crate::context::topic) fn scan_leases(&mut self, now: Duration) -> Option<Duration> {
         if self.stopping.is_ordered() || !self.reconciliation.is_settled() {
             return None;
         }
@@ -38,7 +38,7 @@ impl Topic {
         None
     }
 
-    pub(in crate::context) fn on_scanned(&mut self, scanned: &Scanned, now: Duration) {
+    pub(in crate::context::topic) fn on_scanned(&mut self, scanned: &Scanned, now: Duration) {
         self.parts.stats.audited(scanned.records, scanned.places);
         let mut seen = BTreeMap::new();
         for (node, end) in scanned.leases.iter().filter(|(node, _)| node != self.pipeline.node()) {
@@ -56,7 +56,7 @@ impl Topic {
     }
 
     /// Takes back the jobs of the next node that is known to be dead.
-    pub(in crate::context) fn reclaim(&mut self, now: Duration) -> Option<Duration> {
+    pub(in crate::context::topic) fn reclaim(&mut self, now: Duration) -> Option<Duration> {
         if self.stopping.is_ordered() || !self.reconciliation.is_settled() || self.reclaims.seen.is_empty() {
             return None;
         }
@@ -76,7 +76,7 @@ impl Topic {
         None
     }
 
-    pub(in crate::context) fn on_reclaimed(&mut self, node: &NodeId, reclaimed: Reclaimed) {
+    pub(in crate::context::topic) fn on_reclaimed(&mut self, node: &NodeId, reclaimed: Reclaimed) {
         if reclaimed.moved > 0 {
             tracing::warn!(topic = %self.parts.key, %node, jobs = reclaimed.moved, "took back the jobs of a dead node");
             self.parts.stats.reclaimed(reclaimed.moved);

@@ -15,7 +15,7 @@ use crate::store::step::{Change, MOST_JOBS, Reconcile, Reconciled, Sequenced};
 
 impl Topic {
     /// Asks for the first page when it is needed and no claim is under way.
-    pub(in crate::context) fn reconcile(&mut self, now: Duration) -> Option<Duration> {
+    pub(in crate::context::topic) fn reconcile(&mut self, now: Duration) -> Option<Duration> {
         if !matches!(self.reconciliation, Reconciliation::Needed)
             || self.pipeline.busy(&[RequestKind::Transfer, RequestKind::Sweep])
         {
@@ -34,7 +34,7 @@ impl Topic {
         self.pipeline.reconcile(Reconcile { last_seen: self.pipeline.last_seen, after, limit: MOST_JOBS });
     }
 
-    pub(in crate::context) fn on_reconciled(&mut self, sequenced: Sequenced<Reconciled>) {
+    pub(in crate::context::topic) fn on_reconciled(&mut self, sequenced: Sequenced<Reconciled>) {
         let page = match sequenced {
             Sequenced::Done(page) => page,
             Sequenced::Reconcile(_) => return self.reconciliation.need(),

@@ -1,6 +1,19 @@
 //! The signals that ask a program to end.
 
 use std::io;
+use std::time::Duration;
+
+/// What the supervisor has told its topics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::context) enum StopOrder {
+    /// Go on.
+    Work,
+    /// Stop; handlers may go on until this time of the node's clock.
+    Stop {
+        /// The end of the grace.
+        grace_until: Duration,
+    },
+}
 
 /// SIGTERM and SIGINT where there are signals; Ctrl-C elsewhere.
 pub(super) struct TerminationSignals {
