@@ -1,4 +1,4 @@
-//! The loop of a topic's task: takes in what there is, lets every subsystem do what there is to do, and waits.
+//! The loop of a topic's task: it takes in events, lets every subsystem do what is due, and waits for the next event.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::{Topic, earliest};
 use crate::context::timer::Timer;
 use crate::store::{Signal, StoreError};
 
-/// How many signals are taken in at once.
+/// How many signals the topic takes in before it does anything else.
 const SIGNALS_AT_ONCE: usize = 256;
 
 impl Topic {
@@ -17,7 +17,7 @@ impl Topic {
         loop {
             let now = self.parts.environment.now();
             self.take_in(now);
-            let wait = self.pump(now);
+            let wait = self.run_subsystems(now);
             if self.stopping.is_over() {
                 break;
             }
@@ -30,7 +30,7 @@ impl Topic {
                 }
                 () = self.stopping.ordered() => {}
                 signal = self.signals.next() => {
-                    // Why there is none was told by the subscription; the fallback scan goes on.
+                    // The subscription has logged an error; the fallback scan goes on without signals.
                     if let Ok(signal) = signal {
                         self.on_signal(signal);
                     }
@@ -40,8 +40,8 @@ impl Topic {
         }
     }
 
-    /// Takes in what is there already before anything is decided by the time: a handler that has returned has not timed
-    /// out, and its outcome counts though the lease be gone by now. Signals too: a busy topic may never come to wait.
+    /// Takes in the events that are there already, before the time decides anything: a handler that has returned has not
+    /// timed out, and its outcome counts even if the lease has expired. Signals too, because a busy topic may never wait.
     fn take_in(&mut self, now: Duration) {
         for _ in 0..self.ended.len() {
             let Ok(end) = self.ended.try_recv() else { break };
@@ -53,10 +53,10 @@ impl Topic {
         }
     }
 
-    /// Lets every subsystem do what there is to do; when the first of them wants to be asked again. Whoever looks after what
-    /// another starts comes after it: timeouts after starts, and the patience with the store after all requests.
-    fn pump(&mut self, now: Duration) -> Option<Duration> {
-        let stages = [
+    /// Lets every subsystem do what is due. Returns when the first of them wants to be asked again. A subsystem stands after
+    /// those whose work it watches: timeouts after starts, and the call timeout after all requests.
+    fn run_subsystems(&mut self, now: Duration) -> Option<Duration> {
+        let deadlines = [
             self.reconnect(now),
             self.stop(now),
             self.reconcile(now),
@@ -74,7 +74,7 @@ impl Topic {
         ];
         self.hand_over();
         self.update_stats();
-        earliest(stages)
+        earliest(deadlines)
     }
 
     fn on_answer(&mut self, answered: Answered) {
@@ -106,33 +106,28 @@ impl Topic {
         }
     }
 
-    /// Nothing is claimed or started any more: the node stops, or could not run it.
-    pub(super) fn takes_no_more(&self) -> bool {
-        self.handlers_gone || self.stopping.is_ordered()
-    }
-
-    /// An error decides nothing. What the store may still execute is for the tokens and turns to judge; what it certainly
-    /// did not do is sent again after a pause, a long one if somebody must change something first.
+    /// An error decides nothing about a job. Tokens and sequence numbers judge what the store may still execute. A request
+    /// that the store certainly did not execute is sent again after a pause, a long one if an operator must act first.
     fn on_error(&mut self, kind: RequestKind, error: &StoreError, now: Duration) {
-        // A link that was not let in is of no use either.
+        // A link without permission is of no use either.
         if !error.nothing_done() || matches!(error, StoreError::Denied { .. }) {
             return self.fail_link(error, now);
         }
         if !error.is_outage() {
-            tracing::error!(topic = %self.parts.key, ?kind, error = %error, "the topic cannot go on");
+            tracing::error!(topic = %self.parts.key, ?kind, error = %error, "this topic stands still until an operator fixes the cause; dq goes on asking");
             self.stopped_by = Some(kind);
         }
         if self.parts.stats.store_error(error) && error.is_outage() {
-            tracing::warn!(topic = %self.parts.key, ?kind, error = %error, "the store refuses, trying again");
+            tracing::warn!(topic = %self.parts.key, ?kind, error = %error, "the store refused a request; dq sends it again");
         }
         self.pipeline.pause(kind, now, !error.is_outage());
-        self.unask(Some(kind));
+        self.send_again(Some(kind));
     }
 
     fn on_signal(&mut self, signal: Signal) {
         match signal {
             Signal::Due | Signal::Resubscribed => self.sleep.wake(),
-            Signal::Command(verb, id) => self.on_command(verb, &id),
+            Signal::Command(kind, id) => self.on_command(kind, &id),
             Signal::BroadcastDue | Signal::Broadcast(_) => {}
         }
     }

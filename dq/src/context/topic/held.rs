@@ -6,50 +6,48 @@ use std::time::Duration;
 use foldhash::fast::FixedState;
 
 use super::runs::RunId;
-use crate::job::{JobId, Metadata, Record, Token};
+use crate::job::{Cause, JobId, Metadata, Record, Token};
 use crate::listener::Failure;
-use crate::store::step::Change;
+use crate::store::step::{Change, Outcome};
 
-/// Which handler a claim is for.
+/// Which step claimed a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// It was due: `on_due`, or `final_retry` where no attempt is left.
+    /// A transfer, because the job was due: it runs `on_due`, or `final_retry` if no attempt is left.
     Due,
-    /// It was UNACKED for its age: `process_unacked`.
+    /// A sweep, because the job was UNACKED for its age: it runs `process_unacked`.
     Swept,
 }
 
 /// How far a held job has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// For a permit.
+    /// The job waits for a permit.
     Waiting,
-    /// For the answer to `isolate`.
-    Beginning,
-    /// In a handler.
+    /// The job waits for the answer to `isolate`.
+    Isolating,
+    /// A handler runs for the job.
     Running(RunId),
-    /// For the answer to `exhaust`, if it was asked.
+    /// No attempt is left; the job waits for the answer to `exhaust`.
     Exhausting {
-        /// The request is under way.
-        asked: bool,
+        /// The request is in flight.
+        sent: bool,
     },
-    /// For the verdict on its outcome, if it was sent.
+    /// The job waits for the verdict on its outcome.
     Settling {
-        /// The outcome.
+        /// What the outcome asks of the store.
         change: Change,
-        /// The new front, where it changed.
-        metadata: Option<Metadata>,
-        /// The request is under way.
-        asked: bool,
-        /// Its handler starts when the verdict is good: acked on claim.
+        /// The outcome is in flight.
+        sent: bool,
+        /// The handler starts when the verdict is good, because the job is acked on claim.
         then_run: bool,
     },
 }
 
 impl Stage {
-    /// An outcome to be sent.
-    pub(super) const fn settling(change: Change, metadata: Option<Metadata>) -> Self {
-        Self::Settling { change, metadata, asked: false, then_run: false }
+    /// An outcome that is not sent yet.
+    pub(super) const fn settling(change: Change) -> Self {
+        Self::Settling { change, sent: false, then_run: false }
     }
 
     const fn needs_no_permit(&self) -> bool {
@@ -58,10 +56,11 @@ impl Stage {
 }
 
 /// A job that this node holds.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct HeldJob {
     pub(super) token: Token,
     pub(super) record: Record,
+    /// The metadata as this node knows it: newer than the record's after a failure.
     pub(super) metadata: Metadata,
     pub(super) crashes: u32,
     pub(super) mode: Mode,
@@ -69,7 +68,7 @@ pub(super) struct HeldJob {
 }
 
 impl HeldJob {
-    pub(super) const fn new(
+    pub(super) fn new(
         token: Token,
         record: Record,
         metadata: Metadata,
@@ -84,15 +83,14 @@ impl HeldJob {
         &self.stage
     }
 
-    /// Why no attempt is left, where none is.
+    /// Why no attempt is left; `None` if one is.
     pub(super) fn exhausted_by(&self) -> Option<Failure> {
-        let cause = self.metadata.cause.unwrap_or(crate::job::Cause::Crashes);
+        let cause = self.metadata.cause.unwrap_or(Cause::Crashes);
         self.metadata.exhausted.then(|| Failure::new(cause, self.metadata.error.clone().unwrap_or_default()))
     }
 }
 
-/// See the module. Jobs are found by id; whatever follows an order follows one of the queues, whose entries are
-/// skipped when the job has gone on meanwhile.
+/// The held jobs by id, and queues of those that wait. A queue's entry is skipped if its job has moved on since.
 #[derive(Debug)]
 pub(super) struct Held {
     jobs: HashMap<JobId, HeldJob, FixedState>,
@@ -127,17 +125,17 @@ impl Held {
         self.jobs.is_empty()
     }
 
-    /// How many wait for a permit.
+    /// How many jobs wait for a permit.
     pub(super) const fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// How many wait for a verdict only.
+    /// How many jobs wait for nothing but a verdict.
     pub(super) const fn settling(&self) -> usize {
         self.settling
     }
 
-    /// How many have, or will need, a permit.
+    /// How many jobs have, or will need, a permit.
     pub(super) fn needing_permits(&self) -> usize {
         self.jobs.len() - self.settling
     }
@@ -152,7 +150,7 @@ impl Held {
     }
 
     pub(super) fn insert(&mut self, id: JobId, job: HeldJob) {
-        debug_assert!(!self.jobs.contains_key(&id), "the older run is removed first");
+        debug_assert!(!self.jobs.contains_key(&id), "the caller removes the older run first");
         self.count(&job.stage, true);
         self.queue(&id, job.token, &job.stage);
         self.jobs.insert(id, job);
@@ -164,7 +162,7 @@ impl Held {
         Some(job)
     }
 
-    /// Moves a job on.
+    /// Moves a job to another stage.
     pub(super) fn set(&mut self, id: &JobId, stage: Stage) {
         let Some(token) = self.jobs.get(id).map(|job| job.token) else { return };
         self.count(&stage, true);
@@ -175,11 +173,27 @@ impl Held {
         }
     }
 
-    /// Replaces the front of a job, as the node knows it.
-    pub(super) fn set_metadata(&mut self, id: &JobId, metadata: Metadata) {
-        if let Some(job) = self.jobs.get_mut(id) {
-            job.metadata = metadata;
-        }
+    /// The metadata of a job, to be changed in place after a failure.
+    pub(super) fn metadata_mut(&mut self, id: &JobId) -> Option<&mut Metadata> {
+        self.jobs.get_mut(id).map(|job| &mut job.metadata)
+    }
+
+    /// Notes that the request about this job will not be answered, so that it is sent again.
+    pub(super) fn unsent(&mut self, id: &JobId) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
+        let queue = match &mut job.stage {
+            Stage::Isolating => return self.set(id, Stage::Waiting),
+            Stage::Exhausting { sent } => {
+                *sent = false;
+                &mut self.to_exhaust
+            }
+            Stage::Settling { sent, .. } => {
+                *sent = false;
+                &mut self.to_settle
+            }
+            Stage::Waiting | Stage::Running(_) => return,
+        };
+        queue.push_back((id.clone(), job.token));
     }
 
     fn count(&mut self, stage: &Stage, more: bool) {
@@ -194,13 +208,13 @@ impl Held {
     fn queue(&mut self, id: &JobId, token: Token, stage: &Stage) {
         match stage {
             Stage::Waiting => self.to_start.push_back((id.clone(), token)),
-            Stage::Settling { asked: false, .. } => self.to_settle.push_back((id.clone(), token)),
-            Stage::Exhausting { asked: false } => self.to_exhaust.push_back((id.clone(), token)),
+            Stage::Settling { sent: false, .. } => self.to_settle.push_back((id.clone(), token)),
+            Stage::Exhausting { sent: false } => self.to_exhaust.push_back((id.clone(), token)),
             _ => {}
         }
     }
 
-    /// The job that starts next: the one that waits longest.
+    /// The job that starts next: the one that has waited longest.
     pub(super) fn next_to_start(&mut self) -> Option<(JobId, Token)> {
         while let Some((id, token)) = self.to_start.front() {
             if self.under(id, *token).is_some_and(|job| job.stage == Stage::Waiting) {
@@ -211,15 +225,15 @@ impl Held {
         None
     }
 
-    /// `isolate` is sent for this job: from now on the store may charge it for the end of this node.
+    /// Notes that `isolate` is sent for this job: from now on the store may charge it for the end of this node.
     pub(super) fn isolate(&mut self, id: &JobId, until: Duration) {
         if let Some(token) = self.jobs.get(id).map(|job| job.token) {
             self.isolated = Some(Isolated { id: id.clone(), token, until });
         }
-        self.set(id, Stage::Beginning);
+        self.set(id, Stage::Isolating);
     }
 
-    /// The job that was begun and is not confirmed gone: nothing may start beside it, until then at the latest.
+    /// The isolated job that is not confirmed gone, and until when at most nothing may start beside it.
     pub(super) fn isolated(&self, now: Duration) -> Option<(&JobId, &HeldJob, Duration)> {
         let isolated = self.isolated.as_ref().filter(|isolated| now < isolated.until)?;
         Some((&isolated.id, self.under(&isolated.id, isolated.token)?, isolated.until))
@@ -230,35 +244,37 @@ impl Held {
         !self.to_settle.is_empty()
     }
 
-    /// The next outcome to send; it counts as asked.
-    pub(super) fn next_to_settle(&mut self) -> Option<(JobId, Token, Change, Option<Metadata>)> {
+    /// The next outcome to send; it counts as sent. A failure's outcome carries a copy of the metadata: the job keeps its own,
+    /// for the outcome may have to be sent again.
+    pub(super) fn next_to_settle(&mut self) -> Option<Outcome> {
         while let Some((id, token)) = self.to_settle.pop_front() {
             let Some(job) = self.jobs.get_mut(&id).filter(|job| job.token == token) else { continue };
-            if let Stage::Settling { change, metadata, asked: asked @ false, .. } = &mut job.stage {
-                *asked = true;
-                let (change, metadata) = (change.clone(), metadata.clone());
-                return Some((id, token, change, metadata));
+            if let Stage::Settling { change, sent: sent @ false, .. } = &mut job.stage {
+                *sent = true;
+                let is_failure = matches!(change, Change::Retry(_) | Change::Dead);
+                let metadata = is_failure.then(|| job.metadata.clone());
+                return Some(Outcome { id, token, change: change.clone(), metadata });
             }
         }
         None
     }
 
-    /// The next job whose exhaustion must be told to the store; it counts as asked.
+    /// The next job to send in an `exhaust`; it counts as sent.
     pub(super) fn next_to_exhaust(&mut self) -> Option<(JobId, Token, Metadata)> {
         while let Some((id, token)) = self.to_exhaust.pop_front() {
             let Some(job) = self.jobs.get_mut(&id).filter(|job| job.token == token) else { continue };
-            if let Stage::Exhausting { asked: asked @ false } = &mut job.stage {
-                *asked = true;
+            if let Stage::Exhausting { sent: sent @ false } = &mut job.stage {
+                *sent = true;
                 return Some((id, token, job.metadata.clone()));
             }
         }
         None
     }
 
-    /// The ids of all jobs whose stage is as asked, in order.
+    /// The ids of all jobs in a wanted stage, in order.
     pub(super) fn ids(&self, wanted: impl Fn(&Stage) -> bool) -> Vec<JobId> {
-        let mut ids: Vec<_> =
-            self.jobs.iter().filter(|(_, job)| wanted(&job.stage)).map(|(id, _)| id.clone()).collect();
+        let jobs = self.jobs.iter().filter(|(_, job)| wanted(&job.stage));
+        let mut ids: Vec<_> = jobs.map(|(id, _)| id.clone()).collect();
         ids.sort_unstable();
         ids
     }

@@ -1,4 +1,15 @@
-//! One job, one handler: starts it on the user's runtime, behind a boundary that no panic passes.
+//! Listener: one run of a job's handler, from its start to the job's outcome.
+//!
+//! 1. [`start_held`](Topic::start_held) chooses the handler that the job needs, and `start` builds the task that calls it.
+//! 2. [`hand_over`](Topic::hand_over) gives all new tasks to the user's runtime.
+//! 3. The task ends: [`on_run_end`](Topic::on_run_end). Or its time is over first: [`expire_timeouts`](Topic::expire_timeouts).
+//! 4. `decide` turns what the handler returned into the next [`Stage`] of the job, mostly an outcome to send.
+//!
+//! `permits.rs` says when a job may start, `retry.rs` when a failed one runs again; `ack.rs` sends the outcome.
+//!
+//! Timeouts are kept here, on dq's own thread, because a handler that blocks its thread cannot stop its own. A run that
+//! times out is given up: its token fires, its future is dropped at its next `await`, and the job is settled as timed out. A
+//! handler that blocks its thread goes on, keeps its permit until it returns, and its outcome is refused.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -9,95 +20,33 @@ use futures_util::future::abortable;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::pipeline::RequestKind;
-use super::run_end::{Ended, RunEnd, TellEnd};
-use super::{HeldJob, Mode, Run, Stage, Topic, longest_count};
+use super::runs::{EndReport, Ended, Run, RunEnd};
+use super::{Mode, Stage, Topic};
 use crate::context::panic_message;
 use crate::environment::Runtime;
-use crate::environment::rules::without;
-use crate::job::JobId;
+use crate::job::{Cause, JobId};
 use crate::listener::erased::{Call, Returned};
-use crate::listener::{AckMode, Delivery};
-use crate::store::step::{Change, Isolate};
+use crate::listener::{AckMode, Decision, Delivery, Failure, UnackedDecision};
+use crate::store::step::{Again, Change};
+use crate::time::{LONGEST_DELAY, Timestamp};
 
 impl Topic {
-    /// Starts what waits, as long as there are permits and the lease is provably good (rule 21).
-    pub(super) fn start_handlers(&mut self, now: Duration) -> Option<Duration> {
-        while self.permits_used() < self.parts.topic.concurrency && !self.takes_no_more() {
-            let isolated = self.held.isolated(now).map(|(id, job, until)| (id.clone(), job.token, job.stage(), until));
-            let (id, token) = match isolated {
-                Some((id, token, Stage::Waiting, _)) => (id, token), // again, for its `final_retry`
-                Some((.., until)) => return Some(until), // until it is confirmed gone it is charged if this node dies
-                None => self.held.next_to_start()?,
-            };
-            if !self.lease.is_good(now) {
-                return None;
-            }
-            if self.pipeline.busy(&[RequestKind::Isolate]) {
-                return None; // a begun job is alone
-            }
-            let timeout = self.parts.topic.timeout;
-            if self.runs.has_quarantined() && self.runs.counted(now, timeout).quarantined {
-                return self.runs.next_uncounted(now, timeout);
-            }
-            if !self.held.get(&id).is_some_and(|job| self.is_quarantined(job)) {
-                self.start_held(&id, now, false);
-                continue;
-            }
-            // Nothing overtakes a job one crash short of its cap, else it starves; and nothing may be on its way to a handler.
-            if self.runs.counted(now, timeout).any {
-                return self.runs.next_uncounted(now, timeout);
-            }
-            if self.held.needing_permits() > self.held.waiting() + self.runs.with_job() {
-                return None;
-            }
-            if !self.pipeline.can_send(RequestKind::Isolate, now) {
-                return self.pipeline.pause_end(RequestKind::Isolate, now);
-            }
-            self.held.isolate(&id, now + longest_count(timeout));
-            self.pipeline.isolate(Isolate {
-                last_seen: self.pipeline.last_seen,
-                lease: self.parts.node.lease,
-                id,
-                token,
-            });
-            return None;
-        }
-        None
-    }
-
-    /// Whether the job is one crash short of its cap: it starts by `isolate`, and runs alone.
-    pub(super) fn is_quarantined(&self, job: &HeldJob) -> bool {
-        job.crashes + 1 >= self.parts.topic.max_crashes && !without(19)
-    }
-
-    /// Whether nothing that is claimed now could start soon: a begun job runs alone, or waits until it can.
-    pub(super) fn is_held_up(&mut self, now: Duration) -> bool {
-        let alone = self.runs.has_quarantined() && self.runs.counted(now, self.parts.topic.timeout).quarantined;
-        if alone || self.held.isolated(now).is_some() || self.pipeline.busy(&[RequestKind::Isolate]) {
-            return true;
-        }
-        let next = self.held.next_to_start();
-        next.and_then(|(id, _)| self.held.get(&id)).is_some_and(|job| self.is_quarantined(job))
-    }
-
-    /// Starts the handler that a held job is for; one that is acked on claim is acked first.
-    pub(super) fn start_held(&mut self, id: &JobId, now: Duration, quarantined: bool) {
+    /// Starts the handler that a held job needs. A job that is acked on claim is acked first.
+    pub(super) fn start_held(&mut self, id: &JobId, now: Duration, isolated: bool) {
         let Some(job) = self.held.get(id) else { return };
         let call = match (job.exhausted_by(), job.mode) {
             (Some(failure), _) => Call::FinalRetry(failure),
             (None, Mode::Swept) => Call::ProcessUnacked,
             (None, Mode::Due) if self.parts.topic.ack == AckMode::OnClaim => {
-                let stage = Stage::Settling { change: Change::Ack, metadata: None, asked: false, then_run: true };
-                return self.held.set(id, stage);
+                return self.held.set(id, Stage::Settling { change: Change::Ack, sent: false, then_run: true });
             }
             (None, Mode::Due) => Call::OnDue,
         };
-        self.start(id, call, now, quarantined, false);
+        self.start(id, call, now, isolated, false);
     }
 
-    /// Starts a handler for a held job.
-    pub(super) fn start(&mut self, id: &JobId, call: Call, now: Duration, quarantined: bool, detached: bool) {
+    /// Starts a handler for a held job. The end of a `detached` run settles nothing.
+    pub(super) fn start(&mut self, id: &JobId, call: Call, now: Duration, isolated: bool, detached: bool) {
         let Some(job) = self.held.get(id) else { return };
         let cancel = CancellationToken::new();
         let delivery = Delivery {
@@ -116,92 +65,133 @@ impl Topic {
         let span = tracing::info_span!(
             parent: None, "dq.run", topic = %self.parts.key.topic, job.id = %id, attempt = delivery.attempt, fence = token.fence.0
         );
-        let tell = TellEnd { run: run_id, ended: Ended::Dropped, ends: self.ends.clone() };
-        let handler = Arc::clone(&self.parts.listener).call(call.clone(), record, delivery);
+        let report = EndReport::new(run_id, self.ends.clone());
+        let handler = Arc::clone(&self.parts.listener).call(call, record, delivery);
         let task = async move {
             let ended = AssertUnwindSafe(handler).catch_unwind().await;
-            tell.end(match ended {
+            report.send(match ended {
                 Ok(returned) => Ended::Returned(returned),
                 Err(panic) => Ended::Panicked(format!("the handler panicked: {}", panic_message(&*panic))),
             });
         };
         let (task, abort) = abortable(task.instrument(span));
         self.starting.push(Box::pin(task.map(drop)));
-        let deadline = self.parts.topic.timeout.map(|timeout| now + timeout);
         if !detached {
             self.held.set(id, Stage::Running(run_id));
         }
-        let run = Run { id: id.clone(), token, call, started: now, deadline, quarantined, detached, cancel, abort };
+        let deadline = self.parts.topic.timeout.map(|timeout| now + timeout);
+        let run = Run { id: id.clone(), token, started: now, deadline, isolated, detached, cancel, abort };
         self.runs.insert(run_id, run);
     }
 
-    /// Hands the handlers that were started to the user's runtime, all at once.
+    /// Hands all new tasks to the user's runtime in one piece: each crossing wakes a thread, which costs more than a start.
     pub(super) fn hand_over(&mut self) {
         if !self.starting.is_empty() {
             self.parts.environment.spawn_all(Runtime::Handler, std::mem::take(&mut self.starting));
         }
     }
 
-    /// Gives up the run of a held job, if it has one, and forgets the job.
-    pub(super) fn drop_held(&mut self, id: &JobId) {
-        self.give_up_run(id);
-        self.held.remove(id);
-    }
-
-    /// Gives up the run of a held job, if it has one.
-    pub(super) fn give_up_run(&mut self, id: &JobId) {
-        if let Some(Stage::Running(run_id)) = self.held.get(id).map(HeldJob::stage) {
-            self.runs.give_up(*run_id, self.parts.topic.timeout);
-        }
-    }
-
-    pub(super) fn on_run_end(&mut self, end: RunEnd, now: Duration) {
-        let Some(run) = self.runs.remove(end.run) else {
-            if let Some(id) = self.runs.abandoned_returned(end.run)
-                && !matches!(end.ended, Ended::Dropped)
-            {
-                tracing::warn!(topic = %self.parts.key, job.id = %id, "a handler returned after it was given up: its outcome is refused");
+    pub(super) fn on_run_end(&mut self, RunEnd { run, ended }: RunEnd, now: Duration) {
+        let dropped = matches!(ended, Ended::Dropped);
+        let Some(run) = self.runs.remove(run) else {
+            if let Some(id) = self.runs.abandoned_returned(run).filter(|_| !dropped) {
+                tracing::warn!(topic = %self.parts.key, job.id = %id, "a handler returned after dq had given its run up; its outcome is refused");
                 self.parts.stats.late_outcome();
             }
             return;
         };
         self.prefetch.ended(now);
-        if matches!(end.ended, Ended::Dropped) {
+        if dropped {
             self.on_handlers_gone(now);
         }
         if run.detached {
-            return self.on_detached_end(&run, end.ended);
-        }
-        if self.held.under(&run.id, run.token).is_some() {
-            self.decide(&run.id, &run.call, end.ended);
-        }
-    }
-
-    /// A handler was dropped that was not given up: its runtime has shut down, and would drop all others too. What has not
-    /// started goes back, and others take what is due.
-    fn on_handlers_gone(&mut self, now: Duration) {
-        if std::mem::replace(&mut self.handlers_gone, true) {
-            return;
-        }
-        tracing::error!(topic = %self.parts.key, "the runtime of the handlers has shut down before dq: nothing is claimed any more");
-        self.parts.stats.handlers_gone();
-        self.sleep.called_wake(now);
-        self.pipeline.wake();
-        self.roll_back_waiting();
-    }
-
-    fn on_detached_end(&self, run: &Run, ended: Ended) {
-        match ended {
-            Ended::Returned(Returned::Failed(failure)) => self.lose(&run.id, &failure.to_string()),
-            Ended::Panicked(message) => self.lose(&run.id, &message),
-            Ended::Dropped => self.lose(&run.id, "its runtime has shut down"),
-            Ended::Returned(_) => {}
+            self.on_detached_end(&run.id, ended);
+        } else if self.held.under(&run.id, run.token).is_some() {
+            self.decide(&run.id, ended);
         }
     }
 
-    /// A job that was acked on claim was not done.
-    pub(super) fn lose(&self, id: &JobId, failure: &str) {
-        tracing::error!(topic = %self.parts.key, job.id = %id, failure, "failed after its ack on claim: the job is lost");
+    /// Gives up every run whose time is over.
+    pub(super) fn expire_timeouts(&mut self, now: Duration) -> Option<Duration> {
+        while let Some((run_id, deadline)) = self.runs.first_deadline() {
+            if now < deadline {
+                return Some(deadline);
+            }
+            let timeout = self.parts.topic.timeout;
+            let Some(run) = self.runs.give_up(run_id, timeout) else { continue };
+            let after = humantime::format_duration(timeout.unwrap_or_default());
+            tracing::warn!(topic = %self.parts.key, job.id = %run.id, "the handler did not return within {after}; its run is given up");
+            self.parts.stats.timed_out();
+            if !run.detached && self.held.under(&run.id, run.token).is_some() {
+                let failure = Failure::new(Cause::Timeout, format!("the handler did not return within {after}"));
+                self.decide(&run.id, Ended::Returned(Returned::Failed(failure)));
+            }
+        }
+        None
+    }
+
+    /// What follows from the end of a run whose job is still held.
+    fn decide(&mut self, id: &JobId, ended: Ended) {
+        let failure = match ended {
+            Ended::Dropped => return self.roll_back(id),
+            Ended::Panicked(message) => Failure::new(Cause::Panic, message),
+            Ended::Returned(Returned::Failed(failure)) => failure,
+            Ended::Returned(Returned::Decided(decision)) => return self.on_decision(id, decision),
+            Ended::Returned(Returned::Unacked(decision)) => return self.on_unacked_decision(id, decision),
+            Ended::Returned(Returned::FinalRetried) => return self.held.set(id, Stage::settling(Change::Dead)),
+        };
+        self.report_failure(id, &failure);
+        match self.held.get(id).map(|job| (job.metadata.exhausted, job.mode)) {
+            Some((true, _)) => self.held.set(id, Stage::settling(Change::Dead)), // `final_retry` failed
+            Some((false, Mode::Swept)) => self.held.set(id, Stage::settling(Change::Park)),
+            Some((false, Mode::Due)) => self.on_failure(id, failure),
+            None => {}
+        }
+    }
+
+    fn on_decision(&mut self, id: &JobId, decision: Decision) {
+        let change = match decision {
+            Decision::Ack => Change::Ack,
+            Decision::Rejoin => Change::Rejoin(Again::AsAdded),
+            Decision::RejoinAfter(delay) => Change::Rejoin(Again::After(delay)),
+            Decision::RejoinAt(time) => {
+                let at = Timestamp::from(time);
+                if at.since(self.parts.environment.wall()) > LONGEST_DELAY {
+                    let text = "rejoin_at: the time is further away than ten years, which is the limit";
+                    return self.on_failure(id, Failure::new(Cause::Error, text));
+                }
+                Change::Rejoin(Again::At(at))
+            }
+            Decision::Park => Change::Park,
+            Decision::BadDelay(text) => {
+                let failure = Failure::new(Cause::Error, text);
+                self.report_failure(id, &failure);
+                return self.on_failure(id, failure);
+            }
+        };
+        self.held.set(id, Stage::settling(change));
+    }
+
+    fn on_unacked_decision(&mut self, id: &JobId, decision: UnackedDecision) {
+        match decision {
+            UnackedDecision::Drop => self.held.set(id, Stage::settling(Change::Drop)),
+            UnackedDecision::Keep => self.held.set(id, Stage::settling(Change::Park)),
+            UnackedDecision::Retry => {
+                let text = "no outcome of the parked job was reported, and `process_unacked` asked for a retry";
+                self.on_failure(id, Failure::new(Cause::Error, text));
+            }
+        }
+    }
+
+    /// Logs and counts a failure. A decoder's text quotes the payload, so it is kept with the job and stays out of the log.
+    fn report_failure(&self, id: &JobId, failure: &Failure) {
+        let error = match failure.cause {
+            Cause::Decode => {
+                "the payload does not decode into the type of the listener; `get` the DEAD job for the details"
+            }
+            _ => failure.message.as_str(),
+        };
+        tracing::warn!(topic = %self.parts.key, job.id = %id, cause = %failure.cause, error, "the handler failed");
         self.parts.stats.failed();
     }
 }

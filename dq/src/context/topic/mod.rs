@@ -1,36 +1,41 @@
-//! One topic on this node: the only owner of what the node holds of it, and the only one that talks to the store about it.
+//! One topic on this node: the only owner of what the node holds of it, and the only user of its link to the store.
 //!
-//! A topic is one task, whose loop is in `pump.rs`. It waits for answers of the store, for handlers that end, for signals and
-//! for the next point in time at which something is due, and then lets every subsystem do what there is to do. A subsystem
-//! is a method `fn subsystem(&mut self, now) -> Option<Duration>` in a file of its own beside this folder: it sends requests,
-//! starts handlers, and says when it wants to be asked again if nothing happens before. So nothing is ever cut in the middle,
-//! and there is no lock. In this folder is what a topic is made of; none of it knows the topic.
+//! A topic is one task. Its loop ([`event_loop`]) waits for answers, ends of runs, signals, the stop order and the next
+//! deadline, and then lets every subsystem do what is due. A subsystem is a method `fn name(&mut self, now) ->
+//! Option<Duration>` in the file of its name: it sends requests, starts handlers, and returns when it wants to be asked again
+//! if nothing happens before. So no step is ever interrupted, and there is no lock.
 //!
-//! Invariant: a job in [`Held`] is everything not yet confirmed gone, unanswered outcomes included. Whatever fails, the
-//! topic goes on from what it holds: a failed link is replaced and reconciled (`crash/reconcile.rs`), a lost lease cancels
-//! handlers (`crash/lease.rs`), and outcomes are sent until the store has judged each.
+//! | state, which knows nothing of the topic | subsystems |
+//! |---|---|
+//! | `held`: jobs that are not confirmed gone | `transfer`, `sweep`: claim |
+//! | `runs`: handlers that execute | `permits`, `listener`: start handlers and decide their jobs' outcomes |
+//! | `pipeline`: requests in flight | `ack`, `retry`: send outcomes, spend attempts |
+//! | `smart_sleep`, `prefetch`: when to claim, and how many | `reconnect`: a failed link; `shutdown`: the phases of a stop |
+//! | the state in `crash/` | `crash/`: lease, reconcile, reclaim, rollback |
+//!
+//! Outside of this folder only [`Parts`], [`Topic`] and [`stats`] are visible: the supervisor makes a topic from its parts and
+//! runs it, and `health()` reads its counters. A subsystem may use all of the topic. The state types keep their fields to
+//! themselves, so that each invariant has one file.
+//!
+//! Invariant: a job in [`Held`] is every job not yet confirmed gone, unanswered outcomes included. Whatever fails, the topic
+//! goes on from what it holds: a failed link is replaced and reconciled, a lost lease cancels handlers, and an outcome is sent
+//! until the store has judged it.
 
 mod ack;
 mod crash;
-mod deadlines;
 mod event_loop;
 mod held;
-mod lease;
 mod listener;
+mod permits;
 mod pipeline;
 mod prefetch;
-mod reclaims;
-mod reconciliation;
 mod reconnect;
 mod retry;
-mod run_end;
 mod runs;
 mod shutdown;
 mod smart_sleep;
 pub(super) mod stats;
-mod stopping;
 mod sweep;
-mod timeout;
 mod transfer;
 
 use std::collections::VecDeque;
@@ -40,20 +45,6 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, watch};
 
-use deadlines::earliest;
-use held::{Held, HeldJob, Mode, Stage};
-use runs::{Run, Runs, longest_count};
-
-use lease::Lease;
-use pipeline::{Pipeline, RequestKind};
-use prefetch::Prefetch;
-use reclaims::Reclaims;
-use reconciliation::Reconciliation;
-use run_end::RunEnd;
-use smart_sleep::SmartSleep;
-use stats::TopicStats;
-use stopping::Stopping;
-
 use super::node::shutdown::StopOrder;
 use super::subscription::Subscription;
 use crate::config::{NodeSettings, TopicSettings};
@@ -61,8 +52,17 @@ use crate::environment::Environment;
 use crate::job::{JobId, NodeId, TopicKey};
 use crate::listener::erased::ErasedListener;
 use crate::store::{Interest, Store};
+use crash::{Lease, Reclaims, Reconciliation};
+use held::{Held, HeldJob, Mode, Stage};
+use pipeline::{Pipeline, RequestKind};
+use prefetch::Prefetch;
+use runs::{RunEnd, Runs};
+use shutdown::Stopping;
+use smart_sleep::SmartSleep;
+use stats::TopicStats;
+use sweep::SWEEP_PERIOD;
 
-/// What a topic is made of, kept over a restart of its task.
+/// What a topic is made from. The supervisor keeps it, so that the topic can start again after a panic of its task.
 #[derive(Debug, Clone)]
 pub(super) struct Parts {
     pub(super) key: TopicKey,
@@ -73,7 +73,7 @@ pub(super) struct Parts {
     pub(super) stats: Arc<TopicStats>,
 }
 
-/// See the module.
+/// The task of a topic, and all its state.
 pub(super) struct Topic {
     parts: Parts,
     pipeline: Pipeline,
@@ -87,13 +87,13 @@ pub(super) struct Topic {
     stopping: Stopping,
     /// Outcomes that the store could not settle, and when each is sent again.
     unsettled: VecDeque<(Duration, JobId)>,
-    /// The runtime of the handlers has shut down: nothing can be started any more.
+    /// The runtime of the handlers has shut down: nothing can start any more.
     handlers_gone: bool,
-    /// What the store refuses until somebody changes something.
+    /// The kind of request that the store refuses until an operator fixes the cause.
     stopped_by: Option<RequestKind>,
-    /// When to look for aged jobs next.
-    age_at: Duration,
-    /// Handlers to hand over to the user's runtime.
+    /// When to sweep next.
+    sweep_at: Duration,
+    /// Tasks of handlers that the user's runtime has not got yet.
     starting: Vec<BoxFuture<'static, ()>>,
     /// Shared by all jobs without headers, which are most.
     no_headers: Arc<[(String, String)]>,
@@ -101,9 +101,6 @@ pub(super) struct Topic {
     ended: mpsc::UnboundedReceiver<RunEnd>,
     signals: Subscription,
 }
-
-/// How often aged jobs are looked for: ages are days, and an idle topic is to cost less than a request in ten seconds.
-const AGE_PERIOD: Duration = Duration::from_secs(300);
 
 impl Topic {
     pub(super) fn new(parts: Parts, store: Arc<dyn Store>, node: NodeId, stop: watch::Receiver<StopOrder>) -> Self {
@@ -119,13 +116,13 @@ impl Topic {
             lease: Lease::new(parts.node.lease),
             sleep: SmartSleep::new(now),
             prefetch: Prefetch::new(now),
-            reconciliation: Reconciliation::needed(),
+            reconciliation: Reconciliation::default(),
             reclaims: Reclaims::default(),
             stopping: Stopping::new(stop),
             unsettled: VecDeque::new(),
             handlers_gone: false,
             stopped_by: None,
-            age_at: now + parts.environment.random_below(AGE_PERIOD),
+            sweep_at: now + parts.environment.random_below(SWEEP_PERIOD),
             starting: Vec::new(),
             no_headers: Arc::from([]),
             parts,
@@ -135,4 +132,9 @@ impl Topic {
             signals,
         }
     }
+}
+
+/// The earliest of these times.
+fn earliest(times: impl IntoIterator<Item = Option<Duration>>) -> Option<Duration> {
+    times.into_iter().flatten().min()
 }

@@ -1,4 +1,4 @@
-//! A link that failed: it is dropped, everything that was asked on it is asked again over a new one, after a reconcile.
+//! Reconnect: a link that failed is dropped. Its requests are sent again over a new one, after a reconcile.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use crate::environment::rules::without;
 use crate::store::StoreError;
 
 impl Topic {
-    /// Gives up a link that does not answer, and makes a new one after a pause.
+    /// Drops a link that does not answer, and makes a new one after a pause.
     pub(super) fn reconnect(&mut self, now: Duration) -> Option<Duration> {
         if let Some(end) = self.pipeline.give_up_at().filter(|end| now >= *end) {
             let waited = humantime::format_duration(end.saturating_sub(now) + self.parts.node.call_timeout);
-            let reason = format!("no answer within {waited} (`call_timeout`): it hangs, or the way to it does");
+            let reason = format!("no answer within {waited} (`call_timeout`): the store or the network hangs");
             self.fail_link(&StoreError::Unavailable { operation: "a request", reason }, now);
         }
         if self.pipeline.is_connected() {
@@ -25,20 +25,20 @@ impl Topic {
         None
     }
 
-    /// Drops the link. What is held stays held; whatever was asked is asked again once the topic has reconciled.
+    /// Drops the link. Held jobs stay held, and the topic reconciles before it sends its requests again.
     pub(super) fn fail_link(&mut self, error: &StoreError, now: Duration) {
-        tracing::warn!(topic = %self.parts.key, error = %error, "lost the store, trying again");
+        tracing::warn!(topic = %self.parts.key, error = %error, "lost the connection to the store; reconnecting");
         self.parts.stats.store_error(error);
         self.pipeline.disconnect(now);
         if !without(7) {
             self.reconciliation.need();
         }
         self.reclaims.forget();
-        self.unask(None);
+        self.send_again(None);
     }
 
-    /// Forgets that requests (of one kind, or all) are under way, so that they are sent again.
-    pub(super) fn unask(&mut self, kind: Option<RequestKind>) {
+    /// Notes that requests (of one kind, or all) will not be answered, so that they are sent again.
+    pub(super) fn send_again(&mut self, kind: Option<RequestKind>) {
         let is = |wanted| kind.is_none_or(|kind| kind == wanted);
         if is(RequestKind::Reconcile) {
             self.reconciliation.interrupted();
@@ -47,28 +47,19 @@ impl Topic {
             self.sleep.wake();
         }
         if is(RequestKind::Scan) {
-            self.reclaims.look_at(Duration::ZERO);
+            self.reclaims.scan_at(Duration::ZERO);
         }
         if is(RequestKind::Sweep) {
-            self.age_at = Duration::ZERO;
+            self.sweep_at = Duration::ZERO;
         }
-        let asked = |stage: &Stage| match stage {
-            Stage::Beginning => is(RequestKind::Isolate),
-            Stage::Exhausting { asked: true } => is(RequestKind::Exhaust),
-            Stage::Settling { asked: true, .. } => is(RequestKind::Settle),
-            _ => false,
+        let sent = |stage: &Stage| match stage {
+            Stage::Isolating => is(RequestKind::Isolate),
+            Stage::Exhausting { sent } => *sent && is(RequestKind::Exhaust),
+            Stage::Settling { sent, .. } => *sent && is(RequestKind::Settle),
+            Stage::Waiting | Stage::Running(_) => false,
         };
-        for id in self.held.ids(asked) {
-            let Some(job) = self.held.get(&id) else { continue };
-            let stage = match job.stage().clone() {
-                Stage::Beginning => Stage::Waiting,
-                Stage::Exhausting { .. } => Stage::Exhausting { asked: false },
-                Stage::Settling { change, metadata, then_run, .. } => {
-                    Stage::Settling { change, metadata, then_run, asked: false }
-                }
-                other => other,
-            };
-            self.held.set(&id, stage);
+        for id in self.held.ids(sent) {
+            self.held.unsent(&id);
         }
     }
 }

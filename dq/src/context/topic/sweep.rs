@@ -1,15 +1,18 @@
-//! Age: forgets what is past its retention, and asks `process_unacked` of jobs that were UNACKED for their age.
+//! Sweep: prunes jobs past their retention, and claims jobs that were UNACKED for their age, for `process_unacked`.
 //!
-//! Only the watcher does it. The step takes a turn as a transfer does, so it never runs beside one.
+//! Only the watcher sweeps. A sweep takes a sequence number as a transfer does, so the two are never in flight together.
 
 use std::time::Duration;
 
 use super::pipeline::RequestKind;
-use super::{AGE_PERIOD, Mode, Topic};
+use super::{Mode, Topic};
 use crate::store::step::{Role, Sequenced, Sweep, Swept};
 
+/// The pause between two sweeps: ages are days, and an idle topic is to cost less than a request in ten seconds.
+pub(super) const SWEEP_PERIOD: Duration = Duration::from_secs(300);
+
 impl Topic {
-    /// Sends an age step when it is time.
+    /// Sends a sweep when it is time.
     pub(super) fn sweep(&mut self, now: Duration) -> Option<Duration> {
         if self.takes_no_more()
             || self.sleep.role() != Some(Role::Watcher)
@@ -18,8 +21,8 @@ impl Topic {
         {
             return None;
         }
-        if now < self.age_at {
-            return Some(self.age_at);
+        if now < self.sweep_at {
+            return Some(self.sweep_at);
         }
         let limit = self.wanted(now);
         if limit == 0 {
@@ -28,7 +31,7 @@ impl Topic {
         if !self.pipeline.can_send(RequestKind::Sweep, now) {
             return self.pipeline.pause_end(RequestKind::Sweep, now);
         }
-        self.age_at = now + AGE_PERIOD;
+        self.sweep_at = now + SWEEP_PERIOD;
         let settings = &self.parts.topic;
         self.pipeline.sweep(Sweep {
             last_seen: self.pipeline.last_seen,
@@ -42,21 +45,21 @@ impl Topic {
     }
 
     pub(super) fn on_swept(&mut self, sequenced: Sequenced<Swept>, sent: Duration, now: Duration) {
-        let aged = match sequenced {
-            Sequenced::Done(aged) => aged,
+        let swept = match sequenced {
+            Sequenced::Done(swept) => swept,
             Sequenced::Reconcile(_) => return self.reconciliation.need(),
         };
-        self.pipeline.last_seen = aged.lease_status.sequence;
-        if aged.pruned_dead > 0 {
-            tracing::info!(topic = %self.parts.key, jobs = aged.pruned_dead, "DEAD jobs past their retention were forgotten");
+        self.pipeline.last_seen = swept.lease_status.sequence;
+        if swept.pruned_dead > 0 {
+            tracing::info!(topic = %self.parts.key, jobs = swept.pruned_dead, "removed DEAD jobs past their retention");
         }
-        self.admit(aged.claims, Mode::Swept, aged.clock);
-        if aged.lease_status.rows > 0 {
+        self.admit(swept.claims, Mode::Swept, swept.clock);
+        if swept.lease_status.rows > 0 {
             self.lease.renewed(sent);
         }
-        self.compare_rows(aged.lease_status);
-        if aged.more {
-            self.age_at = now;
+        self.compare_rows(swept.lease_status);
+        if swept.more {
+            self.sweep_at = now;
         }
     }
 }

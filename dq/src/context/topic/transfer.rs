@@ -1,4 +1,4 @@
-//! Transfer: takes due jobs for this node, never more than can soon start.
+//! Transfer: claims due jobs for this node, never more than can start soon.
 
 use std::time::Duration;
 
@@ -7,28 +7,11 @@ use super::{HeldJob, Mode, Stage, Topic};
 use crate::environment::rules::without;
 use crate::job::{Cause, Metadata};
 use crate::listener::Failure;
-use crate::store::step::{Change, Claim, MOST_JOBS, Sequenced, Transfer, Transferred};
+use crate::store::step::{Change, Claim, Sequenced, Transfer, Transferred};
 use crate::time::Timestamp;
 
 impl Topic {
-    /// Permits that are in use or promised.
-    pub(super) fn permits_used(&self) -> usize {
-        self.held.needing_permits() - self.held.waiting() + self.runs.without_job()
-    }
-
-    /// How many more jobs this node wants; zero while what it holds is enough for now, or none could start: a job that
-    /// runs alone, or waits until it can, may do so for long.
-    pub(super) fn wanted(&mut self, now: Duration) -> usize {
-        if self.is_held_up(now) {
-            return 0;
-        }
-        let most = self.parts.topic.concurrency + self.prefetch.ahead(now);
-        let free = most.saturating_sub(self.held.needing_permits() + self.runs.without_job()).min(MOST_JOBS);
-        // A few at a time would cost a round trip each: while there is something to start, ask for a good part at once.
-        if self.held.waiting() > 0 && free < most / 4 { 0 } else { free }
-    }
-
-    /// Sends a transfer when it is time. A node with a role that cannot take what is due gives the role up and wakes others.
+    /// Sends a transfer when it is time. A node that has a role and no room gives the role up and wakes others.
     pub(super) fn transfer(&mut self, now: Duration) -> Option<Duration> {
         if self.takes_no_more()
             || !self.reconciliation.is_settled()
@@ -47,7 +30,7 @@ impl Topic {
             return self.pipeline.pause_end(RequestKind::Transfer, now);
         }
         let fallback = self.fallback();
-        self.sleep.asked();
+        self.sleep.sent();
         self.pipeline.transfer(Transfer {
             last_seen: self.pipeline.last_seen,
             limit,
@@ -57,7 +40,7 @@ impl Topic {
         None
     }
 
-    /// The fallback scan, jittered downwards by up to a fifth.
+    /// The period of the fallback scan, less a random part of up to a fifth.
     fn fallback(&self) -> Duration {
         let period = self.parts.node.fallback_scan;
         period - self.parts.environment.random_below(period / 5)
@@ -82,12 +65,12 @@ impl Topic {
             Sequenced::Reconcile(_) => return self.reconciliation.need(),
         };
         self.pipeline.last_seen = answer.lease_status.sequence;
-        self.sleep.told(&answer, now);
+        self.sleep.answered(&answer, now);
         if let Some((_, end)) = &answer.foreign_lease {
-            self.reclaims.look_at(now + end.since(answer.clock) + Duration::from_millis(1));
+            self.reclaims.scan_at(now + end.since(answer.clock) + Duration::from_millis(1));
         }
         for id in &answer.dropped {
-            tracing::warn!(topic = %self.parts.key, job.id = %id, "nothing is kept of this job, its entry is dropped");
+            tracing::warn!(topic = %self.parts.key, job.id = %id, "the store has lost the record of this job; the job is dropped");
             self.parts.stats.dropped(1);
         }
         let span = tracing::debug_span!(
@@ -104,7 +87,7 @@ impl Topic {
         }
     }
 
-    /// Takes in what was claimed. A job that is held already is given up under its older token first (rule 9).
+    /// Takes in the claimed jobs. The older run of a job that is held already is given up first (rule 9).
     pub(super) fn admit(&mut self, claims: Vec<Claim>, mode: Mode, clock: Timestamp) {
         for claim in claims {
             if without(9) {
@@ -113,29 +96,29 @@ impl Topic {
             self.drop_held(&claim.id);
             let (metadata, stage) = self.first_stage(&claim, mode, clock);
             tracing::debug!(job.id = %claim.id, attempt = metadata.attempts, fence = claim.token.fence.0, "claimed");
-            let late = clock.since(claim.token.due);
-            self.parts.stats.claimed(late);
+            self.parts.stats.claimed(clock.since(claim.token.due));
             let job = HeldJob::new(claim.token, claim.record, metadata, claim.crashes, mode, stage);
             self.held.insert(claim.id, job);
         }
     }
 
+    /// The metadata and the first stage of a claimed job: undecodable and expired jobs go to DEAD without a run.
     fn first_stage(&self, claim: &Claim, mode: Mode, clock: Timestamp) -> (Metadata, Stage) {
         let give_up = |metadata: Metadata, cause, error: String| {
             let error = Some(Failure::new(cause, error).message);
             let metadata = Metadata { cause: Some(cause), exhausted: true, error, ..metadata };
-            (metadata.clone(), Stage::settling(Change::Dead, Some(metadata)))
+            (metadata, Stage::settling(Change::Dead))
         };
         match claim.record.metadata() {
             Err(bad) => give_up(Metadata::default(), Cause::Decode, bad.to_string()),
             Ok(metadata)
                 if mode == Mode::Due && !metadata.exhausted && metadata.expires_at.is_some_and(|at| at < clock) =>
             {
-                let error = format!("it was worth running until {}", metadata.expires_at.unwrap_or_default());
+                let error = format!("the job expired at {}", metadata.expires_at.unwrap_or_default());
                 give_up(metadata, Cause::Expired, error)
             }
             Ok(metadata) if self.takes_no_more() && self.parts.node.crash_rollback => {
-                (metadata, Stage::settling(Change::Rollback, None))
+                (metadata, Stage::settling(Change::Rollback))
             }
             Ok(metadata) => (metadata, Stage::Waiting),
         }
