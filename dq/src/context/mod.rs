@@ -1,6 +1,17 @@
-//! The running node: the factory that makes it, what belongs to the node, and what belongs to one topic.
+//! Starting, running and stopping a node.
+//!
+//! [`ContextFactory`] checks what a program asks for and starts a node. [`Context`] is the handle of the running node, and
+//! [`Health`] its state. [`StartError`] lists every reason why a node did not start.
 
-use std::any::Any;
+// What stands where:
+//
+// * `factory/` checks what a program asks for and makes a node of it. It uses the plan and the handle of the node.
+// * `node/` has what belongs to the node: supervisor, handle, health, shutdown, broadcasts. It uses the parts and the counters
+//   of its topics.
+// * `topic/` has what belongs to one topic: its task, its state, and all that happens to its jobs on this node. It uses
+//   neither of the two, but for the stop order.
+//
+// All three use the files that stand beside the folders.
 
 mod condition;
 mod error;
@@ -10,13 +21,16 @@ mod subscription;
 mod timer;
 mod topic;
 
+use std::any::Any;
+
 pub use condition::Condition;
 pub use error::Error;
 pub use factory::problems::{BadStoreUrl, ListenerAt, Need, Problem, StartError};
 pub use factory::{ContextFactory, IntoStore, StoreChoice};
 pub use node::channel_stats::ChannelHealth;
-pub use node::handle::{Context, Stopped};
+pub use node::handle::Context;
 pub use node::health::{Health, HealthProbe};
+pub use node::shutdown::Stopped;
 pub use topic::stats::{Counters, TopicHealth};
 
 #[cfg(test)]

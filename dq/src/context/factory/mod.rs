@@ -1,7 +1,10 @@
-//! The factory: collects what a node is to be, checks all of it, and starts it.
+//! The factory: collects what a program asks for, checks all of it, and starts a node.
 //!
-//! Collecting never fails; whatever is wrong is told by [`ContextFactory::start`], all of it at once, and then nothing was
-//! started: no listener was made, no job was touched.
+//! The builder methods never fail. [`ContextFactory::start`] reports every problem at once, and then it has started nothing: it
+//! has made no listener and touched no job.
+//!
+//! `prepare` runs the checks in order: `discover` chooses the listeners, `stores` reads the URL, `contact` asks the store, and
+//! `build` makes the listeners and the plan. [`problems`] has every reason not to start. Only `stores` names a store.
 
 use std::collections::BTreeMap;
 use std::panic::Location;
@@ -17,7 +20,6 @@ use crate::listener::{DelayListener, Injectable, Injector, Registration};
 use crate::store::Store;
 
 mod build;
-mod connect;
 mod contact;
 mod discover;
 mod prepare;
@@ -33,7 +35,7 @@ use build::Prepared;
 use discover::{Named, Selection};
 use stores::Chosen;
 
-/// Makes a node: its app, its store, its listeners and what they need.
+/// Builds and starts a node: its app, its store, its listeners and the values they need.
 ///
 /// ```no_run
 /// # use dq::context::ContextFactory;
@@ -48,17 +50,17 @@ use stores::Chosen;
 /// # }
 /// ```
 ///
-/// What is set here is outweighed by a [config file](Self::config_file) and by `DQ_*` variables of the environment, and
-/// outweighs the attributes of listeners; [`config`](crate::config) has every name. A factory is used once; a process may
-/// start as many as it likes, each is a node of its own.
+/// Settings made here override the attributes of listeners. A [config file](Self::config_file) overrides the settings made
+/// here, and `DQ_*` environment variables override both; [`config`](crate::config) lists every name. A factory starts one
+/// node. A process may have many factories, and so many nodes.
 #[derive(Debug)]
 #[must_use = "nothing runs before `.start().await`"]
 pub struct ContextFactory {
     app: String,
     at: SourceLocation,
-    /// A store made by hand; the URL of one is among the settings.
+    /// A store that the program made; a URL is among the settings.
     store: Option<Arc<dyn Store>>,
-    /// A store that nobody else can reach is refused.
+    /// Refuses a store that no node could reach.
     shared_store_only: bool,
     injector: Injector,
     selection: Selection,
@@ -69,7 +71,7 @@ pub struct ContextFactory {
 }
 
 impl ContextFactory {
-    /// A node of this app: 1 to 128 bytes of `A-Z a-z 0-9 . _ -`. Apps share nothing in a store.
+    /// Begins a node of this app: 1 to 128 bytes of `A-Z a-z 0-9 . _ -`. Apps share nothing in a store.
     #[track_caller]
     pub fn new(app: impl Into<String>) -> Self {
         Self::of(app.into(), Location::caller())
@@ -90,11 +92,12 @@ impl ContextFactory {
         }
     }
 
-    /// Where jobs are kept: a URL, or an `Arc` of a store.
+    /// Sets the store that keeps the jobs: a URL, or an `Arc` of a store. There is no default: a node without a store does not
+    /// start.
     ///
-    /// `memory:` is a store of this node alone; `memory:NAME` is shared by all in this process who name it, and gone with
-    /// the last of them. There is no default: a node without a store does not start. A URL is outweighed by `store` in
-    /// the config file and by `DQ_STORE`; an `Arc` is not, so a variable in the shell never leads a test elsewhere.
+    /// `memory:` is a store of this node alone. `memory:NAME` is one store for all nodes and providers of this process that
+    /// name it, and it is gone with the last of them. `store` in the config file and `DQ_STORE` override a URL. They do not
+    /// override an `Arc`, so a variable in the shell never leads a test to another store.
     #[track_caller]
     pub fn store(self, store: impl IntoStore) -> Self {
         self.with_store(store, Location::caller())
@@ -110,43 +113,44 @@ impl ContextFactory {
 
     /// Provides a value to every listener that has a field or parameter of exactly this type.
     ///
-    /// Each gets a clone: share with `Arc`. For a field of type `Arc<dyn Notify>`, provide exactly that:
-    /// `let notify: Arc<dyn Notify> = Arc::new(Mailer); factory.provide(notify)`. A second value of one type is a problem
-    /// at start, and so is a type that dq provides itself: `Provider` and `AppName`.
+    /// Each listener gets a clone; wrap the value in an `Arc` to share it. For a field of type `Arc<dyn Notify>`, provide
+    /// exactly that: `let notify: Arc<dyn Notify> = Arc::new(Mailer); factory.provide(notify)`. A second value of the same type
+    /// is a problem at start, and so is a `Provider` or an `AppName`, which dq provides itself.
     #[track_caller]
     pub fn provide<T: Injectable>(mut self, value: T) -> Self {
         self.injector.provide(value, Some(Location::caller()));
         self
     }
 
-    /// Names a delay listener by hand: a generic one, one with `register = false`, or any under
-    /// [`without_inventory`](Self::without_inventory). One that is also found by itself counts once.
+    /// Adds a delay listener that does not register automatically: a generic one, one with `register = false`, or any listener
+    /// under [`without_inventory`](Self::without_inventory). A listener that is also registered counts once.
     pub fn listener<L: DelayListener>(mut self) -> Self {
         self.selection.by_hand.push(const { Registration::delay::<L>() });
         self
     }
 
-    /// Names a broadcast listener by hand, as [`listener`](Self::listener) does.
+    /// Adds a broadcast listener, as [`listener`](Self::listener) adds a delay listener.
     pub fn broadcast_listener<L: BroadcastListener>(mut self) -> Self {
         self.selection.by_hand.push(Registration::broadcast::<L>());
         self
     }
 
-    /// Takes only listeners that are named by hand. Default: every annotated one that is linked.
+    /// Takes only the listeners that the factory names. Default: every annotated listener that is linked registers
+    /// automatically.
     pub fn without_inventory(mut self) -> Self {
         self.selection.without_inventory = true;
         self
     }
 
-    /// A node that only provides: no listener, also none that is named by hand. Default: a node without listeners does
-    /// not start, because it mostly is one whose listeners were not linked.
+    /// Makes a node that only provides: it runs no listener, not even those that the factory names. Default: a node without
+    /// listeners does not start, because most such nodes lack a listener that was not linked.
     pub fn without_listeners(mut self) -> Self {
         self.selection.without_listeners = true;
         self
     }
 
-    /// Runs the delay listeners of these topics alone; called again, of those as well. Broadcast listeners stay. Default:
-    /// all. A topic that has no listener is a problem at start.
+    /// Runs the delay listeners of these topics alone. A further call adds topics. Broadcast listeners stay. Default: all
+    /// topics. A topic that has no listener is a problem at start.
     #[track_caller]
     pub fn only<T: Into<String>>(mut self, topics: impl IntoIterator<Item = T>) -> Self {
         let at = Location::caller();
@@ -154,8 +158,8 @@ impl ContextFactory {
         self
     }
 
-    /// Leaves out the delay listeners of these topics, also where [`only`](Self::only) names them. Broadcast listeners
-    /// stay. Default: none. A topic that has no listener is a problem at start.
+    /// Leaves out the delay listeners of these topics, even if [`only`](Self::only) names them. Broadcast listeners stay.
+    /// Default: none. A topic that has no listener is a problem at start.
     #[track_caller]
     pub fn except<T: Into<String>>(mut self, topics: impl IntoIterator<Item = T>) -> Self {
         let at = Location::caller();
@@ -163,8 +167,8 @@ impl ContextFactory {
         self
     }
 
-    /// Topics or broadcast channels that must have a listener, else the node does not start: a listener in a crate that
-    /// nothing mentions is not linked, and would be missing without a word. Default: none.
+    /// Names topics or broadcast channels that must have a listener; the node does not start otherwise. The linker silently
+    /// leaves out a listener in a crate that the program never mentions, and this finds it. Default: none.
     #[track_caller]
     pub fn expect_topics<T: Into<String>>(mut self, topics: impl IntoIterator<Item = T>) -> Self {
         let at = Location::caller();
@@ -172,8 +176,8 @@ impl ContextFactory {
         self
     }
 
-    /// Settings of a topic: `.topic("order-timeout", |topic| topic.concurrency(8).timeout("10s"))`. Called again for the
-    /// same topic, the later call holds. A topic that has no listener is a problem at start.
+    /// Sets the settings of a topic: `.topic("order-timeout", |topic| topic.concurrency(8).timeout("10s"))`. If two calls set
+    /// the same setting of a topic, the later one holds. A topic that has no listener is a problem at start.
     #[track_caller]
     pub fn topic(mut self, topic: &str, settings: impl FnOnce(TopicOverrides) -> TopicOverrides) -> Self {
         let at = SourceLocation::from(Location::caller());
@@ -184,29 +188,29 @@ impl ContextFactory {
         self
     }
 
-    /// A config file in TOML, read at start; [`config`](crate::config) shows one. A file that cannot be read is a problem
-    /// at start, and so is every unknown key. At most 1 MiB. Default: none. Called again, the later call holds.
+    /// Reads a config file in TOML at start, of 1 MiB at most; [`config`](crate::config) shows one. Default: none. A later call
+    /// replaces the file. A file that cannot be read is a problem at start, and so is every unknown key.
     pub fn config_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.config_file = Some(path.into());
         self
     }
 
-    /// Reads settings from these variables instead of those of the process; `[("", ""); 0]` for none.
+    /// Reads settings from these variables instead of the environment of the process. `[("", ""); 0]` means no variables.
     pub fn variables<K: Into<String>, V: Into<String>>(mut self, variables: impl IntoIterator<Item = (K, V)>) -> Self {
         let pairs = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
         self.variables = Some(pairs.collect::<BTreeMap<_, _>>());
         self
     }
 
-    /// Checks everything and starts the node. On the runtime it is called on, its handlers run.
+    /// Checks everything and starts the node. Its handlers run on the runtime that calls this.
     ///
-    /// A topic of which a key in the store has a wrong type, because another program wrote it, does not keep the others from
-    /// starting: it is [`Condition::Stopped`](crate::context::Condition::Stopped) in [`Context::health`], the log says so at
-    /// ERROR, and it starts once that key is gone. Where there is no other topic, the start is refused.
+    /// If another program wrote a key of a topic with a wrong type, the other topics start all the same. That topic is
+    /// [`Condition::Stopped`](crate::context::Condition::Stopped) in [`Context::health`] and in the log at ERROR, and it starts
+    /// once the key is gone. If there is no other topic, the node does not start.
     ///
     /// # Errors
-    /// [`Error::Start`] with everything that is wrong; then nothing was started. The store is asked whether it is there,
-    /// for `call_total` at the longest.
+    /// [`Error::Start`] with every problem; then nothing was started. A store that does not answer each question within
+    /// `call_total` (10 s by default) is one of them.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -215,7 +219,7 @@ impl ContextFactory {
         Ok(Context::launch(&plan, provider))
     }
 
-    /// Time, randomness and runtimes of the node, for tests and simulations. Default: those of the program.
+    /// Sets the clock, the randomness and the runtimes of the node, for tests and simulations. Default: those of the program.
     #[doc(hidden)]
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = Some(environment);

@@ -1,9 +1,10 @@
-//! Broadcasts on this node: one task a channel subscribes, publishes what is due, and hands what it hears to the listeners.
+//! Broadcasts on this node: the task of a channel subscribes, publishes what is due, and hands what it receives to the
+//! listeners.
 //!
-//! Whoever subscribes publishes: the step takes due broadcasts out of the store and publishes them in one, so each is
-//! published once, and each connected node hears it at most once. Each listener has a queue and handles one at a time.
-//! A node that stops hears and publishes until its handlers are done, for what they work with may be what a broadcast is
-//! about; then it hands its role over, as a topic does.
+//! Every subscribed node publishes. One step takes due broadcasts out of the store and publishes them, so each is published
+//! once, and each connected node receives it at most once. Each listener has a queue and handles one broadcast at a time. A
+//! stopping node receives and publishes until its handlers are done, because a broadcast may concern what they work with.
+//! Then it gives up its role, as a topic does.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -25,17 +26,17 @@ use crate::context::timer::Timer;
 use crate::environment::{Environment, Runtime, Task};
 use crate::job::{JobId, NodeId, Record, Sequence, TopicKey, TopicName};
 use crate::store::step::{MOST_JOBS, Publish, Published, Release};
-use crate::store::{Link, Signal, Store, StoreError};
+use crate::store::{BroadcastMessage, Link, Signal, Store, StoreError};
 
-/// How many broadcasts wait for a slow listener before further ones are dropped.
+/// How many broadcasts may wait for a slow listener. Further ones are dropped.
 const QUEUE: usize = 1_024;
 
 /// How long a broadcast listener may take for one broadcast.
 const LISTENER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The longest first pause after a step that failed; of each a quarter to the whole, by chance.
+/// The longest pause after the first failed step. Each pause is a random part of its longest, at least a quarter.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The longest of all.
+/// The longest pause after any failed step.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 struct Delivery {
@@ -48,16 +49,16 @@ pub(super) struct Channel {
     pub(super) key: TopicKey,
     pub(super) store: Arc<dyn Store>,
     pub(super) node: NodeId,
-    /// The way to the store; `None` where it broke, or was not needed yet.
+    /// The link to the store; `None` after it failed, and before the first step.
     pub(super) link: Option<Arc<dyn Link>>,
-    /// How often in a row publishing failed.
+    /// How many steps in a row failed.
     pub(super) failures: u32,
     pub(super) subscription: Subscription,
     pub(super) environment: Environment,
     pub(super) settings: NodeSettings,
     pub(super) listeners: Vec<(&'static str, Arc<dyn ErasedBroadcast>)>,
     pub(super) stats: Arc<ChannelStats>,
-    /// The topics of the node: while their handlers go on, it hears.
+    /// The topics of the node: while their handlers go on, the channel receives.
     pub(super) topics: TaskTracker,
 }
 
@@ -69,10 +70,10 @@ impl Channel {
         let (queues, tasks): (Vec<_>, Vec<_>) = started.unzip();
         workers.close();
         let mut timer = Timer::new(self.environment.clone());
-        let mut broadcast_at = None; // not before the subscription is there: nobody would hear it
+        let mut broadcast_at = None; // not before the subscription is there, or this node would miss it
         let (mut ordered, topics) = (stop.clone(), self.topics.clone());
         let mut over = pin!(async move {
-            // An error is an order, too: the supervisor is gone.
+            // An error means that the supervisor is gone, so it is an order to stop, too.
             let _ = ordered.changed().await;
             topics.wait().await;
         });
@@ -81,11 +82,11 @@ impl Channel {
                 biased;
                 () = &mut over => break,
                 signal = self.subscription.next() => match signal {
-                    Ok(Signal::Broadcast(publish)) => self.hand_out(&queues, publish),
+                    Ok(Signal::Broadcast(message)) => self.hand_out(&queues, message),
                     Ok(Signal::BroadcastDue | Signal::Resubscribed) => broadcast_at = Some(self.environment.now()),
                     Ok(Signal::Due | Signal::Command(..)) => {}
                     Err(error) => {
-                        // What this node would not hear is for others to publish.
+                        // Other nodes publish what this node would not receive.
                         broadcast_at = None;
                         self.stats.store_error(&error);
                     }
@@ -101,8 +102,8 @@ impl Channel {
         tokio::join!(let_finish(&workers, &tasks, stop, &environment), self.release());
     }
 
-    /// Tells the others to publish from now on: else nobody looks after what waits until one of them comes by itself.
-    /// Without an answer in time it is left at that.
+    /// Gives the role up, so that another node publishes at once and not only after its fallback. An answer that does not come
+    /// in time is not waited for.
     async fn release(&mut self) {
         let Some(link) = self.link.take() else { return };
         let too_late = self.environment.sleep_until(self.environment.now() + self.settings.call_timeout);
@@ -113,7 +114,7 @@ impl Channel {
         }
     }
 
-    /// Publishes what is due; how long to sleep then.
+    /// Publishes what is due. Returns how long to sleep then.
     async fn publish(&mut self) -> Duration {
         let period = self.settings.fallback_scan;
         let fallback = period - self.environment.random_below(period / 5);
@@ -125,20 +126,20 @@ impl Channel {
             answer = link.publish(request) => answer,
             () = given_up => Err(StoreError::Unavailable { operation: "publish", reason: "no answer in time".into() }),
         };
-        // Whatever a way has failed with, a new one is as good; and one that is broken stays so.
+        // A link that failed once may be broken for good, and a new one costs little.
         self.link = answer.is_ok().then_some(link);
         match answer {
             Ok(Published { published, dropped, sleep, more }) => {
                 self.failures = 0;
                 self.stats.published(published, dropped);
                 if dropped > 0 {
-                    tracing::warn!(channel = %self.key, broadcasts = dropped, "broadcasts that nobody served in time were dropped");
+                    tracing::warn!(channel = %self.key, broadcasts = dropped, "dropped broadcasts that no node published before they expired");
                 }
                 if more { Duration::ZERO } else { sleep }
             }
             Err(error) => {
                 self.stats.store_error(&error);
-                tracing::warn!(channel = %self.key, error = %error, "cannot publish broadcasts, trying again");
+                tracing::warn!(channel = %self.key, error = %error, "cannot publish broadcasts; dq tries again");
                 let pause = self.environment.growing_pause(PAUSE, LONGEST_PAUSE, self.failures);
                 self.failures += 1;
                 pause
@@ -146,12 +147,12 @@ impl Channel {
         }
     }
 
-    fn hand_out(&self, queues: &[mpsc::Sender<Delivery>], publish: crate::store::BroadcastMessage) {
+    fn hand_out(&self, queues: &[mpsc::Sender<Delivery>], message: BroadcastMessage) {
         self.stats.received();
-        let record = Record::from_bytes(publish.record);
+        let record = Record::from_bytes(message.record);
         for (queue, (name, _)) in queues.iter().zip(&self.listeners) {
-            if queue.try_send(Delivery { id: publish.id.clone(), record: record.clone() }).is_err() {
-                tracing::warn!(channel = %self.key, job.id = %publish.id, listener = name, "the listener is {QUEUE} broadcasts behind: this one is dropped");
+            if queue.try_send(Delivery { id: message.id.clone(), record: record.clone() }).is_err() {
+                tracing::warn!(channel = %self.key, job.id = %message.id, listener = name, "the listener is {QUEUE} broadcasts behind, so it does not get this one");
                 self.stats.missed();
             }
         }
@@ -175,7 +176,7 @@ impl Channel {
     }
 }
 
-/// Listeners may go on with what they have heard until the grace ends.
+/// Lets the listeners finish what they have received, until the grace ends.
 async fn let_finish(
     workers: &TaskTracker,
     tasks: &[Task],
@@ -206,7 +207,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// Hands one broadcast after the other to the listener, until the channel is gone.
+    /// Hands one broadcast after the other to the listener, until the channel ends.
     async fn listen(self, mut deliveries: mpsc::Receiver<Delivery>) {
         let Self { channel, name, listener, environment, stats } = self;
         while let Some(Delivery { id, record }) = deliveries.recv().await {

@@ -1,4 +1,4 @@
-//! How one broadcast channel is on this node.
+//! The counters and the condition of one broadcast channel on this node.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use crate::context::condition::{Condition, LiveCondition};
 use crate::store::StoreError;
 
-/// How one broadcast channel is on this node.
+/// The state of one broadcast channel on this node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ChannelHealth {
@@ -17,21 +17,21 @@ pub struct ChannelHealth {
     pub channel: String,
     /// Its listeners.
     pub listeners: String,
-    /// What it is doing.
+    /// What the channel is doing.
     pub condition: Condition,
-    /// Broadcasts this node published since its start; each is published by one node.
+    /// Broadcasts that this node published since its start. One node publishes each.
     pub published: u64,
-    /// Broadcasts this node heard since its start.
+    /// Broadcasts that this node received since its start.
     pub received: u64,
     /// How often a listener failed: errors, panics, timeouts, payloads that do not decode.
     pub failed: u64,
-    /// Broadcasts a listener did not get because it was too far behind.
+    /// Broadcasts that a listener did not get because it was 1,024 broadcasts behind.
     pub missed: u64,
-    /// Broadcasts this node dropped because nobody had served them in time.
+    /// Broadcasts that this node dropped because no node had published them before they expired.
     pub expired: u64,
 }
 
-/// The live figures of one channel.
+/// The live counters of one channel.
 #[derive(Debug)]
 pub(super) struct ChannelStats {
     channel: String,
@@ -64,14 +64,14 @@ impl ChannelStats {
         }
     }
 
-    /// The store has answered.
+    /// The store has answered a `publish`.
     pub(super) fn published(&self, published: usize, expired: usize) {
         self.condition.contact(&self.channel);
         self.published.fetch_add(published as u64, Relaxed);
         self.expired.fetch_add(expired as u64, Relaxed);
     }
 
-    /// The store has not answered, or has refused.
+    /// The store has not answered, or has refused a request.
     pub(super) fn store_error(&self, error: &StoreError) {
         self.condition.store_error(error);
     }

@@ -1,55 +1,42 @@
 //! The handle of a running node.
 
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::time::Duration;
 
+use super::Plan;
 use super::health::{Health, HealthProbe};
-use super::plan::Plan;
-use super::shutdown::TerminationSignals;
-use super::supervisor::{self, Running};
+use super::{Running, start};
 use crate::config::Listing;
-use crate::context::error::Error;
-use crate::context::topic::stats::TopicHealth;
 use crate::job::TopicName;
 use crate::provider::Provider;
 
 /// A running node, from [`ContextFactory::start`](crate::context::ContextFactory::start).
 ///
-/// Dropped without a [`shutdown`](Self::shutdown) it stops without a grace, in the background: handlers are cancelled and
-/// their jobs go back, as far as the program lives on for it.
+/// Dropping it without a [`shutdown`](Self::shutdown) stops the node in the background, without a grace: handlers are
+/// cancelled, and their jobs go back if the program lives long enough.
 #[derive(Debug)]
 #[must_use = "dropping it stops the node: keep it, and end with `run_until_signal` or `shutdown`"]
 pub struct Context {
-    running: Running,
-    provider: Provider,
+    pub(super) running: Running,
+    pub(super) provider: Provider,
     settings: Listing,
     topics: BTreeMap<TopicName, Listing>,
-    grace: Duration,
-}
-
-/// What a node left behind when it stopped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Stopped {
-    /// Jobs that could not be given back in time (the store did not answer), or were not to be: other nodes take them.
-    pub left: usize,
-    /// Handlers that were cancelled and have not returned: they block their thread.
-    pub still_running: usize,
+    /// The grace of the settings.
+    pub(super) grace: Duration,
 }
 
 impl Context {
-    /// Adds jobs and looks after them. Listeners have the same one, where they ask for a `Provider`.
+    /// The provider of this node, which adds jobs and sends commands. A listener with a `Provider` field has the same one.
     pub const fn provider(&self) -> &Provider {
         &self.provider
     }
 
-    /// The settings of the node, each with who said so.
+    /// The effective settings of the node, and where each came from.
     pub const fn settings(&self) -> &Listing {
         &self.settings
     }
 
-    /// The settings of a topic that this node listens to, each with who said so.
+    /// The effective settings of a topic, and where each came from. `None` if this node does not listen to the topic.
     pub fn topic_settings(&self, topic: &str) -> Option<&Listing> {
         self.topics.get(topic)
     }
@@ -59,109 +46,39 @@ impl Context {
         self.topics.keys()
     }
 
-    /// Hands the plan to the supervisor.
+    /// Starts what the plan says.
     pub(in crate::context) fn launch(plan: &Plan, provider: Provider) -> Self {
         log(plan);
         let (settings, grace) = (plan.listing.clone(), plan.settings.grace);
         let topics = plan.topics.iter().map(|topic| (topic.key.topic.clone(), topic.listing.clone())).collect();
-        Self { running: supervisor::start(plan), provider, settings, topics, grace }
+        Self { running: start(plan), provider, settings, topics, grace }
     }
-}
 
-impl Context {
-    /// How the node is. Asks nobody: costs some loads.
+    /// The state of the node. Costs a few atomic loads per topic and no request to the store.
     pub fn health(&self) -> Health {
         self.running.health()
     }
 
-    /// Waits until every topic and broadcast channel is in touch with the store ([`Health::ready`]): from then on this
-    /// node hears every broadcast. Waits for ever while the store cannot be reached. Cancel safe.
+    /// Waits until every topic and broadcast channel is in touch with the store ([`Health::ready`]). From then on this node
+    /// receives every broadcast. Waits for ever while the store cannot be reached. Cancel safe.
     pub async fn ready(&self) {
         self.running.ready().await;
     }
 
-    /// The health for those who do not hold the node: a readiness probe beside [`run_until_signal`](Self::run_until_signal).
+    /// A handle that reads the health of this node, for example for a readiness probe beside
+    /// [`run_until_signal`](Self::run_until_signal), which consumes the node.
     pub fn probe(&self) -> HealthProbe {
         self.running.probe()
     }
 
-    /// Stops the node, in the order of `docs/internals/architecture.md`: claiming ends, what has not started goes back at once,
-    /// handlers go on for at most `grace`, what has not finished is cancelled and goes back with its attempt unspent, the
-    /// last outcomes are sent, the lease ends. Takes at most about `grace` and 15 s.
-    ///
-    /// Cancel safe: dropped, the stop goes on without the rest of the grace.
-    pub async fn shutdown(self, grace: Duration) -> Stopped {
-        self.running.order_stop(grace);
-        self.stopped().await
-    }
-
-    /// Runs until SIGTERM or SIGINT (Ctrl-C), then stops as [`shutdown`](Self::shutdown) with the `grace` of the settings.
-    /// A second signal ends the grace at once.
-    ///
-    /// # Errors
-    /// When the operating system gives no signals; the node is stopped then.
-    pub async fn run_until_signal(self) -> Result<(), Error> {
-        self.run_until(std::future::pending::<()>()).await.map(|_| ())
-    }
-
-    /// As [`run_until_signal`](Self::run_until_signal), and also ends when `work` is done: its output, or `None` when a
-    /// signal came first and `work` was dropped. For a program that ends by itself, or that has more to run than jobs.
-    ///
-    /// # Errors
-    /// When the operating system gives no signals; the node is stopped then, and `work` was dropped.
-    pub async fn run_until<T>(self, work: impl Future<Output = T>) -> Result<Option<T>, Error> {
-        let mut signals = match TerminationSignals::listen() {
-            Ok(signals) => signals,
-            Err(error) => {
-                let grace = self.grace;
-                self.shutdown(grace).await;
-                return Err(error.into());
-            }
-        };
-        let done = tokio::select! {
-            biased;
-            name = signals.next() => {
-                tracing::info!(signal = name, grace = %humantime::format_duration(self.grace), "stopping");
-                None
-            }
-            done = work => Some(done),
-        };
-        self.running.order_stop(self.grace);
-        tokio::select! {
-            biased;
-            () = self.running.stopped() => {}
-            name = signals.next() => {
-                tracing::info!(signal = name, "stopping at once");
-                self.running.order_stop(Duration::ZERO);
-            }
-        }
-        self.stopped().await;
-        Ok(done)
-    }
-
-    /// Waits for the end of the stop, then flushes what callers have added.
-    async fn stopped(&self) -> Stopped {
-        self.running.stopped().await;
-        self.provider.close().await;
-        let topics = self.running.health().topics;
-        let sum = |of: fn(&TopicHealth) -> usize| topics.iter().map(of).sum();
-        Stopped { left: sum(|topic| topic.held), still_running: sum(|topic| topic.running) }
-    }
-
-    /// Ends the node where it is, as a power cut would: nothing is given back. For tests of what other nodes do then.
+    /// Ends the node at once, as a power cut would: no job goes back. For tests of what other nodes do then.
     #[cfg(feature = "testing")]
     pub fn kill(self) {
         self.running.kill();
     }
 }
 
-impl Drop for Context {
-    fn drop(&mut self) {
-        self.running.order_stop(Duration::ZERO);
-    }
-}
-
-/// What runs, with which settings and by whose word.
+/// Logs what runs, the effective settings, and where each came from.
 fn log(plan: &Plan) {
     let Plan { app, node, store, listing, .. } = plan;
     tracing::info!(%app, %node, store = store.url(), settings = %listing, "starting");
@@ -174,6 +91,6 @@ fn log(plan: &Plan) {
         tracing::info!(channels = channels.join(", "), listener = broadcast.name, "listening to broadcasts");
     }
     for (topic, error) in &plan.refused {
-        tracing::error!(%topic, error = %error, "this topic stands still until that is mended; the others run");
+        tracing::error!(%topic, error = %error, "this topic stands still until an operator fixes the cause; the others run");
     }
 }

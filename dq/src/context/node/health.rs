@@ -10,45 +10,45 @@ use super::channel_stats::{ChannelHealth, ChannelStats};
 use crate::context::condition::Condition;
 use crate::context::topic::stats::{TopicHealth, TopicStats};
 
-/// How a node is.
+/// The state of a node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Health {
     /// The app.
     pub app: String,
-    /// The node: a random identity of this start.
+    /// The node: a random id that is new at every start.
     pub node: String,
     /// The store, without secrets.
     pub store: String,
     /// The settings of the node, as `lease = 15s, renewal = 5s, ..`.
     pub settings: String,
-    /// Every topic and broadcast channel is in touch with the store and none is stopping: fit for a readiness probe.
+    /// Whether every topic and broadcast channel is in touch with the store and none is stopping: fit for a readiness probe.
     pub ready: bool,
-    /// Each topic that is listened to, in order of the names.
+    /// The topics that the node listens to, in order of their names.
     pub topics: Vec<TopicHealth>,
-    /// Each broadcast channel that is listened to, in order of the names.
+    /// The broadcast channels that the node listens to, in order of their names.
     pub channels: Vec<ChannelHealth>,
 }
 
-/// How a node is, for those who do not hold its [`Context`](crate::context::Context): a readiness probe beside
-/// `run_until_signal`. Cheap to clone; it does not keep the node alive.
+/// Reads the health of a node without its [`Context`](crate::context::Context), for example for a readiness probe beside
+/// `run_until_signal`. Cheap to clone. It does not keep the node alive.
 #[derive(Debug, Clone)]
 pub struct HealthProbe(pub(super) Arc<HealthRegistry>);
 
 impl HealthProbe {
-    /// How the node is, or was when it ended. Asks nobody: costs some loads.
+    /// The state of the node, or its last state after its end. Costs a few atomic loads per topic and no request to the store.
     pub fn health(&self) -> Health {
         self.0.health()
     }
 
-    /// Waits until the node is [`ready`](Health::ready); for ever while the store cannot be reached, and when the node has
-    /// stopped. Cancel safe.
+    /// Waits until the node is [`ready`](Health::ready). Waits for ever while the store cannot be reached, and once the node
+    /// stops. Cancel safe.
     pub async fn ready(&self) {
         self.0.ready().await;
     }
 }
 
-/// Where everything on a node writes down how it is.
+/// The stats of every topic and channel of a node.
 #[derive(Debug)]
 pub(super) struct HealthRegistry {
     pub(super) app: String,
@@ -57,7 +57,7 @@ pub(super) struct HealthRegistry {
     pub(super) settings: String,
     pub(super) topics: Vec<Arc<TopicStats>>,
     pub(super) channels: Vec<Arc<ChannelStats>>,
-    /// Told when a condition becomes another.
+    /// Notified when a condition changes.
     pub(super) changed: Arc<Notify>,
 }
 
@@ -79,11 +79,11 @@ impl HealthRegistry {
         }
     }
 
-    /// Waits until everything is in touch with the store. Cancel safe.
+    /// Waits until every topic and channel is in touch with the store. Cancel safe.
     pub(super) async fn ready(&self) {
         loop {
             let mut changed = pin!(self.changed.notified());
-            changed.as_mut().enable(); // registered before the look, so that no change is missed
+            changed.as_mut().enable(); // registered before the check, so that no change is missed
             if self.health().ready {
                 return;
             }

@@ -1,7 +1,7 @@
-//! A topic that the store could not serve when the node started: a key of it has a wrong type (PROTOCOL.md rule 1).
+//! A topic that the store could not serve when the node started, because a key of the topic has a wrong type (rule 1).
 //!
-//! It stands still, says so in `health()` and the log, and asks again until somebody has removed that key; then it begins as
-//! any other. Meanwhile everything else on the node runs, and nothing was claimed that would have to be given back.
+//! The topic stands still, reports that in `health()` and the log, and asks again until an operator has removed the key. Then
+//! it starts as any other. Meanwhile everything else on the node runs, and the topic has claimed nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::store::{Store, StoreError};
 /// The longest pause before the store is asked again.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Asks the store until it serves the topic; what it says otherwise is told. False when the node stops first.
+/// Asks the store until it serves the topic, and reports every error. Returns `false` if the node stops first.
 pub(super) async fn opened(
     store: &Arc<dyn Store>,
     key: &TopicKey,
@@ -43,7 +43,7 @@ pub(super) async fn opened(
         };
         match answer {
             Ok(()) => {
-                tracing::info!(topic = %key, "the store serves the topic now, starting it");
+                tracing::info!(topic = %key, "the store can serve the topic now; it starts");
                 return true;
             }
             Err(error) => store_error(&error),

@@ -1,7 +1,7 @@
-//! The supervisor: starts what a node consists of, starts it again when dq itself panics, and tells it to stop.
-#![cfg_attr(not(feature = "testing"), allow(unreachable_pub))] // `testing::seam` shows these to `dq-testing`
+//! The supervisor: it starts the tasks of a node, restarts a topic after a panic of dq itself, and tells all tasks to stop.
 //!
-//! It is the only one that starts tasks of the node besides `execute` (handlers) and `broadcast` (listeners).
+//! Only two other places start tasks of a node: `topic/listener.rs` starts handlers, `broadcast.rs` its listeners.
+#![cfg_attr(not(feature = "testing"), allow(unreachable_pub))] // `testing::seam` shows these to `dq-testing`
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -15,10 +15,11 @@ use tokio_util::task::TaskTracker;
 use super::broadcast::Channel;
 use super::channel_stats::ChannelStats;
 use super::health::{Health, HealthProbe, HealthRegistry};
-use super::plan::{Plan, TopicPlan};
 use super::refused::opened;
 use super::shutdown::StopOrder;
+use super::{Plan, TopicPlan};
 use crate::broadcast::ErasedBroadcast;
+use crate::context::panic_message;
 use crate::context::subscription::Subscription;
 use crate::context::topic::stats::TopicStats;
 use crate::context::topic::{Parts, Topic};
@@ -29,19 +30,19 @@ use crate::store::{Interest, Store, StoreError};
 /// The pause before a topic whose task panicked starts again.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
-/// A node that runs.
+/// The tasks of a running node.
 #[derive(Debug)]
 pub struct Running {
     environment: Environment,
     order: watch::Sender<StopOrder>,
     tracker: TaskTracker,
-    /// Those of `tracker` that are a topic's.
+    /// The topics among the tasks of `tracker`.
     topics: TaskTracker,
     tasks: Vec<Task>,
     registry: Arc<HealthRegistry>,
 }
 
-/// Starts the tasks of the node. One that the store cannot serve yet stands still and says so.
+/// Starts the tasks of the node. The task of a topic that the store cannot serve yet waits until it can.
 pub fn start(plan: &Plan) -> Running {
     let (order, ordered) = watch::channel(StopOrder::Work);
     let channels = listeners_by_channel(plan);
@@ -77,7 +78,7 @@ fn listeners_by_channel(plan: &Plan) -> BTreeMap<&TopicKey, Vec<NamedListener>> 
     channels
 }
 
-/// Where the tasks of the node will write down how it is: a gauge for each topic and channel, in their order.
+/// The stats of every topic and channel, in their order. The tasks of the node update them.
 fn registry(plan: &Plan, channels: &BTreeMap<&TopicKey, Vec<NamedListener>>) -> HealthRegistry {
     let changed = Arc::<Notify>::default();
     let topic = |topic: &TopicPlan| {
@@ -137,7 +138,7 @@ impl Running {
         stats: Arc<ChannelStats>,
         ordered: &watch::Receiver<StopOrder>,
     ) {
-        // As a node, too: an earlier broadcast is signalled to the node that looks after them.
+        // With the node's id, because the store signals an earlier broadcast to the publisher only.
         let interest = Interest { node: Some(plan.node.clone()), broadcasts: true };
         let (store, environment, ordered) = (plan.store.clone(), self.environment.clone(), ordered.clone());
         let (key, node, settings) = (key.clone(), plan.node.clone(), plan.settings.clone());
@@ -169,7 +170,7 @@ impl Running {
         self.tasks.push(self.environment.spawn(Runtime::Own, self.tracker.track_future(task)));
     }
 
-    /// How the node is.
+    /// The state of the node.
     pub fn health(&self) -> Health {
         self.registry.health()
     }
@@ -178,12 +179,12 @@ impl Running {
         HealthProbe(Arc::clone(&self.registry))
     }
 
-    /// Waits until everything is in touch with the store.
+    /// Waits until every topic and channel is in touch with the store.
     pub async fn ready(&self) {
         self.registry.ready().await;
     }
 
-    /// Tells every task to stop, giving handlers `grace` from now. A second call can only shorten the grace.
+    /// Tells every task to stop, and gives handlers `grace` from now. A second call can only shorten the grace.
     pub fn order_stop(&self, grace: Duration) {
         self.registry.stopping();
         let wanted = self.environment.now() + grace;
@@ -201,28 +202,28 @@ impl Running {
         self.tracker.wait().await;
     }
 
-    /// Ends every task where it is, as a power cut would. For simulations.
+    /// Ends every task at once, as a power cut would. For simulations.
     #[cfg(any(test, feature = "testing"))]
     pub fn kill(&self) {
         self.tasks.iter().for_each(Task::abort);
     }
 }
 
-/// Runs a topic until it stops; a panic of dq itself starts it again, also to give back what it held when the node is
-/// stopping, but then once only: other nodes take what is left.
+/// Runs a topic until it stops, and restarts it after a panic of dq itself. A topic that panics during a stop is restarted
+/// once, to give back what it held. After a second panic other nodes reclaim that, so that the node comes to its end.
 async fn keep_running(parts: Parts, store: Arc<dyn Store>, node: NodeId, ordered: watch::Receiver<StopOrder>) {
+    let environment = parts.environment.clone();
     loop {
-        let (key, environment) = (parts.key.clone(), parts.environment.clone());
         let was_stopping = *ordered.borrow() != StopOrder::Work;
         let run = async {
             Topic::new(parts.clone(), store.clone(), node.clone(), ordered.clone()).run().await;
         };
         let Err(panic) = AssertUnwindSafe(run).catch_unwind().await else { return };
-        let text = crate::context::panic_message(&*panic);
-        tracing::error!(topic = %key, panic = text, "dq panicked in this topic, starting it again: please report this");
+        let text = panic_message(&*panic);
+        tracing::error!(topic = %parts.key, panic = text, "dq panicked in this topic and restarts it; please report this as a bug");
         parts.stats.restarted(&text);
         if was_stopping {
-            return; // one that panics again and again must not keep the node from its end
+            return;
         }
         environment.sleep_until(environment.now() + RESTART_PAUSE).await;
     }

@@ -14,37 +14,37 @@ use crate::context::condition::{Condition, LiveCondition};
 use crate::store::StoreError;
 use crate::store::step::Change;
 
-/// How one topic is on this node.
+/// The state of one topic on this node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct TopicHealth {
     /// The topic.
     pub topic: String,
-    /// The listener and where it is annotated.
+    /// The listener and the place of its annotation.
     pub listener: String,
     /// The settings, as `concurrency = 64, timeout = 30s, ..`.
     pub settings: String,
-    /// What it is doing.
+    /// What the topic is doing.
     pub condition: Condition,
     /// Jobs this node holds.
     pub held: usize,
-    /// Handlers that have a permit, those that were given up and have not returned among them.
+    /// Handlers that have a permit. Abandoned ones, which were given up and have not returned, are among them.
     pub running: usize,
     /// Jobs that wait for a permit.
     pub waiting: usize,
-    /// Outcomes the store has not judged yet.
+    /// Outcomes that the store has not judged yet.
     pub settling: usize,
-    /// Counters since the start.
+    /// Counters since the start of the node.
     pub counters: Counters,
-    /// Jobs kept in the store less jobs in a place, when it was looked at last: always 0, or a defect.
+    /// Records in the store less jobs in a state, at the last audit. Anything but 0 is a defect of dq.
     pub audit_difference: i64,
 }
 
-/// What happened since the start.
+/// What happened since the start of the node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Jobs taken.
+    /// Jobs claimed.
     pub claimed: u64,
     /// Jobs acked.
     pub acked: u64,
@@ -56,27 +56,27 @@ pub struct Counters {
     pub rolled_back: u64,
     /// Jobs parked, or kept UNACKED.
     pub parked: u64,
-    /// Jobs given up.
+    /// Jobs that became DEAD.
     pub dead: u64,
-    /// Jobs dropped: by `process_unacked`, or because another program removed or mangled what was kept of them.
+    /// Jobs dropped: by `process_unacked`, or because another program removed or damaged their records.
     pub dropped: u64,
     /// Handlers that failed: errors, panics, timeouts, payloads that do not decode.
     pub failed: u64,
     /// Handlers that timed out.
     pub timed_out: u64,
-    /// Handlers that returned after they were given up; their outcomes were refused here.
+    /// Handlers that returned after dq had given their runs up; this node refused their outcomes.
     pub late_outcomes: u64,
-    /// Outcomes that the store refused because the job was another run's.
+    /// Outcomes that the store refused because another run had the job.
     pub stale_outcomes: u64,
     /// Handlers that were cancelled because the lease, or the job, was lost.
     pub lease_lost: u64,
-    /// Jobs taken back from dead nodes.
+    /// Jobs reclaimed from dead nodes.
     pub reclaimed: u64,
-    /// Times the two sides were compared.
+    /// How often the node compared what it holds with what the store says it holds.
     pub reconciled: u64,
-    /// Times the task of the topic was started again after a panic of dq itself.
+    /// How often the task of the topic was restarted after a panic of dq itself.
     pub restarts: u64,
-    /// The longest time from due to claim, ms.
+    /// The longest time from due to claim, in milliseconds.
     pub most_late_ms: u64,
 }
 
@@ -113,7 +113,7 @@ cells!(
     most_late_ms
 );
 
-/// The live figures of one topic.
+/// The live counters of one topic.
 #[derive(Debug)]
 pub(in crate::context) struct TopicStats {
     topic: String,
@@ -166,12 +166,12 @@ impl TopicStats {
         self.condition.contact(&self.topic);
     }
 
-    /// The store has not answered, or has refused. Says whether that is news.
+    /// The store has not answered, or has refused a request. Returns whether that is news.
     pub(in crate::context) fn store_error(&self, error: &StoreError) -> bool {
         self.condition.store_error(error)
     }
 
-    /// Nothing can be started any more.
+    /// No handler can start any more.
     pub(super) fn handlers_gone(&self) {
         self.condition.set(Condition::Stopped("the runtime of the handlers has shut down".into()));
     }
@@ -242,14 +242,14 @@ impl TopicStats {
         self.condition.set(Condition::Recovering(format!("dq panicked: {panic}")));
     }
 
-    /// The audit of the store (rule 26).
+    /// The store has compared its records with its places (rule 26).
     pub(super) fn audited(&self, records: usize, places: usize) {
         if records != places {
             tracing::error!(
                 topic = self.topic,
                 records,
                 places,
-                "the store keeps other jobs than it has in places: please report this"
+                "the store has other jobs in its records than in its states; please report this as a bug"
             );
         }
         self.records.store(records as u64, Relaxed);

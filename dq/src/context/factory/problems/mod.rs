@@ -1,4 +1,4 @@
-//! What can keep a node from starting: every problem, with everything its text needs in fields.
+//! What can keep a node from starting. Each problem has everything that its text names in fields.
 
 use std::fmt;
 use std::io;
@@ -13,10 +13,10 @@ use crate::config::{SettingProblem, Source, SourceLocation, did_you_mean};
 use crate::job::BadName;
 use crate::store::StoreError;
 
-/// A listener by its name and the place where it is annotated.
+/// A listener: its name, and the place of its annotation.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ListenerAt {
-    /// Where.
+    /// The place of the annotation.
     pub at: SourceLocation,
     /// The name of the struct or function.
     pub name: &'static str,
@@ -28,7 +28,7 @@ impl fmt::Display for ListenerAt {
     }
 }
 
-/// A listener and the field or parameter of it that asks for a value.
+/// A listener, and its field or parameter that needs a value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Need {
     /// The listener.
@@ -37,19 +37,19 @@ pub struct Need {
     pub field: &'static str,
 }
 
-/// A reason not to start. The variants are in the order in which they are told; each says what to write.
+/// A reason not to start. The variants are in the order in which `start` reports them. Each text says what to write.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The name given to `ContextFactory::new` cannot be an app's.
+    /// The name given to `ContextFactory::new` is not valid for an app.
     #[error("{bad} ({at})")]
     AppName {
-        /// Where the factory is made.
+        /// The call of `ContextFactory::new`.
         at: SourceLocation,
         /// What is wrong with it.
         bad: BadName,
     },
-    /// Nothing is registered, and `.without_listeners()` was not called.
+    /// No listener is linked or named, and the program did not call `.without_listeners()`.
     #[error(
         "no listener is registered: annotate one with `#[delay_listener]`; one in another crate needs a `use that_crate as _;` \
          here; a node that only provides calls `.without_listeners()`"
@@ -63,7 +63,7 @@ pub enum Problem {
         /// How many are registered.
         registered: usize,
     },
-    /// A topic or a broadcast channel that cannot be one.
+    /// The name of a topic or broadcast channel is not valid.
     #[error("{listener}: {bad}")]
     TopicName {
         /// The listener that names it.
@@ -71,28 +71,28 @@ pub enum Problem {
         /// What is wrong with it.
         bad: BadName,
     },
-    /// More than one listener of a topic.
+    /// A topic has more than one listener.
     #[error("topic `{topic}` has {} listeners, one is allowed: {}", .listeners.len(), listed(.listeners))]
     DuplicateTopic {
         /// The topic.
         topic: String,
-        /// Its listeners, by place.
+        /// Its listeners, in order of their places.
         listeners: Vec<ListenerAt>,
     },
-    /// A topic of `.expect_topics(..)` that has no listener.
+    /// A topic of `.expect_topics(..)` has no listener.
     #[error("topic `{topic}` is expected ({at}) and has no listener{}", missing_crate(.suggestion.as_ref()))]
     Expected {
-        /// Where it is expected.
+        /// The call of `.expect_topics(..)`.
         at: SourceLocation,
         /// The topic.
         topic: String,
         /// The nearest topic there is.
         suggestion: Option<String>,
     },
-    /// A topic of `.only(..)` or `.except(..)` that has no listener.
+    /// A topic of `.only(..)` or `.except(..)` has no listener.
     #[error("`.{call}(..)` at {at} names topic `{topic}`, which has no listener{}", did_you_mean(.suggestion.as_ref()))]
     NotSelectable {
-        /// Where it is named.
+        /// The call that names it.
         at: SourceLocation,
         /// `only` or `except`.
         call: &'static str,
@@ -101,20 +101,20 @@ pub enum Problem {
         /// The nearest topic there is.
         suggestion: Option<String>,
     },
-    /// Something wrong with a setting.
+    /// A setting is not valid.
     #[error(transparent)]
     Setting(#[from] SettingProblem),
-    /// Two values of one type were provided; which one is meant cannot be known.
+    /// The program provides two values of one type, and dq cannot know which one is meant.
     #[error("`{type_name}` is provided twice, at {first} and at {again}: wrap one in a newtype of yours")]
     ProvidedTwice {
         /// The first call of `.provide(..)`.
         first: SourceLocation,
-        /// The other.
+        /// The second call.
         again: SourceLocation,
         /// The type.
         type_name: &'static str,
     },
-    /// A value of a type that dq itself provides.
+    /// The program provides a value of a type that dq provides itself.
     #[error("`{type_name}` is provided at {at}, but dq provides it itself: remove that call")]
     ProvidedByDq {
         /// The call of `.provide(..)`.
@@ -122,50 +122,50 @@ pub enum Problem {
         /// The type.
         type_name: &'static str,
     },
-    /// Listeners need a value of a type that was not provided.
+    /// Listeners need a value that the program does not provide.
     #[error(
         "`{written}` was not provided: call `.provide(..)` with a value of exactly that type; needed by\n{}",
         needs(.needed_by)
     )]
     NotProvided {
-        /// The type as the first of them writes it.
+        /// The type, as the first of the listeners writes it.
         written: &'static str,
-        /// Who needs it, by place.
+        /// The listeners that need it, in order of their places.
         needed_by: Vec<Need>,
     },
-    /// No store was chosen.
+    /// The program chose no store.
     #[error("no store is chosen: call `.store(\"memory:\")`, write `store = ..` in the config file, or set `DQ_STORE`")]
     NoStore,
-    /// The URL of the store leads to none.
+    /// The URL names no store of this build.
     #[error("the store `{url}` ({at}): {why}")]
     StoreUrl {
-        /// Who chose it.
+        /// Where the URL comes from.
         at: Source,
         /// The URL, without secrets.
         url: String,
         /// Why.
         why: BadStoreUrl,
     },
-    /// The store did not answer. Start it, or mend the URL.
+    /// The store did not answer. Start it, or fix the URL.
     #[error("the store {url} cannot be reached: {error}")]
     StoreUnreachable {
         /// Its URL, without secrets.
         url: String,
-        /// What happened.
+        /// The error of the store.
         error: StoreError,
     },
-    /// The store answered and refuses a topic.
+    /// The store answered and refused a topic.
     #[error("the store {url} cannot serve topic `{topic}`: {error}")]
     StoreTopic {
         /// Its URL, without secrets.
         url: String,
         /// The topic.
         topic: String,
-        /// What it said.
+        /// The error of the store.
         error: StoreError,
     },
-    /// The operating system gives no thread for the links.
-    #[error("the operating system gives no thread: {0}")]
+    /// The operating system refused to start a thread.
+    #[error("the operating system refused to start a thread for dq: {0}")]
     NoThread(io::Error),
 }
 
@@ -185,7 +185,7 @@ fn needs(needs: &[Need]) -> String {
 }
 
 impl Problem {
-    /// The group in which it is told.
+    /// The group of the report in which the problem stands.
     const fn group(&self) -> u8 {
         match self {
             Self::AppName { .. } => 0,

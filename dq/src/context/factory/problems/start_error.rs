@@ -1,30 +1,30 @@
-//! The error of a start: all problems as one list for people.
+//! The error of a start: all problems as one readable list.
 
 use std::fmt;
 
 use super::Problem;
 use crate::listener::Provided;
 
-/// A node was not started: everything that is wrong, at once. `Debug` shows what `Display` shows, so that a `main` which
-/// returns it prints text for people.
+/// Every reason why a node did not start. `Debug` prints what `Display` prints, so that a `main` that returns this error
+/// prints readable text.
 pub struct StartError {
     problems: Vec<Problem>,
     provided: Vec<Provided>,
 }
 
 impl StartError {
-    /// The problems in the order in which they are told; `provided` is what there is instead of what is missing.
+    /// Sorts the problems. `provided` lists the provided values, for the case that one is missing.
     pub(crate) fn new(mut problems: Vec<Problem>, provided: Vec<Provided>) -> Self {
         problems.sort_by_cached_key(|problem| (problem.group(), problem.place(), problem.to_string()));
         Self { problems, provided }
     }
 
-    /// The problems, at least one: grouped by what they are about, within a group by place.
+    /// The problems, at least one: in groups by what they are about, and within a group in order of their places.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// What was provided, where something is missing.
+    /// Lists the provided values, if one is missing.
     fn write_provided(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.problems.iter().any(|problem| matches!(problem, Problem::NotProvided { .. })) {
             return Ok(());
