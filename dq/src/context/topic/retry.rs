@@ -102,7 +102,7 @@ impl Topic {
             match noted.note {
                 Note::Stale => self.held.remove(id).map_or((), drop),
                 Note::Done if self.lease.is_good(now) && !self.stopping.is_cancelling() => {
-                    self.start_final_retry(id, now)
+                    self.start_final_retry(id, now);
                 }
                 Note::Done | Note::Ended => self.held.set(id, Stage::settling(Change::Rollback)),
             }
