@@ -186,7 +186,7 @@ async fn let_finish(
     loop {
         let grace_until = match *stop.borrow_and_update() {
             StopOrder::Stop { grace_until } => grace_until,
-            StopOrder::Work => Duration::ZERO, // the supervisor is gone
+            StopOrder::Continue => Duration::ZERO, // the supervisor is gone
         };
         tokio::select! {
             biased;

@@ -26,7 +26,7 @@ pub(super) async fn opened(
     store_error: impl Fn(&StoreError),
 ) -> bool {
     loop {
-        if *ordered.borrow_and_update() != StopOrder::Work {
+        if *ordered.borrow_and_update() != StopOrder::Continue {
             return false;
         }
         let again = environment.now() + PAUSE / 5 + environment.random_below(PAUSE * 4 / 5);

@@ -14,7 +14,7 @@ use crate::context::topic::stats::TopicHealth;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::context) enum StopOrder {
     /// Go on.
-    Work,
+    Continue,
     /// Stop. Handlers may go on until this time of the node's clock.
     Stop {
         /// The end of the grace.

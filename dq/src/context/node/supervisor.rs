@@ -44,7 +44,7 @@ pub struct Running {
 
 /// Starts the tasks of the node. The task of a topic that the store cannot serve yet waits until it can.
 pub fn start(plan: &Plan) -> Running {
-    let (order, ordered) = watch::channel(StopOrder::Work);
+    let (order, ordered) = watch::channel(StopOrder::Continue);
     let channels = listeners_by_channel(plan);
     let registry = Arc::new(registry(plan, &channels));
     let mut running = Running {
@@ -191,7 +191,7 @@ impl Running {
         self.order.send_modify(|order| {
             let grace_until = match *order {
                 StopOrder::Stop { grace_until } => grace_until.min(wanted),
-                StopOrder::Work => wanted,
+                StopOrder::Continue => wanted,
             };
             *order = StopOrder::Stop { grace_until };
         });
@@ -214,7 +214,7 @@ impl Running {
 async fn keep_running(parts: Parts, store: Arc<dyn Store>, node: NodeId, ordered: watch::Receiver<StopOrder>) {
     let environment = parts.environment.clone();
     loop {
-        let was_stopping = *ordered.borrow() != StopOrder::Work;
+        let was_stopping = *ordered.borrow() != StopOrder::Continue;
         let run = async {
             Topic::new(parts.clone(), store.clone(), node.clone(), ordered.clone()).run().await;
         };

@@ -7,7 +7,7 @@
 //!
 //! | state, which knows nothing of the topic | subsystems |
 //! |---|---|
-//! | `held`: jobs that are not confirmed gone | `transfer`, `sweep`: claim |
+//! | `held`, `stage`: jobs that are not confirmed gone | `transfer`, `sweep`: claim |
 //! | `runs`: handlers that execute | `permits`, `listener`: start handlers and decide their jobs' outcomes |
 //! | `pipeline`: requests in flight | `ack`, `retry`: send outcomes, spend attempts |
 //! | `smart_sleep`, `prefetch`: when to claim, and how many | `reconnect`: a failed link; `shutdown`: the phases of a stop |
@@ -34,6 +34,7 @@ mod retry;
 mod runs;
 mod shutdown;
 mod smart_sleep;
+mod stage;
 pub(super) mod stats;
 mod sweep;
 mod transfer;
@@ -53,12 +54,13 @@ use crate::job::{JobId, NodeId, TopicKey};
 use crate::listener::erased::ErasedListener;
 use crate::store::{Interest, Store};
 use crash::{Lease, Reclaims, Reconciliation};
-use held::{Held, HeldJob, Mode, Stage};
+use held::Held;
 use pipeline::{Pipeline, RequestKind};
 use prefetch::Prefetch;
 use runs::{RunEnd, Runs};
 use shutdown::Stopping;
 use smart_sleep::SmartSleep;
+use stage::{HeldJob, Mode, Stage};
 use stats::TopicStats;
 use sweep::SWEEP_PERIOD;
 

@@ -69,8 +69,8 @@ impl Stopping {
     pub(super) fn grace_until(&self) -> Option<Duration> {
         match *self.order.borrow() {
             StopOrder::Stop { grace_until } => Some(grace_until),
-            StopOrder::Work if self.closed => Some(Duration::ZERO),
-            StopOrder::Work => None,
+            StopOrder::Continue if self.closed => Some(Duration::ZERO),
+            StopOrder::Continue => None,
         }
     }
 
