@@ -141,7 +141,7 @@ async fn a_store_that_refuses_is_told_of_once_with_its_reason_and_so_is_that_it_
     dq.advance(HOUR).await;
     let lines = std::mem::take(&mut traces.0.lock().unwrap().lines);
     let told = |what: &str| lines.iter().filter(|line| line.contains(what)).collect::<Vec<_>>();
-    let refuses = told("the store refuses, trying again");
+    let refuses = told("the store refused a request");
     assert!(refuses.len() == 1 && refuses[0].contains("error=the store refuses"), "{refuses:#?}");
     assert_eq!(told("the store answers again").len(), 1, "{lines:#?}");
 }

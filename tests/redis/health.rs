@@ -136,7 +136,7 @@ async fn a_key_of_a_wrong_type_and_another_protocol_version() {
 async fn a_server_that_hangs_and_one_that_is_gone() {
     let mut watched = Watched::start().await;
     watched.server.pause();
-    watched.recovers("no answer within 500ms (`call_timeout`): it hangs, or the way to it does").await;
+    watched.recovers("no answer within 500ms (`call_timeout`): the store or the network hangs").await;
     watched.server.go_on();
     watched.until(|condition| *condition == Condition::Working).await;
     watched.server.kill();

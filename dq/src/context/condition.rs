@@ -1,4 +1,4 @@
-//! What a topic is doing, as its task writes it down and others read it.
+//! What a topic or channel is doing. Its task writes the condition, `health()` reads it.
 
 use std::mem::discriminant;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,13 +13,13 @@ use crate::store::StoreError;
 #[serde(rename_all = "snake_case", tag = "state", content = "error")]
 #[non_exhaustive]
 pub enum Condition {
-    /// It has not heard from the store yet.
+    /// The store has not answered yet.
     Starting,
     /// It works.
     Working,
-    /// It cannot reach the store, or the store refuses; it goes on trying. What it said.
+    /// The store cannot be reached, or refuses requests for a while; dq goes on trying. The error.
     Recovering(String),
-    /// It does not go on by itself: the store's data or this program must be changed. What is wrong.
+    /// An operator must change the store or the program before it goes on. The error.
     Stopped(String),
     /// It is stopping, or has stopped.
     Stopping,
@@ -29,7 +29,7 @@ pub enum Condition {
 #[derive(Debug)]
 pub(super) struct LiveCondition {
     now: Mutex<Condition>,
-    /// Told when it becomes another.
+    /// Notified when the condition changes.
     changed: Arc<Notify>,
 }
 
@@ -38,7 +38,7 @@ impl LiveCondition {
         Self { now: Mutex::new(Condition::Starting), changed }
     }
 
-    /// A value of this type is whole at every moment, so a poisoned lock is as good as any.
+    /// A condition is valid at every moment, so a poisoned lock is as good as any.
     fn lock(&self) -> MutexGuard<'_, Condition> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -65,12 +65,12 @@ impl LiveCondition {
         self.set(Condition::Working);
     }
 
-    /// The store has not answered, or has refused. Says whether that is news, whatever it said before.
+    /// The store has not answered, or has refused a request. Returns whether the condition changed its kind, whatever the text.
     pub(super) fn store_error(&self, error: &StoreError) -> bool {
         let text = error.to_string();
-        let store_error = if error.is_outage() { Condition::Recovering(text) } else { Condition::Stopped(text) };
-        let is_news = discriminant(&*self.lock()) != discriminant(&store_error);
-        self.set(store_error);
+        let next = if error.is_outage() { Condition::Recovering(text) } else { Condition::Stopped(text) };
+        let is_news = discriminant(&*self.lock()) != discriminant(&next);
+        self.set(next);
         is_news
     }
 }

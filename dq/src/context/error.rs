@@ -1,36 +1,36 @@
-//! The union of dq's errors, for those who want one type.
+//! The union of dq's errors, for programs that want one type.
 
 use std::fmt;
 use std::io;
 
-use super::problems::StartError;
+use super::factory::problems::StartError;
 use crate::job::BadName;
 use crate::provider::{AddError, CommandError, QueryError, SweepError};
 use crate::store::StoreError;
 
-/// Any error of dq. `Debug` shows what `Display` shows, so that a `main` which returns it prints text for people.
+/// Any error of dq. `Debug` prints what `Display` prints, so that a `main` that returns this error prints readable text.
 #[non_exhaustive]
 pub enum Error {
-    /// A node was not started: everything that is wrong with it.
+    /// A node did not start: every problem of its configuration, its listeners and its store.
     Start(StartError),
     /// The store failed.
     Store(StoreError),
-    /// A job was not added, or it is not known whether it was.
+    /// A job was not added, or the outcome is unknown.
     Add(AddError),
-    /// A delete, cancel, ack or requeue was not done, or it is not known whether it was.
+    /// A delete, cancel, ack or requeue was not executed, or the outcome is unknown.
     Command(CommandError),
-    /// A look at jobs failed.
-    Look(QueryError),
-    /// Sweeping a place stopped half-way.
+    /// A query failed.
+    Query(QueryError),
+    /// A page of jobs was requeued or deleted only in part.
     Sweep(SweepError),
-    /// A name that cannot be one.
+    /// A name is not valid.
     Name(BadName),
-    /// An error of the program's own, so that `?` works in a `main` that returns this type.
+    /// An error of the program itself, so that `?` works in a `main` that returns this type.
     Other(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {
-    /// An error of the program's own.
+    /// Wraps an error of the program itself.
     pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Other(error.into())
     }
@@ -41,7 +41,7 @@ impl Error {
             Self::Store(error) => error,
             Self::Add(error) => error,
             Self::Command(error) => error,
-            Self::Look(error) => error,
+            Self::Query(error) => error,
             Self::Sweep(error) => error,
             Self::Name(error) => error,
             Self::Other(error) => &**error,
@@ -50,7 +50,7 @@ impl Error {
 }
 
 impl fmt::Display for Error {
-    /// The error and its sources, as `outer: inner`; a source that the text already ends in is not said again.
+    /// The error and its sources, as `outer: inner`; a source that ends the text already is not repeated.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let error = self.inner();
         let mut text = error.to_string();
@@ -72,7 +72,7 @@ impl fmt::Debug for Error {
     }
 }
 
-/// Without a source: the text has all of them already.
+/// Has no source, because the text contains them all.
 impl std::error::Error for Error {}
 
 macro_rules! from {
@@ -89,7 +89,7 @@ from!(
     Store(StoreError),
     Add(AddError),
     Command(CommandError),
-    Look(QueryError),
+    Query(QueryError),
     Sweep(SweepError),
     Name(BadName),
 );
@@ -111,8 +111,8 @@ mod tests {
         assert_eq!(format!("{error:?}"), "the store failed during add: the disk is full");
         assert_eq!(format!("{:?}", Error::from(io::Error::other("mine"))), "mine");
         let source = StoreError::Unavailable { operation: "get", reason: "no answer".into() };
-        let look = QueryError::Store { topic: crate::job::TopicName::new("t").unwrap(), source };
+        let query = QueryError::Store { topic: crate::job::TopicName::new("t").unwrap(), source };
         let text = "topic `t` cannot be queried: the store is unavailable during get: no answer";
-        assert_eq!(Error::from(look).to_string(), text);
+        assert_eq!(Error::from(query).to_string(), text);
     }
 }

@@ -1,40 +1,43 @@
-//! The running node: its subsystems, and the factory that starts them.
+//! Starting, running and stopping a node.
+//!
+//! [`ContextFactory`] checks what a program asks for and starts a node. [`Context`] is the handle of the running node, and
+//! [`Health`] its state. [`StartError`] lists every reason why a node did not start.
 
-mod ack;
-mod broadcast;
-mod channel_health;
+// What stands where:
+//
+// * `factory/` checks what a program asks for and makes a node of it. It uses the plan and the handle of the node.
+// * `node/` has what belongs to the node: supervisor, handle, health, shutdown, broadcasts. It uses the parts and the counters
+//   of its topics.
+// * `topic/` has what belongs to one topic: its task, its state, and all that happens to its jobs on this node. It uses
+//   neither of the two, but for the stop order.
+//
+// All three use the files that stand beside the folders.
+
 mod condition;
-mod crash;
 mod error;
-mod execute;
 mod factory;
-mod handle;
-mod health;
-pub(crate) mod plan;
-mod probe;
-mod problems;
-mod pump;
-mod reconnect;
-mod refused;
-mod retry;
-mod shutdown;
-mod signals;
+pub(crate) mod node;
 mod subscription;
-pub(crate) mod supervisor;
-mod sweep;
-mod timeout;
 mod timer;
 mod topic;
-mod transfer;
 
-pub use channel_health::ChannelHealth;
+use std::any::Any;
+
 pub use condition::Condition;
 pub use error::Error;
+pub use factory::problems::{BadStoreUrl, ListenerAt, Need, Problem, StartError};
 pub use factory::{ContextFactory, IntoStore, StoreChoice};
-pub use handle::{Context, Stopped};
-pub use health::{Counters, Health, TopicHealth};
-pub use probe::HealthProbe;
-pub use problems::{BadStoreUrl, ListenerAt, Need, Problem, StartError};
+pub use node::channel_stats::ChannelHealth;
+pub use node::handle::Context;
+pub use node::health::{Health, HealthProbe};
+pub use node::shutdown::Stopped;
+pub use topic::stats::{Counters, TopicHealth};
 
 #[cfg(test)]
 mod tests;
+
+/// The text of a panic.
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("(no message)").into()
+}

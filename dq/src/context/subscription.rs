@@ -1,7 +1,7 @@
-//! A subscription to the signals of a topic that comes back by itself, after growing pauses.
+//! A subscription to the signals of a topic that renews itself, after growing pauses.
 //!
-//! Without it jobs run all the same, as late as the fallback scan comes, and broadcasts are not heard: so it says when it
-//! cannot be made, in the log and to who listens.
+//! Without it jobs still run, after the fallback scan at the latest, but broadcasts are not received. So a failure to subscribe
+//! goes to the log and to the task that waits for signals.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use crate::environment::Environment;
 use crate::job::TopicKey;
 use crate::store::{Interest, Signal, Signals, Store, StoreError};
 
-/// The longest first pause before subscribing again.
+/// The longest pause after the first failure. Each pause is a random part of its longest, at least a quarter.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The longest of all.
+/// The longest pause after any failure.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
 
 enum State {
@@ -23,7 +23,7 @@ enum State {
     Live(Signals),
 }
 
-/// See the module.
+/// A subscription that is there, is being made, or waits to be made again.
 pub(super) struct Subscription {
     store: Arc<dyn Store>,
     topic: TopicKey,
@@ -36,7 +36,7 @@ pub(super) struct Subscription {
 }
 
 impl Subscription {
-    /// Subscribes from now on; an attempt that is not answered within `call_timeout` is given up for another.
+    /// Subscribes from now on. An attempt without an answer within `call_timeout` is given up for another.
     pub(super) fn new(
         store: Arc<dyn Store>,
         topic: TopicKey,
@@ -51,8 +51,8 @@ impl Subscription {
         new
     }
 
-    /// The next signal, [`Signal::Resubscribed`] whenever the subscription begins; or why it could not be made, after which
-    /// it is tried again. Cancel safe.
+    /// The next signal; [`Signal::Resubscribed`] whenever the subscription begins. After an error the next call tries again.
+    /// Cancel safe.
     pub(super) async fn next(&mut self) -> Result<Signal, StoreError> {
         loop {
             match &mut self.state {
@@ -68,7 +68,7 @@ impl Subscription {
                     }
                     Err(error) => {
                         if self.failures == 0 {
-                            tracing::warn!(topic = %self.topic, error = %error, "cannot subscribe to signals, trying again");
+                            tracing::warn!(topic = %self.topic, error = %error, "cannot subscribe to signals; dq tries again, and due jobs wait for the fallback scan");
                         }
                         self.pause();
                         self.failures += 1;
@@ -83,7 +83,7 @@ impl Subscription {
         }
     }
 
-    /// A signal that is there already.
+    /// A signal that has arrived already.
     pub(super) fn try_next(&mut self) -> Option<Signal> {
         match &mut self.state {
             State::Live(signals) => signals.try_next(),

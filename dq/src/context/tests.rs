@@ -1,4 +1,4 @@
-//! A node on a memory store under the paused clock, with a handler that the test scripts.
+//! A node on a memory store under the paused clock, with a handler that each test scripts.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 
-use super::plan::{Plan, TopicPlan};
-use super::supervisor::{Running, start};
+use super::node::{Plan, TopicPlan};
+use super::node::{Running, start};
 use crate::config::{Listing, NodeSettings, TopicSettings};
 use crate::environment::{Environment, Seeded, SpawnOn, TokioClock};
 use crate::job::{AppName, Codec, Deliver, JobId, Metadata, ProducerId, Record, TopicKey, TopicName};
@@ -107,32 +107,33 @@ impl Node {
     }
 }
 
-fn told(
+/// A handler that reports each call as `due ID ATTEMPT`, and returns what `script` returns.
+fn reporting(
     script: impl Fn(&Call, &Delivery) -> Returned + Send + Sync + 'static,
 ) -> (Script, mpsc::UnboundedReceiver<String>) {
-    let (tell, told) = mpsc::unbounded_channel();
+    let (calls, reported) = mpsc::unbounded_channel();
     let script: Script = Box::new(move |call, delivery| {
         let kind = match call {
             Call::OnDue => "due",
             Call::FinalRetry(_) => "final",
-            Call::ProcessUnacked => "aged",
+            Call::ProcessUnacked => "swept",
         };
-        tell.send(format!("{kind} {} {}", delivery.id, delivery.attempt)).unwrap();
+        calls.send(format!("{kind} {} {}", delivery.id, delivery.attempt)).unwrap();
         let returned = script(call, delivery);
         Box::pin(async move { returned })
     });
-    (script, told)
+    (script, reported)
 }
 
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(start_paused = true)]
 async fn a_job_runs_when_due_and_is_gone_when_acked() {
-    let (script, mut told) = told(|_, _| Returned::Decided(Decision::Ack));
+    let (script, mut calls) = reporting(|_, _| Returned::Decided(Decision::Ack));
     let node = node(TopicSettings::default(), script).await;
     let start = tokio::time::Instant::now();
     node.add("a", 90 * SECOND).await;
-    assert_eq!(told.recv().await.unwrap(), "due a 0");
+    assert_eq!(calls.recv().await.unwrap(), "due a 0");
     assert_eq!(start.elapsed().as_secs(), 90);
     node.running.order_stop(SECOND);
     node.running.stopped().await;
@@ -142,7 +143,7 @@ async fn a_job_runs_when_due_and_is_gone_when_acked() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failing_job_runs_once_more_than_it_has_retries_and_is_dead_after_final_retry() {
-    let (script, mut told) = told(|call, _| match call {
+    let (script, mut calls) = reporting(|call, _| match call {
         Call::FinalRetry(_) => Returned::FinalRetried,
         _ => Returned::Failed(Failure::new(crate::job::Cause::Error, "no")),
     });
@@ -150,7 +151,7 @@ async fn a_failing_job_runs_once_more_than_it_has_retries_and_is_dead_after_fina
     let node = node(settings, script).await;
     node.add("a", SECOND).await;
     for expected in ["due a 0", "due a 1", "due a 2", "final a 3"] {
-        assert_eq!(told.recv().await.unwrap(), expected);
+        assert_eq!(calls.recv().await.unwrap(), expected);
     }
     node.running.order_stop(SECOND);
     node.running.stopped().await;
@@ -169,7 +170,7 @@ async fn the_jobs_of_a_killed_node_run_on_another() {
     dying.add("a", SECOND).await;
     assert_eq!(first.recv().await.unwrap(), "a");
     dying.running.kill();
-    let (script, mut second) = told(|_, _| Returned::Decided(Decision::Ack));
+    let (script, mut second) = reporting(|_, _| Returned::Decided(Decision::Ack));
     let other = node_on(store, 2, TopicSettings::default(), script).await;
     let start = tokio::time::Instant::now();
     assert_eq!(second.recv().await.unwrap(), "due a 0");
@@ -180,14 +181,14 @@ async fn the_jobs_of_a_killed_node_run_on_another() {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_is_ready_once_the_store_has_answered_every_topic() {
-    let (script, _told) = told(|_, _| Returned::Decided(Decision::Ack));
+    let (script, _calls) = reporting(|_, _| Returned::Decided(Decision::Ack));
     let node = node(TopicSettings::default(), script).await;
     assert!(!node.running.health().ready);
     node.running.ready().await;
     assert!(node.running.health().ready);
 }
 
-/// Lets everybody do what can be done at this moment, and moves the clock by this.
+/// Lets all tasks run until they wait, moves the clock, and lets them run again.
 async fn advance(by: Duration) {
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -209,7 +210,7 @@ async fn a_node_whose_handlers_have_no_runtime_any_more_takes_no_jobs() {
     let environment = Environment::new(Arc::new(TokioClock::new()), Arc::new(Seeded::new(1)), spawn);
     let store = Arc::new(MemoryStore::new(Arc::new(TokioClock::new())));
     let settings = TopicSettings { ack: AckMode::OnClaim, concurrency: 1, ..TopicSettings::default() };
-    let (script, _told) = told(|_, _| Returned::Decided(Decision::Ack));
+    let (script, _calls) = reporting(|_, _| Returned::Decided(Decision::Ack));
     let node = node_in(environment, store, settings, script).await;
     for job in 0..10 {
         node.add(&job.to_string(), Duration::ZERO).await;
@@ -217,7 +218,7 @@ async fn a_node_whose_handlers_have_no_runtime_any_more_takes_no_jobs() {
     for _ in 0..60 {
         advance(SECOND).await;
     }
-    assert_eq!(node.counts().await.delayed, 9, "one job told it");
+    assert_eq!(node.counts().await.delayed, 9, "the node learned it from one job");
     assert!(!node.running.health().ready);
     node.running.order_stop(SECOND);
     node.running.stopped().await;
@@ -235,14 +236,14 @@ async fn a_node_takes_no_jobs_while_one_runs_alone() {
     let node = node_on(store.clone(), 1, first, stuck).await;
     node.add("alone", Duration::ZERO).await;
     assert_eq!(started.recv().await.unwrap(), "alone");
-    let (script, mut told) = told(|_, _| Returned::Decided(Decision::Ack));
+    let (script, mut calls) = reporting(|_, _| Returned::Decided(Decision::Ack));
     let other = node_on(store, 2, TopicSettings::default(), script).await;
     for job in 0..5 {
         node.add(&job.to_string(), SECOND).await;
     }
     for _ in 0..5 {
-        let pipeline = tokio::time::timeout(10 * SECOND, told.recv()).await.expect("others take what is due");
-        assert!(pipeline.unwrap().starts_with("due"));
+        let call = tokio::time::timeout(10 * SECOND, calls.recv()).await.expect("another node claims what is due");
+        assert!(call.unwrap().starts_with("due"));
     }
     for node in [&node, &other] {
         node.running.order_stop(Duration::ZERO);

@@ -1,4 +1,4 @@
-//! A sleep that is kept as long as its end stays the same.
+//! A timer that keeps its sleep as long as its end stays the same. Each task of a node has one.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 
 use crate::environment::Environment;
 
-/// Waits for one point in time after the other; asking for the same one again costs nothing.
+/// Waits for one point in time after the other. Asking for the same one again costs nothing.
 pub(super) struct Timer {
     environment: Environment,
     sleep: Option<(Duration, BoxFuture<'static, ()>)>,

@@ -6,8 +6,7 @@
 //! * The rules that a simulation takes away: [`take_away`], [`without`].
 
 pub use crate::broadcast::erased::ErasedBroadcast;
-pub use crate::context::plan::{BroadcastPlan, Plan, TopicPlan};
-pub use crate::context::supervisor::{Running, start};
+pub use crate::context::node::{BroadcastPlan, Plan, Running, TopicPlan, start};
 pub use crate::environment::rules::{take_away, without};
 pub use crate::listener::erased::{Call, ErasedListener, Returned};
 pub use crate::store::memory::{JobView, Row, View};

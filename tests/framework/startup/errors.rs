@@ -161,7 +161,7 @@ async fn stores_that_are_not_built_say_which_are() {
 async fn a_provider_alone_needs_a_store_that_others_can_reach() {
     let error = dq::Provider::connect("shop", "memory:").await.unwrap_err().to_string();
     assert!(error.contains("the store `memory:` (builder at "), "{error}");
-    assert!(error.contains("nobody would run its jobs: name it as `memory:NAME`"), "{error}");
+    assert!(error.contains("no node could run its jobs: name it as `memory:NAME`"), "{error}");
     let provider = dq::Provider::connect("shop", "memory:provided").await.unwrap();
     assert_eq!(provider.app().as_str(), "shop");
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::discover::{Listeners, listener_at};
+use super::problems::{Need, Problem, StartError};
 use crate::config::{Listing, NodeSettings, Resolved, TopicSettings};
-use crate::context::plan::{BroadcastPlan, Plan, TopicPlan};
-use crate::context::problems::{Need, Problem, StartError};
+use crate::context::node::{BroadcastPlan, Plan, TopicPlan};
 use crate::environment::Environment;
 use crate::job::{AppName, TopicKey, TopicName};
 use crate::listener::{Build, Built, Injector, Registration};
@@ -20,7 +20,7 @@ pub(super) struct ResolvedTopic {
     pub(super) resolved: Resolved<TopicSettings>,
 }
 
-/// Everything a plan needs; nothing is known to be wrong with it.
+/// Everything a plan needs, without a known problem.
 pub(super) struct Checked {
     pub(super) app: AppName,
     pub(super) store: Arc<dyn Store>,
@@ -39,7 +39,7 @@ pub(crate) struct Prepared {
     pub(crate) provider: Provider,
 }
 
-/// Makes the provider and the listeners; the only problem left is a listener that needs more than it declared.
+/// Makes the provider and the listeners. The only problem left is a listener that needs more than it declared.
 pub(super) fn build(checked: Checked) -> Result<Prepared, StartError> {
     let Checked { app, store, environment, node, topics, listeners, mut injector, refused } = checked;
     let provider = Provider::root(app.clone(), store.clone(), environment.clone(), node.settings.clone());

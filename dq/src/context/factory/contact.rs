@@ -1,7 +1,7 @@
-//! First contact with the store: is it there, can it serve the topics, and does anything wait that nobody here runs.
+//! First contact with the store: is it there, can it serve the topics, and do jobs wait that no listener of this program runs.
 //!
-//! Every question is bounded by `call_total`. An outage is told once and ends the questions. A topic with a key of a wrong
-//! type does not keep the others from starting (PROTOCOL.md rule 1), unless there are no others.
+//! Each answer may take `call_total`. An outage is reported once and ends the questions. A topic with a key of a wrong type
+//! does not keep the others from starting (rule 1), unless there are no others.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -10,15 +10,15 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use super::discover::Listeners;
-use crate::context::problems::Problem;
+use super::problems::Problem;
 use crate::environment::Environment;
 use crate::job::{AppName, TopicKey, TopicName};
 use crate::store::{Store, StoreError};
 
-/// Topics without a listener that are looked into.
-const MOST_LOOKED_INTO: usize = 100;
+/// How many topics without a listener are checked for waiting jobs.
+const MOST_UNSERVED: usize = 100;
 
-/// A store that was not asked anything yet.
+/// A store that the node has not asked anything yet.
 #[derive(Debug)]
 pub(crate) struct FirstContact<'a> {
     pub(crate) app: &'a AppName,
@@ -29,8 +29,8 @@ pub(crate) struct FirstContact<'a> {
 }
 
 impl FirstContact<'_> {
-    /// Asks for the topics there are, and opens those of the listeners; warns of jobs that wait for none of them. Returns
-    /// the topics that cannot be served for now.
+    /// Asks for the existing topics, opens those of the listeners, and warns of jobs that no listener runs. Returns the topics
+    /// that the store cannot serve for now.
     pub(crate) async fn make(
         &self,
         listeners: &Listeners,
@@ -87,14 +87,14 @@ impl FirstContact<'_> {
         let served = |topic: &TopicName| {
             listeners.topics.contains(&topic.as_str()) || listeners.channels.contains(topic.as_str())
         };
-        for topic in stored.into_iter().filter(|topic| !served(topic)).take(MOST_LOOKED_INTO) {
+        for topic in stored.into_iter().filter(|topic| !served(topic)).take(MOST_UNSERVED) {
             let Ok(counts) = self.within("counts", self.store.counts(&self.key(&topic))).await else { return };
             if counts.delayed > 0 {
                 tracing::warn!(
                     %topic,
                     waiting = counts.delayed,
                     "jobs wait in a topic that has no listener in this program; \
-                     a listener in another crate needs a `use that_crate as _;`"
+                     if the listener is in another crate, write `use that_crate as _;` here"
                 );
             }
         }

@@ -1,10 +1,10 @@
-//! Which listeners a node runs: the registry and what was named by hand, less what was left out.
+//! Which listeners a node runs: those that register automatically and those that the factory names, less those left out.
 
 use std::any::TypeId;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::problems::{ListenerAt, Need, Problem};
 use crate::config::{SourceLocation, nearest};
-use crate::context::problems::{ListenerAt, Need, Problem};
 use crate::job::TopicName;
 use crate::listener::{Injector, Kind, Registration};
 
@@ -14,17 +14,17 @@ pub(crate) type Named = (String, SourceLocation);
 /// Which of the registered listeners a node is to have.
 #[derive(Debug, Default)]
 pub(crate) struct Selection {
-    /// Named by hand.
+    /// The factory names these.
     pub(crate) by_hand: Vec<Registration>,
-    /// The registry is not read.
+    /// Listeners do not register automatically.
     pub(crate) without_inventory: bool,
-    /// None at all.
+    /// The node has no listeners.
     pub(crate) without_listeners: bool,
     /// Only these topics.
     pub(crate) only: Option<Vec<Named>>,
     /// Not these topics.
     pub(crate) except: Vec<Named>,
-    /// Topics that must have one.
+    /// Topics and channels that must have a listener.
     pub(crate) expected: Vec<Named>,
 }
 
@@ -33,11 +33,11 @@ pub(crate) struct Selection {
 pub(crate) struct Listeners {
     /// By topic, in order of the names.
     pub(crate) delay: Vec<(TopicName, Registration)>,
-    /// With their channels, by place.
+    /// With their channels, in order of the places of their annotations.
     pub(crate) broadcast: Vec<(Vec<TopicName>, Registration)>,
     /// Every topic that has a listener, selected or not.
     pub(crate) topics: Vec<&'static str>,
-    /// Every broadcast channel that has one.
+    /// Every broadcast channel that has a listener.
     pub(crate) channels: BTreeSet<&'static str>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn listener_at(registration: &Registration) -> ListenerAt {
 }
 
 impl Selection {
-    /// The listeners, and everything that is wrong with them.
+    /// Chooses the listeners and reports every problem with them.
     pub(crate) fn discover(&self, problems: &mut Vec<Problem>) -> Listeners {
         if self.without_listeners {
             return Listeners::default();
@@ -148,7 +148,7 @@ impl Listeners {
         self.delay.dedup_by(|(a, _), (b, _)| a == b);
     }
 
-    /// Reports what the listeners need and is neither provided nor one of `own`, one problem a type.
+    /// Reports the types that the listeners need and that neither the program nor dq (`own`) provides, one problem per type.
     pub(crate) fn check_needs(&self, injector: &Injector, own: &[TypeId], problems: &mut Vec<Problem>) {
         let delay = self.delay.iter().map(|(_, registration)| registration);
         let mut missing: BTreeMap<TypeId, Vec<(Need, &'static str)>> = BTreeMap::new();

@@ -1,19 +1,22 @@
-//! From what was collected to a plan: every check, and only then the listeners.
+//! From the collected settings and listeners to a plan: every check first, and only then the listeners.
 
 use std::any::{TypeId, type_name};
 use std::collections::BTreeMap;
+use std::future::Future;
+use std::panic::Location;
 use std::sync::Arc;
 
 use super::ContextFactory;
 use super::build::{Checked, Prepared, ResolvedTopic, build};
 use super::contact::FirstContact;
 use super::discover::Listeners;
-use super::stores::{self, without_secrets};
+use super::problems::{Problem, StartError};
+use super::stores::{self, IntoStore, without_secrets};
 use crate::config::{
     Layers, Listing, NodeSettings, Resolved, Setting, SettingProblem, SourceLocation, check_node, check_topic,
     of_this_process, read_file, read_variables,
 };
-use crate::context::problems::{Problem, StartError};
+use crate::context::error::Error;
 use crate::environment::Environment;
 use crate::job::AppName;
 use crate::listener::Injector;
@@ -21,7 +24,7 @@ use crate::provider::Provider;
 use crate::store::{Durability, Store};
 
 impl ContextFactory {
-    /// Checks everything and makes the plan.
+    /// Checks everything and makes the plan. Reports every problem at once.
     pub(crate) async fn prepare(self) -> Result<Prepared, StartError> {
         let mut problems = Vec::new();
         let app = AppName::new(&self.app).map_err(|bad| problems.push(Problem::AppName { at: self.at.clone(), bad }));
@@ -59,7 +62,27 @@ impl ContextFactory {
     }
 }
 
-/// What dq provides itself.
+impl Provider {
+    /// Makes a provider of `app` for a program that only adds jobs: no listener, no node, nothing to shut down.
+    ///
+    /// The store is a URL or an `Arc` of a store, as in [`ContextFactory::store`], and `DQ_*` variables override a URL as they
+    /// do there. `memory:` is refused, because no node could run its jobs; `memory:NAME` is shared with the rest of the
+    /// process.
+    ///
+    /// # Errors
+    /// [`Error::Start`] with every problem, also if the store cannot be reached within `call_total` (10 s by default).
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    #[track_caller]
+    pub fn connect(app: impl Into<String>, store: impl IntoStore) -> impl Future<Output = Result<Self, Error>> + Send {
+        let factory = ContextFactory::of(app.into(), Location::caller()).with_store(store, Location::caller());
+        let factory = ContextFactory { shared_store_only: true, ..factory.without_listeners() };
+        async move { Ok(factory.prepare().await?.provider) }
+    }
+}
+
+/// The types of which dq provides the value itself.
 fn own() -> [(&'static str, TypeId); 2] {
     [(type_name::<AppName>(), TypeId::of::<AppName>()), (type_name::<Provider>(), TypeId::of::<Provider>())]
 }
@@ -89,7 +112,7 @@ fn check_provided(injector: &Injector, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Only a store that dq makes itself, and that has replicas, can wait for them.
+/// Only a store that dq makes from a URL, and that has replicas, can wait for them.
 fn check_durability(node: &Resolved<NodeSettings>, made: bool, layers: &Layers) -> Option<SettingProblem> {
     let value = Listing::of(node).get("durability")?.value.clone();
     if node.settings.durability == Durability::Local {

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use super::problems::BadStoreUrl;
 use crate::config::nearest;
-use crate::context::problems::BadStoreUrl;
 use crate::environment::TokioClock;
 use crate::job::AppName;
 use crate::store::memory::MemoryStore;
 use crate::store::{Durability, Store};
 
-/// The store of a factory: a URL, or a store that was made by hand.
+/// The store of a factory: a URL, or a store that the program made.
 #[derive(Debug, Clone)]
 pub struct StoreChoice(pub(crate) Chosen);
 
@@ -19,7 +19,7 @@ pub(crate) enum Chosen {
     Made(Arc<dyn Store>),
 }
 
-/// What can be given to [`ContextFactory::store`](crate::context::ContextFactory::store): a URL, or an `Arc` of a store.
+/// What [`ContextFactory::store`](crate::context::ContextFactory::store) accepts: a URL, or an `Arc` of a store.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a store",
     label = "not a store",
@@ -60,8 +60,8 @@ impl<S: Store> IntoStore for Arc<S> {
     }
 }
 
-/// The store behind a URL; `shared` refuses one that nobody else can reach, `durability` is for those that
-/// are not [`alone`](is_alone). It is not asked yet whether it is there.
+/// Makes the store behind a URL, without asking whether it is there. `shared` refuses a store that no node could reach, and
+/// `durability` matters only to stores with replicas.
 #[cfg_attr(not(feature = "redis"), expect(unused_variables))]
 pub(crate) fn open(url: &str, shared: bool, durability: Durability) -> Result<Arc<dyn Store>, BadStoreUrl> {
     let clock = || Arc::new(TokioClock::new());
@@ -74,32 +74,32 @@ pub(crate) fn open(url: &str, shared: bool, durability: Durability) -> Result<Ar
     })
 }
 
-/// Whether a store behind this URL is one of this process, without replicas to wait for.
+/// Whether a store behind this URL belongs to this process, without replicas to wait for.
 pub(crate) fn is_alone(url: &str) -> bool {
     matches!(url.split_once(':'), Some(("memory" | "file", _)))
 }
 
-/// Schemes that are known and not built.
+/// Schemes that dq knows but this build does not have.
 #[cfg(feature = "redis")]
 const NOT_BUILT: [&str; 3] = ["file:", "redis+sentinel:", "redis+cluster:"];
-/// Schemes that are known and not built.
+/// Schemes that dq knows but this build does not have.
 #[cfg(not(feature = "redis"))]
 const NOT_BUILT: [&str; 5] = ["file:", "redis:", "rediss:", "redis+sentinel:", "redis+cluster:"];
 
-/// A URL that was understood.
+/// A URL that dq could read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Address {
-    /// A store of its own.
+    /// A store of this factory alone.
     PrivateMemory,
     /// The store of this name in this process.
     NamedMemory(String),
-    /// A server: the store reads the URL itself.
+    /// A server. The Redis store reads the URL itself.
     #[cfg(feature = "redis")]
     Redis,
 }
 
 impl Address {
-    /// Understands a URL.
+    /// Reads a URL.
     pub(crate) fn parse(url: &str) -> Result<Self, BadStoreUrl> {
         let Some((scheme, rest)) = url.split_once(':') else {
             return Err(unknown(url, url));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_built_says_what_is() {
+    fn an_unbuilt_scheme_lists_the_built_ones() {
         for scheme in NOT_BUILT {
             let text = refused(&format!("{scheme}//host/1"));
             let start = format!("`{scheme}` is not built yet; there is `memory:` (private to its factory)");
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_of_a_url_are_not_told() {
+    fn a_url_is_shown_without_its_secrets() {
         assert_eq!(without_secrets("redis://me:se@cret@host:1/2"), "redis://***@host:1/2");
         assert_eq!(without_secrets("memory:jobs"), "memory:jobs");
         assert_eq!(without_secrets("redis://host/1?password=secret"), "redis://host/1");

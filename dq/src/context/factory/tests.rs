@@ -1,4 +1,4 @@
-//! First contact with stores that misbehave, listeners that no attribute would let through, and what the log says.
+//! First contact with stores that misbehave, listeners that no attribute would accept, and the log of a start.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -29,7 +29,7 @@ enum Mood {
     Newer,
 }
 
-/// The memory store, but for its first answers.
+/// The memory store, with other answers to the first questions.
 #[derive(Debug)]
 struct Moody(Mood, MemoryStore);
 
@@ -91,7 +91,7 @@ impl Store for Moody {
     }
 }
 
-/// A listener as somebody might write one by hand, past every check of the attribute.
+/// A listener without the attribute, and so without its checks.
 macro_rules! by_hand {
     ($payload:ident, $listener:ident, $topic:literal, $line:literal, $settings:expr) => {
         #[derive(Debug, Serialize, Deserialize)]
@@ -139,16 +139,16 @@ fn shop(store: Arc<Moody>) -> ContextFactory {
     ContextFactory::new("shop").store(store).variables(none).without_inventory()
 }
 
-async fn refused(factory: ContextFactory) -> StartError {
+async fn start_error(factory: ContextFactory) -> StartError {
     match factory.start().await {
         Err(Error::Start(error)) => error,
-        other => panic!("it has to be refused: {other:?}"),
+        other => panic!("the start should fail: {other:?}"),
     }
 }
 
 #[tokio::test]
 async fn names_and_texts_that_were_written_by_hand_are_checked() {
-    let error = refused(shop(Moody::new(Mood::Well)).listener::<Wrong>().listener::<Spaced>()).await;
+    let error = start_error(shop(Moody::new(Mood::Well)).listener::<Wrong>().listener::<Spaced>()).await;
     let expected = "cannot start, 3 problems:
   1. `Spaced` (src/hand.rs:11): the topic `with space` contains ' ', allowed are A-Z a-z 0-9 . _ : -
   2. `concurrency` of topic `wrong` is 0 (listener at src/hand.rs:9), allowed is 1 to 100000: write `concurrency = 1` or \
@@ -160,7 +160,7 @@ more
 
 #[tokio::test(start_paused = true)]
 async fn a_store_that_is_down_is_one_problem_among_the_others() {
-    let error = refused(shop(Moody::new(Mood::Down)).listener::<Good>().lease("10m")).await;
+    let error = start_error(shop(Moody::new(Mood::Down)).listener::<Good>().lease("10m")).await;
     assert!(matches!(error.problems(), [Problem::Setting(_), Problem::StoreUnreachable { .. }]), "{error}");
     let text = "2. the store moody: cannot be reached: the store is unavailable during topics: connection refused";
     assert!(error.to_string().ends_with(text), "{error}");
@@ -169,14 +169,14 @@ async fn a_store_that_is_down_is_one_problem_among_the_others() {
 #[tokio::test(start_paused = true)]
 async fn a_store_that_does_not_answer_is_given_up_after_the_time_of_a_call() {
     let before = tokio::time::Instant::now();
-    let error = refused(shop(Moody::new(Mood::Silent)).listener::<Good>().call_total("3s")).await;
+    let error = start_error(shop(Moody::new(Mood::Silent)).listener::<Good>().call_total("3s")).await;
     assert_eq!(before.elapsed(), Duration::from_secs(3));
     assert!(error.to_string().ends_with("the store is unavailable during topics: no answer within 3s"), "{error}");
 }
 
 #[tokio::test]
 async fn a_topic_of_another_protocol_is_not_started() {
-    let error = refused(shop(Moody::new(Mood::Newer)).listener::<Good>()).await;
+    let error = start_error(shop(Moody::new(Mood::Newer)).listener::<Good>()).await;
     assert!(matches!(error.problems(), [Problem::StoreTopic { .. }]), "{error}");
     assert!(
         error.to_string().contains("shop:good is kept under protocol version 2, this dq speaks version 1"),
@@ -184,7 +184,7 @@ async fn a_topic_of_another_protocol_is_not_started() {
     );
 }
 
-/// Keeps the lines of one thread.
+/// Collects the log lines of one thread.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<String>>>);
 
@@ -221,7 +221,7 @@ impl Subscriber for Lines {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_start_log_has_settings_and_jobs_that_nobody_here_runs() {
+async fn the_start_log_has_settings_and_jobs_that_no_listener_runs() {
     let store = Moody::new(Mood::Well);
     let environment = crate::environment::Environment::of_this_runtime().unwrap();
     let app = AppName::new("shop").unwrap();

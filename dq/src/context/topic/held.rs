@@ -1,100 +1,17 @@
-//! What this node holds of a topic: every job that is not yet confirmed gone.
+//! What this node holds of a topic: every job that is not yet confirmed gone, and the order in which they go on.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
 
-use super::runs::RunId;
-use crate::job::{JobId, Metadata, Record, Token};
-use crate::listener::Failure;
-use crate::store::step::Change;
+use super::stage::{HeldJob, Stage};
+use crate::job::{JobId, Metadata, Token};
+use crate::store::step::{Change, Outcome};
 
-/// Which handler a claim is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::context) enum Mode {
-    /// It was due: `on_due`, or `final_retry` where no attempt is left.
-    Due,
-    /// It was UNACKED for its age: `process_unacked`.
-    Swept,
-}
-
-/// How far a held job has come.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::context) enum Stage {
-    /// For a permit.
-    Waiting,
-    /// For the answer to `isolate`.
-    Beginning,
-    /// In a handler.
-    Running(RunId),
-    /// For the answer to `exhaust`, if it was asked.
-    Exhausting {
-        /// The request is under way.
-        asked: bool,
-    },
-    /// For the verdict on its outcome, if it was sent.
-    Settling {
-        /// The outcome.
-        change: Change,
-        /// The new front, where it changed.
-        metadata: Option<Metadata>,
-        /// The request is under way.
-        asked: bool,
-        /// Its handler starts when the verdict is good: acked on claim.
-        then_run: bool,
-    },
-}
-
-impl Stage {
-    /// An outcome to be sent.
-    pub(in crate::context) const fn settling(change: Change, metadata: Option<Metadata>) -> Self {
-        Self::Settling { change, metadata, asked: false, then_run: false }
-    }
-
-    const fn needs_no_permit(&self) -> bool {
-        matches!(self, Self::Settling { then_run: false, .. })
-    }
-}
-
-/// A job that this node holds.
-#[derive(Debug, Clone)]
-pub(in crate::context) struct HeldJob {
-    pub(in crate::context) token: Token,
-    pub(in crate::context) record: Record,
-    pub(in crate::context) metadata: Metadata,
-    pub(in crate::context) crashes: u32,
-    pub(in crate::context) mode: Mode,
-    stage: Stage,
-}
-
-impl HeldJob {
-    pub(in crate::context) const fn new(
-        token: Token,
-        record: Record,
-        metadata: Metadata,
-        crashes: u32,
-        mode: Mode,
-        stage: Stage,
-    ) -> Self {
-        Self { token, record, metadata, crashes, mode, stage }
-    }
-
-    pub(in crate::context) const fn stage(&self) -> &Stage {
-        &self.stage
-    }
-
-    /// Why no attempt is left, where none is.
-    pub(in crate::context) fn exhausted_by(&self) -> Option<Failure> {
-        let cause = self.metadata.cause.unwrap_or(crate::job::Cause::Crashes);
-        self.metadata.exhausted.then(|| Failure::new(cause, self.metadata.error.clone().unwrap_or_default()))
-    }
-}
-
-/// See the module. Jobs are found by id; whatever follows an order follows one of the queues, whose entries are
-/// skipped when the job has gone on meanwhile.
+/// The held jobs by id, and queues of those that wait. A queue's entry is skipped if its job has moved on since.
 #[derive(Debug)]
-pub(in crate::context) struct Held {
+pub(super) struct Held {
     jobs: HashMap<JobId, HeldJob, FixedState>,
     to_start: VecDeque<(JobId, Token)>,
     to_settle: VecDeque<(JobId, Token)>,
@@ -119,53 +36,53 @@ impl Held {
         Self { jobs, to_start, to_settle, to_exhaust, waiting: 0, settling: 0, isolated: None }
     }
 
-    pub(in crate::context) fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.jobs.len()
     }
 
-    pub(in crate::context) fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
 
-    /// How many wait for a permit.
-    pub(in crate::context) const fn waiting(&self) -> usize {
+    /// How many jobs wait for a permit.
+    pub(super) const fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// How many wait for a verdict only.
-    pub(in crate::context) const fn settling(&self) -> usize {
+    /// How many jobs wait for nothing but a verdict.
+    pub(super) const fn settling(&self) -> usize {
         self.settling
     }
 
-    /// How many have, or will need, a permit.
-    pub(in crate::context) fn needing_permits(&self) -> usize {
+    /// How many jobs have, or will need, a permit.
+    pub(super) fn needing_permits(&self) -> usize {
         self.jobs.len() - self.settling
     }
 
-    pub(in crate::context) fn get(&self, id: &JobId) -> Option<&HeldJob> {
+    pub(super) fn get(&self, id: &JobId) -> Option<&HeldJob> {
         self.jobs.get(id)
     }
 
     /// The job, if it is held under this token.
-    pub(in crate::context) fn under(&self, id: &JobId, token: Token) -> Option<&HeldJob> {
+    pub(super) fn under(&self, id: &JobId, token: Token) -> Option<&HeldJob> {
         self.jobs.get(id).filter(|job| job.token == token)
     }
 
-    pub(in crate::context) fn insert(&mut self, id: JobId, job: HeldJob) {
-        debug_assert!(!self.jobs.contains_key(&id), "the older run is removed first");
+    pub(super) fn insert(&mut self, id: JobId, job: HeldJob) {
+        debug_assert!(!self.jobs.contains_key(&id), "the caller removes the older run first");
         self.count(&job.stage, true);
         self.queue(&id, job.token, &job.stage);
         self.jobs.insert(id, job);
     }
 
-    pub(in crate::context) fn remove(&mut self, id: &JobId) -> Option<HeldJob> {
+    pub(super) fn remove(&mut self, id: &JobId) -> Option<HeldJob> {
         let job = self.jobs.remove(id)?;
         self.count(&job.stage, false);
         Some(job)
     }
 
-    /// Moves a job on.
-    pub(in crate::context) fn set(&mut self, id: &JobId, stage: Stage) {
+    /// Moves a job to another stage.
+    pub(super) fn set(&mut self, id: &JobId, stage: Stage) {
         let Some(token) = self.jobs.get(id).map(|job| job.token) else { return };
         self.count(&stage, true);
         self.queue(id, token, &stage);
@@ -175,11 +92,27 @@ impl Held {
         }
     }
 
-    /// Replaces the front of a job, as the node knows it.
-    pub(in crate::context) fn set_metadata(&mut self, id: &JobId, metadata: Metadata) {
-        if let Some(job) = self.jobs.get_mut(id) {
-            job.metadata = metadata;
-        }
+    /// The metadata of a job, to be changed in place after a failure.
+    pub(super) fn metadata_mut(&mut self, id: &JobId) -> Option<&mut Metadata> {
+        self.jobs.get_mut(id).map(|job| &mut job.metadata)
+    }
+
+    /// Notes that the request about this job will not be answered, so that it is sent again.
+    pub(super) fn unsent(&mut self, id: &JobId) {
+        let Some(job) = self.jobs.get_mut(id) else { return };
+        let queue = match &mut job.stage {
+            Stage::Isolating => return self.set(id, Stage::Waiting),
+            Stage::Exhausting { sent } => {
+                *sent = false;
+                &mut self.to_exhaust
+            }
+            Stage::Settling { sent, .. } => {
+                *sent = false;
+                &mut self.to_settle
+            }
+            Stage::Waiting | Stage::Running(_) => return,
+        };
+        queue.push_back((id.clone(), job.token));
     }
 
     fn count(&mut self, stage: &Stage, more: bool) {
@@ -194,14 +127,14 @@ impl Held {
     fn queue(&mut self, id: &JobId, token: Token, stage: &Stage) {
         match stage {
             Stage::Waiting => self.to_start.push_back((id.clone(), token)),
-            Stage::Settling { asked: false, .. } => self.to_settle.push_back((id.clone(), token)),
-            Stage::Exhausting { asked: false } => self.to_exhaust.push_back((id.clone(), token)),
+            Stage::Settling { sent: false, .. } => self.to_settle.push_back((id.clone(), token)),
+            Stage::Exhausting { sent: false } => self.to_exhaust.push_back((id.clone(), token)),
             _ => {}
         }
     }
 
-    /// The job that starts next: the one that waits longest.
-    pub(in crate::context) fn next_to_start(&mut self) -> Option<(JobId, Token)> {
+    /// The job that starts next: the one that has waited longest.
+    pub(super) fn next_to_start(&mut self) -> Option<(JobId, Token)> {
         while let Some((id, token)) = self.to_start.front() {
             if self.under(id, *token).is_some_and(|job| job.stage == Stage::Waiting) {
                 return self.to_start.front().cloned();
@@ -211,54 +144,56 @@ impl Held {
         None
     }
 
-    /// `isolate` is sent for this job: from now on the store may charge it for the end of this node.
-    pub(in crate::context) fn isolate(&mut self, id: &JobId, until: Duration) {
+    /// Notes that `isolate` is sent for this job: from now on the store may charge it for the end of this node.
+    pub(super) fn isolate(&mut self, id: &JobId, until: Duration) {
         if let Some(token) = self.jobs.get(id).map(|job| job.token) {
             self.isolated = Some(Isolated { id: id.clone(), token, until });
         }
-        self.set(id, Stage::Beginning);
+        self.set(id, Stage::Isolating);
     }
 
-    /// The job that was begun and is not confirmed gone: nothing may start beside it, until then at the latest.
-    pub(in crate::context) fn isolated(&self, now: Duration) -> Option<(&JobId, &HeldJob, Duration)> {
+    /// The isolated job that is not confirmed gone, and until when at most nothing may start beside it.
+    pub(super) fn isolated(&self, now: Duration) -> Option<(&JobId, &HeldJob, Duration)> {
         let isolated = self.isolated.as_ref().filter(|isolated| now < isolated.until)?;
         Some((&isolated.id, self.under(&isolated.id, isolated.token)?, isolated.until))
     }
 
     /// Whether there may be outcomes to send.
-    pub(in crate::context) fn has_outcomes(&self) -> bool {
+    pub(super) fn has_outcomes(&self) -> bool {
         !self.to_settle.is_empty()
     }
 
-    /// The next outcome to send; it counts as asked.
-    pub(in crate::context) fn next_to_settle(&mut self) -> Option<(JobId, Token, Change, Option<Metadata>)> {
+    /// The next outcome to send; it counts as sent. A failure's outcome carries a copy of the metadata: the job keeps its own,
+    /// for the outcome may have to be sent again.
+    pub(super) fn next_to_settle(&mut self) -> Option<Outcome> {
         while let Some((id, token)) = self.to_settle.pop_front() {
             let Some(job) = self.jobs.get_mut(&id).filter(|job| job.token == token) else { continue };
-            if let Stage::Settling { change, metadata, asked: asked @ false, .. } = &mut job.stage {
-                *asked = true;
-                let (change, metadata) = (change.clone(), metadata.clone());
-                return Some((id, token, change, metadata));
+            if let Stage::Settling { change, sent: sent @ false, .. } = &mut job.stage {
+                *sent = true;
+                let is_failure = matches!(change, Change::Retry(_) | Change::Dead);
+                let metadata = is_failure.then(|| job.metadata.clone());
+                return Some(Outcome { id, token, change: change.clone(), metadata });
             }
         }
         None
     }
 
-    /// The next job whose exhaustion must be told to the store; it counts as asked.
-    pub(in crate::context) fn next_to_exhaust(&mut self) -> Option<(JobId, Token, Metadata)> {
+    /// The next job to send in an `exhaust`; it counts as sent.
+    pub(super) fn next_to_exhaust(&mut self) -> Option<(JobId, Token, Metadata)> {
         while let Some((id, token)) = self.to_exhaust.pop_front() {
             let Some(job) = self.jobs.get_mut(&id).filter(|job| job.token == token) else { continue };
-            if let Stage::Exhausting { asked: asked @ false } = &mut job.stage {
-                *asked = true;
+            if let Stage::Exhausting { sent: sent @ false } = &mut job.stage {
+                *sent = true;
                 return Some((id, token, job.metadata.clone()));
             }
         }
         None
     }
 
-    /// The ids of all jobs whose stage is as asked, in order.
-    pub(in crate::context) fn ids(&self, wanted: impl Fn(&Stage) -> bool) -> Vec<JobId> {
-        let mut ids: Vec<_> =
-            self.jobs.iter().filter(|(_, job)| wanted(&job.stage)).map(|(id, _)| id.clone()).collect();
+    /// The ids of all jobs in a wanted stage, in order.
+    pub(super) fn ids(&self, wanted: impl Fn(&Stage) -> bool) -> Vec<JobId> {
+        let jobs = self.jobs.iter().filter(|(_, job)| wanted(&job.stage));
+        let mut ids: Vec<_> = jobs.map(|(id, _)| id.clone()).collect();
         ids.sort_unstable();
         ids
     }

@@ -1,26 +1,43 @@
-//! One topic on this node: the only owner of what the node holds of it, and the only one that talks to the store about it.
+//! One topic on this node: the only owner of what the node holds of it, and the only user of its link to the store.
 //!
-//! A topic is one task, whose loop is in `pump.rs`. It waits for answers of the store, for handlers that end, for signals and
-//! for the next point in time at which something is due, and then lets every subsystem do what there is to do. A subsystem
-//! is a method `fn subsystem(&mut self, now) -> Option<Duration>` in a file of its own beside this folder: it sends requests,
-//! starts handlers, and says when it wants to be asked again if nothing happens before. So nothing is ever cut in the middle,
-//! and there is no lock. In this folder is what a topic is made of; none of it knows the topic.
+//! A topic is one task. Its loop ([`event_loop`]) waits for answers, ends of runs, signals, the stop order and the next
+//! deadline, and then lets every subsystem do what is due. A subsystem is a method `fn name(&mut self, now) ->
+//! Option<Duration>` in the file of its name: it sends requests, starts handlers, and returns when it wants to be asked again
+//! if nothing happens before. So no step is ever interrupted, and there is no lock.
 //!
-//! Invariant: a job in [`Held`] is everything not yet confirmed gone, unanswered outcomes included. Whatever fails, the
-//! topic goes on from what it holds: a failed link is replaced and reconciled (`crash/reconcile.rs`), a lost lease cancels
-//! handlers (`crash/lease.rs`), and outcomes are sent until the store has judged each.
+//! | state, which knows nothing of the topic | subsystems |
+//! |---|---|
+//! | `held`, `stage`: jobs that are not confirmed gone | `transfer`, `sweep`: claim |
+//! | `runs`: handlers that execute | `permits`, `listener`: start handlers and decide their jobs' outcomes |
+//! | `pipeline`: requests in flight | `ack`, `retry`: send outcomes, spend attempts |
+//! | `smart_sleep`, `prefetch`: when to claim, and how many | `reconnect`: a failed link; `shutdown`: the phases of a stop |
+//! | the state in `crash/` | `crash/`: lease, reconcile, reclaim, rollback |
+//!
+//! Outside of this folder only [`Parts`], [`Topic`] and [`stats`] are visible: the supervisor makes a topic from its parts and
+//! runs it, and `health()` reads its counters. A subsystem may use all of the topic. The state types keep their fields to
+//! themselves, so that each invariant has one file.
+//!
+//! Invariant: a job in [`Held`] is every job not yet confirmed gone, unanswered outcomes included. Whatever fails, the topic
+//! goes on from what it holds: a failed link is replaced and reconciled, a lost lease cancels handlers, and an outcome is sent
+//! until the store has judged it.
 
-mod deadlines;
+mod ack;
+mod crash;
+mod event_loop;
 mod held;
-pub(super) mod lease;
-pub(super) mod pipeline;
+mod listener;
+mod permits;
+mod pipeline;
 mod prefetch;
-pub(super) mod reclaims;
-pub(super) mod reconciliation;
-pub(super) mod run_end;
+mod reconnect;
+mod retry;
 mod runs;
+mod shutdown;
 mod smart_sleep;
-pub(super) mod stopping;
+mod stage;
+pub(super) mod stats;
+mod sweep;
+mod transfer;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,27 +46,25 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, watch};
 
-pub(super) use deadlines::earliest;
-pub(super) use held::{Held, HeldJob, Mode, Stage};
-pub(super) use runs::{Run, Runs, longest_count};
-
-use lease::Lease;
-use pipeline::{Pipeline, RequestKind};
-use prefetch::Prefetch;
-use reclaims::Reclaims;
-use reconciliation::Reconciliation;
-use run_end::RunEnd;
-use smart_sleep::SmartSleep;
-use stopping::{StopOrder, Stopping};
-
-use super::health::TopicStats;
+use super::node::shutdown::StopOrder;
 use super::subscription::Subscription;
 use crate::config::{NodeSettings, TopicSettings};
 use crate::environment::Environment;
-use crate::job::{JobId, TopicKey};
+use crate::job::{JobId, NodeId, TopicKey};
 use crate::listener::erased::ErasedListener;
+use crate::store::{Interest, Store};
+use crash::{Lease, Reclaims, Reconciliation};
+use held::Held;
+use pipeline::{Pipeline, RequestKind};
+use prefetch::Prefetch;
+use runs::{RunEnd, Runs};
+use shutdown::Stopping;
+use smart_sleep::SmartSleep;
+use stage::{HeldJob, Mode, Stage};
+use stats::TopicStats;
+use sweep::SWEEP_PERIOD;
 
-/// What a topic is made of, kept over a restart of its task.
+/// What a topic is made from. The supervisor keeps it, so that the topic can start again after a panic of its task.
 #[derive(Debug, Clone)]
 pub(super) struct Parts {
     pub(super) key: TopicKey,
@@ -58,47 +73,43 @@ pub(super) struct Parts {
     pub(super) node: NodeSettings,
     pub(super) environment: Environment,
     pub(super) stats: Arc<TopicStats>,
-    /// What most jobs have.
-    pub(super) no_headers: Arc<[(String, String)]>,
 }
 
-/// See the module.
+/// The task of a topic, and all its state.
 pub(super) struct Topic {
-    pub(super) parts: Parts,
-    pub(super) pipeline: Pipeline,
-    pub(super) held: Held,
-    pub(super) runs: Runs,
-    pub(super) lease: Lease,
-    pub(super) sleep: SmartSleep,
-    pub(super) prefetch: Prefetch,
-    pub(super) reconciliation: Reconciliation,
-    pub(super) reclaims: Reclaims,
-    pub(super) stopping: Stopping,
+    parts: Parts,
+    pipeline: Pipeline,
+    held: Held,
+    runs: Runs,
+    lease: Lease,
+    sleep: SmartSleep,
+    prefetch: Prefetch,
+    reconciliation: Reconciliation,
+    reclaims: Reclaims,
+    stopping: Stopping,
     /// Outcomes that the store could not settle, and when each is sent again.
-    pub(super) unsettled: VecDeque<(Duration, JobId)>,
-    /// The runtime of the handlers has shut down: nothing can be started any more.
-    pub(super) handlers_gone: bool,
-    /// What the store refuses until somebody changes something.
-    pub(super) stopped_by: Option<RequestKind>,
-    /// When to look for aged jobs next.
-    pub(super) age_at: Duration,
-    /// Handlers to hand over to the user's runtime.
-    pub(super) starting: Vec<BoxFuture<'static, ()>>,
-    pub(super) ends: mpsc::UnboundedSender<RunEnd>,
-    pub(super) ended: mpsc::UnboundedReceiver<RunEnd>,
-    pub(super) signals: Subscription,
+    unsettled: VecDeque<(Duration, JobId)>,
+    /// The runtime of the handlers has shut down: nothing can start any more.
+    handlers_gone: bool,
+    /// The kind of request that the store refuses until an operator fixes the cause.
+    stopped_by: Option<RequestKind>,
+    /// When to sweep next.
+    sweep_at: Duration,
+    /// Tasks of handlers that the user's runtime has not got yet.
+    starting: Vec<BoxFuture<'static, ()>>,
+    /// Shared by all jobs without headers, which are most.
+    no_headers: Arc<[(String, String)]>,
+    ends: mpsc::UnboundedSender<RunEnd>,
+    ended: mpsc::UnboundedReceiver<RunEnd>,
+    signals: Subscription,
 }
-
-/// How often aged jobs are looked for: ages are days, and an idle topic is to cost less than a request in ten seconds.
-pub(super) const AGE_PERIOD: Duration = Duration::from_secs(300);
 
 impl Topic {
-    pub(super) fn new(
-        parts: Parts,
-        pipeline: Pipeline,
-        signals: Subscription,
-        stop: watch::Receiver<StopOrder>,
-    ) -> Self {
+    pub(super) fn new(parts: Parts, store: Arc<dyn Store>, node: NodeId, stop: watch::Receiver<StopOrder>) -> Self {
+        let (key, environment, call_timeout) = (&parts.key, &parts.environment, parts.node.call_timeout);
+        let interest = Interest { node: Some(node.clone()), broadcasts: false };
+        let signals = Subscription::new(store.clone(), key.clone(), interest, environment.clone(), call_timeout);
+        let pipeline = Pipeline::new(store, key.clone(), node, environment.clone(), call_timeout);
         let now = parts.environment.now();
         let (ends, ended) = mpsc::unbounded_channel();
         Self {
@@ -107,14 +118,15 @@ impl Topic {
             lease: Lease::new(parts.node.lease),
             sleep: SmartSleep::new(now),
             prefetch: Prefetch::new(now),
-            reconciliation: Reconciliation::needed(),
+            reconciliation: Reconciliation::default(),
             reclaims: Reclaims::default(),
             stopping: Stopping::new(stop),
             unsettled: VecDeque::new(),
             handlers_gone: false,
             stopped_by: None,
-            age_at: now + parts.environment.random_below(AGE_PERIOD),
+            sweep_at: now + parts.environment.random_below(SWEEP_PERIOD),
             starting: Vec::new(),
+            no_headers: Arc::from([]),
             parts,
             pipeline,
             ends,
@@ -122,4 +134,9 @@ impl Topic {
             signals,
         }
     }
+}
+
+/// The earliest of these times.
+fn earliest(times: impl IntoIterator<Item = Option<Duration>>) -> Option<Duration> {
+    times.into_iter().flatten().min()
 }

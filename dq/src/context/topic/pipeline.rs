@@ -12,11 +12,11 @@ use crate::environment::Environment;
 use crate::job::{JobId, NodeId, Sequence, Token, TopicKey};
 use crate::store::{Answer, Link, Pending, Request, Store, StoreError};
 
-pub(in crate::context) use crate::store::RequestKind;
+pub(super) use crate::store::RequestKind;
 
 /// What a request was about, for the subsystem that handles its answer.
 #[derive(Debug)]
-pub(in crate::context) enum Subject {
+pub(super) enum Subject {
     /// The topic as a whole.
     Topic,
     /// These runs.
@@ -43,14 +43,14 @@ impl Subject {
 
 /// An answer and what the request was.
 #[derive(Debug)]
-pub(in crate::context) struct Answered {
-    pub(in crate::context) kind: RequestKind,
-    pub(in crate::context) subject: Subject,
+pub(super) struct Answered {
+    pub(super) kind: RequestKind,
+    pub(super) subject: Subject,
     /// When the request was sent.
-    pub(in crate::context) sent: Duration,
+    pub(super) sent: Duration,
     /// The sequence number that the request named.
-    pub(in crate::context) named: Sequence,
-    pub(in crate::context) answer: Result<Answer, StoreError>,
+    pub(super) named: Sequence,
+    pub(super) answer: Result<Answer, StoreError>,
 }
 
 struct InFlight {
@@ -71,7 +71,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// See the module.
-pub(in crate::context) struct Pipeline {
+pub(super) struct Pipeline {
     store: Arc<dyn Store>,
     topic: TopicKey,
     node: NodeId,
@@ -80,13 +80,13 @@ pub(in crate::context) struct Pipeline {
     link: Option<Arc<dyn Link>>,
     in_flight: VecDeque<InFlight>,
     /// The last turn whose answer was read.
-    pub(in crate::context) last_seen: Sequence,
+    pub(super) last_seen: Sequence,
     /// Not before this is a request of this kind sent again.
     paused: [Duration; RequestKind::COUNT],
     /// How often in a row each kind was refused.
     refused: [u32; RequestKind::COUNT],
     failures: u32,
-    pub(in crate::context) reconnect_at: Duration,
+    pub(super) reconnect_at: Duration,
 }
 
 impl fmt::Debug for Pipeline {
@@ -99,7 +99,7 @@ impl fmt::Debug for Pipeline {
 }
 
 impl Pipeline {
-    pub(in crate::context) fn new(
+    pub(super) fn new(
         store: Arc<dyn Store>,
         topic: TopicKey,
         node: NodeId,
@@ -123,44 +123,44 @@ impl Pipeline {
     }
 
     /// The node that asks.
-    pub(in crate::context) const fn node(&self) -> &NodeId {
+    pub(super) const fn node(&self) -> &NodeId {
         &self.node
     }
 
-    pub(in crate::context) fn is_connected(&self) -> bool {
+    pub(super) fn is_connected(&self) -> bool {
         self.link.is_some()
     }
 
     /// Jobs that the store has dropped, and of which no answer tells.
-    pub(in crate::context) fn dropped(&self) -> usize {
+    pub(super) fn dropped(&self) -> usize {
         self.link.as_ref().map_or(0, |link| link.dropped())
     }
 
     /// Whether a request of one of these kinds is under way.
-    pub(in crate::context) fn busy(&self, kinds: &[RequestKind]) -> bool {
+    pub(super) fn busy(&self, kinds: &[RequestKind]) -> bool {
         self.in_flight.iter().any(|request| kinds.contains(&request.kind))
     }
 
     /// Whether a request of this kind can be sent now: connected, none of its kind under way, not paused.
-    pub(in crate::context) fn can_send(&self, kind: RequestKind, now: Duration) -> bool {
+    pub(super) fn can_send(&self, kind: RequestKind, now: Duration) -> bool {
         self.link.is_some() && now >= self.paused[kind as usize] && !self.busy(&[kind])
     }
 
     /// Whether a request of this kind can be sent now though some of its kind are under way: connected, fewer than `most`
     /// of them, not paused.
-    pub(in crate::context) fn can_send_beside(&self, kind: RequestKind, most: usize, now: Duration) -> bool {
+    pub(super) fn can_send_beside(&self, kind: RequestKind, most: usize, now: Duration) -> bool {
         let in_flight = self.in_flight.iter().filter(|request| request.kind == kind).count();
         self.link.is_some() && now >= self.paused[kind as usize] && in_flight < most
     }
 
     /// When a pause of this kind ends, if one is on.
-    pub(in crate::context) fn pause_end(&self, kind: RequestKind, now: Duration) -> Option<Duration> {
+    pub(super) fn pause_end(&self, kind: RequestKind, now: Duration) -> Option<Duration> {
         Some(self.paused[kind as usize]).filter(|end| *end > now && self.link.is_some())
     }
 
     /// Sends no request of this kind for a while: for half a second at most, then longer each time it is refused, up to two
     /// seconds; or for several.
-    pub(in crate::context) fn pause(&mut self, kind: RequestKind, now: Duration, long: bool) {
+    pub(super) fn pause(&mut self, kind: RequestKind, now: Duration, long: bool) {
         let refused = &mut self.refused[kind as usize];
         let first = if long { LONGEST_PAUSE } else { FIRST_REFUSAL };
         let longest = if long { LONGEST_PAUSE } else { LONGEST_REFUSAL };
@@ -169,13 +169,13 @@ impl Pipeline {
     }
 
     /// The store has answered a request of this kind: it is reachable.
-    pub(in crate::context) const fn answered(&mut self, kind: RequestKind) {
+    pub(super) const fn answered(&mut self, kind: RequestKind) {
         self.failures = 0;
         self.refused[kind as usize] = 0;
     }
 
     /// Sends a request. Does nothing while there is no link.
-    pub(in crate::context) fn send(&mut self, request: impl Into<Request>) {
+    pub(super) fn send(&mut self, request: impl Into<Request>) {
         let Some(link) = &self.link else { return };
         let request = request.into();
         self.in_flight.push_back(InFlight {
@@ -188,7 +188,7 @@ impl Pipeline {
     }
 
     /// The next answer; waits for ever while nothing is under way. Cancel safe.
-    pub(in crate::context) async fn next_answer(&mut self) -> Answered {
+    pub(super) async fn next_answer(&mut self) -> Answered {
         let Some(first) = self.in_flight.front_mut() else { return std::future::pending().await };
         let answer = (&mut first.answer).await;
         let asked = self.in_flight.pop_front().expect("its answer was just read");
@@ -196,18 +196,18 @@ impl Pipeline {
     }
 
     /// When the oldest request is given up.
-    pub(in crate::context) fn give_up_at(&self) -> Option<Duration> {
+    pub(super) fn give_up_at(&self) -> Option<Duration> {
         self.in_flight.front().map(|request| request.sent + self.call_timeout)
     }
 
-    pub(in crate::context) fn disconnect(&mut self, now: Duration) {
+    pub(super) fn disconnect(&mut self, now: Duration) {
         self.link = None;
         self.in_flight.clear();
         self.reconnect_at = now + self.environment.growing_pause(FIRST_PAUSE, LONGEST_PAUSE, self.failures, 2);
         self.failures += 1;
     }
 
-    pub(in crate::context) fn connect(&mut self) {
+    pub(super) fn connect(&mut self) {
         self.link = Some(self.store.link(&self.topic, &self.node));
     }
 }

@@ -1,40 +1,40 @@
-//! How many jobs are taken beside those that can start: as many as ended lately, so that a fast topic does not wait for the
-//! store between two jobs and a slow one does not hoard.
+//! Prefetch: how many jobs to claim beyond those that can start at once. That is as many as ended lately, so that a fast topic
+//! does not wait for the store between two jobs, and a slow one does not hoard.
 
 use std::time::Duration;
 
 use crate::store::step::MOST_JOBS;
 
-/// How far ahead jobs are taken: as many as ended within this time wait beside those that run.
-const AHEAD: Duration = Duration::from_millis(50);
+/// As many jobs as ended within a window of this length wait beside those that run.
+const WINDOW: Duration = Duration::from_millis(50);
 
-/// See the module.
+/// How many runs ended in this window and in the one before.
 #[derive(Debug)]
-pub(in crate::context) struct Prefetch {
+pub(super) struct Prefetch {
     window_start: Duration,
     ended: usize,
     ended_before: usize,
 }
 
 impl Prefetch {
-    pub(in crate::context) const fn new(now: Duration) -> Self {
+    pub(super) const fn new(now: Duration) -> Self {
         Self { window_start: now, ended: 0, ended_before: 0 }
     }
 
-    /// A handler has ended.
-    pub(in crate::context) fn ended(&mut self, now: Duration) {
-        self.turn_over(now);
+    /// A run has ended.
+    pub(super) fn ended(&mut self, now: Duration) {
+        self.advance(now);
         self.ended += 1;
     }
 
-    /// How many jobs to take beside those that can start at once.
-    pub(in crate::context) fn ahead(&mut self, now: Duration) -> usize {
-        self.turn_over(now);
+    /// How many jobs to claim beyond those that can start at once.
+    pub(super) fn ahead(&mut self, now: Duration) -> usize {
+        self.advance(now);
         self.ended_before.min(MOST_JOBS)
     }
 
-    fn turn_over(&mut self, now: Duration) {
-        let windows = now.saturating_sub(self.window_start).as_millis() / AHEAD.as_millis();
+    fn advance(&mut self, now: Duration) {
+        let windows = now.saturating_sub(self.window_start).as_millis() / WINDOW.as_millis();
         if windows > 0 {
             self.ended_before = if windows == 1 { self.ended } else { 0 };
             self.ended = 0;

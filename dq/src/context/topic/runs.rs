@@ -1,170 +1,213 @@
-//! Handlers that run, and those that were given up but have not returned.
+//! The runs of a topic: handlers that execute, and abandoned runs that have not returned.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::future::AbortHandle;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::job::{JobId, Token};
-use crate::listener::erased::Call;
+use crate::listener::erased::Returned;
 
 /// The number of a run within its topic's task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::context) struct RunId(u64);
+pub(super) struct RunId(u64);
 
-/// A handler that runs.
+/// A run that was not given up.
 #[derive(Debug)]
-pub(in crate::context) struct Run {
-    pub(in crate::context) id: JobId,
-    pub(in crate::context) token: Token,
-    pub(in crate::context) call: Call,
-    pub(in crate::context) started: Duration,
-    /// When it times out; `None`: never. Not earlier than that of any run before it.
-    pub(in crate::context) deadline: Option<Duration>,
-    /// It was begun: one crash short of its cap, so it runs alone.
-    pub(in crate::context) quarantined: bool,
-    /// It was acked on claim: its end settles nothing.
-    pub(in crate::context) detached: bool,
-    pub(in crate::context) cancel: CancellationToken,
-    pub(in crate::context) abort: AbortHandle,
+pub(super) struct Run {
+    pub(super) id: JobId,
+    pub(super) token: Token,
+    pub(super) started: Duration,
+    /// When it times out; `None`: never. Not earlier than the deadline of any run before it.
+    pub(super) deadline: Option<Duration>,
+    /// The job is one crash short of its limit, so the run is alone.
+    pub(super) isolated: bool,
+    /// The job was acked on claim: the end of the run settles nothing.
+    pub(super) detached: bool,
+    pub(super) cancel: CancellationToken,
+    pub(super) abort: AbortHandle,
 }
 
-/// Whether some handlers forbid others to start beside them.
+/// How a handler ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// It returned.
+    Returned(Returned),
+    /// It panicked with this message.
+    Panicked(String),
+    /// Its future was dropped: the run was given up, or the runtime shuts down.
+    Dropped,
+}
+
+/// The end of a run, as its task reports it to the topic.
+#[derive(Debug)]
+pub(super) struct RunEnd {
+    pub(super) run: RunId,
+    pub(super) ended: Ended,
+}
+
+/// Reports the end of a run in any case, also if its future is dropped.
+pub(super) struct EndReport {
+    run: RunId,
+    ended: Ended,
+    ends: mpsc::UnboundedSender<RunEnd>,
+}
+
+impl EndReport {
+    pub(super) const fn new(run: RunId, ends: mpsc::UnboundedSender<RunEnd>) -> Self {
+        Self { run, ended: Ended::Dropped, ends }
+    }
+
+    pub(super) fn send(mut self, ended: Ended) {
+        self.ended = ended;
+    }
+}
+
+impl Drop for EndReport {
+    fn drop(&mut self) {
+        let ended = std::mem::replace(&mut self.ended, Ended::Dropped);
+        // This fails if the topic is gone, and then the end of the run matters to nothing.
+        let _ = self.ends.send(RunEnd { run: self.run, ended });
+    }
+}
+
+/// What may keep other handlers from starting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::context) struct Counted {
-    /// There is a handler.
-    pub(in crate::context) any: bool,
-    /// There is a begun one.
-    pub(in crate::context) quarantined: bool,
+pub(super) struct Counted {
+    /// There is a run.
+    pub(super) any: bool,
+    /// There is an isolated run.
+    pub(super) isolated: bool,
 }
 
-/// A handler that was cancelled or timed out and has not returned: it still has its permit, and its outcome is refused.
+/// A run that was cancelled or timed out and has not returned. It keeps its permit, and its outcome is refused.
 #[derive(Debug)]
 struct Abandoned {
     id: JobId,
-    quarantined: bool,
+    isolated: bool,
     counts_until: Duration,
 }
 
-/// See the module. All runs of a topic have one timeout, so the first is the first to time out.
+/// All runs by their number. They have one timeout, so the first is the first to time out.
 #[derive(Debug, Default)]
-pub(in crate::context) struct Runs {
+pub(super) struct Runs {
     last: u64,
     running: BTreeMap<RunId, Run>,
     abandoned: BTreeMap<RunId, Abandoned>,
     detached: usize,
-    quarantined: usize,
+    isolated: usize,
 }
 
 impl Runs {
     /// The number of the next run.
-    pub(in crate::context) const fn next_id(&mut self) -> RunId {
+    pub(super) const fn next_id(&mut self) -> RunId {
         self.last += 1;
         RunId(self.last)
     }
 
-    pub(in crate::context) fn insert(&mut self, run_id: RunId, run: Run) {
+    pub(super) fn insert(&mut self, run_id: RunId, run: Run) {
         self.detached += usize::from(run.detached);
-        self.quarantined += usize::from(run.quarantined);
+        self.isolated += usize::from(run.isolated);
         self.running.insert(run_id, run);
     }
 
-    /// The run has returned.
-    pub(in crate::context) fn remove(&mut self, run_id: RunId) -> Option<Run> {
+    /// Removes a run that has returned.
+    pub(super) fn remove(&mut self, run_id: RunId) -> Option<Run> {
         let run = self.running.remove(&run_id)?;
         self.detached -= usize::from(run.detached);
-        self.quarantined -= usize::from(run.quarantined);
+        self.isolated -= usize::from(run.isolated);
         Some(run)
     }
 
-    /// The token of the run fires; the rest is its handler's.
-    pub(in crate::context) fn ask_to_stop(&self, run_id: RunId) {
+    /// Fires the cancellation token of a run. Whether the handler stops is up to the handler.
+    pub(super) fn ask_to_stop(&self, run_id: RunId) {
         if let Some(run) = self.running.get(&run_id) {
             run.cancel.cancel();
         }
     }
 
-    /// The run is given up: its token fires and its future is dropped at its next `await`. Until it returns it keeps its
-    /// permit. `timeout` bounds how long it counts as running beside others.
-    pub(in crate::context) fn give_up(&mut self, run_id: RunId, timeout: Option<Duration>) -> Option<Run> {
+    /// Gives a run up: its token fires, and its future is dropped at its next `await`. The run keeps its permit until it
+    /// returns. `timeout` bounds how long it counts as running beside others.
+    pub(super) fn give_up(&mut self, run_id: RunId, timeout: Option<Duration>) -> Option<Run> {
         let run = self.remove(run_id)?;
         run.cancel.cancel();
         run.abort.abort();
         let counts_until = run.started + longest_count(timeout);
-        self.quarantined += usize::from(run.quarantined);
-        self.abandoned.insert(run_id, Abandoned { id: run.id.clone(), quarantined: run.quarantined, counts_until });
+        self.isolated += usize::from(run.isolated);
+        self.abandoned.insert(run_id, Abandoned { id: run.id.clone(), isolated: run.isolated, counts_until });
         Some(run)
     }
 
-    /// A handler that was given up has returned at last: its job.
-    pub(in crate::context) fn abandoned_returned(&mut self, run_id: RunId) -> Option<JobId> {
+    /// Removes an abandoned run that has returned. Returns its job.
+    pub(super) fn abandoned_returned(&mut self, run_id: RunId) -> Option<JobId> {
         let abandoned = self.abandoned.remove(&run_id)?;
-        self.quarantined -= usize::from(abandoned.quarantined);
+        self.isolated -= usize::from(abandoned.isolated);
         Some(abandoned.id)
     }
 
-    /// Handlers that have a permit.
-    pub(in crate::context) fn active(&self) -> usize {
+    /// How many runs have a permit.
+    pub(super) fn active(&self) -> usize {
         self.running.len() + self.abandoned.len()
     }
 
-    /// Handlers that have a permit but no held job.
-    pub(in crate::context) fn without_job(&self) -> usize {
+    /// How many runs have a permit but no held job.
+    pub(super) fn without_job(&self) -> usize {
         self.abandoned.len() + self.detached
     }
 
-    /// Handlers that have a permit and a held job.
-    pub(in crate::context) fn with_job(&self) -> usize {
+    /// How many runs have a permit and a held job.
+    pub(super) fn with_job(&self) -> usize {
         self.running.len() - self.detached
     }
 
-    /// Handlers that run and were not given up.
-    pub(in crate::context) fn running(&self) -> usize {
+    /// How many runs were not given up.
+    pub(super) fn running(&self) -> usize {
         self.running.len()
     }
 
-    /// The first timeout.
-    pub(in crate::context) fn first_deadline(&self) -> Option<(RunId, Duration)> {
+    /// The run that times out first, and when.
+    pub(super) fn first_deadline(&self) -> Option<(RunId, Duration)> {
         self.running.first_key_value().and_then(|(run_id, run)| Some((*run_id, run.deadline?)))
     }
 
     /// All runs that were not given up, in order of their start.
-    pub(in crate::context) fn all(&self) -> Vec<RunId> {
+    pub(super) fn all(&self) -> Vec<RunId> {
         self.running.keys().copied().collect()
     }
 
-    /// Whether there is a begun one, given up or not.
-    pub(in crate::context) const fn has_quarantined(&self) -> bool {
-        self.quarantined > 0
+    /// Whether there is an isolated run, abandoned or not.
+    pub(super) const fn has_isolated(&self) -> bool {
+        self.isolated > 0
     }
 
-    /// What runs now, as far as it counts: a handler counts until it returns, for two timeouts at most.
-    pub(in crate::context) fn counted(&self, now: Duration, timeout: Option<Duration>) -> Counted {
+    /// The runs that count now. A run counts until it returns, but for two timeouts at most.
+    pub(super) fn counted(&self, now: Duration, timeout: Option<Duration>) -> Counted {
         let most = longest_count(timeout);
-        let runs = self.running.values().map(|run| (run.started + most, run.quarantined));
-        let abandoned = self.abandoned.values().map(|abandoned| (abandoned.counts_until, abandoned.quarantined));
+        let runs = self.running.values().map(|run| (run.started + most, run.isolated));
+        let abandoned = self.abandoned.values().map(|abandoned| (abandoned.counts_until, abandoned.isolated));
         runs.chain(abandoned).filter(|(until, _)| now < *until).fold(
-            Counted { any: false, quarantined: false },
-            |counted, (_, quarantined)| Counted { any: true, quarantined: counted.quarantined || quarantined },
+            Counted { any: false, isolated: false },
+            |counted, (_, isolated)| Counted { any: true, isolated: counted.isolated || isolated },
         )
     }
 
-    /// When the next handler stops to count.
-    pub(in crate::context) fn next_uncounted(&self, now: Duration, timeout: Option<Duration>) -> Option<Duration> {
+    /// When the next run stops counting.
+    pub(super) fn next_uncounted(&self, now: Duration, timeout: Option<Duration>) -> Option<Duration> {
         let most = longest_count(timeout);
         let runs = self.running.values().map(|run| run.started + most);
         runs.chain(self.abandoned.values().map(|abandoned| abandoned.counts_until)).filter(|until| *until > now).min()
     }
 }
 
-/// For how long a handler, or a begun job, counts as running beside others: two timeouts, ten minutes where there is none.
-pub(in crate::context) fn longest_count(timeout: Option<Duration>) -> Duration {
+/// For how long a run, or an isolated job, counts as running beside others: two timeouts, or ten minutes without one.
+pub(super) fn longest_count(timeout: Option<Duration>) -> Duration {
     timeout.map_or(Duration::from_secs(600), |timeout| timeout * 2)
 }
 
 impl Drop for Runs {
-    /// Whoever drops the topic (a node that was stopped hard, a task that panicked) wants none of its handlers any more.
+    /// A topic is dropped when its node is killed or its task panicked. Its handlers must not outlive it.
     fn drop(&mut self) {
         for run in self.running.values() {
             run.cancel.cancel();

@@ -1,18 +1,19 @@
-//! When to transfer next: when the head is due, when a signal says there is an earlier one, or after the fallback.
+//! Smart sleep: when to transfer next. A topic sleeps until its head is due, a signal reports an earlier one, or the fallback
+//! ends.
 //!
-//! How long to sleep is the store's answer (PROTOCOL.md rule 23). A signal that comes while a transfer is under way counts
-//! for the next one: the flag is cleared before the request is sent.
+//! The store says how long to sleep (rule 23). A signal that arrives while a transfer is in flight counts for the next one,
+//! because the flag is cleared before the request is sent.
 
 use std::time::Duration;
 
 use crate::store::step::{Role, Transferred};
 
-/// The least time between two calls of `wake`.
+/// The shortest time between two calls of `wake`.
 const WAKE_PAUSE: Duration = Duration::from_millis(10);
 
-/// See the module.
+/// When the topic transfers next, and the role the store gave it.
 #[derive(Debug)]
-pub(in crate::context) struct SmartSleep {
+pub(super) struct SmartSleep {
     woken: bool,
     more: bool,
     until: Duration,
@@ -21,48 +22,48 @@ pub(in crate::context) struct SmartSleep {
 }
 
 impl SmartSleep {
-    /// Awake.
-    pub(in crate::context) const fn new(now: Duration) -> Self {
+    /// A topic that is awake.
+    pub(super) const fn new(now: Duration) -> Self {
         Self { woken: true, more: false, until: now, role: None, called_wake_at: None }
     }
 
-    /// Something may be due.
-    pub(in crate::context) const fn wake(&mut self) {
+    /// Something may be due: transfer at once.
+    pub(super) const fn wake(&mut self) {
         self.woken = true;
     }
 
-    pub(in crate::context) fn is_awake(&self, now: Duration) -> bool {
+    pub(super) fn is_awake(&self, now: Duration) -> bool {
         self.woken || self.more || now >= self.until
     }
 
-    /// When it wakes by itself.
-    pub(in crate::context) const fn until(&self) -> Duration {
+    /// When the topic wakes without a signal.
+    pub(super) const fn until(&self) -> Duration {
         self.until
     }
 
     /// A transfer is sent now.
-    pub(in crate::context) const fn asked(&mut self) {
+    pub(super) const fn sent(&mut self) {
         self.woken = false;
     }
 
-    /// The answer of a transfer.
-    pub(in crate::context) fn told(&mut self, answer: &Transferred, now: Duration) {
+    /// Takes in the answer of a transfer.
+    pub(super) fn answered(&mut self, answer: &Transferred, now: Duration) {
         self.more = answer.more;
         self.role = answer.role;
         self.until = now + answer.sleep;
     }
 
-    pub(in crate::context) const fn role(&self) -> Option<Role> {
+    pub(super) const fn role(&self) -> Option<Role> {
         self.role
     }
 
-    /// When a node that cannot take what is due may call `wake`; `None`: it has no role to give up.
-    pub(in crate::context) fn may_call_wake_at(&self) -> Option<Duration> {
+    /// When a node without room for due jobs may call `wake`; `None`: it has no role to give up.
+    pub(super) fn may_call_wake_at(&self) -> Option<Duration> {
         self.role.map(|_| self.called_wake_at.map_or(Duration::ZERO, |at| at + WAKE_PAUSE))
     }
 
-    /// `wake` is called now: the role is free for others.
-    pub(in crate::context) const fn called_wake(&mut self, now: Duration) {
+    /// `wake` is called now: the role is given up.
+    pub(super) const fn called_wake(&mut self, now: Duration) {
         self.role = None;
         self.called_wake_at = Some(now);
     }

@@ -1,0 +1,222 @@
+//! What can keep a node from starting. Each problem has everything that its text names in fields.
+
+use std::fmt;
+use std::io;
+
+mod start_error;
+mod store_url;
+
+pub use start_error::StartError;
+pub use store_url::BadStoreUrl;
+
+use crate::config::{SettingProblem, Source, SourceLocation, did_you_mean};
+use crate::job::BadName;
+use crate::store::StoreError;
+
+/// A listener: its name, and the place of its annotation.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ListenerAt {
+    /// The place of the annotation.
+    pub at: SourceLocation,
+    /// The name of the struct or function.
+    pub name: &'static str,
+}
+
+impl fmt::Display for ListenerAt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` ({})", self.name, self.at)
+    }
+}
+
+/// A listener, and its field or parameter that needs a value.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Need {
+    /// The listener.
+    pub listener: ListenerAt,
+    /// The field or parameter.
+    pub field: &'static str,
+}
+
+/// A reason not to start. The variants are in the order in which `start` reports them. Each text says what to write.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The name given to `ContextFactory::new` is not valid for an app.
+    #[error("{bad} ({at})")]
+    AppName {
+        /// The call of `ContextFactory::new`.
+        at: SourceLocation,
+        /// What is wrong with it.
+        bad: BadName,
+    },
+    /// No listener is linked or named, and the program did not call `.without_listeners()`.
+    #[error(
+        "no listener is registered: annotate one with `#[delay_listener]`; one in another crate needs a `use that_crate as _;` \
+         here; a node that only provides calls `.without_listeners()`"
+    )]
+    NoListener,
+    /// `.only(..)` and `.except(..)` leave none of the listeners.
+    #[error(
+        "`.only(..)` and `.except(..)` leave none of {registered} listeners: name a topic to run, or call `.without_listeners()` for a node that only provides"
+    )]
+    NoneLeft {
+        /// How many are registered.
+        registered: usize,
+    },
+    /// The name of a topic or broadcast channel is not valid.
+    #[error("{listener}: {bad}")]
+    TopicName {
+        /// The listener that names it.
+        listener: ListenerAt,
+        /// What is wrong with it.
+        bad: BadName,
+    },
+    /// A topic has more than one listener.
+    #[error("topic `{topic}` has {} listeners, one is allowed: {}", .listeners.len(), listed(.listeners))]
+    DuplicateTopic {
+        /// The topic.
+        topic: String,
+        /// Its listeners, in order of their places.
+        listeners: Vec<ListenerAt>,
+    },
+    /// A topic of `.expect_topics(..)` has no listener.
+    #[error("topic `{topic}` is expected ({at}) and has no listener{}", missing_crate(.suggestion.as_ref()))]
+    Expected {
+        /// The call of `.expect_topics(..)`.
+        at: SourceLocation,
+        /// The topic.
+        topic: String,
+        /// The nearest topic there is.
+        suggestion: Option<String>,
+    },
+    /// A topic of `.only(..)` or `.except(..)` has no listener.
+    #[error("`.{call}(..)` at {at} names topic `{topic}`, which has no listener{}", did_you_mean(.suggestion.as_ref()))]
+    NotSelectable {
+        /// The call that names it.
+        at: SourceLocation,
+        /// `only` or `except`.
+        call: &'static str,
+        /// The topic.
+        topic: String,
+        /// The nearest topic there is.
+        suggestion: Option<String>,
+    },
+    /// A setting is not valid.
+    #[error(transparent)]
+    Setting(#[from] SettingProblem),
+    /// The program provides two values of one type, and dq cannot know which one is meant.
+    #[error("`{type_name}` is provided twice, at {first} and at {again}: wrap one in a newtype of yours")]
+    ProvidedTwice {
+        /// The first call of `.provide(..)`.
+        first: SourceLocation,
+        /// The second call.
+        again: SourceLocation,
+        /// The type.
+        type_name: &'static str,
+    },
+    /// The program provides a value of a type that dq provides itself.
+    #[error("`{type_name}` is provided at {at}, but dq provides it itself: remove that call")]
+    ProvidedByDq {
+        /// The call of `.provide(..)`.
+        at: SourceLocation,
+        /// The type.
+        type_name: &'static str,
+    },
+    /// Listeners need a value that the program does not provide.
+    #[error(
+        "`{written}` was not provided: call `.provide(..)` with a value of exactly that type; needed by\n{}",
+        needs(.needed_by)
+    )]
+    NotProvided {
+        /// The type, as the first of the listeners writes it.
+        written: &'static str,
+        /// The listeners that need it, in order of their places.
+        needed_by: Vec<Need>,
+    },
+    /// The program chose no store.
+    #[error("no store is chosen: call `.store(\"memory:\")`, write `store = ..` in the config file, or set `DQ_STORE`")]
+    NoStore,
+    /// The URL names no store of this build.
+    #[error("the store `{url}` ({at}): {why}")]
+    StoreUrl {
+        /// Where the URL comes from.
+        at: Source,
+        /// The URL, without secrets.
+        url: String,
+        /// Why.
+        why: BadStoreUrl,
+    },
+    /// The store did not answer. Start it, or fix the URL.
+    #[error("the store {url} cannot be reached: {error}")]
+    StoreUnreachable {
+        /// Its URL, without secrets.
+        url: String,
+        /// The error of the store.
+        error: StoreError,
+    },
+    /// The store answered and refused a topic.
+    #[error("the store {url} cannot serve topic `{topic}`: {error}")]
+    StoreTopic {
+        /// Its URL, without secrets.
+        url: String,
+        /// The topic.
+        topic: String,
+        /// The error of the store.
+        error: StoreError,
+    },
+    /// The operating system refused to start a thread.
+    #[error("the operating system refused to start a thread for dq: {0}")]
+    NoThread(io::Error),
+}
+
+fn missing_crate(suggestion: Option<&String>) -> String {
+    match suggestion {
+        Some(_) => did_you_mean(suggestion),
+        None => ": if it is in another crate, mention that as `use that_crate as _;`".into(),
+    }
+}
+
+fn listed(listeners: &[ListenerAt]) -> String {
+    listeners.iter().map(ListenerAt::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn needs(needs: &[Need]) -> String {
+    needs.iter().map(|need| format!("{} as `{}`", need.listener, need.field)).collect::<Vec<_>>().join("\n")
+}
+
+impl Problem {
+    /// The group of the report in which the problem stands.
+    const fn group(&self) -> u8 {
+        match self {
+            Self::AppName { .. } => 0,
+            Self::NoListener | Self::NoneLeft { .. } => 1,
+            Self::TopicName { .. } => 2,
+            Self::DuplicateTopic { .. } => 3,
+            Self::Expected { .. } => 4,
+            Self::NotSelectable { .. } => 5,
+            Self::Setting(_) => 6,
+            Self::ProvidedTwice { .. } => 7,
+            Self::ProvidedByDq { .. } => 8,
+            Self::NotProvided { .. } => 9,
+            Self::NoStore | Self::StoreUrl { .. } | Self::StoreUnreachable { .. } => 10,
+            Self::StoreTopic { .. } => 11,
+            Self::NoThread(_) => 12,
+        }
+    }
+
+    /// The place by which problems of a group are sorted.
+    fn place(&self) -> Option<SourceLocation> {
+        match self {
+            Self::AppName { at, .. }
+            | Self::Expected { at, .. }
+            | Self::NotSelectable { at, .. }
+            | Self::ProvidedTwice { first: at, .. }
+            | Self::ProvidedByDq { at, .. } => Some(at.clone()),
+            Self::TopicName { listener, .. } => Some(listener.at.clone()),
+            Self::DuplicateTopic { listeners, .. } => listeners.first().map(|listener| listener.at.clone()),
+            Self::NotProvided { needed_by, .. } => needed_by.first().map(|need| need.listener.at.clone()),
+            Self::Setting(problem) => problem.place(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! Broadcasts on this node: the task of a channel subscribes, publishes what is due, and hands what it receives to the
+//! listeners.
+//!
+//! Every subscribed node publishes. One step takes due broadcasts out of the store and publishes them, so each is published
+//! once, and each connected node receives it at most once. Each listener has a queue and handles one broadcast at a time. A
+//! stopping node receives and publishes until its handlers are done, because a broadcast may concern what they work with.
+//! Then it gives up its role, as a topic does.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::sync::{mpsc, watch};
+use tokio_util::task::TaskTracker;
+use tracing::Instrument;
+
+use super::channel_stats::ChannelStats;
+use super::shutdown::StopOrder;
+use crate::broadcast::ErasedBroadcast;
+use crate::config::NodeSettings;
+use crate::context::panic_message;
+use crate::context::subscription::Subscription;
+use crate::context::timer::Timer;
+use crate::environment::{Environment, Runtime, Task};
+use crate::job::{JobId, NodeId, Record, Sequence, TopicKey, TopicName};
+use crate::store::step::{MOST_JOBS, Publish, Published, Release};
+use crate::store::{BroadcastMessage, Link, Signal, Store, StoreError};
+
+/// How many broadcasts may wait for a slow listener. Further ones are dropped.
+const QUEUE: usize = 1_024;
+
+/// How long a broadcast listener may take for one broadcast.
+const LISTENER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The longest pause after the first failed step. Each pause is a random part of its longest, at least a quarter.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The longest pause after any failed step.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+struct Delivery {
+    id: JobId,
+    record: Record,
+}
+
+/// One channel on this node.
+pub(super) struct Channel {
+    pub(super) key: TopicKey,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) node: NodeId,
+    /// The link to the store; `None` after it failed, and before the first step.
+    pub(super) link: Option<Arc<dyn Link>>,
+    /// How many steps in a row failed.
+    pub(super) failures: u32,
+    pub(super) subscription: Subscription,
+    pub(super) environment: Environment,
+    pub(super) settings: NodeSettings,
+    pub(super) listeners: Vec<(&'static str, Arc<dyn ErasedBroadcast>)>,
+    pub(super) stats: Arc<ChannelStats>,
+    /// The topics of the node: while their handlers go on, the channel receives.
+    pub(super) topics: TaskTracker,
+}
+
+impl Channel {
+    /// Runs until the node stops and its topics are over.
+    pub(super) async fn run(mut self, stop: watch::Receiver<StopOrder>) {
+        let workers = TaskTracker::new();
+        let started = self.listeners.iter().map(|listener| self.start_listener(listener, &workers));
+        let (queues, tasks): (Vec<_>, Vec<_>) = started.unzip();
+        workers.close();
+        let mut timer = Timer::new(self.environment.clone());
+        let mut broadcast_at = None; // not before the subscription is there, or this node would miss it
+        let (mut ordered, topics) = (stop.clone(), self.topics.clone());
+        let mut over = pin!(async move {
+            // An error means that the supervisor is gone, so it is an order to stop, too.
+            let _ = ordered.changed().await;
+            topics.wait().await;
+        });
+        loop {
+            tokio::select! {
+                biased;
+                () = &mut over => break,
+                signal = self.subscription.next() => match signal {
+                    Ok(Signal::Broadcast(message)) => self.hand_out(&queues, message),
+                    Ok(Signal::BroadcastDue | Signal::Resubscribed) => broadcast_at = Some(self.environment.now()),
+                    Ok(Signal::Due | Signal::Command(..)) => {}
+                    Err(error) => {
+                        // Other nodes publish what this node would not receive.
+                        broadcast_at = None;
+                        self.stats.store_error(&error);
+                    }
+                },
+                () = timer.until(broadcast_at) => {
+                    let pause = self.publish().await;
+                    broadcast_at = Some(self.environment.now() + pause);
+                }
+            }
+        }
+        drop(queues);
+        let environment = self.environment.clone();
+        tokio::join!(let_finish(&workers, &tasks, stop, &environment), self.release());
+    }
+
+    /// Gives the role up, so that another node publishes at once and not only after its fallback. An answer that does not come
+    /// in time is not waited for.
+    async fn release(&mut self) {
+        let Some(link) = self.link.take() else { return };
+        let too_late = self.environment.sleep_until(self.environment.now() + self.settings.call_timeout);
+        tokio::select! {
+            biased;
+            _ = link.step(Release { last_seen: Sequence::default() }) => {}
+            () = too_late => {}
+        }
+    }
+
+    /// Publishes what is due. Returns how long to sleep then.
+    async fn publish(&mut self) -> Duration {
+        let period = self.settings.fallback_scan;
+        let fallback = period - self.environment.random_below(period / 5);
+        let request = Publish { limit: MOST_JOBS, fallback, expires_after: self.settings.broadcast_expires_after };
+        let given_up = self.environment.sleep_until(self.environment.now() + self.settings.call_timeout);
+        let link = self.link.take().unwrap_or_else(|| self.store.link(&self.key, &self.node));
+        let answer = tokio::select! {
+            biased;
+            answer = link.step(request) => answer,
+            () = given_up => Err(StoreError::Unavailable { operation: "publish", reason: "no answer in time".into() }),
+        };
+        // A link that failed once may be broken for good, and a new one costs little.
+        self.link = answer.is_ok().then_some(link);
+        match answer {
+            Ok(Published { published, dropped, sleep, more }) => {
+                self.failures = 0;
+                self.stats.published(published, dropped);
+                if dropped > 0 {
+                    tracing::warn!(channel = %self.key, broadcasts = dropped, "dropped broadcasts that no node published before they expired");
+                }
+                if more { Duration::ZERO } else { sleep }
+            }
+            Err(error) => {
+                self.stats.store_error(&error);
+                tracing::warn!(channel = %self.key, error = %error, "cannot publish broadcasts; dq tries again");
+                let pause = self.environment.growing_pause(PAUSE, LONGEST_PAUSE, self.failures, 4);
+                self.failures += 1;
+                pause
+            }
+        }
+    }
+
+    fn hand_out(&self, queues: &[mpsc::Sender<Delivery>], message: BroadcastMessage) {
+        self.stats.received();
+        let record = Record::from_bytes(message.record);
+        for (queue, (name, _)) in queues.iter().zip(&self.listeners) {
+            if queue.try_send(Delivery { id: message.id.clone(), record: record.clone() }).is_err() {
+                tracing::warn!(channel = %self.key, job.id = %message.id, listener = name, "the listener is {QUEUE} broadcasts behind, so it does not get this one");
+                self.stats.missed();
+            }
+        }
+    }
+
+    fn start_listener(
+        &self,
+        (name, listener): &(&'static str, Arc<dyn ErasedBroadcast>),
+        workers: &TaskTracker,
+    ) -> (mpsc::Sender<Delivery>, Task) {
+        let (queue, deliveries) = mpsc::channel(QUEUE);
+        let worker = Worker {
+            channel: self.key.topic.clone(),
+            name,
+            listener: Arc::clone(listener),
+            environment: self.environment.clone(),
+            stats: Arc::clone(&self.stats),
+        };
+        let task = self.environment.spawn(Runtime::Handler, workers.track_future(worker.listen(deliveries)));
+        (queue, task)
+    }
+}
+
+/// Lets the listeners finish what they have received, until the grace ends.
+async fn let_finish(
+    workers: &TaskTracker,
+    tasks: &[Task],
+    mut stop: watch::Receiver<StopOrder>,
+    environment: &Environment,
+) {
+    loop {
+        let grace_until = match *stop.borrow_and_update() {
+            StopOrder::Stop { grace_until } => grace_until,
+            StopOrder::Continue => Duration::ZERO, // the supervisor is gone
+        };
+        tokio::select! {
+            biased;
+            () = workers.wait() => return,
+            Ok(()) = stop.changed() => {}
+            () = environment.sleep_until(grace_until) => return tasks.iter().for_each(Task::abort),
+        }
+    }
+}
+
+/// One listener of a channel.
+struct Worker {
+    channel: TopicName,
+    name: &'static str,
+    listener: Arc<dyn ErasedBroadcast>,
+    environment: Environment,
+    stats: Arc<ChannelStats>,
+}
+
+impl Worker {
+    /// Hands one broadcast after the other to the listener, until the channel ends.
+    async fn listen(self, mut deliveries: mpsc::Receiver<Delivery>) {
+        let Self { channel, name, listener, environment, stats } = self;
+        while let Some(Delivery { id, record }) = deliveries.recv().await {
+            let span = tracing::info_span!("dq.broadcast", %channel, job.id = %id, listener = name);
+            let handled = Arc::clone(&listener).deliver(channel.clone(), id.clone(), record).instrument(span);
+            let too_late = environment.sleep_until(environment.now() + LISTENER_TIMEOUT);
+            let failure = tokio::select! {
+                biased;
+                handled = AssertUnwindSafe(handled).catch_unwind() => match handled {
+                    Ok(Ok(())) => continue,
+                    Ok(Err(failure)) => failure.to_string(),
+                    Err(panic) => format!("it panicked: {}", panic_message(&*panic)),
+                },
+                () = too_late => "it did not return within 30s".into(),
+            };
+            stats.failed();
+            tracing::error!(%channel, job.id = %id, listener = name, failure, "a broadcast listener failed");
+        }
+    }
+}

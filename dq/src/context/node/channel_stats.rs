@@ -1,0 +1,94 @@
+//! The counters and the condition of one broadcast channel on this node.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use serde::Serialize;
+use tokio::sync::Notify;
+
+use crate::context::condition::{Condition, LiveCondition};
+use crate::store::StoreError;
+
+/// The state of one broadcast channel on this node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ChannelHealth {
+    /// The broadcast channel.
+    pub channel: String,
+    /// Its listeners.
+    pub listeners: String,
+    /// What the channel is doing.
+    pub condition: Condition,
+    /// Broadcasts that this node published since its start. One node publishes each.
+    pub published: u64,
+    /// Broadcasts that this node received since its start.
+    pub received: u64,
+    /// How often a listener failed: errors, panics, timeouts, payloads that do not decode.
+    pub failed: u64,
+    /// Broadcasts that a listener did not get because it was 1,024 broadcasts behind.
+    pub missed: u64,
+    /// Broadcasts that this node dropped because no node had published them before they expired.
+    pub expired: u64,
+}
+
+/// The live counters of one channel.
+#[derive(Debug)]
+pub(super) struct ChannelStats {
+    channel: String,
+    listeners: String,
+    condition: LiveCondition,
+    published: AtomicU64,
+    received: AtomicU64,
+    failed: AtomicU64,
+    missed: AtomicU64,
+    expired: AtomicU64,
+}
+
+impl ChannelStats {
+    pub(super) fn new(channel: String, listeners: String, changed: Arc<Notify>) -> Self {
+        let [published, received, failed, missed, expired] = Default::default();
+        let condition = LiveCondition::new(changed);
+        Self { channel, listeners, condition, published, received, failed, missed, expired }
+    }
+
+    pub(super) fn read(&self) -> ChannelHealth {
+        ChannelHealth {
+            channel: self.channel.clone(),
+            listeners: self.listeners.clone(),
+            condition: self.condition.read(),
+            published: self.published.load(Relaxed),
+            received: self.received.load(Relaxed),
+            failed: self.failed.load(Relaxed),
+            missed: self.missed.load(Relaxed),
+            expired: self.expired.load(Relaxed),
+        }
+    }
+
+    /// The store has answered a `publish`.
+    pub(super) fn published(&self, published: usize, expired: usize) {
+        self.condition.contact(&self.channel);
+        self.published.fetch_add(published as u64, Relaxed);
+        self.expired.fetch_add(expired as u64, Relaxed);
+    }
+
+    /// The store has not answered, or has refused a request.
+    pub(super) fn store_error(&self, error: &StoreError) {
+        self.condition.store_error(error);
+    }
+
+    pub(super) fn stopping(&self) {
+        self.condition.set(Condition::Stopping);
+    }
+
+    pub(super) fn received(&self) {
+        self.received.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn failed(&self) {
+        self.failed.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn missed(&self) {
+        self.missed.fetch_add(1, Relaxed);
+    }
+}

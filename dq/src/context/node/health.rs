@@ -1,0 +1,98 @@
+//! Health: the state of a node, fit for a readiness probe.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use serde::Serialize;
+use tokio::sync::Notify;
+
+use super::channel_stats::{ChannelHealth, ChannelStats};
+use crate::context::condition::Condition;
+use crate::context::topic::stats::{TopicHealth, TopicStats};
+
+/// The state of a node.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Health {
+    /// The app.
+    pub app: String,
+    /// The node: a random id that is new at every start.
+    pub node: String,
+    /// The store, without secrets.
+    pub store: String,
+    /// The settings of the node, as `lease = 15s, renewal = 5s, ..`.
+    pub settings: String,
+    /// Whether every topic and broadcast channel is in touch with the store and none is stopping: fit for a readiness probe.
+    pub ready: bool,
+    /// The topics that the node listens to, in order of their names.
+    pub topics: Vec<TopicHealth>,
+    /// The broadcast channels that the node listens to, in order of their names.
+    pub channels: Vec<ChannelHealth>,
+}
+
+/// Reads the health of a node without its [`Context`](crate::context::Context), for example for a readiness probe beside
+/// `run_until_signal`. Cheap to clone. It does not keep the node alive.
+#[derive(Debug, Clone)]
+pub struct HealthProbe(pub(super) Arc<HealthRegistry>);
+
+impl HealthProbe {
+    /// The state of the node, or its last state after its end. Costs a few atomic loads per topic and no request to the store.
+    pub fn health(&self) -> Health {
+        self.0.health()
+    }
+
+    /// Waits until the node is [`ready`](Health::ready). Waits for ever while the store cannot be reached, and once the node
+    /// stops. Cancel safe.
+    pub async fn ready(&self) {
+        self.0.ready().await;
+    }
+}
+
+/// The stats of every topic and channel of a node.
+#[derive(Debug)]
+pub(super) struct HealthRegistry {
+    pub(super) app: String,
+    pub(super) node: String,
+    pub(super) store: String,
+    pub(super) settings: String,
+    pub(super) topics: Vec<Arc<TopicStats>>,
+    pub(super) channels: Vec<Arc<ChannelStats>>,
+    /// Notified when a condition changes.
+    pub(super) changed: Arc<Notify>,
+}
+
+impl HealthRegistry {
+    pub(super) fn health(&self) -> Health {
+        let mut topics: Vec<_> = self.topics.iter().map(|stats| stats.read()).collect();
+        topics.sort_by(|a, b| a.topic.cmp(&b.topic));
+        let channels: Vec<_> = self.channels.iter().map(|stats| stats.read()).collect();
+        let conditions = topics.iter().map(|topic| &topic.condition);
+        let mut conditions = conditions.chain(channels.iter().map(|channel| &channel.condition));
+        Health {
+            app: self.app.clone(),
+            node: self.node.clone(),
+            store: self.store.clone(),
+            settings: self.settings.clone(),
+            ready: conditions.all(|condition| *condition == Condition::Working),
+            topics,
+            channels,
+        }
+    }
+
+    /// Waits until every topic and channel is in touch with the store. Cancel safe.
+    pub(super) async fn ready(&self) {
+        loop {
+            let mut changed = pin!(self.changed.notified());
+            changed.as_mut().enable(); // registered before the check, so that no change is missed
+            if self.health().ready {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    pub(super) fn stopping(&self) {
+        self.topics.iter().for_each(|stats| stats.stopping());
+        self.channels.iter().for_each(|stats| stats.stopping());
+    }
+}

@@ -1,0 +1,81 @@
+//! What belongs to the node: its tasks, its handle, its health, its shutdown and its broadcasts.
+//!
+//! * The factory checks everything, makes a [`Plan`], and hands it to [`handle`].
+//! * [`supervisor`] starts a task per topic and per broadcast channel, restarts one that panicked, and passes on the stop order.
+//! * `broadcast` is the task of a channel. `refused` waits for a topic that the store cannot serve.
+//! * [`health`] reads what all tasks write down about themselves; [`shutdown`] has the stop order and the signals.
+//!
+//! The factory may use the plan and the handle, a topic only the [`StopOrder`](shutdown::StopOrder). The node makes topics from
+//! their parts and reads their counters; it sees nothing else of them.
+#![cfg_attr(not(feature = "testing"), allow(unreachable_pub))] // `testing::seam` shows these to `dq-testing`
+
+mod broadcast;
+pub(super) mod channel_stats;
+pub(super) mod handle;
+pub(super) mod health;
+mod refused;
+pub(super) mod shutdown;
+mod supervisor;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::broadcast::ErasedBroadcast;
+use crate::config::{Listing, NodeSettings, TopicSettings};
+use crate::environment::Environment;
+use crate::job::{AppName, NodeId, TopicKey};
+use crate::listener::erased::ErasedListener;
+use crate::store::{Store, StoreError};
+
+pub use supervisor::{Running, start};
+
+/// A node that is ready to start.
+#[derive(Debug)]
+pub struct Plan {
+    /// The app.
+    pub app: AppName,
+    /// The identity of the node.
+    pub node: NodeId,
+    /// The store.
+    pub store: Arc<dyn Store>,
+    /// Time, randomness and tasks.
+    pub environment: Environment,
+    /// The settings of the node.
+    pub settings: NodeSettings,
+    /// The settings and where each came from, for logs and `health()`.
+    pub listing: Listing,
+    /// The topics with a listener.
+    pub topics: Vec<TopicPlan>,
+    /// The broadcast listeners.
+    pub broadcasts: Vec<BroadcastPlan>,
+    /// Topics that the store cannot serve until an operator removes a key, and its errors.
+    pub refused: BTreeMap<TopicKey, StoreError>,
+}
+
+/// A topic with its listener.
+#[derive(Debug)]
+pub struct TopicPlan {
+    /// The topic.
+    pub key: TopicKey,
+    /// Its listener.
+    pub listener: Arc<dyn ErasedListener>,
+    /// The name of the listener, for logs and `health()`.
+    pub name: &'static str,
+    /// The place of its annotation, for logs and `health()`.
+    pub declared_at: &'static str,
+    /// The settings of the topic.
+    pub settings: TopicSettings,
+    /// The settings and where each came from, for logs and `health()`.
+    pub listing: Listing,
+}
+
+/// A broadcast listener with its channels.
+#[derive(Debug)]
+pub struct BroadcastPlan {
+    /// The channels it listens to.
+    pub channels: Vec<TopicKey>,
+    /// The listener.
+    pub listener: Arc<dyn ErasedBroadcast>,
+    /// Its name, for logs and `health()`.
+    pub name: &'static str,
+}

@@ -1,0 +1,52 @@
+//! A topic that the store could not serve when the node started, because a key of the topic has a wrong type (rule 1).
+//!
+//! The topic stands still, reports that in `health()` and the log, and asks again until an operator has removed the key. Then
+//! it starts as any other. Meanwhile everything else on the node runs, and the topic has claimed nothing.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::shutdown::StopOrder;
+use crate::environment::Environment;
+use crate::job::TopicKey;
+use crate::store::{Store, StoreError};
+
+/// The longest pause before the store is asked again.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Asks the store until it serves the topic, and reports every error. Returns `false` if the node stops first.
+pub(super) async fn opened(
+    store: &Arc<dyn Store>,
+    key: &TopicKey,
+    environment: &Environment,
+    call_timeout: Duration,
+    mut ordered: watch::Receiver<StopOrder>,
+    store_error: impl Fn(&StoreError),
+) -> bool {
+    loop {
+        if *ordered.borrow_and_update() != StopOrder::Continue {
+            return false;
+        }
+        let again = environment.now() + environment.growing_pause(PAUSE, PAUSE, 0, 5);
+        tokio::select! {
+            biased;
+            _ = ordered.changed() => return false,
+            () = environment.sleep_until(again) => {}
+        }
+        let too_late = environment.sleep_until(environment.now() + call_timeout);
+        let answer = tokio::select! {
+            biased;
+            answer = store.open(key) => answer,
+            () = too_late => Err(StoreError::Unavailable { operation: "open", reason: "no answer in time".into() }),
+        };
+        match answer {
+            Ok(()) => {
+                tracing::info!(topic = %key, "the store can serve the topic now; it starts");
+                return true;
+            }
+            Err(error) => store_error(&error),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Ack: sends the outcomes of runs, many in one request, and acts on the verdicts.
+//!
+//! Outcomes that arrive while a request is in flight go with the next one; there is no timer. The node sends an outcome until
+//! the store has judged it, over any number of links; its token makes a repeat harmless.
+
+use std::time::Duration;
+
+use super::pipeline::RequestKind;
+use super::runs::Ended;
+use super::{HeldJob, Stage, Topic};
+use crate::job::{JobId, Sequence, Token};
+use crate::listener::erased::{Call, Returned};
+use crate::store::step::{MOST_JOBS, Settle, Settled, Verdict};
+
+/// How long an outcome that the store could not settle waits. The others of its request are settled.
+const UNSETTLED_PAUSE: Duration = Duration::from_secs(1);
+
+impl Topic {
+    /// Sends the outcomes that are ready, at most [`MOST_JOBS`] in a request and one request at a time.
+    pub(super) fn settle(&mut self, now: Duration) -> Option<Duration> {
+        while self.unsettled.front().is_some_and(|(at, _)| *at <= now)
+            && let Some((_, id)) = self.unsettled.pop_front()
+        {
+            if matches!(self.held.get(&id).map(HeldJob::stage), Some(Stage::Settling { .. })) {
+                self.held.unsent(&id);
+            }
+        }
+        if !self.held.has_outcomes() {
+            return self.unsettled.front().map(|(at, _)| *at);
+        }
+        if !self.pipeline.can_send(RequestKind::Settle, now) {
+            return self.pipeline.pause_end(RequestKind::Settle, now);
+        }
+        let outcomes: Vec<_> = std::iter::from_fn(|| self.held.next_to_settle()).take(MOST_JOBS).collect();
+        if !outcomes.is_empty() {
+            self.pipeline.send(Settle { last_seen: self.pipeline.last_seen, lease: self.parts.node.lease, outcomes });
+        }
+        None
+    }
+
+    pub(super) fn on_settled(
+        &mut self,
+        asked: Vec<(JobId, Token)>,
+        settled: Settled,
+        sent: Duration,
+        named: Sequence,
+        now: Duration,
+    ) {
+        let _settle = tracing::debug_span!("dq.settle", topic = %self.parts.key.topic, jobs = asked.len()).entered();
+        for ((id, token), verdict) in asked.into_iter().zip(settled.verdicts) {
+            if self.held.under(&id, token).is_some() {
+                self.on_verdict(&id, token, verdict, now);
+            }
+        }
+        self.on_lease_status(settled.lease_status, sent, named);
+    }
+
+    fn on_verdict(&mut self, id: &JobId, token: Token, verdict: Verdict, now: Duration) {
+        let Some(job) = self.held.get(id) else { return };
+        tracing::debug!(job.id = %id, attempt = job.metadata.attempts, fence = token.fence.0, ?verdict, "settled");
+        match verdict {
+            Verdict::Done => {
+                let Stage::Settling { change, then_run, .. } = job.stage() else { return };
+                self.parts.stats.settled(change);
+                if *then_run {
+                    self.run_acked(id, now);
+                }
+                self.held.remove(id);
+            }
+            Verdict::Stale => {
+                tracing::warn!(topic = %self.parts.key, job.id = %id, fence = token.fence.0, "another run has the job now; this outcome was refused");
+                self.parts.stats.stale();
+                self.held.remove(id);
+            }
+            Verdict::Dropped => {
+                tracing::warn!(topic = %self.parts.key, job.id = %id, "the store has lost the record of this job; the job is dropped");
+                self.parts.stats.dropped(1);
+                self.held.remove(id);
+            }
+            Verdict::Failed(reason) => {
+                tracing::error!(topic = %self.parts.key, job.id = %id, reason, "the store could not settle this job; its outcome is sent again");
+                self.unsettled.push_back((now + UNSETTLED_PAUSE, id.clone()));
+            }
+        }
+    }
+
+    /// Starts the handler of a job that was acked on claim.
+    fn run_acked(&mut self, id: &JobId, now: Duration) {
+        if self.handlers_gone || self.stopping.is_cancelling() {
+            self.report_lost(id, "the node stops");
+        } else {
+            self.start(id, Call::OnDue, now, false, true);
+        }
+    }
+
+    /// The handler of a job that was acked on claim has ended.
+    pub(super) fn on_detached_end(&self, id: &JobId, ended: Ended) {
+        match ended {
+            Ended::Returned(Returned::Failed(failure)) => self.report_lost(id, &failure.to_string()),
+            Ended::Panicked(message) => self.report_lost(id, &message),
+            Ended::Dropped => self.report_lost(id, "its runtime has shut down"),
+            Ended::Returned(_) => {}
+        }
+    }
+
+    fn report_lost(&self, id: &JobId, failure: &str) {
+        tracing::error!(topic = %self.parts.key, job.id = %id, failure, "the handler failed after its job was acked on claim: the job is lost");
+        self.parts.stats.failed();
+    }
+}

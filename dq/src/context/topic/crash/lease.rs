@@ -1,0 +1,106 @@
+//! The lease: until when no other node takes what this node holds.
+//!
+//! Transfers and outcomes renew it at no cost. A heartbeat (`renew`) does so only while the node holds jobs and had nothing
+//! else to send. The node counts the lease on its own clock from the moment it *sent* the renewal, less a margin, so a lease
+//! that the node thinks good is good (rule 21). A node that could not renew cancels the handlers that have not finished. It
+//! keeps and sends the outcomes of those that have, because the token judges them (rule 11).
+
+use std::time::Duration;
+
+use crate::context::topic::pipeline::RequestKind;
+use crate::context::topic::{Stage, Topic};
+use crate::environment::rules::without;
+use crate::job::Sequence;
+use crate::store::step::{LeaseStatus, Renew};
+
+/// The lease as this node counts it.
+#[derive(Debug)]
+pub(in crate::context::topic) struct Lease {
+    length: Duration,
+    renewed_at: Duration,
+    good_until: Duration,
+}
+
+impl Lease {
+    pub(in crate::context::topic) const fn new(length: Duration) -> Self {
+        Self { length, renewed_at: Duration::ZERO, good_until: Duration::ZERO }
+    }
+
+    /// A request that was sent at `sent` has renewed the lease.
+    pub(in crate::context::topic) fn renewed(&mut self, sent: Duration) {
+        let margin = self.length / 15;
+        self.renewed_at = self.renewed_at.max(sent);
+        self.good_until = self.good_until.max(sent + self.length - margin);
+    }
+
+    /// An answer counts as a renewal if the node has rows and the answer's sequence number is the one its request named.
+    pub(in crate::context::topic) fn renewed_if(&mut self, lease_status: LeaseStatus, sent: Duration, named: Sequence) {
+        if lease_status.rows > 0 && lease_status.sequence == named {
+            self.renewed(sent);
+        }
+    }
+
+    /// Whether the lease is provably good.
+    pub(in crate::context::topic) fn is_good(&self, now: Duration) -> bool {
+        now < self.good_until || without(21)
+    }
+
+    /// Makes a heartbeat due at once.
+    pub(super) const fn renew_now(&mut self) {
+        self.renewed_at = Duration::ZERO;
+    }
+}
+
+impl Topic {
+    /// Every answer carries the node's sequence number and its number of rows. An unexpected one starts a reconcile.
+    pub(in crate::context::topic) fn on_lease_status(
+        &mut self,
+        lease_status: LeaseStatus,
+        sent: Duration,
+        named: Sequence,
+    ) {
+        self.lease.renewed_if(lease_status, sent, named);
+        self.compare_rows(lease_status);
+    }
+
+    pub(in crate::context::topic) fn compare_rows(&mut self, lease_status: LeaseStatus) {
+        let differs = lease_status.rows != self.held.len() || lease_status.sequence != self.pipeline.last_seen;
+        if self.reconciliation.is_settled() && differs && !without(7) {
+            tracing::debug!(topic = %self.parts.key, rows = lease_status.rows, held = self.held.len(), "the store counts other jobs for this node than it holds; reconciling");
+            self.reconciliation.need();
+        }
+    }
+
+    /// Sends a heartbeat when nothing else has renewed the lease for the `renewal` period.
+    pub(in crate::context::topic) fn renew(&mut self, now: Duration) -> Option<Duration> {
+        if self.held.is_empty() || !self.reconciliation.is_settled() {
+            return None;
+        }
+        let due = self.lease.renewed_at + self.parts.node.renewal;
+        if now < due {
+            return Some(due);
+        }
+        if !self.pipeline.can_send(RequestKind::Renew, now) {
+            return self.pipeline.pause_end(RequestKind::Renew, now);
+        }
+        self.pipeline.send(Renew { last_seen: self.pipeline.last_seen, lease: self.parts.node.lease });
+        None
+    }
+
+    /// Cancels the handlers of a node that could not renew: other nodes may run their jobs by now.
+    pub(in crate::context::topic) fn expire_lease(&mut self, now: Duration) -> Option<Duration> {
+        if self.runs.running() == 0 || without(21) {
+            return None;
+        }
+        if self.lease.is_good(now) {
+            return Some(self.lease.good_until);
+        }
+        for id in self.held.ids(|stage| matches!(stage, Stage::Running(_))) {
+            tracing::warn!(topic = %self.parts.key, job.id = %id, "the lease could not be renewed in time; the handler is cancelled, and the job runs again");
+            self.parts.stats.lease_lost();
+            self.give_up_run(&id);
+            self.roll_back(&id);
+        }
+        None
+    }
+}

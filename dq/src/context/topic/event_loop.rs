@@ -1,0 +1,142 @@
+//! The loop of a topic's task: it takes in events, lets every subsystem do what is due, and waits for the next event.
+
+use std::time::Duration;
+
+use super::pipeline::{Answered, RequestKind, Subject};
+use super::{Topic, earliest};
+use crate::context::timer::Timer;
+use crate::store::{Answer, Signal, StoreError};
+
+/// How many signals the topic takes in before it does anything else.
+const SIGNALS_AT_ONCE: usize = 256;
+
+impl Topic {
+    /// Runs until the node stops.
+    pub(in crate::context) async fn run(mut self) {
+        let mut timer = Timer::new(self.parts.environment.clone());
+        loop {
+            let now = self.parts.environment.now();
+            self.take_in(now);
+            let wait = self.run_subsystems(now);
+            if self.stopping.is_over() {
+                break;
+            }
+            tokio::select! {
+                biased;
+                answer = self.pipeline.next_answer() => self.on_answer(answer),
+                Some(end) = self.ended.recv() => {
+                    let now = self.parts.environment.now();
+                    self.on_run_end(end, now);
+                }
+                () = self.stopping.ordered() => {}
+                signal = self.signals.next() => {
+                    // The subscription has logged an error; the fallback scan goes on without signals.
+                    if let Ok(signal) = signal {
+                        self.on_signal(signal);
+                    }
+                }
+                () = timer.until(wait) => {}
+            }
+        }
+    }
+
+    /// Takes in the events that are there already, before the time decides anything: a handler that has returned has not
+    /// timed out, and its outcome counts even if the lease has expired. Signals too, because a busy topic may never wait.
+    fn take_in(&mut self, now: Duration) {
+        for _ in 0..self.ended.len() {
+            let Ok(end) = self.ended.try_recv() else { break };
+            self.on_run_end(end, now);
+        }
+        for _ in 0..SIGNALS_AT_ONCE {
+            let Some(signal) = self.signals.try_next() else { break };
+            self.on_signal(signal);
+        }
+    }
+
+    /// Lets every subsystem do what is due. Returns when the first of them wants to be asked again. A subsystem stands after
+    /// those whose work it watches: timeouts after starts, and the call timeout after all requests.
+    fn run_subsystems(&mut self, now: Duration) -> Option<Duration> {
+        let deadlines = [
+            self.reconnect(now),
+            self.stop(now),
+            self.reconcile(now),
+            self.start_handlers(now),
+            self.expire_lease(now),
+            self.expire_timeouts(now),
+            self.exhaust(now),
+            self.settle(now),
+            self.renew(now),
+            self.transfer(now),
+            self.sweep(now),
+            self.scan_leases(now),
+            self.reclaim(now),
+            self.pipeline.give_up_at(),
+        ];
+        self.hand_over();
+        self.update_stats();
+        earliest(deadlines)
+    }
+
+    fn on_answer(&mut self, answered: Answered) {
+        let now = self.parts.environment.now();
+        let Answered { kind, subject, sent, named, answer } = answered;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => return self.on_error(kind, &error, now),
+        };
+        self.pipeline.answered(kind);
+        self.parts.stats.dropped(self.pipeline.dropped());
+        if !self.handlers_gone && self.stopped_by.is_none_or(|stopped_by| stopped_by == kind) {
+            self.stopped_by = None;
+            self.parts.stats.contact();
+        }
+        match (answer, subject) {
+            (Answer::Transfer(transferred), _) => self.on_transferred(transferred, sent, now),
+            (Answer::Settle(settled), Subject::Runs(runs)) => self.on_settled(runs, settled, sent, named, now),
+            (Answer::Renew(lease_status), _) => self.on_lease_status(lease_status, sent, named),
+            (Answer::Isolate(noted), Subject::Run(id, token)) => self.on_isolated(&id, token, noted, sent, named, now),
+            (Answer::Exhaust(noted), Subject::Run(id, token)) => self.on_exhausted(&id, token, noted, sent, named, now),
+            (Answer::Reconcile(reconciled), _) => self.on_reconciled(reconciled),
+            (Answer::Reclaim(reclaimed), Subject::Node(node)) => self.on_reclaimed(&node, reclaimed),
+            (Answer::Release(_), _) => self.stopping.released(),
+            (Answer::Sweep(swept), _) => self.on_swept(swept, sent, now),
+            (Answer::Scan(scanned), _) => self.on_scanned(&scanned, now),
+            (Answer::Wake(()), _) => {}
+            _ => {
+                let source = "the store answered a request of another kind".into();
+                self.on_error(kind, &StoreError::Other { operation: kind.name(), source }, now);
+            }
+        }
+    }
+
+    /// An error decides nothing about a job. Tokens and sequence numbers judge what the store may still execute. A request
+    /// that the store certainly did not execute is sent again after a pause, a long one if an operator must act first.
+    fn on_error(&mut self, kind: RequestKind, error: &StoreError, now: Duration) {
+        // A link without permission is of no use either.
+        if !error.nothing_done() || matches!(error, StoreError::Denied { .. }) {
+            return self.fail_link(error, now);
+        }
+        if !error.is_outage() {
+            tracing::error!(topic = %self.parts.key, ?kind, error = %error, "this topic stands still until an operator fixes the cause; dq goes on asking");
+            self.stopped_by = Some(kind);
+        }
+        if self.parts.stats.store_error(error) && error.is_outage() {
+            tracing::warn!(topic = %self.parts.key, ?kind, error = %error, "the store refused a request; dq sends it again");
+        }
+        self.pipeline.pause(kind, now, !error.is_outage());
+        self.send_again(Some(kind));
+    }
+
+    fn on_signal(&mut self, signal: Signal) {
+        match signal {
+            Signal::Due | Signal::Resubscribed => self.sleep.wake(),
+            Signal::Command(kind, id) => self.on_command(kind, &id),
+            Signal::BroadcastDue | Signal::Broadcast(_) => {}
+        }
+    }
+
+    fn update_stats(&self) {
+        let stats = &self.parts.stats;
+        stats.now(self.held.len(), self.runs.active(), self.held.waiting(), self.held.settling());
+    }
+}

@@ -1,0 +1,112 @@
+//! Retry: when a failed job runs again, and what happens when no attempt is left.
+//!
+//! The store learns that a job is exhausted before `final_retry` is called (rule 15). If the node dies in between, the next
+//! claim calls `final_retry` again and never `on_due`.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use super::pipeline::RequestKind;
+use super::{HeldJob, Stage, Topic};
+use crate::environment::rules::without;
+use crate::job::{Cause, JobId, RetryPolicy, Sequence, Token};
+use crate::listener::{Failure, OnTimeout, RetryDelay};
+use crate::store::step::{Change, Exhaust, Note, Noted};
+use crate::time::LONGEST_DELAY;
+
+/// How many `exhaust` requests may be in flight.
+const MOST_EXHAUSTS: usize = 32;
+
+impl Topic {
+    /// A run failed: the job is retried after its delay or, if no attempt is left, goes on to `final_retry`.
+    pub(super) fn on_failure(&mut self, id: &JobId, failure: Failure) {
+        let Some(job) = self.held.get(id) else { return };
+        let failed = u32::from(job.metadata.attempts) + 1;
+        let undecodable = failure.cause == Cause::Decode;
+        let delay = if undecodable { None } else { self.delay(job, failed, &failure) };
+        let Some(metadata) = self.held.metadata_mut(id) else { return };
+        metadata.attempts = u16::try_from(failed).unwrap_or(u16::MAX);
+        metadata.cause = Some(failure.cause);
+        metadata.error = Some(failure.message);
+        metadata.exhausted = delay.is_none();
+        let stage = match delay {
+            Some(delay) => Stage::settling(Change::Retry(delay)),
+            None if undecodable => Stage::settling(Change::Dead),
+            None if without(15) => return self.start_held(id, self.parts.environment.now(), false),
+            None => Stage::Exhausting { sent: false },
+        };
+        self.held.set(id, stage);
+    }
+
+    /// The delay before the next attempt; `None`: there is none. The job's own policy goes before the listener's function, and
+    /// that before the settings.
+    fn delay(&self, job: &HeldJob, failed: u32, failure: &Failure) -> Option<Duration> {
+        let random = self.parts.environment.random();
+        let own = job.metadata.retry.as_deref().and_then(|text| text.parse::<RetryPolicy>().ok());
+        let delay = match own {
+            Some(policy) => policy.delay(failed, random),
+            None => match self.listener_delay(failed, failure) {
+                RetryDelay::BySettings => self.parts.topic.retry.delay(failed, random),
+                RetryDelay::By(policy) => policy.delay(failed, random),
+                RetryDelay::After(delay) => Some(delay.min(LONGEST_DELAY)),
+                RetryDelay::Exhausted => None,
+            },
+        };
+        let at_once = failure.cause == Cause::Timeout && self.parts.topic.on_timeout == OnTimeout::Immediate;
+        if at_once { delay.map(|_| Duration::ZERO) } else { delay }
+    }
+
+    /// What the listener's `retry_delay` returns. If it panics, the settings apply.
+    fn listener_delay(&self, failed: u32, failure: &Failure) -> RetryDelay {
+        let listener = &self.parts.listener;
+        let delay = catch_unwind(AssertUnwindSafe(|| listener.retry_delay(failed, failure)));
+        delay.unwrap_or_else(|_| {
+            tracing::error!(topic = %self.parts.key, "`retry_delay` of the listener panicked; the retry policy of the settings is used instead");
+            RetryDelay::BySettings
+        })
+    }
+
+    /// Sends an `exhaust` for each exhausted job, several in flight at a time, so that a topic whose jobs all fail does not
+    /// wait for a round trip per job.
+    pub(super) fn exhaust(&mut self, now: Duration) -> Option<Duration> {
+        while self.pipeline.can_send_beside(RequestKind::Exhaust, MOST_EXHAUSTS, now) {
+            let Some((id, token, metadata)) = self.held.next_to_exhaust() else { break };
+            let (last_seen, lease) = (self.pipeline.last_seen, self.parts.node.lease);
+            self.pipeline.send(Exhaust { last_seen, lease, id, token, metadata });
+        }
+        self.pipeline.pause_end(RequestKind::Exhaust, now)
+    }
+
+    /// Starts `final_retry`. If this job or another one must run alone, the job waits for a permit instead.
+    fn start_final_retry(&mut self, id: &JobId, now: Duration) {
+        let Some(job) = self.held.get(id) else { return };
+        let alone = self.is_quarantined(job) || self.runs.has_isolated() || self.held.isolated(now).is_some();
+        if alone && !self.stopping.is_ordered() {
+            self.held.set(id, Stage::Waiting);
+        } else {
+            self.start_held(id, now, false);
+        }
+    }
+
+    pub(super) fn on_exhausted(
+        &mut self,
+        id: &JobId,
+        token: Token,
+        noted: Noted,
+        sent: Duration,
+        named: Sequence,
+        now: Duration,
+    ) {
+        self.lease.renewed_if(noted.lease_status, sent, named);
+        if self.held.under(id, token).is_some_and(|job| matches!(job.stage(), Stage::Exhausting { .. })) {
+            match noted.note {
+                Note::Stale => self.held.remove(id).map_or((), drop),
+                Note::Done if self.lease.is_good(now) && !self.stopping.is_cancelling() => {
+                    self.start_final_retry(id, now);
+                }
+                Note::Done | Note::Ended => self.held.set(id, Stage::settling(Change::Rollback)),
+            }
+        }
+        self.compare_rows(noted.lease_status);
+    }
+}

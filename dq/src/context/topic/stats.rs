@@ -1,0 +1,258 @@
+//! The counters and the condition of one topic on this node.
+//!
+//! The task of the topic keeps them up to date. `health()` reads them without a request to the store and without a lock
+//! that the task could wait for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::sync::Notify;
+
+use crate::context::condition::{Condition, LiveCondition};
+use crate::store::StoreError;
+use crate::store::step::Change;
+
+/// The state of one topic on this node.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct TopicHealth {
+    /// The topic.
+    pub topic: String,
+    /// The listener and the place of its annotation.
+    pub listener: String,
+    /// The settings, as `concurrency = 64, timeout = 30s, ..`.
+    pub settings: String,
+    /// What the topic is doing.
+    pub condition: Condition,
+    /// Jobs this node holds.
+    pub held: usize,
+    /// Handlers that have a permit. Abandoned ones, which were given up and have not returned, are among them.
+    pub running: usize,
+    /// Jobs that wait for a permit.
+    pub waiting: usize,
+    /// Outcomes that the store has not judged yet.
+    pub settling: usize,
+    /// Counters since the start of the node.
+    pub counters: Counters,
+    /// Records in the store less jobs in a state, at the last audit. Anything but 0 is a defect of dq.
+    pub audit_difference: i64,
+}
+
+/// What happened since the start of the node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Jobs claimed.
+    pub claimed: u64,
+    /// Jobs acked.
+    pub acked: u64,
+    /// Jobs rejoined.
+    pub rejoined: u64,
+    /// Jobs put back for a retry.
+    pub retried: u64,
+    /// Jobs given back as they were.
+    pub rolled_back: u64,
+    /// Jobs parked, or kept UNACKED.
+    pub parked: u64,
+    /// Jobs that became DEAD.
+    pub dead: u64,
+    /// Jobs dropped: by `process_unacked`, or because another program removed or damaged their records.
+    pub dropped: u64,
+    /// Handlers that failed: errors, panics, timeouts, payloads that do not decode.
+    pub failed: u64,
+    /// Handlers that timed out.
+    pub timed_out: u64,
+    /// Handlers that returned after dq had given their runs up; this node refused their outcomes.
+    pub late_outcomes: u64,
+    /// Outcomes that the store refused because another run had the job.
+    pub stale_outcomes: u64,
+    /// Handlers that were cancelled because the lease, or the job, was lost.
+    pub lease_lost: u64,
+    /// Jobs reclaimed from dead nodes.
+    pub reclaimed: u64,
+    /// How often the node compared what it holds with what the store says it holds.
+    pub reconciled: u64,
+    /// How often the task of the topic was restarted after a panic of dq itself.
+    pub restarts: u64,
+    /// The longest time from due to claim, in milliseconds.
+    pub most_late_ms: u64,
+}
+
+macro_rules! cells {
+    ($($field:ident),+) => {
+        #[derive(Debug, Default)]
+        struct Cells { $($field: AtomicU64),+ }
+
+        impl Cells {
+            fn read(&self) -> Counters {
+                Counters { $($field: self.$field.load(Relaxed)),+ }
+            }
+        }
+    };
+}
+
+cells!(
+    claimed,
+    acked,
+    rejoined,
+    retried,
+    rolled_back,
+    parked,
+    dead,
+    dropped,
+    failed,
+    timed_out,
+    late_outcomes,
+    stale_outcomes,
+    lease_lost,
+    reclaimed,
+    reconciled,
+    restarts,
+    most_late_ms
+);
+
+/// The live counters of one topic.
+#[derive(Debug)]
+pub(in crate::context) struct TopicStats {
+    topic: String,
+    listener: String,
+    settings: String,
+    condition: LiveCondition,
+    cells: Cells,
+    held: AtomicUsize,
+    running: AtomicUsize,
+    waiting: AtomicUsize,
+    settling: AtomicUsize,
+    records: AtomicU64,
+    places: AtomicU64,
+}
+
+impl TopicStats {
+    pub(in crate::context) fn new(topic: String, listener: String, settings: String, changed: Arc<Notify>) -> Self {
+        Self {
+            topic,
+            listener,
+            settings,
+            condition: LiveCondition::new(changed),
+            cells: Cells::default(),
+            held: AtomicUsize::new(0),
+            running: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
+            settling: AtomicUsize::new(0),
+            records: AtomicU64::new(0),
+            places: AtomicU64::new(0),
+        }
+    }
+
+    pub(in crate::context) fn read(&self) -> TopicHealth {
+        TopicHealth {
+            topic: self.topic.clone(),
+            listener: self.listener.clone(),
+            settings: self.settings.clone(),
+            condition: self.condition.read(),
+            held: self.held.load(Relaxed),
+            running: self.running.load(Relaxed),
+            waiting: self.waiting.load(Relaxed),
+            settling: self.settling.load(Relaxed),
+            counters: self.cells.read(),
+            audit_difference: self.records.load(Relaxed) as i64 - self.places.load(Relaxed) as i64,
+        }
+    }
+
+    /// The store has answered.
+    pub(super) fn contact(&self) {
+        self.condition.contact(&self.topic);
+    }
+
+    /// The store has not answered, or has refused a request. Returns whether that is news.
+    pub(in crate::context) fn store_error(&self, error: &StoreError) -> bool {
+        self.condition.store_error(error)
+    }
+
+    /// No handler can start any more.
+    pub(super) fn handlers_gone(&self) {
+        self.condition.set(Condition::Stopped("the runtime of the handlers has shut down".into()));
+    }
+
+    pub(in crate::context) fn stopping(&self) {
+        self.condition.set(Condition::Stopping);
+    }
+
+    pub(super) fn now(&self, held: usize, running: usize, waiting: usize, settling: usize) {
+        self.held.store(held, Relaxed);
+        self.running.store(running, Relaxed);
+        self.waiting.store(waiting, Relaxed);
+        self.settling.store(settling, Relaxed);
+    }
+
+    pub(super) fn claimed(&self, late: Duration) {
+        self.cells.claimed.fetch_add(1, Relaxed);
+        self.cells.most_late_ms.fetch_max(late.as_millis() as u64, Relaxed);
+    }
+
+    pub(super) fn settled(&self, change: &Change) {
+        let cell = match change {
+            Change::Ack => &self.cells.acked,
+            Change::Rejoin(_) => &self.cells.rejoined,
+            Change::Retry(_) => &self.cells.retried,
+            Change::Rollback => &self.cells.rolled_back,
+            Change::Park => &self.cells.parked,
+            Change::Dead => &self.cells.dead,
+            Change::Drop => &self.cells.dropped,
+        };
+        cell.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn dropped(&self, jobs: usize) {
+        self.cells.dropped.fetch_add(jobs as u64, Relaxed);
+    }
+
+    pub(super) fn failed(&self) {
+        self.cells.failed.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn timed_out(&self) {
+        self.cells.timed_out.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn late_outcome(&self) {
+        self.cells.late_outcomes.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn stale(&self) {
+        self.cells.stale_outcomes.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn lease_lost(&self) {
+        self.cells.lease_lost.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn reclaimed(&self, jobs: usize) {
+        self.cells.reclaimed.fetch_add(jobs as u64, Relaxed);
+    }
+
+    pub(super) fn reconciled(&self) {
+        self.cells.reconciled.fetch_add(1, Relaxed);
+    }
+
+    pub(in crate::context) fn restarted(&self, panic: &str) {
+        self.cells.restarts.fetch_add(1, Relaxed);
+        self.condition.set(Condition::Recovering(format!("dq panicked: {panic}")));
+    }
+
+    /// The store has compared its records with its places (rule 26).
+    pub(super) fn audited(&self, records: usize, places: usize) {
+        if records != places {
+            tracing::error!(
+                topic = self.topic,
+                records,
+                places,
+                "the store has other jobs in its records than in its states; please report this as a bug"
+            );
+        }
+        self.records.store(records as u64, Relaxed);
+        self.places.store(places as u64, Relaxed);
+    }
+}
