@@ -115,7 +115,7 @@ async fn a_job_leaves_spans_of_add_claim_run_and_settle_with_id_attempt_and_fenc
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_handler_logs_is_within_the_span_of_its_run() {
+async fn the_logs_of_a_handler_are_within_the_span_of_its_run() {
     let (traces, _guard) = listen();
     let script = Script::new(|_, channel| async {
         tracing::info!(target: "dq::of_the_user", "hello");
@@ -129,7 +129,7 @@ async fn what_a_handler_logs_is_within_the_span_of_its_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_refuses_is_told_of_once_with_its_reason_and_so_is_that_it_answers_again() {
+async fn a_refusing_store_is_logged_once_with_its_reason_and_once_when_it_answers_again() {
     let (traces, _guard) = listen();
     let (store, faults) = FaultyStore::over(stage::store_under(Arc::new(TokioClock::new())));
     let script = Script::acks();
@@ -151,7 +151,7 @@ fn topic() -> TopicKey {
 }
 
 #[tokio::test]
-async fn a_server_that_is_no_place_for_jobs_is_warned_about_at_the_first_contact_and_once() {
+async fn an_unsuitable_server_is_warned_about_once_at_the_first_contact() {
     let (traces, _guard) = listen();
     let server = RedisServer::start_with(&["--maxmemory-policy", "allkeys-lru", "--appendonly", "no"]);
     let store = RedisStore::new(&server.url()).unwrap();

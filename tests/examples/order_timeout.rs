@@ -65,18 +65,18 @@ async fn the_shipped_day_on(store: &str, name: &str) {
 }
 
 #[tokio::test]
-async fn the_shipped_day_ends_as_expected() {
+async fn the_shipped_orders_end_as_expected() {
     the_shipped_day_on("memory:", "day.ledger").await;
 }
 
 #[tokio::test]
-async fn the_shipped_day_ends_the_same_on_redis() {
+async fn the_shipped_orders_end_the_same_on_redis() {
     let server = RedisServer::start();
     the_shipped_day_on(&server.url(), "day-on-redis.ledger").await;
 }
 
 #[tokio::test]
-async fn the_shipped_day_is_the_generated_one() {
+async fn the_shipped_orders_are_the_generated_ones() {
     let ended = run("order_timeout", &["--generate", "2000"]).await;
     assert!(ended.status.success());
     assert!(ended.stdout == shipped("order_timeout/orders.jsonl"), "generate it again: see its README");
@@ -165,7 +165,7 @@ struct CloseOrder {
 
 /// The node runs the jobs while the program still adds each again, some of them when they are done.
 #[tokio::test]
-async fn orders_whose_jobs_are_due_when_the_program_goes_on_are_closed_once() {
+async fn orders_whose_jobs_are_due_when_the_program_resumes_are_closed_once() {
     let server = RedisServer::start();
     let placed = |order| json!({ "entry": "placed", "order": order, "at_ms": 0, "due_ms": 0 }).to_string() + "\n";
     let paid = |order| json!({ "entry": "ended", "order": order, "event": "paid" }).to_string() + "\n";
@@ -203,7 +203,7 @@ async fn a_payment_at_the_moment_of_the_closing_is_either_in_time_or_too_late() 
 
 /// Without this the other tests would prove nothing: a ledger in which every rule is broken.
 #[tokio::test]
-async fn a_broken_rule_is_told_and_ends_the_program_with_1() {
+async fn a_broken_rule_is_reported_and_the_program_exits_with_1() {
     let mut broken = json!({ "entry": "started", "at_ms": 0 }).to_string() + "\n";
     for order in 1..=4 {
         writeln!(broken, "{}", json!({ "entry": "placed", "order": order, "at_ms": 0, "due_ms": 1000 })).unwrap();
@@ -242,7 +242,7 @@ async fn a_line_of_the_ledger_that_was_cut_by_a_crash_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_mistake_in_the_command_line_gets_the_usage_and_2() {
+async fn a_command_line_mistake_prints_the_usage_and_exits_with_2() {
     for (arguments, mistake) in [
         (&["--sped", "2"][..], "there is no option `--sped`"),
         (&["--speed", "fast"], "`--speed fast`: expected a number from 0.01 to 1000"),
@@ -259,7 +259,7 @@ async fn a_mistake_in_the_command_line_gets_the_usage_and_2() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_there_is_named() {
+async fn an_error_about_a_missing_file_names_it() {
     let ended = run("order_timeout", &["no-such-file.jsonl"]).await;
     assert_eq!(ended.status.code(), Some(1));
     assert!(ended.stderr.contains("no-such-file.jsonl: "), "{}", ended.stderr);

@@ -101,7 +101,7 @@ impl Node {
 }
 
 #[test]
-fn a_handler_that_blocks_its_thread_is_settled_as_timed_out_and_costs_neither_lease_nor_topic() {
+fn a_handler_that_blocks_its_thread_times_out_without_losing_the_lease_or_blocking_the_topic() {
     let (told, received) = channel();
     let (block, gate) = channel::<()>();
     let gate = Arc::new(Mutex::new(Some(gate)));

@@ -33,7 +33,7 @@ fn expired(key: &str) -> CacheExpired {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_node_hears_a_broadcast_once_and_when_it_is_due() {
+async fn every_node_receives_a_broadcast_once_when_it_is_due() {
     let received: [Arc<Mutex<Vec<String>>>; 3] = Default::default();
     let with = |at: usize| {
         let received = received[at].clone();

@@ -64,7 +64,7 @@ fn subscriber(log: &Log) -> impl FnOnce(ContextFactory) -> ContextFactory {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_listener_hears_all_its_channels_and_all_listeners_of_a_channel_hear_it() {
+async fn a_listener_receives_from_all_its_channels_and_a_channel_reaches_all_its_listeners() {
     let log = Log::new();
     let dq = start(|factory| subscriber(&log)(factory).broadcast_listener::<OtherSubscriber>()).await;
     dq.provider().add(prices("a")).after(SECOND).await.unwrap();
@@ -76,7 +76,7 @@ async fn a_listener_hears_all_its_channels_and_all_listeners_of_a_channel_hear_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn both_is_one_run_and_one_broadcast_and_retries_publish_nothing() {
+async fn deliver_both_is_one_run_and_one_broadcast_and_retries_publish_nothing() {
     let log = Log::new();
     let script = Script::fails("no");
     let dq = start(|factory| script.on(subscriber(&log)(factory), |topic| topic.retry("1m, 1m"))).await;
@@ -87,7 +87,7 @@ async fn both_is_one_run_and_one_broadcast_and_retries_publish_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rejoin_and_a_rollback_publish_nothing_either() {
+async fn rejoins_and_rollbacks_publish_no_broadcast() {
     let log = Log::new();
     let script = Script::new(|_, channel| async { Ok(channel.rejoin_after("1m")) });
     let dq = start(|factory| script.on(subscriber(&log)(factory), usual)).await;
@@ -100,7 +100,7 @@ async fn a_rejoin_and_a_rollback_publish_nothing_either() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_queue_does_not_hear_broadcasts_nor_broadcast_listeners_the_queue() {
+async fn job_listeners_get_no_broadcasts_and_broadcast_listeners_get_no_jobs() {
     let log = Log::new();
     let script = Script::acks();
     let dq = start(|factory| script.on(subscriber(&log)(factory), usual)).await;
@@ -115,7 +115,7 @@ async fn the_queue_does_not_hear_broadcasts_nor_broadcast_listeners_the_queue() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_topic_without_a_listener_is_broadcast_by_whoever_subscribes() {
+async fn a_subscribed_node_publishes_the_broadcasts_of_a_topic_without_a_listener() {
     let log = Log::new();
     let producer = start(|factory| factory.without_listeners()).await;
     let subscriber = producer.another(2, subscriber(&log)).await;
@@ -125,7 +125,7 @@ async fn a_topic_without_a_listener_is_broadcast_by_whoever_subscribes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_panics_timeouts_and_odd_payloads_are_counted_and_the_channel_goes_on() {
+async fn errors_panics_timeouts_and_bad_payloads_are_counted_and_the_channel_keeps_working() {
     let log = Log::new();
     let dq = start(|factory| subscriber(&log)(factory).broadcast_listener::<OtherSubscriber>()).await;
     for what in ["fail", "panic", "hang", "fine"] {
@@ -144,7 +144,7 @@ async fn errors_panics_timeouts_and_odd_payloads_are_counted_and_the_channel_goe
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_listener_holds_nobody_else_back_and_hears_one_after_the_other() {
+async fn a_slow_listener_receives_one_broadcast_at_a_time_and_delays_no_other_listener() {
     let log = Log::new();
     let dq = start(|factory| subscriber(&log)(factory).broadcast_listener::<OtherSubscriber>()).await;
     for what in ["slow", "next"] {
@@ -170,7 +170,7 @@ async fn a_stopping_node_lets_its_broadcast_listeners_finish_within_the_grace() 
 
 /// The first node is told when the next is due, the second comes after the fallback of up to 15 s.
 #[tokio::test(start_paused = true)]
-async fn a_node_that_stops_hands_its_broadcasts_over() {
+async fn a_stopping_node_hands_its_broadcasts_over() {
     let (log, other) = (Log::new(), Log::new());
     let dq = start(subscriber(&log)).await;
     let heir = dq.another(2, subscriber(&other)).await;
@@ -183,7 +183,7 @@ async fn a_node_that_stops_hands_its_broadcasts_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_stops_hears_and_publishes_until_its_handlers_are_done() {
+async fn a_stopping_node_receives_and_publishes_broadcasts_until_its_handlers_are_done() {
     let (log, other) = (Log::new(), Log::new());
     let script = Script::new(|_, channel| async {
         handler_takes(10 * SECOND).await;
@@ -203,7 +203,7 @@ async fn a_node_that_stops_hears_and_publishes_until_its_handlers_are_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broadcast_that_nobody_served_in_time_is_dropped_and_counted() {
+async fn a_broadcast_that_no_node_published_in_time_is_dropped_and_counted() {
     let log = Log::new();
     let producer = start(|factory| factory.without_listeners()).await;
     producer.provider().add(prices("stale")).await.unwrap();
@@ -217,7 +217,7 @@ async fn a_broadcast_that_nobody_served_in_time_is_dropped_and_counted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broadcast_that_waits_can_be_deleted_and_replaced() {
+async fn a_waiting_broadcast_can_be_deleted_and_replaced() {
     let log = Log::new();
     let dq = start(subscriber(&log)).await;
     dq.provider().add(prices("old")).id("a").after(MINUTE).await.unwrap();
@@ -229,7 +229,7 @@ async fn a_broadcast_that_waits_can_be_deleted_and_replaced() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_only_listens_to_broadcasts_is_ready_once_it_hears() {
+async fn a_node_with_only_broadcast_listeners_is_ready_once_it_is_subscribed() {
     let log = Log::new();
     let dq = start(subscriber(&log)).await;
     let health = dq.health();

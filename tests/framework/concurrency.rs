@@ -43,7 +43,7 @@ async fn there_are_never_more_handlers_than_permits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timed_out_handler_that_goes_on_keeps_its_permit_until_it_returns() {
+async fn a_handler_that_times_out_gives_its_permit_back() {
     let (script, _) = metered(MINUTE);
     let dq = script.start(|topic| topic.concurrency(1).timeout("1s").retry("1h")).await;
     for id in ["a", "b"] {
@@ -70,7 +70,7 @@ async fn more_permits_mean_more_throughput() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_node_takes_no_more_than_it_can_start() {
+async fn a_slow_node_claims_no_more_than_it_can_start() {
     let (script, _) = metered(MINUTE);
     let dq = script.start(|topic| topic.concurrency(3).timeout("0s")).await;
     dq.provider().add_many((0..100).map(work)).await.unwrap();
@@ -81,7 +81,7 @@ async fn a_slow_node_takes_no_more_than_it_can_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_more_jobs_wait_in_hand_than_ended_within_fifty_milliseconds() {
+async fn a_node_holds_no_more_waiting_jobs_than_end_within_fifty_milliseconds() {
     let (script, meter) = metered(10 * MS);
     let dq = script.start(|topic| topic.concurrency(4)).await;
     dq.provider().add_many((0..200).map(work)).await.unwrap();
@@ -97,7 +97,7 @@ async fn no_more_jobs_wait_in_hand_than_ended_within_fifty_milliseconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_node_takes_its_share() {
+async fn every_node_gets_its_share_of_the_jobs() {
     let (one, first) = metered(SECOND);
     let (two, second) = metered(SECOND);
     let dq = one.start(|topic| topic.concurrency(5)).await;
@@ -121,7 +121,7 @@ async fn each_topic_has_its_own_concurrency_on_each_node() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn thousands_of_jobs_of_one_millisecond_all_run() {
+async fn thousands_of_jobs_due_in_the_same_millisecond_all_run() {
     let script = Script::acks();
     let dq = script.start(usual).await;
     let clock = dq.counts::<Work>().await.clock;

@@ -30,7 +30,7 @@ async fn the_jobs_of_a_dead_node_run_again_within_a_lease_and_one_and_a_half_ren
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_its_lease_is_alive_nobody_takes_the_jobs_of_a_silent_node() {
+async fn the_jobs_of_a_silent_node_are_not_reclaimed_before_its_lease_expires() {
     let (stuck, script) = (Script::hangs(), Script::acks());
     let dq = stuck.start(never_ends).await;
     let other = script.beside(&dq, 2, usual).await;
@@ -85,7 +85,7 @@ async fn replace(dq: Harness, seed: u64, script: &Script) -> Harness {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_kills_its_nodes_is_dead_after_its_crashes() {
+async fn a_job_that_keeps_killing_its_node_is_dead_after_max_crashes() {
     let (dq, ran) = killed_by_one_job(2).await;
     assert_eq!(ran.concat(), ["due killer 0", "due killer 0", "due killer 0"]);
     let script = Script::acks();
@@ -98,7 +98,7 @@ async fn a_job_that_kills_its_nodes_is_dead_after_its_crashes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn final_retry_that_kills_its_node_too_is_the_last() {
+async fn a_final_retry_that_kills_its_node_is_not_repeated() {
     let (dq, _) = killed_by_one_job(2).await;
     let deadly = Script::acks().finally(|_, _| std::future::pending());
     let next = deadly.beside(&dq, 50, never_ends).await;
@@ -115,7 +115,7 @@ async fn final_retry_that_kills_its_node_too_is_the_last() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn jobs_that_sat_beside_a_killer_do_not_die_for_it() {
+async fn jobs_beside_one_that_kills_its_nodes_all_finish() {
     let script = Script::new(|job, channel| async move {
         if job.id().as_str() == "killer" {
             std::future::pending::<()>().await;
@@ -149,7 +149,7 @@ async fn jobs_that_sat_beside_a_killer_do_not_die_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_one_crash_short_of_its_cap_runs_alone() {
+async fn a_job_one_crash_short_of_max_crashes_runs_alone() {
     let stuck = Script::hangs();
     let dq = stuck.start(|topic| never_ends(topic).max_crashes(2)).await;
     for id in ["a", "b", "c"] {
@@ -225,7 +225,7 @@ async fn nothing_starts_between_the_last_run_of_a_quarantined_job_and_its_final_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_settled_outcome_forgives_the_crashes_before_it() {
+async fn a_settled_outcome_resets_the_crash_count() {
     let (dq, _) = killed_by_one_job(1).await;
     let script = Script::new(|_, channel| async { Ok(channel.rejoin_after("1h")) });
     let next = script.beside(&dq, 50, usual).await;
@@ -260,7 +260,7 @@ async fn exhaustion_is_durable_so_another_node_runs_final_retry_and_never_on_due
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_aged_job_whose_node_dies_is_asked_about_again() {
+async fn process_unacked_runs_again_when_its_node_dies() {
     let stuck = Script::parks().unacked(|_| std::future::pending());
     let dq = stuck.start(|topic| never_ends(topic).unacked_age("1h")).await;
     dq.provider().add(work("a")).await.unwrap();
@@ -274,7 +274,7 @@ async fn an_aged_job_whose_node_dies_is_asked_about_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_node_that_held_nothing_leaves_nothing_to_take_back() {
+async fn a_dead_node_that_held_no_jobs_causes_no_reclaim() {
     let script = Script::acks();
     let dq = script.start(usual).await;
     dq.provider().add(work("a")).after(MINUTE).await.unwrap();

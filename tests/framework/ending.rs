@@ -17,7 +17,7 @@ async fn greet(_job: Job<Greet>, received: &tokio::sync::mpsc::UnboundedSender<(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_runs_until_the_work_of_the_program_is_done_and_leaves_nothing() {
+async fn run_until_stops_the_node_when_its_future_ends_and_leaves_no_jobs() {
     let (received, mut greeted) = tokio::sync::mpsc::unbounded_channel::<()>();
     let harness = start(|factory| factory.listener::<greet>().provide(received)).await;
     let store = harness.store();
@@ -64,7 +64,7 @@ async fn a_program_that_is_busy_for_an_hour() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn the_first_signal_gives_the_grace_and_the_second_ends_it() {
+async fn the_first_signal_starts_the_grace_and_the_second_ends_it() {
     use rustix::process::{Pid, Signal, kill_process};
     use tokio::io::{AsyncBufReadExt, BufReader};
 

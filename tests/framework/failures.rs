@@ -19,7 +19,7 @@ async fn goes_on(dq: &Harness, script: &Script) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_is_a_failure_and_not_the_end_of_the_topic() {
+async fn a_panic_fails_the_job_and_the_topic_keeps_working() {
     let script = Script::new(|job, channel| async move {
         assert!(job.id().as_str() != "a", "order {} is odd", job.id());
         Ok(channel.ack())
@@ -36,7 +36,7 @@ async fn a_panic_is_a_failure_and_not_the_end_of_the_topic() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_before_the_first_await_is_a_failure_too() {
+async fn a_panic_before_the_first_await_also_fails_the_job() {
     let script = Script::new(|job, channel| {
         assert!(job.id().as_str() != "a", "at once");
         async { Ok(channel.ack()) }
@@ -49,7 +49,7 @@ async fn a_panic_before_the_first_await_is_a_failure_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_ack_before_a_panic_counts_for_nothing_and_touches_no_other_job() {
+async fn an_ack_before_a_panic_has_no_effect_on_this_or_another_job() {
     let script = Script::new(|job, channel| async move {
         let decided = channel.ack();
         assert!(job.id().as_str() != "a", "after the ack");
@@ -66,7 +66,7 @@ async fn an_ack_before_a_panic_counts_for_nothing_and_touches_no_other_job() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn final_retry_that_panics_leaves_the_job_dead_with_its_own_cause() {
+async fn a_final_retry_that_panics_leaves_the_job_dead_with_its_original_cause() {
     let script = Script::fails("no").finally(|_, _| async { panic!("in final_retry") });
     let dq = script.start(no_retry).await;
     dq.provider().add(work("a")).await.unwrap();
@@ -107,7 +107,7 @@ async fn an_error_of_ten_megabytes_is_cut_to_four_kibibytes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rejoin_with_a_text_that_is_no_delay_is_a_failure_that_says_so() {
+async fn a_rejoin_with_an_invalid_delay_fails_and_names_it() {
     let script = Script::new(|_, channel| async { Ok(channel.rejoin_after("2x")) });
     let dq = script.start(no_retry).await;
     dq.provider().add(work("a")).await.unwrap();
@@ -118,7 +118,7 @@ async fn a_rejoin_with_a_text_that_is_no_delay_is_a_failure_that_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_payload_that_does_not_decode_goes_to_dead_alone_and_the_topic_goes_on() {
+async fn a_payload_that_does_not_decode_goes_to_dead_and_the_topic_keeps_working() {
     let script = Script::acks();
     let dq = script.start(|topic| topic.retry("1m")).await;
     let topic = dq.provider().topic("work").unwrap();
@@ -134,7 +134,7 @@ async fn a_payload_that_does_not_decode_goes_to_dead_alone_and_the_topic_goes_on
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_expired_goes_to_dead_without_any_handler() {
+async fn an_expired_job_goes_to_dead_and_no_handler_runs() {
     let script = Script::takes(25 * SECOND);
     let dq = script.start(|topic| topic.concurrency(1)).await;
     dq.provider().add(work("first")).after(SECOND).await.unwrap();
@@ -147,7 +147,7 @@ async fn a_job_that_expired_goes_to_dead_without_any_handler() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expiry_counts_from_the_first_due_time_also_over_retries() {
+async fn an_expiry_counts_from_the_first_due_time_and_retries_do_not_move_it() {
     let script = Script::fails("no");
     let dq = script.start(|topic| topic.retry("30s x 9")).await;
     dq.provider().add(work("a")).after(HOUR).expires_after("70s").await.unwrap();
@@ -176,7 +176,7 @@ async fn a_requeued_job_that_had_expired_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_that_is_none_is_dead_and_not_dropped() {
+async fn a_job_with_an_unreadable_record_goes_to_dead_and_is_not_dropped() {
     use dq::job::{JobId, ProducerId, Record, TopicKey};
     use dq::store::{Due, NewJob, Numbered, OnDuplicate};
     let script = Script::acks();

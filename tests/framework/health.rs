@@ -7,7 +7,7 @@ use dq_tests::{Fault, FaultyStore};
 use crate::worker::{HOUR, MINUTE, SECOND, Script, handler_takes, start, usual, work};
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_works_is_ready_and_tells_its_settings() {
+async fn a_working_node_is_ready_and_reports_its_settings() {
     let dq = Script::acks().start(|topic| topic.concurrency(8)).await;
     let health = dq.health();
     assert!(health.ready);
@@ -26,7 +26,7 @@ async fn a_node_that_works_is_ready_and_tells_its_settings() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_tells_what_a_topic_holds_and_what_became_of_its_jobs() {
+async fn health_reports_what_a_topic_holds_and_the_outcomes_of_its_jobs() {
     let script = Script::new(|job, channel| async move {
         match job.id().as_str() {
             "acks" => Ok(channel.ack()),
@@ -56,7 +56,7 @@ async fn it_tells_what_a_topic_holds_and_what_became_of_its_jobs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_stops_is_not_ready_and_a_probe_beside_it_sees_that() {
+async fn a_stopping_node_is_not_ready_and_its_probe_reports_that() {
     let dq = Script::takes(MINUTE).start(|topic| topic.timeout("0s")).await;
     dq.provider().add(work("a")).await.unwrap();
     dq.settle().await;
@@ -72,7 +72,7 @@ async fn a_node_that_stops_is_not_ready_and_a_probe_beside_it_sees_that() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_whose_store_fails_recovers_and_says_what_it_heard() {
+async fn a_node_whose_store_fails_reports_the_error_and_recovers() {
     let harness = start(|factory| factory.without_listeners()).await;
     let (store, faults) = FaultyStore::over(harness.store());
     let script = Script::acks();
@@ -90,7 +90,7 @@ async fn a_node_whose_store_fails_recovers_and_says_what_it_heard() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_takes_its_time_is_seen_as_running() {
+async fn a_slow_handler_is_reported_as_running() {
     let dq = Script::takes(10 * SECOND).start(usual).await;
     dq.provider().add(work("a")).await.unwrap();
     handler_takes(SECOND).await;

@@ -19,7 +19,7 @@ async fn node(store: &Arc<dyn Store>, seed: u64, script: &Script) -> Harness {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_topic_asks_less_than_once_in_ten_seconds() {
+async fn an_idle_topic_sends_less_than_one_request_in_ten_seconds() {
     let (store, asked) = watched_store();
     let dq = node(&store, 1, &Script::acks()).await;
     dq.advance(MINUTE).await;
@@ -30,7 +30,7 @@ async fn an_idle_topic_asks_less_than_once_in_ten_seconds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_is_far_away_costs_an_idle_node_nothing_more() {
+async fn a_job_due_much_later_costs_an_idle_node_no_more_requests() {
     let (store, asked) = watched_store();
     let script = Script::acks();
     let dq = node(&store, 1, &script).await;
@@ -43,7 +43,7 @@ async fn a_job_that_is_far_away_costs_an_idle_node_nothing_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_sleeps_until_the_head_is_due_and_not_a_poll_longer() {
+async fn a_node_sleeps_exactly_until_the_head_is_due() {
     let (store, asked) = watched_store();
     let script = Script::acks();
     let dq = node(&store, 1, &script).await;
@@ -56,7 +56,7 @@ async fn a_node_sleeps_until_the_head_is_due_and_not_a_poll_longer() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_earlier_add_wakes_it() {
+async fn adding_an_earlier_job_wakes_a_sleeping_node() {
     let (store, _) = watched_store();
     let script = Script::acks();
     let dq = node(&store, 1, &script).await;
@@ -68,7 +68,7 @@ async fn an_earlier_add_wakes_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_wake_up_is_repaired_by_the_fallback() {
+async fn a_job_whose_signal_was_lost_runs_after_the_fallback() {
     let (store, faults) = watched_store();
     let script = Script::acks();
     let dq = node(&store, 1, &script).await;
@@ -82,7 +82,7 @@ async fn a_lost_wake_up_is_repaired_by_the_fallback() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_idle_nodes_a_few_come_for_one_job() {
+async fn only_a_few_of_many_idle_nodes_wake_for_one_job() {
     let (store, asked) = watched_store();
     let script = Script::acks();
     let mut nodes = Vec::new();
@@ -100,7 +100,7 @@ async fn of_many_idle_nodes_a_few_come_for_one_job() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn outcomes_that_come_together_go_together() {
+async fn outcomes_that_end_together_are_settled_together() {
     let (store, asked) = watched_store();
     let script = Script::takes(SECOND);
     let dq = Harness::start_on(store, 1, |factory| script.on(factory, |topic| topic.concurrency(1_000))).await;

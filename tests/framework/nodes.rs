@@ -49,7 +49,7 @@ async fn settle_behind_its_back(dq: &Harness, token: Token, change: Change) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_is_given_a_job_which_it_still_holds_cancels_the_older_run_first() {
+async fn a_node_that_claims_a_job_it_still_holds_cancels_the_older_run_first() {
     let (script, tokens) = hangs_with_token();
     let dq = script.start(|topic| topic.timeout("0s")).await;
     dq.provider().add(work("a")).await.unwrap();
@@ -66,7 +66,7 @@ async fn a_node_that_is_given_a_job_which_it_still_holds_cancels_the_older_run_f
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_difference_of_rows_starts_a_reconcile_and_cancels_what_is_not_held_any_more() {
+async fn a_wrong_number_of_rows_starts_a_reconcile_that_cancels_runs_no_longer_held() {
     let (script, tokens) = hangs_with_token();
     let dq = script.start(|topic| topic.timeout("0s")).await;
     dq.provider().add(work("a")).await.unwrap();
@@ -80,7 +80,7 @@ async fn a_difference_of_rows_starts_a_reconcile_and_cancels_what_is_not_held_an
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_clock_of_the_store_decides_and_that_of_the_node_does_not() {
+async fn the_clock_of_the_store_decides_what_is_due_and_that_of_the_node_does_not() {
     let clock = Arc::new(ManualClock::at(1_800_000_000_000_000));
     let store = store_under(clock.clone());
     let script = Script::acks();
@@ -94,7 +94,7 @@ async fn the_clock_of_the_store_decides_and_that_of_the_node_does_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_an_outage_longer_than_a_lease_nobody_takes_what_others_still_hold() {
+async fn after_an_outage_longer_than_a_lease_no_node_reclaims_what_another_still_holds() {
     let (store, faults) = watched_store();
     let (beside, faults_beside) = FaultyStore::over(faults.below());
     let script = Script::takes(5 * SECOND);
@@ -115,7 +115,7 @@ async fn after_an_outage_longer_than_a_lease_nobody_takes_what_others_still_hold
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_node_leaves_its_watch_to_another() {
+async fn a_busy_watcher_leaves_its_role_to_another_node() {
     let script = Script::takes(MINUTE);
     let dq = script.start(|topic| topic.concurrency(1).timeout("0s")).await;
     dq.advance(SECOND).await; // the first one watches
@@ -130,7 +130,7 @@ async fn a_busy_node_leaves_its_watch_to_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_that_stops_tells_the_others() {
+async fn a_stopping_watcher_hands_its_role_over_without_delay() {
     let script = Script::acks();
     let dq = script.start(usual).await;
     let other = script.beside(&dq, 2, usual).await;
@@ -142,7 +142,7 @@ async fn a_watcher_that_stops_tells_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_standby_comes_when_the_watcher_does_not() {
+async fn the_standby_watcher_claims_what_the_watcher_misses() {
     let script = Script::acks();
     let (store, faults) = watched_store();
     let dq = Harness::start_on(store, 1, |factory| script.on(factory, usual)).await;

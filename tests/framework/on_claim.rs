@@ -23,7 +23,7 @@ async fn the_job_is_gone_before_its_handler_starts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_a_panic_and_a_timeout_have_no_retry_and_the_topic_goes_on() {
+async fn failures_panics_and_timeouts_are_not_retried_and_the_topic_keeps_working() {
     let script = Script::new(|job, channel| async move {
         match job.id().as_str() {
             "fails" => Err("no".into()),
@@ -46,7 +46,7 @@ async fn a_failure_a_panic_and_a_timeout_have_no_retry_and_the_topic_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_dies_loses_what_it_had_acked_and_nothing_else() {
+async fn a_dying_node_loses_the_jobs_it_acked_on_claim_and_no_others() {
     let script = Script::hangs();
     let dq = script.start(|topic| on_claim(topic).concurrency(2)).await;
     let other_script = Script::acks();
@@ -62,7 +62,7 @@ async fn a_node_that_dies_loses_what_it_had_acked_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_are_never_more_handlers_than_permits_also_when_jobs_are_acked_first() {
+async fn ack_on_claim_runs_no_more_handlers_than_permits() {
     let script = Script::takes(SECOND);
     let dq = script.start(|topic| on_claim(topic).concurrency(3)).await;
     for id in 0..9 {
@@ -76,7 +76,7 @@ async fn there_are_never_more_handlers_than_permits_also_when_jobs_are_acked_fir
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_it_nothing_that_a_dying_node_holds_is_lost() {
+async fn without_ack_on_claim_a_dying_node_loses_no_job() {
     let script = Script::hangs();
     let dq = script.start(|topic| topic.concurrency(2)).await;
     for id in ["a", "b", "c"] {

@@ -28,7 +28,7 @@ mod timeouts;
 mod worker;
 
 #[test]
-fn the_list_is_that_of_the_memory_store() {
+fn both_stores_run_the_same_test_modules() {
     let modules = |text: &'static str| text.lines().filter(|line| line.starts_with("mod ")).collect::<Vec<_>>();
     let mut here = modules(include_str!("on_redis.rs"));
     here.push("mod startup;");

@@ -40,27 +40,27 @@ async fn outage(fault: Fault, length: Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_cannot_be_reached_is_tried_until_it_can() {
+async fn an_unreachable_store_is_retried_until_it_answers() {
     outage(Fault::Unavailable, 10 * MINUTE).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_refuses_is_tried_until_it_does_not() {
+async fn a_store_that_refuses_requests_is_retried_until_it_accepts_them() {
     outage(Fault::Refused, 10 * MINUTE).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_hangs_is_given_up_and_tried_again() {
+async fn requests_to_a_store_that_hangs_time_out_and_are_retried() {
     outage(Fault::Lost, 10 * MINUTE).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_hears_and_cannot_be_heard_keeps_nothing_of_what_it_gave_out() {
+async fn jobs_claimed_while_all_answers_are_lost_run_after_the_outage() {
     outage(Fault::AnswerLost, 10 * MINUTE).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_transfer_is_sent_again_soon_and_not_after_the_fallback() {
+async fn a_refused_transfer_is_retried_before_the_fallback() {
     let script = Script::acks();
     let (dq, faults) = node(&script, usual).await;
     dq.advance(SECOND).await;
@@ -71,7 +71,7 @@ async fn a_refused_transfer_is_sent_again_soon_and_not_after_the_fallback() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_to_a_transfer_gives_back_what_was_swallowed() {
+async fn a_job_in_a_lost_transfer_answer_is_rolled_back_and_runs_once() {
     let script = Script::acks();
     let (dq, faults) = node(&script, usual).await;
     dq.advance(SECOND).await;
@@ -86,7 +86,7 @@ async fn a_lost_answer_to_a_transfer_gives_back_what_was_swallowed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lost_answer_to_an_outcome_ends_in_agreement_and_no_second_run() {
+async fn a_lost_answer_to_a_settle_causes_no_second_run() {
     let script = Script::acks();
     let (dq, faults) = node(&script, usual).await;
     faults.next("settle", Fault::AnswerLost);
@@ -98,7 +98,7 @@ async fn a_lost_answer_to_an_outcome_ends_in_agreement_and_no_second_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn outcomes_are_sent_until_the_store_has_judged_them() {
+async fn outcomes_are_resent_until_the_store_answers() {
     let script = Script::acks();
     let (dq, faults) = node(&script, |topic| topic.concurrency(3)).await;
     faults.only("settle", Fault::Unavailable);
@@ -114,7 +114,7 @@ async fn outcomes_are_sent_until_the_store_has_judged_them() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_outcome_that_cannot_be_settled_holds_back_no_other() {
+async fn one_outcome_that_cannot_be_settled_delays_no_other() {
     let script = Script::acks();
     let (dq, faults) = node(&script, usual).await;
     faults.next("settle", Fault::Unsettled);
@@ -159,7 +159,7 @@ async fn handlers_are_cancelled_when_the_lease_cannot_be_renewed_and_finished_on
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_handler_starts_without_a_good_lease() {
+async fn no_handler_starts_without_a_valid_lease() {
     let script = Script::new(|job, channel| async move {
         if job.id().as_str() >= "50" {
             std::future::pending::<()>().await;
@@ -184,7 +184,7 @@ async fn no_handler_starts_without_a_good_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_row_that_vanished_cancels_its_handler() {
+async fn a_handler_is_cancelled_when_its_row_is_gone() {
     let script = Script::new(|job, _| async move {
         job.token().cancelled().await;
         Err("cancelled".into())
@@ -207,7 +207,7 @@ async fn a_row_that_vanished_cancels_its_handler() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn adds_that_were_not_answered_are_unknown_and_safe_to_repeat() {
+async fn unanswered_adds_are_unknown_and_safe_to_repeat() {
     let script = Script::acks();
     let (dq, faults) = node(&script, usual).await;
     faults.only("add", Fault::AnswerLost);
@@ -221,7 +221,7 @@ async fn adds_that_were_not_answered_are_unknown_and_safe_to_repeat() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_during_an_outage_ends_and_others_take_the_jobs() {
+async fn a_shutdown_during_an_outage_ends_and_another_node_reclaims_the_jobs() {
     let script = Script::hangs();
     let (dq, faults) = node(&script, |topic| topic.timeout("0s")).await;
     dq.provider().add(work("a")).await.unwrap();
@@ -247,7 +247,7 @@ async fn a_release_that_is_refused_is_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_subscription_without_an_answer_is_asked_for_again() {
+async fn an_unanswered_subscription_is_requested_again() {
     let (store, faults) = watched_store();
     faults.only("signals", Fault::Lost);
     let script = Script::acks();
@@ -279,7 +279,7 @@ async fn jobs_that_fail_together_are_exhausted_without_a_round_trip_each() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_refuses_exhausted_jobs_is_not_asked_in_a_spin() {
+async fn refused_exhaust_requests_are_not_retried_in_a_tight_loop() {
     let script = Script::new(|_, _| async { Err("no".into()) });
     let (dq, faults) = node(&script, |topic| topic.retry("none").concurrency(64)).await;
     faults.only("exhaust", Fault::Refused);

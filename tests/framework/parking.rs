@@ -19,7 +19,7 @@ fn parks() -> (Script, Arc<Mutex<Vec<Fence>>>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_parked_job_is_listed_and_ends_by_an_ack_from_outside() {
+async fn a_parked_job_is_listed_and_ends_with_an_ack_from_outside() {
     let (script, fences) = parks();
     let dq = script.start(usual).await;
     dq.provider().add(work("a")).await.unwrap();
@@ -35,7 +35,7 @@ async fn a_parked_job_is_listed_and_ends_by_an_ack_from_outside() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_parked_job_runs_again_when_it_is_requeued_and_old_fences_are_void() {
+async fn a_requeued_parked_job_runs_again_and_its_old_fence_is_rejected() {
     let (script, fences) = parks();
     let dq = script.start(usual).await;
     dq.provider().add(work("a")).await.unwrap();
@@ -98,7 +98,7 @@ async fn an_ack_from_outside_ends_a_waiting_job() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_told_for_seven_days_so_the_listener_is_asked_once_and_drops_it() {
+async fn process_unacked_runs_once_after_seven_days_and_drops_the_job() {
     let script = Script::parks();
     let rarely = |factory: ContextFactory| script.on(factory, usual).fallback_scan("1h");
     let dq = start(rarely).await;
@@ -114,7 +114,7 @@ async fn nobody_told_for_seven_days_so_the_listener_is_asked_once_and_drops_it()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_is_kept_is_asked_about_again_after_another_period() {
+async fn process_unacked_runs_again_a_period_after_it_keeps_a_job() {
     let (parks, fences) = parks();
     let script = parks.unacked(|_| async { Ok(UnackedDecision::Keep) });
     let dq = script.start(|topic| topic.unacked_age("1h")).await;
@@ -126,7 +126,7 @@ async fn a_job_that_is_kept_is_asked_about_again_after_another_period() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_is_retried_after_its_age_spends_an_attempt_and_waits_its_backoff() {
+async fn a_retry_by_process_unacked_spends_an_attempt_and_waits_its_backoff() {
     let script = Script::parks().unacked(|_| async { Ok(UnackedDecision::Retry) });
     let dq = script.start(|topic| topic.unacked_age("2h").retry("1h")).await;
     dq.provider().add(work("a")).await.unwrap();
@@ -142,7 +142,7 @@ async fn a_job_that_is_retried_after_its_age_spends_an_attempt_and_waits_its_bac
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_aged_job_is_asked_about_although_it_has_expired() {
+async fn process_unacked_runs_even_for_an_expired_job() {
     let script = Script::parks();
     let dq = script.start(|topic| topic.unacked_age("2h")).await;
     dq.provider().add(work("a")).expires_after("1h").await.unwrap();
@@ -151,7 +151,7 @@ async fn an_aged_job_is_asked_about_although_it_has_expired() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_default_of_process_unacked_drops_and_counts() {
+async fn the_default_process_unacked_drops_and_counts_the_job() {
     #[delay_listener(register = false)]
     struct Plain {}
     impl DelayListener for Plain {

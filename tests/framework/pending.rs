@@ -37,7 +37,7 @@ async fn a_delete_lets_the_run_finish_and_no_retry_follows() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delete_outweighs_a_rejoin_a_park_and_the_last_failure() {
+async fn a_delete_overrides_a_rejoin_a_park_and_the_last_failure() {
     type Decide = fn(&Job<Work>, Channel) -> Result<Decided, JobError>;
     let decides: [Decide; 4] = [
         |_, channel| Ok(channel.rejoin_after("1m")),
@@ -140,7 +140,7 @@ async fn a_deleted_quarantined_job_that_has_not_started_never_starts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replacement_of_a_running_job_comes_when_the_run_ends_and_is_due_as_counted_from_its_add() {
+async fn a_replacement_of_a_running_job_takes_effect_when_the_run_ends_and_its_delay_counts_from_its_add() {
     let script = then(|_, channel| Ok(channel.ack()));
     let dq = script.start(usual).await;
     dq.provider().add(work("a")).await.unwrap();
@@ -152,7 +152,7 @@ async fn a_replacement_of_a_running_job_comes_when_the_run_ends_and_is_due_as_co
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replacement_comes_also_when_the_run_fails_and_starts_afresh() {
+async fn a_replacement_takes_effect_after_a_failed_run_and_starts_afresh() {
     let script = then(|_, _| Err("no".into()));
     let dq = script.start(|topic| topic.retry("1h")).await;
     dq.provider().add(work("a")).await.unwrap();
@@ -163,7 +163,7 @@ async fn a_replacement_comes_also_when_the_run_fails_and_starts_afresh() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_ack_from_outside_ends_a_running_job_though_its_handler_fails() {
+async fn an_ack_from_outside_ends_a_running_job_even_if_its_handler_fails() {
     let script = then(|_, _| Err("too late".into()));
     let dq = script.start(usual).await;
     dq.provider().add(work("a")).await.unwrap();
@@ -174,7 +174,7 @@ async fn an_ack_from_outside_ends_a_running_job_though_its_handler_fails() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_id_that_runs_is_known_until_it_is_deleted() {
+async fn the_id_of_a_running_job_is_taken_until_the_job_is_deleted() {
     let script = then(|_, channel| Ok(channel.ack()));
     let dq = script.start(usual).await;
     dq.provider().add(work("a")).await.unwrap();

@@ -88,7 +88,7 @@ fn due<P>(seen: &Seen<P>) -> Duration {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_payload_says_id_delay_retry_expiry_and_retention() {
+async fn a_payload_defines_id_delay_retry_expiry_and_retention() {
     let at = setting().await;
     let added = at.provider.add(CloseOrder { order: 7 }).await.unwrap();
     assert_eq!((added.id.as_str(), added.how), ("7", Addition::New));
@@ -106,7 +106,7 @@ async fn a_payload_says_id_delay_retry_expiry_and_retention() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_add_goes_before_the_defaults_of_its_payload() {
+async fn an_add_overrides_the_defaults_of_its_payload() {
     let at = setting().await;
     let add = at.provider.add(CloseOrder { order: 7 }).id("other").after("15m").retry("none").retain("0s");
     let added = add.expires_after(SECOND).header("trace", "1").header("trace", "2").await.unwrap();
@@ -135,7 +135,7 @@ async fn the_default_delay_of_a_topic_changes_for_later_adds_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_time_is_kept_and_one_that_is_past_is_at_once() {
+async fn a_job_is_due_at_the_time_it_was_added_for_or_at_once_if_that_is_past() {
     let mut at = setting().await;
     at.provider.add(remind("later")).id("later").at(START.after(5 * SECOND)).await.unwrap();
     at.provider.add(remind("past")).id("past").at(std::time::SystemTime::UNIX_EPOCH).await.unwrap();
@@ -146,7 +146,7 @@ async fn a_time_is_kept_and_one_that_is_past_is_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_known_id_is_an_error_or_kept_or_replaced_as_the_caller_says() {
+async fn an_existing_id_is_rejected_kept_or_replaced_as_the_caller_chooses() {
     let at = setting().await;
     at.provider.add(remind("a")).id(1).after("1h").await.unwrap();
     match at.provider.add(remind("b")).id(1).await {
@@ -174,7 +174,7 @@ async fn a_replacement_of_a_running_job_waits_for_the_end_of_its_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delete_tells_what_was_there() {
+async fn a_delete_reports_what_it_found() {
     let mut at = setting().await;
     at.provider.add(remind("a")).id(1).after("1h").await.unwrap();
     let gone = at.provider.delete::<Remind>(1).await.unwrap();
@@ -278,7 +278,7 @@ async fn a_batch_has_a_result_for_each_job() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_over_a_thousand_is_refused_whole() {
+async fn a_batch_of_more_than_a_thousand_jobs_is_rejected_as_a_whole() {
     let at = setting().await;
     let refused = at.provider.add_many((0..1_001).map(|order| CloseOrder { order })).await.unwrap_err();
     assert_eq!(refused.to_string(), "the batch has 1001 jobs, 1000 are allowed");
@@ -289,7 +289,7 @@ async fn a_batch_over_a_thousand_is_refused_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_wrong_is_told_with_field_limit_and_size_and_nothing_is_added() {
+async fn invalid_adds_report_field_limit_and_size_and_add_nothing() {
     let mut settings = NodeSettings::default();
     settings.payload_limit = 100;
     let at = setting_with(settings).await;
@@ -344,7 +344,7 @@ async fn the_untyped_form_does_the_same_without_a_type() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broadcast_waits_apart_from_the_queue() {
+async fn waiting_broadcasts_are_counted_apart_from_waiting_jobs() {
     let at = setting().await;
     at.provider.add(remind("a")).broadcast().after("1m").await.unwrap();
     at.provider.add(remind("b")).deliver(Deliver::Both).after("1m").await.unwrap();

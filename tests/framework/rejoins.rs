@@ -82,7 +82,7 @@ async fn a_rejoin_without_a_delay_runs_again_at_once_and_others_run_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_lives_as_long_as_its_deadline_moves() {
+async fn a_session_lives_as_long_as_its_deadline_keeps_moving() {
     use std::sync::{Arc, Mutex};
     let seen_at = Arc::new(Mutex::new(SystemTime::UNIX_EPOCH));
     let deadline = seen_at.clone();
@@ -108,7 +108,7 @@ async fn a_session_lives_as_long_as_its_deadline_moves() {
 
 /// A heartbeat that moves its own expiry, with what there is now; `reschedule` will say it in one word.
 #[tokio::test(start_paused = true)]
-async fn a_dynamic_delay_is_moved_by_replacing_the_job() {
+async fn replacing_a_job_moves_its_deadline() {
     let script = Script::acks();
     let dq = script.start(usual).await;
     for _ in 0..5 {

@@ -18,7 +18,7 @@ async fn life(policy: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_retry_means_one_run_and_the_topic_goes_on() {
+async fn no_retry_means_one_run_and_the_topic_keeps_working() {
     let script = Script::fails("no");
     let dq = script.start(|topic| topic.retry("none")).await;
     for id in ["a", "b"] {
@@ -34,7 +34,7 @@ async fn n_retries_are_n_plus_one_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fixed_policy_waits_as_long_each_time_from_now_on() {
+async fn a_fixed_policy_waits_equally_long_before_each_retry() {
     assert_eq!(
         life("30s x 3").await,
         ["0ns due a 0", "30s due a 1", "60s due a 2", "90s due a 3", "90s final a 4 error"]
@@ -42,7 +42,7 @@ async fn a_fixed_policy_waits_as_long_each_time_from_now_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_callback_ladder_has_a_retry_for_each_step() {
+async fn a_ladder_has_one_retry_for_each_step() {
     let seconds = ["0ns", "60s", "360s", "960s", "2760s", "6360s"];
     let runs = seconds.iter().enumerate().map(|(attempt, at)| format!("{at} due a {attempt}"));
     let expected: Vec<_> = runs.chain(["6360s final a 6 error".to_owned()]).collect();
@@ -91,7 +91,7 @@ async fn the_default_is_five_retries() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_function_says_each_delay_and_when_it_is_over() {
+async fn a_retry_function_chooses_each_delay_and_when_to_give_up() {
     let script = Script::fails("try later").delays(|failed, failure| match failed {
         _ if failure.message != "try later" => RetryDelay::Exhausted,
         1 => RetryDelay::After(7 * SECOND),
@@ -105,7 +105,7 @@ async fn a_function_says_each_delay_and_when_it_is_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_function_that_panics_leaves_it_to_the_settings() {
+async fn a_retry_function_that_panics_falls_back_to_the_settings() {
     let script = Script::fails("no").delays(|_, _| panic!("a defect of the user's"));
     let dq = script.start(|topic| topic.retry("1m")).await;
     dq.provider().add(work("a")).await.unwrap();
@@ -115,7 +115,7 @@ async fn a_function_that_panics_leaves_it_to_the_settings() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_function_cannot_put_a_job_off_for_longer_than_ten_years() {
+async fn a_retry_function_cannot_delay_a_job_for_more_than_ten_years() {
     let script = Script::fails("no").delays(|_, _| RetryDelay::After(Duration::MAX));
     let dq = script.start(usual).await;
     let clock = dq.counts::<Work>().await.clock;
@@ -126,7 +126,7 @@ async fn a_function_cannot_put_a_job_off_for_longer_than_ten_years() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_policy_of_an_add_outweighs_all_others() {
+async fn the_retry_policy_of_an_add_overrides_all_others() {
     let script = Script::fails("no").delays(|_, _| RetryDelay::Exhausted);
     let dq = script.start(|topic| topic.retry("1h")).await;
     dq.provider().add(work("a")).retry("2m").await.unwrap();
@@ -139,7 +139,7 @@ async fn the_policy_of_an_add_outweighs_all_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_policy_of_a_payload_holds_where_nobody_else_says_one() {
+async fn the_retry_policy_of_a_payload_applies_when_no_other_is_set() {
     #[derive(Debug, serde::Serialize, serde::Deserialize, DelayJob)]
     #[job(topic = "paid", retry = "1m")]
     struct Paid {}
@@ -157,7 +157,7 @@ async fn the_policy_of_a_payload_holds_where_nobody_else_says_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_counts_from_now_and_not_from_the_due_time() {
+async fn a_retry_delay_counts_from_the_failure_and_not_from_the_due_time() {
     let script = Script::new(|_, _| async {
         crate::worker::handler_takes(20 * SECOND).await;
         Err("no".into())
@@ -169,7 +169,7 @@ async fn a_retry_counts_from_now_and_not_from_the_due_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_count_of_failed_runs_is_kept_over_a_rejoin() {
+async fn a_rejoin_keeps_the_count_of_failed_runs() {
     let script = Script::new(|job, channel| async move {
         match job.attempt() {
             1 if job.header("once").is_none() => Ok(channel.rejoin_after("10s")),
@@ -185,7 +185,7 @@ async fn the_count_of_failed_runs_is_kept_over_a_rejoin() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_job_tells_why_and_starts_afresh_when_it_is_requeued() {
+async fn a_dead_job_keeps_its_error_and_starts_afresh_when_requeued() {
     let script = Script::fails("the bank is closed");
     let dq = script.start(|topic| topic.retry("immediate x 1")).await;
     dq.provider().add(work("a")).await.unwrap();

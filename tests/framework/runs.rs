@@ -7,7 +7,7 @@ use dq::prelude::*;
 use crate::worker::{HOUR, MS, SECOND, Script, Work, handler_takes, start, usual, work};
 
 #[tokio::test(start_paused = true)]
-async fn a_job_runs_once_at_its_millisecond_and_is_gone() {
+async fn a_job_runs_once_in_the_millisecond_it_is_due_and_is_gone() {
     let script = Script::acks();
     let dq = script.start(usual).await;
     dq.provider().add(work("a")).after(60 * SECOND).await.unwrap();
@@ -46,7 +46,7 @@ async fn jobs_run_in_the_order_they_are_due_whatever_the_order_of_the_adds() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_earlier_job_that_comes_later_is_not_late() {
+async fn a_job_added_later_but_due_earlier_runs_on_time() {
     let script = Script::acks();
     let dq = script.start(usual).await;
     dq.provider().add(work("far")).after(12 * SECOND).await.unwrap();

@@ -69,7 +69,7 @@ async fn a_handler_that_does_not_finish_is_cancelled_and_its_job_goes_back_as_it
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_not_started_goes_back_at_once_and_another_node_runs_it() {
+async fn jobs_that_have_not_started_go_back_at_once_and_run_on_another_node() {
     let script = Script::takes(10 * crate::worker::MS);
     let dq = script.start(|topic| topic.concurrency(4)).await;
     dq.provider().add_many((0..200).map(work)).await.unwrap();
@@ -92,7 +92,7 @@ async fn what_has_not_started_goes_back_at_once_and_another_node_runs_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_nodes_go_on_at_once_with_what_a_stopping_one_gives_back() {
+async fn another_node_runs_at_once_what_a_stopping_node_gives_back() {
     let (stuck, script) = (Script::hangs(), Script::acks());
     let dq = stuck.start(|topic| topic.timeout("0s")).await;
     dq.provider().add(work("a")).await.unwrap();
@@ -105,7 +105,7 @@ async fn other_nodes_go_on_at_once_with_what_a_stopping_one_gives_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_order_stops_faster() {
+async fn a_second_stop_request_ends_the_grace() {
     let script = Script::hangs();
     let dq = script.start(|topic| topic.timeout("0s")).await;
     let look = observer(&dq).await;
@@ -133,7 +133,7 @@ async fn a_dropped_node_gives_its_jobs_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_rollback_the_jobs_are_left_for_others_and_no_crash_is_counted() {
+async fn without_crash_rollback_other_nodes_reclaim_the_jobs_and_count_no_crash() {
     let stuck = Script::hangs();
     let dq = start(|factory| stuck.on(factory, |topic| topic.timeout("0s")).crash_rollback(false)).await;
     let look = observer(&dq).await;
@@ -164,7 +164,7 @@ async fn the_last_outcomes_are_sent_before_the_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn final_retry_that_runs_at_the_stop_is_finished_or_run_again_elsewhere() {
+async fn a_final_retry_during_shutdown_finishes_or_runs_again_elsewhere() {
     for (grace, expected) in [(MINUTE, State::Dead), (SECOND, State::Delayed)] {
         let script = Script::fails("no").finally(|_, _| handler_takes(20 * SECOND));
         let dq = script.start(|topic| topic.retry("none")).await;
@@ -182,7 +182,7 @@ async fn final_retry_that_runs_at_the_stop_is_finished_or_run_again_elsewhere() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_provider_of_a_stopped_node_refuses_and_says_so() {
+async fn the_provider_of_a_stopped_node_rejects_adds_with_the_reason() {
     let dq = Script::acks().start(usual).await;
     let provider = dq.provider().clone();
     dq.shutdown(SECOND).await;
@@ -191,7 +191,7 @@ async fn the_provider_of_a_stopped_node_refuses_and_says_so() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_lost_answer_left_with_a_stopping_node_goes_back_too() {
+async fn jobs_in_a_lost_transfer_answer_go_back_when_the_node_stops() {
     let look = start(|factory| factory.without_listeners()).await;
     let (store, faults) = FaultyStore::over(look.store());
     let dq = Harness::start_on(store, 2, |factory| Script::acks().on(factory, usual)).await;

@@ -30,7 +30,7 @@ async fn a_handler_that_times_out_is_retried_by_the_policy() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_is_retried_at_once_where_that_is_asked_for_and_still_counts() {
+async fn on_timeout_immediate_retries_at_once_and_still_spends_an_attempt() {
     let script = Script::hangs();
     let dq = script.start(|topic| topic.timeout("5s").retry("1m").on_timeout(OnTimeout::Immediate)).await;
     dq.provider().add(work("a")).await.unwrap();
@@ -64,7 +64,7 @@ async fn a_timeout_below_a_second_is_honoured() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_usual_timeout_is_thirty_seconds() {
+async fn the_default_timeout_is_thirty_seconds() {
     let script = Script::hangs();
     let dq = script.start(|topic| topic.retry("none")).await;
     dq.provider().add(work("a")).await.unwrap();
@@ -91,7 +91,7 @@ async fn a_timed_out_handler_is_gone_before_its_retry_starts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_token_of_a_timed_out_handler_fires_for_what_it_has_spawned() {
+async fn a_timeout_fires_the_token_in_tasks_that_the_handler_spawned() {
     let log = Log::new();
     let told = log.clone();
     let script = Script::new(move |job, _| {

@@ -14,7 +14,7 @@ fn interest() -> Interest {
 }
 
 #[tokio::test]
-async fn subscriptions_come_back_and_say_so() {
+async fn a_subscription_that_was_killed_is_restored_and_reports_it() {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
     let mut signals = topic.store.signals(&topic.key, interest()).await.unwrap();
@@ -39,7 +39,7 @@ async fn a_subscription_survives_a_restart_of_the_server() {
 }
 
 #[tokio::test]
-async fn messages_that_are_none_of_ours_are_not_heard() {
+async fn messages_that_dq_did_not_publish_are_ignored() {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
     let mut signals = topic.store.signals(&topic.key, interest()).await.unwrap();
@@ -52,7 +52,7 @@ async fn messages_that_are_none_of_ours_are_not_heard() {
 }
 
 #[tokio::test]
-async fn queries_find_the_server_again() {
+async fn queries_reconnect_after_a_restart_of_the_server() {
     let mut server = RedisServer::start_with(&["--save", "", "--appendonly", "yes", "--appendfsync", "always"]);
     let topic = Topic::on(&server.url());
     topic.add(vec![job("a")]).await;
@@ -62,7 +62,7 @@ async fn queries_find_the_server_again() {
 }
 
 #[tokio::test]
-async fn a_broken_line_answers_everything_and_a_new_one_works() {
+async fn every_request_on_a_broken_connection_fails_and_a_new_one_works() {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
     topic.add(vec![job("a")]).await;
@@ -78,7 +78,7 @@ async fn a_broken_line_answers_everything_and_a_new_one_works() {
 
 /// How long to wait is for who asks to say, by `call_timeout`, which may be minutes.
 #[tokio::test]
-async fn an_answer_that_takes_long_is_waited_for() {
+async fn a_slow_answer_is_awaited() {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
     topic.add(vec![job("a")]).await;
@@ -105,7 +105,7 @@ async fn a_dropped_link_takes_its_connection_with_it() {
 }
 
 #[tokio::test]
-async fn a_database_is_chosen_by_the_url() {
+async fn the_url_chooses_the_database() {
     let server = RedisServer::start();
     let topic = Topic::on(&format!("{}3", server.url()));
     topic.add(vec![job("a")]).await;
@@ -131,7 +131,7 @@ impl BroadcastListener for Receive {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn broadcasts_go_on_after_every_connection_broke() {
+async fn broadcasts_continue_after_every_connection_broke() {
     let server = RedisServer::start();
     let (told, mut received) = unbounded_channel();
     let factory = ContextFactory::new("shop").store(server.url()).variables([("", ""); 0]).without_inventory();

@@ -44,7 +44,7 @@ async fn life(count: u16) -> [BTreeMap<String, u64>; 3] {
 }
 
 #[tokio::test]
-async fn a_batch_costs_as_many_commands_as_a_few_jobs() {
+async fn a_large_batch_costs_as_many_commands_as_a_small_one() {
     let (few, many) = (life(20).await, life(400).await);
     assert_eq!(few, many, "400 jobs fit into one call of each command");
     let [add, transfer, settle] = many.each_ref().map(total);
@@ -55,7 +55,7 @@ async fn a_batch_costs_as_many_commands_as_a_few_jobs() {
 }
 
 #[tokio::test]
-async fn jobs_that_are_due_together_need_no_score_each() {
+async fn jobs_due_in_the_same_millisecond_need_no_extra_read_of_scores() {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
     topic.reconcile().await;
@@ -74,7 +74,7 @@ async fn jobs_that_are_due_together_need_no_score_each() {
 }
 
 #[tokio::test]
-async fn the_common_path_asks_once_for_what_is_rare() {
+async fn the_common_path_checks_once_for_rare_state() {
     let [add, transfer, settle] = life(100).await;
     assert_eq!((add.get("hset"), add.get("zadd"), add.get("hmget")), (Some(&2), Some(&1), Some(&2)), "{add:?}");
     assert_eq!((add.get("type"), transfer.get("type"), settle.get("type")), (None, Some(&2), Some(&3)));
@@ -86,7 +86,7 @@ async fn the_common_path_asks_once_for_what_is_rare() {
 }
 
 #[tokio::test]
-async fn ids_that_callers_chose_cost_one_read_for_all() {
+async fn chosen_ids_cost_one_more_read_for_the_whole_batch() {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
     topic.add(vec![generated(0)]).await;

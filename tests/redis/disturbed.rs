@@ -133,13 +133,13 @@ async fn disturbed(settings: &[&str], mut disturb: impl FnMut(&mut RedisServer))
 const IN_MEMORY: [&str; 4] = ["--save", "", "--appendonly", "no"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn forgotten_scripts_lose_and_double_nothing() {
+async fn flushed_scripts_lose_no_job_and_run_none_twice() {
     let ledger = disturbed(&IN_MEMORY, |server| drop(server.command(&["SCRIPT", "FLUSH"]))).await;
     assert_eq!(ledger.doubled(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_connections_lose_and_double_nothing() {
+async fn killed_connections_lose_no_job_and_run_none_twice() {
     let ledger = disturbed(&IN_MEMORY, |server| {
         server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
         server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
@@ -149,7 +149,7 @@ async fn killed_connections_lose_and_double_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_restarts_from_its_file_loses_and_doubles_nothing() {
+async fn a_server_restart_from_its_file_loses_no_job_and_runs_none_twice() {
     let on_disk = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
     let ledger = disturbed(&on_disk, RedisServer::restart).await;
     assert_eq!(ledger.doubled(), 0);
@@ -168,7 +168,7 @@ async fn two_nodes_share_the_work_and_each_job_runs_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_killed_node_held_runs_on_the_other() {
+async fn jobs_of_a_killed_node_run_on_the_other_node() {
     let (server, ledger) = (RedisServer::start(), Ledger::new());
     let (one, two) = (node(&server, &ledger, "one").await, node(&server, &ledger, "two").await);
     add(&one, 0, 5_000).await;
@@ -181,7 +181,7 @@ async fn what_a_killed_node_held_runs_on_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_from_before_a_pause_of_the_server_claims_nothing_that_stays() {
+async fn a_request_executed_late_after_a_server_pause_leaves_no_job_claimed() {
     let (server, ledger) = (RedisServer::start(), Ledger::new());
     let context = node(&server, &ledger, "one").await;
     add(&context, 0, 1_000).await;

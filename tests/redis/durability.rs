@@ -95,7 +95,7 @@ async fn nothing_confirmed_is_lost_when_the_primary_is_killed() {
 }
 
 #[tokio::test]
-async fn what_the_replica_does_not_get_is_not_confirmed_until_it_does() {
+async fn a_write_is_confirmed_only_once_the_replica_has_it() {
     let pair = Pair::start();
     pair.topic(LONG).add(vec![job("a")]).await;
     let topic = pair.topic(SHORT);
@@ -119,7 +119,7 @@ async fn what_the_replica_does_not_get_is_not_confirmed_until_it_does() {
 
 /// Newer servers confirm what a connection has written itself, and a new one has written nothing.
 #[tokio::test]
-async fn a_repeat_on_a_new_connection_is_no_more_confirmed() {
+async fn a_repeat_on_a_new_connection_is_not_confirmed_either() {
     let pair = Pair::start();
     pair.topic(LONG).add(vec![job("a")]).await;
     let topic = pair.topic(SHORT);
@@ -133,7 +133,7 @@ async fn a_repeat_on_a_new_connection_is_no_more_confirmed() {
 }
 
 #[tokio::test]
-async fn a_command_is_confirmed_as_an_add_is() {
+async fn commands_wait_for_the_replica_as_adds_do() {
     let pair = Pair::start();
     let topic = pair.topic(LONG);
     topic.add(vec![job("a")]).await;
@@ -144,7 +144,7 @@ async fn a_command_is_confirmed_as_an_add_is() {
 }
 
 #[tokio::test]
-async fn only_the_producer_that_waits_is_held_up() {
+async fn only_the_waiting_producer_is_delayed() {
     let pair = Pair::start();
     let topic = pair.topic(LONG);
     topic.reconcile().await;
@@ -162,7 +162,7 @@ async fn only_the_producer_that_waits_is_held_up() {
 }
 
 #[tokio::test]
-async fn a_batch_costs_one_wait_and_none_where_nobody_asked_for_it() {
+async fn a_batch_costs_one_wait_and_none_without_durability() {
     let pair = Pair::start();
     let waits = || pair.primary.calls().get("wait").copied().unwrap_or_default();
     let joined = waits();
@@ -190,7 +190,7 @@ struct Order {
 }
 
 #[tokio::test]
-async fn a_caller_is_told_within_its_time_that_no_replica_has_the_job() {
+async fn a_caller_learns_within_call_total_that_no_replica_has_the_job() {
     let pair = Pair::start();
     let file = [
         ("DQ_DURABILITY", "wait(1, 50ms)"),

@@ -18,7 +18,7 @@ async fn error_of_add(topic: &Topic) -> StoreError {
 }
 
 #[tokio::test]
-async fn a_server_that_says_not_now_has_done_nothing() {
+async fn a_temporary_server_error_means_nothing_was_done() {
     let lines = [
         "-LOADING Redis is loading the dataset in memory",
         "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
@@ -44,14 +44,14 @@ async fn a_server_that_says_not_now_has_done_nothing() {
 }
 
 #[tokio::test]
-async fn a_line_to_a_replica_ends_so_that_the_next_one_finds_the_master() {
+async fn a_connection_to_a_replica_closes_so_that_the_next_one_finds_the_master() {
     let topic = Topic::on(&start(Says::Connection("-READONLY You can't write against a read only replica.")));
     assert!(error_of_add(&topic).await.nothing_done());
     assert!(matches!(error_of_add(&topic).await, StoreError::Unavailable { .. }));
 }
 
 #[tokio::test]
-async fn a_line_goes_on_after_any_other_error() {
+async fn a_connection_stays_open_after_any_other_error() {
     let topic = Topic::on(&start(Says::Connection("-LOADING Redis is loading the dataset in memory")));
     for _ in 0..3 {
         assert!(matches!(error_of_add(&topic).await, StoreError::Refused { .. }));
@@ -59,7 +59,7 @@ async fn a_line_goes_on_after_any_other_error() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_leaves_unknown_what_was_done() {
+async fn a_broken_connection_leaves_unknown_what_was_done() {
     let topic = Topic::on(&start(Says::Nothing));
     let error = error_of_add(&topic).await;
     assert!(matches!(error, StoreError::Unavailable { operation: "add", .. }), "{error:?}");
@@ -67,7 +67,7 @@ async fn a_connection_that_breaks_leaves_unknown_what_was_done() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_has_done_nothing() {
+async fn a_server_that_is_not_running_has_done_nothing() {
     // It is taken, so that nobody else listens there, and does not listen itself.
     let taken = TcpSocket::new_v4().unwrap();
     taken.bind(([127, 0, 0, 1], 0).into()).unwrap();
@@ -84,7 +84,7 @@ async fn a_server_that_is_not_there_has_done_nothing() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_greets_is_given_up() {
+async fn connecting_to_a_server_that_never_greets_times_out() {
     let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let topic = Topic::on(&format!("redis://127.0.0.1:{}/", silent.local_addr().unwrap().port()));
     let error = error_of_add(&topic).await;
@@ -123,7 +123,7 @@ async fn a_server_that_cannot_save_refuses_before_anything_is_written() {
 }
 
 #[tokio::test]
-async fn a_user_without_permission_is_told_so() {
+async fn a_missing_permission_is_an_error_that_names_it() {
     let server = RedisServer::start();
     server.command(&["ACL", "SETUSER", "guest", "on", ">secret", "~dq:*", "+@connection", "+ping", "+sadd"]);
     let url = server.url_for("guest:secret");
@@ -139,7 +139,7 @@ const WAITING: Durability = Durability::Wait { replicas: 1, timeout: Duration::f
 const LEAST: &str = include_str!("../../docs/guide/deploying-on-redis.md");
 
 #[tokio::test]
-async fn the_least_permissions_of_the_docs_are_enough() {
+async fn the_least_permissions_in_the_guide_are_enough() {
     let rule = LEAST.lines().find_map(|line| line.strip_prefix("ACL SETUSER dq ")).expect("the docs have the rule");
     let server = RedisServer::start();
     let words: Vec<&str> = ["ACL", "SETUSER", "dq"].into_iter().chain(rule.split_whitespace()).collect();
@@ -182,7 +182,7 @@ async fn the_least_permissions_of_the_docs_are_enough() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_no_outage_and_stays_a_secret() {
+async fn a_wrong_password_is_no_outage_and_is_not_printed() {
     let server = RedisServer::start();
     server.command(&["CONFIG", "SET", "requirepass", "right"]);
     let topic = Topic::on(&server.url_for(":wrong"));
@@ -194,7 +194,7 @@ async fn a_wrong_password_is_no_outage_and_stays_a_secret() {
 }
 
 #[tokio::test]
-async fn a_key_of_a_wrong_type_is_named_and_stops_its_topic_alone() {
+async fn a_key_of_a_wrong_type_is_named_and_stops_only_its_topic() {
     let server = RedisServer::start();
     let (topic, other) = (Topic::on(&server.url()), Topic::named(&server.url(), "other"));
     server.command(&["SET", "dq:{shop:t}:done", "mine"]);

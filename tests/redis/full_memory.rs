@@ -12,7 +12,7 @@ use dq_tests::redis::RedisServer;
 use super::topic::{LEASE, Topic, job};
 
 #[tokio::test]
-async fn every_step_but_an_add_goes_on_when_memory_is_full() {
+async fn every_step_except_add_works_when_memory_is_full() {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
     topic.reconcile().await;
@@ -56,7 +56,7 @@ async fn every_step_but_an_add_goes_on_when_memory_is_full() {
 }
 
 #[tokio::test]
-async fn ageing_goes_on_when_memory_is_full() {
+async fn sweeps_work_when_memory_is_full() {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
     topic.reconcile().await;

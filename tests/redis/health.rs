@@ -76,7 +76,7 @@ impl Watched {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_became_a_replica_or_has_too_few_of_its_own() {
+async fn a_node_recovers_from_a_server_that_is_a_replica_or_has_too_few_replicas() {
     let watched = Watched::start().await;
     watched.does(&["REPLICAOF", "127.0.0.1", "1"]);
     watched.recovers("READONLY").await;
@@ -94,7 +94,7 @@ async fn a_server_that_became_a_replica_or_has_too_few_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_cannot_save() {
+async fn a_node_recovers_from_a_server_that_cannot_save() {
     let watched = Watched::start().await;
     watched.does(&["CONFIG", "SET", "save", "3600 1"]);
     watched.server.break_snapshots();
@@ -104,7 +104,7 @@ async fn a_server_that_cannot_save() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_user_whose_password_or_permissions_changed() {
+async fn a_topic_stops_until_its_password_and_permissions_are_restored() {
     let watched = Watched::start().await;
     watched.does(&["ACL", "SETUSER", "dq", "-zrange"]);
     watched.stopped("(give its user the permissions in docs/guide/deploying-on-redis.md)").await;
@@ -120,7 +120,7 @@ async fn a_user_whose_password_or_permissions_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_of_a_wrong_type_and_another_protocol_version() {
+async fn a_topic_stops_while_a_key_has_a_wrong_type_or_the_protocol_version_differs() {
     let watched = Watched::start().await;
     watched.does(&["SET", "dq:{shop:work}:delayed", "mine"]);
     watched.stopped("key `dq:{shop:work}:delayed` has the wrong type: expected zset; rename or delete it").await;
@@ -133,7 +133,7 @@ async fn a_key_of_a_wrong_type_and_another_protocol_version() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_hangs_and_one_that_is_gone() {
+async fn a_node_recovers_from_a_server_that_hangs_or_is_gone() {
     let mut watched = Watched::start().await;
     watched.server.pause();
     watched.recovers("no answer within 500ms (`call_timeout`): it hangs, or the way to it does").await;
@@ -146,7 +146,7 @@ async fn a_server_that_hangs_and_one_that_is_gone() {
 }
 
 #[tokio::test]
-async fn a_server_that_greets_and_then_never_answers_costs_a_caller_his_time_and_no_more() {
+async fn calls_to_a_server_that_never_answers_end_at_their_timeouts() {
     let store = Arc::new(RedisStore::new(&start(Says::Silence)).unwrap());
     let mut settings = dq::config::NodeSettings::default();
     (settings.call_timeout, settings.call_total) = (Duration::from_millis(500), Duration::from_secs(2));

@@ -80,7 +80,7 @@ async fn tell(_job: Job<One>, told: &Sender<()>) -> Result<(), JobError> {
 
 /// The fallback is put off, so that all that is seen is beyond it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_job_that_falls_due_brings_few_of_fifty_idle_nodes() {
+async fn one_due_job_wakes_few_of_fifty_idle_nodes() {
     let server = RedisServer::start();
     let (told, received) = channel::<()>();
     let mut nodes = Vec::new();

@@ -31,7 +31,7 @@ async fn a_waiting_job_without_a_record_is_dropped_and_named() {
 }
 
 #[tokio::test]
-async fn rubbish_counts_against_the_bound_and_does_not_stop_the_rest() {
+async fn invalid_entries_count_against_the_limit_and_do_not_block_the_rest() {
     let (server, topic) = three().await;
     for n in 0..5 {
         server.command(&["ZADD", "dq:{shop:t}:delayed", "0", &format!("rubbish{n}")]);
@@ -42,7 +42,7 @@ async fn rubbish_counts_against_the_bound_and_does_not_stop_the_rest() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_record_are_given_out_as_they_are() {
+async fn a_record_that_cannot_be_read_is_claimed_unchanged() {
     let (server, topic) = three().await;
     server.command(&["HSET", "dq:{shop:t}:jobs", "b", "rubbish"]);
     let claims = topic.claims().await;
@@ -55,7 +55,7 @@ async fn bytes_that_are_no_record_are_given_out_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_running_job_without_a_record_is_dropped_when_its_run_ends_and_the_node_is_told() {
+async fn a_running_job_without_a_record_is_dropped_when_its_run_ends_and_the_answer_says_so() {
     let keeps = [Change::Rollback, Change::Retry(LEASE), Change::Rejoin(Again::AsAdded), Change::Park, Change::Dead];
     for change in keeps {
         let (server, topic) = three().await;
@@ -81,7 +81,7 @@ async fn a_running_job_without_a_record_is_dropped_when_its_run_ends_and_the_nod
 }
 
 #[tokio::test]
-async fn what_a_step_drops_without_telling_is_counted() {
+async fn drops_that_no_answer_reports_are_counted() {
     let (server, topic) = three().await;
     topic.claims().await;
     server.command(&["HSET", "dq:{shop:t}:running:n", "b", "mine!", "stranger", "mine!"]);
@@ -114,7 +114,7 @@ async fn what_a_step_drops_without_telling_is_counted() {
 }
 
 #[tokio::test]
-async fn a_row_that_dq_did_not_write_is_sorted_out_by_reconcile() {
+async fn reconcile_repairs_rows_that_dq_did_not_write() {
     let (server, topic) = three().await;
     topic.claims().await;
     server.command(&["HSET", "dq:{shop:t}:running:n", "b", "mine!", "stranger", "mine!"]);
@@ -125,7 +125,7 @@ async fn a_row_that_dq_did_not_write_is_sorted_out_by_reconcile() {
 }
 
 #[tokio::test]
-async fn a_row_that_dq_did_not_write_is_sorted_out_by_reclaim() {
+async fn reclaim_repairs_rows_that_dq_did_not_write() {
     let (server, topic) = three().await;
     let claims = topic.claims().await;
     server.command(&["HSET", "dq:{shop:t}:running:n", "b", "mine!"]);
@@ -138,7 +138,7 @@ async fn a_row_that_dq_did_not_write_is_sorted_out_by_reclaim() {
 }
 
 #[tokio::test]
-async fn a_job_whose_id_is_none_of_dqs_is_dropped_alone() {
+async fn a_job_with_an_invalid_id_is_dropped_and_no_other() {
     let (server, topic) = three().await;
     let long = "x".repeat(300);
     for stranger in ["line\nfeed", long.as_str()] {
@@ -155,7 +155,7 @@ async fn a_job_whose_id_is_none_of_dqs_is_dropped_alone() {
 }
 
 #[tokio::test]
-async fn text_that_is_no_pending_command_is_no_pending_command() {
+async fn an_unreadable_pending_command_is_ignored() {
     let (server, topic) = three().await;
     let claims = topic.claims().await;
     server.command(&["HSET", "dq:{shop:t}:pending", "b", "what?"]);
@@ -166,7 +166,7 @@ async fn text_that_is_no_pending_command_is_no_pending_command() {
 }
 
 #[tokio::test]
-async fn a_page_leaves_out_what_has_no_record() {
+async fn a_page_leaves_out_jobs_without_a_record() {
     let (server, topic) = three().await;
     server.command(&["HDEL", "dq:{shop:t}:jobs", "b"]);
     let request = PageRequest { state: State::Delayed, after: None, limit: 10 };
@@ -175,7 +175,7 @@ async fn a_page_leaves_out_what_has_no_record() {
 }
 
 #[tokio::test]
-async fn a_record_that_is_nowhere_counts_as_running_and_shows_in_the_audit() {
+async fn a_record_without_a_place_counts_as_running_and_shows_in_a_scan() {
     let (server, topic) = three().await;
     server.command(&["ZREM", "dq:{shop:t}:delayed", "b"]);
     assert_eq!(topic.store.counts(&topic.key).await.unwrap().running, 1);

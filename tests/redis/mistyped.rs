@@ -59,7 +59,7 @@ fn is_stopped(condition: &Condition, key: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_topic_stands_still_until_its_key_is_gone_and_the_others_run() {
+async fn a_topic_with_a_key_of_a_wrong_type_waits_until_it_is_gone_and_the_others_run() {
     let server = RedisServer::start();
     let keys = ["dq:{shop:spoilt}:dead", "dq:{shop:prices}:broadcasts"];
     for key in keys {
@@ -86,7 +86,7 @@ async fn one_topic_stands_still_until_its_key_is_gone_and_the_others_run() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_stands_still_in_a_topic_stops_at_once() {
+async fn a_node_with_a_stopped_topic_shuts_down_at_once() {
     let server = RedisServer::start();
     server.command(&["SET", "dq:{shop:spoilt}:jobs", "mine"]);
     let (told, _received) = unbounded_channel::<&str>();
@@ -96,7 +96,7 @@ async fn a_node_that_stands_still_in_a_topic_stops_at_once() {
 }
 
 #[tokio::test]
-async fn a_node_of_which_no_topic_could_run_does_not_start() {
+async fn a_node_whose_topics_all_fail_to_open_does_not_start() {
     let server = RedisServer::start();
     server.command(&["SET", "dq:{shop:spoilt}:jobs", "mine"]);
     let (told, _received) = unbounded_channel::<&str>();

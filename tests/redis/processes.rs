@@ -58,7 +58,7 @@ async fn two_processes_share_ten_thousand_jobs_and_each_runs_once() {
 }
 
 #[tokio::test]
-async fn a_process_that_is_killed_doubles_at_most_what_it_held_and_loses_nothing() {
+async fn a_killed_process_causes_second_runs_only_of_jobs_it_held_and_loses_none() {
     let (server, received) = (RedisServer::start(), Received::default());
     let mut survivor = start(&server, "survivor", &received).await;
     let victim = start(&server, "victim", &received).await;

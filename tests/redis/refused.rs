@@ -41,7 +41,7 @@ async fn a_broadcast_that_cannot_be_removed_is_not_published() {
 }
 
 #[tokio::test]
-async fn a_cancel_that_is_refused_stops_no_handler() {
+async fn a_refused_cancel_stops_no_handler() {
     let (server, topic, signals) = refusing("a", Deliver::Queue).await;
     for (verb, number) in [(CommandKind::Cancel, 7), (CommandKind::Delete, 8), (CommandKind::Ack, 9)] {
         let producer = topic.store.producer(&topic.key, &dq::job::ProducerId::new("q"));

@@ -26,7 +26,7 @@ fn interest() -> Interest {
 }
 
 #[tokio::test]
-async fn a_subscription_whose_way_breaks_without_a_word_is_made_anew() {
+async fn a_subscription_on_a_silently_broken_connection_is_made_again() {
     let server = RedisServer::start();
     let proxy = Proxy::to(&server);
     let store = RedisStore::new(&proxy.url()).unwrap().with_silence(SILENCE);
@@ -42,7 +42,7 @@ async fn a_subscription_whose_way_breaks_without_a_word_is_made_anew() {
 }
 
 #[tokio::test]
-async fn a_silent_subscription_that_is_whole_stays() {
+async fn a_quiet_subscription_on_a_working_connection_stays() {
     let server = RedisServer::start();
     let store = RedisStore::new(&server.url()).unwrap().with_silence(SILENCE);
     let mut signals = store.signals(&key("t"), interest()).await.unwrap();
@@ -54,7 +54,7 @@ async fn a_silent_subscription_that_is_whole_stays() {
 }
 
 #[tokio::test]
-async fn queries_leave_a_connection_that_broke_without_a_word() {
+async fn queries_leave_a_silently_broken_connection() {
     let server = RedisServer::start();
     let proxy = Proxy::to(&server);
     let topic = Topic::on(&proxy.url());
@@ -69,7 +69,7 @@ async fn queries_leave_a_connection_that_broke_without_a_word() {
 }
 
 #[tokio::test]
-async fn a_subscription_that_breaks_again_and_again_is_made_ever_more_seldom() {
+async fn a_subscription_that_keeps_breaking_is_retried_less_and_less_often() {
     let (url, connections) = scripted::start_counted(Says::GoodbyeToSubscribers);
     let store = RedisStore::new(&url).unwrap();
     let began = Instant::now();
@@ -82,7 +82,7 @@ async fn a_subscription_that_breaks_again_and_again_is_made_ever_more_seldom() {
 }
 
 #[tokio::test]
-async fn a_user_who_may_not_listen_to_one_topic_hears_the_others_all_the_same() {
+async fn a_user_who_may_not_subscribe_to_one_topic_still_receives_signals_of_others() {
     let server = RedisServer::start();
     server.command(&["ACL", "SETUSER", "half", "on", ">secret", "~*", "+@all", "resetchannels", "&dq:{shop:t}:*"]);
     let store = RedisStore::new(&server.url_for("half:secret")).unwrap();
@@ -120,7 +120,7 @@ async fn until(node: &Context, is: impl Fn(&Condition) -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_may_not_listen_says_so_until_it_may() {
+async fn a_node_that_may_not_subscribe_reports_it_until_it_may() {
     let server = RedisServer::start();
     server.command(&["ACL", "SETUSER", "deaf", "on", ">secret", "~*", "+@all", "resetchannels"]);
     let factory = ContextFactory::new("shop").store(server.url_for("deaf:secret"));

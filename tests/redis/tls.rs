@@ -89,7 +89,7 @@ async fn refused(url: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_server_whose_signer_is_named_is_trusted_with_user_and_password() {
+async fn a_server_with_a_certificate_of_the_named_ca_is_trusted() {
     let authority = Authority::new("trusted");
     let server = authority.server("127.0.0.1", false);
     let topic = added(&url(&server, &format!("ca={}", authority.file("ca.crt")))).await.unwrap();
@@ -103,7 +103,7 @@ async fn a_server_whose_signer_is_named_is_trusted_with_user_and_password() {
 }
 
 #[tokio::test]
-async fn a_corner_of_a_server_is_used_and_swept_over_tls() {
+async fn a_shared_server_is_used_and_cleaned_up_over_tls() {
     let authority = Authority::new("corner");
     let server = authority.server("127.0.0.1", true);
     let [certificate, key] = authority.sign("client", "client.example");
@@ -119,7 +119,7 @@ async fn a_corner_of_a_server_is_used_and_swept_over_tls() {
 }
 
 #[tokio::test]
-async fn signals_come_over_tls_too() {
+async fn signals_arrive_over_tls() {
     let authority = Authority::new("signals");
     let server = authority.server("127.0.0.1", false);
     let topic = Topic::on(&url(&server, &format!("ca={}", authority.file("ca.crt"))));
@@ -130,7 +130,7 @@ async fn signals_come_over_tls_too() {
 }
 
 #[tokio::test]
-async fn a_server_whose_signer_nobody_knows_is_refused_saying_what_to_do() {
+async fn a_server_with_a_certificate_of_an_unknown_ca_is_rejected_with_a_fix() {
     let (authority, other) = (Authority::new("unknown"), Authority::new("other"));
     let server = authority.server("127.0.0.1", false);
     let advice = "(name the file of who signed the server's certificate: rediss://HOST/?ca=FILE)";
@@ -149,7 +149,7 @@ async fn a_certificate_for_another_host_is_refused() {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_a_certificate_gets_one() {
+async fn a_server_that_requires_a_client_certificate_gets_one() {
     let authority = Authority::new("both");
     let server = authority.server("127.0.0.1", true);
     let [certificate, key] = authority.sign("client", "client.example");
@@ -165,7 +165,7 @@ async fn a_server_that_wants_a_certificate_gets_one() {
 }
 
 #[tokio::test]
-async fn the_wrong_port_says_so() {
+async fn an_error_about_the_wrong_port_suggests_the_fix() {
     let (authority, plain) = (Authority::new("port"), RedisServer::start());
     let said = async |url: String| Topic::on(&url).try_add(vec![job("a")]).await.unwrap_err().to_string();
     let over_tls = said(format!("rediss://127.0.0.1:{}/", plain.port())).await;

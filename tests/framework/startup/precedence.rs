@@ -40,7 +40,7 @@ fn retry<'a>(context: &'a Context, topic: &str) -> (&'a str, &'a Source) {
 }
 
 #[tokio::test]
-async fn each_level_outweighs_the_one_below() {
+async fn each_level_overrides_the_one_below() {
     let context = shop().start().await.unwrap();
     let default = "exponential 10s x 5, factor 3, max 1h, jitter 10%";
     assert_eq!(retry(&context, "plain"), (default, &Source::Default));
@@ -75,7 +75,7 @@ async fn settings_of_the_node_have_the_same_levels() {
 }
 
 #[tokio::test]
-async fn a_store_of_the_environment_outweighs_a_url_and_not_a_store() {
+async fn a_store_in_the_environment_overrides_a_url_but_not_a_store_value() {
     let taken = refused(shop().variables([("DQ_STORE", "nowhere:")])).await;
     assert!(taken.to_string().contains("the store `nowhere:` (DQ_STORE): there is no scheme `nowhere`"), "{taken}");
     let clock = std::sync::Arc::new(dq::environment::TokioClock::new());
@@ -85,7 +85,7 @@ async fn a_store_of_the_environment_outweighs_a_url_and_not_a_store() {
 }
 
 #[tokio::test]
-async fn a_file_names_the_line_of_each_problem() {
+async fn problems_in_a_config_file_name_their_line() {
     let text = "lease = 30\n[topic.plian]\nretry = \"none\"\n[topic.plain]\ntimeout = \"none\"\nconcurency = 1\n";
     let file = ConfigFile::new("lines", text);
     let error = refused(shop().config_file(file.path())).await.to_string();

@@ -48,7 +48,7 @@ fn topics(context: &Context) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn all_run_once_unless_some_are_selected() {
+async fn all_listeners_run_once_unless_some_are_selected() {
     assert_eq!(topics(&shop().start().await.unwrap()), ["one", "three", "two"]);
     assert_eq!(topics(&shop().only(["one", "two"]).start().await.unwrap()), ["one", "two"]);
     assert_eq!(topics(&shop().except(["one"]).start().await.unwrap()), ["three", "two"]);
