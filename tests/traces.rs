@@ -4,11 +4,11 @@
 //! place in the code, so a test beside others that do not could miss what it waits for.
 
 #[allow(dead_code, reason = "the framework tests use the rest")]
-#[path = "framework/stage/memory.rs"]
-mod stage;
+#[path = "framework/backend/memory.rs"]
+mod backend;
 #[allow(dead_code, reason = "the framework tests use the rest")]
-#[path = "framework/worker.rs"]
-mod worker;
+#[path = "framework/scripted_listener.rs"]
+mod scripted_listener;
 
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Write};
@@ -27,7 +27,7 @@ use dq::store::{Interest, Numbered, Store};
 use dq::testing::Harness;
 use dq_tests::redis::RedisServer;
 use dq_tests::{Fault, FaultyStore};
-use worker::{HOUR, Script, usual, work};
+use scripted_listener::{HOUR, Script, default_settings, test_job};
 
 /// Every span and event of dq as a line, events with the name of the span they are in.
 #[derive(Clone, Default)]
@@ -121,8 +121,8 @@ async fn the_logs_of_a_handler_are_within_the_span_of_its_run() {
         tracing::info!(target: "dq::of_the_user", "hello");
         Ok(channel.ack())
     });
-    let dq = script.start(usual).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
     let lines = std::mem::take(&mut traces.0.lock().unwrap().lines);
     assert!(lines.iter().any(|line| line == "dq.run:  message=hello"), "{lines:#?}");
@@ -131,13 +131,13 @@ async fn the_logs_of_a_handler_are_within_the_span_of_its_run() {
 #[tokio::test(start_paused = true)]
 async fn a_refusing_store_is_logged_once_with_its_reason_and_once_when_it_answers_again() {
     let (traces, _guard) = listen();
-    let (store, faults) = FaultyStore::over(stage::store_under(Arc::new(TokioClock::new())));
+    let (store, faults) = FaultyStore::over(backend::store_under(Arc::new(TokioClock::new())));
     let script = Script::acks();
-    let dq = Harness::start_on(store, 1, |factory| script.on(factory, usual)).await;
-    faults.all(Fault::Refused);
+    let dq = Harness::start_on(store, 1, |factory| script.on(factory, default_settings)).await;
+    faults.fail_all(Fault::Refused);
     dq.provider().topic("work").unwrap().add_json("1").id("a").await.unwrap_err();
     dq.advance(HOUR).await;
-    faults.none();
+    faults.clear();
     dq.advance(HOUR).await;
     let lines = std::mem::take(&mut traces.0.lock().unwrap().lines);
     let told = |what: &str| lines.iter().filter(|line| line.contains(what)).collect::<Vec<_>>();

@@ -15,7 +15,7 @@ use dq::store::TopicCounts;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
-use crate::stage::Shared;
+use crate::backend::Shared;
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]
 #[job(topic = "blocks")]

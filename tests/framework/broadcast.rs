@@ -6,7 +6,7 @@ use std::time::Duration;
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::worker::start;
+use crate::scripted_listener::start;
 
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
 #[job(topic = "cache-expired", deliver = "broadcast")]

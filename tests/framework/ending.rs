@@ -3,8 +3,8 @@
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::stage::Shared;
-use crate::worker::start;
+use crate::backend::Shared;
+use crate::scripted_listener::start;
 
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
 #[job(topic = "greet")]

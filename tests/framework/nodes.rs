@@ -8,16 +8,18 @@ use dq::store::step::{Change, Outcome, Settle, Verdict};
 use dq::testing::{Harness, ManualClock};
 use dq_tests::{Fault, FaultyStore};
 
-use crate::idle::watched_store;
-use crate::stage::store_under;
-use crate::worker::{HOUR, Log, MINUTE, MS, SECOND, Script, Work, handler_takes, usual, work};
+use crate::backend::store_under;
+use crate::idle::faulty_store;
+use crate::scripted_listener::{
+    HOUR, Log, MINUTE, MS, SECOND, Script, TestJob, default_settings, handler_takes, test_job,
+};
 
 /// Says so when it is dropped.
-struct TellDrop(Log);
+struct RecordDrop(Log);
 
-impl Drop for TellDrop {
+impl Drop for RecordDrop {
     fn drop(&mut self) {
-        self.0.say("dropped");
+        self.0.record("dropped");
     }
 }
 
@@ -27,11 +29,11 @@ fn hangs_with_token() -> (Script, Arc<std::sync::Mutex<Vec<Token>>>) {
     let told = tokens.clone();
     let log = Log::new();
     let seen = log.clone();
-    let mut script = Script::new(move |job: Job<Work>, _| {
+    let mut script = Script::new(move |job: Job<TestJob>, _| {
         told.lock().unwrap().push(Token { fence: job.fence(), due: job.due().into() });
-        let tell = TellDrop(seen.clone());
+        let tell = RecordDrop(seen.clone());
         async move {
-            let _tell = tell;
+            let _record = tell;
             std::future::pending().await
         }
     });
@@ -52,12 +54,12 @@ async fn settle_behind_its_back(dq: &Harness, token: Token, change: Change) {
 async fn a_node_that_claims_a_job_it_still_holds_cancels_the_older_run_first() {
     let (script, tokens) = hangs_with_token();
     let dq = script.start(|topic| topic.timeout("0s")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(SECOND).await;
     let token = tokens.lock().unwrap()[0];
     settle_behind_its_back(&dq, token, Change::Rollback).await;
     dq.settle().await;
-    let lines = script.log.take_whats();
+    let lines = script.log.take_without_times();
     assert_eq!(lines.iter().filter(|line| *line == "due a 0").count(), 2);
     assert!(lines.contains(&"dropped".to_owned()), "{lines:?}");
     let topic = &dq.health().topics[0];
@@ -69,12 +71,12 @@ async fn a_node_that_claims_a_job_it_still_holds_cancels_the_older_run_first() {
 async fn a_wrong_number_of_rows_starts_a_reconcile_that_cancels_runs_no_longer_held() {
     let (script, tokens) = hangs_with_token();
     let dq = script.start(|topic| topic.timeout("0s")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(SECOND).await;
     let token = tokens.lock().unwrap()[0];
     settle_behind_its_back(&dq, token, Change::Ack).await;
     dq.advance(5 * SECOND).await; // the heartbeat is told the number of rows
-    assert_eq!(script.log.take_whats(), ["due a 0", "dropped"]);
+    assert_eq!(script.log.take_without_times(), ["due a 0", "dropped"]);
     let topic = &dq.health().topics[0];
     assert_eq!((topic.running, topic.held, topic.counters.lease_lost, topic.counters.reconciled), (0, 0, 1, 2));
 }
@@ -84,34 +86,34 @@ async fn the_clock_of_the_store_decides_what_is_due_and_that_of_the_node_does_no
     let clock = Arc::new(ManualClock::at(1_800_000_000_000_000));
     let store = store_under(clock.clone());
     let script = Script::acks();
-    let dq = Harness::start_on(store, 1, |factory| script.on(factory, usual)).await;
-    dq.provider().add(work("a")).after(MINUTE).await.unwrap();
+    let dq = Harness::start_on(store, 1, |factory| script.on(factory, default_settings)).await;
+    dq.provider().add(test_job("a")).after(MINUTE).await.unwrap();
     dq.advance(10 * MINUTE).await;
     assert!(script.log.take().is_empty(), "for the store no time has passed");
     clock.advance(MINUTE);
     dq.advance(15 * SECOND).await;
-    assert_eq!(script.log.take_whats(), ["due a 0"]);
+    assert_eq!(script.log.take_without_times(), ["due a 0"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn after_an_outage_longer_than_a_lease_no_node_reclaims_what_another_still_holds() {
-    let (store, faults) = watched_store();
-    let (beside, faults_beside) = FaultyStore::over(faults.below());
+    let (store, faults) = faulty_store();
+    let (beside, faults_beside) = FaultyStore::over(faults.inner());
     let script = Script::takes(5 * SECOND);
-    let dq = Harness::start_on(store, 1, |factory| script.on(factory, usual)).await;
-    let other = Harness::start_on(beside, 2, |factory| script.on(factory, usual)).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let dq = Harness::start_on(store, 1, |factory| script.on(factory, default_settings)).await;
+    let other = Harness::start_on(beside, 2, |factory| script.on(factory, default_settings)).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(SECOND).await;
-    faults.all(Fault::Lost);
-    faults_beside.all(Fault::Lost);
+    faults.fail_all(Fault::Lost);
+    faults_beside.fail_all(Fault::Lost);
     dq.advance(MINUTE).await; // it has finished meanwhile, and nobody could renew
-    faults_beside.none();
+    faults_beside.clear();
     dq.advance(5 * SECOND).await;
-    faults.none();
+    faults.clear();
     dq.advance(HOUR).await;
-    assert_eq!(script.log.take_whats(), ["due a 0"], "the first one back does not take everybody's jobs");
+    assert_eq!(script.log.take_without_times(), ["due a 0"], "the first one back does not take everybody's jobs");
     assert_eq!(other.health().topics[0].counters.reclaimed, 0);
-    assert!(dq.job::<Work>("a").await.is_none());
+    assert!(dq.job::<TestJob>("a").await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,9 +122,9 @@ async fn a_busy_watcher_leaves_its_role_to_another_node() {
     let dq = script.start(|topic| topic.concurrency(1).timeout("0s")).await;
     dq.advance(SECOND).await; // the first one watches
     let other = script.beside(&dq, 2, |topic| topic.concurrency(1).timeout("0s")).await;
-    let clock = dq.counts::<Work>().await.clock;
+    let clock = dq.counts::<TestJob>().await.clock;
     for id in ["a", "b"] {
-        dq.provider().add(work(id)).at(clock.after(SECOND)).await.unwrap();
+        dq.provider().add(test_job(id)).at(clock.after(SECOND)).await.unwrap();
     }
     other.advance(SECOND + 20 * MS).await;
     let lines = script.log.take();
@@ -132,9 +134,9 @@ async fn a_busy_watcher_leaves_its_role_to_another_node() {
 #[tokio::test(start_paused = true)]
 async fn a_stopping_watcher_hands_its_role_over_without_delay() {
     let script = Script::acks();
-    let dq = script.start(usual).await;
-    let other = script.beside(&dq, 2, usual).await;
-    dq.provider().add(work("a")).after(7 * SECOND).await.unwrap();
+    let dq = script.start(default_settings).await;
+    let other = script.beside(&dq, 2, default_settings).await;
+    dq.provider().add(test_job("a")).after(7 * SECOND).await.unwrap();
     dq.advance(SECOND).await;
     dq.shutdown(SECOND).await;
     other.advance(6 * SECOND).await;
@@ -144,12 +146,12 @@ async fn a_stopping_watcher_hands_its_role_over_without_delay() {
 #[tokio::test(start_paused = true)]
 async fn the_standby_watcher_claims_what_the_watcher_misses() {
     let script = Script::acks();
-    let (store, faults) = watched_store();
-    let dq = Harness::start_on(store, 1, |factory| script.on(factory, usual)).await;
-    let standby = Harness::start_on(faults.below(), 2, |factory| script.on(factory, usual)).await;
-    standby.provider().add(work("a")).after(MINUTE).await.unwrap();
+    let (store, faults) = faulty_store();
+    let dq = Harness::start_on(store, 1, |factory| script.on(factory, default_settings)).await;
+    let standby = Harness::start_on(faults.inner(), 2, |factory| script.on(factory, default_settings)).await;
+    standby.provider().add(test_job("a")).after(MINUTE).await.unwrap();
     standby.advance(MINUTE - MS).await;
-    faults.all(Fault::Lost); // the watcher is cut off
+    faults.fail_all(Fault::Lost); // the watcher is cut off
     standby.advance(300 * MS).await;
     assert_eq!(script.log.take(), ["60.25s due a 0"], "a quarter of a second after it");
     drop(dq);
@@ -159,7 +161,7 @@ async fn the_standby_watcher_claims_what_the_watcher_misses() {
 async fn a_quarantined_job_waits_ten_minutes_at_most_for_a_handler_without_a_timeout() {
     let stuck = Script::hangs();
     let dq = stuck.start(|topic| topic.timeout("0s").max_crashes(2)).await;
-    dq.provider().add(work("suspect")).await.unwrap();
+    dq.provider().add(test_job("suspect")).await.unwrap();
     dq.settle().await;
     let script = Script::new(|job, channel| async move {
         if job.id().as_str() == "long" {
@@ -167,10 +169,10 @@ async fn a_quarantined_job_waits_ten_minutes_at_most_for_a_handler_without_a_tim
         }
         Ok(channel.ack())
     });
-    let heir = script.beside(&dq, 2, |topic| topic.timeout("0s").max_crashes(2)).await;
+    let successor = script.beside(&dq, 2, |topic| topic.timeout("0s").max_crashes(2)).await;
     dq.kill();
-    heir.advance(20 * SECOND).await; // by now it watches, and the suspect is not taken back yet
-    heir.provider().add(work("long")).await.unwrap();
-    heir.advance(HOUR / 2).await;
+    successor.advance(20 * SECOND).await; // by now it watches, and the suspect is not taken back yet
+    successor.provider().add(test_job("long")).await.unwrap();
+    successor.advance(HOUR / 2).await;
     assert_eq!(script.log.take(), ["20s due long 0", "620s due suspect 0"]);
 }

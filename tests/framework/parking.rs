@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use dq::job::{Fence, State};
 use dq::prelude::*;
 
-use crate::worker::{DAY, HOUR, MINUTE, SECOND, Script, Work, handler_takes, kept, start, usual, work};
+use crate::scripted_listener::{
+    DAY, HOUR, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, start, stored_job, test_job,
+};
 
 /// Parks, and tells the fences of its runs.
 fn parks() -> (Script, Arc<Mutex<Vec<Fence>>>) {
@@ -21,34 +23,34 @@ fn parks() -> (Script, Arc<Mutex<Vec<Fence>>>) {
 #[tokio::test(start_paused = true)]
 async fn a_parked_job_is_listed_and_ends_with_an_ack_from_outside() {
     let (script, fences) = parks();
-    let dq = script.start(usual).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(HOUR).await;
-    let listed = dq.provider().unacked::<Work>().next_page().await.unwrap().unwrap();
+    let listed = dq.provider().unacked::<TestJob>().next_page().await.unwrap().unwrap();
     assert_eq!(listed[0].id.as_str(), "a");
     let fence = fences.lock().unwrap()[0];
-    let ended = dq.provider().ack::<Work>("a").fence(fence).await.unwrap();
+    let ended = dq.provider().ack::<TestJob>("a").fence(fence).await.unwrap();
     assert_eq!((ended.found, ended.changed), (Some(State::Unacked), true));
     dq.advance(HOUR).await;
-    assert_eq!(script.log.take_whats(), ["due a 0"]);
-    assert!(dq.job::<Work>("a").await.is_none());
+    assert_eq!(script.log.take_without_times(), ["due a 0"]);
+    assert!(dq.job::<TestJob>("a").await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_requeued_parked_job_runs_again_and_its_old_fence_is_rejected() {
     let (script, fences) = parks();
-    let dq = script.start(usual).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
-    assert!(dq.provider().requeue::<Work>("a").await.unwrap().changed);
+    assert!(dq.provider().requeue::<TestJob>("a").await.unwrap().changed);
     dq.settle().await;
-    assert_eq!(script.log.take_whats(), ["due a 0", "due a 0"]);
+    assert_eq!(script.log.take_without_times(), ["due a 0", "due a 0"]);
     let first = fences.lock().unwrap()[0];
-    assert!(!dq.provider().ack::<Work>("a").fence(first).await.unwrap().changed, "that run is over");
-    assert_eq!(kept(&dq, "a").await.state, State::Unacked);
+    assert!(!dq.provider().ack::<TestJob>("a").fence(first).await.unwrap().changed, "that run is over");
+    assert_eq!(stored_job(&dq, "a").await.state, State::Unacked);
     let second = fences.lock().unwrap()[1];
     assert!(second > first);
-    assert!(dq.provider().ack::<Work>("a").fence(second).await.unwrap().changed);
+    assert!(dq.provider().ack::<TestJob>("a").fence(second).await.unwrap().changed);
 }
 
 /// A job whose webhook comes while its handler still runs; what is told then, by which fence, is `webhook`'s.
@@ -65,16 +67,16 @@ async fn webhook_before_the_park(right: bool) -> Option<State> {
         });
         (fences, script)
     };
-    let dq = script.start(usual).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(SECOND).await;
     let fence = fences.lock().unwrap()[0];
     let fence = if right { fence } else { Fence(fence.0 - 1) };
-    let marked = dq.provider().ack::<Work>("a").fence(fence).await.unwrap();
+    let marked = dq.provider().ack::<TestJob>("a").fence(fence).await.unwrap();
     assert_eq!((marked.found, marked.changed), (Some(State::Running), true));
     dq.advance(HOUR).await;
-    assert_eq!(script.log.take_whats(), ["due a 0"]);
-    dq.job::<Work>("a").await.map(|seen| seen.state())
+    assert_eq!(script.log.take_without_times(), ["due a 0"]);
+    dq.job::<TestJob>("a").await.map(|seen| seen.state())
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,9 +92,9 @@ async fn an_ack_for_another_run_that_comes_before_the_park_does_nothing() {
 #[tokio::test(start_paused = true)]
 async fn an_ack_from_outside_ends_a_waiting_job() {
     let script = Script::acks();
-    let dq = script.start(usual).await;
-    dq.provider().add(work("a")).after(SECOND).await.unwrap();
-    assert!(dq.provider().ack::<Work>("a").await.unwrap().changed);
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("a")).after(SECOND).await.unwrap();
+    assert!(dq.provider().ack::<TestJob>("a").await.unwrap().changed);
     dq.advance(HOUR).await;
     assert!(script.log.take().is_empty());
 }
@@ -100,15 +102,15 @@ async fn an_ack_from_outside_ends_a_waiting_job() {
 #[tokio::test(start_paused = true)]
 async fn process_unacked_runs_once_after_seven_days_and_drops_the_job() {
     let script = Script::parks();
-    let rarely = |factory: ContextFactory| script.on(factory, usual).fallback_scan("1h");
+    let rarely = |factory: ContextFactory| script.on(factory, default_settings).fallback_scan("1h");
     let dq = start(rarely).await;
     let other = dq.another(2, rarely).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(7 * DAY - SECOND).await;
-    assert_eq!(script.log.take_whats(), ["due a 0"]);
+    assert_eq!(script.log.take_without_times(), ["due a 0"]);
     dq.advance(HOUR).await;
-    assert_eq!(script.log.take_whats(), ["aged a 0"], "on one node");
-    assert!(dq.job::<Work>("a").await.is_none());
+    assert_eq!(script.log.take_without_times(), ["aged a 0"], "on one node");
+    assert!(dq.job::<TestJob>("a").await.is_none());
     let dropped = [&dq, &other].map(|node| node.health().topics[0].counters.dropped);
     assert_eq!(dropped.iter().sum::<u64>(), 1);
 }
@@ -116,38 +118,38 @@ async fn process_unacked_runs_once_after_seven_days_and_drops_the_job() {
 #[tokio::test(start_paused = true)]
 async fn process_unacked_runs_again_a_period_after_it_keeps_a_job() {
     let (parks, fences) = parks();
-    let script = parks.unacked(|_| async { Ok(UnackedDecision::Keep) });
+    let script = parks.process_unacked(|_| async { Ok(UnackedDecision::Keep) });
     let dq = script.start(|topic| topic.unacked_age("1h")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(2 * HOUR + 20 * MINUTE).await;
-    assert_eq!(script.log.take_whats(), ["due a 0", "aged a 0", "aged a 0"]);
+    assert_eq!(script.log.take_without_times(), ["due a 0", "aged a 0", "aged a 0"]);
     let fence = fences.lock().unwrap()[0];
-    assert!(dq.provider().ack::<Work>("a").fence(fence).await.unwrap().changed, "the fence of its run still counts");
+    assert!(dq.provider().ack::<TestJob>("a").fence(fence).await.unwrap().changed, "the fence of its run still counts");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_retry_by_process_unacked_spends_an_attempt_and_waits_its_backoff() {
-    let script = Script::parks().unacked(|_| async { Ok(UnackedDecision::Retry) });
+    let script = Script::parks().process_unacked(|_| async { Ok(UnackedDecision::Retry) });
     let dq = script.start(|topic| topic.unacked_age("2h").retry("1h")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(2 * HOUR + 30 * MINUTE).await;
-    assert_eq!(script.log.take_whats(), ["due a 0", "aged a 0"]);
-    let waits = kept(&dq, "a").await;
+    assert_eq!(script.log.take_without_times(), ["due a 0", "aged a 0"]);
+    let waits = stored_job(&dq, "a").await;
     assert_eq!((waits.state, waits.attempts), (State::Delayed, 1));
     dq.advance(HOUR).await;
-    assert_eq!(script.log.take_whats(), ["due a 1"]);
+    assert_eq!(script.log.take_without_times(), ["due a 1"]);
     dq.advance(3 * HOUR).await;
-    assert_eq!(script.log.take_whats(), ["aged a 1", "final a 2 error"], "no attempt is left");
-    assert_eq!(kept(&dq, "a").await.state, State::Dead);
+    assert_eq!(script.log.take_without_times(), ["aged a 1", "final a 2 error"], "no attempt is left");
+    assert_eq!(stored_job(&dq, "a").await.state, State::Dead);
 }
 
 #[tokio::test(start_paused = true)]
 async fn process_unacked_runs_even_for_an_expired_job() {
     let script = Script::parks();
     let dq = script.start(|topic| topic.unacked_age("2h")).await;
-    dq.provider().add(work("a")).expires_after("1h").await.unwrap();
+    dq.provider().add(test_job("a")).expires_after("1h").await.unwrap();
     dq.advance(3 * HOUR).await;
-    assert_eq!(script.log.take_whats(), ["due a 0", "aged a 0"]);
+    assert_eq!(script.log.take_without_times(), ["due a 0", "aged a 0"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -155,14 +157,14 @@ async fn the_default_process_unacked_drops_and_counts_the_job() {
     #[delay_listener(register = false)]
     struct Plain {}
     impl DelayListener for Plain {
-        type Job = Work;
-        async fn on_due(&self, _job: Job<Work>, channel: Channel) -> Result<Decided, JobError> {
+        type Job = TestJob;
+        async fn on_due(&self, _job: Job<TestJob>, channel: Channel) -> Result<Decided, JobError> {
             Ok(channel.park())
         }
     }
     let dq = start(|factory| factory.listener::<Plain>().topic("work", |topic| topic.unacked_age("1h"))).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(2 * HOUR).await;
-    assert!(dq.job::<Work>("a").await.is_none());
+    assert!(dq.job::<TestJob>("a").await.is_none());
     assert_eq!(dq.health().topics[0].counters.dropped, 1);
 }

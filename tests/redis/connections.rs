@@ -120,9 +120,9 @@ async fn the_url_chooses_the_database() {
 struct Prices(u8);
 
 #[broadcast_listener(channels = ["prices"], register = false)]
-struct Receive(UnboundedSender<u8>);
+struct PricesListener(UnboundedSender<u8>);
 
-impl BroadcastListener for Receive {
+impl BroadcastListener for PricesListener {
     type Message = Prices;
 
     async fn on_message(&self, prices: Broadcast<Prices>) -> Result<(), JobError> {
@@ -135,7 +135,7 @@ async fn broadcasts_continue_after_every_connection_broke() {
     let server = RedisServer::start();
     let (told, mut received) = unbounded_channel();
     let factory = ContextFactory::new("shop").store(server.url()).variables([("", ""); 0]).without_inventory();
-    let node = factory.broadcast_listener::<Receive>().provide(told).start().await.unwrap();
+    let node = factory.broadcast_listener::<PricesListener>().provide(told).start().await.unwrap();
     node.ready().await;
     for n in 0..3 {
         node.provider().add(Prices(n)).await.unwrap();

@@ -28,21 +28,21 @@ struct Ledger {
 }
 
 #[derive(Debug)]
-struct Seat {
+struct NodeLedger {
     ledger: Arc<Ledger>,
     node: &'static str,
 }
 
 #[delay_listener(topic = "count")]
 struct Counter {
-    seat: Arc<Seat>,
+    node_ledger: Arc<NodeLedger>,
 }
 
 impl DelayListener for Counter {
     type Job = Count;
 
     async fn on_due(&self, job: Job<Count>, channel: Channel) -> Result<Decided, JobError> {
-        let Seat { ledger, node } = &*self.seat;
+        let NodeLedger { ledger, node } = &*self.node_ledger;
         ledger.begins(node).await;
         let mut runs = ledger.runs.lock().unwrap();
         runs.entry(job.n).or_default().push(node);
@@ -89,7 +89,7 @@ async fn node(server: &RedisServer, ledger: &Arc<Ledger>, node: &'static str) ->
         .variables(SHORT)
         .without_inventory()
         .listener::<Counter>()
-        .provide(Arc::new(Seat { ledger: Arc::clone(ledger), node }))
+        .provide(Arc::new(NodeLedger { ledger: Arc::clone(ledger), node }))
         .start()
         .await
         .unwrap()

@@ -10,7 +10,7 @@ use dq::store::{CommandKind, Durability, Interest, NewJob, PageRequest, Signal, 
 use dq_tests::redis::{RedisServer, ask};
 use tokio::net::TcpSocket;
 
-use super::scripted::{Says, start};
+use super::scripted::{Behaviour, start};
 use super::topic::{LEASE, Topic, generated, id, job};
 
 async fn error_of_add(topic: &Topic) -> StoreError {
@@ -33,7 +33,7 @@ async fn a_temporary_server_error_means_nothing_was_done() {
         "-ERR Error running script (call to f_0): @user_script:9: OOM command not allowed when used memory > 'maxmemory'.",
     ];
     for line in lines {
-        let topic = Topic::on(&start(Says::Connection(line)));
+        let topic = Topic::on(&start(Behaviour::Answers(line)));
         let error = error_of_add(&topic).await;
         assert!(matches!(error, StoreError::Refused { operation: "add", .. }), "{line}: {error:?}");
         assert!(error.nothing_done() && error.is_outage(), "{line}");
@@ -45,14 +45,14 @@ async fn a_temporary_server_error_means_nothing_was_done() {
 
 #[tokio::test]
 async fn a_connection_to_a_replica_closes_so_that_the_next_one_finds_the_master() {
-    let topic = Topic::on(&start(Says::Connection("-READONLY You can't write against a read only replica.")));
+    let topic = Topic::on(&start(Behaviour::Answers("-READONLY You can't write against a read only replica.")));
     assert!(error_of_add(&topic).await.nothing_done());
     assert!(matches!(error_of_add(&topic).await, StoreError::Unavailable { .. }));
 }
 
 #[tokio::test]
 async fn a_connection_stays_open_after_any_other_error() {
-    let topic = Topic::on(&start(Says::Connection("-LOADING Redis is loading the dataset in memory")));
+    let topic = Topic::on(&start(Behaviour::Answers("-LOADING Redis is loading the dataset in memory")));
     for _ in 0..3 {
         assert!(matches!(error_of_add(&topic).await, StoreError::Refused { .. }));
     }
@@ -60,7 +60,7 @@ async fn a_connection_stays_open_after_any_other_error() {
 
 #[tokio::test]
 async fn a_broken_connection_leaves_unknown_what_was_done() {
-    let topic = Topic::on(&start(Says::Nothing));
+    let topic = Topic::on(&start(Behaviour::Closes));
     let error = error_of_add(&topic).await;
     assert!(matches!(error, StoreError::Unavailable { operation: "add", .. }), "{error:?}");
     assert!(!error.nothing_done() && error.is_outage());

@@ -13,7 +13,7 @@ use dq::store::redis::RedisStore;
 use dq_tests::redis::RedisServer;
 use serde::{Deserialize, Serialize};
 
-use super::scripted::{Says, start};
+use super::scripted::{Behaviour, start};
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]
 #[job(topic = "work")]
@@ -147,7 +147,7 @@ async fn a_node_recovers_from_a_server_that_hangs_or_is_gone() {
 
 #[tokio::test]
 async fn calls_to_a_server_that_never_answers_end_at_their_timeouts() {
-    let store = Arc::new(RedisStore::new(&start(Says::Silence)).unwrap());
+    let store = Arc::new(RedisStore::new(&start(Behaviour::NeverAnswers)).unwrap());
     let mut settings = dq::config::NodeSettings::default();
     (settings.call_timeout, settings.call_total) = (Duration::from_millis(500), Duration::from_secs(2));
     let environment = Environment::of_this_runtime().unwrap();

@@ -46,10 +46,10 @@ async fn a_node_with_ten_idle_topics_sends_less_than_a_command_a_second_for_hour
     let store = PacedStore::start(std::sync::Arc::new(TokioClock::new()));
     let dq = Harness::start_on(store.clone(), 1, ten_topics).await;
     dq.advance(60 * SECOND).await;
-    let mut monitor = Monitor::start(store.place().server());
+    let mut monitor = Monitor::start(store.keyspace().server());
     dq.advance(HOURS * 3600 * SECOND).await;
-    store.place().server().command(&["ECHO", "the end"]);
-    let told_time = format!("\"HSET\" \"{}\"", store.place().clock());
+    store.keyspace().server().command(&["ECHO", "the end"]);
+    let told_time = format!("\"HSET\" \"{}\"", store.keyspace().clock());
     let seen: Vec<_> = monitor.until("the end").into_iter().filter(|line| !line.contains(&told_time)).collect();
     assert!(seen.len() <= HOURS as usize * 3600, "{} commands in {HOURS} hours", seen.len());
     assert!(seen.iter().all(|line| line.contains("\"EVALSHA\"")), "{:?}", seen.iter().find(|l| !l.contains("EVALSHA")));

@@ -31,9 +31,9 @@ async fn whole(_job: Job<Whole>, told: &UnboundedSender<&'static str>) -> Result
 }
 
 #[broadcast_listener(channels = ["prices"], register = false)]
-struct Receive(UnboundedSender<&'static str>);
+struct PricesListener(UnboundedSender<&'static str>);
 
-impl BroadcastListener for Receive {
+impl BroadcastListener for PricesListener {
     type Message = Prices;
 
     async fn on_message(&self, _prices: Broadcast<Prices>) -> Result<(), JobError> {
@@ -65,13 +65,13 @@ async fn a_topic_with_a_key_of_a_wrong_type_waits_until_it_is_gone_and_the_other
     for key in keys {
         server.command(&["SET", key, "mine"]);
     }
-    let (told, mut last_seen) = unbounded_channel();
-    let factory = factory(&server).listener::<spoilt>().listener::<whole>().broadcast_listener::<Receive>();
+    let (told, mut received) = unbounded_channel();
+    let factory = factory(&server).listener::<spoilt>().listener::<whole>().broadcast_listener::<PricesListener>();
     let node = factory.provide(told).start().await.unwrap();
     let [first, _, channel] = conditions(&node);
     assert!(is_stopped(&first, keys[0]) && is_stopped(&channel, keys[1]), "{first:?} {channel:?}");
     node.provider().add(Whole).await.unwrap();
-    assert_eq!(last_seen.recv().await, Some("whole"));
+    assert_eq!(received.recv().await, Some("whole"));
     assert!(!node.health().ready && is_stopped(&conditions(&node)[0], keys[0]));
 
     for key in keys {
@@ -79,9 +79,9 @@ async fn a_topic_with_a_key_of_a_wrong_type_waits_until_it_is_gone_and_the_other
     }
     node.ready().await;
     node.provider().add(Spoilt).await.unwrap();
-    assert_eq!(last_seen.recv().await, Some("spoilt"));
+    assert_eq!(received.recv().await, Some("spoilt"));
     node.provider().add(Prices).await.unwrap();
-    assert_eq!(last_seen.recv().await, Some("prices"));
+    assert_eq!(received.recv().await, Some("prices"));
     node.shutdown(Duration::ZERO).await;
 }
 

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use dq::context::{Context, ContextFactory};
 use dq_tests::redis::RedisServer;
-use dq_tests::{Count, NodeProcess, Received};
+use dq_tests::{Count, NodeProcess, RunLog};
 
 const JOBS: usize = 10_000;
 
 /// How many runs of a process end before it is told to go on: few enough that the others have work left.
 const SHARE: usize = 500;
 
-async fn start(server: &RedisServer, name: &'static str, received: &Received) -> NodeProcess {
+async fn start(server: &RedisServer, name: &'static str, log: &RunLog) -> NodeProcess {
     const SHORT: [(&str, &str); 2] = [("DQ_LEASE", "6s"), ("DQ_RENEWAL", "2s")];
-    NodeProcess::start(env!("CARGO_BIN_EXE_node"), &server.url(), &SHORT, SHARE, name, received).await
+    NodeProcess::start(env!("CARGO_BIN_EXE_node"), &server.url(), &SHORT, SHARE, name, log).await
 }
 
 /// Adds jobs that all fall due in the same millisecond, soon.
@@ -40,41 +40,41 @@ async fn is_empty(adder: &Context) {
 
 #[tokio::test]
 async fn two_processes_share_ten_thousand_jobs_and_each_runs_once() {
-    let (server, received) = (RedisServer::start(), Received::default());
-    let mut nodes = [start(&server, "one", &received).await, start(&server, "two", &received).await];
+    let (server, log) = (RedisServer::start(), RunLog::default());
+    let mut nodes = [start(&server, "one", &log).await, start(&server, "two", &log).await];
     let adder = add_all(&server).await;
-    received.until(|runs| ["one", "two"].iter().all(|name| runs.by(name).len() > SHARE)).await;
+    log.until(|runs| ["one", "two"].iter().all(|name| runs.by(name).len() > SHARE)).await;
     for node in &mut nodes {
         node.go_on().await;
     }
-    received.until(|runs| runs.of_job.len() == JOBS).await;
+    log.until(|runs| runs.of_job.len() == JOBS).await;
     is_empty(&adder).await;
     for node in nodes {
         let (status, said) = node.stop().await;
         assert!(status.success() && said == ["stopped"], "{status} {said:?}");
     }
-    let runs = received.runs();
+    let runs = log.runs();
     assert_eq!(runs.of_job.values().sum::<usize>(), JOBS, "each once");
 }
 
 #[tokio::test]
 async fn a_killed_process_causes_second_runs_only_of_jobs_it_held_and_loses_none() {
-    let (server, received) = (RedisServer::start(), Received::default());
-    let mut survivor = start(&server, "survivor", &received).await;
-    let victim = start(&server, "victim", &received).await;
+    let (server, log) = (RedisServer::start(), RunLog::default());
+    let mut survivor = start(&server, "survivor", &log).await;
+    let victim = start(&server, "victim", &log).await;
     let adder = add_all(&server).await;
-    received.until(|runs| runs.by("victim").len() >= SHARE).await;
+    log.until(|runs| runs.by("victim").len() >= SHARE).await;
     let rows = format!("dq:{{shop:count}}:running:{}", victim.node());
     victim.kill().await;
     let held = server.command(&["EVAL", "return table.concat(redis.call('HKEYS', KEYS[1]), ' ')", "1", &rows]);
     let held: BTreeSet<u64> = held.split_whitespace().map(|id| id.parse().unwrap()).collect();
-    assert!(received.runs().of_job.len() < JOBS, "it was killed in the middle");
+    assert!(log.runs().of_job.len() < JOBS, "it was killed in the middle");
 
     survivor.go_on().await;
-    received.until(|runs| runs.of_job.len() == JOBS).await;
+    log.until(|runs| runs.of_job.len() == JOBS).await;
     is_empty(&adder).await;
     assert!(survivor.stop().await.0.success());
-    let runs = received.runs();
+    let runs = log.runs();
     let doubled: BTreeSet<u64> = runs.of_job.iter().filter(|(_, times)| **times > 1).map(|(n, _)| *n).collect();
     let began: BTreeSet<u64> = runs.by("victim").iter().copied().collect();
     assert!(doubled.is_subset(&held), "{doubled:?} ran twice, and it held {held:?}");

@@ -27,7 +27,7 @@ async fn refusing(name: &str, deliver: Deliver) -> (RedisServer, Topic, Signals)
 }
 
 /// The next signal is one that was published after the refusal.
-async fn nothing_was_heard(server: &RedisServer, mut signals: Signals) {
+async fn nothing_was_published(server: &RedisServer, mut signals: Signals) {
     server.command(&["PUBLISH", "dq:{shop:t}:wake", "due"]);
     assert_eq!(signals.next().await, Some(Signal::Due));
 }
@@ -37,7 +37,7 @@ async fn a_broadcast_that_cannot_be_removed_is_not_published() {
     let (server, topic, signals) = refusing("a", Deliver::Broadcast).await;
     let error = topic.link.publish(Publish { limit: 10, fallback: LEASE, expires_after: LEASE }).await.unwrap_err();
     assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
-    nothing_was_heard(&server, signals).await;
+    nothing_was_published(&server, signals).await;
 }
 
 #[tokio::test]
@@ -49,5 +49,5 @@ async fn a_refused_cancel_stops_no_handler() {
         let error = producer.command(dq::store::Numbered { number, items }).await.unwrap_err();
         assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
     }
-    nothing_was_heard(&server, signals).await;
+    nothing_was_published(&server, signals).await;
 }

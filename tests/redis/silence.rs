@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
 use super::proxy::Proxy;
-use super::scripted::{self, Says};
+use super::scripted::{self, Behaviour};
 use super::topic::{Topic, job, key};
 
 /// Longer than anything here takes, and shorter than any test may.
-const CALL_TIMEOUT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// How long a subscription hears nothing before it asks, and then waits for an answer: a machine may stand still meanwhile.
 const SILENCE: Duration = Duration::from_secs(1);
@@ -35,7 +35,7 @@ async fn a_subscription_on_a_silently_broken_connection_is_made_again() {
     topic.add(vec![job("a")]).await;
     assert_eq!(signals.next().await, Some(Signal::Due));
     proxy.fall_silent();
-    let received = timeout(CALL_TIMEOUT, signals.next()).await.expect("it is made anew");
+    let received = timeout(LIMIT, signals.next()).await.expect("it is made anew");
     assert_eq!(received, Some(Signal::Resubscribed));
     server.command(&["PUBLISH", "dq:{shop:t}:wake", "broadcast"]);
     assert_eq!(signals.next().await, Some(Signal::BroadcastDue));
@@ -62,15 +62,15 @@ async fn queries_leave_a_silently_broken_connection() {
     proxy.fall_silent();
     let query = || timeout(Duration::from_millis(500), topic.store.counts(&topic.key));
     assert!(query().await.is_err(), "nobody answers, and who asked goes away");
-    assert!(timeout(CALL_TIMEOUT, topic.store.counts(&topic.key)).await.expect("over a new connection").is_ok());
+    assert!(timeout(LIMIT, topic.store.counts(&topic.key)).await.expect("over a new connection").is_ok());
     proxy.fall_silent();
     assert!(query().await.is_err());
-    assert!(timeout(CALL_TIMEOUT, topic.store.counts(&topic.key)).await.expect("before anybody gives up").is_ok());
+    assert!(timeout(LIMIT, topic.store.counts(&topic.key)).await.expect("before anybody gives up").is_ok());
 }
 
 #[tokio::test]
 async fn a_subscription_that_keeps_breaking_is_retried_less_and_less_often() {
-    let (url, connections) = scripted::start_counted(Says::GoodbyeToSubscribers);
+    let (url, connections) = scripted::start_counted(Behaviour::ClosesSubscriptions);
     let store = RedisStore::new(&url).unwrap();
     let began = Instant::now();
     let _signals = store.signals(&key("t"), interest()).await.unwrap();
@@ -84,8 +84,8 @@ async fn a_subscription_that_keeps_breaking_is_retried_less_and_less_often() {
 #[tokio::test]
 async fn a_user_who_may_not_subscribe_to_one_topic_still_receives_signals_of_others() {
     let server = RedisServer::start();
-    server.command(&["ACL", "SETUSER", "half", "on", ">secret", "~*", "+@all", "resetchannels", "&dq:{shop:t}:*"]);
-    let store = RedisStore::new(&server.url_for("half:secret")).unwrap();
+    server.command(&["ACL", "SETUSER", "onetopic", "on", ">secret", "~*", "+@all", "resetchannels", "&dq:{shop:t}:*"]);
+    let store = RedisStore::new(&server.url_for("onetopic:secret")).unwrap();
     let mut signals = store.signals(&key("t"), interest()).await.unwrap();
     for _ in 0..3 {
         let error = store.signals(&key("other"), interest()).await.unwrap_err();
@@ -102,9 +102,9 @@ async fn a_user_who_may_not_subscribe_to_one_topic_still_receives_signals_of_oth
 struct Prices;
 
 #[broadcast_listener(channels = ["prices"], register = false)]
-struct Receive;
+struct PricesListener;
 
-impl BroadcastListener for Receive {
+impl BroadcastListener for PricesListener {
     type Message = Prices;
 
     async fn on_message(&self, _prices: Broadcast<Prices>) -> Result<(), JobError> {
@@ -122,17 +122,17 @@ async fn until(node: &Context, is: impl Fn(&Condition) -> bool) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_may_not_subscribe_reports_it_until_it_may() {
     let server = RedisServer::start();
-    server.command(&["ACL", "SETUSER", "deaf", "on", ">secret", "~*", "+@all", "resetchannels"]);
-    let factory = ContextFactory::new("shop").store(server.url_for("deaf:secret"));
+    server.command(&["ACL", "SETUSER", "nochannels", "on", ">secret", "~*", "+@all", "resetchannels"]);
+    let factory = ContextFactory::new("shop").store(server.url_for("nochannels:secret"));
     let factory = factory.variables([("DQ_CALL_TIMEOUT", "500ms")]).without_inventory();
-    let node = factory.broadcast_listener::<Receive>().start().await.unwrap();
+    let node = factory.broadcast_listener::<PricesListener>().start().await.unwrap();
     let is_told = |condition: &Condition| matches!(condition, Condition::Stopped(text) if text.contains("docs/guide/deploying-on-redis.md"));
     until(&node, is_told).await;
     assert!(!node.health().ready);
-    server.command(&["ACL", "SETUSER", "deaf", "&*"]);
+    server.command(&["ACL", "SETUSER", "nochannels", "&*"]);
     until(&node, |condition| *condition == Condition::Working).await;
     // What it might do is taken away; servers before 7 leave those alone who listen already.
-    server.command(&["ACL", "SETUSER", "deaf", "resetchannels"]);
+    server.command(&["ACL", "SETUSER", "nochannels", "resetchannels"]);
     server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
     until(&node, is_told).await;
     node.shutdown(Duration::ZERO).await;

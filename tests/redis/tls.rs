@@ -5,7 +5,7 @@ use std::process::Command;
 
 use dq::store::redis::RedisStore;
 use dq::store::{Store, StoreError};
-use dq_tests::redis::{Place, RedisServer};
+use dq_tests::redis::{Keyspace, RedisServer};
 
 use super::topic::{Topic, job};
 
@@ -108,14 +108,14 @@ async fn a_shared_server_is_used_and_cleaned_up_over_tls() {
     let server = authority.server("127.0.0.1", true);
     let [certificate, key] = authority.sign("client", "client.example");
     let url = url(&server, &format!("ca={}&cert={certificate}&key={key}", authority.file("ca.crt")));
-    let place = Place::corner(url.clone());
-    let mut teller = place.connect();
-    place.set_clock(&mut teller, 1_000_000);
-    let topic = Topic::of(place.store_under_test_clock(), "t");
+    let keyspace = Keyspace::on_shared_server(url.clone());
+    let mut connection = keyspace.connect();
+    keyspace.set_clock(&mut connection, 1_000_000);
+    let topic = Topic::of(keyspace.store_under_test_clock(), "t");
     topic.add(vec![job("a")]).await;
     assert_eq!(topic.store.counts(&topic.key).await.unwrap().clock.as_millis(), 1_000);
-    drop((topic, place));
-    assert_eq!(teller.tell(&["DBSIZE"]), redis::Value::Int(0));
+    drop((topic, keyspace));
+    assert_eq!(connection.command(&["DBSIZE"]), redis::Value::Int(0));
 }
 
 #[tokio::test]

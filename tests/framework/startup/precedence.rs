@@ -21,13 +21,13 @@ macro_rules! topic {
 }
 
 topic!(Plain, "plain", #[job(topic = "plain")], plain, #[delay_listener(register = false)]);
-topic!(Paid, "paid", #[job(topic = "paid", retry = "1s")], paid, #[delay_listener(register = false)]);
-topic!(Received, "heard", #[job(topic = "heard", retry = "1s")], received, #[delay_listener(register = false, retry = "2s")]);
+topic!(PayloadSet, "payload", #[job(topic = "payload", retry = "1s")], payload_set, #[delay_listener(register = false)]);
+topic!(ListenerSet, "listener", #[job(topic = "listener", retry = "1s")], listener_set, #[delay_listener(register = false, retry = "2s")]);
 topic!(Colon, "mail:send.v1", #[job(topic = "mail:send.v1")], colon, #[delay_listener(register = false)]);
 
 fn shop() -> ContextFactory {
     let shop = ContextFactory::new("shop").store("memory:").without_inventory().variables(NONE);
-    shop.listener::<plain>().listener::<paid>().listener::<received>().listener::<colon>()
+    shop.listener::<plain>().listener::<payload_set>().listener::<listener_set>().listener::<colon>()
 }
 
 fn said<'a>(listing: &'a Listing, key: &str) -> (&'a str, &'a Source) {
@@ -44,21 +44,21 @@ async fn each_level_overrides_the_one_below() {
     let context = shop().start().await.unwrap();
     let default = "exponential 10s x 5, factor 3, max 1h, jitter 10%";
     assert_eq!(retry(&context, "plain"), (default, &Source::Default));
-    assert!(matches!(retry(&context, "paid"), ("1s", Source::Payload(_))));
-    assert!(matches!(retry(&context, "heard"), ("2s", Source::Listener(_))));
+    assert!(matches!(retry(&context, "payload"), ("1s", Source::Payload(_))));
+    assert!(matches!(retry(&context, "listener"), ("2s", Source::Listener(_))));
 
-    let built = || shop().topic("heard", |topic| topic.retry("3s")).topic("paid", |topic| topic.retry("3s"));
+    let built = || shop().topic("listener", |topic| topic.retry("3s")).topic("payload", |topic| topic.retry("3s"));
     let context = built().start().await.unwrap();
-    assert!(matches!(retry(&context, "heard"), ("3s", Source::Builder(_))));
+    assert!(matches!(retry(&context, "listener"), ("3s", Source::Builder(_))));
 
-    let file = ConfigFile::new("levels", "[topic.heard]\nretry = \"4s\"\n");
+    let file = ConfigFile::new("levels", "[topic.listener]\nretry = \"4s\"\n");
     let context = built().config_file(file.path()).start().await.unwrap();
-    assert!(matches!(retry(&context, "heard"), ("4s", Source::File(at)) if at.line == 2));
-    assert!(matches!(retry(&context, "paid"), ("3s", Source::Builder(_))));
+    assert!(matches!(retry(&context, "listener"), ("4s", Source::File(at)) if at.line == 2));
+    assert!(matches!(retry(&context, "payload"), ("3s", Source::Builder(_))));
 
-    let variables = [("DQ_TOPIC_HEARD_RETRY", "5s"), ("DQ_TOPIC_MAIL_SEND_V1_RETRY", "none")];
+    let variables = [("DQ_TOPIC_LISTENER_RETRY", "5s"), ("DQ_TOPIC_MAIL_SEND_V1_RETRY", "none")];
     let context = built().config_file(file.path()).variables(variables).start().await.unwrap();
-    assert_eq!(retry(&context, "heard"), ("5s", &Source::Variable("DQ_TOPIC_HEARD_RETRY".into())));
+    assert_eq!(retry(&context, "listener"), ("5s", &Source::Variable("DQ_TOPIC_LISTENER_RETRY".into())));
     assert_eq!(retry(&context, "mail:send.v1").0, "none");
 }
 
