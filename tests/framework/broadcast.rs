@@ -1,4 +1,4 @@
-//! Broadcasts: when they come, and how often.
+//! Broadcasts reach every node once, when they are due.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Broadcast listeners: who hears what, and what they may do wrong.
+//! Broadcast listeners: what they receive, and what happens when they fail.
 
 use dq::context::Condition;
 use dq::job::Deliver;
@@ -19,7 +19,7 @@ fn prices(what: &str) -> Prices {
     Prices { what: what.into() }
 }
 
-/// Listens to two channels; what it does is in the message.
+/// Listens to two channels. The message says what it does.
 #[broadcast_listener(channels = ["prices", "work"], register = false)]
 struct Subscriber {
     log: Log,
@@ -110,7 +110,7 @@ async fn job_listeners_get_no_broadcasts_and_broadcast_listeners_get_no_jobs() {
     dq.settle().await;
     assert!(log.take().is_empty());
     assert_eq!(script.log.take_without_times(), ["due queue 0"]);
-    dq.provider().add(test_job("cast")).broadcast().await.unwrap();
+    dq.provider().add(test_job("broadcast")).broadcast().await.unwrap();
     dq.settle().await;
     assert!(script.log.take().is_empty());
     assert_eq!(log.take_without_times(), ["work -"]);
@@ -138,7 +138,7 @@ async fn errors_panics_timeouts_and_bad_payloads_are_counted_and_the_channel_kee
     assert_eq!(received, ["prices fail", "prices panic", "prices hang", "prices fine"]);
     dq.provider().topic("prices").unwrap().add_json(r#"{"odd": 1}"#).broadcast().await.unwrap();
     dq.settle().await;
-    assert_eq!(log.take_without_times(), ["prices -"], "the one that takes anything");
+    assert_eq!(log.take_without_times(), ["prices -"], "only the listener that accepts any payload receives it");
     let channel = &dq.health().channels[0];
     assert_eq!((channel.channel.as_str(), &channel.condition), ("prices", &Condition::Working));
     assert_eq!((channel.received, channel.published, channel.failed), (5, 5, 4));
@@ -170,7 +170,7 @@ async fn a_stopping_node_lets_its_broadcast_listeners_finish_within_the_grace() 
     }
 }
 
-/// The first node is told when the next is due, the second comes after the fallback of up to 15 s.
+/// The first node is the publisher. The second would otherwise publish only after the fallback of up to 15 s.
 #[tokio::test(start_paused = true)]
 async fn a_stopping_node_hands_its_broadcasts_over() {
     let (log, other) = (Log::new(), Log::new());

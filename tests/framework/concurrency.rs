@@ -1,4 +1,4 @@
-//! Permits: how many handlers run at once, and how many jobs wait in hand for them.
+//! Permits: how many handlers run at once, and how many claimed jobs wait for a permit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::scripted_listener::{HOUR, MINUTE, MS, SECOND, Script, TestJob, default_settings, handler_takes, test_job};
 
-/// How many handlers run, and the most there ever were.
+/// The number of handlers that run, and its maximum.
 #[derive(Default)]
 struct Meter {
     now: AtomicUsize,
@@ -76,7 +76,7 @@ async fn a_slow_node_claims_no_more_than_it_can_start() {
     dq.provider().add_many((0..100).map(test_job)).await.unwrap();
     dq.advance(10 * MINUTE + SECOND).await;
     let counts = dq.counts::<TestJob>().await;
-    assert_eq!((counts.running, counts.delayed), (3, 67), "what it cannot start stays for others");
+    assert_eq!((counts.running, counts.delayed), (3, 67), "the node leaves what it cannot start to others");
     assert_eq!(dq.health().topics[0].waiting, 0);
 }
 
@@ -92,7 +92,7 @@ async fn a_node_holds_no_more_waiting_jobs_than_end_within_fifty_milliseconds() 
         most = most.max(health.waiting);
         assert!(health.waiting <= 24, "{health:?}");
     }
-    assert!(most > 0, "a fast topic does not wait for the store between two jobs");
+    assert!(most > 0, "a fast topic claims ahead instead of waiting for the store");
     assert_eq!(meter.most.load(Relaxed), 4);
 }
 

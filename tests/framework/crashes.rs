@@ -1,4 +1,4 @@
-//! Nodes that die, and the jobs they held.
+//! Nodes that die, and what happens to the jobs they held.
 
 use std::sync::{Arc, Mutex};
 
@@ -27,7 +27,7 @@ async fn the_jobs_of_a_dead_node_run_again_within_a_lease_and_one_and_a_half_ren
     holder.kill();
     other.advance(22_500 * crate::scripted_listener::MS).await;
     let lines = script.log.take_without_times();
-    assert_eq!(lines, ["due mine 0"], "attempt unspent; 15 s and 7.5 s");
+    assert_eq!(lines, ["due mine 0"], "no attempt is spent; 15 s and 7.5 s");
     assert_eq!(other.health().topics[0].counters.reclaimed, 1);
 }
 
@@ -62,7 +62,7 @@ async fn the_fence_of_the_new_run_is_larger_than_that_of_the_dead_one() {
     assert!(fences.len() == 2 && fences[0] < fences[1], "{fences:?}");
 }
 
-/// A job whose nodes die while it runs, one after the other: the last of them, and what ran where, node by node.
+/// Lets one node after another die while it runs the same job. Returns the last node, and what each node ran.
 async fn killed_by_one_job(nodes: u64) -> (Harness, Vec<Vec<String>>) {
     let script = Script::hangs();
     let mut dq = script.start(no_timeout).await;
@@ -79,7 +79,7 @@ async fn killed_by_one_job(nodes: u64) -> (Harness, Vec<Vec<String>>) {
     (dq, ran)
 }
 
-/// Another node on the same store, and the end of this one.
+/// Starts another node on the same store and shuts this one down.
 async fn replace(dq: Harness, seed: u64, script: &Script) -> Harness {
     let next = script.beside(&dq, seed, no_timeout).await;
     dq.shutdown(SECOND).await;
@@ -111,7 +111,7 @@ async fn a_final_retry_that_kills_its_node_is_not_repeated() {
     let successor = script.beside(&next, 51, default_settings).await;
     next.kill();
     successor.advance(MINUTE).await;
-    assert!(script.log.take().is_empty(), "no handler is called any more");
+    assert!(script.log.take().is_empty(), "no handler runs any more");
     let dead = stored_job(&successor, "killer").await;
     assert_eq!((dead.state, dead.cause), (State::Dead, Some(Cause::Crashes)));
 }
@@ -130,7 +130,7 @@ async fn jobs_beside_one_that_kills_its_nodes_all_finish() {
     dq.provider().add_many(["0", "1", "2", "killer", "x", "y", "z"].map(test_job)).await.unwrap();
     let mut ran = Vec::new();
     for seed in 2..6 {
-        // The node dies as soon as the killer has started.
+        // The node is killed as soon as the job has started.
         let mut lines = Vec::new();
         while !lines.iter().any(|line: &String| line.contains("killer")) {
             dq.advance(SECOND / 20).await;
@@ -176,10 +176,10 @@ async fn a_job_one_crash_short_of_max_crashes_runs_alone() {
 async fn final_retry_of_a_quarantined_job_runs_alone_too() {
     let stuck = Script::hangs();
     let dq = stuck.start(|topic| no_timeout(topic).max_crashes(2)).await;
-    dq.provider().add(test_job("suspect")).await.unwrap();
+    dq.provider().add(test_job("quarantined")).await.unwrap();
     dq.settle().await;
     let script = Script::new(|job, channel| async move {
-        if job.id().as_str() == "suspect" {
+        if job.id().as_str() == "quarantined" {
             return Err("no".into());
         }
         handler_takes(10 * SECOND).await;
@@ -189,28 +189,28 @@ async fn final_retry_of_a_quarantined_job_runs_alone_too() {
     let successor = slowly.beside(&dq, 2, |topic| no_timeout(topic).max_crashes(2).retry("none")).await;
     dq.kill();
     successor.advance(15 * SECOND).await;
-    successor.provider().add_many((0..3).map(test_job)).after("7600ms").await.unwrap(); // while the suspect runs
+    successor.provider().add_many((0..3).map(test_job)).after("7600ms").await.unwrap(); // while the quarantined job runs
     successor.advance(HOUR).await;
     let lines = slowly.log.take();
     let at = |what: &str| lines.iter().position(|line| line.contains(what)).unwrap();
     let second = |line: &str| line.split('s').next().unwrap().parse::<f64>().unwrap();
-    let last = second(&lines[at("final suspect")]);
+    let last = second(&lines[at("final quarantined")]);
     for id in 0..3 {
         let start = second(&lines[at(&format!("due {id} 0"))]);
         assert!((start - last).abs() >= 9.999, "{lines:?}");
     }
 }
 
-/// From its `begin` on a suspect is charged if its node dies, whatever it waits for.
+/// Once a quarantined job is isolated, a death of its node counts as its crash, whatever the job waits for.
 #[tokio::test(start_paused = true)]
 async fn nothing_starts_between_the_last_run_of_a_quarantined_job_and_its_final_retry() {
     let stuck = Script::hangs();
     let dq = stuck.start(|topic| no_timeout(topic).max_crashes(2)).await;
-    dq.provider().add(test_job("suspect")).await.unwrap();
+    dq.provider().add(test_job("quarantined")).await.unwrap();
     dq.settle().await;
     let script = Script::new(|job, channel| async move {
         match job.id().as_str() {
-            "suspect" => return Err("no".into()),
+            "quarantined" => return Err("no".into()),
             "fresh" => {}
             _ => handler_takes(40 * SECOND).await,
         }
@@ -223,7 +223,11 @@ async fn nothing_starts_between_the_last_run_of_a_quarantined_job_and_its_final_
     successor.provider().add(test_job("fresh")).await.unwrap();
     successor.advance(HOUR).await;
     let lines = script.log.take_without_times();
-    assert_eq!(lines[2..], ["due suspect 0", "final suspect 1 error", "due fresh 0"], "it has both in hand");
+    assert_eq!(
+        lines[2..],
+        ["due quarantined 0", "final quarantined 1 error", "due fresh 0"],
+        "the node holds both jobs"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -242,7 +246,7 @@ async fn a_settled_outcome_resets_the_crash_count() {
     let successor = script.beside(&next, 52, default_settings).await;
     next.kill();
     successor.advance(MINUTE).await;
-    assert_eq!(script.log.take_without_times(), ["due killer 0"], "this was its first crash since");
+    assert_eq!(script.log.take_without_times(), ["due killer 0"], "only the crash since then counts");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! How a program ends.
+//! How a program with a node ends.
 
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,7 @@ async fn run_until_stops_the_node_when_its_future_ends_and_leaves_no_jobs() {
     assert!(jobs.add(Greet).await.is_err(), "the node's provider is closed");
 }
 
-/// Run as a process of its own by the next test: a node with a handler that never ends and an hour of grace.
+/// The next test runs this one as a process of its own: a node with a handler that never ends and an hour of grace.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_program_that_is_busy_for_an_hour() {
@@ -55,7 +55,7 @@ async fn a_program_that_is_busy_for_an_hour() {
         }
         println!("stopping");
     });
-    // It listens for signals before there is a job that could say it runs.
+    // The node handles signals before there is a job whose output triggers one.
     let (ended, added) = tokio::join!(biased; dq.run_until_signal(), provider.add(Greet));
     ended.unwrap();
     added.unwrap();

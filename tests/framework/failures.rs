@@ -1,4 +1,4 @@
-//! What handlers do wrong, and what becomes of it: the job's matter, never the topic's.
+//! Handlers that fail: a failure affects its job, never the topic.
 
 use dq::config::TopicOverrides;
 use dq::job::{Cause, State};
@@ -10,8 +10,8 @@ fn no_retry(topic: TopicOverrides) -> TopicOverrides {
     topic.retry("none")
 }
 
-/// Whether a later job still runs.
-async fn goes_on(dq: &Harness, script: &Script) -> bool {
+/// Returns whether a later job still runs.
+async fn still_works(dq: &Harness, script: &Script) -> bool {
     script.log.take();
     dq.provider().add(test_job("later")).await.unwrap();
     dq.settle().await;
@@ -31,7 +31,7 @@ async fn a_panic_fails_the_job_and_the_topic_keeps_working() {
     let dead = stored_job(&dq, "a").await;
     assert_eq!((dead.state, dead.cause), (State::Dead, Some(Cause::Panic)));
     assert_eq!(dead.error, "the handler panicked: order a is odd");
-    assert!(goes_on(&dq, &script).await);
+    assert!(still_works(&dq, &script).await);
     assert_eq!(dq.health().topics[0].counters.restarts, 0);
 }
 
@@ -45,7 +45,7 @@ async fn a_panic_before_the_first_await_also_fails_the_job() {
     dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
     assert_eq!(stored_job(&dq, "a").await.cause, Some(Cause::Panic));
-    assert!(goes_on(&dq, &script).await);
+    assert!(still_works(&dq, &script).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,7 +74,7 @@ async fn a_final_retry_that_panics_leaves_the_job_dead_with_its_original_cause()
     assert_eq!(script.log.take_without_times(), ["due a 0", "final a 1 error"]);
     let dead = stored_job(&dq, "a").await;
     assert_eq!((dead.state, dead.cause, dead.error.as_str()), (State::Dead, Some(Cause::Error), "no"));
-    assert!(goes_on(&dq, &script).await);
+    assert!(still_works(&dq, &script).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,7 +103,7 @@ async fn an_error_of_ten_megabytes_is_cut_to_four_kibibytes() {
     assert_eq!(dead.state, State::Dead);
     assert!(dead.error.len() <= 4096 && dead.error.len() > 4000, "{}", dead.error.len());
     assert!(dead.error.starts_with("long long") && dead.error.ends_with("(cut)"));
-    assert!(goes_on(&dq, &script).await);
+    assert!(still_works(&dq, &script).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -130,7 +130,7 @@ async fn a_payload_that_does_not_decode_goes_to_dead_and_the_topic_keeps_working
     assert_eq!((dead[0].id.as_str(), details.cause), ("a", Some(Cause::Decode)));
     assert!(details.error.as_ref().unwrap().contains("missing field `id`"), "{details:?}");
     assert_eq!(dead[0].raw_payload().unwrap().1, br#"{"what": 1}"#, "the payload is kept as it was");
-    assert!(goes_on(&dq, &script).await);
+    assert!(still_works(&dq, &script).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -195,5 +195,5 @@ async fn a_job_with_an_unreadable_record_goes_to_dead_and_is_not_dropped() {
     producer.add(Numbered { number: 1, items: vec![mangled] }).await.unwrap();
     dq.advance(SECOND).await;
     assert_eq!(stored_job(&dq, "a").await.cause, Some(Cause::Decode));
-    assert!(goes_on(&dq, &script).await);
+    assert!(still_works(&dq, &script).await);
 }

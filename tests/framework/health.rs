@@ -1,4 +1,4 @@
-//! `health()`: what a readiness probe and a person want to know.
+//! `health()`: what it reports to readiness probes and people.
 
 use dq::context::{Condition, Counters};
 use dq::testing::Harness;
@@ -72,7 +72,7 @@ async fn a_stopping_node_is_not_ready_and_its_probe_reports_that() {
     assert_eq!((health.ready, &health.topics[0].condition), (false, &Condition::Stopping));
     assert_eq!(health.topics[0].running, 1, "its handler goes on");
     stop.await.unwrap();
-    assert_eq!(probe.health().topics[0].counters.acked, 1, "it tells how the node was when it ended");
+    assert_eq!(probe.health().topics[0].counters.acked, 1, "the probe still reports the state at the end");
 }
 
 #[tokio::test(start_paused = true)]

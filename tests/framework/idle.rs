@@ -1,4 +1,4 @@
-//! Smart sleep: an idle node asks the store for next to nothing, and still nothing is late.
+//! Smart sleep: an idle node sends almost no requests, and still runs every job on time.
 
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ async fn a_job_whose_signal_was_lost_runs_after_the_fallback() {
     faults.lose_signals();
     dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
-    assert!(script.log.take().is_empty(), "nobody told it");
+    assert!(script.log.take().is_empty(), "the signal was lost");
     dq.advance(15 * SECOND).await;
     assert_eq!(script.log.take_without_times(), ["due a 0"]);
 }
@@ -93,7 +93,7 @@ async fn only_a_few_of_many_idle_nodes_wake_for_one_job() {
     let before = faults.requests_for("transfer");
     nodes[0].provider().add(test_job("a")).after(2 * SECOND).await.unwrap();
     nodes[0].advance(2_500 * MS).await;
-    let usual = 20 * 2_500 / 12_000 + 5; // what the fallback asks in that time
+    let usual = 20 * 2_500 / 12_000 + 5; // the requests of the fallback scans in that time
     assert_eq!(script.log.take_without_times(), ["due a 0"]);
     let transfers = faults.requests_for("transfer") - before;
     assert!(transfers <= usual + 10, "{transfers}");

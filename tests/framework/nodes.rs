@@ -1,4 +1,4 @@
-//! Rules of the protocol that a store alone cannot show: what a node does about leases, turns, roles and clocks.
+//! Rules of the protocol that a store alone cannot show: how a node handles leases, rows, roles and clocks.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::scripted_listener::{
     HOUR, Log, MINUTE, MS, SECOND, Script, TestJob, default_settings, handler_takes, test_job,
 };
 
-/// Says so when it is dropped.
+/// Records `dropped` when it is dropped.
 struct RecordDrop(Log);
 
 impl Drop for RecordDrop {
@@ -23,14 +23,14 @@ impl Drop for RecordDrop {
     }
 }
 
-/// A script that hangs and tells its token; its future says when it is dropped.
+/// A script that hangs and hands out its tokens. Its future records when it is dropped.
 fn hangs_with_token() -> (Script, Arc<std::sync::Mutex<Vec<Token>>>) {
     let tokens = Arc::<std::sync::Mutex<Vec<Token>>>::default();
-    let told = tokens.clone();
+    let recorded = tokens.clone();
     let log = Log::new();
     let seen = log.clone();
     let mut script = Script::new(move |job: Job<TestJob>, _| {
-        told.lock().unwrap().push(Token { fence: job.fence(), due: job.due().into() });
+        recorded.lock().unwrap().push(Token { fence: job.fence(), due: job.due().into() });
         let tell = RecordDrop(seen.clone());
         async move {
             let _record = tell;
@@ -41,7 +41,7 @@ fn hangs_with_token() -> (Script, Arc<std::sync::Mutex<Vec<Token>>>) {
     (script, tokens)
 }
 
-/// Something else settles a job of this node behind its back, as a late copy of a request would.
+/// Settles a job of this node without its knowledge, as a late copy of a request would.
 async fn settle_behind_its_back(dq: &Harness, token: Token, change: Change) {
     let topic = TopicKey { app: AppName::new("test").unwrap(), topic: TopicName::new("work").unwrap() };
     let link = dq.store().link(&topic, &NodeId::new(dq.health().node));
@@ -75,7 +75,7 @@ async fn a_wrong_number_of_rows_starts_a_reconcile_that_cancels_runs_no_longer_h
     dq.advance(SECOND).await;
     let token = tokens.lock().unwrap()[0];
     settle_behind_its_back(&dq, token, Change::Ack).await;
-    dq.advance(5 * SECOND).await; // the heartbeat is told the number of rows
+    dq.advance(5 * SECOND).await; // the answer to the heartbeat has the number of rows
     assert_eq!(script.log.take_without_times(), ["due a 0", "dropped"]);
     let topic = &dq.health().topics[0];
     assert_eq!((topic.running, topic.held, topic.counters.lease_lost, topic.counters.reconciled), (0, 0, 1, 2));
@@ -89,7 +89,7 @@ async fn the_clock_of_the_store_decides_what_is_due_and_that_of_the_node_does_no
     let dq = Harness::start_on(store, 1, |factory| script.on(factory, default_settings)).await;
     dq.provider().add(test_job("a")).after(MINUTE).await.unwrap();
     dq.advance(10 * MINUTE).await;
-    assert!(script.log.take().is_empty(), "for the store no time has passed");
+    assert!(script.log.take().is_empty(), "no time has passed on the store's clock");
     clock.advance(MINUTE);
     dq.advance(15 * SECOND).await;
     assert_eq!(script.log.take_without_times(), ["due a 0"]);
@@ -106,12 +106,16 @@ async fn after_an_outage_longer_than_a_lease_no_node_reclaims_what_another_still
     dq.advance(SECOND).await;
     faults.fail_all(Fault::Lost);
     faults_beside.fail_all(Fault::Lost);
-    dq.advance(MINUTE).await; // it has finished meanwhile, and nobody could renew
+    dq.advance(MINUTE).await; // the handler has finished, and no node could renew its lease
     faults_beside.clear();
     dq.advance(5 * SECOND).await;
     faults.clear();
     dq.advance(HOUR).await;
-    assert_eq!(script.log.take_without_times(), ["due a 0"], "the first one back does not take everybody's jobs");
+    assert_eq!(
+        script.log.take_without_times(),
+        ["due a 0"],
+        "the first node back does not reclaim the jobs of the others"
+    );
     assert_eq!(other.health().topics[0].counters.reclaimed, 0);
     assert!(dq.job::<TestJob>("a").await.is_none());
 }
@@ -120,7 +124,7 @@ async fn after_an_outage_longer_than_a_lease_no_node_reclaims_what_another_still
 async fn a_busy_watcher_leaves_its_role_to_another_node() {
     let script = Script::takes(MINUTE);
     let dq = script.start(|topic| topic.concurrency(1).timeout("0s")).await;
-    dq.advance(SECOND).await; // the first one watches
+    dq.advance(SECOND).await; // the first node becomes the watcher
     let other = script.beside(&dq, 2, |topic| topic.concurrency(1).timeout("0s")).await;
     let clock = dq.counts::<TestJob>().await.clock;
     for id in ["a", "b"] {
@@ -153,7 +157,7 @@ async fn the_standby_watcher_claims_what_the_watcher_misses() {
     standby.advance(MINUTE - MS).await;
     faults.fail_all(Fault::Lost); // the watcher is cut off
     standby.advance(300 * MS).await;
-    assert_eq!(script.log.take(), ["60.25s due a 0"], "a quarter of a second after it");
+    assert_eq!(script.log.take(), ["60.25s due a 0"], "a quarter of a second after the watcher should have");
     drop(dq);
 }
 
@@ -161,7 +165,7 @@ async fn the_standby_watcher_claims_what_the_watcher_misses() {
 async fn a_quarantined_job_waits_ten_minutes_at_most_for_a_handler_without_a_timeout() {
     let stuck = Script::hangs();
     let dq = stuck.start(|topic| topic.timeout("0s").max_crashes(2)).await;
-    dq.provider().add(test_job("suspect")).await.unwrap();
+    dq.provider().add(test_job("quarantined")).await.unwrap();
     dq.settle().await;
     let script = Script::new(|job, channel| async move {
         if job.id().as_str() == "long" {
@@ -171,8 +175,8 @@ async fn a_quarantined_job_waits_ten_minutes_at_most_for_a_handler_without_a_tim
     });
     let successor = script.beside(&dq, 2, |topic| topic.timeout("0s").max_crashes(2)).await;
     dq.kill();
-    successor.advance(20 * SECOND).await; // by now it watches, and the suspect is not taken back yet
+    successor.advance(20 * SECOND).await; // by now this node is the watcher, and the job is not reclaimed yet
     successor.provider().add(test_job("long")).await.unwrap();
     successor.advance(HOUR / 2).await;
-    assert_eq!(script.log.take(), ["20s due long 0", "620s due suspect 0"]);
+    assert_eq!(script.log.take(), ["20s due long 0", "620s due quarantined 0"]);
 }

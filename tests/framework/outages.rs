@@ -1,4 +1,4 @@
-//! A store that fails for a while: nothing is lost, nothing runs twice without need, nothing spins.
+//! Outages of the store: no job is lost, none runs twice without need, and no request is retried in a tight loop.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ async fn node(script: &Script, settings: impl FnOnce(TopicOverrides) -> TopicOve
     (Harness::start_on(store, 1, |factory| script.on(factory, settings)).await, faults)
 }
 
-/// Everything fails like this for a while; what a job that was due meanwhile says afterwards.
+/// Lets every request fail for `length`, and checks that a job that is due meanwhile runs afterwards.
 async fn outage(fault: Fault, length: Duration) {
     let script = Script::acks();
     let (dq, faults) = node(&script, default_settings).await;
@@ -26,7 +26,7 @@ async fn outage(fault: Fault, length: Duration) {
     let before = faults.requests();
     dq.advance(length).await;
     let asked = faults.requests() - before;
-    assert!(asked < 20 + 3 * length.as_secs() as usize, "{fault:?}: nothing spins: {asked} requests");
+    assert!(asked < 20 + 3 * length.as_secs() as usize, "{fault:?}: too many retries: {asked} requests");
     let health = dq.health();
     assert!(!health.ready && matches!(health.topics[0].condition, Condition::Recovering(_)), "{fault:?} {health:?}");
     faults.clear();
@@ -78,9 +78,9 @@ async fn a_job_in_a_lost_transfer_answer_is_rolled_back_and_runs_once() {
     faults.fail_next("transfer", Fault::AnswerLost);
     dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
-    assert_eq!(stored_job(&dq, "a").await.state, State::Running, "the store thinks this node has it");
+    assert_eq!(stored_job(&dq, "a").await.state, State::Running, "the store counts the job as claimed by this node");
     dq.advance(3 * SECOND).await;
-    assert_eq!(script.log.take_without_times(), ["due a 0"], "once, soon after the request was given up");
+    assert_eq!(script.log.take_without_times(), ["due a 0"], "once, soon after the request timed out");
     let counters = dq.health().topics[0].counters;
     assert_eq!((counters.rolled_back, counters.acked, counters.reconciled), (1, 1, 2));
 }
@@ -94,7 +94,11 @@ async fn a_lost_answer_to_a_settle_causes_no_second_run() {
     dq.advance(MINUTE).await;
     assert_eq!(script.log.take_without_times(), ["due a 0"]);
     let topic = &dq.health().topics[0];
-    assert_eq!((topic.held, topic.counters.stale_outcomes), (0, 0), "the refusal of one's own success is not stale");
+    assert_eq!(
+        (topic.held, topic.counters.stale_outcomes),
+        (0, 0),
+        "a repeat of a settled outcome does not count as stale"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -120,7 +124,7 @@ async fn one_outcome_that_cannot_be_settled_delays_no_other() {
     faults.fail_next("settle", Fault::Unsettled);
     dq.provider().add_many((0..5).map(test_job)).await.unwrap();
     dq.settle().await;
-    assert_eq!(dq.counts::<TestJob>().await.running, 1, "the one that could not");
+    assert_eq!(dq.counts::<TestJob>().await.running, 1, "the one that could not be settled");
     dq.provider().add(test_job("later")).await.unwrap();
     dq.settle().await;
     assert_eq!(dq.health().topics[0].counters.acked, 5);
@@ -146,10 +150,10 @@ async fn handlers_are_cancelled_when_the_lease_cannot_be_renewed_and_finished_on
     dq.advance(SECOND).await;
     faults.fail_all(Fault::Unavailable);
     dq.advance(12 * SECOND).await;
-    assert_eq!(dq.health().topics[0].counters.lease_lost, 0, "the lease is still good");
+    assert_eq!(dq.health().topics[0].counters.lease_lost, 0, "the lease is still valid");
     dq.advance(SECOND + SECOND / 2).await;
     let topic = &dq.health().topics[0];
-    assert_eq!((topic.counters.lease_lost, topic.running), (1, 0), "before it runs out for others");
+    assert_eq!((topic.counters.lease_lost, topic.running), (1, 0), "before the lease expires for other nodes");
     assert_eq!(topic.settling, 2, "the ack of the quick one is kept");
     faults.clear();
     dq.advance(10 * SECOND).await;
@@ -169,7 +173,7 @@ async fn no_handler_starts_without_a_valid_lease() {
     });
     let (dq, faults) = node(&script, |topic| topic.timeout("0s").concurrency(4)).await;
     dq.provider().add_many((10..99).map(test_job)).await.unwrap();
-    dq.advance(SECOND).await; // the fast ones are done; four hang, and some wait in hand for their permits
+    dq.advance(SECOND).await; // the fast jobs are done; four hang, and some wait for a permit
     assert_eq!(script.log.take().len(), 44);
     let topic = &dq.health().topics[0];
     assert!(topic.running == 4 && topic.waiting > 0, "{topic:?}");
@@ -177,7 +181,7 @@ async fn no_handler_starts_without_a_valid_lease() {
     dq.advance(HOUR).await;
     let topic = &dq.health().topics[0];
     assert_eq!((topic.running, topic.counters.lease_lost), (0, 4), "the lease is lost, the permits are free");
-    assert!(script.log.take().is_empty(), "and nobody may use them");
+    assert!(script.log.take().is_empty(), "without a lease no handler may start");
     faults.clear();
     dq.advance(MINUTE).await;
     assert_eq!(script.log.take().len(), 4);
@@ -193,7 +197,7 @@ async fn a_handler_is_cancelled_when_its_row_is_gone() {
     let successor_script = Script::acks();
     dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(SECOND).await;
-    // For this node the store is gone; the other one sees a dead node and takes its job.
+    // This node cannot reach the store. The other node sees its lease expire and reclaims its job.
     let successor =
         Harness::start_on(faults.inner(), 2, |factory| successor_script.on(factory, default_settings)).await;
     faults.fail_all(Fault::Lost);
@@ -261,7 +265,7 @@ async fn an_unanswered_subscription_is_requested_again() {
     dq.advance(5 * SECOND).await;
     dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(MS).await;
-    assert_eq!(script.log.take_without_times(), ["due a 0"], "it hears again");
+    assert_eq!(script.log.take_without_times(), ["due a 0"], "the node receives signals again");
 }
 
 #[tokio::test(start_paused = true)]
@@ -273,7 +277,7 @@ async fn jobs_that_fail_together_are_exhausted_without_a_round_trip_each() {
         dq.provider().add(test_job(format!("job{n}"))).after(SECOND).await.unwrap();
     }
     dq.advance(2 * SECOND).await;
-    assert_eq!(faults.requests_for("exhaust"), 32, "none is answered yet, and more are not under way at once");
+    assert_eq!(faults.requests_for("exhaust"), 32, "none is answered yet, and no more may be in flight at once");
     faults.clear();
     dq.advance(MINUTE).await;
     let counts = dq.counts::<TestJob>().await;

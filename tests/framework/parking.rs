@@ -1,4 +1,4 @@
-//! Park: the outcome is told from outside, or asked for when it was not.
+//! Park: the outcome comes from outside, or `process_unacked` decides if none came.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,12 +9,12 @@ use crate::scripted_listener::{
     DAY, HOUR, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, start, stored_job, test_job,
 };
 
-/// Parks, and tells the fences of its runs.
+/// A script that parks, and the fences of its runs.
 fn parks() -> (Script, Arc<Mutex<Vec<Fence>>>) {
     let fences = Arc::<Mutex<Vec<Fence>>>::default();
-    let told = fences.clone();
+    let recorded = fences.clone();
     let script = Script::new(move |job, channel| {
-        told.lock().unwrap().push(job.fence());
+        recorded.lock().unwrap().push(job.fence());
         async { Ok(channel.park()) }
     });
     (script, fences)
@@ -46,20 +46,21 @@ async fn a_requeued_parked_job_runs_again_and_its_old_fence_is_rejected() {
     dq.settle().await;
     assert_eq!(script.log.take_without_times(), ["due a 0", "due a 0"]);
     let first = fences.lock().unwrap()[0];
-    assert!(!dq.provider().ack::<TestJob>("a").fence(first).await.unwrap().changed, "that run is over");
+    assert!(!dq.provider().ack::<TestJob>("a").fence(first).await.unwrap().changed, "the fence is of an earlier run");
     assert_eq!(stored_job(&dq, "a").await.state, State::Unacked);
     let second = fences.lock().unwrap()[1];
     assert!(second > first);
     assert!(dq.provider().ack::<TestJob>("a").fence(second).await.unwrap().changed);
 }
 
-/// A job whose webhook comes while its handler still runs; what is told then, by which fence, is `webhook`'s.
+/// Acks a job from outside while its handler still runs, with the fence of that run or of an earlier one. Returns the state of
+/// the job after the handler has parked it.
 async fn webhook_before_the_park(right: bool) -> Option<State> {
     let (fences, script) = {
         let fences = Arc::<Mutex<Vec<Fence>>>::default();
-        let told = fences.clone();
+        let recorded = fences.clone();
         let script = Script::new(move |job, channel| {
-            told.lock().unwrap().push(job.fence());
+            recorded.lock().unwrap().push(job.fence());
             async {
                 handler_takes(5 * SECOND).await;
                 Ok(channel.park())
@@ -72,8 +73,8 @@ async fn webhook_before_the_park(right: bool) -> Option<State> {
     dq.advance(SECOND).await;
     let fence = fences.lock().unwrap()[0];
     let fence = if right { fence } else { Fence(fence.0 - 1) };
-    let marked = dq.provider().ack::<TestJob>("a").fence(fence).await.unwrap();
-    assert_eq!((marked.found, marked.changed), (Some(State::Running), true));
+    let acked = dq.provider().ack::<TestJob>("a").fence(fence).await.unwrap();
+    assert_eq!((acked.found, acked.changed), (Some(State::Running), true));
     dq.advance(HOUR).await;
     assert_eq!(script.log.take_without_times(), ["due a 0"]);
     dq.job::<TestJob>("a").await.map(|seen| seen.state())

@@ -1,4 +1,4 @@
-//! What is asked for while a job runs takes effect in the step in which its run ends.
+//! Pending commands: what is requested while a job runs takes effect in the step in which its run ends.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::scripted_listener::{
     HOUR, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, stored_job, test_job,
 };
 
-/// Works for ten seconds, then does this.
+/// A script that takes ten seconds and then decides.
 fn then(decide: impl Fn(&Job<TestJob>, Channel) -> Result<Decided, JobError> + Send + Sync + 'static) -> Script {
     let decide = Arc::new(decide);
     Script::new(move |job, channel| {
@@ -54,7 +54,7 @@ async fn a_delete_overrides_a_rejoin_a_park_and_the_last_failure() {
         dq.advance(SECOND).await;
         dq.provider().delete::<TestJob>("a").await.unwrap();
         dq.advance(HOUR).await;
-        assert_eq!(script.log.take_without_times(), ["due a 0"], "neither again nor `final_retry`");
+        assert_eq!(script.log.take_without_times(), ["due a 0"], "neither another run nor `final_retry`");
         assert!(dq.job::<TestJob>("a").await.is_none());
     }
 }
@@ -94,8 +94,8 @@ async fn a_cancel_reaches_the_node_that_runs_the_job() {
     assert!(second.job::<TestJob>("a").await.is_none());
 }
 
-/// A node with a handler that takes an hour, and a job in hand that waits for it to end: it has to run alone.
-async fn one_waits_in_hand() -> (Harness, Script) {
+/// Returns a node whose handler takes an hour, and which holds a quarantined job that waits to run alone.
+async fn node_with_a_waiting_job() -> (Harness, Script) {
     let stuck = Script::hangs();
     let dead = stuck.start(|topic| topic.timeout("0s").max_crashes(2)).await;
     dead.provider().add(test_job("waits")).await.unwrap();
@@ -113,16 +113,16 @@ async fn one_waits_in_hand() -> (Harness, Script) {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_job_that_has_not_started_never_starts() {
-    let (dq, script) = one_waits_in_hand().await;
+    let (dq, script) = node_with_a_waiting_job().await;
     let found = dq.provider().cancel::<TestJob>("waits").await.unwrap();
     assert_eq!((found.found, found.changed), (Some(State::Running), true));
     dq.settle().await;
-    assert!(dq.job::<TestJob>("waits").await.is_none(), "it was given back, and the mark took effect");
+    assert!(dq.job::<TestJob>("waits").await.is_none(), "the node rolled it back, and the pending command took effect");
     dq.advance(2 * HOUR).await;
     assert!(script.log.take().is_empty());
 }
 
-/// One crash short of its cap a job starts only after the store was asked, which also hears of what no signal told.
+/// A quarantined job starts only after an `isolate`, whose answer reports the pending command although its signal was lost.
 #[tokio::test(start_paused = true)]
 async fn a_deleted_quarantined_job_that_has_not_started_never_starts() {
     let (store, faults) = faulty_store();
@@ -187,7 +187,7 @@ async fn the_id_of_a_running_job_is_taken_until_the_job_is_deleted() {
     assert_eq!(kept.how, Addition::Kept(State::Running));
     dq.provider().delete::<TestJob>("a").await.unwrap();
     let again = dq.provider().add(test_job("a")).after(MINUTE).await.unwrap();
-    assert_eq!(again.how, Addition::ReplacementWaits, "under a delete the id is free");
+    assert_eq!(again.how, Addition::ReplacementWaits, "a pending delete frees the id");
     dq.advance(HOUR).await;
     assert_eq!(script.log.take(), ["0ns due a 0", "61s due a 0"]);
 }

@@ -1,4 +1,4 @@
-//! The provider's whole surface.
+//! The public API of the provider.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,7 +42,7 @@ struct Fixture {
     sequence: Sequence,
 }
 
-/// A provider and a node of the topic `remind`, both on one store.
+/// Starts a provider and a link of the topic `remind` on one store.
 async fn fixture_with(settings: NodeSettings) -> Fixture {
     let clock = TokioClock::at(START.as_millis() * 1000);
     let store = store_under(Arc::new(clock));
@@ -51,7 +51,7 @@ async fn fixture_with(settings: NodeSettings) -> Fixture {
     let topic = TopicKey { app: app.clone(), topic: TopicName::new("remind").unwrap() };
     let node = store.link(&topic, &NodeId::new("node"));
     let first = node.reconcile(Reconcile { last_seen: Sequence(0), after: None, limit: 10 }).await.unwrap();
-    let Sequenced::Done(first) = first else { panic!("the first page takes a turn") };
+    let Sequenced::Done(first) = first else { panic!("the first page needs no sequence number") };
     let provider = Provider::root(app, store, environment, settings);
     Fixture { provider, node, sequence: first.lease_status.sequence }
 }
@@ -63,7 +63,9 @@ async fn fixture() -> Fixture {
 impl Fixture {
     async fn claim(&mut self) -> Vec<Claim> {
         let request = Transfer { last_seen: self.sequence, limit: 1_000, lease: 60 * SECOND, fallback: 15 * SECOND };
-        let Sequenced::Done(taken) = self.node.transfer(request).await.unwrap() else { panic!("no transfer is lost") };
+        let Sequenced::Done(taken) = self.node.transfer(request).await.unwrap() else {
+            panic!("the sequence number is current")
+        };
         self.sequence = taken.lease_status.sequence;
         taken.claims
     }
@@ -184,10 +186,13 @@ async fn a_delete_reports_what_it_found() {
 
     fixture.provider.add(remind("b")).id(2).await.unwrap();
     let claims = fixture.claim().await;
-    let marked = fixture.provider.cancel::<Remind>(2).await.unwrap();
-    assert_eq!((marked.found, marked.changed), (Some(State::Running), true));
+    let cancelled = fixture.provider.cancel::<Remind>(2).await.unwrap();
+    assert_eq!((cancelled.found, cancelled.changed), (Some(State::Running), true));
     fixture.settle(&claims, Change::Retry(SECOND), None).await;
-    assert!(fixture.provider.get::<Remind>(2).await.unwrap().is_none(), "the end of the run obeys the mark");
+    assert!(
+        fixture.provider.get::<Remind>(2).await.unwrap().is_none(),
+        "the pending command ends the job with its run"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -333,7 +338,7 @@ async fn the_untyped_form_does_the_same_without_a_type() {
     topic.add_json(r#"{ "who":  "b" }"#).id(2).after("2m").await.unwrap();
     assert_eq!(fixture.provider.get::<Remind>(1).await.unwrap().unwrap().payload().unwrap(), remind("a"));
     let second: Seen<Value> = topic.get(2).await.unwrap().unwrap();
-    assert_eq!(second.raw_payload().unwrap().1, br#"{ "who":  "b" }"#, "text is kept as it was written");
+    assert_eq!(second.raw_payload().unwrap().1, br#"{ "who":  "b" }"#, "the text is kept unchanged");
     assert_eq!(second.payload().unwrap(), json!({ "who": "b" }));
     let waiting = topic.waiting().next_page().await.unwrap().unwrap();
     assert_eq!(waiting.iter().map(|seen| seen.id.as_str()).collect::<Vec<_>>(), ["1", "2"]);
@@ -369,7 +374,7 @@ async fn a_closed_provider_refuses_adds_and_still_answers_queries() {
     let in_flight = tokio::spawn(clone.add(remind("a")).id(1).after("1h"));
     tokio::task::yield_now().await;
     fixture.provider.close().await;
-    assert!(in_flight.await.unwrap().is_ok(), "what was under way is flushed");
+    assert!(in_flight.await.unwrap().is_ok(), "adds in flight are flushed");
     assert!(matches!(clone.add(remind("b")).await, Err(AddError::Stopped { .. })));
     assert!(matches!(clone.add(CloseOrder { order: 1 }).await, Err(AddError::Stopped { .. })));
     assert!(matches!(clone.delete::<Remind>(1).await, Err(CommandError::Stopped { .. })));

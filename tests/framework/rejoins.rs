@@ -1,4 +1,4 @@
-//! Rejoin: a job goes back as it was added, without spending an attempt.
+//! Rejoin: a job runs again as it was added, without spending an attempt.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::SystemTime;
@@ -7,7 +7,7 @@ use dq::prelude::*;
 
 use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, test_job};
 
-/// Decides like this in its first run, and acks in the second.
+/// A script that calls `decide` in its first run and acks in the second.
 fn once(decide: impl Fn(&Job<TestJob>, Channel) -> Decided + Send + Sync + 'static) -> Script {
     let runs = AtomicU32::new(0);
     Script::new(move |job, channel| {
@@ -106,7 +106,7 @@ async fn a_session_lives_as_long_as_its_deadline_keeps_moving() {
     );
 }
 
-/// A heartbeat that moves its own expiry, with what there is now; `reschedule` will say it in one word.
+/// Each heartbeat moves the deadline by replacing the job.
 #[tokio::test(start_paused = true)]
 async fn replacing_a_job_moves_its_deadline() {
     let script = Script::acks();
@@ -115,7 +115,7 @@ async fn replacing_a_job_moves_its_deadline() {
         dq.provider().add(test_job("connection")).after(MINUTE).replace_existing().await.unwrap();
         dq.advance(50 * SECOND).await;
     }
-    assert!(script.log.take().is_empty(), "it beats");
+    assert!(script.log.take().is_empty(), "the heartbeats keep moving the deadline");
     dq.advance(MINUTE).await;
     assert_eq!(script.log.take(), ["260s due connection 0"], "a minute after the last beat");
 }

@@ -1,4 +1,4 @@
-//! Retries: when a failed job runs again, and that it runs once more than it has retries.
+//! Retries: when a failed job runs again, and how often.
 
 use dq::job::{Cause, State};
 use dq::listener::RetryDelay;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, TestJob, default_settings, start, stored_job, test_job};
 
-/// What happens to a job that always fails, under this policy.
+/// Returns the log of a job that always fails under `policy`.
 async fn life(policy: &str) -> Vec<String> {
     let script = Script::fails("no");
     let dq = script.start(|topic| topic.retry(policy)).await;
@@ -68,7 +68,7 @@ async fn jitter_spreads_the_retries_of_jobs_that_failed_together() {
     script.log.take();
     let (mut early, mut late) = (0, 0);
     for _ in 0..20 {
-        dq.advance(SECOND / 10).await; // up to 2 s: nobody is that early
+        dq.advance(SECOND / 10).await; // up to 2 s: no retry is that early
     }
     assert!(script.log.take().is_empty());
     dq.advance(8 * SECOND).await;

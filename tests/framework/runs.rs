@@ -1,4 +1,4 @@
-//! A job and its run: when, how often, with what.
+//! Runs: when a job runs, how often, and what its handler receives.
 
 use std::sync::{Arc, Mutex};
 
@@ -28,7 +28,7 @@ async fn a_job_runs_at_the_time_it_was_added_for() {
     dq.provider().add(test_job("meeting")).at(clock.after(90 * SECOND)).await.unwrap();
     dq.provider().add(test_job("past")).at(std::time::SystemTime::UNIX_EPOCH).await.unwrap();
     dq.settle().await;
-    assert_eq!(script.log.take(), ["0ns due past 0"], "a time that is past is at once");
+    assert_eq!(script.log.take(), ["0ns due past 0"], "a job due in the past runs at once");
     dq.advance(HOUR).await;
     assert_eq!(script.log.take(), ["90s due meeting 0"]);
 }
@@ -70,10 +70,10 @@ async fn a_deleted_job_does_not_run() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_sees_id_due_time_headers_attempt_and_a_growing_fence() {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let told = seen.clone();
+    let recorded = seen.clone();
     let script = Script::new(move |job, _| {
         let header = job.header("trace").map(str::to_owned);
-        told.lock().unwrap().push((job.id().to_string(), job.attempt(), header, job.due(), job.fence()));
+        recorded.lock().unwrap().push((job.id().to_string(), job.attempt(), header, job.due(), job.fence()));
         async { Err("again".into()) }
     });
     let dq = script.start(|topic| topic.retry("1s, 1s")).await;
@@ -126,7 +126,7 @@ async fn an_acked_job_is_kept_as_done_for_its_retention_and_its_id_is_free() {
     dq.advance(HOUR - MS).await;
     assert_eq!(dq.counts::<TestJob>().await.done, 1);
     dq.advance(HOUR / 2).await;
-    assert_eq!(dq.counts::<TestJob>().await.done, 0, "forgotten soon after its retention");
+    assert_eq!(dq.counts::<TestJob>().await.done, 0, "pruned soon after its retention");
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,7 +136,7 @@ async fn a_run_longer_than_the_lease_keeps_its_lease() {
     let other = script.beside(&dq, 2, default_settings).await;
     dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(HOUR).await;
-    assert_eq!(script.log.take(), ["0ns due a 0"], "nobody takes it over: the heartbeat holds the lease");
+    assert_eq!(script.log.take(), ["0ns due a 0"], "no node reclaims it: the heartbeat renews the lease");
     assert_eq!(other.counts::<TestJob>().await.running, 0);
     assert_eq!(dq.health().topics[0].counters.acked + other.health().topics[0].counters.acked, 1);
 }

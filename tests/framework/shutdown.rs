@@ -1,4 +1,4 @@
-//! A node that stops.
+//! Shutting a node down.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::scripted_listener::{
     HOUR, Log, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, start, stored_job, test_job,
 };
 
-/// What is left when a node stops: looked at by another that only looks.
+/// Starts a node without listeners, which observes what the stopping node leaves behind.
 async fn observer(dq: &Harness) -> Harness {
     dq.another(9, |factory| factory.without_listeners()).await
 }
@@ -27,7 +27,7 @@ async fn handlers_finish_within_the_grace() {
     let start = Instant::now();
     let stopped = dq.shutdown(MINUTE).await;
     assert_eq!((stopped.left, stopped.still_running), (0, 0));
-    assert_eq!(start.elapsed(), 9 * SECOND, "it waits as long as is needed");
+    assert_eq!(start.elapsed(), 9 * SECOND, "the shutdown waits no longer than needed");
     assert!(observer.job::<TestJob>("a").await.is_none(), "its ack was sent");
 }
 
@@ -75,7 +75,7 @@ async fn jobs_that_have_not_started_go_back_at_once_and_run_on_another_node() {
     let script = Script::takes(10 * crate::scripted_listener::MS);
     let dq = script.start(|topic| topic.concurrency(4)).await;
     dq.provider().add_many((0..200).map(test_job)).await.unwrap();
-    dq.advance(305 * crate::scripted_listener::MS).await; // in full swing: jobs wait in hand
+    dq.advance(305 * crate::scripted_listener::MS).await; // at full load: claimed jobs wait for permits
     assert!(dq.health().topics[0].waiting > 0);
     let observer = observer(&dq).await;
     let ran = script.log.take().len();
@@ -102,7 +102,7 @@ async fn another_node_runs_at_once_what_a_stopping_node_gives_back() {
     let other = script.beside(&dq, 2, default_settings).await;
     dq.shutdown(Duration::ZERO).await;
     other.settle().await;
-    assert_eq!(script.log.take_without_times(), ["due a 0"], "no lease has to run out");
+    assert_eq!(script.log.take_without_times(), ["due a 0"], "no lease has to expire");
     assert_eq!(other.health().topics[0].counters.reclaimed, 0);
 }
 
@@ -117,7 +117,7 @@ async fn a_second_stop_request_ends_the_grace() {
     let stop = tokio::spawn(dq.shutdown(HOUR));
     handler_takes(SECOND).await;
     assert_eq!(stored_job(&observer, "a").await.state, State::Running);
-    stop.abort(); // drops the context, which wants the end at once
+    stop.abort(); // drops the context, which ends the grace
     observer.settle().await;
     assert_eq!((stored_job(&observer, "a").await.state, start.elapsed()), (State::Delayed, SECOND));
 }
@@ -143,11 +143,11 @@ async fn without_crash_rollback_other_nodes_reclaim_the_jobs_and_count_no_crash(
     dq.settle().await;
     let stopped = dq.shutdown(SECOND).await;
     assert_eq!(stopped.left, 1);
-    assert_eq!(stored_job(&observer, "a").await.state, State::Running, "nobody gave it back");
+    assert_eq!(stored_job(&observer, "a").await.state, State::Running, "the node did not give it back");
     let script = Script::fails("no");
     let successor = script.beside(&observer, 3, |topic| topic.max_crashes(1).retry("1h")).await;
     successor.advance(MINUTE).await;
-    assert_eq!(script.log.take_without_times(), ["due a 0"], "one crash would have been too much");
+    assert_eq!(script.log.take_without_times(), ["due a 0"], "one crash would have ended the job");
     assert_eq!(successor.health().topics[0].counters.reclaimed, 1);
 }
 
@@ -200,7 +200,7 @@ async fn jobs_in_a_lost_transfer_answer_go_back_when_the_node_stops() {
     faults.fail_next("transfer", Fault::AnswerLost);
     dq.provider().add(test_job("a")).await.unwrap();
     observer.settle().await;
-    assert_eq!(stored_job(&observer, "a").await.state, State::Running, "claimed, and the node does not know");
+    assert_eq!(stored_job(&observer, "a").await.state, State::Running, "claimed without the node's knowledge");
     assert_eq!(dq.shutdown(SECOND).await.left, 0);
     assert_eq!(stored_job(&observer, "a").await.state, State::Delayed);
 }

@@ -1,4 +1,4 @@
-//! Timeouts of handlers.
+//! Timeouts of handlers, of `final_retry` and of `process_unacked`.
 
 use std::future::pending;
 
@@ -7,7 +7,7 @@ use dq::listener::OnTimeout;
 
 use crate::scripted_listener::{HOUR, Log, MS, SECOND, Script, default_settings, handler_takes, stored_job, test_job};
 
-/// Says so when it is dropped.
+/// Records `dropped` when it is dropped.
 struct RecordDrop(Log);
 
 impl Drop for RecordDrop {

@@ -1,4 +1,4 @@
-//! Connections that break, and what comes late over them.
+//! Connections that break, slow answers and foreign messages.
 
 use dq::job::NodeId;
 use dq::prelude::*;
@@ -76,7 +76,7 @@ async fn every_request_on_a_broken_connection_fails_and_a_new_one_works() {
     assert_eq!(again.claims().await.len(), 1);
 }
 
-/// How long to wait is for who asks to say, by `call_timeout`, which may be minutes.
+/// The caller decides how long to wait, with `call_timeout`, which may be minutes.
 #[tokio::test]
 async fn a_slow_answer_is_awaited() {
     let server = RedisServer::start();
@@ -84,8 +84,8 @@ async fn a_slow_answer_is_awaited() {
     topic.add(vec![job("a")]).await;
     assert_eq!(topic.store.counts(&topic.key).await.unwrap().delayed, 1);
     server.command(&["CLIENT", "PAUSE", "10500", "ALL"]);
-    let ((), looked) = tokio::join!(topic.add(vec![job("b")]), topic.store.counts(&topic.key));
-    assert!(looked.is_ok(), "{looked:?}");
+    let ((), counts) = tokio::join!(topic.add(vec![job("b")]), topic.store.counts(&topic.key));
+    assert!(counts.is_ok(), "{counts:?}");
 }
 
 #[tokio::test]
@@ -133,16 +133,16 @@ impl BroadcastListener for PricesListener {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn broadcasts_continue_after_every_connection_broke() {
     let server = RedisServer::start();
-    let (told, mut received) = unbounded_channel();
+    let (sender, mut received) = unbounded_channel();
     let factory = ContextFactory::new("shop").store(server.url()).variables([("", ""); 0]).without_inventory();
-    let node = factory.broadcast_listener::<PricesListener>().provide(told).start().await.unwrap();
+    let node = factory.broadcast_listener::<PricesListener>().provide(sender).start().await.unwrap();
     node.ready().await;
     for n in 0..3 {
         node.provider().add(Prices(n)).await.unwrap();
         assert_eq!(received.recv().await, Some(n));
         server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
         server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
-        // A broadcast reaches who listens: the next one is added when the node does so again.
+        // A broadcast reaches only subscribed nodes, so wait until the node is subscribed again.
         while server.command(&["PUBLISH", "dq:{shop:prices}:broadcast", "no line feed"]) != ":1" {
             tokio::task::yield_now().await;
         }

@@ -1,4 +1,4 @@
-//! What the steps cost: commands inside the scripts a batch, and none a job (PROTOCOL.md section 5).
+//! What the steps cost: a number of commands per batch, and none per job.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use dq_tests::redis::RedisServer;
 
 use super::topic::{Topic, generated, job};
 
-/// Commands that `step` made the server execute, without those that ask for the count.
+/// Returns the commands that `step` made the server execute, without those of the count itself.
 async fn spent(server: &RedisServer, step: impl Future<Output = ()>) -> BTreeMap<String, u64> {
     server.command(&["CONFIG", "RESETSTAT"]);
     step.await;
@@ -18,12 +18,12 @@ async fn spent(server: &RedisServer, step: impl Future<Output = ()>) -> BTreeMap
     calls
 }
 
-/// Types of keys are not counted: they are asked for once a step.
+/// Counts the commands without `TYPE`, which each step calls once per key.
 fn total(calls: &BTreeMap<String, u64>) -> u64 {
     calls.iter().filter(|(name, _)| *name != "type").map(|(_, count)| count).sum()
 }
 
-/// The commands of a whole life of `count` jobs, step by step.
+/// Returns the commands of adding, claiming and settling `count` jobs.
 async fn life(count: u16) -> [BTreeMap<String, u64>; 3] {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
@@ -68,7 +68,7 @@ async fn jobs_due_in_the_same_millisecond_need_no_extra_read_of_scores() {
     let together = transfer(100).await;
     for name in ["a", "b"] {
         topic.add(vec![job(name)]).await;
-        topic.ready().await; // the next one is due a millisecond later
+        topic.ready().await; // the next job is due a millisecond later
     }
     assert_eq!(transfer(2).await, together + 1, "their ids again, with scores");
 }
@@ -80,7 +80,7 @@ async fn the_common_path_checks_once_for_rare_state() {
     assert_eq!((add.get("type"), transfer.get("type"), settle.get("type")), (None, Some(&2), Some(&3)));
     assert_eq!(transfer.get("exists"), Some(&1), "crashes: {transfer:?}");
     assert_eq!(transfer.get("zremrangebyrank"), Some(&1), "the head is taken by rank: {transfer:?}");
-    assert_eq!(settle.get("exists"), Some(&1), "marks and crashes: {settle:?}");
+    assert_eq!(settle.get("exists"), Some(&1), "pending commands and crashes: {settle:?}");
     assert_eq!(settle.get("hdel"), Some(&3), "rows, records, and the removal it begins with: {settle:?}");
     assert!(!settle.contains_key("hset") && !settle.contains_key("publish"), "{settle:?}");
 }
@@ -92,7 +92,7 @@ async fn chosen_ids_cost_one_more_read_for_the_whole_batch() {
     topic.add(vec![generated(0)]).await;
     let chosen = spent(&server, topic.add((0..400).map(|n| job(&format!("j{n}"))).collect())).await;
     let free = spent(&server, topic.add((1..400).map(generated).collect())).await;
-    assert_eq!(total(&chosen), total(&free) + 2, "one HMGET, and whether broadcasts wait at all");
+    assert_eq!(total(&chosen), total(&free) + 2, "one HMGET, and one check whether any broadcast waits");
 }
 
 #[tokio::test]

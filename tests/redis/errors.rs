@@ -1,4 +1,4 @@
-//! What a server, or the way to it, can say, and which class it has (the table is in `store/redis/errors.rs`).
+//! The errors of a server or a connection, and how dq classifies them (the table is in `store/redis/errors.rs`).
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -37,7 +37,7 @@ async fn a_temporary_server_error_means_nothing_was_done() {
         let error = error_of_add(&topic).await;
         assert!(matches!(error, StoreError::Refused { operation: "add", .. }), "{line}: {error:?}");
         assert!(error.nothing_done() && error.is_outage(), "{line}");
-        assert!(error.to_string().ends_with(')'), "it does not say what to do: {error}");
+        assert!(error.to_string().ends_with(')'), "the error has no advice: {error}");
         let code = line[1..].split(' ').next().unwrap().replace("ERR", "OOM");
         assert!(error.to_string().contains(&code), "{error}");
     }
@@ -68,7 +68,7 @@ async fn a_broken_connection_leaves_unknown_what_was_done() {
 
 #[tokio::test]
 async fn a_server_that_is_not_running_has_done_nothing() {
-    // It is taken, so that nobody else listens there, and does not listen itself.
+    // The socket holds the port without listening, so that no other program can listen there.
     let taken = TcpSocket::new_v4().unwrap();
     taken.bind(([127, 0, 0, 1], 0).into()).unwrap();
     let port = taken.local_addr().unwrap().port();
@@ -135,17 +135,17 @@ async fn a_missing_permission_is_an_error_that_names_it() {
 
 const WAITING: Durability = Durability::Wait { replicas: 1, timeout: Duration::from_millis(1) };
 
-/// The least a user needs, as `docs/guide/deploying-on-redis.md` has it.
-const LEAST: &str = include_str!("../../docs/guide/deploying-on-redis.md");
+/// The page with the least permissions that a user needs.
+const GUIDE: &str = include_str!("../../docs/guide/deploying-on-redis.md");
 
 #[tokio::test]
 async fn the_least_permissions_in_the_guide_are_enough() {
-    let rule = LEAST.lines().find_map(|line| line.strip_prefix("ACL SETUSER dq ")).expect("the docs have the rule");
+    let rule = GUIDE.lines().find_map(|line| line.strip_prefix("ACL SETUSER dq ")).expect("the guide has the rule");
     let server = RedisServer::start();
     let words: Vec<&str> = ["ACL", "SETUSER", "dq"].into_iter().chain(rule.split_whitespace()).collect();
     assert_eq!(server.command(&words), "+OK");
     let url = server.url_for("dq:SECRET");
-    // No replica confirms anything here; that the user may ask is enough.
+    // No replica confirms anything here; it is enough that the user may send `WAIT`.
     let asking = Topic::of(RedisStore::new(&url).unwrap().with_durability(WAITING), "asking");
     assert!(matches!(error_of_add(&asking).await, StoreError::NotReplicated { .. }));
     let topic = Topic::on(&url);
@@ -234,7 +234,7 @@ async fn every_key_of_a_wrong_type_is_named_before_anything_is_written() {
     }
 }
 
-/// A step that meets a key of a wrong type names it and has written nothing.
+/// Gives `key` a wrong type and asserts that `step` names it and writes nothing.
 async fn names_it_and_writes_nothing<T: std::fmt::Debug>(
     server: &RedisServer,
     topic: &Topic,

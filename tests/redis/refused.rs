@@ -1,4 +1,4 @@
-//! A step that the server refuses tells nobody of anything: nothing is published before the first write.
+//! A step that the server refuses sends no signal: scripts publish nothing before their first write.
 
 use dq::job::{Deliver, NodeId};
 use dq::store::step::Publish;
@@ -7,7 +7,7 @@ use dq_tests::redis::RedisServer;
 
 use super::topic::{LEASE, Topic, job};
 
-/// A topic with a subscriber, on a server that refuses writes and still passes on what is published.
+/// Returns a topic with a subscriber on a server that refuses writes but still delivers published messages.
 async fn refusing(name: &str, deliver: Deliver) -> (RedisServer, Topic, Signals) {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
@@ -26,7 +26,7 @@ async fn refusing(name: &str, deliver: Deliver) -> (RedisServer, Topic, Signals)
     (server, topic, signals)
 }
 
-/// The next signal is one that was published after the refusal.
+/// Asserts that the next signal is the one published here, after the refusal.
 async fn nothing_was_published(server: &RedisServer, mut signals: Signals) {
     server.command(&["PUBLISH", "dq:{shop:t}:wake", "due"]);
     assert_eq!(signals.next().await, Some(Signal::Due));

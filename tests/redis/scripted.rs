@@ -5,25 +5,25 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What it does with a script.
+/// How the server behaves.
 #[derive(Debug, Clone, Copy)]
 pub enum Behaviour {
-    /// Answers this line.
+    /// Answers every script with this line.
     Answers(&'static str),
-    /// Closes the connection.
+    /// Closes the connection when it receives a script.
     Closes,
-    /// Never answers, and keeps the connection.
+    /// Never answers a script, and keeps the connection open.
     NeverAnswers,
-    /// Answers scripts with 1; confirms a subscription and closes the connection.
+    /// Answers every script with 1; confirms every subscription and then closes its connection.
     ClosesSubscriptions,
 }
 
-/// Starts one and gives its URL. It lives as long as the test's process.
+/// Starts a fake server and returns its URL. It lives as long as the test's process.
 pub fn start(behaviour: Behaviour) -> String {
     start_counted(behaviour).0
 }
 
-/// The same, with the number of connections there were.
+/// Starts a fake server and returns its URL and the number of connections so far.
 pub fn start_counted(behaviour: Behaviour) -> (String, Arc<AtomicU64>) {
     let connections = Arc::<AtomicU64>::default();
     let count = Arc::clone(&connections);

@@ -1,4 +1,4 @@
-//! Ways to a server that break without a word, or again and again, and users who may not listen.
+//! Connections that break silently or again and again, and users without permission to subscribe.
 
 use std::time::{Duration, Instant};
 
@@ -15,10 +15,10 @@ use super::proxy::Proxy;
 use super::scripted::{self, Behaviour};
 use super::topic::{Topic, job, key};
 
-/// Longer than anything here takes, and shorter than any test may.
+/// Longer than anything here takes, and shorter than a test may take.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// How long a subscription hears nothing before it asks, and then waits for an answer: a machine may stand still meanwhile.
+/// How long a subscription receives nothing before it sends a `PING`, and how long it then waits for the answer.
 const SILENCE: Duration = Duration::from_secs(1);
 
 fn interest() -> Interest {
@@ -35,7 +35,7 @@ async fn a_subscription_on_a_silently_broken_connection_is_made_again() {
     topic.add(vec![job("a")]).await;
     assert_eq!(signals.next().await, Some(Signal::Due));
     proxy.fall_silent();
-    let received = timeout(LIMIT, signals.next()).await.expect("it is made anew");
+    let received = timeout(LIMIT, signals.next()).await.expect("the subscription is made again");
     assert_eq!(received, Some(Signal::Resubscribed));
     server.command(&["PUBLISH", "dq:{shop:t}:wake", "broadcast"]);
     assert_eq!(signals.next().await, Some(Signal::BroadcastDue));
@@ -61,11 +61,16 @@ async fn queries_leave_a_silently_broken_connection() {
     topic.store.counts(&topic.key).await.unwrap();
     proxy.fall_silent();
     let query = || timeout(Duration::from_millis(500), topic.store.counts(&topic.key));
-    assert!(query().await.is_err(), "nobody answers, and who asked goes away");
+    assert!(query().await.is_err(), "no answer arrives, and the caller gives up");
     assert!(timeout(LIMIT, topic.store.counts(&topic.key)).await.expect("over a new connection").is_ok());
     proxy.fall_silent();
     assert!(query().await.is_err());
-    assert!(timeout(LIMIT, topic.store.counts(&topic.key)).await.expect("before anybody gives up").is_ok());
+    assert!(
+        timeout(LIMIT, topic.store.counts(&topic.key))
+            .await
+            .expect("the query itself moves to a new connection")
+            .is_ok()
+    );
 }
 
 #[tokio::test]
@@ -94,7 +99,7 @@ async fn a_user_who_may_not_subscribe_to_one_topic_still_receives_signals_of_oth
         assert!(said.contains("(give its user the permissions in docs/guide/deploying-on-redis.md)"), "{said}");
     }
     server.command(&["PUBLISH", "dq:{shop:t}:wake", "due"]);
-    assert_eq!(signals.next().await, Some(Signal::Due), "it was never broken");
+    assert_eq!(signals.next().await, Some(Signal::Due), "the subscription stayed intact");
 }
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]
@@ -112,7 +117,7 @@ impl BroadcastListener for PricesListener {
     }
 }
 
-/// Waits until the channel of the node is like this.
+/// Waits until the condition of the node's channel satisfies `is`.
 async fn until(node: &Context, is: impl Fn(&Condition) -> bool) {
     while !is(&node.health().channels[0].condition) {
         tokio::task::yield_now().await;
@@ -126,14 +131,14 @@ async fn a_node_that_may_not_subscribe_reports_it_until_it_may() {
     let factory = ContextFactory::new("shop").store(server.url_for("nochannels:secret"));
     let factory = factory.variables([("DQ_CALL_TIMEOUT", "500ms")]).without_inventory();
     let node = factory.broadcast_listener::<PricesListener>().start().await.unwrap();
-    let is_told = |condition: &Condition| matches!(condition, Condition::Stopped(text) if text.contains("docs/guide/deploying-on-redis.md"));
-    until(&node, is_told).await;
+    let is_denied = |condition: &Condition| matches!(condition, Condition::Stopped(text) if text.contains("docs/guide/deploying-on-redis.md"));
+    until(&node, is_denied).await;
     assert!(!node.health().ready);
     server.command(&["ACL", "SETUSER", "nochannels", "&*"]);
     until(&node, |condition| *condition == Condition::Working).await;
-    // What it might do is taken away; servers before 7 leave those alone who listen already.
+    // The permission is revoked; servers before 7 keep existing subscriptions, so their connections are killed.
     server.command(&["ACL", "SETUSER", "nochannels", "resetchannels"]);
     server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
-    until(&node, is_told).await;
+    until(&node, is_denied).await;
     node.shutdown(Duration::ZERO).await;
 }

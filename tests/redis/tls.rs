@@ -1,4 +1,4 @@
-//! `rediss://`: whom it trusts, what it shows, and what it says when that is not enough.
+//! `rediss://`: which certificates it trusts and presents, and the errors if those do not suffice.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,7 +9,7 @@ use dq_tests::redis::{Keyspace, RedisServer};
 
 use super::topic::{Topic, job};
 
-/// Who signs certificates, with the program `openssl` (3 or later); its files are gone with it.
+/// A certificate authority made with the program `openssl` (3 or later). Dropping the value removes its files.
 struct Authority(PathBuf);
 
 impl Authority {
@@ -27,7 +27,7 @@ impl Authority {
         self.0.join(name).display().to_string()
     }
 
-    /// A key and a certificate in the files `NAME.key` and `NAME.crt`.
+    /// Writes a certificate and its key to `NAME.crt` and `NAME.key` and returns both paths.
     fn make(&self, name: &str, rest: &[&str]) -> [String; 2] {
         let files = [self.file(&format!("{name}.crt")), self.file(&format!("{name}.key"))];
         let made = Command::new("openssl")
@@ -40,7 +40,7 @@ impl Authority {
         files
     }
 
-    /// A certificate of this authority for `host`.
+    /// Signs a certificate for `host`.
     fn sign(&self, name: &str, host: &str) -> [String; 2] {
         let kind = if host.parse::<std::net::IpAddr>().is_ok() { "IP" } else { "DNS" };
         let (subject, host) = (format!("/CN={name}"), format!("subjectAltName={kind}:{host}"));
@@ -48,12 +48,13 @@ impl Authority {
         self.make(name, &["-subj", &subject, "-addext", &host, "-CA", &ca, "-CAkey", &key])
     }
 
-    /// A server for `host`, which wants a certificate of its clients too if `asks`. It speaks TLS alone.
-    fn server(&self, host: &str, asks: bool) -> RedisServer {
-        let ([certificate, key], asks) = (self.sign("server", host), if asks { "yes" } else { "no" });
+    /// Starts a server with a certificate for `host` that accepts TLS only, and requires client certificates if `client_certificate` is set.
+    fn server(&self, host: &str, client_certificate: bool) -> RedisServer {
+        let ([certificate, key], client_certificate) =
+            (self.sign("server", host), if client_certificate { "yes" } else { "no" });
         let users = ["--user", "default", "off", "--user", "dq", "on", ">secret", "~*", "&*", "+@all"];
         let tls = ["--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &self.file("ca.crt")];
-        RedisServer::start_with(&[&users[..], &tls, &["--tls-auth-clients", asks]].concat())
+        RedisServer::start_with(&[&users[..], &tls, &["--tls-auth-clients", client_certificate]].concat())
     }
 }
 
@@ -67,8 +68,8 @@ fn url(server: &RedisServer, options: &str) -> String {
     format!("rediss://dq:secret@127.0.0.1:{}/1?{options}", server.port())
 }
 
-/// A topic of this URL, with a job. A connection that was not there in time says nothing about certificates: then it is made
-/// again, a few times.
+/// Returns the topic at this URL after adding a job. A connection that was not made in time says nothing about certificates,
+/// so that is tried again a few times.
 async fn added(url: &str) -> Result<Topic, StoreError> {
     for _ in 0..5 {
         let topic = Topic::on(url);
@@ -78,7 +79,7 @@ async fn added(url: &str) -> Result<Topic, StoreError> {
             Err(error) => return Err(error),
         }
     }
-    panic!("no connection is there in time");
+    panic!("no connection was made in time");
 }
 
 async fn refused(url: &str) -> String {

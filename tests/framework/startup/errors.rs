@@ -1,4 +1,4 @@
-//! Everything that is wrong is told at once.
+//! One error at startup reports every problem.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ async fn remind(_job: Job<Remind>, _mailer: Arc<dyn Notify>, _limit: u32) -> Res
     Ok(())
 }
 
-/// The line of this file that ends in `// [marker]`, as messages name it.
+/// Returns the position of the line that ends in `// [marker]`, as errors print it.
 fn at(marker: &str) -> String {
     let ending = format!("// [{marker}]");
     let line = include_str!("errors.rs").lines().position(|line| line.ends_with(&ending)).unwrap();

@@ -1,4 +1,4 @@
-//! Environment > config file > builder > listener > payload > default; each value says whose it is.
+//! Environment > config file > builder > listener > payload > default; each effective value names its source.
 
 use dq::config::{Listing, Source};
 use dq::context::{Context, ContextFactory};
@@ -30,13 +30,13 @@ fn shop() -> ContextFactory {
     shop.listener::<plain>().listener::<payload_set>().listener::<listener_set>().listener::<colon>()
 }
 
-fn said<'a>(listing: &'a Listing, key: &str) -> (&'a str, &'a Source) {
+fn value<'a>(listing: &'a Listing, key: &str) -> (&'a str, &'a Source) {
     let listed = listing.get(key).unwrap();
     (&listed.value, &listed.source)
 }
 
 fn retry<'a>(context: &'a Context, topic: &str) -> (&'a str, &'a Source) {
-    said(context.topic_settings(topic).unwrap(), "retry")
+    value(context.topic_settings(topic).unwrap(), "retry")
 }
 
 #[tokio::test]
@@ -68,10 +68,10 @@ async fn settings_of_the_node_have_the_same_levels() {
     let built = shop().lease("30s").renewal("9s").payload_limit(1024).config_file(file.path());
     let context = built.variables([("DQ_LEASE", "32s")]).start().await.unwrap();
     let settings = context.settings();
-    assert_eq!(said(settings, "lease"), ("32s", &Source::Variable("DQ_LEASE".into())));
-    assert!(matches!(said(settings, "grace"), ("1s", Source::File(_))));
-    assert!(matches!(said(settings, "renewal"), ("9s", Source::Builder(_))));
-    assert_eq!(said(settings, "call_timeout"), ("2s", &Source::Default));
+    assert_eq!(value(settings, "lease"), ("32s", &Source::Variable("DQ_LEASE".into())));
+    assert!(matches!(value(settings, "grace"), ("1s", Source::File(_))));
+    assert!(matches!(value(settings, "renewal"), ("9s", Source::Builder(_))));
+    assert_eq!(value(settings, "call_timeout"), ("2s", &Source::Default));
 }
 
 #[tokio::test]
