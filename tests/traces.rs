@@ -167,7 +167,7 @@ async fn an_unsuitable_server_is_warned_about_once_at_the_first_contact() {
 }
 
 /// Returns everything that a store logs and reports, and its own debug text.
-async fn all_that_is_said(url: &str) -> String {
+async fn everything_reported(url: &str) -> String {
     let (traces, _guard) = subscribe();
     let store = RedisStore::new(url).unwrap();
     let mut said = format!("{} {store:?} ", store.url());
@@ -188,12 +188,12 @@ async fn all_that_is_said(url: &str) -> String {
 async fn a_password_is_in_no_log_no_error_and_no_debug_text() {
     let server = RedisServer::start_with(&["--user", "mallory", "on", ">s3cret", "-@all"]);
     for (password, says) in [("s3cret", "NOPERM"), ("gu3ssed", "WRONGPASS")] {
-        let said = all_that_is_said(&server.url_for(&format!("mallory:{password}"))).await;
+        let said = everything_reported(&server.url_for(&format!("mallory:{password}"))).await;
         assert!(said.contains(says) && said.contains("redis://***@127.0.0.1"), "{said}");
         assert!(!said.contains(password) && !said.contains("s3cret"), "{said}");
     }
-    let nobody = server.url_for("mallory:gu3ssed");
+    let unreachable = server.url_for("mallory:gu3ssed");
     drop(server);
-    let said = all_that_is_said(&nobody).await;
+    let said = everything_reported(&unreachable).await;
     assert!(said.contains("refused") && !said.contains("gu3ssed"), "{said}");
 }

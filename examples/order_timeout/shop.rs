@@ -1,4 +1,4 @@
-//! The shop: closes the orders that nobody paid.
+//! The shop: closes unpaid orders.
 //!
 //! The shop records an order in the ledger before it adds the job, and a payment before it deletes the job. If a crash comes
 //! between the two, [`Shop::resume`] does the second step again; both are safe to repeat.

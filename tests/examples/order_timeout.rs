@@ -141,18 +141,18 @@ async fn resumes_after(signal: Signal, store: &str, name: &str) {
 }
 
 #[tokio::test]
-async fn a_second_run_goes_on_where_the_first_was_stopped() {
+async fn a_second_run_resumes_where_the_first_was_stopped() {
     resumes_after(Signal::INT, "memory:", "stopped.ledger").await;
 }
 
 #[tokio::test]
-async fn a_second_run_goes_on_where_the_first_was_killed() {
+async fn a_second_run_resumes_where_the_first_was_killed() {
     resumes_after(Signal::KILL, "memory:", "killed.ledger").await;
 }
 
 /// What the killed run left in the server is done by the second one, also what it held.
 #[tokio::test]
-async fn a_second_run_goes_on_where_the_first_was_killed_on_redis() {
+async fn a_second_run_resumes_where_the_first_was_killed_on_redis() {
     let server = RedisServer::start();
     resumes_after(Signal::KILL, &server.url(), "killed-on-redis.ledger").await;
 }

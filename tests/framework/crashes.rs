@@ -47,9 +47,9 @@ async fn the_jobs_of_a_silent_node_are_not_reclaimed_before_its_lease_expires() 
 #[tokio::test(start_paused = true)]
 async fn the_fence_of_the_new_run_is_larger_than_that_of_the_dead_one() {
     let fences = Arc::<Mutex<Vec<_>>>::default();
-    let told = fences.clone();
+    let recorded = fences.clone();
     let script = Script::new(move |job, _| {
-        told.lock().unwrap().push(job.fence());
+        recorded.lock().unwrap().push(job.fence());
         std::future::pending()
     });
     let dq = script.start(no_timeout).await;

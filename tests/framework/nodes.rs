@@ -31,9 +31,9 @@ fn hangs_with_token() -> (Script, Arc<std::sync::Mutex<Vec<Token>>>) {
     let seen = log.clone();
     let mut script = Script::new(move |job: Job<TestJob>, _| {
         recorded.lock().unwrap().push(Token { fence: job.fence(), due: job.due().into() });
-        let tell = RecordDrop(seen.clone());
+        let record = RecordDrop(seen.clone());
         async move {
-            let _record = tell;
+            let _record = record;
             std::future::pending().await
         }
     });

@@ -40,16 +40,16 @@ async fn a_handler_that_does_not_finish_is_cancelled_and_its_job_goes_back_as_it
         }
     }
     let log = Log::new();
-    let told = log.clone();
+    let drops = log.clone();
     let script = Script::new(move |job, _| {
-        let log = told.clone();
+        let log = drops.clone();
         async move {
             let _record = RecordDrop(log.clone());
             let token = job.token().clone();
-            let told = log.clone();
+            let cancels = log.clone();
             tokio::spawn(async move {
                 token.cancelled().await;
-                told.record("token");
+                cancels.record("token");
             });
             std::future::pending().await
         }

@@ -75,9 +75,9 @@ async fn the_default_timeout_is_thirty_seconds() {
 #[tokio::test(start_paused = true)]
 async fn a_timed_out_handler_is_gone_before_its_retry_starts() {
     let log = Log::new();
-    let told = log.clone();
+    let recorded = log.clone();
     let script = Script::new(move |job, _| {
-        let log = told.clone();
+        let log = recorded.clone();
         async move {
             log.record(format_args!("starts {}", job.attempt()));
             let _record = RecordDrop(log);
@@ -93,9 +93,9 @@ async fn a_timed_out_handler_is_gone_before_its_retry_starts() {
 #[tokio::test(start_paused = true)]
 async fn a_timeout_fires_the_token_in_tasks_that_the_handler_spawned() {
     let log = Log::new();
-    let told = log.clone();
+    let recorded = log.clone();
     let script = Script::new(move |job, _| {
-        let (log, token) = (told.clone(), job.token().clone());
+        let (log, token) = (recorded.clone(), job.token().clone());
         tokio::spawn(async move {
             token.cancelled().await;
             log.record("stopped");

@@ -27,6 +27,7 @@ struct Ledger {
     together: usize,
 }
 
+/// The ledger, as one node writes it.
 #[derive(Debug)]
 struct NodeLedger {
     ledger: Arc<Ledger>,

@@ -1,4 +1,4 @@
-//! A server that behaviour what a test wants it to: it greets as a Redis does, and answers every script with one line.
+//! A fake server: it greets like Redis and then behaves as the test says.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};

@@ -48,7 +48,8 @@ impl Authority {
         self.make(name, &["-subj", &subject, "-addext", &host, "-CA", &ca, "-CAkey", &key])
     }
 
-    /// Starts a server with a certificate for `host` that accepts TLS only, and requires client certificates if `client_certificate` is set.
+    /// Starts a server with a certificate for `host`. It accepts TLS only, and requires client certificates if
+    /// `client_certificate` is set.
     fn server(&self, host: &str, client_certificate: bool) -> RedisServer {
         let ([certificate, key], client_certificate) =
             (self.sign("server", host), if client_certificate { "yes" } else { "no" });

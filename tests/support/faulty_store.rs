@@ -247,9 +247,9 @@ impl Link for FaultyLink {
             None => self.inner.settle(request),
             Some(Fault::Unsettled) => {
                 request.outcomes.remove(0);
-                let told = self.inner.settle(request);
+                let answer = self.inner.settle(request);
                 async move {
-                    let mut settled = told.await?;
+                    let mut settled = answer.await?;
                     settled.verdicts.insert(0, Verdict::Failed("a fault of the test".into()));
                     Ok(settled)
                 }
