@@ -1,9 +1,9 @@
-//! The commands of this folder: what they say to arguments they do not know. What they do with good ones takes minutes.
+//! The scripts of this folder reject invalid arguments. With valid ones they take minutes, so those are not tested here.
 
 use std::path::Path;
 use std::process::Command;
 
-/// The command is ended with its usage, before anything is built or started.
+/// Asserts that the script exits with 2 and its usage before it builds or starts anything.
 fn is_refused(name: &str, arguments: &[&str], why: &str) {
     let command = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     let ended = Command::new(command).args(arguments).output().unwrap();
@@ -15,26 +15,26 @@ fn is_refused(name: &str, arguments: &[&str], why: &str) {
 
 #[test]
 fn on_server_refuses_what_is_no_server() {
-    let binary = "--server wants the path of a server binary";
+    let binary = "--server needs the path of a server binary";
     is_refused("on-server", &["--server"], binary);
     is_refused("on-server", &["--server", "/no/such/server"], binary);
-    let url = "--url wants a redis:// or rediss:// URL";
+    let url = "--url needs a redis:// or rediss:// URL";
     for no_url in [&["--url"][..], &["--url", "http://host"], &["--url", "redis://"], &["--url", "rediss://"]] {
         is_refused("on-server", no_url, url);
     }
     for no_url in ["redis://host?db=1", "rediss://host/#insecure", "rediss://ho st"] {
-        is_refused("on-server", &["--url", no_url], "--url wants a URL without blanks and options");
+        is_refused("on-server", &["--url", no_url], "--url needs a URL without spaces and options");
     }
     for no_file in ["rediss://host/?ca=file", "rediss://host/?ca=/file&key=file"] {
-        is_refused("on-server", &["--url", no_file], "--url wants the whole path of each file");
+        is_refused("on-server", &["--url", no_file], "--url needs the absolute path of each file");
     }
-    is_refused("on-server", &["--server", "true", "--url", "redis://host"], "one server is enough");
-    is_refused("on-server", &["help"], "there is no argument help");
+    is_refused("on-server", &["--server", "true", "--url", "redis://host"], "name only one server");
+    is_refused("on-server", &["help"], "unknown argument help");
 }
 
 #[test]
 fn servers_refuses_a_version_it_does_not_have() {
-    is_refused("servers", &["redis-5.0"], "there is no version redis-5.0 here");
-    is_refused("servers", &["--instal", "redis-6.2.5"], "there is no option --instal");
-    is_refused("servers", &["--install"], "--install wants a version");
+    is_refused("servers", &["redis-5.0"], "unknown version redis-5.0");
+    is_refused("servers", &["--instal", "redis-6.2.5"], "unknown option --instal");
+    is_refused("servers", &["--install"], "--install needs a version");
 }

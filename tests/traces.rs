@@ -1,14 +1,14 @@
-//! What dq tells of a job's life to `tracing`: spans for add, claim, run and settle, and never a payload.
+//! What dq reports to `tracing` about a job: spans for add, claim, run and settle, and never a payload.
 //!
-//! A program of its own, in which every test listens: `tracing` remembers for the whole process whether anybody listens to a
-//! place in the code, so a test beside others that do not could miss what it waits for.
+//! This is a test program of its own in which every test has a subscriber. `tracing` caches for the whole process whether a
+//! call site has one, so beside tests without a subscriber these tests could miss events.
 
 #[allow(dead_code, reason = "the framework tests use the rest")]
-#[path = "framework/stage/memory.rs"]
-mod stage;
+#[path = "framework/backend/memory.rs"]
+mod backend;
 #[allow(dead_code, reason = "the framework tests use the rest")]
-#[path = "framework/worker.rs"]
-mod worker;
+#[path = "framework/scripted_listener.rs"]
+mod scripted_listener;
 
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Write};
@@ -27,9 +27,9 @@ use dq::store::{Interest, Numbered, Store};
 use dq::testing::Harness;
 use dq_tests::redis::RedisServer;
 use dq_tests::{Fault, FaultyStore};
-use worker::{HOUR, Script, usual, work};
+use scripted_listener::{HOUR, Script, default_settings, test_job};
 
-/// Every span and event of dq as a line, events with the name of the span they are in.
+/// Records every span and event of dq as a line; the line of an event begins with the name of its span.
 #[derive(Clone, Default)]
 struct Traces(Arc<Mutex<State>>);
 
@@ -84,16 +84,16 @@ impl Subscriber for Traces {
     }
 }
 
-/// What fails once and waits for its retry.
-async fn fail_once() {
+/// Runs a job that fails twice, with a payload that must stay secret.
+async fn fail() {
     let script = Script::fails("no");
     let dq = script.start(|topic| topic.retry("1m")).await;
     dq.provider().topic("work").unwrap().add_json(r#"{"id": "the secret"}"#).id("a").await.unwrap();
     dq.advance(HOUR).await;
 }
 
-/// Listens on this thread.
-fn listen() -> (Traces, DefaultGuard) {
+/// Subscribes on this thread.
+fn subscribe() -> (Traces, DefaultGuard) {
     let traces = Traces::default();
     let guard = tracing::subscriber::set_default(traces.clone());
     (traces, guard)
@@ -101,8 +101,8 @@ fn listen() -> (Traces, DefaultGuard) {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_leaves_spans_of_add_claim_run_and_settle_with_id_attempt_and_fence_and_no_payload() {
-    let (traces, _guard) = listen();
-    fail_once().await;
+    let (traces, _guard) = subscribe();
+    fail().await;
     let lines = std::mem::take(&mut traces.0.lock().unwrap().lines);
     let has = |what: &[&str]| lines.iter().any(|line| what.iter().all(|part| line.contains(part)));
     assert!(has(&["dq.add topic=work job.id=a"]), "{lines:#?}");
@@ -115,35 +115,35 @@ async fn a_job_leaves_spans_of_add_claim_run_and_settle_with_id_attempt_and_fenc
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_handler_logs_is_within_the_span_of_its_run() {
-    let (traces, _guard) = listen();
+async fn the_logs_of_a_handler_are_within_the_span_of_its_run() {
+    let (traces, _guard) = subscribe();
     let script = Script::new(|_, channel| async {
         tracing::info!(target: "dq::of_the_user", "hello");
         Ok(channel.ack())
     });
-    let dq = script.start(usual).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
     let lines = std::mem::take(&mut traces.0.lock().unwrap().lines);
     assert!(lines.iter().any(|line| line == "dq.run:  message=hello"), "{lines:#?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_refuses_is_told_of_once_with_its_reason_and_so_is_that_it_answers_again() {
-    let (traces, _guard) = listen();
-    let (store, faults) = FaultyStore::over(stage::store_under(Arc::new(TokioClock::new())));
+async fn a_refusing_store_is_logged_once_with_its_reason_and_once_when_it_answers_again() {
+    let (traces, _guard) = subscribe();
+    let (store, faults) = FaultyStore::over(backend::store_under(Arc::new(TokioClock::new())));
     let script = Script::acks();
-    let dq = Harness::start_on(store, 1, |factory| script.on(factory, usual)).await;
-    faults.all(Fault::Refused);
+    let dq = Harness::start_on(store, 1, |factory| script.on(factory, default_settings)).await;
+    faults.fail_all(Fault::Refused);
     dq.provider().topic("work").unwrap().add_json("1").id("a").await.unwrap_err();
     dq.advance(HOUR).await;
-    faults.none();
+    faults.clear();
     dq.advance(HOUR).await;
     let lines = std::mem::take(&mut traces.0.lock().unwrap().lines);
-    let told = |what: &str| lines.iter().filter(|line| line.contains(what)).collect::<Vec<_>>();
-    let refuses = told("the store refused a request");
+    let logged = |what: &str| lines.iter().filter(|line| line.contains(what)).collect::<Vec<_>>();
+    let refuses = logged("the store refuses, trying again");
     assert!(refuses.len() == 1 && refuses[0].contains("error=the store refuses"), "{refuses:#?}");
-    assert_eq!(told("the store answers again").len(), 1, "{lines:#?}");
+    assert_eq!(logged("the store answers again").len(), 1, "{lines:#?}");
 }
 
 fn topic() -> TopicKey {
@@ -151,8 +151,8 @@ fn topic() -> TopicKey {
 }
 
 #[tokio::test]
-async fn a_server_that_is_no_place_for_jobs_is_warned_about_at_the_first_contact_and_once() {
-    let (traces, _guard) = listen();
+async fn an_unsuitable_server_is_warned_about_once_at_the_first_contact() {
+    let (traces, _guard) = subscribe();
     let server = RedisServer::start_with(&["--maxmemory-policy", "allkeys-lru", "--appendonly", "no"]);
     let store = RedisStore::new(&server.url()).unwrap();
     for _ in 0..2 {
@@ -160,15 +160,15 @@ async fn a_server_that_is_no_place_for_jobs_is_warned_about_at_the_first_contact
         store.open(&topic()).await.unwrap();
     }
     let lines = std::mem::take(&mut traces.0.lock().unwrap().lines);
-    let told = |what: &str| lines.iter().filter(|line| line.contains(what)).count();
-    assert_eq!(told("`maxmemory-policy` is `allkeys-lru`"), 1, "{lines:#?}");
-    assert_eq!(told("`appendonly` is off"), 1, "{lines:#?}");
-    assert_eq!(told(&format!("store=\"{}\"", server.url())), 2, "{lines:#?}");
+    let logged = |what: &str| lines.iter().filter(|line| line.contains(what)).count();
+    assert_eq!(logged("`maxmemory-policy` is `allkeys-lru`"), 1, "{lines:#?}");
+    assert_eq!(logged("`appendonly` is off"), 1, "{lines:#?}");
+    assert_eq!(logged(&format!("store=\"{}\"", server.url())), 2, "{lines:#?}");
 }
 
-/// Everything that a store says on the way, and what it is itself.
-async fn all_that_is_said(url: &str) -> String {
-    let (traces, _guard) = listen();
+/// Returns everything that a store logs and reports, and its own debug text.
+async fn everything_reported(url: &str) -> String {
+    let (traces, _guard) = subscribe();
     let store = RedisStore::new(url).unwrap();
     let mut said = format!("{} {store:?} ", store.url());
     let interest = Interest { node: Some(NodeId::new("n")), broadcasts: true };
@@ -188,12 +188,12 @@ async fn all_that_is_said(url: &str) -> String {
 async fn a_password_is_in_no_log_no_error_and_no_debug_text() {
     let server = RedisServer::start_with(&["--user", "mallory", "on", ">s3cret", "-@all"]);
     for (password, says) in [("s3cret", "NOPERM"), ("gu3ssed", "WRONGPASS")] {
-        let said = all_that_is_said(&server.url_for(&format!("mallory:{password}"))).await;
+        let said = everything_reported(&server.url_for(&format!("mallory:{password}"))).await;
         assert!(said.contains(says) && said.contains("redis://***@127.0.0.1"), "{said}");
         assert!(!said.contains(password) && !said.contains("s3cret"), "{said}");
     }
-    let nobody = server.url_for("mallory:gu3ssed");
+    let unreachable = server.url_for("mallory:gu3ssed");
     drop(server);
-    let said = all_that_is_said(&nobody).await;
+    let said = everything_reported(&unreachable).await;
     assert!(said.contains("refused") && !said.contains("gu3ssed"), "{said}");
 }

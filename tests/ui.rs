@@ -1,10 +1,8 @@
-//! What a user reads: programs with a mistake and the text the compiler prints for each, and programs without one.
+//! Programs with a mistake, each with the error that the compiler prints for it, and programs that compile.
 //!
-//! Most texts are ours; those of the compiler's own are as the current stable toolchain prints them.
+//! Most errors come from dq's macros. The compiler's own are those of the current stable toolchain.
 //!
-//! `ui/renamed` has a manifest of its own, which trybuild does not do: a test compiles it with the libraries of this build.
-//!
-//! `TRYBUILD=overwrite cargo test -p dq-tests --test ui` writes the texts anew; read each one as a user would.
+//! `TRYBUILD=overwrite cargo test -p dq-tests --test ui` writes the errors again; read each one as a user would.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! Three nodes with a cache each: a broadcast drops an entry from all of them, when its time has come.
+//! Three nodes, each with a cache: a broadcast drops an entry from all of them when it is due.
 //!
-//! The nodes live in one process here and find each other through the store, as they would in three.
+//! Here the nodes share one process. They communicate through the store only, as they would in three processes.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -11,7 +11,7 @@ use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
-/// Every node drops this key, at the same time.
+/// Tells every node to drop this key.
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
 #[job(topic = "cache-expired", deliver = "broadcast")]
 struct CacheExpired {
@@ -19,7 +19,7 @@ struct CacheExpired {
     key: String,
 }
 
-/// The cache of one node, and how often it was told to drop which key.
+/// The cache of one node, and how often it dropped each key.
 #[derive(Debug, Default)]
 struct Cache {
     entries: Mutex<BTreeMap<String, u32>>,
@@ -33,13 +33,13 @@ impl Cache {
         Arc::new(Self { entries: Mutex::new(entries.into()), ..Self::default() })
     }
 
-    fn forget(&self, key: &str) {
+    fn drop_entry(&self, key: &str) {
         lock(&self.entries).remove(key);
         *lock(&self.dropped).entry(key.into()).or_default() += 1;
         self.changed.notify_one();
     }
 
-    async fn has_forgotten(&self, key: &str) {
+    async fn wait_until_dropped(&self, key: &str) {
         while !lock(&self.dropped).contains_key(key) {
             self.changed.notified().await;
         }
@@ -59,22 +59,22 @@ impl BroadcastListener for DropEntry {
     type Message = CacheExpired;
 
     async fn on_message(&self, expired: Broadcast<CacheExpired>) -> Result<(), JobError> {
-        self.cache.forget(&expired.message.key);
+        self.cache.drop_entry(&expired.message.key);
         Ok(())
     }
 }
 
-/// Starts a node and waits until it hears broadcasts.
+/// Starts a node and waits until it receives broadcasts.
 async fn start_node(cache: Arc<Cache>) -> Result<Context, Box<dyn Error>> {
-    // `memory:` would be a store for each node alone, `memory:NAME` is one for all who name it.
+    // A plain `memory:` is private to each node; all nodes share `memory:NAME`.
     let variables = std::env::vars().filter(|(name, value)| !(name == "DQ_STORE" && value == "memory:"));
     let dq = ContextFactory::new("website")
-        .store("memory:caches") // `DQ_STORE` outweighs it
+        .store("memory:caches") // `DQ_STORE` overrides this
         .variables(variables)
         .provide(cache)
         .start()
         .await?;
-    dq.ready().await; // from here on it hears every broadcast
+    dq.ready().await; // from here on the node receives every broadcast
     Ok(dq)
 }
 
@@ -91,20 +91,20 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
     jobs.add(CacheExpired { key: "prices".into() }).after("200ms").replace_existing().await?;
     jobs.add(CacheExpired { key: "menu".into() }).after("400ms").replace_existing().await?;
 
-    // The menu comes last: when it was heard, the prices were heard as often as they ever will be.
+    // The menu is due last: once a node has dropped it, the node has received every broadcast of the prices.
     for cache in &caches {
-        cache.has_forgotten("menu").await;
+        cache.wait_until_dropped("menu").await;
     }
-    let mut fine = true;
+    let mut ok = true;
     for (number, cache) in (1..).zip(&caches) {
         let entries: Vec<_> = lock(&cache.entries).keys().cloned().collect();
         let dropped: Vec<_> =
             lock(&cache.dropped).iter().map(|(key, times)| format!("{key} {times} time(s)")).collect();
         println!("node {number} dropped {}; it still has {}", dropped.join(", "), entries.join(", "));
-        fine &= lock(&cache.dropped).values().all(|times| *times == 1) && entries == ["hours"];
+        ok &= lock(&cache.dropped).values().all(|times| *times == 1) && entries == ["hours"];
     }
     for node in nodes {
         node.shutdown(delay!("5s")).await;
     }
-    Ok(if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,7 +1,7 @@
-//! Finds a handler that charges an order twice, by simulating it with faults, and shows how it is mended.
+//! Finds a handler that charges an order twice, by simulating it with faults, and shows how to fix it.
 //!
-//! In a crate of yours this is a test: the feature `testing` of dq among the dev-dependencies, and `.run()`, which panics
-//! with the account, in place of `.try_run()`.
+//! In your own crate this is a test: add dq-testing to the dev-dependencies and call `.run()`, which panics with the trace,
+//! instead of `.try_run()`.
 
 mod shop;
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use shop::Shop;
 
-/// How many orders there are in a run: the seed decides, and what is found is shrunk to few.
+/// The number of orders in a run. The seed chooses it, and shrinking reduces it.
 fn orders() -> u64 {
     choose("orders", 1..=3)
 }
@@ -26,7 +26,7 @@ struct Charge {
     order: u64,
 }
 
-/// As one writes it first. When its node dies after the charge and before the ack, the job runs again.
+/// The obvious first version. If its node dies after the charge and before the ack, the job runs again.
 #[delay_listener(register = false)]
 async fn careless(job: Job<Charge>, shop: &Arc<Shop>) -> Result<(), JobError> {
     shop.charge(job.order, None).await;
@@ -34,7 +34,7 @@ async fn careless(job: Job<Charge>, shop: &Arc<Shop>) -> Result<(), JobError> {
     Ok(())
 }
 
-/// As one mends it first. It is no better: the node dies between the charge and the mark, or two nodes look at once.
+/// The obvious first fix. It is no better: the node may die between the charge and the mark, or two nodes may check at once.
 #[delay_listener(register = false)]
 async fn looks_first(job: Job<Charge>, shop: &Arc<Shop>) -> Result<(), JobError> {
     if !shop.is_paid(job.order).await {
@@ -44,7 +44,7 @@ async fn looks_first(job: Job<Charge>, shop: &Arc<Shop>) -> Result<(), JobError>
     Ok(())
 }
 
-/// Mended: the bank does the same charge once, however often it is asked. The key is of the order, not of the run.
+/// The fix: the bank executes a charge with the same key once, however often it is asked. The key names the order, not the run.
 #[delay_listener(register = false)]
 async fn with_a_key(job: Job<Charge>, shop: &Arc<Shop>) -> Result<(), JobError> {
     shop.charge(job.order, Some(format!("charge-{}", job.order))).await;
@@ -52,7 +52,7 @@ async fn with_a_key(job: Job<Charge>, shop: &Arc<Shop>) -> Result<(), JobError> 
     Ok(())
 }
 
-/// The simulation; only the handler differs.
+/// The simulation, the same for each handler.
 fn charging<L: DelayListener>() -> Simulation<Arc<Shop>> {
     simulate(|| Arc::new(Shop::default()))
         .node(|factory, shop| factory.provide(shop).listener::<L>())
@@ -63,15 +63,15 @@ fn charging<L: DelayListener>() -> Simulation<Arc<Shop>> {
 
 async fn place_orders(jobs: Provider) {
     for order in 1..=orders() {
-        // `Unknown`: perhaps it was added. Asking again with `keep_existing` is safe.
+        // After `AddError::Unknown` the job may have been added. Adding it again with `keep_existing` is safe.
         while let Err(error) = jobs.add(Charge { order }).keep_existing().await {
-            eprintln!("order {order} once more: {error}");
+            eprintln!("adding order {order} again: {error}");
         }
     }
 }
 
-/// One line for people, the account to stderr. True if it ended as it should.
-fn tell(name: &str, ended: &Result<Summary, Box<Finding>>, wanted: bool) -> bool {
+/// Prints the result to stdout and the trace to stderr. Returns whether the result is the expected one.
+fn report(name: &str, ended: &Result<Summary, Box<Finding>>, finding_expected: bool) -> bool {
     match ended {
         Ok(summary) => {
             println!("{name:<12} nothing found in {} seeds", summary.seeds);
@@ -83,14 +83,14 @@ fn tell(name: &str, ended: &Result<Summary, Box<Finding>>, wanted: bool) -> bool
             eprintln!("{finding}");
         }
     }
-    ended.is_err() == wanted
+    ended.is_err() == finding_expected
 }
 
 fn main() -> ExitCode {
     let ended = [
-        tell("careless", &charging::<careless>().try_run(), true),
-        tell("looks first", &charging::<looks_first>().try_run(), true),
-        tell("with a key", &charging::<with_a_key>().try_run(), false),
+        report("careless", &charging::<careless>().try_run(), true),
+        report("looks first", &charging::<looks_first>().try_run(), true),
+        report("with a key", &charging::<with_a_key>().try_run(), false),
     ];
     if ended == [true; 3] { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

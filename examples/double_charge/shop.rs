@@ -1,6 +1,6 @@
-//! The shop's database and its bank, as fakes: they outlive the nodes, and every call takes time.
+//! Fakes of the shop's database and its bank. They outlive the nodes, and every call takes time.
 //!
-//! Each call waits before and after it does something: there the node may die, as it may during a real request.
+//! Each call waits before and after it does its work: the node may die at both points, as it may during a real request.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ impl Shop {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks the bank for the money. With a key it was asked for before: it does nothing.
+    /// Asks the bank for the money. The bank ignores a key that it has seen before.
     pub(crate) async fn charge(&self, order: u64, key: Option<String>) {
         sleep(HALF_A_CALL).await;
         self.book_charge(order, key);
@@ -53,7 +53,7 @@ impl Shop {
         sleep(HALF_A_CALL).await;
     }
 
-    /// What must hold when every job has ended.
+    /// Checks what must hold once every job has ended.
     pub(crate) fn every_order_is_charged_once(&self, orders: u64) -> Result<(), String> {
         let books = self.books();
         for order in 1..=orders {

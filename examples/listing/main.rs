@@ -1,4 +1,4 @@
-//! Every kind of thing that a user of dq writes, in one file.
+//! Everything a program with dq can contain, in one file.
 
 mod shop;
 

@@ -1,16 +1,16 @@
-//! What the listing takes for granted: a shop.
+//! The shop around the listing: fakes of its database, its mail and its cache.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What became of an order that should be closed.
+/// The result of closing an unpaid order.
 pub(crate) enum Closing {
     Closed,
     AlreadyPaid,
     PaymentPending,
 }
 
-/// The orders.
+/// The database of orders.
 pub(crate) struct Orders;
 
 impl Orders {
@@ -36,7 +36,7 @@ impl Orders {
     }
 }
 
-/// A cache.
+/// A cache that has nothing in it.
 pub(crate) struct Cache;
 
 impl Cache {
@@ -45,7 +45,7 @@ impl Cache {
     }
 }
 
-/// Counts what it sees.
+/// Counts the runs of a handler.
 #[derive(Default)]
 pub(crate) struct Counter(AtomicU64);
 

@@ -1,4 +1,4 @@
-//! The calendar of one day, whose minutes are short.
+//! The calendar of one day whose minutes are short.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,10 +8,10 @@ use tokio::sync::Notify;
 
 const MINUTE: Duration = Duration::from_millis(30);
 
-/// How long until the day begins: a slow machine must have planned it by then.
+/// How long until the day begins: long enough for a slow machine to add all reminders before.
 const NIGHT: Duration = Duration::from_secs(2);
 
-/// When each meeting begins, in minutes of the day, and how many reminders there were.
+/// When each meeting begins, in minutes of the day, and the reminders so far.
 pub(crate) struct Calendar {
     day: SystemTime,
     state: Mutex<State>,
@@ -26,14 +26,14 @@ struct State {
 }
 
 impl Calendar {
-    /// An empty calendar whose day begins soon.
+    /// Returns an empty calendar whose day begins soon.
     pub(crate) fn of_tomorrow() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let day = UNIX_EPOCH + NIGHT + Duration::from_millis(now.as_millis() as u64); // due times have whole milliseconds
         Self { day, state: Mutex::default(), changed: Notify::new() }
     }
 
-    /// The time of a minute of the day.
+    /// Returns the time at which a minute of the day begins.
     pub(crate) fn time(&self, minute: u32) -> SystemTime {
         self.day + MINUTE * minute
     }
@@ -46,7 +46,7 @@ impl Calendar {
         self.state().begins.remove(meeting);
     }
 
-    /// Counts a reminder; the minute it is for, if there is such a meeting.
+    /// Counts a reminder and returns the minute it is for; `None` if the calendar has no such meeting.
     pub(crate) fn remind(&self, meeting: &str, minutes_before: u32) -> Option<u32> {
         let now = SystemTime::now();
         let mut state = self.state();
@@ -57,12 +57,12 @@ impl Calendar {
         Some(minute)
     }
 
-    /// How many reminders came before their minute.
+    /// Returns the number of reminders that came before their minute.
     pub(crate) fn early(&self) -> usize {
         self.state().early
     }
 
-    /// Waits for so many reminders.
+    /// Waits until there were this many reminders.
     pub(crate) async fn all_reminded(&self, reminders: usize) {
         while self.state().reminded < reminders {
             self.changed.notified().await;

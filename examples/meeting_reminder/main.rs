@@ -1,4 +1,4 @@
-//! Reminds of meetings: ten minutes before, and when they begin. A minute is 30 ms here, and the night before the day 2 s.
+//! Reminds of meetings ten minutes before they begin and when they begin. Here a minute takes 30 ms, and the day begins after 2 s.
 
 mod calendar;
 
@@ -14,7 +14,7 @@ use calendar::Calendar;
 /// The reminders of a meeting, in minutes before it begins.
 const REMINDERS: [u32; 2] = [10, 0];
 
-/// Remind of this meeting. There are several reminders of one meeting: the id is made of both fields.
+/// One reminder of a meeting. A meeting has several, so the id is made of both fields.
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
 #[job(topic = "meeting-reminder", id = "{meeting}:{minutes_before}")]
 struct Remind {
@@ -22,9 +22,9 @@ struct Remind {
     minutes_before: u32,
 }
 
-#[delay_listener(concurrency = 1, timeout = "5s")] // one after the other, in order of their times
+#[delay_listener(concurrency = 1, timeout = "5s")] // one at a time, so in the order of their times
 async fn remind(job: Job<Remind>, calendar: &Arc<Calendar>) -> Result<(), JobError> {
-    // The calendar decides: a reminder of a meeting that it does not know is a leftover.
+    // The calendar decides: a reminder of a meeting that it does not have is out of date.
     let Some(minute) = calendar.remind(&job.meeting, job.minutes_before) else { return Ok(()) };
     match job.minutes_before {
         0 => println!("minute {minute}: {} begins", job.meeting),
@@ -33,7 +33,7 @@ async fn remind(job: Job<Remind>, calendar: &Arc<Calendar>) -> Result<(), JobErr
     Ok(())
 }
 
-/// Plans a meeting, or moves it: reminders that wait already get their new time.
+/// Plans a meeting, or moves it: reminders that already wait get their new time.
 async fn plan(jobs: &Provider, calendar: &Calendar, meeting: &str, begins: u32) -> Result<(), Box<dyn Error>> {
     calendar.plan(meeting, begins);
     for minutes_before in REMINDERS {
@@ -55,7 +55,7 @@ async fn cancel(jobs: &Provider, calendar: &Calendar, meeting: &str) -> Result<(
 async fn main() -> Result<ExitCode, Box<dyn Error>> {
     let calendar = Arc::new(Calendar::of_tomorrow());
     let dq = ContextFactory::new("calendar")
-        .store("memory:") // `DQ_STORE` outweighs it
+        .store("memory:") // `DQ_STORE` overrides this
         .provide(calendar.clone())
         .start()
         .await?;

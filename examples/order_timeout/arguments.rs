@@ -9,18 +9,18 @@ pub(crate) const USAGE: &str = "\
 usage: order_timeout [FILE] [--timeout TIME] [--speed FACTOR] [--ledger PATH] [--fresh] [--json]
        order_timeout --generate ORDERS
 
-  FILE               events of the shop, a JSON object a line; without it the 2,000 orders that come with the program
-  --timeout TIME     how long an order may stay open, as 8s (the default) or 1m 30s
-  --speed FACTOR     plays the file, and the timeout, this many times as fast
-  --ledger PATH      where the orders are kept; default ./dq-data/order_timeout.ledger
-  --fresh            forgets what is in the ledger, instead of going on with it
-  --json             the last line of stdout is a JSON object
-  --generate ORDERS  writes the events of so many orders to stdout
+  FILE               events of the shop, one JSON object per line; default: the 2,000 orders that come with the program
+  --timeout TIME     how long an order may stay open, such as 1m 30s; default 8s
+  --speed FACTOR     replays the file this many times as fast, with a shorter timeout; default 1
+  --ledger PATH      file that keeps the orders; default ./dq-data/order_timeout.ledger
+  --fresh            empties the ledger instead of resuming from it
+  --json             prints a summary as JSON in the last line
+  --generate ORDERS  writes the events of this many orders to stdout
 
-The jobs are kept in the store that the variable DQ_STORE names; default memory:
-Ends with 0 when every unpaid order was closed once, none early and none that was paid; with 1 when not.";
+The variable DQ_STORE names the store of the jobs; default memory:
+Exits with 0 if every unpaid order was closed exactly once, none early, and no paid order was closed; otherwise with 1.";
 
-/// What to do.
+/// What the program should do.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Command {
     Run(Arguments),
@@ -65,7 +65,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = String>) -> Result<Command, 
             "--ledger" => arguments.ledger = value()?.into(),
             "--fresh" => arguments.fresh = true,
             "--json" => arguments.json = true,
-            flag if flag.starts_with('-') => return Err(format!("there is no option `{flag}`")),
+            flag if flag.starts_with('-') => return Err(format!("unknown option `{flag}`")),
             _ if arguments.file.is_some() => return Err(format!("one file is enough, `{word}` is one too many")),
             file => arguments.file = Some(file.into()),
         }

@@ -1,35 +1,35 @@
-//! What the lines of the ledger say when they are read in order: the state of every order, and every rule that was broken.
+//! The state that follows from the lines of the ledger: every order, and how often each rule was broken.
 //!
-//! The running shop and the audit at its end use the same [`Books`]; the audit makes new ones from the file alone.
+//! The running shop and the final audit both use [`Books`]; the audit builds its own from the file alone.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::orders::Happening;
+use crate::orders::EventKind;
 
-/// How far the clock of the store and the one of this program may run apart while an order is open.
+/// How far the clocks of the store and of this program may drift apart while an order is open.
 const CLOCKS_APART_US: u64 = 20_000;
 
 /// One line of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "entry", rename_all = "snake_case")]
 pub(crate) enum Entry {
-    /// The program began to work with the ledger.
+    /// The program opened the ledger.
     Started { at_ms: u64 },
-    /// An order is open from `at_ms` to `due_ms`, by the clock of this program.
+    /// An order was placed at `at_ms` and is to be closed at `due_ms`, by the clock of this program.
     Placed { order: u64, at_ms: u64, due_ms: u64 },
-    /// It was paid or cancelled in time.
-    Ended { order: u64, event: Happening },
-    /// A program that went on added its job again, in case the store had lost it.
+    /// The order was paid or cancelled in time.
+    Ended { order: u64, event: EventKind },
+    /// After a restart the program adds the job again, in case the store has lost it.
     Resumed { order: u64 },
-    /// Its job was taken back; `found` is where.
+    /// The job was deleted; `found` is the state it was in.
     JobDeleted { order: u64, found: Option<String> },
-    /// It was closed at `at_us`, by a job that was due at `due_ms` by the store's clock.
+    /// The order was closed at `at_us` by a job that was due at `due_ms` by the store's clock.
     Closed { order: u64, fence: u64, due_ms: u64, at_us: u64 },
-    /// Its job ran once more after it had been closed, and changed nothing.
+    /// The job ran again after the order was closed, and changed nothing.
     RanAgain { order: u64, fence: u64 },
-    /// It was paid or cancelled after it had been closed: the money goes back.
+    /// The order was paid or cancelled after it was closed: the shop refunds the money.
     TooLate { order: u64 },
 }
 
@@ -38,11 +38,11 @@ pub(crate) enum Entry {
 pub(crate) struct Order {
     pub(crate) placed_ms: u64,
     pub(crate) due_ms: u64,
-    pub(crate) ended: Option<Happening>,
+    pub(crate) ended: Option<EventKind>,
     pub(crate) job_deleted: bool,
     pub(crate) closed: bool,
     pub(crate) too_late: bool,
-    /// Its job may be in the store a second time, as [`Entry::Resumed`] says.
+    /// The job may have been added a second time: see [`Entry::Resumed`].
     resumed: bool,
     closed_by_start: u64,
     fence: u64,
@@ -53,16 +53,16 @@ impl Order {
         !self.closed && self.ended.is_none()
     }
 
-    /// Whether what happened is on record already.
-    pub(crate) const fn knows(&self, event: Happening) -> bool {
+    /// Returns whether the ledger already has an event of this kind.
+    pub(crate) const fn has_recorded(&self, event: EventKind) -> bool {
         match event {
-            Happening::Placed => true,
-            Happening::Paid | Happening::Cancelled => self.ended.is_some() || self.too_late,
+            EventKind::Placed => true,
+            EventKind::Paid | EventKind::Cancelled => self.ended.is_some() || self.too_late,
         }
     }
 }
 
-/// How many orders there are of each kind.
+/// The numbers of orders, by what happened to them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) placed: u64,
@@ -70,14 +70,14 @@ pub(crate) struct Counts {
     pub(crate) closed: u64,
     pub(crate) deleted: u64,
     pub(crate) too_late: u64,
-    /// Closed before the job was due, or before the order was.
+    /// Closed before the job or the order was due.
     pub(crate) early: u64,
-    /// Closed twice, or the job of a closed order ran again though nothing of [`Counts::again`] explains it.
+    /// Closed twice, or the job of a closed order ran again for no reason that [`Counts::again`] names.
     pub(crate) twice: u64,
-    /// Closed and also paid or cancelled in time, or never placed.
+    /// Closed although paid, cancelled or never placed.
     pub(crate) wrong: u64,
-    /// The job of a closed order ran again and changed nothing: after a new start, for at least once is what dq promises, or
-    /// once because it had been added again while it was running.
+    /// The job of a closed order ran again and changed nothing: after a restart, because dq runs a job at least once, or once
+    /// because the program added it again after a restart.
     pub(crate) again: u64,
 }
 
@@ -86,13 +86,13 @@ pub(crate) struct Counts {
 pub(crate) struct Books {
     pub(crate) orders: BTreeMap<u64, Order>,
     pub(crate) counts: Counts,
-    /// Of each closing: start of the handler less the due time of the job, in microseconds; zero for one that was early.
+    /// The lateness of each closing in microseconds: start of the handler minus due time of the job, zero if it was early.
     pub(crate) lateness_us: Vec<u64>,
     starts: u64,
 }
 
 impl Books {
-    /// Takes one line into account.
+    /// Applies one line of the ledger.
     pub(crate) fn apply(&mut self, entry: &Entry) {
         match *entry {
             Entry::Started { .. } => self.starts += 1,

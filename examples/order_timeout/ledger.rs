@@ -1,8 +1,8 @@
-//! The database of the shop: an append-only file of JSON lines, and what follows from them in memory.
+//! The database of the shop: an append-only file of JSON lines, and the state in memory that follows from them.
 //!
-//! Every change is one conditional write under one lock, so that of a payment and a closing at the same moment one comes
-//! first and the other sees it. A line is in the file before it counts. Lines are written and not synced: they survive the
-//! death of the program, not that of the machine. One program at a time may use a ledger.
+//! Every change is a conditional write under one lock. Of a payment and a closing at the same moment, one therefore comes first
+//! and the other sees it. A line is in the file before it takes effect. Lines are not synced to disk: they survive a crash of
+//! the program, but perhaps not of the machine. Only one program at a time may use a ledger.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -13,16 +13,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 
 use crate::books::{Books, Counts, Entry, Order};
-use crate::orders::Happening;
+use crate::orders::EventKind;
 
-/// What became of a payment or cancellation.
+/// The result of recording a payment or cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// In time: the order must not be closed any more.
+    /// It was in time: the order must no longer be closed.
     InTime,
-    /// The order was closed before.
+    /// The order was already closed.
     TooLate,
-    /// It is on record already, or there is no such order.
+    /// The ledger already has it, or has no such order.
     Known,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Opens the ledger and reads it; `fresh` empties it first. A last line that was cut is dropped.
+    /// Opens and reads the ledger; `fresh` empties it first. An incomplete last line is dropped.
     pub(crate) fn open(path: &Path, fresh: bool) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder)?;
@@ -67,7 +67,7 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// Writes down a new order; false when it is on record already.
+    /// Records a new order. Returns false if the ledger already has it.
     pub(crate) fn place(&self, order: u64, at_ms: u64, due_ms: u64) -> io::Result<bool> {
         let mut inner = self.lock();
         if inner.books.orders.contains_key(&order) {
@@ -76,7 +76,7 @@ impl Ledger {
         self.write(&mut inner, Entry::Placed { order, at_ms, due_ms }).map(|()| true)
     }
 
-    /// Writes down that the job of an order is added again; false when the order is no longer open.
+    /// Records that the job of an order is added again. Returns false if the order is no longer open.
     pub(crate) fn resume(&self, order: u64) -> io::Result<bool> {
         let mut inner = self.lock();
         if !inner.books.orders.get(&order).is_some_and(Order::is_open) {
@@ -85,27 +85,27 @@ impl Ledger {
         self.write(&mut inner, Entry::Resumed { order }).map(|()| true)
     }
 
-    /// Writes down that an order was paid or cancelled, if it is still open.
-    pub(crate) fn end(&self, order: u64, event: Happening) -> io::Result<Ending> {
+    /// Records that an order was paid or cancelled, if it is still open.
+    pub(crate) fn end(&self, order: u64, event: EventKind) -> io::Result<Ending> {
         let mut inner = self.lock();
         match inner.books.orders.get(&order) {
             Some(known) if known.is_open() => {
                 self.write(&mut inner, Entry::Ended { order, event }).map(|()| Ending::InTime)
             }
-            Some(known) if !known.knows(event) => {
+            Some(known) if !known.has_recorded(event) => {
                 self.write(&mut inner, Entry::TooLate { order }).map(|()| Ending::TooLate)
             }
             _ => Ok(Ending::Known),
         }
     }
 
-    /// Writes down that the job of an order was taken back.
+    /// Records that the job of an order was deleted.
     pub(crate) fn job_deleted(&self, order: u64, found: Option<String>) -> io::Result<()> {
         self.write(&mut self.lock(), Entry::JobDeleted { order, found })
     }
 
-    /// Closes the order that was placed at `placed_ms`, if it is still open. If it is not, this is no order of this ledger,
-    /// it was paid or cancelled, or an earlier run of its job closed it: then nothing is left to do.
+    /// Closes the order that was placed at `placed_ms`, if it is still open. Otherwise it does nothing: the order belongs to
+    /// another ledger, was paid or cancelled, or was closed by an earlier run of its job.
     pub(crate) fn close_if_open(&self, order: u64, placed_ms: u64, run: Run) -> io::Result<()> {
         let (fence, due_ms, at_us) = (run.fence, micros(run.due) / 1_000, micros(run.started));
         let mut inner = self.lock();
@@ -118,14 +118,14 @@ impl Ledger {
         self.write(&mut inner, entry)
     }
 
-    /// The orders for which `wanted` says so.
+    /// Returns the orders for which `wanted` is true.
     pub(crate) fn orders(&self, wanted: impl Fn(&Order) -> bool) -> Vec<(u64, Order)> {
         let inner = self.lock();
         let orders = inner.books.orders.iter().filter(|(_, order)| wanted(order));
         orders.map(|(number, order)| (*number, order.clone())).collect()
     }
 
-    /// The counts, from now on.
+    /// Subscribes to the counts.
     pub(crate) fn counts(&self) -> watch::Receiver<Counts> {
         self.counts.subscribe()
     }
@@ -144,7 +144,7 @@ impl Ledger {
     }
 }
 
-/// Reads the books again, from the file alone.
+/// Reads the ledger again from the file alone.
 pub(crate) fn audit(path: &Path) -> io::Result<Books> {
     read(&fs::read_to_string(path)?)
 }

@@ -1,4 +1,4 @@
-//! Closes the orders of a shop that were not paid in time. The README beside this file says how to use it.
+//! Closes the orders of a shop that were not paid in time. The README in this folder explains it.
 
 mod arguments;
 mod books;
@@ -22,8 +22,8 @@ use orders::Event;
 use report::Report;
 use shop::{Failed, Shop};
 
-/// How long after the last order is due everything must be over.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long the last jobs may take after they are due.
+const TIME_TO_FINISH: Duration = Duration::from_secs(30);
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -58,12 +58,12 @@ fn generate(orders: u64) -> Result<bool, Failed> {
     Ok(true)
 }
 
-/// Runs the shop; whether everything was as it should be.
+/// Runs the shop. Returns whether every rule was kept.
 async fn run(arguments: &Arguments) -> Result<bool, Failed> {
     let (events, malformed) = read_events(arguments)?;
     let ledger = Arc::new(Ledger::open(&arguments.ledger, arguments.fresh)?);
     let dq = ContextFactory::new("shop")
-        .store("memory:") // `DQ_STORE` outweighs it
+        .store("memory:") // `DQ_STORE` overrides this
         .provide(ledger.clone())
         .start()
         .await?;
@@ -82,8 +82,10 @@ async fn run(arguments: &Arguments) -> Result<bool, Failed> {
     let problems = report.problems(stopped);
     problems.iter().for_each(|problem| println!("WRONG: {problem}"));
     match (problems.is_empty(), stopped) {
-        (true, true) => eprintln!("stopped before the end: the same command without --fresh goes on from here"),
-        (true, false) => println!("every unpaid order was closed once, none early, none that was paid"),
+        (true, true) => eprintln!("stopped before the end: run the same command again, without --fresh, to resume"),
+        (true, false) => {
+            println!("OK: every unpaid order was closed exactly once, none early, and no paid order was closed")
+        }
         (false, _) => {}
     }
     if arguments.json {
@@ -106,15 +108,15 @@ fn read_events(arguments: &Arguments) -> io::Result<(Vec<Event>, usize)> {
     Ok((events, bad.len()))
 }
 
-/// Plays the events and waits until no order is open, or until that takes too long.
+/// Replays the events and waits until no order is open or the time is up.
 async fn work(shop: &Shop, events: &[Event], speed: f64) -> Result<(), Failed> {
-    shop.go_on().await?;
-    replay::replay(shop, &shop.left_of(events), speed).await?;
+    shop.resume().await?;
+    replay::replay(shop, &shop.remaining(events), speed).await?;
     let mut counts = shop.ledger.counts();
     tokio::select! {
         biased;
         _ = counts.wait_for(|counts| counts.open == 0) => {}
-        () = tokio::time::sleep(shop.longest_left() + PATIENCE) => {}
+        () = tokio::time::sleep(shop.longest_time_left() + TIME_TO_FINISH) => {}
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! The events of the shop, as they are read from a file: one JSON object a line.
+//! Reads the events of the shop from a file with one JSON object per line.
 //!
-//! A line that cannot be used is reported with its number and skipped; the others count.
+//! A line that cannot be used is reported with its number and skipped.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// What happened to an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Happening {
+pub(crate) enum EventKind {
     Placed,
     Paid,
     Cancelled,
@@ -22,17 +22,17 @@ pub(crate) struct Event {
     /// When it happens, in milliseconds from the start of the day.
     pub(crate) at_ms: u64,
     pub(crate) order: u64,
-    pub(crate) event: Happening,
+    pub(crate) event: EventKind,
 }
 
-/// A line that cannot be used, and why.
+/// A line that cannot be used, and the reason.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BadLine {
     pub(crate) number: usize,
     pub(crate) why: String,
 }
 
-/// The usable events in the order of their time, and the lines that are not.
+/// Returns the usable events, sorted by time, and the lines that cannot be used.
 pub(crate) fn read(text: &str) -> (Vec<Event>, Vec<BadLine>) {
     let (mut events, mut bad) = (Vec::new(), Vec::new());
     for (number, line) in text.lines().enumerate().map(|(index, line)| (index + 1, line)) {
@@ -49,12 +49,12 @@ pub(crate) fn read(text: &str) -> (Vec<Event>, Vec<BadLine>) {
     events.retain(|&(number, Event { order, event, .. })| {
         let first = placed.get(&order).copied();
         let why = match (event, first) {
-            (Happening::Placed, None) => {
+            (EventKind::Placed, None) => {
                 placed.insert(order, number);
                 return true;
             }
-            (Happening::Placed, Some(first)) => format!("order {order} was placed by line {first} already"),
-            (_, None) => format!("order {order} was not placed before"),
+            (EventKind::Placed, Some(first)) => format!("order {order} was already placed by line {first}"),
+            (_, None) => format!("order {order} was never placed"),
             (_, Some(_)) => return true,
         };
         bad.push(BadLine { number, why });

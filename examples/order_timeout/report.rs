@@ -1,4 +1,4 @@
-//! What the books say at the end, for people and for programs.
+//! The report at the end, for people and for programs.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ impl Report {
         Self { counts: books.counts, malformed, lateness_us: books.lateness_us }
     }
 
-    /// What is wrong, unless orders being open is; empty when every rule was kept.
+    /// Returns the broken rules, without open orders if those are allowed. Empty if every rule was kept.
     pub(crate) fn problems(&self, may_be_open: bool) -> Vec<String> {
         let Counts { open, early, twice, wrong, .. } = self.counts;
         let open = if may_be_open { 0 } else { open };
@@ -27,25 +27,25 @@ impl Report {
             ("unpaid and not closed", open),
             ("closed early", early),
             ("closed twice", twice),
-            ("closed though paid, cancelled or never placed", wrong),
+            ("closed although paid, cancelled or never placed", wrong),
         ];
         let broken = rules.iter().filter(|(_, orders)| *orders > 0);
         broken.map(|(rule, orders)| format!("{rule}: {orders}")).collect()
     }
 
-    /// The lateness of this part of the closings, in milliseconds: start of the handler less the due time of its job.
+    /// Returns a quantile of the lateness in milliseconds: start of the handler minus due time of its job.
     fn lateness_ms(&self, part: f64) -> Option<f64> {
         let last = self.lateness_us.len().checked_sub(1)?;
         Some(self.lateness_us[(last as f64 * part).ceil() as usize] as f64 / 1_000.0)
     }
 
-    /// The lateness for people.
+    /// Returns the lateness as text.
     pub(crate) fn lateness(&self) -> String {
-        let tell = |part| self.lateness_ms(part).map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1} ms"));
-        format!("lateness p50 {}, p99 {}, max {}", tell(0.5), tell(0.99), tell(1.0))
+        let text = |part| self.lateness_ms(part).map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1} ms"));
+        format!("lateness of the closings: p50 {}, p99 {}, max {}", text(0.5), text(0.99), text(1.0))
     }
 
-    /// For programs.
+    /// Returns the summary for programs.
     pub(crate) fn summary(&self) -> Summary {
         let Counts { placed, closed, deleted, early, twice, .. } = self.counts;
         let [p50, p99, max] = [0.5, 0.99, 1.0].map(|part| self.lateness_ms(part));

@@ -1,7 +1,7 @@
-//! The shop: closes the orders that nobody paid.
+//! The shop: closes unpaid orders.
 //!
-//! An order is written into the ledger first and its job is added then; a payment is written first and the job is deleted
-//! then. Whatever a crash cuts in between, [`Shop::go_on`] does again: both are safe to repeat.
+//! The shop records an order in the ledger before it adds the job, and a payment before it deletes the job. If a crash comes
+//! between the two, [`Shop::resume`] does the second step again; both are safe to repeat.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -14,18 +14,18 @@ use tokio::task::JoinSet;
 
 use crate::books::Order;
 use crate::ledger::{Ending, Ledger, Run, micros};
-use crate::orders::{Event, Happening};
+use crate::orders::{Event, EventKind};
 
-/// Anything that ends the program.
+/// Any error that ends the program.
 pub(crate) type Failed = Box<dyn Error + Send + Sync>;
 
-/// Close this order if it was not paid.
+/// Closes this order if it was not paid.
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
 #[job(topic = "order-timeout", delay = "8s")]
 pub(crate) struct CloseOrder {
     #[job(id)]
     order_id: u64,
-    /// When the order was placed: another ledger may have another order under the same number.
+    /// When the order was placed: another ledger may have another order with the same number.
     placed_ms: u64,
 }
 
@@ -48,7 +48,7 @@ impl DelayListener for OrderTimeout {
     }
 }
 
-/// What happens in the shop becomes entries of the ledger and jobs.
+/// Turns the events of the shop into entries of the ledger and into jobs.
 #[derive(Clone)]
 pub(crate) struct Shop {
     pub(crate) ledger: Arc<Ledger>,
@@ -58,11 +58,11 @@ pub(crate) struct Shop {
 }
 
 impl Shop {
-    /// Something happened to an order.
+    /// Handles an event of an order.
     pub(crate) async fn handle(&self, event: Event) -> Result<(), Failed> {
         match event.event {
-            Happening::Placed => self.place(event.order).await,
-            Happening::Paid | Happening::Cancelled => self.end(event.order, event.event).await,
+            EventKind::Placed => self.place(event.order).await,
+            EventKind::Paid | EventKind::Cancelled => self.end(event.order, event.event).await,
         }
     }
 
@@ -70,13 +70,13 @@ impl Shop {
         let placed_ms = micros(SystemTime::now()) / 1_000;
         let due_ms = placed_ms + self.timeout.as_millis() as u64;
         if self.ledger.place(order_id, placed_ms, due_ms)? {
-            // A job that waits under this number belongs to another ledger: it goes.
+            // A job that already waits under this number belongs to another ledger, so it is replaced.
             self.jobs.add(CloseOrder { order_id, placed_ms }).after(self.timeout).replace_existing().await?;
         }
         Ok(())
     }
 
-    async fn end(&self, order_id: u64, event: Happening) -> Result<(), Failed> {
+    async fn end(&self, order_id: u64, event: EventKind) -> Result<(), Failed> {
         if self.ledger.end(order_id, event)? == Ending::InTime {
             self.delete_job(order_id).await?;
         }
@@ -84,19 +84,20 @@ impl Shop {
     }
 
     async fn delete_job(&self, order_id: u64) -> Result<(), Failed> {
-        // Found running, it is being handled at this very moment: the ledger tells the handler that the order was paid.
+        // If the job is running at this moment, its handler reads in the ledger that the order was paid.
         let deleted = self.jobs.delete::<CloseOrder>(order_id).await?;
         self.ledger.job_deleted(order_id, deleted.found.map(|state| state.to_string()))?;
         Ok(())
     }
 
-    /// After a restart: does again what the last run may not have finished.
-    pub(crate) async fn go_on(&self) -> Result<(), Failed> {
+    /// After a restart, repeats what the last run of the program may not have finished.
+    pub(crate) async fn resume(&self) -> Result<(), Failed> {
         for (order_id, _) in self.ledger.orders(|order| order.ended.is_some() && !order.job_deleted) {
             self.delete_job(order_id).await?;
         }
-        // Each has its own delay, so they are single adds; started together they share round trips to the store. A job that the
-        // store still has may run and be done before its add arrives, which then adds it anew: that run finds the order closed.
+        // Each job has its own delay, so these are single adds; started together, they share round trips to the store. A job
+        // that the store still has may end before its add arrives. The add then creates it again, and its run finds the order
+        // closed.
         let mut adds = JoinSet::new();
         for (order_id, order) in self.ledger.orders(Order::is_open) {
             if !self.ledger.resume(order_id)? {
@@ -111,23 +112,23 @@ impl Shop {
         Ok(())
     }
 
-    /// The events that are not on record yet; tells when there are others.
-    pub(crate) fn left_of(&self, events: &[Event]) -> Vec<Event> {
+    /// Returns the events that are not in the ledger yet, and prints how many if the ledger has others.
+    pub(crate) fn remaining(&self, events: &[Event]) -> Vec<Event> {
         let known: BTreeMap<_, _> = self.ledger.orders(|_| true).into_iter().collect();
-        let on_record = |event: &Event| known.get(&event.order).is_some_and(|order| order.knows(event.event));
-        let left: Vec<_> = events.iter().filter(|event| !on_record(event)).copied().collect();
+        let is_recorded = |event: &Event| known.get(&event.order).is_some_and(|order| order.has_recorded(event.event));
+        let remaining: Vec<_> = events.iter().filter(|event| !is_recorded(event)).copied().collect();
         if !known.is_empty() {
             let (orders, open) = (known.len(), known.values().filter(|order| order.is_open()).count());
             eprintln!(
-                "going on: {orders} orders are in the ledger, {open} of them open; {} events are left",
-                left.len()
+                "resuming: the ledger has {orders} orders, {open} of them open; {} events are left",
+                remaining.len()
             );
         }
-        left
+        remaining
     }
 
-    /// How long until every open order is due.
-    pub(crate) fn longest_left(&self) -> Duration {
+    /// Returns how long it takes until every open order is due.
+    pub(crate) fn longest_time_left(&self) -> Duration {
         self.ledger.orders(Order::is_open).iter().map(|(_, order)| time_left(order)).max().unwrap_or_default()
     }
 }

@@ -1,4 +1,4 @@
-//! The servers of the merchants, as far as this program needs them.
+//! Fakes of the merchants' servers.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ pub(crate) enum Behaviour {
 
 struct Server {
     behaviour: Behaviour,
-    called: Vec<Instant>,
+    calls: Vec<Instant>,
 }
 
 /// All servers.
@@ -41,7 +41,7 @@ impl std::error::Error for Refused {}
 
 impl Gateway {
     pub(crate) fn new(servers: impl IntoIterator<Item = (&'static str, Behaviour)>) -> Self {
-        let server = |(merchant, behaviour)| (merchant, Server { behaviour, called: Vec::new() });
+        let server = |(merchant, behaviour)| (merchant, Server { behaviour, calls: Vec::new() });
         Self(Mutex::new(servers.into_iter().map(server).collect()))
     }
 
@@ -54,12 +54,12 @@ impl Gateway {
         }
     }
 
-    /// How the server behaves this time.
+    /// Records a call and returns how the server behaves this time.
     fn call(&self, merchant: &str) -> Behaviour {
         let mut servers = self.servers();
         let Some(server) = servers.get_mut(merchant) else { return Behaviour::IsDown };
         let now = server.behaviour;
-        server.called.push(Instant::now());
+        server.calls.push(Instant::now());
         server.behaviour = match now {
             Behaviour::FailsTimes(0 | 1) | Behaviour::HangsTimes(0 | 1) => Behaviour::Answers,
             Behaviour::FailsTimes(times) => Behaviour::FailsTimes(times - 1),
@@ -69,17 +69,17 @@ impl Gateway {
         now
     }
 
-    pub(crate) fn mend(&self, merchant: &str) {
+    pub(crate) fn fix(&self, merchant: &str) {
         if let Some(server) = self.servers().get_mut(merchant) {
             server.behaviour = Behaviour::Answers;
         }
     }
 
-    /// The time between one call of a merchant and the next.
+    /// Returns the times between the calls of a merchant's server.
     pub(crate) fn pauses(&self, merchant: &str) -> Vec<Duration> {
         let servers = self.servers();
-        let called = servers.get(merchant).map(|server| server.called.as_slice()).unwrap_or_default();
-        called.windows(2).map(|pair| pair[1] - pair[0]).collect()
+        let calls = servers.get(merchant).map(|server| server.calls.as_slice()).unwrap_or_default();
+        calls.windows(2).map(|pair| pair[1] - pair[0]).collect()
     }
 
     fn servers(&self) -> MutexGuard<'_, BTreeMap<&'static str, Server>> {

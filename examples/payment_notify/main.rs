@@ -1,4 +1,4 @@
-//! Tells merchants that they were paid, again and again until their server answers; pages somebody when it never does.
+//! Notifies merchants of payments, with retries until their server answers, and pages an operator if it never does.
 
 mod gateway;
 
@@ -14,10 +14,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use gateway::{Behaviour, Gateway};
 
-/// The ladder of `retry` below; at work it would be "1m, 5m, 10m, 30m, 1h".
+/// The ladder of `retry` below; in production it would be "1m, 5m, 10m, 30m, 1h".
 const LADDER: [Duration; 3] = [delay!("100ms"), delay!("200ms"), delay!("300ms")];
 
-/// Tell the merchant about this payment.
+/// Notifies the merchant of this payment.
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
 #[job(topic = "payment-notify")]
 struct NotifyMerchant {
@@ -26,16 +26,16 @@ struct NotifyMerchant {
     merchant: String,
 }
 
-/// What is told on stdout.
-enum News {
-    Told { merchant: String, run: u32 },
+/// What the listener reports to `main`, which prints it.
+enum Report {
+    Notified { merchant: String, run: u32 },
     Paged { merchant: String, why: String },
 }
 
 #[delay_listener(concurrency = 8, timeout = "2s", retry = "100ms, 200ms, 300ms")]
 struct Notify {
     gateway: Arc<Gateway>,
-    news: UnboundedSender<News>,
+    reports: UnboundedSender<Report>,
 }
 
 impl DelayListener for Notify {
@@ -43,15 +43,15 @@ impl DelayListener for Notify {
 
     async fn on_due(&self, job: Job<NotifyMerchant>, channel: Channel) -> Result<Decided, JobError> {
         self.gateway.notify(&job.merchant, job.payment).await?;
-        self.news.send(News::Told { merchant: job.merchant.clone(), run: job.attempt() + 1 })?;
+        self.reports.send(Report::Notified { merchant: job.merchant.clone(), run: job.attempt() + 1 })?;
         Ok(channel.ack())
     }
 
-    /// The last attempt failed; when this returns, the job is DEAD: listed, counted, and it can be sent back.
+    /// The last attempt failed. When this returns, the job is DEAD: it is listed and counted and can be requeued.
     async fn final_retry(&self, job: Job<NotifyMerchant>, cause: &Failure) {
-        let page = News::Paged { merchant: job.merchant.clone(), why: cause.to_string() };
-        if self.news.send(page).is_err() {
-            eprintln!("nobody hears that {} could not be told", job.merchant);
+        let page = Report::Paged { merchant: job.merchant.clone(), why: cause.to_string() };
+        if self.reports.send(page).is_err() {
+            eprintln!("cannot report that {} was not notified", job.merchant);
         }
     }
 }
@@ -64,43 +64,43 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
         ("florist", Behaviour::IsDown),
         ("hotel", Behaviour::HangsTimes(1)),
     ]));
-    let (news, mut told) = unbounded_channel();
+    let (sender, mut reports) = unbounded_channel();
     let dq = ContextFactory::new("payments")
-        .store("memory:") // `DQ_STORE` outweighs it
+        .store("memory:") // `DQ_STORE` overrides this
         .provide(gateway.clone())
-        .provide(news)
+        .provide(sender)
         .start()
         .await?;
     let jobs = dq.provider();
     for (payment, merchant) in (1..).zip(["bakery", "bookshop", "florist", "hotel"]) {
-        // Whatever an earlier run of this program left under the number goes.
+        // Replaces what an earlier run of this program may have left under this id.
         jobs.add(NotifyMerchant { payment, merchant: merchant.into() }).replace_existing().await?;
     }
-    tell(&mut told, 4).await;
+    print_reports(&mut reports, 4).await;
 
-    println!("-- somebody mends the florist's server and sends the DEAD job back");
-    gateway.mend("florist");
-    // The pager rings while the job is still running its final retry: a moment later it is DEAD.
+    println!("-- the florist's server is fixed, and the DEAD job is requeued");
+    gateway.fix("florist");
+    // The page is sent during the final retry; the job becomes DEAD a moment later.
     while !jobs.requeue::<NotifyMerchant>(3).await?.changed {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    tell(&mut told, 1).await;
+    print_reports(&mut reports, 1).await;
     dq.shutdown(delay!("5s")).await;
 
-    let too_soon = gateway.pauses("bookshop").into_iter().zip(LADDER).filter(|(pause, step)| pause < step).count();
-    println!("-- retries that came sooner than the ladder says: {too_soon}");
-    Ok(if too_soon == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let too_early = gateway.pauses("bookshop").into_iter().zip(LADDER).filter(|(pause, step)| pause < step).count();
+    println!("-- retries that came too early: {too_early}");
+    Ok(if too_early == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Waits for the news of so many merchants and prints them by name.
-async fn tell(news: &mut UnboundedReceiver<News>, merchants: usize) {
+/// Waits for the reports of `merchants` merchants and prints them by name.
+async fn print_reports(reports: &mut UnboundedReceiver<Report>, merchants: usize) {
     let mut lines = BTreeMap::new();
     while lines.len() < merchants
-        && let Some(news) = news.recv().await
+        && let Some(report) = reports.recv().await
     {
-        let (merchant, line) = match news {
-            News::Told { merchant, run } => (merchant, format!("told by run {run}")),
-            News::Paged { merchant, why } => (merchant, format!("PAGE: not told, given up: {why}")),
+        let (merchant, line) = match report {
+            Report::Notified { merchant, run } => (merchant, format!("notified by run {run}")),
+            Report::Paged { merchant, why } => (merchant, format!("PAGE: not notified, given up: {why}")),
         };
         lines.insert(merchant, line);
     }

@@ -1,4 +1,4 @@
-//! Who was seen when.
+//! The sessions and their last heartbeats.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,21 +10,21 @@ use tokio::sync::Notify;
 #[derive(Debug, Clone)]
 pub(crate) struct Session {
     pub(crate) heartbeats: u32,
-    /// It ended though it had been seen within the idle time.
-    pub(crate) too_soon: bool,
+    /// It ended although its last heartbeat was within the idle time.
+    pub(crate) too_early: bool,
     last_seen: Instant,
     ended: bool,
-    looks: u32,
+    checks: u32,
 }
 
-/// What a look at a session found.
+/// The result of checking whether a session is idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Idle {
-    /// Idle for long enough: it ended.
+    /// The session was idle for long enough and has ended.
     Ended,
-    /// In use: last seen so long ago.
+    /// The session is in use: its last heartbeat was this long ago.
     SeenAgo(Duration),
-    /// No such session.
+    /// There is no such session.
     Gone,
 }
 
@@ -39,18 +39,18 @@ impl Sessions {
     /// A heartbeat; the first one begins the session.
     pub(crate) fn seen(&self, name: &str) {
         let now = Instant::now();
-        let new = Session { heartbeats: 0, too_soon: false, last_seen: now, ended: false, looks: 0 };
+        let new = Session { heartbeats: 0, too_early: false, last_seen: now, ended: false, checks: 0 };
         let mut sessions = self.lock();
         let session = sessions.entry(name.into()).or_insert(new);
         session.last_seen = now;
         session.heartbeats += 1;
     }
 
-    /// Ends a session that was not seen for `idle`.
+    /// Ends a session whose last heartbeat was at least `idle` ago.
     pub(crate) fn end_if_idle(&self, name: &str, idle: Duration) -> Idle {
         let mut sessions = self.lock();
         let Some(session) = sessions.get_mut(name) else { return Idle::Gone };
-        session.looks += 1;
+        session.checks += 1;
         let ago = session.last_seen.elapsed();
         if ago < idle {
             return Idle::SeenAgo(ago);
@@ -60,11 +60,11 @@ impl Sessions {
         Idle::Ended
     }
 
-    /// Ends a session, and sees whether it was idle for as long as it should.
+    /// Ends a session and notes whether it was idle for less than `idle`.
     pub(crate) fn end(&self, name: &str, idle: Duration) {
         if let Some(session) = self.lock().get_mut(name) {
             session.ended = true;
-            session.too_soon = session.last_seen.elapsed() < idle;
+            session.too_early = session.last_seen.elapsed() < idle;
             self.changed.notify_one();
         }
     }
@@ -80,14 +80,14 @@ impl Sessions {
         }
     }
 
-    /// Every session, by name.
+    /// Returns every session, by name.
     pub(crate) fn report(&self) -> Vec<(String, Session)> {
         self.lock().iter().map(|(name, session)| (name.clone(), session.clone())).collect()
     }
 
-    /// How often the job of a session looked at it.
-    pub(crate) fn looked_at(&self, name: &str) -> u32 {
-        self.lock().get(name).map_or(0, |session| session.looks)
+    /// Returns how often its job checked the session.
+    pub(crate) fn checks(&self, name: &str) -> u32 {
+        self.lock().get(name).map_or(0, |session| session.checks)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Session>> {

@@ -1,4 +1,4 @@
-//! The examples, as their users run them.
+//! Runs the examples as users do.
 
 mod order_timeout;
 mod program;
@@ -12,11 +12,10 @@ async fn prints_what_is_expected(name: &str) {
     assert_eq!(ended.stdout, shipped(&format!("{name}/expected.txt")), "{}", ended.stderr);
 }
 
-/// The examples that say all in one run.
+/// The examples that one run tests completely.
 const RUN_ONCE: [&str; 4] = ["cache_invalidation", "meeting_reminder", "payment_notify", "session_expiry"];
 
-/// `order_timeout` and `listing` want more than to be run once and have tests of their own; `double_charge` simulates its
-/// store.
+/// `order_timeout` and `listing` need more than one run and have tests of their own; `double_charge` simulates its store.
 #[test]
 fn every_example_is_run_on_redis() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
@@ -29,7 +28,7 @@ fn every_example_is_run_on_redis() {
     assert_eq!(there, named);
 }
 
-/// The same output on a server: no example knows where its jobs are kept.
+/// No example depends on its store, so the output on a server is the same.
 #[tokio::test]
 async fn every_example_prints_the_same_on_redis() {
     for name in RUN_ONCE {

@@ -1,4 +1,4 @@
-//! `order_timeout`: the counts of the shipped day, bad input, interruptions, races, and that its checks can fail.
+//! `order_timeout`: the counts of the shipped orders, bad input, interruptions, races, and that its checks can fail.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::program::{Ended, Program, run, shipped};
 
-/// A file of this test alone, which is not there yet.
+/// Returns the path of a file that only this test uses and that does not exist yet.
 fn file(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("order_timeout.{name}"));
     let _ = fs::remove_file(&path);
@@ -30,7 +30,7 @@ fn event(at_ms: u64, order: u64, event: &str) -> String {
     json!({ "at_ms": at_ms, "order": order, "event": event }).to_string() + "\n"
 }
 
-/// The last line of stdout, less what differs from run to run.
+/// Returns the JSON in the last line of stdout without the lateness, which differs from run to run.
 fn summary(ended: &Ended) -> Value {
     let mut summary: Value = serde_json::from_str(ended.stdout.lines().last().expect("it printed something")).unwrap();
     let lateness = summary.as_object_mut().unwrap().remove("lateness_ms").unwrap();
@@ -39,7 +39,7 @@ fn summary(ended: &Ended) -> Value {
     summary
 }
 
-/// How many lines of the ledger tell this of each order.
+/// Returns the number of ledger lines with this entry for each order.
 fn entries(ledger: &str, entry: &str) -> BTreeMap<u64, usize> {
     let mut orders = BTreeMap::new();
     for line in fs::read_to_string(ledger).unwrap().lines() {
@@ -51,35 +51,38 @@ fn entries(ledger: &str, entry: &str) -> BTreeMap<u64, usize> {
     orders
 }
 
-/// The shipped day on this store, with every count and every word that the README promises.
-async fn the_shipped_day_on(store: &str, name: &str) {
+/// Runs the shipped orders on `store` and checks every count and every word of the output.
+async fn the_shipped_orders_on(store: &str, name: &str) {
     let ledger = file(name);
     let arguments = ["--speed", "2", "--json", "--ledger", &ledger];
     let ended = Program::start_on(store, "order_timeout", &arguments).end().await;
     assert!(ended.status.success(), "{ended:?}");
     let counts = json!({ "placed": 2000, "closed": 682, "deleted": 1318, "early": 0, "twice": 0 });
     assert_eq!(summary(&ended), counts, "{ended:?}");
-    let people = ended.stdout.trim_end().rsplit_once('\n').unwrap().0;
-    assert_eq!(people, shipped("order_timeout/expected.txt").trim_end());
+    let text = ended.stdout.trim_end().rsplit_once('\n').unwrap().0;
+    assert_eq!(text, shipped("order_timeout/expected.txt").trim_end());
     assert!(entries(&ledger, "closed").values().all(|times| *times == 1));
 }
 
 #[tokio::test]
-async fn the_shipped_day_ends_as_expected() {
-    the_shipped_day_on("memory:", "day.ledger").await;
+async fn the_shipped_orders_end_as_expected() {
+    the_shipped_orders_on("memory:", "day.ledger").await;
 }
 
 #[tokio::test]
-async fn the_shipped_day_ends_the_same_on_redis() {
+async fn the_shipped_orders_end_the_same_on_redis() {
     let server = RedisServer::start();
-    the_shipped_day_on(&server.url(), "day-on-redis.ledger").await;
+    the_shipped_orders_on(&server.url(), "day-on-redis.ledger").await;
 }
 
 #[tokio::test]
-async fn the_shipped_day_is_the_generated_one() {
+async fn the_shipped_orders_are_the_generated_ones() {
     let ended = run("order_timeout", &["--generate", "2000"]).await;
     assert!(ended.status.success());
-    assert!(ended.stdout == shipped("order_timeout/orders.jsonl"), "generate it again: see its README");
+    assert!(
+        ended.stdout == shipped("order_timeout/orders.jsonl"),
+        "generate the file again: see the README of the example"
+    );
 }
 
 #[tokio::test]
@@ -101,8 +104,8 @@ async fn a_line_that_cannot_be_used_is_reported_with_its_number_and_skipped() {
     for reported in [
         ":2: skipped: EOF while parsing",
         ":3: skipped: unknown variant `eaten`, expected one of `placed`, `paid`, `cancelled`",
-        ":5: skipped: order 3 was not placed before",
-        ":8: skipped: order 1 was placed by line 1 already",
+        ":5: skipped: order 3 was never placed",
+        ":8: skipped: order 1 was already placed by line 1",
         ":9: skipped: invalid value: integer `-1`",
     ] {
         assert!(ended.stderr.contains(&format!("{orders}{reported}")), "{reported}\n{}", ended.stderr);
@@ -111,8 +114,8 @@ async fn a_line_that_cannot_be_used_is_reported_with_its_number_and_skipped() {
     assert_eq!(summary(&ended), json!({ "placed": 2, "closed": 1, "deleted": 1, "early": 0, "twice": 0 }));
 }
 
-/// `name` is that of the ledger.
-async fn goes_on_after(signal: Signal, store: &str, name: &str) {
+/// Stops the program with `signal` and checks that a second one resumes. `name` is the name of the ledger.
+async fn resumes_after(signal: Signal, store: &str, name: &str) {
     let ledger = file(name);
     let arguments = ["--speed", "4", "--json", "--ledger", &ledger];
     let mut first = Program::start_on(store, "order_timeout", &arguments);
@@ -121,14 +124,14 @@ async fn goes_on_after(signal: Signal, store: &str, name: &str) {
     let ended = first.end().await;
     if signal == Signal::INT {
         assert!(ended.status.success(), "{ended:?}");
-        assert!(ended.stderr.contains("the same command without --fresh goes on from here"), "{ended:?}");
+        assert!(ended.stderr.contains("run the same command again, without --fresh, to resume"), "{ended:?}");
     }
     let before = entries(&ledger, "closed").len();
     assert!((1..682).contains(&before), "{before} were closed by the first run");
 
     let ended = Program::start_on(store, "order_timeout", &arguments).end().await;
     assert!(ended.status.success(), "{ended:?}");
-    assert!(ended.stderr.contains("going on: "), "{ended:?}");
+    assert!(ended.stderr.contains("resuming: "), "{ended:?}");
     let summary = summary(&ended);
     assert_eq!((&summary["placed"], &summary["early"], &summary["twice"]), (&json!(2000), &json!(0), &json!(0)));
     assert_eq!(summary["closed"].as_u64().unwrap() + summary["deleted"].as_u64().unwrap(), 2000);
@@ -138,20 +141,20 @@ async fn goes_on_after(signal: Signal, store: &str, name: &str) {
 }
 
 #[tokio::test]
-async fn a_second_run_goes_on_where_the_first_was_stopped() {
-    goes_on_after(Signal::INT, "memory:", "stopped.ledger").await;
+async fn a_second_run_resumes_where_the_first_was_stopped() {
+    resumes_after(Signal::INT, "memory:", "stopped.ledger").await;
 }
 
 #[tokio::test]
-async fn a_second_run_goes_on_where_the_first_was_killed() {
-    goes_on_after(Signal::KILL, "memory:", "killed.ledger").await;
+async fn a_second_run_resumes_where_the_first_was_killed() {
+    resumes_after(Signal::KILL, "memory:", "killed.ledger").await;
 }
 
 /// What the killed run left in the server is done by the second one, also what it held.
 #[tokio::test]
-async fn a_second_run_goes_on_where_the_first_was_killed_on_redis() {
+async fn a_second_run_resumes_where_the_first_was_killed_on_redis() {
     let server = RedisServer::start();
-    goes_on_after(Signal::KILL, &server.url(), "killed-on-redis.ledger").await;
+    resumes_after(Signal::KILL, &server.url(), "killed-on-redis.ledger").await;
 }
 
 /// What the example keeps in the store.
@@ -163,13 +166,13 @@ struct CloseOrder {
     placed_ms: u64,
 }
 
-/// The node runs the jobs while the program still adds each again, some of them when they are done.
+/// The node runs jobs while the program is still adding them again, some after they are done.
 #[tokio::test]
-async fn orders_whose_jobs_are_due_when_the_program_goes_on_are_closed_once() {
+async fn orders_whose_jobs_are_due_when_the_program_resumes_are_closed_once() {
     let server = RedisServer::start();
     let placed = |order| json!({ "entry": "placed", "order": order, "at_ms": 0, "due_ms": 0 }).to_string() + "\n";
     let paid = |order| json!({ "entry": "ended", "order": order, "event": "paid" }).to_string() + "\n";
-    // Those that are paid are taken back first, and give the node time to begin with the others.
+    // The program deletes the jobs of paid orders first, which gives the node time to begin with the others.
     let lines: String = (0..4_000).map(placed).chain((3_990..4_000).map(paid)).collect();
     let ledger = file_with("due-on-redis.ledger", &lines);
     let provider = Provider::connect("shop", &server.url()).await.unwrap();
@@ -201,9 +204,9 @@ async fn a_payment_at_the_moment_of_the_closing_is_either_in_time_or_too_late() 
     assert_eq!(entries(&ledger, "too_late").into_keys().collect::<Vec<_>>(), closed.into_keys().collect::<Vec<_>>());
 }
 
-/// Without this the other tests would prove nothing: a ledger in which every rule is broken.
+/// Shows that the other tests can fail: the ledger here breaks every rule.
 #[tokio::test]
-async fn a_broken_rule_is_told_and_ends_the_program_with_1() {
+async fn a_broken_rule_is_reported_and_the_program_exits_with_1() {
     let mut broken = json!({ "entry": "started", "at_ms": 0 }).to_string() + "\n";
     for order in 1..=4 {
         writeln!(broken, "{}", json!({ "entry": "placed", "order": order, "at_ms": 0, "due_ms": 1000 })).unwrap();
@@ -216,7 +219,7 @@ async fn a_broken_rule_is_told_and_ends_the_program_with_1() {
     writeln!(broken, "{}", json!({ "entry": "ran_again", "order": 2, "fence": 8 })).unwrap();
     writeln!(broken, "{}", json!({ "entry": "ended", "order": 3, "event": "paid" })).unwrap();
     broken += &closed(3, 1_000_000);
-    // Added again once, it may run again once.
+    // A job that was added again once may run again once.
     writeln!(broken, "{}", json!({ "entry": "resumed", "order": 4 })).unwrap();
     broken += &closed(4, 1_000_000);
     writeln!(broken, "{}", json!({ "entry": "ran_again", "order": 4, "fence": 8 })).unwrap();
@@ -224,7 +227,7 @@ async fn a_broken_rule_is_told_and_ends_the_program_with_1() {
     let (orders, ledger) = (file_with("none.jsonl", ""), file_with("broken.ledger", &broken));
     let ended = run("order_timeout", &[&orders, "--json", "--ledger", &ledger]).await;
     assert_eq!(ended.status.code(), Some(1), "{ended:?}");
-    for rule in ["closed early: 1", "closed twice: 2", "closed though paid, cancelled or never placed: 1"] {
+    for rule in ["closed early: 1", "closed twice: 2", "closed although paid, cancelled or never placed: 1"] {
         assert!(ended.stdout.contains(&format!("WRONG: {rule}\n")), "{rule}\n{}", ended.stdout);
     }
     assert!(ended.stdout.contains("run again after a restart       1\n"), "{}", ended.stdout);
@@ -242,9 +245,9 @@ async fn a_line_of_the_ledger_that_was_cut_by_a_crash_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_mistake_in_the_command_line_gets_the_usage_and_2() {
+async fn a_command_line_mistake_prints_the_usage_and_exits_with_2() {
     for (arguments, mistake) in [
-        (&["--sped", "2"][..], "there is no option `--sped`"),
+        (&["--sped", "2"][..], "unknown option `--sped`"),
         (&["--speed", "fast"], "`--speed fast`: expected a number from 0.01 to 1000"),
         (&["--timeout", "8"], "`--timeout`: "),
         (&["--ledger"], "`--ledger` needs a value"),
@@ -259,7 +262,7 @@ async fn a_mistake_in_the_command_line_gets_the_usage_and_2() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_there_is_named() {
+async fn an_error_about_a_missing_file_names_it() {
     let ended = run("order_timeout", &["no-such-file.jsonl"]).await;
     assert_eq!(ended.status.code(), Some(1));
     assert!(ended.stderr.contains("no-such-file.jsonl: "), "{}", ended.stderr);

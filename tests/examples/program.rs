@@ -1,4 +1,4 @@
-//! An example as a process.
+//! Runs an example as a process.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
@@ -9,10 +9,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, ChildStdout};
 
-/// No example takes longer, on the slowest machine.
+/// The longest that any wait may take, even on a slow machine.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// The folder of the built examples.
+/// The folder of the built examples. Its first use builds them.
 static BUILT: LazyLock<PathBuf> = LazyLock::new(|| {
     let cargo = std::env::var_os("CARGO").unwrap_or("cargo".into());
     let output = Command::new(cargo)
@@ -33,16 +33,16 @@ static BUILT: LazyLock<PathBuf> = LazyLock::new(|| {
         let artifact: serde_json::Value = serde_json::from_str(line).unwrap();
         artifact["executable"].as_str().map(PathBuf::from)
     });
-    built.next_back().expect("cargo tells what it built").parent().unwrap().to_path_buf()
+    built.next_back().expect("cargo reports what it built").parent().unwrap().to_path_buf()
 });
 
-/// The text of a file in the folder of the examples.
+/// Returns the text of a file in the folder of the examples.
 pub(crate) fn shipped(path: &str) -> String {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../examples");
     std::fs::read_to_string(folder.join(path)).unwrap()
 }
 
-/// An example that runs; it is killed when this is dropped.
+/// A running example. Dropping the value kills it.
 pub(crate) struct Program {
     child: Child,
     stdout: Lines<BufReader<ChildStdout>>,
@@ -55,7 +55,7 @@ impl Program {
         Self::start_on("memory:", name, arguments)
     }
 
-    /// The same on this store.
+    /// Starts an example on `store`.
     pub(crate) fn start_on(store: &str, name: &str, arguments: &[&str]) -> Self {
         let mut child = tokio::process::Command::new(BUILT.join(name))
             .args(arguments)
@@ -73,13 +73,13 @@ impl Program {
         Self { child, stdout, stderr }
     }
 
-    /// The next line of stdout.
+    /// Returns the next line of stdout.
     pub(crate) async fn line(&mut self) -> String {
         let line = tokio::time::timeout(LIMIT, self.stdout.next_line()).await.expect("no line in time");
         line.unwrap().expect("the program ended")
     }
 
-    /// The next line of stderr for which `wanted` says so.
+    /// Returns the next line of stderr for which `wanted` is true.
     pub(crate) async fn line_of_stderr(&mut self, wanted: impl Fn(&str) -> bool) -> String {
         loop {
             let line = tokio::time::timeout(LIMIT, self.stderr.next_line()).await.expect("no line in time");
@@ -95,7 +95,7 @@ impl Program {
         kill_process(Pid::from_raw(id.try_into().unwrap()).unwrap(), signal).unwrap();
     }
 
-    /// Waits for the end; what was not read yet, and how it ended.
+    /// Waits for the program to end. Returns its exit status and the output not read yet.
     pub(crate) async fn end(mut self) -> Ended {
         let (mut stdout, mut stderr) = (String::new(), String::new());
         let (mut out, mut err) = (self.stdout.into_inner(), self.stderr.into_inner());

@@ -1,4 +1,4 @@
-//! Broadcasts: when they come, and how often.
+//! Broadcasts reach every node once, when they are due.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::worker::start;
+use crate::scripted_listener::start;
 
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
 #[job(topic = "cache-expired", deliver = "broadcast")]
@@ -33,7 +33,7 @@ fn expired(key: &str) -> CacheExpired {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_node_hears_a_broadcast_once_and_when_it_is_due() {
+async fn every_node_receives_a_broadcast_once_when_it_is_due() {
     let received: [Arc<Mutex<Vec<String>>>; 3] = Default::default();
     let with = |at: usize| {
         let received = received[at].clone();

@@ -1,11 +1,13 @@
-//! Broadcast listeners: who hears what, and what they may do wrong.
+//! Broadcast listeners: what they receive, and what happens when they fail.
 
 use dq::context::Condition;
 use dq::job::Deliver;
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::worker::{HOUR, Log, MINUTE, SECOND, Script, Work, handler_takes, start, usual, work};
+use crate::scripted_listener::{
+    HOUR, Log, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, start, test_job,
+};
 
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
 #[job(topic = "prices", deliver = "broadcast")]
@@ -17,7 +19,7 @@ fn prices(what: &str) -> Prices {
     Prices { what: what.into() }
 }
 
-/// Listens to two channels; what it does is in the message.
+/// Listens to two channels. The message says what it does.
 #[broadcast_listener(channels = ["prices", "work"], register = false)]
 struct Subscriber {
     log: Log,
@@ -28,14 +30,14 @@ impl BroadcastListener for Subscriber {
 
     async fn on_message(&self, received: Broadcast<serde_json::Value>) -> Result<(), JobError> {
         let what = received.message["what"].as_str().unwrap_or("-");
-        self.log.say(format_args!("{} {what}", received.channel));
+        self.log.record(format_args!("{} {what}", received.channel));
         match what {
             "fail" => Err("no".into()),
             "panic" => panic!("no"),
             "hang" => std::future::pending().await,
             "slow" => {
                 handler_takes(10 * SECOND).await;
-                self.log.say("slow is over");
+                self.log.record("slow is over");
                 Ok(())
             }
             _ => Ok(()),
@@ -53,7 +55,7 @@ impl BroadcastListener for OtherSubscriber {
     type Message = Prices;
 
     async fn on_message(&self, received: Broadcast<Prices>) -> Result<(), JobError> {
-        self.log.say(format_args!("other {}", received.message.what));
+        self.log.record(format_args!("other {}", received.message.what));
         Ok(())
     }
 }
@@ -64,11 +66,11 @@ fn subscriber(log: &Log) -> impl FnOnce(ContextFactory) -> ContextFactory {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_listener_hears_all_its_channels_and_all_listeners_of_a_channel_hear_it() {
+async fn a_listener_receives_from_all_its_channels_and_a_channel_reaches_all_its_listeners() {
     let log = Log::new();
     let dq = start(|factory| subscriber(&log)(factory).broadcast_listener::<OtherSubscriber>()).await;
     dq.provider().add(prices("a")).after(SECOND).await.unwrap();
-    dq.provider().add(work("w")).broadcast().after(2 * SECOND).await.unwrap();
+    dq.provider().add(test_job("w")).broadcast().after(2 * SECOND).await.unwrap();
     dq.advance(HOUR).await;
     let mut lines = log.take();
     lines.sort();
@@ -76,67 +78,67 @@ async fn a_listener_hears_all_its_channels_and_all_listeners_of_a_channel_hear_i
 }
 
 #[tokio::test(start_paused = true)]
-async fn both_is_one_run_and_one_broadcast_and_retries_publish_nothing() {
+async fn deliver_both_is_one_run_and_one_broadcast_and_retries_publish_nothing() {
     let log = Log::new();
     let script = Script::fails("no");
     let dq = start(|factory| script.on(subscriber(&log)(factory), |topic| topic.retry("1m, 1m"))).await;
-    dq.provider().add(work("a")).deliver(Deliver::Both).after(SECOND).await.unwrap();
+    dq.provider().add(test_job("a")).deliver(Deliver::Both).after(SECOND).await.unwrap();
     dq.advance(HOUR).await;
     assert_eq!(log.take(), ["1s work -"]);
     assert_eq!(script.log.take(), ["1s due a 0", "61s due a 1", "121s due a 2", "121s final a 3 error"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rejoin_and_a_rollback_publish_nothing_either() {
+async fn rejoins_and_rollbacks_publish_no_broadcast() {
     let log = Log::new();
     let script = Script::new(|_, channel| async { Ok(channel.rejoin_after("1m")) });
-    let dq = start(|factory| script.on(subscriber(&log)(factory), usual)).await;
-    dq.provider().add(work("a")).deliver(Deliver::Both).await.unwrap();
+    let dq = start(|factory| script.on(subscriber(&log)(factory), default_settings)).await;
+    dq.provider().add(test_job("a")).deliver(Deliver::Both).await.unwrap();
     dq.advance(10 * MINUTE).await;
-    let heir = dq.another(2, subscriber(&log)).await;
+    let successor = dq.another(2, subscriber(&log)).await;
     dq.shutdown(SECOND).await;
-    heir.advance(HOUR).await;
+    successor.advance(HOUR).await;
     assert_eq!(log.take(), ["0ns work -"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_queue_does_not_hear_broadcasts_nor_broadcast_listeners_the_queue() {
+async fn job_listeners_get_no_broadcasts_and_broadcast_listeners_get_no_jobs() {
     let log = Log::new();
     let script = Script::acks();
-    let dq = start(|factory| script.on(subscriber(&log)(factory), usual)).await;
-    dq.provider().add(work("queue")).await.unwrap();
+    let dq = start(|factory| script.on(subscriber(&log)(factory), default_settings)).await;
+    dq.provider().add(test_job("queue")).await.unwrap();
     dq.settle().await;
     assert!(log.take().is_empty());
-    assert_eq!(script.log.take_whats(), ["due queue 0"]);
-    dq.provider().add(work("cast")).broadcast().await.unwrap();
+    assert_eq!(script.log.take_without_times(), ["due queue 0"]);
+    dq.provider().add(test_job("broadcast")).broadcast().await.unwrap();
     dq.settle().await;
     assert!(script.log.take().is_empty());
-    assert_eq!(log.take_whats(), ["work -"]);
+    assert_eq!(log.take_without_times(), ["work -"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_topic_without_a_listener_is_broadcast_by_whoever_subscribes() {
+async fn a_subscribed_node_publishes_the_broadcasts_of_a_topic_without_a_listener() {
     let log = Log::new();
     let producer = start(|factory| factory.without_listeners()).await;
     let subscriber = producer.another(2, subscriber(&log)).await;
     producer.provider().add(prices("a")).after(MINUTE).await.unwrap();
     subscriber.advance(MINUTE).await;
-    assert_eq!(log.take_whats(), ["prices a"]);
+    assert_eq!(log.take_without_times(), ["prices a"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn errors_panics_timeouts_and_odd_payloads_are_counted_and_the_channel_goes_on() {
+async fn errors_panics_timeouts_and_bad_payloads_are_counted_and_the_channel_keeps_working() {
     let log = Log::new();
     let dq = start(|factory| subscriber(&log)(factory).broadcast_listener::<OtherSubscriber>()).await;
     for what in ["fail", "panic", "hang", "fine"] {
         dq.provider().add(prices(what)).await.unwrap();
         dq.advance(MINUTE).await;
     }
-    let received: Vec<_> = log.take_whats().into_iter().filter(|line| line.starts_with("prices")).collect();
+    let received: Vec<_> = log.take_without_times().into_iter().filter(|line| line.starts_with("prices")).collect();
     assert_eq!(received, ["prices fail", "prices panic", "prices hang", "prices fine"]);
     dq.provider().topic("prices").unwrap().add_json(r#"{"odd": 1}"#).broadcast().await.unwrap();
     dq.settle().await;
-    assert_eq!(log.take_whats(), ["prices -"], "the one that takes anything");
+    assert_eq!(log.take_without_times(), ["prices -"], "only the listener that accepts any payload receives it");
     let channel = &dq.health().channels[0];
     assert_eq!((channel.channel.as_str(), &channel.condition), ("prices", &Condition::Working));
     assert_eq!((channel.received, channel.published, channel.failed), (5, 5, 4));
@@ -144,7 +146,7 @@ async fn errors_panics_timeouts_and_odd_payloads_are_counted_and_the_channel_goe
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_listener_holds_nobody_else_back_and_hears_one_after_the_other() {
+async fn a_slow_listener_receives_one_broadcast_at_a_time_and_delays_no_other_listener() {
     let log = Log::new();
     let dq = start(|factory| subscriber(&log)(factory).broadcast_listener::<OtherSubscriber>()).await;
     for what in ["slow", "next"] {
@@ -164,46 +166,46 @@ async fn a_stopping_node_lets_its_broadcast_listeners_finish_within_the_grace() 
         dq.provider().add(prices("slow")).await.unwrap();
         dq.settle().await;
         dq.shutdown(grace).await;
-        assert_eq!(log.take_whats(), expected);
+        assert_eq!(log.take_without_times(), expected);
     }
 }
 
-/// The first node is told when the next is due, the second comes after the fallback of up to 15 s.
+/// The first node is the publisher. The second would otherwise publish only after the fallback of up to 15 s.
 #[tokio::test(start_paused = true)]
-async fn a_node_that_stops_hands_its_broadcasts_over() {
+async fn a_stopping_node_hands_its_broadcasts_over() {
     let (log, other) = (Log::new(), Log::new());
     let dq = start(subscriber(&log)).await;
-    let heir = dq.another(2, subscriber(&other)).await;
+    let successor = dq.another(2, subscriber(&other)).await;
     dq.provider().add(prices("a")).after(2 * SECOND).await.unwrap();
     dq.settle().await;
     dq.shutdown(MINUTE).await;
-    heir.advance(2 * SECOND).await;
+    successor.advance(2 * SECOND).await;
     assert_eq!(other.take(), ["2s prices a"]);
     assert!(log.take().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_stops_hears_and_publishes_until_its_handlers_are_done() {
+async fn a_stopping_node_receives_and_publishes_broadcasts_until_its_handlers_are_done() {
     let (log, other) = (Log::new(), Log::new());
     let script = Script::new(|_, channel| async {
         handler_takes(10 * SECOND).await;
         Ok(channel.ack())
     });
-    let dq = start(|factory| script.on(subscriber(&log)(factory), usual)).await;
-    let heir = dq.another(2, subscriber(&other)).await;
-    dq.provider().add(work("long")).await.unwrap();
+    let dq = start(|factory| script.on(subscriber(&log)(factory), default_settings)).await;
+    let successor = dq.another(2, subscriber(&other)).await;
+    dq.provider().add(test_job("long")).await.unwrap();
     for (what, after) in [("during", 2), ("after", 11)] {
         dq.provider().add(prices(what)).after(after * SECOND).await.unwrap();
     }
     dq.settle().await;
     dq.shutdown(MINUTE).await;
-    heir.advance(MINUTE).await;
+    successor.advance(MINUTE).await;
     assert_eq!(log.take(), ["2s prices during"]);
     assert_eq!(other.take(), ["2s prices during", "11s prices after"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broadcast_that_nobody_served_in_time_is_dropped_and_counted() {
+async fn a_broadcast_that_no_node_published_in_time_is_dropped_and_counted() {
     let log = Log::new();
     let producer = start(|factory| factory.without_listeners()).await;
     producer.provider().add(prices("stale")).await.unwrap();
@@ -212,12 +214,12 @@ async fn a_broadcast_that_nobody_served_in_time_is_dropped_and_counted() {
     producer.advance(HOUR + SECOND).await;
     let dq = producer.another(2, subscriber(&log)).await;
     dq.advance(MINUTE).await;
-    assert_eq!(log.take_whats(), ["prices fresh"]);
+    assert_eq!(log.take_without_times(), ["prices fresh"]);
     assert_eq!(dq.health().channels[0].expired, 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broadcast_that_waits_can_be_deleted_and_replaced() {
+async fn a_waiting_broadcast_can_be_deleted_and_replaced() {
     let log = Log::new();
     let dq = start(subscriber(&log)).await;
     dq.provider().add(prices("old")).id("a").after(MINUTE).await.unwrap();
@@ -225,15 +227,15 @@ async fn a_broadcast_that_waits_can_be_deleted_and_replaced() {
     dq.provider().add(prices("gone")).id("b").after(MINUTE).await.unwrap();
     assert!(dq.provider().delete::<Prices>("b").await.unwrap().changed);
     dq.advance(HOUR).await;
-    assert_eq!(log.take_whats(), ["prices new"]);
+    assert_eq!(log.take_without_times(), ["prices new"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_only_listens_to_broadcasts_is_ready_once_it_hears() {
+async fn a_node_with_only_broadcast_listeners_is_ready_once_it_is_subscribed() {
     let log = Log::new();
     let dq = start(subscriber(&log)).await;
     let health = dq.health();
     assert!(health.ready && health.topics.is_empty());
     assert_eq!(health.channels.len(), 2);
-    assert_eq!(dq.counts::<Work>().await.delayed, 0);
+    assert_eq!(dq.counts::<TestJob>().await.delayed, 0);
 }

@@ -1,4 +1,4 @@
-//! Permits: how many handlers run at once, and how many jobs wait in hand for them.
+//! Permits: how many handlers run at once, and how many claimed jobs wait for a permit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::worker::{HOUR, MINUTE, MS, SECOND, Script, Work, handler_takes, usual, work};
+use crate::scripted_listener::{HOUR, MINUTE, MS, SECOND, Script, TestJob, default_settings, handler_takes, test_job};
 
-/// How many handlers run, and the most there ever were.
+/// The number of handlers that run, and its maximum.
 #[derive(Default)]
 struct Meter {
     now: AtomicUsize,
@@ -37,17 +37,17 @@ fn metered(time: Duration) -> (Script, Arc<Meter>) {
 async fn there_are_never_more_handlers_than_permits() {
     let (script, meter) = metered(10 * MS);
     let dq = script.start(|topic| topic.concurrency(7)).await;
-    dq.provider().add_many((0..500).map(work)).await.unwrap();
+    dq.provider().add_many((0..500).map(test_job)).await.unwrap();
     dq.advance(MINUTE).await;
     assert_eq!((meter.most.load(Relaxed), script.log.take().len()), (7, 500));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timed_out_handler_that_goes_on_keeps_its_permit_until_it_returns() {
+async fn a_handler_that_times_out_gives_its_permit_back() {
     let (script, _) = metered(MINUTE);
     let dq = script.start(|topic| topic.concurrency(1).timeout("1s").retry("1h")).await;
     for id in ["a", "b"] {
-        dq.provider().add(work(id)).await.unwrap();
+        dq.provider().add(test_job(id)).await.unwrap();
     }
     dq.advance(10 * SECOND).await;
     assert_eq!(script.log.take(), ["0ns due a 0", "1s due b 0"], "a future that is dropped gives its permit back");
@@ -60,7 +60,7 @@ async fn more_permits_mean_more_throughput() {
         let (script, _) = metered(100 * MS);
         let dq = script.start(|topic| topic.concurrency(permits)).await;
         let start = Instant::now();
-        dq.provider().add_many((0..40).map(work)).await.unwrap();
+        dq.provider().add_many((0..40).map(test_job)).await.unwrap();
         while dq.health().topics[0].counters.acked < 40 {
             dq.advance(100 * MS).await;
         }
@@ -70,21 +70,21 @@ async fn more_permits_mean_more_throughput() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_node_takes_no_more_than_it_can_start() {
+async fn a_slow_node_claims_no_more_than_it_can_start() {
     let (script, _) = metered(MINUTE);
     let dq = script.start(|topic| topic.concurrency(3).timeout("0s")).await;
-    dq.provider().add_many((0..100).map(work)).await.unwrap();
+    dq.provider().add_many((0..100).map(test_job)).await.unwrap();
     dq.advance(10 * MINUTE + SECOND).await;
-    let counts = dq.counts::<Work>().await;
-    assert_eq!((counts.running, counts.delayed), (3, 67), "what it cannot start stays for others");
+    let counts = dq.counts::<TestJob>().await;
+    assert_eq!((counts.running, counts.delayed), (3, 67), "the node leaves what it cannot start to others");
     assert_eq!(dq.health().topics[0].waiting, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_more_jobs_wait_in_hand_than_ended_within_fifty_milliseconds() {
+async fn a_node_holds_no_more_waiting_jobs_than_end_within_fifty_milliseconds() {
     let (script, meter) = metered(10 * MS);
     let dq = script.start(|topic| topic.concurrency(4)).await;
-    dq.provider().add_many((0..200).map(work)).await.unwrap();
+    dq.provider().add_many((0..200).map(test_job)).await.unwrap();
     let mut most = 0;
     for _ in 0..400 {
         dq.advance(MS).await;
@@ -92,22 +92,22 @@ async fn no_more_jobs_wait_in_hand_than_ended_within_fifty_milliseconds() {
         most = most.max(health.waiting);
         assert!(health.waiting <= 24, "{health:?}");
     }
-    assert!(most > 0, "a fast topic does not wait for the store between two jobs");
+    assert!(most > 0, "a fast topic claims ahead instead of waiting for the store");
     assert_eq!(meter.most.load(Relaxed), 4);
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_node_takes_its_share() {
+async fn every_node_gets_its_share_of_the_jobs() {
     let (one, first) = metered(SECOND);
     let (two, second) = metered(SECOND);
     let dq = one.start(|topic| topic.concurrency(5)).await;
     let other = two.beside(&dq, 2, |topic| topic.concurrency(5)).await;
-    dq.provider().add_many((0..100).map(work)).after(SECOND).await.unwrap();
+    dq.provider().add_many((0..100).map(test_job)).after(SECOND).await.unwrap();
     dq.advance(12 * SECOND).await;
     let (ran, also_ran) = (one.log.take(), two.log.take());
     assert_eq!(ran.len() + also_ran.len(), 100, "each job on one of them");
     assert_eq!((first.most.load(Relaxed), second.most.load(Relaxed)), (5, 5), "both are busy");
-    assert_eq!(other.counts::<Work>().await.delayed, 0);
+    assert_eq!(other.counts::<TestJob>().await.delayed, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -115,18 +115,18 @@ async fn each_topic_has_its_own_concurrency_on_each_node() {
     let (script, meter) = metered(SECOND);
     let dq = script.start(|topic| topic.concurrency(2)).await;
     let other = script.beside(&dq, 2, |topic| topic.concurrency(3)).await;
-    dq.provider().add_many((0..50).map(work)).await.unwrap();
+    dq.provider().add_many((0..50).map(test_job)).await.unwrap();
     other.advance(HOUR).await;
     assert_eq!(meter.most.load(Relaxed), 5);
 }
 
 #[tokio::test(start_paused = true)]
-async fn thousands_of_jobs_of_one_millisecond_all_run() {
+async fn thousands_of_jobs_due_in_the_same_millisecond_all_run() {
     let script = Script::acks();
-    let dq = script.start(usual).await;
-    let clock = dq.counts::<Work>().await.clock;
+    let dq = script.start(default_settings).await;
+    let clock = dq.counts::<TestJob>().await.clock;
     for batch in 0..5 {
-        let jobs = (0..1_000).map(|id| work(batch * 1_000 + id));
+        let jobs = (0..1_000).map(|id| test_job(batch * 1_000 + id));
         dq.provider().add_many(jobs).at(clock.after(MINUTE)).await.unwrap();
     }
     dq.advance(MINUTE).await;

@@ -1,4 +1,4 @@
-//! Nodes that die, and the jobs they held.
+//! Nodes that die, and what happens to the jobs they held.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,115 +7,117 @@ use dq::job::{Cause, State};
 use dq::listener::AckMode;
 use dq::testing::Harness;
 
-use crate::worker::{HOUR, MINUTE, SECOND, Script, Work, handler_takes, kept, usual, work};
+use crate::scripted_listener::{
+    HOUR, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, stored_job, test_job,
+};
 
-fn never_ends(topic: TopicOverrides) -> TopicOverrides {
+fn no_timeout(topic: TopicOverrides) -> TopicOverrides {
     topic.timeout("0s")
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_jobs_of_a_dead_node_run_again_within_a_lease_and_one_and_a_half_renewals() {
     let (stuck, script) = (Script::hangs(), Script::acks());
-    let dq = stuck.start(never_ends).await;
-    let other = script.beside(&dq, 2, usual).await;
-    dq.provider().add(work("mine")).await.unwrap();
+    let dq = stuck.start(no_timeout).await;
+    let other = script.beside(&dq, 2, default_settings).await;
+    dq.provider().add(test_job("mine")).await.unwrap();
     dq.settle().await;
     let holder = if dq.health().topics[0].running == 1 { dq } else { panic!("the first node was awake") };
     holder.advance(MINUTE).await;
     holder.kill();
-    other.advance(22_500 * crate::worker::MS).await;
-    let lines = script.log.take_whats();
-    assert_eq!(lines, ["due mine 0"], "attempt unspent; 15 s and 7.5 s");
+    other.advance(22_500 * crate::scripted_listener::MS).await;
+    let lines = script.log.take_without_times();
+    assert_eq!(lines, ["due mine 0"], "no attempt is spent; 15 s and 7.5 s");
     assert_eq!(other.health().topics[0].counters.reclaimed, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_its_lease_is_alive_nobody_takes_the_jobs_of_a_silent_node() {
+async fn the_jobs_of_a_silent_node_are_not_reclaimed_before_its_lease_expires() {
     let (stuck, script) = (Script::hangs(), Script::acks());
-    let dq = stuck.start(never_ends).await;
-    let other = script.beside(&dq, 2, usual).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let dq = stuck.start(no_timeout).await;
+    let other = script.beside(&dq, 2, default_settings).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(SECOND).await;
     dq.kill();
     other.advance(14 * SECOND).await;
     assert!(script.log.take().is_empty());
-    assert_eq!(other.counts::<Work>().await.running, 1);
+    assert_eq!(other.counts::<TestJob>().await.running, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_fence_of_the_new_run_is_larger_than_that_of_the_dead_one() {
     let fences = Arc::<Mutex<Vec<_>>>::default();
-    let told = fences.clone();
+    let recorded = fences.clone();
     let script = Script::new(move |job, _| {
-        told.lock().unwrap().push(job.fence());
+        recorded.lock().unwrap().push(job.fence());
         std::future::pending()
     });
-    let dq = script.start(never_ends).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let dq = script.start(no_timeout).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
-    let other = script.beside(&dq, 2, never_ends).await;
+    let other = script.beside(&dq, 2, no_timeout).await;
     dq.kill();
     other.advance(MINUTE).await;
     let fences = fences.lock().unwrap().clone();
     assert!(fences.len() == 2 && fences[0] < fences[1], "{fences:?}");
 }
 
-/// A job whose nodes die while it runs, one after the other: the last of them, and what ran where, node by node.
+/// Lets one node after another die while it runs the same job. Returns the last node, and what each node ran.
 async fn killed_by_one_job(nodes: u64) -> (Harness, Vec<Vec<String>>) {
     let script = Script::hangs();
-    let mut dq = script.start(never_ends).await;
-    dq.provider().add(work("killer")).await.unwrap();
+    let mut dq = script.start(no_timeout).await;
+    dq.provider().add(test_job("killer")).await.unwrap();
     let mut ran = Vec::new();
     for seed in 2..2 + nodes {
         dq.settle().await;
-        let next = script.beside(&dq, seed, never_ends).await;
+        let next = script.beside(&dq, seed, no_timeout).await;
         dq.kill();
         next.advance(30 * SECOND).await;
-        ran.push(script.log.take_whats());
+        ran.push(script.log.take_without_times());
         dq = next;
     }
     (dq, ran)
 }
 
-/// Another node on the same store, and the end of this one.
+/// Starts another node on the same store and shuts this one down.
 async fn replace(dq: Harness, seed: u64, script: &Script) -> Harness {
-    let next = script.beside(&dq, seed, never_ends).await;
+    let next = script.beside(&dq, seed, no_timeout).await;
     dq.shutdown(SECOND).await;
     next
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_kills_its_nodes_is_dead_after_its_crashes() {
+async fn a_job_that_keeps_killing_its_node_is_dead_after_max_crashes() {
     let (dq, ran) = killed_by_one_job(2).await;
     assert_eq!(ran.concat(), ["due killer 0", "due killer 0", "due killer 0"]);
     let script = Script::acks();
-    let heir = script.beside(&dq, 50, usual).await;
+    let successor = script.beside(&dq, 50, default_settings).await;
     dq.kill();
-    heir.advance(MINUTE).await;
-    assert_eq!(script.log.take_whats(), ["final killer 0 crashes"], "the third crash: only `final_retry` runs");
-    let dead = kept(&heir, "killer").await;
+    successor.advance(MINUTE).await;
+    assert_eq!(script.log.take_without_times(), ["final killer 0 crashes"], "the third crash: only `final_retry` runs");
+    let dead = stored_job(&successor, "killer").await;
     assert_eq!((dead.state, dead.cause, dead.attempts), (State::Dead, Some(Cause::Crashes), 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn final_retry_that_kills_its_node_too_is_the_last() {
+async fn a_final_retry_that_kills_its_node_is_not_repeated() {
     let (dq, _) = killed_by_one_job(2).await;
-    let deadly = Script::acks().finally(|_, _| std::future::pending());
-    let next = deadly.beside(&dq, 50, never_ends).await;
+    let deadly = Script::acks().final_retry(|_, _| std::future::pending());
+    let next = deadly.beside(&dq, 50, no_timeout).await;
     dq.kill();
     next.advance(MINUTE).await;
-    assert_eq!(deadly.log.take_whats(), ["final killer 0 crashes"]);
+    assert_eq!(deadly.log.take_without_times(), ["final killer 0 crashes"]);
     let script = Script::acks();
-    let heir = script.beside(&next, 51, usual).await;
+    let successor = script.beside(&next, 51, default_settings).await;
     next.kill();
-    heir.advance(MINUTE).await;
-    assert!(script.log.take().is_empty(), "no handler is called any more");
-    let dead = kept(&heir, "killer").await;
+    successor.advance(MINUTE).await;
+    assert!(script.log.take().is_empty(), "no handler runs any more");
+    let dead = stored_job(&successor, "killer").await;
     assert_eq!((dead.state, dead.cause), (State::Dead, Some(Cause::Crashes)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn jobs_that_sat_beside_a_killer_do_not_die_for_it() {
+async fn jobs_beside_one_that_kills_its_nodes_all_finish() {
     let script = Script::new(|job, channel| async move {
         if job.id().as_str() == "killer" {
             std::future::pending::<()>().await;
@@ -123,45 +125,45 @@ async fn jobs_that_sat_beside_a_killer_do_not_die_for_it() {
         handler_takes(SECOND / 10).await;
         Ok(channel.ack())
     });
-    let script = script.finally(|_, _| std::future::pending());
-    let mut dq = script.start(never_ends).await;
-    dq.provider().add_many(["0", "1", "2", "killer", "x", "y", "z"].map(work)).await.unwrap();
+    let script = script.final_retry(|_, _| std::future::pending());
+    let mut dq = script.start(no_timeout).await;
+    dq.provider().add_many(["0", "1", "2", "killer", "x", "y", "z"].map(test_job)).await.unwrap();
     let mut ran = Vec::new();
     for seed in 2..6 {
-        // The node dies as soon as the killer has started.
+        // The node is killed as soon as the job has started.
         let mut lines = Vec::new();
         while !lines.iter().any(|line: &String| line.contains("killer")) {
             dq.advance(SECOND / 20).await;
-            lines.extend(script.log.take_whats());
+            lines.extend(script.log.take_without_times());
         }
         ran.push(lines);
-        let next = script.beside(&dq, seed, never_ends).await;
+        let next = script.beside(&dq, seed, no_timeout).await;
         dq.kill();
         dq = next;
     }
     dq.advance(HOUR).await;
     let starts_of_the_killer: Vec<_> = ran.concat().into_iter().filter(|line| line.contains("killer")).collect();
     assert_eq!(starts_of_the_killer, ["due killer 0", "due killer 0", "due killer 0", "final killer 0 crashes"]);
-    let dead = dq.provider().dead::<Work>().next_page().await.unwrap().unwrap();
+    let dead = dq.provider().dead::<TestJob>().next_page().await.unwrap().unwrap();
     assert_eq!(dead.iter().map(|seen| seen.id.as_str()).collect::<Vec<_>>(), ["killer"]);
-    let counts = dq.counts::<Work>().await;
+    let counts = dq.counts::<TestJob>().await;
     assert_eq!((counts.dead, counts.delayed, counts.running), (1, 0, 0), "all others are done");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_one_crash_short_of_its_cap_runs_alone() {
+async fn a_job_one_crash_short_of_max_crashes_runs_alone() {
     let stuck = Script::hangs();
-    let dq = stuck.start(|topic| never_ends(topic).max_crashes(2)).await;
+    let dq = stuck.start(|topic| no_timeout(topic).max_crashes(2)).await;
     for id in ["a", "b", "c"] {
-        dq.provider().add(work(id)).await.unwrap();
+        dq.provider().add(test_job(id)).await.unwrap();
     }
     dq.settle().await;
     let script = Script::takes(10 * SECOND);
-    let heir = script.beside(&dq, 2, |topic| never_ends(topic).max_crashes(2)).await;
+    let successor = script.beside(&dq, 2, |topic| no_timeout(topic).max_crashes(2)).await;
     dq.kill();
-    heir.advance(30 * SECOND).await;
-    heir.provider().add(work("fresh")).await.unwrap();
-    heir.advance(HOUR).await;
+    successor.advance(30 * SECOND).await;
+    successor.provider().add(test_job("fresh")).await.unwrap();
+    successor.advance(HOUR).await;
     let starts: Vec<_> = script.log.take();
     let seconds: Vec<f64> = starts.iter().map(|line| line.split('s').next().unwrap().parse().unwrap()).collect();
     assert_eq!(starts.len(), 4, "{starts:?}");
@@ -173,114 +175,118 @@ async fn a_job_one_crash_short_of_its_cap_runs_alone() {
 #[tokio::test(start_paused = true)]
 async fn final_retry_of_a_quarantined_job_runs_alone_too() {
     let stuck = Script::hangs();
-    let dq = stuck.start(|topic| never_ends(topic).max_crashes(2)).await;
-    dq.provider().add(work("suspect")).await.unwrap();
+    let dq = stuck.start(|topic| no_timeout(topic).max_crashes(2)).await;
+    dq.provider().add(test_job("quarantined")).await.unwrap();
     dq.settle().await;
     let script = Script::new(|job, channel| async move {
-        if job.id().as_str() == "suspect" {
+        if job.id().as_str() == "quarantined" {
             return Err("no".into());
         }
         handler_takes(10 * SECOND).await;
         Ok(channel.ack())
     });
-    let slowly = script.clone().finally(|_, _| handler_takes(10 * SECOND));
-    let heir = slowly.beside(&dq, 2, |topic| never_ends(topic).max_crashes(2).retry("none")).await;
+    let slowly = script.clone().final_retry(|_, _| handler_takes(10 * SECOND));
+    let successor = slowly.beside(&dq, 2, |topic| no_timeout(topic).max_crashes(2).retry("none")).await;
     dq.kill();
-    heir.advance(15 * SECOND).await;
-    heir.provider().add_many((0..3).map(work)).after("7600ms").await.unwrap(); // while the suspect runs
-    heir.advance(HOUR).await;
+    successor.advance(15 * SECOND).await;
+    successor.provider().add_many((0..3).map(test_job)).after("7600ms").await.unwrap(); // while the quarantined job runs
+    successor.advance(HOUR).await;
     let lines = slowly.log.take();
     let at = |what: &str| lines.iter().position(|line| line.contains(what)).unwrap();
     let second = |line: &str| line.split('s').next().unwrap().parse::<f64>().unwrap();
-    let last = second(&lines[at("final suspect")]);
+    let last = second(&lines[at("final quarantined")]);
     for id in 0..3 {
         let start = second(&lines[at(&format!("due {id} 0"))]);
         assert!((start - last).abs() >= 9.999, "{lines:?}");
     }
 }
 
-/// From its `begin` on a suspect is charged if its node dies, whatever it waits for.
+/// Once a quarantined job is isolated, a death of its node counts as its crash, whatever the job waits for.
 #[tokio::test(start_paused = true)]
 async fn nothing_starts_between_the_last_run_of_a_quarantined_job_and_its_final_retry() {
     let stuck = Script::hangs();
-    let dq = stuck.start(|topic| never_ends(topic).max_crashes(2)).await;
-    dq.provider().add(work("suspect")).await.unwrap();
+    let dq = stuck.start(|topic| no_timeout(topic).max_crashes(2)).await;
+    dq.provider().add(test_job("quarantined")).await.unwrap();
     dq.settle().await;
     let script = Script::new(|job, channel| async move {
         match job.id().as_str() {
-            "suspect" => return Err("no".into()),
+            "quarantined" => return Err("no".into()),
             "fresh" => {}
             _ => handler_takes(40 * SECOND).await,
         }
         Ok(channel.ack())
     });
-    let heir = script.beside(&dq, 2, |topic| never_ends(topic).max_crashes(2).retry("none").concurrency(2)).await;
+    let successor = script.beside(&dq, 2, |topic| no_timeout(topic).max_crashes(2).retry("none").concurrency(2)).await;
     dq.kill();
-    heir.provider().add_many(["long", "longer"].map(work)).await.unwrap();
-    heir.advance(15 * SECOND).await;
-    heir.provider().add(work("fresh")).await.unwrap();
-    heir.advance(HOUR).await;
-    let lines = script.log.take_whats();
-    assert_eq!(lines[2..], ["due suspect 0", "final suspect 1 error", "due fresh 0"], "it has both in hand");
+    successor.provider().add_many(["long", "longer"].map(test_job)).await.unwrap();
+    successor.advance(15 * SECOND).await;
+    successor.provider().add(test_job("fresh")).await.unwrap();
+    successor.advance(HOUR).await;
+    let lines = script.log.take_without_times();
+    assert_eq!(
+        lines[2..],
+        ["due quarantined 0", "final quarantined 1 error", "due fresh 0"],
+        "the node holds both jobs"
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_settled_outcome_forgives_the_crashes_before_it() {
+async fn a_settled_outcome_resets_the_crash_count() {
     let (dq, _) = killed_by_one_job(1).await;
     let script = Script::new(|_, channel| async { Ok(channel.rejoin_after("1h")) });
-    let next = script.beside(&dq, 50, usual).await;
+    let next = script.beside(&dq, 50, default_settings).await;
     dq.kill();
     next.advance(MINUTE).await;
-    assert_eq!(script.log.take_whats(), ["due killer 0"]);
+    assert_eq!(script.log.take_without_times(), ["due killer 0"]);
     let stuck = Script::hangs();
     let next = replace(next, 51, &stuck).await;
     next.advance(HOUR).await;
-    assert_eq!(stuck.log.take_whats(), ["due killer 0"]);
+    assert_eq!(stuck.log.take_without_times(), ["due killer 0"]);
     let script = Script::acks();
-    let heir = script.beside(&next, 52, usual).await;
+    let successor = script.beside(&next, 52, default_settings).await;
     next.kill();
-    heir.advance(MINUTE).await;
-    assert_eq!(script.log.take_whats(), ["due killer 0"], "this was its first crash since");
+    successor.advance(MINUTE).await;
+    assert_eq!(script.log.take_without_times(), ["due killer 0"], "only the crash since then counts");
 }
 
 #[tokio::test(start_paused = true)]
 async fn exhaustion_is_durable_so_another_node_runs_final_retry_and_never_on_due() {
-    let deadly = Script::fails("no").finally(|_, _| std::future::pending());
-    let dq = deadly.start(|topic| never_ends(topic).retry("none")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let deadly = Script::fails("no").final_retry(|_, _| std::future::pending());
+    let dq = deadly.start(|topic| no_timeout(topic).retry("none")).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
-    assert_eq!(deadly.log.take_whats(), ["due a 0", "final a 1 error"]);
+    assert_eq!(deadly.log.take_without_times(), ["due a 0", "final a 1 error"]);
     let script = Script::acks();
-    let heir = script.beside(&dq, 2, |topic| topic.ack(AckMode::OnReturn).retry("1m x 9")).await;
+    let successor = script.beside(&dq, 2, |topic| topic.ack(AckMode::OnReturn).retry("1m x 9")).await;
     dq.kill();
-    heir.advance(HOUR).await;
-    assert_eq!(script.log.take_whats(), ["final a 1 error"]);
-    let dead = kept(&heir, "a").await;
+    successor.advance(HOUR).await;
+    assert_eq!(script.log.take_without_times(), ["final a 1 error"]);
+    let dead = stored_job(&successor, "a").await;
     assert_eq!((dead.state, dead.cause, dead.error.as_str()), (State::Dead, Some(Cause::Error), "no"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_aged_job_whose_node_dies_is_asked_about_again() {
-    let stuck = Script::parks().unacked(|_| std::future::pending());
-    let dq = stuck.start(|topic| never_ends(topic).unacked_age("1h")).await;
-    dq.provider().add(work("a")).await.unwrap();
+async fn process_unacked_runs_again_when_its_node_dies() {
+    let stuck = Script::parks().process_unacked(|_| std::future::pending());
+    let dq = stuck.start(|topic| no_timeout(topic).unacked_age("1h")).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(HOUR + 10 * MINUTE).await;
-    assert_eq!(stuck.log.take_whats(), ["due a 0", "aged a 0"]);
+    assert_eq!(stuck.log.take_without_times(), ["due a 0", "aged a 0"]);
     let script = Script::acks();
-    let heir = script.beside(&dq, 2, |topic| topic.unacked_age("1h")).await;
+    let successor = script.beside(&dq, 2, |topic| topic.unacked_age("1h")).await;
     dq.kill();
-    heir.advance(HOUR).await;
-    assert_eq!(script.log.take_whats(), ["aged a 0"], "`on_due` never runs for it");
+    successor.advance(HOUR).await;
+    assert_eq!(script.log.take_without_times(), ["aged a 0"], "`on_due` never runs for it");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_node_that_held_nothing_leaves_nothing_to_take_back() {
+async fn a_dead_node_that_held_no_jobs_causes_no_reclaim() {
     let script = Script::acks();
-    let dq = script.start(usual).await;
-    dq.provider().add(work("a")).after(MINUTE).await.unwrap();
-    let heir = script.beside(&dq, 2, usual).await;
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("a")).after(MINUTE).await.unwrap();
+    let successor = script.beside(&dq, 2, default_settings).await;
     dq.kill();
-    heir.advance(HOUR).await;
-    assert_eq!(script.log.take_whats(), ["due a 0"]);
-    assert_eq!(heir.health().topics[0].counters.reclaimed, 0);
+    successor.advance(HOUR).await;
+    assert_eq!(script.log.take_without_times(), ["due a 0"]);
+    assert_eq!(successor.health().topics[0].counters.reclaimed, 0);
 }

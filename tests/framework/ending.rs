@@ -1,10 +1,10 @@
-//! How a program ends.
+//! How a program with a node ends.
 
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::stage::Shared;
-use crate::worker::start;
+use crate::backend::Shared;
+use crate::scripted_listener::start;
 
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
 #[job(topic = "greet")]
@@ -17,7 +17,7 @@ async fn greet(_job: Job<Greet>, received: &tokio::sync::mpsc::UnboundedSender<(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_runs_until_the_work_of_the_program_is_done_and_leaves_nothing() {
+async fn run_until_stops_the_node_when_its_future_ends_and_leaves_no_jobs() {
     let (received, mut greeted) = tokio::sync::mpsc::unbounded_channel::<()>();
     let harness = start(|factory| factory.listener::<greet>().provide(received)).await;
     let store = harness.store();
@@ -36,7 +36,7 @@ async fn a_node_runs_until_the_work_of_the_program_is_done_and_leaves_nothing() 
     assert!(jobs.add(Greet).await.is_err(), "the node's provider is closed");
 }
 
-/// Run as a process of its own by the next test: a node with a handler that never ends and an hour of grace.
+/// The next test runs this one as a process of its own: a node with a handler that never ends and an hour of grace.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_program_that_is_busy_for_an_hour() {
@@ -55,7 +55,7 @@ async fn a_program_that_is_busy_for_an_hour() {
         }
         println!("stopping");
     });
-    // It listens for signals before there is a job that could say it runs.
+    // The node handles signals before there is a job whose output triggers one.
     let (ended, added) = tokio::join!(biased; dq.run_until_signal(), provider.add(Greet));
     ended.unwrap();
     added.unwrap();
@@ -64,7 +64,7 @@ async fn a_program_that_is_busy_for_an_hour() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn the_first_signal_gives_the_grace_and_the_second_ends_it() {
+async fn the_first_signal_starts_the_grace_and_the_second_ends_it() {
     use rustix::process::{Pid, Signal, kill_process};
     use tokio::io::{AsyncBufReadExt, BufReader};
 

@@ -1,55 +1,55 @@
-//! What handlers do wrong, and what becomes of it: the job's matter, never the topic's.
+//! Handlers that fail: a failure affects its job, never the topic.
 
 use dq::config::TopicOverrides;
 use dq::job::{Cause, State};
 use dq::testing::Harness;
 
-use crate::worker::{HOUR, MS, SECOND, Script, Work, kept, start, usual, work};
+use crate::scripted_listener::{HOUR, MS, SECOND, Script, TestJob, default_settings, start, stored_job, test_job};
 
 fn no_retry(topic: TopicOverrides) -> TopicOverrides {
     topic.retry("none")
 }
 
-/// Whether a later job still runs.
-async fn goes_on(dq: &Harness, script: &Script) -> bool {
+/// Returns whether a later job still runs.
+async fn still_works(dq: &Harness, script: &Script) -> bool {
     script.log.take();
-    dq.provider().add(work("later")).await.unwrap();
+    dq.provider().add(test_job("later")).await.unwrap();
     dq.settle().await;
-    script.log.take_whats().contains(&"due later 0".to_owned()) && dq.health().ready
+    script.log.take_without_times().contains(&"due later 0".to_owned()) && dq.health().ready
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_is_a_failure_and_not_the_end_of_the_topic() {
+async fn a_panic_fails_the_job_and_the_topic_keeps_working() {
     let script = Script::new(|job, channel| async move {
         assert!(job.id().as_str() != "a", "order {} is odd", job.id());
         Ok(channel.ack())
     });
     let dq = script.start(|topic| topic.retry("1m")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(HOUR).await;
     assert_eq!(script.log.take(), ["0ns due a 0", "60s due a 1", "60s final a 2 panic"]);
-    let dead = kept(&dq, "a").await;
+    let dead = stored_job(&dq, "a").await;
     assert_eq!((dead.state, dead.cause), (State::Dead, Some(Cause::Panic)));
     assert_eq!(dead.error, "the handler panicked: order a is odd");
-    assert!(goes_on(&dq, &script).await);
+    assert!(still_works(&dq, &script).await);
     assert_eq!(dq.health().topics[0].counters.restarts, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_before_the_first_await_is_a_failure_too() {
+async fn a_panic_before_the_first_await_also_fails_the_job() {
     let script = Script::new(|job, channel| {
         assert!(job.id().as_str() != "a", "at once");
         async { Ok(channel.ack()) }
     });
     let dq = script.start(no_retry).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
-    assert_eq!(kept(&dq, "a").await.cause, Some(Cause::Panic));
-    assert!(goes_on(&dq, &script).await);
+    assert_eq!(stored_job(&dq, "a").await.cause, Some(Cause::Panic));
+    assert!(still_works(&dq, &script).await);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_ack_before_a_panic_counts_for_nothing_and_touches_no_other_job() {
+async fn an_ack_before_a_panic_has_no_effect_on_this_or_another_job() {
     let script = Script::new(|job, channel| async move {
         let decided = channel.ack();
         assert!(job.id().as_str() != "a", "after the ack");
@@ -57,130 +57,130 @@ async fn an_ack_before_a_panic_counts_for_nothing_and_touches_no_other_job() {
     });
     let dq = script.start(no_retry).await;
     for id in ["a", "b", "c"] {
-        dq.provider().add(work(id)).await.unwrap();
+        dq.provider().add(test_job(id)).await.unwrap();
     }
     dq.settle().await;
-    assert_eq!(kept(&dq, "a").await.cause, Some(Cause::Panic));
-    assert_eq!(kept(&dq, "b").await.cause, Some(Cause::Error));
-    assert!(dq.job::<Work>("c").await.is_none());
+    assert_eq!(stored_job(&dq, "a").await.cause, Some(Cause::Panic));
+    assert_eq!(stored_job(&dq, "b").await.cause, Some(Cause::Error));
+    assert!(dq.job::<TestJob>("c").await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
-async fn final_retry_that_panics_leaves_the_job_dead_with_its_own_cause() {
-    let script = Script::fails("no").finally(|_, _| async { panic!("in final_retry") });
+async fn a_final_retry_that_panics_leaves_the_job_dead_with_its_original_cause() {
+    let script = Script::fails("no").final_retry(|_, _| async { panic!("in final_retry") });
     let dq = script.start(no_retry).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(HOUR).await;
-    assert_eq!(script.log.take_whats(), ["due a 0", "final a 1 error"]);
-    let dead = kept(&dq, "a").await;
+    assert_eq!(script.log.take_without_times(), ["due a 0", "final a 1 error"]);
+    let dead = stored_job(&dq, "a").await;
     assert_eq!((dead.state, dead.cause, dead.error.as_str()), (State::Dead, Some(Cause::Error), "no"));
-    assert!(goes_on(&dq, &script).await);
+    assert!(still_works(&dq, &script).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn process_unacked_that_panics_or_fails_keeps_the_job_for_another_period() {
-    let script = Script::parks().unacked(|job| async move {
+    let script = Script::parks().process_unacked(|job| async move {
         assert!(job.id().as_str() != "a", "in process_unacked");
         Err("not now".into())
     });
     let dq = script.start(|topic| topic.unacked_age("1h")).await;
-    dq.provider().add(work("a")).await.unwrap();
-    dq.provider().add(work("b")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
+    dq.provider().add(test_job("b")).await.unwrap();
     dq.advance(3 * HOUR + 30 * 60 * SECOND).await;
-    let aged = script.log.take_whats();
+    let aged = script.log.take_without_times();
     let times = |what: &str| aged.iter().filter(|line| *line == what).count();
     assert_eq!((times("aged a 0"), times("aged b 0")), (3, 3), "{aged:?}");
-    assert_eq!(dq.counts::<Work>().await.unacked, 2);
+    assert_eq!(dq.counts::<TestJob>().await.unacked, 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_error_of_ten_megabytes_is_cut_to_four_kibibytes() {
     let script = Script::new(|_, _| async { Err("long ".repeat(2 << 20).into()) });
     let dq = script.start(no_retry).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
-    let dead = kept(&dq, "a").await;
+    let dead = stored_job(&dq, "a").await;
     assert_eq!(dead.state, State::Dead);
     assert!(dead.error.len() <= 4096 && dead.error.len() > 4000, "{}", dead.error.len());
     assert!(dead.error.starts_with("long long") && dead.error.ends_with("(cut)"));
-    assert!(goes_on(&dq, &script).await);
+    assert!(still_works(&dq, &script).await);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rejoin_with_a_text_that_is_no_delay_is_a_failure_that_says_so() {
+async fn a_rejoin_with_an_invalid_delay_fails_and_names_it() {
     let script = Script::new(|_, channel| async { Ok(channel.rejoin_after("2x")) });
     let dq = script.start(no_retry).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
-    let dead = kept(&dq, "a").await;
+    let dead = stored_job(&dq, "a").await;
     assert_eq!(dead.cause, Some(Cause::Error));
     assert!(dead.error.contains("rejoin_after: `2x` is not a duration"), "{}", dead.error);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_payload_that_does_not_decode_goes_to_dead_alone_and_the_topic_goes_on() {
+async fn a_payload_that_does_not_decode_goes_to_dead_and_the_topic_keeps_working() {
     let script = Script::acks();
     let dq = script.start(|topic| topic.retry("1m")).await;
     let topic = dq.provider().topic("work").unwrap();
     topic.add_json(r#"{"what": 1}"#).id("a").await.unwrap();
     dq.settle().await;
     assert!(script.log.take().is_empty(), "neither `on_due` nor `final_retry`");
-    let dead = dq.provider().dead::<Work>().next_page().await.unwrap().unwrap();
+    let dead = dq.provider().dead::<TestJob>().next_page().await.unwrap().unwrap();
     let details = dead[0].details.as_ref().unwrap();
     assert_eq!((dead[0].id.as_str(), details.cause), ("a", Some(Cause::Decode)));
     assert!(details.error.as_ref().unwrap().contains("missing field `id`"), "{details:?}");
     assert_eq!(dead[0].raw_payload().unwrap().1, br#"{"what": 1}"#, "the payload is kept as it was");
-    assert!(goes_on(&dq, &script).await);
+    assert!(still_works(&dq, &script).await);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_expired_goes_to_dead_without_any_handler() {
+async fn an_expired_job_goes_to_dead_and_no_handler_runs() {
     let script = Script::takes(25 * SECOND);
     let dq = script.start(|topic| topic.concurrency(1)).await;
-    dq.provider().add(work("first")).after(SECOND).await.unwrap();
-    dq.provider().add(work("late")).after(2 * SECOND).expires_after(10 * SECOND).await.unwrap();
-    dq.provider().add(work("patient")).after(2 * SECOND).expires_after(30 * SECOND).await.unwrap();
+    dq.provider().add(test_job("first")).after(SECOND).await.unwrap();
+    dq.provider().add(test_job("late")).after(2 * SECOND).expires_after(10 * SECOND).await.unwrap();
+    dq.provider().add(test_job("patient")).after(2 * SECOND).expires_after(30 * SECOND).await.unwrap();
     dq.advance(HOUR).await;
     assert_eq!(script.log.take(), ["1s due first 0", "26s due patient 0"]);
-    let dead = kept(&dq, "late").await;
+    let dead = stored_job(&dq, "late").await;
     assert_eq!((dead.state, dead.cause, dead.attempts), (State::Dead, Some(Cause::Expired), 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_expiry_counts_from_the_first_due_time_also_over_retries() {
+async fn an_expiry_counts_from_the_first_due_time_and_retries_do_not_move_it() {
     let script = Script::fails("no");
     let dq = script.start(|topic| topic.retry("30s x 9")).await;
-    dq.provider().add(work("a")).after(HOUR).expires_after("70s").await.unwrap();
+    dq.provider().add(test_job("a")).after(HOUR).expires_after("70s").await.unwrap();
     dq.advance(2 * HOUR).await;
     assert_eq!(script.log.take(), ["3600s due a 0", "3630s due a 1", "3660s due a 2"], "expired at 3670 s");
-    let dead = kept(&dq, "a").await;
+    let dead = stored_job(&dq, "a").await;
     assert_eq!((dead.state, dead.cause), (State::Dead, Some(Cause::Expired)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_requeued_job_that_had_expired_runs() {
     let script = Script::acks();
-    let dq = script.start(usual).await;
+    let dq = script.start(default_settings).await;
     let other = start(|factory| factory.without_listeners()).await;
     drop(other);
-    dq.provider().add(work("a")).after(SECOND).expires_after(MS).await.unwrap();
+    dq.provider().add(test_job("a")).after(SECOND).expires_after(MS).await.unwrap();
     let store = dq.store();
     dq.shutdown(SECOND).await;
-    crate::worker::handler_takes(HOUR).await;
-    let dq = Harness::start_on(store, 2, |factory| script.on(factory, usual)).await;
-    assert_eq!(kept(&dq, "a").await.cause, Some(Cause::Expired));
+    crate::scripted_listener::handler_takes(HOUR).await;
+    let dq = Harness::start_on(store, 2, |factory| script.on(factory, default_settings)).await;
+    assert_eq!(stored_job(&dq, "a").await.cause, Some(Cause::Expired));
     assert!(script.log.take().is_empty());
-    dq.provider().requeue::<Work>("a").await.unwrap();
+    dq.provider().requeue::<TestJob>("a").await.unwrap();
     dq.settle().await;
-    assert_eq!(script.log.take_whats(), ["due a 0"]);
+    assert_eq!(script.log.take_without_times(), ["due a 0"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_that_is_none_is_dead_and_not_dropped() {
+async fn a_job_with_an_unreadable_record_goes_to_dead_and_is_not_dropped() {
     use dq::job::{JobId, ProducerId, Record, TopicKey};
     use dq::store::{Due, NewJob, Numbered, OnDuplicate};
     let script = Script::acks();
-    let dq = script.start(usual).await;
+    let dq = script.start(default_settings).await;
     let key = TopicKey { app: dq::job::AppName::new("test").unwrap(), topic: dq::job::TopicName::new("work").unwrap() };
     let mangled = NewJob {
         id: JobId::new("a").unwrap(),
@@ -194,6 +194,6 @@ async fn a_record_that_is_none_is_dead_and_not_dropped() {
     let producer = dq.store().producer(&key, &ProducerId::new("tool"));
     producer.add(Numbered { number: 1, items: vec![mangled] }).await.unwrap();
     dq.advance(SECOND).await;
-    assert_eq!(kept(&dq, "a").await.cause, Some(Cause::Decode));
-    assert!(goes_on(&dq, &script).await);
+    assert_eq!(stored_job(&dq, "a").await.cause, Some(Cause::Decode));
+    assert!(still_works(&dq, &script).await);
 }

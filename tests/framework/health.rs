@@ -1,13 +1,13 @@
-//! `health()`: what a readiness probe and a person want to know.
+//! `health()`: what it reports to readiness probes and people.
 
 use dq::context::{Condition, Counters};
 use dq::testing::Harness;
 use dq_tests::{Fault, FaultyStore};
 
-use crate::worker::{HOUR, MINUTE, SECOND, Script, handler_takes, start, usual, work};
+use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, default_settings, handler_takes, start, test_job};
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_works_is_ready_and_tells_its_settings() {
+async fn a_working_node_is_ready_and_reports_its_settings() {
     let dq = Script::acks().start(|topic| topic.concurrency(8)).await;
     let health = dq.health();
     assert!(health.ready);
@@ -15,7 +15,11 @@ async fn a_node_that_works_is_ready_and_tells_its_settings() {
     assert!(health.settings.contains("lease = 15s"), "{}", health.settings);
     let topic = &health.topics[0];
     assert_eq!((topic.topic.as_str(), &topic.condition), ("work", &Condition::Working));
-    assert!(topic.listener.starts_with("Worker (") && topic.listener.contains("worker.rs:"), "{}", topic.listener);
+    assert!(
+        topic.listener.starts_with("ScriptedListener (") && topic.listener.contains("scripted_listener.rs:"),
+        "{}",
+        topic.listener
+    );
     assert!(
         topic.settings.contains("concurrency = 8") && topic.settings.contains("timeout = 30s"),
         "{}",
@@ -26,7 +30,7 @@ async fn a_node_that_works_is_ready_and_tells_its_settings() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_tells_what_a_topic_holds_and_what_became_of_its_jobs() {
+async fn health_reports_what_a_topic_holds_and_the_outcomes_of_its_jobs() {
     let script = Script::new(|job, channel| async move {
         match job.id().as_str() {
             "acks" => Ok(channel.ack()),
@@ -39,9 +43,9 @@ async fn it_tells_what_a_topic_holds_and_what_became_of_its_jobs() {
     });
     let dq = script.start(|topic| topic.retry("1h").timeout("1m")).await;
     for id in ["acks", "rejoins", "parks", "fails", "panics", "hangs"] {
-        dq.provider().add(work(id)).await.unwrap();
+        dq.provider().add(test_job(id)).await.unwrap();
     }
-    dq.provider().add(work("dies")).retry("none").await.unwrap();
+    dq.provider().add(test_job("dies")).retry("none").await.unwrap();
     dq.advance(SECOND).await;
     let topic = &dq.health().topics[0];
     assert_eq!((topic.held, topic.running, topic.waiting, topic.settling), (2, 2, 0, 0));
@@ -56,9 +60,9 @@ async fn it_tells_what_a_topic_holds_and_what_became_of_its_jobs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_stops_is_not_ready_and_a_probe_beside_it_sees_that() {
+async fn a_stopping_node_is_not_ready_and_its_probe_reports_that() {
     let dq = Script::takes(MINUTE).start(|topic| topic.timeout("0s")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
     let probe = dq.probe();
     assert!(probe.health().ready);
@@ -68,31 +72,31 @@ async fn a_node_that_stops_is_not_ready_and_a_probe_beside_it_sees_that() {
     assert_eq!((health.ready, &health.topics[0].condition), (false, &Condition::Stopping));
     assert_eq!(health.topics[0].running, 1, "its handler goes on");
     stop.await.unwrap();
-    assert_eq!(probe.health().topics[0].counters.acked, 1, "it tells how the node was when it ended");
+    assert_eq!(probe.health().topics[0].counters.acked, 1, "the probe still reports the state at the end");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_whose_store_fails_recovers_and_says_what_it_heard() {
+async fn a_node_whose_store_fails_reports_the_error_and_recovers() {
     let harness = start(|factory| factory.without_listeners()).await;
     let (store, faults) = FaultyStore::over(harness.store());
     let script = Script::acks();
-    let dq = Harness::start_on(store, 2, |factory| script.on(factory, usual)).await;
+    let dq = Harness::start_on(store, 2, |factory| script.on(factory, default_settings)).await;
     assert!(dq.health().ready);
-    faults.all(Fault::Unavailable);
+    faults.fail_all(Fault::Unavailable);
     dq.advance(30 * SECOND).await;
     let health = dq.health();
     assert!(!health.ready);
     let Condition::Recovering(text) = &health.topics[0].condition else { panic!("{health:?}") };
-    assert!(text.contains("the test says so"), "{text}");
-    faults.none();
+    assert!(text.contains("a fault of the test"), "{text}");
+    faults.clear();
     dq.advance(10 * SECOND).await;
     assert!(dq.health().ready);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_that_takes_its_time_is_seen_as_running() {
-    let dq = Script::takes(10 * SECOND).start(usual).await;
-    dq.provider().add(work("a")).await.unwrap();
+async fn a_slow_handler_is_reported_as_running() {
+    let dq = Script::takes(10 * SECOND).start(default_settings).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     handler_takes(SECOND).await;
     assert_eq!(dq.health().topics[0].running, 1);
 }

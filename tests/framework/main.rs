@@ -1,5 +1,7 @@
-//! The whole of dq, what a user of it sees: on the memory store here, on a Redis store in `on_redis.rs`.
+//! Tests of dq through its public API: on the memory store here, on a Redis store in `on_redis.rs`.
 
+#[path = "backend/memory.rs"]
+mod backend;
 mod blocking;
 mod broadcast;
 mod broadcasts;
@@ -18,9 +20,7 @@ mod provider;
 mod rejoins;
 mod retries;
 mod runs;
+mod scripted_listener;
 mod shutdown;
-#[path = "stage/memory.rs"]
-mod stage;
 mod startup;
 mod timeouts;
-mod worker;

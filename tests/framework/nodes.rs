@@ -1,4 +1,4 @@
-//! Rules of the protocol that a store alone cannot show: what a node does about leases, turns, roles and clocks.
+//! Rules of the protocol that a store alone cannot show: how a node handles leases, rows, roles and clocks.
 
 use std::sync::Arc;
 
@@ -8,30 +8,32 @@ use dq::store::step::{Change, Outcome, Settle, Verdict};
 use dq::testing::{Harness, ManualClock};
 use dq_tests::{Fault, FaultyStore};
 
-use crate::idle::watched_store;
-use crate::stage::store_under;
-use crate::worker::{HOUR, Log, MINUTE, MS, SECOND, Script, Work, handler_takes, usual, work};
+use crate::backend::store_under;
+use crate::idle::faulty_store;
+use crate::scripted_listener::{
+    HOUR, Log, MINUTE, MS, SECOND, Script, TestJob, default_settings, handler_takes, test_job,
+};
 
-/// Says so when it is dropped.
-struct TellDrop(Log);
+/// Records `dropped` when it is dropped.
+struct RecordDrop(Log);
 
-impl Drop for TellDrop {
+impl Drop for RecordDrop {
     fn drop(&mut self) {
-        self.0.say("dropped");
+        self.0.record("dropped");
     }
 }
 
-/// A script that hangs and tells its token; its future says when it is dropped.
+/// A script that hangs and hands out its tokens. Its future records when it is dropped.
 fn hangs_with_token() -> (Script, Arc<std::sync::Mutex<Vec<Token>>>) {
     let tokens = Arc::<std::sync::Mutex<Vec<Token>>>::default();
-    let told = tokens.clone();
+    let recorded = tokens.clone();
     let log = Log::new();
     let seen = log.clone();
-    let mut script = Script::new(move |job: Job<Work>, _| {
-        told.lock().unwrap().push(Token { fence: job.fence(), due: job.due().into() });
-        let tell = TellDrop(seen.clone());
+    let mut script = Script::new(move |job: Job<TestJob>, _| {
+        recorded.lock().unwrap().push(Token { fence: job.fence(), due: job.due().into() });
+        let record = RecordDrop(seen.clone());
         async move {
-            let _tell = tell;
+            let _record = record;
             std::future::pending().await
         }
     });
@@ -39,7 +41,7 @@ fn hangs_with_token() -> (Script, Arc<std::sync::Mutex<Vec<Token>>>) {
     (script, tokens)
 }
 
-/// Something else settles a job of this node behind its back, as a late copy of a request would.
+/// Settles a job of this node without its knowledge, as a late copy of a request would.
 async fn settle_behind_its_back(dq: &Harness, token: Token, change: Change) {
     let topic = TopicKey { app: AppName::new("test").unwrap(), topic: TopicName::new("work").unwrap() };
     let link = dq.store().link(&topic, &NodeId::new(dq.health().node));
@@ -49,15 +51,15 @@ async fn settle_behind_its_back(dq: &Harness, token: Token, change: Change) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_is_given_a_job_which_it_still_holds_cancels_the_older_run_first() {
+async fn a_node_that_claims_a_job_it_still_holds_cancels_the_older_run_first() {
     let (script, tokens) = hangs_with_token();
     let dq = script.start(|topic| topic.timeout("0s")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(SECOND).await;
     let token = tokens.lock().unwrap()[0];
     settle_behind_its_back(&dq, token, Change::Rollback).await;
     dq.settle().await;
-    let lines = script.log.take_whats();
+    let lines = script.log.take_without_times();
     assert_eq!(lines.iter().filter(|line| *line == "due a 0").count(), 2);
     assert!(lines.contains(&"dropped".to_owned()), "{lines:?}");
     let topic = &dq.health().topics[0];
@@ -66,63 +68,67 @@ async fn a_node_that_is_given_a_job_which_it_still_holds_cancels_the_older_run_f
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_difference_of_rows_starts_a_reconcile_and_cancels_what_is_not_held_any_more() {
+async fn a_wrong_number_of_rows_starts_a_reconcile_that_cancels_runs_no_longer_held() {
     let (script, tokens) = hangs_with_token();
     let dq = script.start(|topic| topic.timeout("0s")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(SECOND).await;
     let token = tokens.lock().unwrap()[0];
     settle_behind_its_back(&dq, token, Change::Ack).await;
-    dq.advance(5 * SECOND).await; // the heartbeat is told the number of rows
-    assert_eq!(script.log.take_whats(), ["due a 0", "dropped"]);
+    dq.advance(5 * SECOND).await; // the answer to the heartbeat has the number of rows
+    assert_eq!(script.log.take_without_times(), ["due a 0", "dropped"]);
     let topic = &dq.health().topics[0];
     assert_eq!((topic.running, topic.held, topic.counters.lease_lost, topic.counters.reconciled), (0, 0, 1, 2));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_clock_of_the_store_decides_and_that_of_the_node_does_not() {
+async fn the_clock_of_the_store_decides_what_is_due_and_that_of_the_node_does_not() {
     let clock = Arc::new(ManualClock::at(1_800_000_000_000_000));
     let store = store_under(clock.clone());
     let script = Script::acks();
-    let dq = Harness::start_on(store, 1, |factory| script.on(factory, usual)).await;
-    dq.provider().add(work("a")).after(MINUTE).await.unwrap();
+    let dq = Harness::start_on(store, 1, |factory| script.on(factory, default_settings)).await;
+    dq.provider().add(test_job("a")).after(MINUTE).await.unwrap();
     dq.advance(10 * MINUTE).await;
-    assert!(script.log.take().is_empty(), "for the store no time has passed");
+    assert!(script.log.take().is_empty(), "no time has passed on the store's clock");
     clock.advance(MINUTE);
     dq.advance(15 * SECOND).await;
-    assert_eq!(script.log.take_whats(), ["due a 0"]);
+    assert_eq!(script.log.take_without_times(), ["due a 0"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_an_outage_longer_than_a_lease_nobody_takes_what_others_still_hold() {
-    let (store, faults) = watched_store();
-    let (beside, faults_beside) = FaultyStore::over(faults.below());
+async fn after_an_outage_longer_than_a_lease_no_node_reclaims_what_another_still_holds() {
+    let (store, faults) = faulty_store();
+    let (beside, faults_beside) = FaultyStore::over(faults.inner());
     let script = Script::takes(5 * SECOND);
-    let dq = Harness::start_on(store, 1, |factory| script.on(factory, usual)).await;
-    let other = Harness::start_on(beside, 2, |factory| script.on(factory, usual)).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let dq = Harness::start_on(store, 1, |factory| script.on(factory, default_settings)).await;
+    let other = Harness::start_on(beside, 2, |factory| script.on(factory, default_settings)).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(SECOND).await;
-    faults.all(Fault::Lost);
-    faults_beside.all(Fault::Lost);
-    dq.advance(MINUTE).await; // it has finished meanwhile, and nobody could renew
-    faults_beside.none();
+    faults.fail_all(Fault::Lost);
+    faults_beside.fail_all(Fault::Lost);
+    dq.advance(MINUTE).await; // the handler has finished, and no node could renew its lease
+    faults_beside.clear();
     dq.advance(5 * SECOND).await;
-    faults.none();
+    faults.clear();
     dq.advance(HOUR).await;
-    assert_eq!(script.log.take_whats(), ["due a 0"], "the first one back does not take everybody's jobs");
+    assert_eq!(
+        script.log.take_without_times(),
+        ["due a 0"],
+        "the first node back does not reclaim the jobs of the others"
+    );
     assert_eq!(other.health().topics[0].counters.reclaimed, 0);
-    assert!(dq.job::<Work>("a").await.is_none());
+    assert!(dq.job::<TestJob>("a").await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_node_leaves_its_watch_to_another() {
+async fn a_busy_watcher_leaves_its_role_to_another_node() {
     let script = Script::takes(MINUTE);
     let dq = script.start(|topic| topic.concurrency(1).timeout("0s")).await;
-    dq.advance(SECOND).await; // the first one watches
+    dq.advance(SECOND).await; // the first node becomes the watcher
     let other = script.beside(&dq, 2, |topic| topic.concurrency(1).timeout("0s")).await;
-    let clock = dq.counts::<Work>().await.clock;
+    let clock = dq.counts::<TestJob>().await.clock;
     for id in ["a", "b"] {
-        dq.provider().add(work(id)).at(clock.after(SECOND)).await.unwrap();
+        dq.provider().add(test_job(id)).at(clock.after(SECOND)).await.unwrap();
     }
     other.advance(SECOND + 20 * MS).await;
     let lines = script.log.take();
@@ -130,11 +136,11 @@ async fn a_busy_node_leaves_its_watch_to_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_that_stops_tells_the_others() {
+async fn a_stopping_watcher_hands_its_role_over_without_delay() {
     let script = Script::acks();
-    let dq = script.start(usual).await;
-    let other = script.beside(&dq, 2, usual).await;
-    dq.provider().add(work("a")).after(7 * SECOND).await.unwrap();
+    let dq = script.start(default_settings).await;
+    let other = script.beside(&dq, 2, default_settings).await;
+    dq.provider().add(test_job("a")).after(7 * SECOND).await.unwrap();
     dq.advance(SECOND).await;
     dq.shutdown(SECOND).await;
     other.advance(6 * SECOND).await;
@@ -142,16 +148,16 @@ async fn a_watcher_that_stops_tells_the_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_standby_comes_when_the_watcher_does_not() {
+async fn the_standby_watcher_claims_what_the_watcher_misses() {
     let script = Script::acks();
-    let (store, faults) = watched_store();
-    let dq = Harness::start_on(store, 1, |factory| script.on(factory, usual)).await;
-    let standby = Harness::start_on(faults.below(), 2, |factory| script.on(factory, usual)).await;
-    standby.provider().add(work("a")).after(MINUTE).await.unwrap();
+    let (store, faults) = faulty_store();
+    let dq = Harness::start_on(store, 1, |factory| script.on(factory, default_settings)).await;
+    let standby = Harness::start_on(faults.inner(), 2, |factory| script.on(factory, default_settings)).await;
+    standby.provider().add(test_job("a")).after(MINUTE).await.unwrap();
     standby.advance(MINUTE - MS).await;
-    faults.all(Fault::Lost); // the watcher is cut off
+    faults.fail_all(Fault::Lost); // the watcher is cut off
     standby.advance(300 * MS).await;
-    assert_eq!(script.log.take(), ["60.25s due a 0"], "a quarter of a second after it");
+    assert_eq!(script.log.take(), ["60.25s due a 0"], "a quarter of a second after the watcher should have");
     drop(dq);
 }
 
@@ -159,7 +165,7 @@ async fn the_standby_comes_when_the_watcher_does_not() {
 async fn a_quarantined_job_waits_ten_minutes_at_most_for_a_handler_without_a_timeout() {
     let stuck = Script::hangs();
     let dq = stuck.start(|topic| topic.timeout("0s").max_crashes(2)).await;
-    dq.provider().add(work("suspect")).await.unwrap();
+    dq.provider().add(test_job("quarantined")).await.unwrap();
     dq.settle().await;
     let script = Script::new(|job, channel| async move {
         if job.id().as_str() == "long" {
@@ -167,10 +173,10 @@ async fn a_quarantined_job_waits_ten_minutes_at_most_for_a_handler_without_a_tim
         }
         Ok(channel.ack())
     });
-    let heir = script.beside(&dq, 2, |topic| topic.timeout("0s").max_crashes(2)).await;
+    let successor = script.beside(&dq, 2, |topic| topic.timeout("0s").max_crashes(2)).await;
     dq.kill();
-    heir.advance(20 * SECOND).await; // by now it watches, and the suspect is not taken back yet
-    heir.provider().add(work("long")).await.unwrap();
-    heir.advance(HOUR / 2).await;
-    assert_eq!(script.log.take(), ["20s due long 0", "620s due suspect 0"]);
+    successor.advance(20 * SECOND).await; // by now this node is the watcher, and the job is not reclaimed yet
+    successor.provider().add(test_job("long")).await.unwrap();
+    successor.advance(HOUR / 2).await;
+    assert_eq!(script.log.take(), ["20s due long 0", "620s due quarantined 0"]);
 }

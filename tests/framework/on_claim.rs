@@ -3,7 +3,7 @@
 use dq::config::TopicOverrides;
 use dq::listener::AckMode;
 
-use crate::worker::{HOUR, MINUTE, SECOND, Script, Work, usual, work};
+use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, TestJob, default_settings, test_job};
 
 fn on_claim(topic: TopicOverrides) -> TopicOverrides {
     topic.ack(AckMode::OnClaim)
@@ -13,17 +13,17 @@ fn on_claim(topic: TopicOverrides) -> TopicOverrides {
 async fn the_job_is_gone_before_its_handler_starts() {
     let script = Script::takes(10 * SECOND);
     let dq = script.start(on_claim).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
-    assert_eq!(script.log.take_whats(), ["due a 0"]);
-    assert!(dq.job::<Work>("a").await.is_none());
+    assert_eq!(script.log.take_without_times(), ["due a 0"]);
+    assert!(dq.job::<TestJob>("a").await.is_none());
     assert_eq!(dq.health().topics[0].running, 1);
     dq.advance(HOUR).await;
     assert_eq!(dq.health().topics[0].running, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failure_a_panic_and_a_timeout_have_no_retry_and_the_topic_goes_on() {
+async fn failures_panics_and_timeouts_are_not_retried_and_the_topic_keeps_working() {
     let script = Script::new(|job, channel| async move {
         match job.id().as_str() {
             "fails" => Err("no".into()),
@@ -35,38 +35,41 @@ async fn a_failure_a_panic_and_a_timeout_have_no_retry_and_the_topic_goes_on() {
     });
     let dq = script.start(|topic| on_claim(topic).concurrency(1).timeout("5s")).await;
     for id in ["fails", "panics", "hangs", "rejoins", "works"] {
-        dq.provider().add(work(id)).await.unwrap();
+        dq.provider().add(test_job(id)).await.unwrap();
         dq.advance(MINUTE).await;
     }
     dq.advance(HOUR).await;
-    assert_eq!(script.log.take_whats(), ["due fails 0", "due panics 0", "due hangs 0", "due rejoins 0", "due works 0"]);
-    let counts = dq.counts::<Work>().await;
+    assert_eq!(
+        script.log.take_without_times(),
+        ["due fails 0", "due panics 0", "due hangs 0", "due rejoins 0", "due works 0"]
+    );
+    let counts = dq.counts::<TestJob>().await;
     assert_eq!((counts.delayed, counts.running, counts.dead), (0, 0, 0));
     assert_eq!(dq.health().topics[0].counters.failed, 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_dies_loses_what_it_had_acked_and_nothing_else() {
+async fn a_dying_node_loses_the_jobs_it_acked_on_claim_and_no_others() {
     let script = Script::hangs();
     let dq = script.start(|topic| on_claim(topic).concurrency(2)).await;
     let other_script = Script::acks();
     for id in ["a", "b", "c"] {
-        dq.provider().add(work(id)).await.unwrap();
+        dq.provider().add(test_job(id)).await.unwrap();
     }
     dq.settle().await;
     let other = other_script.beside(&dq, 2, on_claim).await;
     dq.kill();
     other.advance(HOUR).await;
-    assert_eq!(script.log.take_whats(), ["due a 0", "due b 0"]);
-    assert_eq!(other_script.log.take_whats(), ["due c 0"]);
+    assert_eq!(script.log.take_without_times(), ["due a 0", "due b 0"]);
+    assert_eq!(other_script.log.take_without_times(), ["due c 0"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn there_are_never_more_handlers_than_permits_also_when_jobs_are_acked_first() {
+async fn ack_on_claim_runs_no_more_handlers_than_permits() {
     let script = Script::takes(SECOND);
     let dq = script.start(|topic| on_claim(topic).concurrency(3)).await;
     for id in 0..9 {
-        dq.provider().add(work(id)).await.unwrap();
+        dq.provider().add(test_job(id)).await.unwrap();
     }
     for second in 1..=3 {
         dq.settle().await;
@@ -76,18 +79,18 @@ async fn there_are_never_more_handlers_than_permits_also_when_jobs_are_acked_fir
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_it_nothing_that_a_dying_node_holds_is_lost() {
+async fn without_ack_on_claim_a_dying_node_loses_no_job() {
     let script = Script::hangs();
     let dq = script.start(|topic| topic.concurrency(2)).await;
     for id in ["a", "b", "c"] {
-        dq.provider().add(work(id)).await.unwrap();
+        dq.provider().add(test_job(id)).await.unwrap();
     }
     dq.settle().await;
     let other_script = Script::acks();
-    let other = other_script.beside(&dq, 2, usual).await;
+    let other = other_script.beside(&dq, 2, default_settings).await;
     dq.kill();
     other.advance(HOUR).await;
-    let mut ran = other_script.log.take_whats();
+    let mut ran = other_script.log.take_without_times();
     ran.sort();
     assert_eq!(ran, ["due a 0", "due b 0", "due c 0"]);
 }

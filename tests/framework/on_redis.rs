@@ -1,8 +1,10 @@
-//! The same tests as in `main.rs`, on a Redis store: all but `startup`, which names stores.
+//! The tests of `main.rs` on a Redis store, without `startup`, which chooses stores itself.
 //!
-//! Nodes and server agree on the time of tokio's paused clock ([`dq_tests::PacedStore`]), so a test says of both stores the
-//! same, to the millisecond, and an hour is over in no time.
+//! Nodes and server share tokio's paused clock ([`dq_tests::PacedStore`]), so a test expects the same of both stores, to the
+//! millisecond, and an hour takes no time.
 
+#[path = "backend/redis.rs"]
+mod backend;
 mod blocking;
 mod broadcast;
 mod broadcasts;
@@ -21,14 +23,12 @@ mod provider;
 mod rejoins;
 mod retries;
 mod runs;
+mod scripted_listener;
 mod shutdown;
-#[path = "stage/redis.rs"]
-mod stage;
 mod timeouts;
-mod worker;
 
 #[test]
-fn the_list_is_that_of_the_memory_store() {
+fn both_stores_run_the_same_test_modules() {
     let modules = |text: &'static str| text.lines().filter(|line| line.starts_with("mod ")).collect::<Vec<_>>();
     let mut here = modules(include_str!("on_redis.rs"));
     here.push("mod startup;");

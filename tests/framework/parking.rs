@@ -1,63 +1,66 @@
-//! Park: the outcome is told from outside, or asked for when it was not.
+//! Park: the outcome comes from outside, or `process_unacked` decides if none came.
 
 use std::sync::{Arc, Mutex};
 
 use dq::job::{Fence, State};
 use dq::prelude::*;
 
-use crate::worker::{DAY, HOUR, MINUTE, SECOND, Script, Work, handler_takes, kept, start, usual, work};
+use crate::scripted_listener::{
+    DAY, HOUR, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, start, stored_job, test_job,
+};
 
-/// Parks, and tells the fences of its runs.
+/// A script that parks, and the fences of its runs.
 fn parks() -> (Script, Arc<Mutex<Vec<Fence>>>) {
     let fences = Arc::<Mutex<Vec<Fence>>>::default();
-    let told = fences.clone();
+    let recorded = fences.clone();
     let script = Script::new(move |job, channel| {
-        told.lock().unwrap().push(job.fence());
+        recorded.lock().unwrap().push(job.fence());
         async { Ok(channel.park()) }
     });
     (script, fences)
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_parked_job_is_listed_and_ends_by_an_ack_from_outside() {
+async fn a_parked_job_is_listed_and_ends_with_an_ack_from_outside() {
     let (script, fences) = parks();
-    let dq = script.start(usual).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(HOUR).await;
-    let listed = dq.provider().unacked::<Work>().next_page().await.unwrap().unwrap();
+    let listed = dq.provider().unacked::<TestJob>().next_page().await.unwrap().unwrap();
     assert_eq!(listed[0].id.as_str(), "a");
     let fence = fences.lock().unwrap()[0];
-    let ended = dq.provider().ack::<Work>("a").fence(fence).await.unwrap();
+    let ended = dq.provider().ack::<TestJob>("a").fence(fence).await.unwrap();
     assert_eq!((ended.found, ended.changed), (Some(State::Unacked), true));
     dq.advance(HOUR).await;
-    assert_eq!(script.log.take_whats(), ["due a 0"]);
-    assert!(dq.job::<Work>("a").await.is_none());
+    assert_eq!(script.log.take_without_times(), ["due a 0"]);
+    assert!(dq.job::<TestJob>("a").await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_parked_job_runs_again_when_it_is_requeued_and_old_fences_are_void() {
+async fn a_requeued_parked_job_runs_again_and_its_old_fence_is_rejected() {
     let (script, fences) = parks();
-    let dq = script.start(usual).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
-    assert!(dq.provider().requeue::<Work>("a").await.unwrap().changed);
+    assert!(dq.provider().requeue::<TestJob>("a").await.unwrap().changed);
     dq.settle().await;
-    assert_eq!(script.log.take_whats(), ["due a 0", "due a 0"]);
+    assert_eq!(script.log.take_without_times(), ["due a 0", "due a 0"]);
     let first = fences.lock().unwrap()[0];
-    assert!(!dq.provider().ack::<Work>("a").fence(first).await.unwrap().changed, "that run is over");
-    assert_eq!(kept(&dq, "a").await.state, State::Unacked);
+    assert!(!dq.provider().ack::<TestJob>("a").fence(first).await.unwrap().changed, "the fence is of an earlier run");
+    assert_eq!(stored_job(&dq, "a").await.state, State::Unacked);
     let second = fences.lock().unwrap()[1];
     assert!(second > first);
-    assert!(dq.provider().ack::<Work>("a").fence(second).await.unwrap().changed);
+    assert!(dq.provider().ack::<TestJob>("a").fence(second).await.unwrap().changed);
 }
 
-/// A job whose webhook comes while its handler still runs; what is told then, by which fence, is `webhook`'s.
+/// Acks a job from outside while its handler still runs, with the fence of that run or of an earlier one. Returns the state of
+/// the job after the handler has parked it.
 async fn webhook_before_the_park(right: bool) -> Option<State> {
     let (fences, script) = {
         let fences = Arc::<Mutex<Vec<Fence>>>::default();
-        let told = fences.clone();
+        let recorded = fences.clone();
         let script = Script::new(move |job, channel| {
-            told.lock().unwrap().push(job.fence());
+            recorded.lock().unwrap().push(job.fence());
             async {
                 handler_takes(5 * SECOND).await;
                 Ok(channel.park())
@@ -65,16 +68,16 @@ async fn webhook_before_the_park(right: bool) -> Option<State> {
         });
         (fences, script)
     };
-    let dq = script.start(usual).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(SECOND).await;
     let fence = fences.lock().unwrap()[0];
     let fence = if right { fence } else { Fence(fence.0 - 1) };
-    let marked = dq.provider().ack::<Work>("a").fence(fence).await.unwrap();
-    assert_eq!((marked.found, marked.changed), (Some(State::Running), true));
+    let acked = dq.provider().ack::<TestJob>("a").fence(fence).await.unwrap();
+    assert_eq!((acked.found, acked.changed), (Some(State::Running), true));
     dq.advance(HOUR).await;
-    assert_eq!(script.log.take_whats(), ["due a 0"]);
-    dq.job::<Work>("a").await.map(|seen| seen.state())
+    assert_eq!(script.log.take_without_times(), ["due a 0"]);
+    dq.job::<TestJob>("a").await.map(|seen| seen.state())
 }
 
 #[tokio::test(start_paused = true)]
@@ -90,79 +93,79 @@ async fn an_ack_for_another_run_that_comes_before_the_park_does_nothing() {
 #[tokio::test(start_paused = true)]
 async fn an_ack_from_outside_ends_a_waiting_job() {
     let script = Script::acks();
-    let dq = script.start(usual).await;
-    dq.provider().add(work("a")).after(SECOND).await.unwrap();
-    assert!(dq.provider().ack::<Work>("a").await.unwrap().changed);
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("a")).after(SECOND).await.unwrap();
+    assert!(dq.provider().ack::<TestJob>("a").await.unwrap().changed);
     dq.advance(HOUR).await;
     assert!(script.log.take().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_told_for_seven_days_so_the_listener_is_asked_once_and_drops_it() {
+async fn process_unacked_runs_once_after_seven_days_and_drops_the_job() {
     let script = Script::parks();
-    let rarely = |factory: ContextFactory| script.on(factory, usual).fallback_scan("1h");
+    let rarely = |factory: ContextFactory| script.on(factory, default_settings).fallback_scan("1h");
     let dq = start(rarely).await;
     let other = dq.another(2, rarely).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(7 * DAY - SECOND).await;
-    assert_eq!(script.log.take_whats(), ["due a 0"]);
+    assert_eq!(script.log.take_without_times(), ["due a 0"]);
     dq.advance(HOUR).await;
-    assert_eq!(script.log.take_whats(), ["aged a 0"], "on one node");
-    assert!(dq.job::<Work>("a").await.is_none());
+    assert_eq!(script.log.take_without_times(), ["aged a 0"], "on one node");
+    assert!(dq.job::<TestJob>("a").await.is_none());
     let dropped = [&dq, &other].map(|node| node.health().topics[0].counters.dropped);
     assert_eq!(dropped.iter().sum::<u64>(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_is_kept_is_asked_about_again_after_another_period() {
+async fn process_unacked_runs_again_a_period_after_it_keeps_a_job() {
     let (parks, fences) = parks();
-    let script = parks.unacked(|_| async { Ok(UnackedDecision::Keep) });
+    let script = parks.process_unacked(|_| async { Ok(UnackedDecision::Keep) });
     let dq = script.start(|topic| topic.unacked_age("1h")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(2 * HOUR + 20 * MINUTE).await;
-    assert_eq!(script.log.take_whats(), ["due a 0", "aged a 0", "aged a 0"]);
+    assert_eq!(script.log.take_without_times(), ["due a 0", "aged a 0", "aged a 0"]);
     let fence = fences.lock().unwrap()[0];
-    assert!(dq.provider().ack::<Work>("a").fence(fence).await.unwrap().changed, "the fence of its run still counts");
+    assert!(dq.provider().ack::<TestJob>("a").fence(fence).await.unwrap().changed, "the fence of its run still counts");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_is_retried_after_its_age_spends_an_attempt_and_waits_its_backoff() {
-    let script = Script::parks().unacked(|_| async { Ok(UnackedDecision::Retry) });
+async fn a_retry_by_process_unacked_spends_an_attempt_and_waits_its_backoff() {
+    let script = Script::parks().process_unacked(|_| async { Ok(UnackedDecision::Retry) });
     let dq = script.start(|topic| topic.unacked_age("2h").retry("1h")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(2 * HOUR + 30 * MINUTE).await;
-    assert_eq!(script.log.take_whats(), ["due a 0", "aged a 0"]);
-    let waits = kept(&dq, "a").await;
+    assert_eq!(script.log.take_without_times(), ["due a 0", "aged a 0"]);
+    let waits = stored_job(&dq, "a").await;
     assert_eq!((waits.state, waits.attempts), (State::Delayed, 1));
     dq.advance(HOUR).await;
-    assert_eq!(script.log.take_whats(), ["due a 1"]);
+    assert_eq!(script.log.take_without_times(), ["due a 1"]);
     dq.advance(3 * HOUR).await;
-    assert_eq!(script.log.take_whats(), ["aged a 1", "final a 2 error"], "no attempt is left");
-    assert_eq!(kept(&dq, "a").await.state, State::Dead);
+    assert_eq!(script.log.take_without_times(), ["aged a 1", "final a 2 error"], "no attempt is left");
+    assert_eq!(stored_job(&dq, "a").await.state, State::Dead);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_aged_job_is_asked_about_although_it_has_expired() {
+async fn process_unacked_runs_even_for_an_expired_job() {
     let script = Script::parks();
     let dq = script.start(|topic| topic.unacked_age("2h")).await;
-    dq.provider().add(work("a")).expires_after("1h").await.unwrap();
+    dq.provider().add(test_job("a")).expires_after("1h").await.unwrap();
     dq.advance(3 * HOUR).await;
-    assert_eq!(script.log.take_whats(), ["due a 0", "aged a 0"]);
+    assert_eq!(script.log.take_without_times(), ["due a 0", "aged a 0"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_default_of_process_unacked_drops_and_counts() {
+async fn the_default_process_unacked_drops_and_counts_the_job() {
     #[delay_listener(register = false)]
     struct Plain {}
     impl DelayListener for Plain {
-        type Job = Work;
-        async fn on_due(&self, _job: Job<Work>, channel: Channel) -> Result<Decided, JobError> {
+        type Job = TestJob;
+        async fn on_due(&self, _job: Job<TestJob>, channel: Channel) -> Result<Decided, JobError> {
             Ok(channel.park())
         }
     }
     let dq = start(|factory| factory.listener::<Plain>().topic("work", |topic| topic.unacked_age("1h"))).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(2 * HOUR).await;
-    assert!(dq.job::<Work>("a").await.is_none());
+    assert!(dq.job::<TestJob>("a").await.is_none());
     assert_eq!(dq.health().topics[0].counters.dropped, 1);
 }

@@ -1,4 +1,4 @@
-//! What is asked for while a job runs takes effect in the step in which its run ends.
+//! Pending commands: what is requested while a job runs takes effect in the step in which its run ends.
 
 use std::sync::Arc;
 
@@ -8,11 +8,13 @@ use dq::prelude::*;
 use dq::provider::Addition;
 use dq::testing::Harness;
 
-use crate::idle::watched_store;
-use crate::worker::{HOUR, MINUTE, SECOND, Script, Work, handler_takes, kept, usual, work};
+use crate::idle::faulty_store;
+use crate::scripted_listener::{
+    HOUR, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, stored_job, test_job,
+};
 
-/// Works for ten seconds, then does this.
-fn then(decide: impl Fn(&Job<Work>, Channel) -> Result<Decided, JobError> + Send + Sync + 'static) -> Script {
+/// A script that takes ten seconds and then decides.
+fn then(decide: impl Fn(&Job<TestJob>, Channel) -> Result<Decided, JobError> + Send + Sync + 'static) -> Script {
     let decide = Arc::new(decide);
     Script::new(move |job, channel| {
         let decide = decide.clone();
@@ -27,18 +29,18 @@ fn then(decide: impl Fn(&Job<Work>, Channel) -> Result<Decided, JobError> + Send
 async fn a_delete_lets_the_run_finish_and_no_retry_follows() {
     let script = then(|_, _| Err("no".into()));
     let dq = script.start(|topic| topic.retry("1m, 1m")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(SECOND).await;
-    let found = dq.provider().delete::<Work>("a").await.unwrap();
+    let found = dq.provider().delete::<TestJob>("a").await.unwrap();
     assert_eq!((found.found, found.changed, found.removed), (Some(State::Running), true, None));
     dq.advance(HOUR).await;
     assert_eq!(script.log.take(), ["0ns due a 0"]);
-    assert!(dq.job::<Work>("a").await.is_none());
+    assert!(dq.job::<TestJob>("a").await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delete_outweighs_a_rejoin_a_park_and_the_last_failure() {
-    type Decide = fn(&Job<Work>, Channel) -> Result<Decided, JobError>;
+async fn a_delete_overrides_a_rejoin_a_park_and_the_last_failure() {
+    type Decide = fn(&Job<TestJob>, Channel) -> Result<Decided, JobError>;
     let decides: [Decide; 4] = [
         |_, channel| Ok(channel.rejoin_after("1m")),
         |_, channel| Ok(channel.park()),
@@ -48,12 +50,12 @@ async fn a_delete_outweighs_a_rejoin_a_park_and_the_last_failure() {
     for decide in decides {
         let script = then(decide);
         let dq = script.start(|topic| topic.retry("none")).await;
-        dq.provider().add(work("a")).await.unwrap();
+        dq.provider().add(test_job("a")).await.unwrap();
         dq.advance(SECOND).await;
-        dq.provider().delete::<Work>("a").await.unwrap();
+        dq.provider().delete::<TestJob>("a").await.unwrap();
         dq.advance(HOUR).await;
-        assert_eq!(script.log.take_whats(), ["due a 0"], "neither again nor `final_retry`");
-        assert!(dq.job::<Work>("a").await.is_none());
+        assert_eq!(script.log.take_without_times(), ["due a 0"], "neither another run nor `final_retry`");
+        assert!(dq.job::<TestJob>("a").await.is_none());
     }
 }
 
@@ -66,14 +68,14 @@ async fn a_cancel_fires_the_token_and_leaves_the_rest_to_the_handler() {
     });
     let log = script.log.clone();
     let dq = script.start(|topic| topic.retry("1m")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(5 * SECOND).await;
-    dq.provider().cancel::<Work>("a").await.unwrap();
+    dq.provider().cancel::<TestJob>("a").await.unwrap();
     dq.settle().await;
-    assert_eq!(kept(&dq, "a").await.state, State::Running, "it tidies up");
+    assert_eq!(stored_job(&dq, "a").await.state, State::Running, "it tidies up");
     dq.advance(HOUR).await;
     assert_eq!(log.take(), ["0ns due a 0"]);
-    assert!(dq.job::<Work>("a").await.is_none());
+    assert!(dq.job::<TestJob>("a").await.is_none());
     assert_eq!(dq.health().topics[0].counters.timed_out, 0);
 }
 
@@ -83,109 +85,109 @@ async fn a_cancel_reaches_the_node_that_runs_the_job() {
         job.token().cancelled().await;
         Ok(channel.ack())
     });
-    let first = script.start(usual).await;
+    let first = script.start(default_settings).await;
     let second = first.another(2, |factory| factory.without_listeners()).await;
-    first.provider().add(work("a")).await.unwrap();
+    first.provider().add(test_job("a")).await.unwrap();
     first.advance(SECOND).await;
-    second.provider().cancel::<Work>("a").await.unwrap();
+    second.provider().cancel::<TestJob>("a").await.unwrap();
     first.settle().await;
-    assert!(second.job::<Work>("a").await.is_none());
+    assert!(second.job::<TestJob>("a").await.is_none());
 }
 
-/// A node with a handler that takes an hour, and a job in hand that waits for it to end: it has to run alone.
-async fn one_waits_in_hand() -> (Harness, Script) {
+/// Returns a node whose handler takes an hour, and which holds a quarantined job that waits to run alone.
+async fn node_with_a_waiting_job() -> (Harness, Script) {
     let stuck = Script::hangs();
     let dead = stuck.start(|topic| topic.timeout("0s").max_crashes(2)).await;
-    dead.provider().add(work("waits")).await.unwrap();
+    dead.provider().add(test_job("waits")).await.unwrap();
     dead.settle().await;
     let script = Script::takes(HOUR);
     let dq = script.beside(&dead, 2, |topic| topic.timeout("0s").max_crashes(2)).await;
     dead.kill();
     dq.advance(20 * SECOND).await;
-    dq.provider().add(work("long")).await.unwrap();
+    dq.provider().add(test_job("long")).await.unwrap();
     dq.advance(MINUTE).await;
-    assert_eq!(script.log.take_whats(), ["due long 0"]);
+    assert_eq!(script.log.take_without_times(), ["due long 0"]);
     assert_eq!(dq.health().topics[0].waiting, 1);
     (dq, script)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_job_that_has_not_started_never_starts() {
-    let (dq, script) = one_waits_in_hand().await;
-    let found = dq.provider().cancel::<Work>("waits").await.unwrap();
+    let (dq, script) = node_with_a_waiting_job().await;
+    let found = dq.provider().cancel::<TestJob>("waits").await.unwrap();
     assert_eq!((found.found, found.changed), (Some(State::Running), true));
     dq.settle().await;
-    assert!(dq.job::<Work>("waits").await.is_none(), "it was given back, and the mark took effect");
+    assert!(dq.job::<TestJob>("waits").await.is_none(), "the node rolled it back, and the pending command took effect");
     dq.advance(2 * HOUR).await;
     assert!(script.log.take().is_empty());
 }
 
-/// One crash short of its cap a job starts only after the store was asked, which also hears of what no signal told.
+/// A quarantined job starts only after an `isolate`, whose answer reports the pending command although its signal was lost.
 #[tokio::test(start_paused = true)]
 async fn a_deleted_quarantined_job_that_has_not_started_never_starts() {
-    let (store, faults) = watched_store();
+    let (store, faults) = faulty_store();
     let script = Script::takes(HOUR);
     let quarantined = |topic: TopicOverrides| topic.timeout("0s").max_crashes(1);
     let dq = Harness::start_on(store, 1, |factory| script.on(factory, quarantined)).await;
-    dq.provider().add_many(["long", "waits"].map(work)).await.unwrap();
+    dq.provider().add_many(["long", "waits"].map(test_job)).await.unwrap();
     dq.advance(SECOND).await;
-    assert_eq!(script.log.take_whats(), ["due long 0"]);
+    assert_eq!(script.log.take_without_times(), ["due long 0"]);
     assert_eq!(dq.health().topics[0].waiting, 1);
     faults.lose_signals();
-    let found = dq.provider().delete::<Work>("waits").await.unwrap();
+    let found = dq.provider().delete::<TestJob>("waits").await.unwrap();
     assert_eq!((found.found, found.changed), (Some(State::Running), true));
     dq.advance(2 * HOUR).await;
     assert!(script.log.take().is_empty());
-    assert!(dq.job::<Work>("waits").await.is_none());
+    assert!(dq.job::<TestJob>("waits").await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replacement_of_a_running_job_comes_when_the_run_ends_and_is_due_as_counted_from_its_add() {
+async fn a_replacement_of_a_running_job_takes_effect_when_the_run_ends_and_its_delay_counts_from_its_add() {
     let script = then(|_, channel| Ok(channel.ack()));
-    let dq = script.start(usual).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(SECOND).await;
-    let added = dq.provider().add(work("a")).after(MINUTE).replace_existing().await.unwrap();
+    let added = dq.provider().add(test_job("a")).after(MINUTE).replace_existing().await.unwrap();
     assert_eq!(added.how, Addition::ReplacementWaits);
     dq.advance(HOUR).await;
     assert_eq!(script.log.take(), ["0ns due a 0", "61s due a 0"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_replacement_comes_also_when_the_run_fails_and_starts_afresh() {
+async fn a_replacement_takes_effect_after_a_failed_run_and_starts_afresh() {
     let script = then(|_, _| Err("no".into()));
     let dq = script.start(|topic| topic.retry("1h")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(SECOND).await;
-    dq.provider().add(work("a")).retry("none").replace_existing().await.unwrap();
+    dq.provider().add(test_job("a")).retry("none").replace_existing().await.unwrap();
     dq.advance(MINUTE).await;
     assert_eq!(script.log.take(), ["0ns due a 0", "10s due a 0", "20s final a 1 error"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_ack_from_outside_ends_a_running_job_though_its_handler_fails() {
+async fn an_ack_from_outside_ends_a_running_job_even_if_its_handler_fails() {
     let script = then(|_, _| Err("too late".into()));
-    let dq = script.start(usual).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(SECOND).await;
-    assert!(dq.provider().ack::<Work>("a").await.unwrap().changed);
+    assert!(dq.provider().ack::<TestJob>("a").await.unwrap().changed);
     dq.advance(HOUR).await;
     assert_eq!(script.log.take(), ["0ns due a 0"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_id_that_runs_is_known_until_it_is_deleted() {
+async fn the_id_of_a_running_job_is_taken_until_the_job_is_deleted() {
     let script = then(|_, channel| Ok(channel.ack()));
-    let dq = script.start(usual).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(SECOND).await;
-    let refused = dq.provider().add(work("a")).await.unwrap_err().to_string();
+    let refused = dq.provider().add(test_job("a")).await.unwrap_err().to_string();
     assert!(refused.starts_with("job `a` of topic `work` exists and is running"), "{refused}");
-    let kept = dq.provider().add(work("a")).keep_existing().await.unwrap();
+    let kept = dq.provider().add(test_job("a")).keep_existing().await.unwrap();
     assert_eq!(kept.how, Addition::Kept(State::Running));
-    dq.provider().delete::<Work>("a").await.unwrap();
-    let again = dq.provider().add(work("a")).after(MINUTE).await.unwrap();
-    assert_eq!(again.how, Addition::ReplacementWaits, "under a delete the id is free");
+    dq.provider().delete::<TestJob>("a").await.unwrap();
+    let again = dq.provider().add(test_job("a")).after(MINUTE).await.unwrap();
+    assert_eq!(again.how, Addition::ReplacementWaits, "a pending delete frees the id");
     dq.advance(HOUR).await;
     assert_eq!(script.log.take(), ["0ns due a 0", "61s due a 0"]);
 }

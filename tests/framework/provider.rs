@@ -1,4 +1,4 @@
-//! The provider's whole surface.
+//! The public API of the provider.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use dq::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::stage::{Shared, store_under};
+use crate::backend::{Shared, store_under};
 
 const SECOND: Duration = Duration::from_secs(1);
 const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
@@ -36,34 +36,36 @@ fn remind(who: &str) -> Remind {
     Remind { who: who.into() }
 }
 
-struct Setting {
+struct Fixture {
     provider: Provider,
     node: Arc<dyn Link>,
     sequence: Sequence,
 }
 
-/// A provider and a node of the topic `remind`, both on one store.
-async fn setting_with(settings: NodeSettings) -> Setting {
+/// Starts a provider and a link of the topic `remind` on one store.
+async fn fixture_with(settings: NodeSettings) -> Fixture {
     let clock = TokioClock::at(START.as_millis() * 1000);
     let store = store_under(Arc::new(clock));
     let environment = Environment::on_this_runtime(Arc::new(Seeded::new(1)));
     let app = AppName::new("shop").unwrap();
     let topic = TopicKey { app: app.clone(), topic: TopicName::new("remind").unwrap() };
     let node = store.link(&topic, &NodeId::new("node"));
-    let first = node.step(Reconcile { last_seen: Sequence(0), after: None, limit: 10 }).await.unwrap();
-    let Sequenced::Done(first) = first else { panic!("the first page takes a turn") };
+    let first = node.reconcile(Reconcile { last_seen: Sequence(0), after: None, limit: 10 }).await.unwrap();
+    let Sequenced::Done(first) = first else { panic!("the first page needs no sequence number") };
     let provider = Provider::root(app, store, environment, settings);
-    Setting { provider, node, sequence: first.lease_status.sequence }
+    Fixture { provider, node, sequence: first.lease_status.sequence }
 }
 
-async fn setting() -> Setting {
-    setting_with(NodeSettings::default()).await
+async fn fixture() -> Fixture {
+    fixture_with(NodeSettings::default()).await
 }
 
-impl Setting {
+impl Fixture {
     async fn claim(&mut self) -> Vec<Claim> {
         let request = Transfer { last_seen: self.sequence, limit: 1_000, lease: 60 * SECOND, fallback: 15 * SECOND };
-        let Sequenced::Done(taken) = self.node.step(request).await.unwrap() else { panic!("no transfer is lost") };
+        let Sequenced::Done(taken) = self.node.transfer(request).await.unwrap() else {
+            panic!("the sequence number is current")
+        };
         self.sequence = taken.lease_status.sequence;
         taken.claims
     }
@@ -88,12 +90,12 @@ fn due<P>(seen: &Seen<P>) -> Duration {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_payload_says_id_delay_retry_expiry_and_retention() {
-    let at = setting().await;
-    let added = at.provider.add(CloseOrder { order: 7 }).await.unwrap();
+async fn a_payload_defines_id_delay_retry_expiry_and_retention() {
+    let fixture = fixture().await;
+    let added = fixture.provider.add(CloseOrder { order: 7 }).await.unwrap();
     assert_eq!((added.id.as_str(), added.how), ("7", Addition::New));
 
-    let seen = at.provider.get::<CloseOrder>(7).await.unwrap().unwrap();
+    let seen = fixture.provider.get::<CloseOrder>(7).await.unwrap().unwrap();
     assert_eq!((due(&seen), seen.state()), (1800 * SECOND, State::Delayed));
     assert_eq!(seen.payload().unwrap(), CloseOrder { order: 7 });
     let details = seen.details.unwrap();
@@ -106,12 +108,12 @@ async fn a_payload_says_id_delay_retry_expiry_and_retention() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_add_goes_before_the_defaults_of_its_payload() {
-    let at = setting().await;
-    let add = at.provider.add(CloseOrder { order: 7 }).id("other").after("15m").retry("none").retain("0s");
+async fn an_add_overrides_the_defaults_of_its_payload() {
+    let fixture = fixture().await;
+    let add = fixture.provider.add(CloseOrder { order: 7 }).id("other").after("15m").retry("none").retain("0s");
     let added = add.expires_after(SECOND).header("trace", "1").header("trace", "2").await.unwrap();
     assert_eq!(added.id.as_str(), "other");
-    let seen = at.provider.get::<CloseOrder>("other").await.unwrap().unwrap();
+    let seen = fixture.provider.get::<CloseOrder>("other").await.unwrap().unwrap();
     assert_eq!(due(&seen), 900 * SECOND);
     let details = seen.details.unwrap();
     assert_eq!((details.retry.as_deref(), details.retain), (Some("none"), Duration::ZERO));
@@ -121,103 +123,106 @@ async fn an_add_goes_before_the_defaults_of_its_payload() {
 
 #[tokio::test(start_paused = true)]
 async fn the_default_delay_of_a_topic_changes_for_later_adds_only() {
-    let at = setting().await;
-    at.provider.add(CloseOrder { order: 1 }).await.unwrap();
-    at.provider.set_default_delay::<CloseOrder>("5m").unwrap();
-    at.provider.add(CloseOrder { order: 2 }).await.unwrap();
-    at.provider.add(CloseOrder { order: 3 }).after("1m").await.unwrap();
+    let fixture = fixture().await;
+    fixture.provider.add(CloseOrder { order: 1 }).await.unwrap();
+    fixture.provider.set_default_delay::<CloseOrder>("5m").unwrap();
+    fixture.provider.add(CloseOrder { order: 2 }).await.unwrap();
+    fixture.provider.add(CloseOrder { order: 3 }).after("1m").await.unwrap();
     let mut found = Vec::new();
     for order in 1..=3 {
-        found.push(due(&at.provider.get::<CloseOrder>(order).await.unwrap().unwrap()).as_secs());
+        found.push(due(&fixture.provider.get::<CloseOrder>(order).await.unwrap().unwrap()).as_secs());
     }
     assert_eq!(found, [1800, 300, 60]);
-    assert!(at.provider.set_default_delay::<CloseOrder>("11y").is_err());
+    assert!(fixture.provider.set_default_delay::<CloseOrder>("11y").is_err());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_time_is_kept_and_one_that_is_past_is_at_once() {
-    let mut at = setting().await;
-    at.provider.add(remind("later")).id("later").at(START.after(5 * SECOND)).await.unwrap();
-    at.provider.add(remind("past")).id("past").at(std::time::SystemTime::UNIX_EPOCH).await.unwrap();
-    let later = at.provider.get::<Remind>("later").await.unwrap().unwrap();
+async fn a_job_is_due_at_the_time_it_was_added_for_or_at_once_if_that_is_past() {
+    let mut fixture = fixture().await;
+    fixture.provider.add(remind("later")).id("later").at(START.after(5 * SECOND)).await.unwrap();
+    fixture.provider.add(remind("past")).id("past").at(std::time::SystemTime::UNIX_EPOCH).await.unwrap();
+    let later = fixture.provider.get::<Remind>("later").await.unwrap().unwrap();
     assert_eq!(due(&later), 5 * SECOND);
-    let claims = at.claim().await;
+    let claims = fixture.claim().await;
     assert_eq!(claims.iter().map(|claim| claim.id.as_str()).collect::<Vec<_>>(), ["past"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_known_id_is_an_error_or_kept_or_replaced_as_the_caller_says() {
-    let at = setting().await;
-    at.provider.add(remind("a")).id(1).after("1h").await.unwrap();
-    match at.provider.add(remind("b")).id(1).await {
+async fn an_existing_id_is_rejected_kept_or_replaced_as_the_caller_chooses() {
+    let fixture = fixture().await;
+    fixture.provider.add(remind("a")).id(1).after("1h").await.unwrap();
+    match fixture.provider.add(remind("b")).id(1).await {
         Err(AddError::AlreadyExists { id, state: State::Delayed, .. }) => assert_eq!(id.as_str(), "1"),
         other => panic!("{other:?}"),
     }
-    let kept = at.provider.add(remind("b")).id(1).keep_existing().await.unwrap();
+    let kept = fixture.provider.add(remind("b")).id(1).keep_existing().await.unwrap();
     assert_eq!(kept.how, Addition::Kept(State::Delayed));
-    assert_eq!(at.provider.get::<Remind>(1).await.unwrap().unwrap().payload().unwrap(), remind("a"));
-    let replaced = at.provider.add(remind("b")).id(1).replace_existing().await.unwrap();
+    assert_eq!(fixture.provider.get::<Remind>(1).await.unwrap().unwrap().payload().unwrap(), remind("a"));
+    let replaced = fixture.provider.add(remind("b")).id(1).replace_existing().await.unwrap();
     assert_eq!(replaced.how, Addition::Replaced(State::Delayed));
-    assert_eq!(at.provider.get::<Remind>(1).await.unwrap().unwrap().payload().unwrap(), remind("b"));
+    assert_eq!(fixture.provider.get::<Remind>(1).await.unwrap().unwrap().payload().unwrap(), remind("b"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_replacement_of_a_running_job_waits_for_the_end_of_its_run() {
-    let mut at = setting().await;
-    at.provider.add(remind("a")).id(1).await.unwrap();
-    let claims = at.claim().await;
-    let waits = at.provider.add(remind("b")).id(1).after("1m").replace_existing().await.unwrap();
+    let mut fixture = fixture().await;
+    fixture.provider.add(remind("a")).id(1).await.unwrap();
+    let claims = fixture.claim().await;
+    let waits = fixture.provider.add(remind("b")).id(1).after("1m").replace_existing().await.unwrap();
     assert_eq!(waits.how, Addition::ReplacementWaits);
-    at.settle(&claims, Change::Ack, None).await;
-    let seen = at.provider.get::<Remind>(1).await.unwrap().unwrap();
+    fixture.settle(&claims, Change::Ack, None).await;
+    let seen = fixture.provider.get::<Remind>(1).await.unwrap().unwrap();
     assert_eq!((seen.payload().unwrap(), due(&seen)), (remind("b"), 60 * SECOND));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_delete_tells_what_was_there() {
-    let mut at = setting().await;
-    at.provider.add(remind("a")).id(1).after("1h").await.unwrap();
-    let gone = at.provider.delete::<Remind>(1).await.unwrap();
+async fn a_delete_reports_what_it_found() {
+    let mut fixture = fixture().await;
+    fixture.provider.add(remind("a")).id(1).after("1h").await.unwrap();
+    let gone = fixture.provider.delete::<Remind>(1).await.unwrap();
     assert_eq!((gone.found, gone.changed, gone.removed.is_some()), (Some(State::Delayed), true, true));
-    let nothing = at.provider.delete::<Remind>(1).await.unwrap();
+    let nothing = fixture.provider.delete::<Remind>(1).await.unwrap();
     assert_eq!((nothing.found, nothing.changed), (None, false));
 
-    at.provider.add(remind("b")).id(2).await.unwrap();
-    let claims = at.claim().await;
-    let marked = at.provider.cancel::<Remind>(2).await.unwrap();
-    assert_eq!((marked.found, marked.changed), (Some(State::Running), true));
-    at.settle(&claims, Change::Retry(SECOND), None).await;
-    assert!(at.provider.get::<Remind>(2).await.unwrap().is_none(), "the end of the run obeys the mark");
+    fixture.provider.add(remind("b")).id(2).await.unwrap();
+    let claims = fixture.claim().await;
+    let cancelled = fixture.provider.cancel::<Remind>(2).await.unwrap();
+    assert_eq!((cancelled.found, cancelled.changed), (Some(State::Running), true));
+    fixture.settle(&claims, Change::Retry(SECOND), None).await;
+    assert!(
+        fixture.provider.get::<Remind>(2).await.unwrap().is_none(),
+        "the pending command ends the job with its run"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_parked_job_is_acked_and_requeued_by_its_fence_only() {
-    let mut at = setting().await;
-    at.provider.add(remind("a")).id(1).await.unwrap();
-    let claims = at.claim().await;
-    at.settle(&claims, Change::Park, None).await;
+    let mut fixture = fixture().await;
+    fixture.provider.add(remind("a")).id(1).await.unwrap();
+    let claims = fixture.claim().await;
+    fixture.settle(&claims, Change::Park, None).await;
     let fence = claims[0].token.fence;
-    let other = at.provider.requeue::<Remind>(1).fence(Fence(fence.0 + 1)).await.unwrap();
+    let other = fixture.provider.requeue::<Remind>(1).fence(Fence(fence.0 + 1)).await.unwrap();
     assert_eq!((other.found, other.changed), (Some(State::Unacked), false));
-    assert!(at.provider.requeue::<Remind>(1).fence(fence).await.unwrap().changed);
-    let claims = at.claim().await;
-    at.settle(&claims, Change::Park, None).await;
-    assert_eq!(at.provider.unacked::<Remind>().next_page().await.unwrap().unwrap().len(), 1);
-    assert!(!at.provider.ack::<Remind>(1).fence(fence).await.unwrap().changed, "that was an earlier run");
-    assert!(at.provider.ack::<Remind>(1).await.unwrap().changed);
-    assert!(at.provider.get::<Remind>(1).await.unwrap().is_none());
+    assert!(fixture.provider.requeue::<Remind>(1).fence(fence).await.unwrap().changed);
+    let claims = fixture.claim().await;
+    fixture.settle(&claims, Change::Park, None).await;
+    assert_eq!(fixture.provider.unacked::<Remind>().next_page().await.unwrap().unwrap().len(), 1);
+    assert!(!fixture.provider.ack::<Remind>(1).fence(fence).await.unwrap().changed, "that was an earlier run");
+    assert!(fixture.provider.ack::<Remind>(1).await.unwrap().changed);
+    assert!(fixture.provider.get::<Remind>(1).await.unwrap().is_none());
 }
 
 #[tokio::test(start_paused = true)]
 async fn dead_jobs_are_listed_with_their_cause_and_requeued_page_by_page() {
-    let mut at = setting().await;
+    let mut fixture = fixture().await;
     let jobs = (0..25).map(|number| remind(&number.to_string()));
-    assert_eq!(at.provider.add_many(jobs).await.unwrap().len(), 25);
-    let claims = at.claim().await;
+    assert_eq!(fixture.provider.add_many(jobs).await.unwrap().len(), 25);
+    let claims = fixture.claim().await;
     let metadata = Metadata { attempts: 6, cause: Some(Cause::Error), error: Some("no".into()), ..Metadata::default() };
-    at.settle(&claims, Change::Dead, Some(metadata)).await;
+    fixture.settle(&claims, Change::Dead, Some(metadata)).await;
 
-    let mut dead = at.provider.dead::<Remind>().per_page(10);
+    let mut dead = fixture.provider.dead::<Remind>().per_page(10);
     let mut sizes = Vec::new();
     while let Some(page) = dead.next_page().await.unwrap() {
         for seen in &page {
@@ -230,31 +235,31 @@ async fn dead_jobs_are_listed_with_their_cause_and_requeued_page_by_page() {
     }
     assert_eq!(sizes, [10, 10, 5]);
 
-    let mut dead = at.provider.dead::<Remind>().per_page(10);
+    let mut dead = fixture.provider.dead::<Remind>().per_page(10);
     let first = dead.requeue_next().await.unwrap().unwrap();
     assert_eq!((first.changed, first.untouched), (10, 0));
     let cursor = dead.cursor().unwrap().clone();
-    let mut rest = at.provider.dead::<Remind>().per_page(10).starting_after(cursor);
+    let mut rest = fixture.provider.dead::<Remind>().per_page(10).starting_after(cursor);
     let mut changed = 0;
     while let Some(swept) = rest.requeue_next().await.unwrap() {
         changed += swept.changed;
     }
     assert_eq!(changed, 15);
-    let counts = at.provider.counts::<Remind>().await.unwrap();
+    let counts = fixture.provider.counts::<Remind>().await.unwrap();
     assert_eq!((counts.dead, counts.delayed, counts.ready), (0, 25, 25));
 
-    let mut waiting = at.provider.waiting::<Remind>().per_page(1_000);
+    let mut waiting = fixture.provider.waiting::<Remind>().per_page(1_000);
     assert_eq!(waiting.delete_next().await.unwrap().unwrap().changed, 25);
     assert_eq!(waiting.delete_next().await.unwrap(), None);
-    assert_eq!(at.provider.counts::<Remind>().await.unwrap().delayed, 0);
+    assert_eq!(fixture.provider.counts::<Remind>().await.unwrap().delayed, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn running_jobs_are_listed_with_their_holder() {
-    let mut at = setting().await;
-    at.provider.add(remind("a")).id(1).await.unwrap();
-    let claims = at.claim().await;
-    let page = at.provider.running::<Remind>().next_page().await.unwrap().unwrap();
+    let mut fixture = fixture().await;
+    fixture.provider.add(remind("a")).id(1).await.unwrap();
+    let claims = fixture.claim().await;
+    let page = fixture.provider.running::<Remind>().next_page().await.unwrap().unwrap();
     match &page[0].place {
         Whereabouts::Running { holder: Some((node, fence)) } => {
             assert_eq!((node.as_str(), *fence), ("node", claims[0].token.fence));
@@ -265,35 +270,35 @@ async fn running_jobs_are_listed_with_their_holder() {
 
 #[tokio::test(start_paused = true)]
 async fn a_batch_has_a_result_for_each_job() {
-    let at = setting().await;
+    let fixture = fixture().await;
     let orders = [1, 2, 1, 3].map(|order| CloseOrder { order });
-    at.provider.add(CloseOrder { order: 3 }).await.unwrap();
-    let results = at.provider.add_many(orders).after("1m").await.unwrap();
+    fixture.provider.add(CloseOrder { order: 3 }).await.unwrap();
+    let results = fixture.provider.add_many(orders).after("1m").await.unwrap();
     assert!(matches!(&results[0], Ok(added) if added.id.as_str() == "1"));
     assert!(matches!(&results[1], Ok(added) if added.id.as_str() == "2"));
     assert!(matches!(&results[2], Err(AddError::RepeatedInBatch { id }) if id.as_str() == "1"));
     assert!(matches!(&results[3], Err(AddError::AlreadyExists { id, .. }) if id.as_str() == "3"));
-    assert_eq!(at.provider.counts::<CloseOrder>().await.unwrap().delayed, 3);
-    assert!(at.provider.add_many::<CloseOrder>([]).await.unwrap().is_empty());
+    assert_eq!(fixture.provider.counts::<CloseOrder>().await.unwrap().delayed, 3);
+    assert!(fixture.provider.add_many::<CloseOrder>([]).await.unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_batch_over_a_thousand_is_refused_whole() {
-    let at = setting().await;
-    let refused = at.provider.add_many((0..1_001).map(|order| CloseOrder { order })).await.unwrap_err();
+async fn a_batch_of_more_than_a_thousand_jobs_is_rejected_as_a_whole() {
+    let fixture = fixture().await;
+    let refused = fixture.provider.add_many((0..1_001).map(|order| CloseOrder { order })).await.unwrap_err();
     assert_eq!(refused.to_string(), "the batch has 1001 jobs, 1000 are allowed");
-    assert_eq!(at.provider.counts::<CloseOrder>().await.unwrap().delayed, 0);
-    let all = at.provider.add_many((0..1_000).map(|order| CloseOrder { order })).await.unwrap();
+    assert_eq!(fixture.provider.counts::<CloseOrder>().await.unwrap().delayed, 0);
+    let all = fixture.provider.add_many((0..1_000).map(|order| CloseOrder { order })).await.unwrap();
     assert!(all.iter().all(Result::is_ok));
-    assert_eq!(at.provider.counts::<CloseOrder>().await.unwrap().delayed, 1_000);
+    assert_eq!(fixture.provider.counts::<CloseOrder>().await.unwrap().delayed, 1_000);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_wrong_is_told_with_field_limit_and_size_and_nothing_is_added() {
+async fn invalid_adds_report_field_limit_and_size_and_add_nothing() {
     let mut settings = NodeSettings::default();
     settings.payload_limit = 100;
-    let at = setting_with(settings).await;
-    let provider = &at.provider;
+    let fixture = fixture_with(settings).await;
+    let provider = &fixture.provider;
     let text = |result: Result<_, AddError>| result.map(|_: dq::provider::Added| ()).unwrap_err().to_string();
     let long = "x".repeat(100);
     let cases = [
@@ -327,13 +332,13 @@ async fn what_is_wrong_is_told_with_field_limit_and_size_and_nothing_is_added() 
 
 #[tokio::test(start_paused = true)]
 async fn the_untyped_form_does_the_same_without_a_type() {
-    let at = setting().await;
-    let topic = at.provider.topic("remind").unwrap();
+    let fixture = fixture().await;
+    let topic = fixture.provider.topic("remind").unwrap();
     topic.add_json(json!({ "who": "a" })).id(1).after("1m").await.unwrap();
     topic.add_json(r#"{ "who":  "b" }"#).id(2).after("2m").await.unwrap();
-    assert_eq!(at.provider.get::<Remind>(1).await.unwrap().unwrap().payload().unwrap(), remind("a"));
+    assert_eq!(fixture.provider.get::<Remind>(1).await.unwrap().unwrap().payload().unwrap(), remind("a"));
     let second: Seen<Value> = topic.get(2).await.unwrap().unwrap();
-    assert_eq!(second.raw_payload().unwrap().1, br#"{ "who":  "b" }"#, "text is kept as it was written");
+    assert_eq!(second.raw_payload().unwrap().1, br#"{ "who":  "b" }"#, "the text is kept unchanged");
     assert_eq!(second.payload().unwrap(), json!({ "who": "b" }));
     let waiting = topic.waiting().next_page().await.unwrap().unwrap();
     assert_eq!(waiting.iter().map(|seen| seen.id.as_str()).collect::<Vec<_>>(), ["1", "2"]);
@@ -344,32 +349,32 @@ async fn the_untyped_form_does_the_same_without_a_type() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broadcast_waits_apart_from_the_queue() {
-    let at = setting().await;
-    at.provider.add(remind("a")).broadcast().after("1m").await.unwrap();
-    at.provider.add(remind("b")).deliver(Deliver::Both).after("1m").await.unwrap();
-    let counts = at.provider.counts::<Remind>().await.unwrap();
+async fn waiting_broadcasts_are_counted_apart_from_waiting_jobs() {
+    let fixture = fixture().await;
+    fixture.provider.add(remind("a")).broadcast().after("1m").await.unwrap();
+    fixture.provider.add(remind("b")).deliver(Deliver::Both).after("1m").await.unwrap();
+    let counts = fixture.provider.counts::<Remind>().await.unwrap();
     assert_eq!((counts.broadcasts, counts.delayed), (2, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn generated_ids_sort_in_the_order_of_the_adds() {
-    let at = setting().await;
+    let fixture = fixture().await;
     let mut ids = Vec::new();
     for _ in 0..50 {
-        ids.push(at.provider.add(remind("a")).after("1h").await.unwrap().id);
+        ids.push(fixture.provider.add(remind("a")).after("1h").await.unwrap().id);
     }
     assert!(ids.is_sorted());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_closed_provider_refuses_adds_and_still_answers_queries() {
-    let at = setting().await;
-    let clone = at.provider.clone();
+    let fixture = fixture().await;
+    let clone = fixture.provider.clone();
     let in_flight = tokio::spawn(clone.add(remind("a")).id(1).after("1h"));
     tokio::task::yield_now().await;
-    at.provider.close().await;
-    assert!(in_flight.await.unwrap().is_ok(), "what was under way is flushed");
+    fixture.provider.close().await;
+    assert!(in_flight.await.unwrap().is_ok(), "adds in flight are flushed");
     assert!(matches!(clone.add(remind("b")).await, Err(AddError::Stopped { .. })));
     assert!(matches!(clone.add(CloseOrder { order: 1 }).await, Err(AddError::Stopped { .. })));
     assert!(matches!(clone.delete::<Remind>(1).await, Err(CommandError::Stopped { .. })));

@@ -1,14 +1,14 @@
-//! Rejoin: a job goes back as it was added, without spending an attempt.
+//! Rejoin: a job runs again as it was added, without spending an attempt.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::SystemTime;
 
 use dq::prelude::*;
 
-use crate::worker::{HOUR, MINUTE, SECOND, Script, Work, handler_takes, usual, work};
+use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, test_job};
 
-/// Decides like this in its first run, and acks in the second.
-fn once(decide: impl Fn(&Job<Work>, Channel) -> Decided + Send + Sync + 'static) -> Script {
+/// A script that calls `decide` in its first run and acks in the second.
+fn once(decide: impl Fn(&Job<TestJob>, Channel) -> Decided + Send + Sync + 'static) -> Script {
     let runs = AtomicU32::new(0);
     Script::new(move |job, channel| {
         let decided = if runs.fetch_add(1, Relaxed) == 0 { decide(&job, channel) } else { channel.ack() };
@@ -18,7 +18,7 @@ fn once(decide: impl Fn(&Job<Work>, Channel) -> Decided + Send + Sync + 'static)
 
 async fn life(script: &Script) -> Vec<String> {
     let dq = script.start(|topic| topic.retry("none")).await;
-    dq.provider().add(work("a")).after(MINUTE).await.unwrap();
+    dq.provider().add(test_job("a")).after(MINUTE).await.unwrap();
     dq.advance(3 * HOUR).await;
     script.log.take()
 }
@@ -57,12 +57,12 @@ async fn a_rejoined_job_keeps_payload_headers_and_attempts_whatever_its_handler_
     let script = Script::new(|job, channel| async move {
         assert_eq!((job.header("trace"), job.attempt()), (Some("7"), 0));
         let mut payload = job.into_payload();
-        assert_eq!(payload, work("a"));
+        assert_eq!(payload, test_job("a"));
         payload.id.push_str("changed");
         Ok(channel.rejoin_after("1m"))
     });
-    let dq = script.start(usual).await;
-    dq.provider().add(work("a")).header("trace", "7").await.unwrap();
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("a")).header("trace", "7").await.unwrap();
     dq.advance(HOUR).await;
     assert_eq!(script.log.take().len(), 61);
     assert_eq!(dq.health().topics[0].counters.failed, 0);
@@ -76,13 +76,13 @@ async fn a_rejoin_without_a_delay_runs_again_at_once_and_others_run_too() {
         async move { Ok(if more { channel.rejoin() } else { channel.ack() }) }
     });
     let dq = script.start(|topic| topic.concurrency(1)).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
     assert_eq!(script.log.take().len(), 6);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_lives_as_long_as_its_deadline_moves() {
+async fn a_session_lives_as_long_as_its_deadline_keeps_moving() {
     use std::sync::{Arc, Mutex};
     let seen_at = Arc::new(Mutex::new(SystemTime::UNIX_EPOCH));
     let deadline = seen_at.clone();
@@ -91,10 +91,10 @@ async fn a_session_lives_as_long_as_its_deadline_moves() {
         let decided = if expires > job.due() { channel.rejoin_at(expires) } else { channel.ack() };
         async { Ok(decided) }
     });
-    let dq = script.start(usual).await;
-    let now = || async { SystemTime::from(dq.counts::<Work>().await.clock) };
+    let dq = script.start(default_settings).await;
+    let now = || async { SystemTime::from(dq.counts::<TestJob>().await.clock) };
     *seen_at.lock().unwrap() = now().await;
-    dq.provider().add(work("session")).after("30m").await.unwrap();
+    dq.provider().add(test_job("session")).after("30m").await.unwrap();
     for _ in 0..3 {
         dq.advance(20 * MINUTE).await;
         *seen_at.lock().unwrap() = now().await;
@@ -106,16 +106,16 @@ async fn a_session_lives_as_long_as_its_deadline_moves() {
     );
 }
 
-/// A heartbeat that moves its own expiry, with what there is now; `reschedule` will say it in one word.
+/// Each heartbeat moves the deadline by replacing the job.
 #[tokio::test(start_paused = true)]
-async fn a_dynamic_delay_is_moved_by_replacing_the_job() {
+async fn replacing_a_job_moves_its_deadline() {
     let script = Script::acks();
-    let dq = script.start(usual).await;
+    let dq = script.start(default_settings).await;
     for _ in 0..5 {
-        dq.provider().add(work("connection")).after(MINUTE).replace_existing().await.unwrap();
+        dq.provider().add(test_job("connection")).after(MINUTE).replace_existing().await.unwrap();
         dq.advance(50 * SECOND).await;
     }
-    assert!(script.log.take().is_empty(), "it beats");
+    assert!(script.log.take().is_empty(), "the heartbeats keep moving the deadline");
     dq.advance(MINUTE).await;
     assert_eq!(script.log.take(), ["260s due connection 0"], "a minute after the last beat");
 }
@@ -129,9 +129,9 @@ async fn a_rejoin_wakes_a_node_that_sleeps_until_later() {
         handler_takes(SECOND).await;
         Ok(channel.rejoin_after("2s"))
     });
-    let dq = script.start(usual).await;
-    dq.provider().add(work("late")).after(10 * SECOND).await.unwrap();
-    dq.provider().add(work("a")).await.unwrap();
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("late")).after(10 * SECOND).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(7 * SECOND).await;
     assert_eq!(script.log.take(), ["0ns due a 0", "3s due a 0", "6s due a 0"]);
 }

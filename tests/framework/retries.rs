@@ -1,31 +1,31 @@
-//! Retries: when a failed job runs again, and that it runs once more than it has retries.
+//! Retries: when a failed job runs again, and how often.
 
 use dq::job::{Cause, State};
 use dq::listener::RetryDelay;
 use dq::prelude::*;
 use std::time::Duration;
 
-use crate::worker::{HOUR, MINUTE, SECOND, Script, Work, kept, start, usual, work};
+use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, TestJob, default_settings, start, stored_job, test_job};
 
-/// What happens to a job that always fails, under this policy.
+/// Returns the log of a job that always fails under `policy`.
 async fn life(policy: &str) -> Vec<String> {
     let script = Script::fails("no");
     let dq = script.start(|topic| topic.retry(policy)).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(2 * HOUR).await;
-    assert_eq!(kept(&dq, "a").await.state, State::Dead);
+    assert_eq!(stored_job(&dq, "a").await.state, State::Dead);
     script.log.take()
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_retry_means_one_run_and_the_topic_goes_on() {
+async fn no_retry_means_one_run_and_the_topic_keeps_working() {
     let script = Script::fails("no");
     let dq = script.start(|topic| topic.retry("none")).await;
     for id in ["a", "b"] {
-        dq.provider().add(work(id)).await.unwrap();
+        dq.provider().add(test_job(id)).await.unwrap();
         dq.settle().await;
     }
-    assert_eq!(script.log.take_whats(), ["due a 0", "final a 1 error", "due b 0", "final b 1 error"]);
+    assert_eq!(script.log.take_without_times(), ["due a 0", "final a 1 error", "due b 0", "final b 1 error"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -34,7 +34,7 @@ async fn n_retries_are_n_plus_one_runs() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fixed_policy_waits_as_long_each_time_from_now_on() {
+async fn a_fixed_policy_waits_equally_long_before_each_retry() {
     assert_eq!(
         life("30s x 3").await,
         ["0ns due a 0", "30s due a 1", "60s due a 2", "90s due a 3", "90s final a 4 error"]
@@ -42,7 +42,7 @@ async fn a_fixed_policy_waits_as_long_each_time_from_now_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_callback_ladder_has_a_retry_for_each_step() {
+async fn a_ladder_has_one_retry_for_each_step() {
     let seconds = ["0ns", "60s", "360s", "960s", "2760s", "6360s"];
     let runs = seconds.iter().enumerate().map(|(attempt, at)| format!("{at} due a {attempt}"));
     let expected: Vec<_> = runs.chain(["6360s final a 6 error".to_owned()]).collect();
@@ -60,15 +60,15 @@ async fn an_exponential_policy_grows_up_to_its_longest_delay() {
 #[tokio::test(start_paused = true)]
 async fn jitter_spreads_the_retries_of_jobs_that_failed_together() {
     let script = Script::fails("no");
-    let dq = script.start(usual).await;
+    let dq = script.start(default_settings).await;
     for id in 0..50 {
-        dq.provider().add(work(id)).await.unwrap();
+        dq.provider().add(test_job(id)).await.unwrap();
     }
     dq.settle().await;
     script.log.take();
     let (mut early, mut late) = (0, 0);
     for _ in 0..20 {
-        dq.advance(SECOND / 10).await; // up to 2 s: nobody is that early
+        dq.advance(SECOND / 10).await; // up to 2 s: no retry is that early
     }
     assert!(script.log.take().is_empty());
     dq.advance(8 * SECOND).await;
@@ -82,55 +82,55 @@ async fn jitter_spreads_the_retries_of_jobs_that_failed_together() {
 #[tokio::test(start_paused = true)]
 async fn the_default_is_five_retries() {
     let script = Script::fails("no");
-    let dq = script.start(usual).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(2 * HOUR).await;
-    let lines = script.log.take_whats();
+    let lines = script.log.take_without_times();
     assert_eq!(lines.len(), 7);
     assert_eq!(lines[6], "final a 6 error");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_function_says_each_delay_and_when_it_is_over() {
-    let script = Script::fails("try later").delays(|failed, failure| match failed {
+async fn a_retry_function_chooses_each_delay_and_when_to_give_up() {
+    let script = Script::fails("try later").retry_delay(|failed, failure| match failed {
         _ if failure.message != "try later" => RetryDelay::Exhausted,
         1 => RetryDelay::After(7 * SECOND),
         2 => RetryDelay::By("1m x 9".parse().unwrap()),
         _ => RetryDelay::Exhausted,
     });
-    let dq = script.start(usual).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(HOUR).await;
     assert_eq!(script.log.take(), ["0ns due a 0", "7s due a 1", "67s due a 2", "67s final a 3 error"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_function_that_panics_leaves_it_to_the_settings() {
-    let script = Script::fails("no").delays(|_, _| panic!("a defect of the user's"));
+async fn a_retry_function_that_panics_falls_back_to_the_settings() {
+    let script = Script::fails("no").retry_delay(|_, _| panic!("a defect of the user's"));
     let dq = script.start(|topic| topic.retry("1m")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(HOUR).await;
     assert_eq!(script.log.take(), ["0ns due a 0", "60s due a 1", "60s final a 2 error"]);
     assert_eq!(dq.health().topics[0].counters.restarts, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_function_cannot_put_a_job_off_for_longer_than_ten_years() {
-    let script = Script::fails("no").delays(|_, _| RetryDelay::After(Duration::MAX));
-    let dq = script.start(usual).await;
-    let clock = dq.counts::<Work>().await.clock;
-    dq.provider().add(work("a")).await.unwrap();
+async fn a_retry_function_cannot_delay_a_job_for_more_than_ten_years() {
+    let script = Script::fails("no").retry_delay(|_, _| RetryDelay::After(Duration::MAX));
+    let dq = script.start(default_settings).await;
+    let clock = dq.counts::<TestJob>().await.clock;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
-    let head = dq.counts::<Work>().await.head.unwrap();
+    let head = dq.counts::<TestJob>().await.head.unwrap();
     assert_eq!(head.since(clock), dq::time::LONGEST_DELAY);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_policy_of_an_add_outweighs_all_others() {
-    let script = Script::fails("no").delays(|_, _| RetryDelay::Exhausted);
+async fn the_retry_policy_of_an_add_overrides_all_others() {
+    let script = Script::fails("no").retry_delay(|_, _| RetryDelay::Exhausted);
     let dq = script.start(|topic| topic.retry("1h")).await;
-    dq.provider().add(work("a")).retry("2m").await.unwrap();
-    dq.provider().add(work("b")).retry("none").await.unwrap();
+    dq.provider().add(test_job("a")).retry("2m").await.unwrap();
+    dq.provider().add(test_job("b")).retry("none").await.unwrap();
     dq.advance(HOUR).await;
     assert_eq!(
         script.log.take(),
@@ -139,14 +139,14 @@ async fn the_policy_of_an_add_outweighs_all_others() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_policy_of_a_payload_holds_where_nobody_else_says_one() {
+async fn the_retry_policy_of_a_payload_applies_when_no_other_is_set() {
     #[derive(Debug, serde::Serialize, serde::Deserialize, DelayJob)]
     #[job(topic = "paid", retry = "1m")]
     struct Paid {}
 
     #[delay_listener(register = false)]
     async fn notify(job: Job<Paid>, script: Script) -> Result<(), JobError> {
-        script.log.say(job.attempt());
+        script.log.record(job.attempt());
         Err("no".into())
     }
     let script = Script::acks();
@@ -157,19 +157,19 @@ async fn the_policy_of_a_payload_holds_where_nobody_else_says_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_counts_from_now_and_not_from_the_due_time() {
+async fn a_retry_delay_counts_from_the_failure_and_not_from_the_due_time() {
     let script = Script::new(|_, _| async {
-        crate::worker::handler_takes(20 * SECOND).await;
+        crate::scripted_listener::handler_takes(20 * SECOND).await;
         Err("no".into())
     });
     let dq = script.start(|topic| topic.retry("1m")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(HOUR).await;
     assert_eq!(script.log.take(), ["0ns due a 0", "80s due a 1", "100s final a 2 error"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_count_of_failed_runs_is_kept_over_a_rejoin() {
+async fn a_rejoin_keeps_the_count_of_failed_runs() {
     let script = Script::new(|job, channel| async move {
         match job.attempt() {
             1 if job.header("once").is_none() => Ok(channel.rejoin_after("10s")),
@@ -177,7 +177,7 @@ async fn the_count_of_failed_runs_is_kept_over_a_rejoin() {
         }
     });
     let dq = script.start(|topic| topic.retry("1m, 1m")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(61 * SECOND).await;
     assert_eq!(script.log.take(), ["0ns due a 0", "60s due a 1"]);
     dq.advance(10 * SECOND).await;
@@ -185,17 +185,17 @@ async fn the_count_of_failed_runs_is_kept_over_a_rejoin() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_job_tells_why_and_starts_afresh_when_it_is_requeued() {
+async fn a_dead_job_keeps_its_error_and_starts_afresh_when_requeued() {
     let script = Script::fails("the bank is closed");
     let dq = script.start(|topic| topic.retry("immediate x 1")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
-    let dead = kept(&dq, "a").await;
+    let dead = stored_job(&dq, "a").await;
     assert_eq!((dead.state, dead.attempts, dead.cause), (State::Dead, 2, Some(Cause::Error)));
     assert_eq!(dead.error, "the bank is closed");
     script.log.take();
     dq.advance(MINUTE).await;
-    assert!(dq.provider().requeue::<Work>("a").await.unwrap().changed);
+    assert!(dq.provider().requeue::<TestJob>("a").await.unwrap().changed);
     dq.settle().await;
     assert_eq!(script.log.take(), ["60s due a 0", "60s due a 1", "60s final a 2 error"]);
 }

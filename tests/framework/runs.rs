@@ -1,34 +1,34 @@
-//! A job and its run: when, how often, with what.
+//! Runs: when a job runs, how often, and what its handler receives.
 
 use std::sync::{Arc, Mutex};
 
 use dq::prelude::*;
 
-use crate::worker::{HOUR, MS, SECOND, Script, Work, handler_takes, start, usual, work};
+use crate::scripted_listener::{HOUR, MS, SECOND, Script, TestJob, default_settings, handler_takes, start, test_job};
 
 #[tokio::test(start_paused = true)]
-async fn a_job_runs_once_at_its_millisecond_and_is_gone() {
+async fn a_job_runs_once_in_the_millisecond_it_is_due_and_is_gone() {
     let script = Script::acks();
-    let dq = script.start(usual).await;
-    dq.provider().add(work("a")).after(60 * SECOND).await.unwrap();
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("a")).after(60 * SECOND).await.unwrap();
     dq.advance(60 * SECOND - MS).await;
     assert!(script.log.take().is_empty(), "never early");
     dq.advance(MS).await;
     assert_eq!(script.log.take(), ["60s due a 0"], "after exactly one delay, not two");
     dq.advance(2 * HOUR).await;
     assert!(script.log.take().is_empty(), "once");
-    assert!(dq.job::<Work>("a").await.is_none());
+    assert!(dq.job::<TestJob>("a").await.is_none());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_job_runs_at_the_time_it_was_added_for() {
     let script = Script::acks();
-    let dq = script.start(usual).await;
-    let clock = dq.counts::<Work>().await.clock;
-    dq.provider().add(work("meeting")).at(clock.after(90 * SECOND)).await.unwrap();
-    dq.provider().add(work("past")).at(std::time::SystemTime::UNIX_EPOCH).await.unwrap();
+    let dq = script.start(default_settings).await;
+    let clock = dq.counts::<TestJob>().await.clock;
+    dq.provider().add(test_job("meeting")).at(clock.after(90 * SECOND)).await.unwrap();
+    dq.provider().add(test_job("past")).at(std::time::SystemTime::UNIX_EPOCH).await.unwrap();
     dq.settle().await;
-    assert_eq!(script.log.take(), ["0ns due past 0"], "a time that is past is at once");
+    assert_eq!(script.log.take(), ["0ns due past 0"], "a job due in the past runs at once");
     dq.advance(HOUR).await;
     assert_eq!(script.log.take(), ["90s due meeting 0"]);
 }
@@ -36,22 +36,22 @@ async fn a_job_runs_at_the_time_it_was_added_for() {
 #[tokio::test(start_paused = true)]
 async fn jobs_run_in_the_order_they_are_due_whatever_the_order_of_the_adds() {
     let script = Script::acks();
-    let dq = script.start(usual).await;
+    let dq = script.start(default_settings).await;
     for (id, seconds) in [("c", 30), ("a", 10), ("b", 20), ("far", 40_000_000)] {
-        dq.provider().add(work(id)).after(seconds * SECOND).await.unwrap();
+        dq.provider().add(test_job(id)).after(seconds * SECOND).await.unwrap();
     }
     dq.advance(30 * SECOND).await;
     assert_eq!(script.log.take(), ["10s due a 0", "20s due b 0", "30s due c 0"]);
-    assert_eq!(dq.counts::<Work>().await.delayed, 1);
+    assert_eq!(dq.counts::<TestJob>().await.delayed, 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_earlier_job_that_comes_later_is_not_late() {
+async fn a_job_added_later_but_due_earlier_runs_on_time() {
     let script = Script::acks();
-    let dq = script.start(usual).await;
-    dq.provider().add(work("far")).after(12 * SECOND).await.unwrap();
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("far")).after(12 * SECOND).await.unwrap();
     dq.advance(SECOND).await;
-    dq.provider().add(work("near")).after(MS).await.unwrap();
+    dq.provider().add(test_job("near")).after(MS).await.unwrap();
     dq.advance(11 * SECOND).await;
     assert_eq!(script.log.take(), ["1.001s due near 0", "12s due far 0"]);
 }
@@ -59,9 +59,9 @@ async fn an_earlier_job_that_comes_later_is_not_late() {
 #[tokio::test(start_paused = true)]
 async fn a_deleted_job_does_not_run() {
     let script = Script::acks();
-    let dq = script.start(usual).await;
-    dq.provider().add(work("a")).after(SECOND).await.unwrap();
-    let gone = dq.provider().delete::<Work>("a").await.unwrap();
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("a")).after(SECOND).await.unwrap();
+    let gone = dq.provider().delete::<TestJob>("a").await.unwrap();
     assert!(gone.changed && gone.removed.is_some());
     dq.advance(HOUR).await;
     assert!(script.log.take().is_empty());
@@ -70,15 +70,15 @@ async fn a_deleted_job_does_not_run() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_sees_id_due_time_headers_attempt_and_a_growing_fence() {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let told = seen.clone();
+    let recorded = seen.clone();
     let script = Script::new(move |job, _| {
         let header = job.header("trace").map(str::to_owned);
-        told.lock().unwrap().push((job.id().to_string(), job.attempt(), header, job.due(), job.fence()));
+        recorded.lock().unwrap().push((job.id().to_string(), job.attempt(), header, job.due(), job.fence()));
         async { Err("again".into()) }
     });
     let dq = script.start(|topic| topic.retry("1s, 1s")).await;
-    let clock = dq.counts::<Work>().await.clock;
-    dq.provider().add(work("a")).header("trace", "7").after(5 * SECOND).await.unwrap();
+    let clock = dq.counts::<TestJob>().await.clock;
+    dq.provider().add(test_job("a")).header("trace", "7").after(5 * SECOND).await.unwrap();
     dq.advance(HOUR).await;
     let seen = std::mem::take(&mut *seen.lock().unwrap());
     let due = |seconds: u32| clock.after(seconds * SECOND).into();
@@ -96,18 +96,18 @@ async fn a_handler_adds_jobs_and_what_it_adds_outlives_its_ack() {
         script: Script,
     }
     impl DelayListener for Chain {
-        type Job = Work;
-        async fn on_due(&self, job: Job<Work>, channel: Channel) -> Result<Decided, JobError> {
-            self.script.log.say(format_args!("due {}", job.id()));
+        type Job = TestJob;
+        async fn on_due(&self, job: Job<TestJob>, channel: Channel) -> Result<Decided, JobError> {
+            self.script.log.record(format_args!("due {}", job.id()));
             if job.id().as_str() == "first" {
-                self.provider.add(work("second")).after(SECOND).await?;
+                self.provider.add(test_job("second")).after(SECOND).await?;
             }
             Ok(channel.ack())
         }
     }
     let script = Script::acks();
     let dq = start(|factory| factory.provide(script.clone()).listener::<Chain>()).await;
-    dq.provider().add(work("first")).await.unwrap();
+    dq.provider().add(test_job("first")).await.unwrap();
     dq.advance(HOUR).await;
     assert_eq!(script.log.take(), ["0ns due first", "1s due second"]);
 }
@@ -115,29 +115,29 @@ async fn a_handler_adds_jobs_and_what_it_adds_outlives_its_ack() {
 #[tokio::test(start_paused = true)]
 async fn an_acked_job_is_kept_as_done_for_its_retention_and_its_id_is_free() {
     let script = Script::acks();
-    let dq = script.start(usual).await;
-    dq.provider().add(work("a")).retain("1h").await.unwrap();
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("a")).retain("1h").await.unwrap();
     dq.settle().await;
-    assert_eq!(dq.job::<Work>("a").await.unwrap().state(), dq::job::State::Done);
-    dq.provider().add(work("a")).after(2 * HOUR).await.unwrap();
-    assert_eq!(dq.job::<Work>("a").await.unwrap().state(), dq::job::State::Delayed);
+    assert_eq!(dq.job::<TestJob>("a").await.unwrap().state(), dq::job::State::Done);
+    dq.provider().add(test_job("a")).after(2 * HOUR).await.unwrap();
+    assert_eq!(dq.job::<TestJob>("a").await.unwrap().state(), dq::job::State::Delayed);
 
-    dq.provider().add(work("b")).retain("1h").await.unwrap();
+    dq.provider().add(test_job("b")).retain("1h").await.unwrap();
     dq.advance(HOUR - MS).await;
-    assert_eq!(dq.counts::<Work>().await.done, 1);
+    assert_eq!(dq.counts::<TestJob>().await.done, 1);
     dq.advance(HOUR / 2).await;
-    assert_eq!(dq.counts::<Work>().await.done, 0, "forgotten soon after its retention");
+    assert_eq!(dq.counts::<TestJob>().await.done, 0, "pruned soon after its retention");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_longer_than_the_lease_keeps_its_lease() {
     let script = Script::takes(HOUR);
     let dq = script.start(|topic| topic.timeout("0s")).await;
-    let other = script.beside(&dq, 2, usual).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let other = script.beside(&dq, 2, default_settings).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(HOUR).await;
-    assert_eq!(script.log.take(), ["0ns due a 0"], "nobody takes it over: the heartbeat holds the lease");
-    assert_eq!(other.counts::<Work>().await.running, 0);
+    assert_eq!(script.log.take(), ["0ns due a 0"], "no node reclaims it: the heartbeat renews the lease");
+    assert_eq!(other.counts::<TestJob>().await.running, 0);
     assert_eq!(dq.health().topics[0].counters.acked + other.health().topics[0].counters.acked, 1);
 }
 
@@ -149,17 +149,17 @@ async fn many_topics_of_one_node_do_not_wait_for_each_other() {
 
     #[delay_listener(register = false, concurrency = 1, timeout = "none")]
     async fn slow(_job: Job<Slow>, script: Script) -> Result<(), JobError> {
-        script.log.say("slow");
+        script.log.record("slow");
         handler_takes(HOUR).await;
         Ok(())
     }
     let script = Script::acks();
-    let dq = start(|factory| script.on(factory, usual).listener::<slow>()).await;
+    let dq = start(|factory| script.on(factory, default_settings).listener::<slow>()).await;
     for _ in 0..3 {
         dq.provider().add(Slow {}).await.unwrap();
     }
     dq.settle().await;
-    dq.provider().add(work("a")).after(SECOND).await.unwrap();
+    dq.provider().add(test_job("a")).after(SECOND).await.unwrap();
     dq.advance(SECOND).await;
     assert_eq!(script.log.take(), ["0ns slow", "1s due a 0"]);
 }

@@ -1,4 +1,4 @@
-//! A node that stops.
+//! Shutting a node down.
 
 use std::time::Duration;
 
@@ -8,9 +8,11 @@ use dq::testing::Harness;
 use dq_tests::{Fault, FaultyStore};
 use tokio::time::Instant;
 
-use crate::worker::{HOUR, Log, MINUTE, SECOND, Script, Work, handler_takes, kept, start, usual, work};
+use crate::scripted_listener::{
+    HOUR, Log, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, start, stored_job, test_job,
+};
 
-/// What is left when a node stops: looked at by another that only looks.
+/// Starts a node without listeners, which observes what the stopping node leaves behind.
 async fn observer(dq: &Harness) -> Harness {
     dq.another(9, |factory| factory.without_listeners()).await
 }
@@ -18,187 +20,187 @@ async fn observer(dq: &Harness) -> Harness {
 #[tokio::test(start_paused = true)]
 async fn handlers_finish_within_the_grace() {
     let script = Script::takes(10 * SECOND);
-    let dq = script.start(usual).await;
-    let look = observer(&dq).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let dq = script.start(default_settings).await;
+    let observer = observer(&dq).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(SECOND).await;
     let start = Instant::now();
     let stopped = dq.shutdown(MINUTE).await;
     assert_eq!((stopped.left, stopped.still_running), (0, 0));
-    assert_eq!(start.elapsed(), 9 * SECOND, "it waits as long as is needed");
-    assert!(look.job::<Work>("a").await.is_none(), "its ack was sent");
+    assert_eq!(start.elapsed(), 9 * SECOND, "the shutdown waits no longer than needed");
+    assert!(observer.job::<TestJob>("a").await.is_none(), "its ack was sent");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_does_not_finish_is_cancelled_and_its_job_goes_back_as_it_was() {
-    struct TellDrop(Log);
-    impl Drop for TellDrop {
+    struct RecordDrop(Log);
+    impl Drop for RecordDrop {
         fn drop(&mut self) {
-            self.0.say("dropped");
+            self.0.record("dropped");
         }
     }
     let log = Log::new();
-    let told = log.clone();
+    let drops = log.clone();
     let script = Script::new(move |job, _| {
-        let log = told.clone();
+        let log = drops.clone();
         async move {
-            let _tell = TellDrop(log.clone());
+            let _record = RecordDrop(log.clone());
             let token = job.token().clone();
-            let told = log.clone();
+            let cancels = log.clone();
             tokio::spawn(async move {
                 token.cancelled().await;
-                told.say("token");
+                cancels.record("token");
             });
             std::future::pending().await
         }
     });
     let dq = script.start(|topic| topic.timeout("0s")).await;
-    let look = observer(&dq).await;
-    let clock = look.counts::<Work>().await.clock;
-    dq.provider().add(work("a")).after(SECOND).await.unwrap();
+    let observer = observer(&dq).await;
+    let clock = observer.counts::<TestJob>().await.clock;
+    dq.provider().add(test_job("a")).after(SECOND).await.unwrap();
     dq.advance(5 * SECOND).await;
     let stopped = dq.shutdown(10 * SECOND).await;
     assert_eq!((stopped.left, stopped.still_running), (0, 0));
-    look.settle().await;
+    observer.settle().await;
     let mut lines = log.take();
     lines.sort();
     assert_eq!(lines, ["15s dropped", "15s token"]);
-    let seen = look.job::<Work>("a").await.unwrap();
+    let seen = observer.job::<TestJob>("a").await.unwrap();
     assert_eq!(seen.place, Whereabouts::Delayed { due: clock.after(SECOND) }, "due unchanged");
     assert_eq!(seen.details.unwrap().attempts, 0, "no attempt is spent");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_not_started_goes_back_at_once_and_another_node_runs_it() {
-    let script = Script::takes(10 * crate::worker::MS);
+async fn jobs_that_have_not_started_go_back_at_once_and_run_on_another_node() {
+    let script = Script::takes(10 * crate::scripted_listener::MS);
     let dq = script.start(|topic| topic.concurrency(4)).await;
-    dq.provider().add_many((0..200).map(work)).await.unwrap();
-    dq.advance(305 * crate::worker::MS).await; // in full swing: jobs wait in hand
+    dq.provider().add_many((0..200).map(test_job)).await.unwrap();
+    dq.advance(305 * crate::scripted_listener::MS).await; // at full load: claimed jobs wait for permits
     assert!(dq.health().topics[0].waiting > 0);
-    let look = observer(&dq).await;
+    let observer = observer(&dq).await;
     let ran = script.log.take().len();
     let stopped = dq.shutdown(MINUTE).await;
     assert_eq!(stopped.left, 0);
     assert!(script.log.take().is_empty(), "nothing starts any more");
-    let counts = look.counts::<Work>().await;
+    let counts = observer.counts::<TestJob>().await;
     assert_eq!((counts.delayed, counts.running), (200 - ran, 0));
-    let mut waiting = look.provider().waiting::<Work>().per_page(1_000);
+    let mut waiting = observer.provider().waiting::<TestJob>().per_page(1_000);
     for seen in waiting.next_page().await.unwrap().unwrap() {
         assert_eq!(seen.details.unwrap().attempts, 0);
     }
-    let heir = script.beside(&look, 3, usual).await;
-    heir.advance(SECOND).await;
+    let successor = script.beside(&observer, 3, default_settings).await;
+    successor.advance(SECOND).await;
     assert_eq!(script.log.take().len(), 200 - ran);
 }
 
 #[tokio::test(start_paused = true)]
-async fn other_nodes_go_on_at_once_with_what_a_stopping_one_gives_back() {
+async fn another_node_runs_at_once_what_a_stopping_node_gives_back() {
     let (stuck, script) = (Script::hangs(), Script::acks());
     let dq = stuck.start(|topic| topic.timeout("0s")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
-    let other = script.beside(&dq, 2, usual).await;
+    let other = script.beside(&dq, 2, default_settings).await;
     dq.shutdown(Duration::ZERO).await;
     other.settle().await;
-    assert_eq!(script.log.take_whats(), ["due a 0"], "no lease has to run out");
+    assert_eq!(script.log.take_without_times(), ["due a 0"], "no lease has to expire");
     assert_eq!(other.health().topics[0].counters.reclaimed, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_order_stops_faster() {
+async fn a_second_stop_request_ends_the_grace() {
     let script = Script::hangs();
     let dq = script.start(|topic| topic.timeout("0s")).await;
-    let look = observer(&dq).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let observer = observer(&dq).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
     let start = Instant::now();
     let stop = tokio::spawn(dq.shutdown(HOUR));
     handler_takes(SECOND).await;
-    assert_eq!(kept(&look, "a").await.state, State::Running);
-    stop.abort(); // drops the context, which wants the end at once
-    look.settle().await;
-    assert_eq!((kept(&look, "a").await.state, start.elapsed()), (State::Delayed, SECOND));
+    assert_eq!(stored_job(&observer, "a").await.state, State::Running);
+    stop.abort(); // drops the context, which ends the grace
+    observer.settle().await;
+    assert_eq!((stored_job(&observer, "a").await.state, start.elapsed()), (State::Delayed, SECOND));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_node_gives_its_jobs_back() {
     let script = Script::hangs();
-    let dq = script.start(usual).await;
-    let look = observer(&dq).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let dq = script.start(default_settings).await;
+    let observer = observer(&dq).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
     drop(dq);
-    look.settle().await;
-    assert_eq!(kept(&look, "a").await.state, State::Delayed);
+    observer.settle().await;
+    assert_eq!(stored_job(&observer, "a").await.state, State::Delayed);
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_rollback_the_jobs_are_left_for_others_and_no_crash_is_counted() {
+async fn without_crash_rollback_other_nodes_reclaim_the_jobs_and_count_no_crash() {
     let stuck = Script::hangs();
     let dq = start(|factory| stuck.on(factory, |topic| topic.timeout("0s")).crash_rollback(false)).await;
-    let look = observer(&dq).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let observer = observer(&dq).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.settle().await;
     let stopped = dq.shutdown(SECOND).await;
     assert_eq!(stopped.left, 1);
-    assert_eq!(kept(&look, "a").await.state, State::Running, "nobody gave it back");
+    assert_eq!(stored_job(&observer, "a").await.state, State::Running, "the node did not give it back");
     let script = Script::fails("no");
-    let heir = script.beside(&look, 3, |topic| topic.max_crashes(1).retry("1h")).await;
-    heir.advance(MINUTE).await;
-    assert_eq!(script.log.take_whats(), ["due a 0"], "one crash would have been too much");
-    assert_eq!(heir.health().topics[0].counters.reclaimed, 1);
+    let successor = script.beside(&observer, 3, |topic| topic.max_crashes(1).retry("1h")).await;
+    successor.advance(MINUTE).await;
+    assert_eq!(script.log.take_without_times(), ["due a 0"], "one crash would have ended the job");
+    assert_eq!(successor.health().topics[0].counters.reclaimed, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_last_outcomes_are_sent_before_the_end() {
     let script = Script::acks();
-    let dq = script.start(usual).await;
-    let look = observer(&dq).await;
+    let dq = script.start(default_settings).await;
+    let observer = observer(&dq).await;
     let provider = dq.provider().clone();
-    let jobs = provider.add_many((0..1_000).map(work));
+    let jobs = provider.add_many((0..1_000).map(test_job));
     let (added, stopped) = tokio::join!(jobs, dq.shutdown(MINUTE));
     let taken = added.map_or(0, |jobs| jobs.into_iter().filter(Result::is_ok).count());
     assert_eq!((stopped.left, stopped.still_running), (0, 0));
-    let (counts, ran) = (look.counts::<Work>().await, script.log.take().len());
+    let (counts, ran) = (observer.counts::<TestJob>().await, script.log.take().len());
     assert_eq!((counts.running, counts.delayed + ran), (0, taken), "each ran and is gone, or waits");
 }
 
 #[tokio::test(start_paused = true)]
-async fn final_retry_that_runs_at_the_stop_is_finished_or_run_again_elsewhere() {
+async fn a_final_retry_during_shutdown_finishes_or_runs_again_elsewhere() {
     for (grace, expected) in [(MINUTE, State::Dead), (SECOND, State::Delayed)] {
-        let script = Script::fails("no").finally(|_, _| handler_takes(20 * SECOND));
+        let script = Script::fails("no").final_retry(|_, _| handler_takes(20 * SECOND));
         let dq = script.start(|topic| topic.retry("none")).await;
-        let look = observer(&dq).await;
-        dq.provider().add(work("a")).await.unwrap();
+        let observer = observer(&dq).await;
+        dq.provider().add(test_job("a")).await.unwrap();
         dq.settle().await;
         dq.shutdown(grace).await;
-        assert_eq!(kept(&look, "a").await.state, expected);
+        assert_eq!(stored_job(&observer, "a").await.state, expected);
         script.log.take();
-        let heir = script.beside(&look, 3, usual).await;
-        heir.advance(HOUR).await;
-        let again = script.log.take_whats();
+        let successor = script.beside(&observer, 3, default_settings).await;
+        successor.advance(HOUR).await;
+        let again = script.log.take_without_times();
         assert_eq!(again, if expected == State::Dead { vec![] } else { vec!["final a 1 error"] });
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_provider_of_a_stopped_node_refuses_and_says_so() {
-    let dq = Script::acks().start(usual).await;
+async fn the_provider_of_a_stopped_node_rejects_adds_with_the_reason() {
+    let dq = Script::acks().start(default_settings).await;
     let provider = dq.provider().clone();
     dq.shutdown(SECOND).await;
-    let refused = provider.add(work("a")).await.unwrap_err().to_string();
+    let refused = provider.add(test_job("a")).await.unwrap_err().to_string();
     assert_eq!(refused, "job `a` of topic `work` was not added: the provider was stopped");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_lost_answer_left_with_a_stopping_node_goes_back_too() {
-    let look = start(|factory| factory.without_listeners()).await;
-    let (store, faults) = FaultyStore::over(look.store());
-    let dq = Harness::start_on(store, 2, |factory| Script::acks().on(factory, usual)).await;
-    faults.next("transfer", Fault::AnswerLost);
-    dq.provider().add(work("a")).await.unwrap();
-    look.settle().await;
-    assert_eq!(kept(&look, "a").await.state, State::Running, "claimed, and the node does not know");
+async fn jobs_in_a_lost_transfer_answer_go_back_when_the_node_stops() {
+    let observer = start(|factory| factory.without_listeners()).await;
+    let (store, faults) = FaultyStore::over(observer.store());
+    let dq = Harness::start_on(store, 2, |factory| Script::acks().on(factory, default_settings)).await;
+    faults.fail_next("transfer", Fault::AnswerLost);
+    dq.provider().add(test_job("a")).await.unwrap();
+    observer.settle().await;
+    assert_eq!(stored_job(&observer, "a").await.state, State::Running, "claimed without the node's knowledge");
     assert_eq!(dq.shutdown(SECOND).await.left, 0);
-    assert_eq!(kept(&look, "a").await.state, State::Delayed);
+    assert_eq!(stored_job(&observer, "a").await.state, State::Delayed);
 }

@@ -1,4 +1,4 @@
-//! What a start reads, checks and says.
+//! Starting a node: what it reads and checks, and the errors it reports.
 
 mod errors;
 mod precedence;
@@ -9,18 +9,18 @@ use std::path::PathBuf;
 
 use dq::context::{ContextFactory, StartError};
 
-/// No variables.
+/// No environment variables.
 const NONE: [(&str, &str); 0] = [];
 
-/// The error of a start that has to fail.
+/// Starts a node that must not start, and returns the error.
 async fn refused(factory: ContextFactory) -> StartError {
     match factory.start().await {
         Err(dq::Error::Start(error)) => error,
-        other => panic!("it has to be refused: {other:?}"),
+        other => panic!("the start must fail: {other:?}"),
     }
 }
 
-/// A config file that is gone with this value.
+/// A config file that is removed when the value is dropped.
 struct ConfigFile(PathBuf);
 
 impl ConfigFile {

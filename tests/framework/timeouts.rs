@@ -1,18 +1,18 @@
-//! Timeouts of handlers.
+//! Timeouts of handlers, of `final_retry` and of `process_unacked`.
 
 use std::future::pending;
 
 use dq::job::{Cause, State};
 use dq::listener::OnTimeout;
 
-use crate::worker::{HOUR, Log, MS, SECOND, Script, handler_takes, kept, usual, work};
+use crate::scripted_listener::{HOUR, Log, MS, SECOND, Script, default_settings, handler_takes, stored_job, test_job};
 
-/// Says so when it is dropped.
-struct TellDrop(Log);
+/// Records `dropped` when it is dropped.
+struct RecordDrop(Log);
 
-impl Drop for TellDrop {
+impl Drop for RecordDrop {
     fn drop(&mut self) {
-        self.0.say("dropped");
+        self.0.record("dropped");
     }
 }
 
@@ -20,20 +20,20 @@ impl Drop for TellDrop {
 async fn a_handler_that_times_out_is_retried_by_the_policy() {
     let script = Script::hangs();
     let dq = script.start(|topic| topic.timeout("5s").retry("1m")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(HOUR).await;
     assert_eq!(script.log.take(), ["0ns due a 0", "65s due a 1", "70s final a 2 timeout"]);
-    let dead = kept(&dq, "a").await;
+    let dead = stored_job(&dq, "a").await;
     assert_eq!((dead.state, dead.cause), (State::Dead, Some(Cause::Timeout)));
     assert_eq!(dead.error, "the handler did not return within 5s");
     assert_eq!(dq.health().topics[0].counters.timed_out, 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_is_retried_at_once_where_that_is_asked_for_and_still_counts() {
+async fn on_timeout_immediate_retries_at_once_and_still_spends_an_attempt() {
     let script = Script::hangs();
     let dq = script.start(|topic| topic.timeout("5s").retry("1m").on_timeout(OnTimeout::Immediate)).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(HOUR).await;
     assert_eq!(script.log.take(), ["0ns due a 0", "5s due a 1", "10s final a 2 timeout"]);
 }
@@ -42,7 +42,7 @@ async fn a_timeout_is_retried_at_once_where_that_is_asked_for_and_still_counts()
 async fn without_a_timeout_a_handler_may_take_hours_and_runs_once() {
     let script = Script::takes(5 * HOUR);
     let dq = script.start(|topic| topic.timeout("0s")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(6 * HOUR).await;
     assert_eq!(script.log.take(), ["0ns due a 0"]);
     assert_eq!(dq.health().topics[0].counters.acked, 1);
@@ -52,22 +52,22 @@ async fn without_a_timeout_a_handler_may_take_hours_and_runs_once() {
 async fn a_timeout_below_a_second_is_honoured() {
     let script = Script::takes(300 * MS);
     let dq = script.start(|topic| topic.timeout("250ms").retry("none")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(HOUR).await;
     assert_eq!(script.log.take(), ["0ns due a 0", "250ms final a 1 timeout"]);
 
     let script = Script::takes(200 * MS);
     let dq = script.start(|topic| topic.timeout("250ms").retry("none")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(HOUR).await;
     assert_eq!(script.log.take(), ["0ns due a 0"], "it was fast enough");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_usual_timeout_is_thirty_seconds() {
+async fn the_default_timeout_is_thirty_seconds() {
     let script = Script::hangs();
     let dq = script.start(|topic| topic.retry("none")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(HOUR).await;
     assert_eq!(script.log.take(), ["0ns due a 0", "30s final a 1 timeout"]);
 }
@@ -75,66 +75,66 @@ async fn the_usual_timeout_is_thirty_seconds() {
 #[tokio::test(start_paused = true)]
 async fn a_timed_out_handler_is_gone_before_its_retry_starts() {
     let log = Log::new();
-    let told = log.clone();
+    let recorded = log.clone();
     let script = Script::new(move |job, _| {
-        let log = told.clone();
+        let log = recorded.clone();
         async move {
-            log.say(format_args!("starts {}", job.attempt()));
-            let _tell = TellDrop(log);
+            log.record(format_args!("starts {}", job.attempt()));
+            let _record = RecordDrop(log);
             pending().await
         }
     });
     let dq = script.start(|topic| topic.timeout("5s").retry("immediate x 1")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(HOUR).await;
     assert_eq!(log.take(), ["0ns starts 0", "5s dropped", "5s starts 1", "10s dropped"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_token_of_a_timed_out_handler_fires_for_what_it_has_spawned() {
+async fn a_timeout_fires_the_token_in_tasks_that_the_handler_spawned() {
     let log = Log::new();
-    let told = log.clone();
+    let recorded = log.clone();
     let script = Script::new(move |job, _| {
-        let (log, token) = (told.clone(), job.token().clone());
+        let (log, token) = (recorded.clone(), job.token().clone());
         tokio::spawn(async move {
             token.cancelled().await;
-            log.say("stopped");
+            log.record("stopped");
         });
         pending()
     });
     let dq = script.start(|topic| topic.timeout("5s").retry("none")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(HOUR).await;
     assert_eq!(log.take(), ["5s stopped"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn final_retry_runs_under_the_timeout_too() {
-    let script = Script::fails("no").finally(|_, _| pending());
+    let script = Script::fails("no").final_retry(|_, _| pending());
     let dq = script.start(|topic| topic.timeout("5s").retry("none")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(4 * SECOND).await;
-    assert_eq!(kept(&dq, "a").await.state, State::Running);
+    assert_eq!(stored_job(&dq, "a").await.state, State::Running);
     dq.advance(SECOND).await;
-    let dead = kept(&dq, "a").await;
+    let dead = stored_job(&dq, "a").await;
     assert_eq!((dead.state, dead.cause, dead.error.as_str()), (State::Dead, Some(Cause::Error), "no"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn process_unacked_runs_under_the_timeout_too_and_then_the_job_is_kept() {
-    let script = Script::parks().unacked(|_| pending());
+    let script = Script::parks().process_unacked(|_| pending());
     let dq = script.start(|topic| topic.timeout("5s").unacked_age("1h")).await;
-    dq.provider().add(work("a")).await.unwrap();
+    dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(HOUR + 10 * 60 * SECOND).await;
-    assert_eq!(script.log.take_whats(), ["due a 0", "aged a 0"]);
-    assert_eq!(kept(&dq, "a").await.state, State::Unacked);
+    assert_eq!(script.log.take_without_times(), ["due a 0", "aged a 0"]);
+    assert_eq!(stored_job(&dq, "a").await.state, State::Unacked);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_returned_in_time_is_not_timed_out_by_a_slow_store() {
     let script = Script::takes(4 * SECOND);
-    let dq = script.start(usual).await;
-    dq.provider().add(work("a")).await.unwrap();
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("a")).await.unwrap();
     handler_takes(5 * SECOND).await;
     dq.settle().await;
     let counters = dq.health().topics[0].counters;

@@ -1,4 +1,4 @@
-//! Connections that break, and what comes late over them.
+//! Connections that break, slow answers and foreign messages.
 
 use dq::job::NodeId;
 use dq::prelude::*;
@@ -14,7 +14,7 @@ fn interest() -> Interest {
 }
 
 #[tokio::test]
-async fn subscriptions_come_back_and_say_so() {
+async fn a_subscription_that_was_killed_is_restored_and_reports_it() {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
     let mut signals = topic.store.signals(&topic.key, interest()).await.unwrap();
@@ -39,7 +39,7 @@ async fn a_subscription_survives_a_restart_of_the_server() {
 }
 
 #[tokio::test]
-async fn messages_that_are_none_of_ours_are_not_heard() {
+async fn messages_that_dq_did_not_publish_are_ignored() {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
     let mut signals = topic.store.signals(&topic.key, interest()).await.unwrap();
@@ -52,7 +52,7 @@ async fn messages_that_are_none_of_ours_are_not_heard() {
 }
 
 #[tokio::test]
-async fn queries_find_the_server_again() {
+async fn queries_reconnect_after_a_restart_of_the_server() {
     let mut server = RedisServer::start_with(&["--save", "", "--appendonly", "yes", "--appendfsync", "always"]);
     let topic = Topic::on(&server.url());
     topic.add(vec![job("a")]).await;
@@ -62,7 +62,7 @@ async fn queries_find_the_server_again() {
 }
 
 #[tokio::test]
-async fn a_broken_line_answers_everything_and_a_new_one_works() {
+async fn every_request_on_a_broken_connection_fails_and_a_new_one_works() {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
     topic.add(vec![job("a")]).await;
@@ -76,16 +76,16 @@ async fn a_broken_line_answers_everything_and_a_new_one_works() {
     assert_eq!(again.claims().await.len(), 1);
 }
 
-/// How long to wait is for who asks to say, by `call_timeout`, which may be minutes.
+/// The caller decides how long to wait, with `call_timeout`, which may be minutes.
 #[tokio::test]
-async fn an_answer_that_takes_long_is_waited_for() {
+async fn a_slow_answer_is_awaited() {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
     topic.add(vec![job("a")]).await;
     assert_eq!(topic.store.counts(&topic.key).await.unwrap().delayed, 1);
     server.command(&["CLIENT", "PAUSE", "10500", "ALL"]);
-    let ((), looked) = tokio::join!(topic.add(vec![job("b")]), topic.store.counts(&topic.key));
-    assert!(looked.is_ok(), "{looked:?}");
+    let ((), counts) = tokio::join!(topic.add(vec![job("b")]), topic.store.counts(&topic.key));
+    assert!(counts.is_ok(), "{counts:?}");
 }
 
 #[tokio::test]
@@ -105,7 +105,7 @@ async fn a_dropped_link_takes_its_connection_with_it() {
 }
 
 #[tokio::test]
-async fn a_database_is_chosen_by_the_url() {
+async fn the_url_chooses_the_database() {
     let server = RedisServer::start();
     let topic = Topic::on(&format!("{}3", server.url()));
     topic.add(vec![job("a")]).await;
@@ -120,9 +120,9 @@ async fn a_database_is_chosen_by_the_url() {
 struct Prices(u8);
 
 #[broadcast_listener(channels = ["prices"], register = false)]
-struct Receive(UnboundedSender<u8>);
+struct PricesListener(UnboundedSender<u8>);
 
-impl BroadcastListener for Receive {
+impl BroadcastListener for PricesListener {
     type Message = Prices;
 
     async fn on_message(&self, prices: Broadcast<Prices>) -> Result<(), JobError> {
@@ -131,18 +131,18 @@ impl BroadcastListener for Receive {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn broadcasts_go_on_after_every_connection_broke() {
+async fn broadcasts_continue_after_every_connection_broke() {
     let server = RedisServer::start();
-    let (told, mut received) = unbounded_channel();
+    let (sender, mut received) = unbounded_channel();
     let factory = ContextFactory::new("shop").store(server.url()).variables([("", ""); 0]).without_inventory();
-    let node = factory.broadcast_listener::<Receive>().provide(told).start().await.unwrap();
+    let node = factory.broadcast_listener::<PricesListener>().provide(sender).start().await.unwrap();
     node.ready().await;
     for n in 0..3 {
         node.provider().add(Prices(n)).await.unwrap();
         assert_eq!(received.recv().await, Some(n));
         server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
         server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
-        // A broadcast reaches who listens: the next one is added when the node does so again.
+        // A broadcast reaches only subscribed nodes, so wait until the node is subscribed again.
         while server.command(&["PUBLISH", "dq:{shop:prices}:broadcast", "no line feed"]) != ":1" {
             tokio::task::yield_now().await;
         }

@@ -1,4 +1,4 @@
-//! What the steps cost: commands inside the scripts a batch, and none a job (section 6 of the protocol).
+//! What the steps cost: a number of commands per batch, and none per job.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use dq_tests::redis::RedisServer;
 
 use super::topic::{Topic, generated, job};
 
-/// Commands that `step` made the server execute, without those that ask for the count.
+/// Returns the commands that `step` made the server execute, without those of the count itself.
 async fn spent(server: &RedisServer, step: impl Future<Output = ()>) -> BTreeMap<String, u64> {
     server.command(&["CONFIG", "RESETSTAT"]);
     step.await;
@@ -18,12 +18,12 @@ async fn spent(server: &RedisServer, step: impl Future<Output = ()>) -> BTreeMap
     calls
 }
 
-/// Types of keys are not counted: they are asked for once a step.
+/// Counts the commands without `TYPE`, which each step calls once per key.
 fn total(calls: &BTreeMap<String, u64>) -> u64 {
     calls.iter().filter(|(name, _)| *name != "type").map(|(_, count)| count).sum()
 }
 
-/// The commands of a whole life of `count` jobs, step by step.
+/// Returns the commands of adding, claiming and settling `count` jobs.
 async fn life(count: u16) -> [BTreeMap<String, u64>; 3] {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
@@ -44,7 +44,7 @@ async fn life(count: u16) -> [BTreeMap<String, u64>; 3] {
 }
 
 #[tokio::test]
-async fn a_batch_costs_as_many_commands_as_a_few_jobs() {
+async fn a_large_batch_costs_as_many_commands_as_a_small_one() {
     let (few, many) = (life(20).await, life(400).await);
     assert_eq!(few, many, "400 jobs fit into one call of each command");
     let [add, transfer, settle] = many.each_ref().map(total);
@@ -55,7 +55,7 @@ async fn a_batch_costs_as_many_commands_as_a_few_jobs() {
 }
 
 #[tokio::test]
-async fn jobs_that_are_due_together_need_no_score_each() {
+async fn jobs_due_in_the_same_millisecond_need_no_extra_read_of_scores() {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
     topic.reconcile().await;
@@ -68,13 +68,13 @@ async fn jobs_that_are_due_together_need_no_score_each() {
     let together = transfer(100).await;
     for name in ["a", "b"] {
         topic.add(vec![job(name)]).await;
-        topic.ready().await; // the next one is due a millisecond later
+        topic.ready().await; // the next job is due a millisecond later
     }
     assert_eq!(transfer(2).await, together + 1, "their ids again, with scores");
 }
 
 #[tokio::test]
-async fn the_common_path_asks_once_for_what_is_rare() {
+async fn the_common_path_checks_once_for_rare_state() {
     let [add, transfer, settle] = life(100).await;
     assert_eq!((add.get("hset"), add.get("zadd"), add.get("hmget")), (Some(&2), Some(&1), Some(&2)), "{add:?}");
     assert_eq!((add.get("type"), transfer.get("type"), settle.get("type")), (None, Some(&2), Some(&3)));
@@ -86,13 +86,13 @@ async fn the_common_path_asks_once_for_what_is_rare() {
 }
 
 #[tokio::test]
-async fn ids_that_callers_chose_cost_one_read_for_all() {
+async fn chosen_ids_cost_one_more_read_for_the_whole_batch() {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
     topic.add(vec![generated(0)]).await;
     let chosen = spent(&server, topic.add((0..400).map(|n| job(&format!("j{n}"))).collect())).await;
     let free = spent(&server, topic.add((1..400).map(generated).collect())).await;
-    assert_eq!(total(&chosen), total(&free) + 2, "one HMGET, and whether broadcasts wait at all");
+    assert_eq!(total(&chosen), total(&free) + 2, "one HMGET, and one check whether any broadcast waits");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Whole nodes on a server that is disturbed while they work: nothing is lost, and nothing that was confirmed runs again.
+//! Nodes on a server that is disturbed while they work: no job is lost, and no acked job runs again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -17,33 +17,34 @@ struct Count {
     n: u64,
 }
 
-/// Who ran which job.
+/// The nodes that ran each job.
 #[derive(Debug)]
 struct Ledger {
     runs: Mutex<BTreeMap<u64, Vec<&'static str>>>,
     handled: watch::Sender<usize>,
-    /// Which nodes have begun. No run ends before there are so many, however slow one of them is.
-    begun: watch::Sender<BTreeSet<&'static str>>,
+    /// The nodes that have begun a run. No run ends before there are `together` of them, however slow a node is.
+    nodes: watch::Sender<BTreeSet<&'static str>>,
     together: usize,
 }
 
+/// The ledger, as one node writes it.
 #[derive(Debug)]
-struct Seat {
+struct NodeLedger {
     ledger: Arc<Ledger>,
     node: &'static str,
 }
 
 #[delay_listener(topic = "count")]
 struct Counter {
-    seat: Arc<Seat>,
+    node_ledger: Arc<NodeLedger>,
 }
 
 impl DelayListener for Counter {
     type Job = Count;
 
     async fn on_due(&self, job: Job<Count>, channel: Channel) -> Result<Decided, JobError> {
-        let Seat { ledger, node } = &*self.seat;
-        ledger.begins(node).await;
+        let NodeLedger { ledger, node } = &*self.node_ledger;
+        ledger.begin(node).await;
         let mut runs = ledger.runs.lock().unwrap();
         runs.entry(job.n).or_default().push(node);
         ledger.handled.send_replace(runs.len());
@@ -53,27 +54,27 @@ impl DelayListener for Counter {
 }
 
 impl Ledger {
-    /// For nodes each of which takes what it gets.
+    /// A ledger for nodes that need not wait for each other.
     fn new() -> Arc<Self> {
         Self::of_nodes_together(1)
     }
 
     fn of_nodes_together(together: usize) -> Arc<Self> {
-        let (handled, begun) = (watch::Sender::new(0), watch::Sender::default());
-        Arc::new(Self { runs: Mutex::default(), handled, begun, together })
+        let (handled, nodes) = (watch::Sender::new(0), watch::Sender::default());
+        Arc::new(Self { runs: Mutex::default(), handled, nodes, together })
     }
 
-    async fn begins(&self, node: &'static str) {
-        self.begun.send_if_modified(|begun| begun.insert(node));
-        self.begun.subscribe().wait_for(|begun| begun.len() >= self.together).await.unwrap();
+    async fn begin(&self, node: &'static str) {
+        self.nodes.send_if_modified(|nodes| nodes.insert(node));
+        self.nodes.subscribe().wait_for(|nodes| nodes.len() >= self.together).await.unwrap();
     }
 
     async fn has(&self, count: usize) {
         self.handled.subscribe().wait_for(|handled| *handled >= count).await.unwrap();
     }
 
-    /// Jobs that ran more than once.
-    fn doubled(&self) -> usize {
+    /// Returns the number of jobs that ran more than once.
+    fn ran_twice(&self) -> usize {
         self.runs.lock().unwrap().values().filter(|runs| runs.len() > 1).count()
     }
 
@@ -89,7 +90,7 @@ async fn node(server: &RedisServer, ledger: &Arc<Ledger>, node: &'static str) ->
         .variables(SHORT)
         .without_inventory()
         .listener::<Counter>()
-        .provide(Arc::new(Seat { ledger: Arc::clone(ledger), node }))
+        .provide(Arc::new(NodeLedger { ledger: Arc::clone(ledger), node }))
         .start()
         .await
         .unwrap()
@@ -104,8 +105,8 @@ async fn add(context: &Context, from: u64, count: u64) {
     }
 }
 
-/// Nothing of the topic is left in the server.
-async fn is_empty(server: &RedisServer) {
+/// Waits until the server has no key of the topic left.
+async fn until_empty(server: &RedisServer) {
     while server.command(&["EXISTS", "dq:{shop:count}:jobs", "dq:{shop:count}:delayed", "dq:{shop:count}:leases"])
         != ":0"
     {
@@ -113,7 +114,7 @@ async fn is_empty(server: &RedisServer) {
     }
 }
 
-/// Runs jobs on one node while `disturb` is called every now and then.
+/// Runs jobs on one node and calls `disturb` after each batch of adds.
 async fn disturbed(settings: &[&str], mut disturb: impl FnMut(&mut RedisServer)) -> Arc<Ledger> {
     const JOBS: u64 = 20_000;
     const PARTS: u64 = 10;
@@ -125,7 +126,7 @@ async fn disturbed(settings: &[&str], mut disturb: impl FnMut(&mut RedisServer))
         disturb(&mut server);
     }
     ledger.has(JOBS as usize).await;
-    is_empty(&server).await;
+    until_empty(&server).await;
     assert_eq!(ledger.runs.lock().unwrap().len() as u64, JOBS);
     ledger
 }
@@ -133,26 +134,26 @@ async fn disturbed(settings: &[&str], mut disturb: impl FnMut(&mut RedisServer))
 const IN_MEMORY: [&str; 4] = ["--save", "", "--appendonly", "no"];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn forgotten_scripts_lose_and_double_nothing() {
+async fn flushed_scripts_lose_no_job_and_run_none_twice() {
     let ledger = disturbed(&IN_MEMORY, |server| drop(server.command(&["SCRIPT", "FLUSH"]))).await;
-    assert_eq!(ledger.doubled(), 0);
+    assert_eq!(ledger.ran_twice(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_connections_lose_and_double_nothing() {
+async fn killed_connections_lose_no_job_and_run_none_twice() {
     let ledger = disturbed(&IN_MEMORY, |server| {
         server.command(&["CLIENT", "KILL", "TYPE", "normal"]);
         server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
     })
     .await;
-    assert_eq!(ledger.doubled(), 0);
+    assert_eq!(ledger.ran_twice(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_restarts_from_its_file_loses_and_doubles_nothing() {
+async fn a_server_restart_from_its_file_loses_no_job_and_runs_none_twice() {
     let on_disk = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
     let ledger = disturbed(&on_disk, RedisServer::restart).await;
-    assert_eq!(ledger.doubled(), 0);
+    assert_eq!(ledger.ran_twice(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -161,45 +162,45 @@ async fn two_nodes_share_the_work_and_each_job_runs_once() {
     let (one, two) = (node(&server, &ledger, "one").await, node(&server, &ledger, "two").await);
     add(&one, 0, 10_000).await;
     ledger.has(10_000).await;
-    is_empty(&server).await;
-    assert_eq!(ledger.doubled(), 0);
+    until_empty(&server).await;
+    assert_eq!(ledger.ran_twice(), 0);
     assert!(ledger.runs_of("one") > 0 && ledger.runs_of("two") > 0, "{} by one", ledger.runs_of("one"));
     drop(two);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_killed_node_held_runs_on_the_other() {
+async fn jobs_of_a_killed_node_run_on_the_other_node() {
     let (server, ledger) = (RedisServer::start(), Ledger::new());
     let (one, two) = (node(&server, &ledger, "one").await, node(&server, &ledger, "two").await);
     add(&one, 0, 5_000).await;
     two.kill();
     add(&one, 5_000, 5_000).await;
     ledger.has(10_000).await;
-    is_empty(&server).await;
+    until_empty(&server).await;
     assert_eq!(ledger.runs.lock().unwrap().len(), 10_000);
-    assert!(ledger.doubled() <= 1_000, "{} ran twice: more than a node holds", ledger.doubled());
+    assert!(ledger.ran_twice() <= 1_000, "{} ran twice: more than a node holds", ledger.ran_twice());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_from_before_a_pause_of_the_server_claims_nothing_that_stays() {
+async fn a_request_executed_late_after_a_server_pause_leaves_no_job_claimed() {
     let (server, ledger) = (RedisServer::start(), Ledger::new());
     let context = node(&server, &ledger, "one").await;
     add(&context, 0, 1_000).await;
     ledger.has(1_000).await;
-    // The server stands still for longer than a node waits for an answer; what was sent meanwhile is executed late.
+    // The server is paused for longer than `call_timeout`; it executes the requests of that time late.
     server.pause();
     let adding = tokio::spawn({
         let provider = context.provider().clone();
         async move { provider.add_many((1_000..2_000).map(|n| Count { n })).await.map(|added| added.len()) }
     });
-    let is_troubled =
+    let is_recovering =
         || context.health().topics.iter().any(|topic| matches!(topic.condition, Condition::Recovering(_)));
-    while !is_troubled() && !adding.is_finished() {
+    while !is_recovering() && !adding.is_finished() {
         tokio::task::yield_now().await;
     }
     server.go_on();
     assert_eq!(adding.await.unwrap().unwrap(), 1_000);
     ledger.has(2_000).await;
-    is_empty(&server).await;
-    assert_eq!(ledger.doubled(), 0);
+    until_empty(&server).await;
+    assert_eq!(ledger.ran_twice(), 0);
 }

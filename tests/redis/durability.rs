@@ -1,4 +1,4 @@
-//! `durability = wait(replicas, timeout)` on a primary and its replica: what a caller was told holds after a failover.
+//! `durability = wait(replicas, timeout)` on a primary and its replica: confirmed writes survive a failover.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::topic::{Topic, generated, id, job};
 
-/// A primary and a replica that has everything.
+/// A primary and its replica.
 struct Pair {
     primary: RedisServer,
     replica: RedisServer,
@@ -26,12 +26,12 @@ impl Pair {
         let port = primary.port().to_string();
         let replica = RedisServer::start_with(&[&in_memory[..], &["--replicaof", "127.0.0.1", &port]].concat());
         let pair = Self { primary, replica };
-        pair.is_joined();
+        pair.wait_until_joined();
         pair
     }
 
-    /// Waits until the replica has confirmed something: a server calls it online up to a second before it does.
-    fn is_joined(&self) {
+    /// Waits until the replica has confirmed a write: the primary may call it online up to a second before that.
+    fn wait_until_joined(&self) {
         let joined = |line: &str| line.contains("state=online") && !line.contains("offset=0,");
         let mut primary = self.primary.connect();
         while !ask(&mut primary, &["INFO", "replication"]).lines().any(joined) {
@@ -39,12 +39,12 @@ impl Pair {
         }
     }
 
-    /// The replica follows nobody any more: what a failover makes of it.
+    /// Makes the replica a primary, as a failover does.
     fn promote(&self) {
         assert_eq!(self.replica.command(&["REPLICAOF", "NO", "ONE"]), "+OK");
     }
 
-    /// A topic on the primary whose callers wait for the replica.
+    /// Returns a topic on the primary whose producer waits for the replica.
     fn topic(&self, timeout: Duration) -> Topic {
         Topic::of(self.store(timeout), "t")
     }
@@ -62,7 +62,7 @@ fn is_unconfirmed(error: &StoreError) -> bool {
     matches!(error, StoreError::NotReplicated { confirmed: 0, wanted: 1, .. })
 }
 
-/// Adds one batch after the other until the server is gone; the ids that were confirmed.
+/// Adds batches until the server is gone, and sends the ids that were confirmed.
 async fn add_until_it_ends(topic: Topic, confirmed: tokio::sync::watch::Sender<Vec<JobId>>) {
     for batch in 0..u16::MAX / 10 {
         let jobs: Vec<_> = (batch * 10..batch * 10 + 10).map(generated).collect();
@@ -95,14 +95,14 @@ async fn nothing_confirmed_is_lost_when_the_primary_is_killed() {
 }
 
 #[tokio::test]
-async fn what_the_replica_does_not_get_is_not_confirmed_until_it_does() {
+async fn a_write_is_confirmed_only_once_the_replica_has_it() {
     let pair = Pair::start();
     pair.topic(LONG).add(vec![job("a")]).await;
     let topic = pair.topic(SHORT);
     pair.promote();
     let add = || topic.producer.add(Numbered { number: 7, items: vec![job("b")] });
-    assert!(is_unconfirmed(&add().await.unwrap_err()), "the primary has it, nobody else does");
-    assert!(is_unconfirmed(&add().await.unwrap_err()), "a repeat is no more confirmed than the first");
+    assert!(is_unconfirmed(&add().await.unwrap_err()), "only the primary has it");
+    assert!(is_unconfirmed(&add().await.unwrap_err()), "a repeat is not confirmed either");
     let promoted = Topic::on(&pair.replica.url());
     let found = promoted.store.get(&promoted.key, &[id("a"), id("b")]).await.unwrap();
     assert!(found[0].is_some() && found[1].is_none());
@@ -117,9 +117,9 @@ async fn what_the_replica_does_not_get_is_not_confirmed_until_it_does() {
     assert_eq!(topic.store.counts(&topic.key).await.unwrap().delayed, 2);
 }
 
-/// Newer servers confirm what a connection has written itself, and a new one has written nothing.
+/// Newer servers confirm only what the connection itself has written, and a new connection has written nothing.
 #[tokio::test]
-async fn a_repeat_on_a_new_connection_is_no_more_confirmed() {
+async fn a_repeat_on_a_new_connection_is_not_confirmed_either() {
     let pair = Pair::start();
     pair.topic(LONG).add(vec![job("a")]).await;
     let topic = pair.topic(SHORT);
@@ -133,7 +133,7 @@ async fn a_repeat_on_a_new_connection_is_no_more_confirmed() {
 }
 
 #[tokio::test]
-async fn a_command_is_confirmed_as_an_add_is() {
+async fn commands_wait_for_the_replica_as_adds_do() {
     let pair = Pair::start();
     let topic = pair.topic(LONG);
     topic.add(vec![job("a")]).await;
@@ -144,14 +144,14 @@ async fn a_command_is_confirmed_as_an_add_is() {
 }
 
 #[tokio::test]
-async fn only_the_producer_that_waits_is_held_up() {
+async fn only_the_waiting_producer_is_delayed() {
     let pair = Pair::start();
     let topic = pair.topic(LONG);
     topic.reconcile().await;
     topic.add(vec![job("a")]).await;
     pair.replica.pause();
     let mut add = Box::pin(topic.try_add(vec![job("b")]));
-    // The job is there as soon as the step was executed; its caller is not answered.
+    // The store has the job as soon as the step is executed, while its caller still waits for the answer.
     while topic.store.counts(&topic.key).await.unwrap().delayed < 2 {
         assert!((&mut add).now_or_never().is_none());
     }
@@ -162,7 +162,7 @@ async fn only_the_producer_that_waits_is_held_up() {
 }
 
 #[tokio::test]
-async fn a_batch_costs_one_wait_and_none_where_nobody_asked_for_it() {
+async fn a_batch_costs_one_wait_and_none_without_durability() {
     let pair = Pair::start();
     let waits = || pair.primary.calls().get("wait").copied().unwrap_or_default();
     let joined = waits();
@@ -179,7 +179,7 @@ async fn a_batch_costs_one_wait_and_none_where_nobody_asked_for_it() {
     assert_eq!(waits(), joined + 3);
     let claims = topic.claims().await;
     topic.try_settle(&claims, dq::store::step::Change::Ack).await.unwrap();
-    assert_eq!(waits(), joined + 3, "nodes wait for nobody");
+    assert_eq!(waits(), joined + 3, "nodes do not wait for replicas");
 }
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]
@@ -190,20 +190,20 @@ struct Order {
 }
 
 #[tokio::test]
-async fn a_caller_is_told_within_its_time_that_no_replica_has_the_job() {
+async fn a_caller_learns_within_call_total_that_no_replica_has_the_job() {
     let pair = Pair::start();
-    let file = [
+    let variables = [
         ("DQ_DURABILITY", "wait(1, 50ms)"),
         ("DQ_CALL_TIMEOUT", "500ms"),
         ("DQ_CALL_TOTAL", "3s"),
         ("DQ_RENEWAL", "1s"),
     ];
-    let factory = ContextFactory::new("shop").store(pair.primary.url()).variables(file).without_listeners();
+    let factory = ContextFactory::new("shop").store(pair.primary.url()).variables(variables).without_listeners();
     let context = factory.start().await.unwrap();
     let jobs = context.provider();
     jobs.add(Order { n: 1 }).await.unwrap();
     pair.replica.pause();
-    // The replica goes on after this: who waited for it longer than for `call_total` would wait for ever.
+    // The replica resumes only after this, so a caller that waited longer than `call_total` would wait forever.
     let error = jobs.add(Order { n: 2 }).await.unwrap_err();
     let AddError::Unknown { reason: Reason::Store(said), .. } = &error else { panic!("{error:?}") };
     assert!(is_unconfirmed(said), "{said:?}");

@@ -1,4 +1,4 @@
-//! What a server, or the way to it, can say, and which class it has (the table is in `store/redis/errors.rs`).
+//! The errors of a server or a connection, and how dq classifies them (the table is in `store/redis/errors.rs`).
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use dq::store::{CommandKind, Durability, Interest, NewJob, PageRequest, Signal, 
 use dq_tests::redis::{RedisServer, ask};
 use tokio::net::TcpSocket;
 
-use super::scripted::{Says, start};
+use super::scripted::{Behaviour, start};
 use super::topic::{LEASE, Topic, generated, id, job};
 
 async fn error_of_add(topic: &Topic) -> StoreError {
@@ -18,7 +18,7 @@ async fn error_of_add(topic: &Topic) -> StoreError {
 }
 
 #[tokio::test]
-async fn a_server_that_says_not_now_has_done_nothing() {
+async fn a_temporary_server_error_means_nothing_was_done() {
     let lines = [
         "-LOADING Redis is loading the dataset in memory",
         "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
@@ -33,42 +33,42 @@ async fn a_server_that_says_not_now_has_done_nothing() {
         "-ERR Error running script (call to f_0): @user_script:9: OOM command not allowed when used memory > 'maxmemory'.",
     ];
     for line in lines {
-        let topic = Topic::on(&start(Says::Connection(line)));
+        let topic = Topic::on(&start(Behaviour::Answers(line)));
         let error = error_of_add(&topic).await;
         assert!(matches!(error, StoreError::Refused { operation: "add", .. }), "{line}: {error:?}");
         assert!(error.nothing_done() && error.is_outage(), "{line}");
-        assert!(error.to_string().ends_with(')'), "it does not say what to do: {error}");
+        assert!(error.to_string().ends_with(')'), "the error has no advice: {error}");
         let code = line[1..].split(' ').next().unwrap().replace("ERR", "OOM");
         assert!(error.to_string().contains(&code), "{error}");
     }
 }
 
 #[tokio::test]
-async fn a_line_to_a_replica_ends_so_that_the_next_one_finds_the_master() {
-    let topic = Topic::on(&start(Says::Connection("-READONLY You can't write against a read only replica.")));
+async fn a_connection_to_a_replica_closes_so_that_the_next_one_finds_the_master() {
+    let topic = Topic::on(&start(Behaviour::Answers("-READONLY You can't write against a read only replica.")));
     assert!(error_of_add(&topic).await.nothing_done());
     assert!(matches!(error_of_add(&topic).await, StoreError::Unavailable { .. }));
 }
 
 #[tokio::test]
-async fn a_line_goes_on_after_any_other_error() {
-    let topic = Topic::on(&start(Says::Connection("-LOADING Redis is loading the dataset in memory")));
+async fn a_connection_stays_open_after_any_other_error() {
+    let topic = Topic::on(&start(Behaviour::Answers("-LOADING Redis is loading the dataset in memory")));
     for _ in 0..3 {
         assert!(matches!(error_of_add(&topic).await, StoreError::Refused { .. }));
     }
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_leaves_unknown_what_was_done() {
-    let topic = Topic::on(&start(Says::Nothing));
+async fn a_broken_connection_leaves_unknown_what_was_done() {
+    let topic = Topic::on(&start(Behaviour::Closes));
     let error = error_of_add(&topic).await;
     assert!(matches!(error, StoreError::Unavailable { operation: "add", .. }), "{error:?}");
     assert!(!error.nothing_done() && error.is_outage());
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_has_done_nothing() {
-    // It is taken, so that nobody else listens there, and does not listen itself.
+async fn a_server_that_is_not_running_has_done_nothing() {
+    // The socket holds the port without listening, so that no other program can listen there.
     let taken = TcpSocket::new_v4().unwrap();
     taken.bind(([127, 0, 0, 1], 0).into()).unwrap();
     let port = taken.local_addr().unwrap().port();
@@ -86,7 +86,7 @@ async fn a_server_that_is_not_there_has_done_nothing() {
 }
 
 #[tokio::test]
-async fn a_server_that_never_greets_is_given_up() {
+async fn connecting_to_a_server_that_never_greets_times_out() {
     let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let topic = Topic::on(&format!("redis://127.0.0.1:{}/", silent.local_addr().unwrap().port()));
     let error = error_of_add(&topic).await;
@@ -125,7 +125,7 @@ async fn a_server_that_cannot_save_refuses_before_anything_is_written() {
 }
 
 #[tokio::test]
-async fn a_user_without_permission_is_told_so() {
+async fn a_missing_permission_is_an_error_that_names_it() {
     let server = RedisServer::start();
     server.command(&["ACL", "SETUSER", "guest", "on", ">secret", "~dq:*", "+@connection", "+ping", "+sadd"]);
     let url = server.url_for("guest:secret");
@@ -137,17 +137,17 @@ async fn a_user_without_permission_is_told_so() {
 
 const WAITING: Durability = Durability::Wait { replicas: 1, timeout: Duration::from_millis(1) };
 
-/// The least a user needs, as `docs/guide/deploying-on-redis.md` has it.
-const LEAST: &str = include_str!("../../docs/guide/deploying-on-redis.md");
+/// The page with the least permissions that a user needs.
+const GUIDE: &str = include_str!("../../docs/guide/deploying-on-redis.md");
 
 #[tokio::test]
-async fn the_least_permissions_of_the_docs_are_enough() {
-    let rule = LEAST.lines().find_map(|line| line.strip_prefix("ACL SETUSER dq ")).expect("the docs have the rule");
+async fn the_least_permissions_in_the_guide_are_enough() {
+    let rule = GUIDE.lines().find_map(|line| line.strip_prefix("ACL SETUSER dq ")).expect("the guide has the rule");
     let server = RedisServer::start();
     let words: Vec<&str> = ["ACL", "SETUSER", "dq"].into_iter().chain(rule.split_whitespace()).collect();
     assert_eq!(server.command(&words), "+OK");
     let url = server.url_for("dq:SECRET");
-    // No replica confirms anything here; that the user may ask is enough.
+    // No replica confirms anything here; it is enough that the user may send `WAIT`.
     let asking = Topic::of(RedisStore::new(&url).unwrap().with_durability(WAITING), "asking");
     assert!(matches!(error_of_add(&asking).await, StoreError::NotReplicated { .. }));
     let topic = Topic::on(&url);
@@ -184,7 +184,7 @@ async fn the_least_permissions_of_the_docs_are_enough() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_no_outage_and_stays_a_secret() {
+async fn a_wrong_password_is_no_outage_and_is_not_printed() {
     let server = RedisServer::start();
     server.command(&["CONFIG", "SET", "requirepass", "right"]);
     let topic = Topic::on(&server.url_for(":wrong"));
@@ -194,7 +194,7 @@ async fn a_wrong_password_is_no_outage_and_stays_a_secret() {
 }
 
 #[tokio::test]
-async fn a_key_of_a_wrong_type_is_named_and_stops_its_topic_alone() {
+async fn a_key_of_a_wrong_type_is_named_and_stops_only_its_topic() {
     let server = RedisServer::start();
     let (topic, other) = (Topic::on(&server.url()), Topic::named(&server.url(), "other"));
     server.command(&["SET", "dq:{shop:t}:done", "mine"]);
@@ -234,7 +234,7 @@ async fn every_key_of_a_wrong_type_is_named_before_anything_is_written() {
     }
 }
 
-/// A step that meets a key of a wrong type names it and has written nothing.
+/// Gives `key` a wrong type and asserts that `step` names it and writes nothing.
 async fn names_it_and_writes_nothing<T: std::fmt::Debug>(
     server: &RedisServer,
     topic: &Topic,

@@ -1,4 +1,4 @@
-//! Memory full: adds are refused before they write anything, every other step goes on (PROTOCOL.md rule 3).
+//! Full memory: adds are refused before they write anything, and every other step still works (rule 3).
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use dq_tests::redis::RedisServer;
 use super::topic::{LEASE, Topic, job};
 
 #[tokio::test]
-async fn every_step_but_an_add_goes_on_when_memory_is_full() {
+async fn every_step_except_add_works_when_memory_is_full() {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
     topic.reconcile().await;
@@ -42,7 +42,11 @@ async fn every_step_but_an_add_goes_on_when_memory_is_full() {
     assert!(topic.command(CommandKind::Requeue, "f").await.changed);
     assert_eq!(topic.reconcile().await, 3);
     while topic.store.counts(&topic.key).await.unwrap().ready < 2 {}
-    assert_eq!(topic.try_transfer(10).await.unwrap().claims.len(), 2, "the one that was rolled back, the requeued one");
+    assert_eq!(
+        topic.try_transfer(10).await.unwrap().claims.len(),
+        2,
+        "the job that was rolled back and the requeued one"
+    );
     let request = Publish { limit: 10, fallback: LEASE, expires_after: LEASE };
     topic.link.step(request).await.unwrap();
     topic.link.step(Wake).await.unwrap();
@@ -56,7 +60,7 @@ async fn every_step_but_an_add_goes_on_when_memory_is_full() {
 }
 
 #[tokio::test]
-async fn ageing_goes_on_when_memory_is_full() {
+async fn sweeps_work_when_memory_is_full() {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
     topic.reconcile().await;
@@ -70,7 +74,9 @@ async fn ageing_goes_on_when_memory_is_full() {
     let (lease, none) = (LEASE, Duration::ZERO);
     let sweep =
         Sweep { last_seen: topic.last_seen(), limit: 10, lease, unacked_age: none, dead_kept: LEASE, dead_most: 1 };
-    let Sequenced::Done(aged) = topic.link.step(sweep).await.unwrap() else { panic!("the turn was right") };
-    assert_eq!((aged.pruned_dead, aged.claims.len(), aged.lease_status.rows), (1, 1, 1));
-    assert_eq!(aged.claims[0].id, claims[2].id);
+    let Sequenced::Done(swept) = topic.link.sweep(sweep).await.unwrap() else {
+        panic!("the sequence number is current")
+    };
+    assert_eq!((swept.pruned_dead, swept.claims.len(), swept.lease_status.rows), (1, 1, 1));
+    assert_eq!(swept.claims[0].id, claims[2].id);
 }

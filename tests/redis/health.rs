@@ -1,4 +1,4 @@
-//! What is wrong with the server stands in `health()`, with what to do about it, and passes once that was done.
+//! `health()` reports each error of the server with a fix, and the node recovers once the server is fixed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use dq::store::redis::RedisStore;
 use dq_tests::redis::RedisServer;
 use serde::{Deserialize, Serialize};
 
-use super::scripted::{Says, start};
+use super::scripted::{Behaviour, start};
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]
 #[job(topic = "work")]
@@ -24,7 +24,7 @@ async fn work(_job: Job<Work>) -> Result<(), JobError> {
     Ok(())
 }
 
-/// A node that looks often, on a server where it is the user `dq`.
+/// A node with a short fallback scan, on a server where its user is `dq`.
 struct Watched {
     server: RedisServer,
     node: Context,
@@ -41,12 +41,12 @@ impl Watched {
         Self { server, node }
     }
 
-    fn does(&self, command: &[&str]) {
+    fn command(&self, command: &[&str]) {
         let said = self.server.command(command);
         assert!(!said.starts_with('-'), "{command:?}: {said}");
     }
 
-    /// Waits until the topic is like this.
+    /// Waits until the condition of the topic satisfies `is`.
     async fn until(&self, is: impl Fn(&Condition) -> bool) -> Condition {
         loop {
             let condition = self.node.health().topics.remove(0).condition;
@@ -62,13 +62,13 @@ impl Watched {
         self.node.provider().add(Work).await.unwrap();
     }
 
-    /// It goes on trying, and says what to do.
+    /// Waits until the topic is recovering and reports this text.
     async fn recovers(&self, says: &str) {
         self.until(|condition| matches!(condition, Condition::Recovering(text) if text.contains(says))).await;
         assert!(!self.node.health().ready);
     }
 
-    /// It does not go on until somebody has done what it says.
+    /// Waits until the topic has stopped and reports this text.
     async fn stopped(&self, says: &str) {
         self.until(|condition| matches!(condition, Condition::Stopped(text) if text.contains(says))).await;
         assert!(!self.node.health().ready);
@@ -76,64 +76,64 @@ impl Watched {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_became_a_replica_or_has_too_few_of_its_own() {
+async fn a_node_recovers_from_a_server_that_is_a_replica_or_has_too_few_replicas() {
     let watched = Watched::start().await;
-    watched.does(&["REPLICAOF", "127.0.0.1", "1"]);
+    watched.command(&["REPLICAOF", "127.0.0.1", "1"]);
     watched.recovers("READONLY").await;
-    watched.recovers("(the server is a replica: point the URL at the master)").await;
-    watched.does(&["REPLICAOF", "NO", "ONE"]);
+    watched.recovers("(it is a replica: let the URL lead to the master)").await;
+    watched.command(&["REPLICAOF", "NO", "ONE"]);
     watched.until(|condition| *condition == Condition::Working).await;
     if watched.server.command(&["INFO", "server"]).contains("redis_version:6.") {
-        // It does not heed the setting for what scripts write.
+        // This version ignores the setting for writes by scripts.
         return watched.works_again().await;
     }
-    watched.does(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
-    watched.recovers("(connect more replicas, or lower the server's `min-replicas-to-write`)").await;
-    watched.does(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
+    watched.command(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
+    watched.recovers("(fewer replicas are connected than its `min-replicas-to-write`)").await;
+    watched.command(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
     watched.works_again().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_cannot_save() {
+async fn a_node_recovers_from_a_server_that_cannot_save() {
     let watched = Watched::start().await;
-    watched.does(&["CONFIG", "SET", "save", "3600 1"]);
+    watched.command(&["CONFIG", "SET", "save", "3600 1"]);
     watched.server.break_snapshots();
-    watched.recovers("(the server cannot save to its disk: see its log)").await;
-    watched.does(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"]);
+    watched.recovers("(it cannot save to its disk: see its log)").await;
+    watched.command(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"]);
     watched.works_again().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_user_whose_password_or_permissions_changed() {
+async fn a_topic_stops_until_its_password_and_permissions_are_restored() {
     let watched = Watched::start().await;
-    watched.does(&["ACL", "SETUSER", "dq", "-zrange"]);
-    watched.stopped("(give the user the permissions in docs/guide/deploying-on-redis.md)").await;
-    watched.does(&["ACL", "SETUSER", "dq", "+zrange", "resetpass", ">other"]);
-    watched.does(&["CLIENT", "KILL", "USER", "dq"]);
+    watched.command(&["ACL", "SETUSER", "dq", "-zrange"]);
+    watched.stopped("(give its user the permissions in docs/guide/deploying-on-redis.md)").await;
+    watched.command(&["ACL", "SETUSER", "dq", "+zrange", "resetpass", ">other"]);
+    watched.command(&["CLIENT", "KILL", "USER", "dq"]);
     watched.stopped("the store does not let this program in: WRONGPASS").await;
     watched.stopped("(fix user and password in the URL)").await;
     let error = watched.node.provider().add(Work).await.unwrap_err();
     let AddError::NotAdded { reason: Reason::Store(said), .. } = &error else { panic!("{error:?}") };
     assert!(matches!(&**said, StoreError::Denied { .. }), "{said:?}");
-    watched.does(&["ACL", "SETUSER", "dq", ">secret"]);
+    watched.command(&["ACL", "SETUSER", "dq", ">secret"]);
     watched.works_again().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_of_a_wrong_type_and_another_protocol_version() {
+async fn a_topic_stops_while_a_key_has_a_wrong_type_or_the_protocol_version_differs() {
     let watched = Watched::start().await;
-    watched.does(&["SET", "dq:{shop:work}:delayed", "mine"]);
+    watched.command(&["SET", "dq:{shop:work}:delayed", "mine"]);
     watched.stopped("key `dq:{shop:work}:delayed` has the wrong type: expected zset; rename or delete it").await;
-    watched.does(&["DEL", "dq:{shop:work}:delayed"]);
+    watched.command(&["DEL", "dq:{shop:work}:delayed"]);
     watched.until(|condition| *condition == Condition::Working).await;
-    watched.does(&["HSET", "dq:{shop:work}:meta", "protocol", "7"]);
+    watched.command(&["HSET", "dq:{shop:work}:meta", "protocol", "7"]);
     watched.stopped("protocol version 7, this dq speaks version 1: upgrade the older one").await;
-    watched.does(&["HSET", "dq:{shop:work}:meta", "protocol", "1"]);
+    watched.command(&["HSET", "dq:{shop:work}:meta", "protocol", "1"]);
     watched.works_again().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_hangs_and_one_that_is_gone() {
+async fn a_node_recovers_from_a_server_that_hangs_or_is_gone() {
     let mut watched = Watched::start().await;
     watched.server.pause();
     watched.recovers("no answer within 500ms (`call_timeout`): the store or the network hangs").await;
@@ -146,8 +146,8 @@ async fn a_server_that_hangs_and_one_that_is_gone() {
 }
 
 #[tokio::test]
-async fn a_server_that_greets_and_then_never_answers_costs_a_caller_his_time_and_no_more() {
-    let store = Arc::new(RedisStore::new(&start(Says::Silence)).unwrap());
+async fn calls_to_a_server_that_never_answers_end_at_their_timeouts() {
+    let store = Arc::new(RedisStore::new(&start(Behaviour::NeverAnswers)).unwrap());
     let mut settings = dq::config::NodeSettings::default();
     (settings.call_timeout, settings.call_total) = (Duration::from_millis(500), Duration::from_secs(2));
     let environment = Environment::of_this_runtime().unwrap();
@@ -165,7 +165,7 @@ async fn a_server_that_greets_and_then_never_answers_costs_a_caller_his_time_and
 #[job(topic = "mangle", retry = "1h")]
 struct Mangle(#[job(id)] u8);
 
-/// Removes what is kept of the job, as another program may, and fails.
+/// Removes the record of the job, as another program might, and fails.
 #[delay_listener(register = false)]
 async fn mangle(job: Job<Mangle>, server: &Arc<RedisServer>) -> Result<(), JobError> {
     server.command(&["HDEL", "dq:{shop:mangle}:jobs", &job.0.to_string()]);

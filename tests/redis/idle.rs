@@ -1,4 +1,4 @@
-//! What idle nodes ask a server, counted where it counts: `MONITOR` shows the commands of clients.
+//! The commands that idle nodes send to a server, counted with `MONITOR`.
 
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
@@ -46,11 +46,11 @@ async fn a_node_with_ten_idle_topics_sends_less_than_a_command_a_second_for_hour
     let store = PacedStore::start(std::sync::Arc::new(TokioClock::new()));
     let dq = Harness::start_on(store.clone(), 1, ten_topics).await;
     dq.advance(60 * SECOND).await;
-    let mut monitor = Monitor::start(store.place().server());
+    let mut monitor = Monitor::start(store.keyspace().server());
     dq.advance(HOURS * 3600 * SECOND).await;
-    store.place().server().command(&["ECHO", "the end"]);
-    let told_time = format!("\"HSET\" \"{}\"", store.place().clock());
-    let seen: Vec<_> = monitor.until("the end").into_iter().filter(|line| !line.contains(&told_time)).collect();
+    store.keyspace().server().command(&["ECHO", "the end"]);
+    let clock_updates = format!("\"HSET\" \"{}\"", store.keyspace().clock());
+    let seen: Vec<_> = monitor.until("the end").into_iter().filter(|line| !line.contains(&clock_updates)).collect();
     assert!(seen.len() <= HOURS as usize * 3600, "{} commands in {HOURS} hours", seen.len());
     assert!(seen.iter().all(|line| line.contains("\"EVALSHA\"")), "{:?}", seen.iter().find(|l| !l.contains("EVALSHA")));
     println!("{} commands in {HOURS} hours of an idle node with ten topics", seen.len());
@@ -64,7 +64,7 @@ async fn a_node_with_ten_idle_topics_sends_no_more_than_a_command_a_second() {
     dq.ready().await;
     monitor.until_silent_for(SECOND);
     let seen = monitor.within(20 * SECOND);
-    // A topic looks for due jobs every 12 to 15 s. What it looks at once a minute, or in five, may fall into any of them.
+    // A topic sends a transfer every 12 to 15 s. What it does every one to five minutes may or may not fall into this time.
     let is_transfer = |line: &&String| line.contains(":sequence:") && !line.contains(":dead\"");
     let transfers = seen.iter().filter(is_transfer).count();
     assert!((1..=20).contains(&transfers), "{transfers} transfers in 20 s: {seen:#?}");
@@ -74,18 +74,18 @@ async fn a_node_with_ten_idle_topics_sends_no_more_than_a_command_a_second() {
 }
 
 #[delay_listener(register = false)]
-async fn tell(_job: Job<One>, told: &Sender<()>) -> Result<(), JobError> {
-    Ok(told.send(())?)
+async fn report(_job: Job<One>, ran: &Sender<()>) -> Result<(), JobError> {
+    Ok(ran.send(())?)
 }
 
-/// The fallback is put off, so that all that is seen is beyond it.
+/// The fallback is an hour, so that no command comes from it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_job_that_falls_due_brings_few_of_fifty_idle_nodes() {
+async fn one_due_job_wakes_few_of_fifty_idle_nodes() {
     let server = RedisServer::start();
-    let (told, received) = channel::<()>();
+    let (ran, received) = channel::<()>();
     let mut nodes = Vec::new();
     for _ in 0..50 {
-        let node = factory(&server).fallback_scan("1h").listener::<tell>().provide(told.clone());
+        let node = factory(&server).fallback_scan("1h").listener::<report>().provide(ran.clone());
         let node = node.start().await.unwrap();
         node.ready().await;
         nodes.push(node);
@@ -95,7 +95,7 @@ async fn one_job_that_falls_due_brings_few_of_fifty_idle_nodes() {
     nodes[7].provider().add(One).after("500ms").await.unwrap();
     received.recv().unwrap();
     let seen = monitor.until_silent_for(SECOND);
-    assert!(received.try_recv().is_err(), "one of them ran it, once");
+    assert!(received.try_recv().is_err(), "the job ran once");
     assert!(seen.len() <= 10, "{} commands: {seen:#?}", seen.len());
     println!("{} commands of fifty idle nodes for one job, its add included", seen.len());
     for node in nodes {

@@ -1,4 +1,4 @@
-//! What the Redis store does beyond the conformance suite: errors, full memory, mangled data, cost, connections.
+//! Tests of the Redis store beyond the conformance suite: errors, full memory, foreign data, cost, connections.
 
 mod connections;
 mod cost;

@@ -1,4 +1,4 @@
-//! What another program did to the keys spoils one job and no other (PROTOCOL.md rule 1).
+//! Keys that another program changed: only the changed job is affected (rule 1).
 
 use dq::job::State;
 use dq::store::step::{Again, Change, Reclaim, Sequenced, Sweep, Verdict};
@@ -7,7 +7,7 @@ use dq_tests::redis::RedisServer;
 
 use super::topic::{LEASE, Topic, id, job};
 
-async fn three() -> (RedisServer, Topic) {
+async fn three_jobs() -> (RedisServer, Topic) {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
     topic.reconcile().await;
@@ -22,7 +22,7 @@ fn names(claims: &[dq::store::step::Claim]) -> Vec<&str> {
 
 #[tokio::test]
 async fn a_waiting_job_without_a_record_is_dropped_and_named() {
-    let (server, topic) = three().await;
+    let (server, topic) = three_jobs().await;
     server.command(&["HDEL", "dq:{shop:t}:jobs", "b"]);
     let answer = topic.try_transfer(10).await.unwrap();
     assert_eq!((names(&answer.claims), answer.dropped), (vec!["a", "c"], vec![id("b")]));
@@ -31,8 +31,8 @@ async fn a_waiting_job_without_a_record_is_dropped_and_named() {
 }
 
 #[tokio::test]
-async fn rubbish_counts_against_the_bound_and_does_not_stop_the_rest() {
-    let (server, topic) = three().await;
+async fn invalid_entries_count_against_the_limit_and_do_not_block_the_rest() {
+    let (server, topic) = three_jobs().await;
     for n in 0..5 {
         server.command(&["ZADD", "dq:{shop:t}:delayed", "0", &format!("rubbish{n}")]);
     }
@@ -42,8 +42,8 @@ async fn rubbish_counts_against_the_bound_and_does_not_stop_the_rest() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_record_are_given_out_as_they_are() {
-    let (server, topic) = three().await;
+async fn a_record_that_cannot_be_read_is_claimed_unchanged() {
+    let (server, topic) = three_jobs().await;
     server.command(&["HSET", "dq:{shop:t}:jobs", "b", "rubbish"]);
     let claims = topic.claims().await;
     let mangled = claims.iter().find(|claim| claim.id == id("b")).unwrap();
@@ -55,34 +55,34 @@ async fn bytes_that_are_no_record_are_given_out_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_running_job_without_a_record_is_dropped_when_its_run_ends_and_the_node_is_told() {
+async fn a_running_job_without_a_record_is_dropped_when_its_run_ends_and_the_answer_says_so() {
     let keeps = [Change::Rollback, Change::Retry(LEASE), Change::Rejoin(Again::AsAdded), Change::Park, Change::Dead];
     for change in keeps {
-        let (server, topic) = three().await;
+        let (server, topic) = three_jobs().await;
         let claims = topic.claims().await;
         server.command(&["HDEL", "dq:{shop:t}:jobs", "b"]);
         let settled = topic.try_settle(&claims, change.clone()).await.unwrap();
         assert_eq!(settled.verdicts, [Verdict::Done, Verdict::Dropped, Verdict::Done], "{change:?}");
         assert_eq!(settled.lease_status.rows, 0);
-        assert_eq!(topic.link.dropped(), 0, "the answer told of it");
-        let scanned = topic.link.step(dq::store::step::Scan).await.unwrap();
+        assert_eq!(topic.link.dropped(), 0, "the answer reported the drop");
+        let scanned = topic.link.scan(dq::store::step::Scan).await.unwrap();
         assert_eq!((scanned.records, scanned.places), (2, 2), "{change:?}");
-        // What would have removed it anyway has done so.
+        // The settle has removed the job anyway.
         let again = topic.try_settle(&claims[1..2], change).await.unwrap();
         assert_eq!(again.verdicts, [Verdict::Stale]);
     }
     for change in [Change::Ack, Change::Drop] {
-        let (server, topic) = three().await;
+        let (server, topic) = three_jobs().await;
         let claims = topic.claims().await;
         server.command(&["HDEL", "dq:{shop:t}:jobs", "b"]);
         let settled = topic.try_settle(&claims, change).await.unwrap();
-        assert_eq!(settled.verdicts, [Verdict::Done, Verdict::Done, Verdict::Done], "there was nothing to keep");
+        assert_eq!(settled.verdicts, [Verdict::Done, Verdict::Done, Verdict::Done], "there was no record to keep");
     }
 }
 
 #[tokio::test]
-async fn what_a_step_drops_without_telling_is_counted() {
-    let (server, topic) = three().await;
+async fn drops_that_no_answer_reports_are_counted() {
+    let (server, topic) = three_jobs().await;
     topic.claims().await;
     server.command(&["HSET", "dq:{shop:t}:running:n", "b", "mine!", "stranger", "mine!"]);
     topic.reconcile().await;
@@ -109,13 +109,15 @@ async fn what_a_step_drops_without_telling_is_counted() {
         dead_kept: LEASE,
         dead_most: 10,
     };
-    let Sequenced::Done(aged) = topic.link.step(sweep).await.unwrap() else { panic!("the turn was right") };
-    assert_eq!((aged.claims.len(), topic.link.dropped()), (0, 2));
+    let Sequenced::Done(swept) = topic.link.sweep(sweep).await.unwrap() else {
+        panic!("the sequence number is current")
+    };
+    assert_eq!((swept.claims.len(), topic.link.dropped()), (0, 2));
 }
 
 #[tokio::test]
-async fn a_row_that_dq_did_not_write_is_sorted_out_by_reconcile() {
-    let (server, topic) = three().await;
+async fn reconcile_repairs_rows_that_dq_did_not_write() {
+    let (server, topic) = three_jobs().await;
     topic.claims().await;
     server.command(&["HSET", "dq:{shop:t}:running:n", "b", "mine!", "stranger", "mine!"]);
     assert_eq!(topic.reconcile().await, 2);
@@ -125,8 +127,8 @@ async fn a_row_that_dq_did_not_write_is_sorted_out_by_reconcile() {
 }
 
 #[tokio::test]
-async fn a_row_that_dq_did_not_write_is_sorted_out_by_reclaim() {
-    let (server, topic) = three().await;
+async fn reclaim_repairs_rows_that_dq_did_not_write() {
+    let (server, topic) = three_jobs().await;
     let claims = topic.claims().await;
     server.command(&["HSET", "dq:{shop:t}:running:n", "b", "mine!"]);
     server.command(&["ZADD", "dq:{shop:t}:leases", "5", "n"]);
@@ -138,8 +140,8 @@ async fn a_row_that_dq_did_not_write_is_sorted_out_by_reclaim() {
 }
 
 #[tokio::test]
-async fn a_job_whose_id_is_none_of_dqs_is_dropped_alone() {
-    let (server, topic) = three().await;
+async fn a_job_with_an_invalid_id_is_dropped_and_no_other() {
+    let (server, topic) = three_jobs().await;
     let long = "x".repeat(300);
     for stranger in ["line\nfeed", long.as_str()] {
         server.command(&["HSET", "dq:{shop:t}:jobs", stranger, "mine"]);
@@ -155,8 +157,8 @@ async fn a_job_whose_id_is_none_of_dqs_is_dropped_alone() {
 }
 
 #[tokio::test]
-async fn text_that_is_no_pending_command_is_no_pending_command() {
-    let (server, topic) = three().await;
+async fn an_unreadable_pending_command_is_ignored() {
+    let (server, topic) = three_jobs().await;
     let claims = topic.claims().await;
     server.command(&["HSET", "dq:{shop:t}:pending", "b", "what?"]);
     server.command(&["HSET", "dq:{shop:t}:crashes", "b", "many"]);
@@ -166,8 +168,8 @@ async fn text_that_is_no_pending_command_is_no_pending_command() {
 }
 
 #[tokio::test]
-async fn a_page_leaves_out_what_has_no_record() {
-    let (server, topic) = three().await;
+async fn a_page_leaves_out_jobs_without_a_record() {
+    let (server, topic) = three_jobs().await;
     server.command(&["HDEL", "dq:{shop:t}:jobs", "b"]);
     let request = PageRequest { state: State::Delayed, after: None, limit: 10 };
     let page = topic.store.page(&topic.key, request).await.unwrap();
@@ -175,8 +177,8 @@ async fn a_page_leaves_out_what_has_no_record() {
 }
 
 #[tokio::test]
-async fn a_record_that_is_nowhere_counts_as_running_and_shows_in_the_audit() {
-    let (server, topic) = three().await;
+async fn a_record_without_a_place_counts_as_running_and_shows_in_a_scan() {
+    let (server, topic) = three_jobs().await;
     server.command(&["ZREM", "dq:{shop:t}:delayed", "b"]);
     assert_eq!(topic.store.counts(&topic.key).await.unwrap().running, 1);
     let scanned = topic.link.step(dq::store::step::Scan).await.unwrap();

@@ -1,20 +1,20 @@
-//! Nodes in processes of their own share one server, and one of them is killed.
+//! Nodes in processes of their own that share one server, and what happens when one is killed.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use dq::context::{Context, ContextFactory};
 use dq_tests::redis::RedisServer;
-use dq_tests::{Count, NodeProcess, Received};
+use dq_tests::{Count, NodeProcess, RunLog};
 
 const JOBS: usize = 10_000;
 
-/// How many runs of a process end before it is told to go on: few enough that the others have work left.
+/// How many runs of a process may end before `go_on`: few enough that the other process gets jobs too.
 const SHARE: usize = 500;
 
-async fn start(server: &RedisServer, name: &'static str, received: &Received) -> NodeProcess {
+async fn start(server: &RedisServer, name: &'static str, log: &RunLog) -> NodeProcess {
     const SHORT: [(&str, &str); 2] = [("DQ_LEASE", "6s"), ("DQ_RENEWAL", "2s")];
-    NodeProcess::start(env!("CARGO_BIN_EXE_node"), &server.url(), &SHORT, SHARE, name, received).await
+    NodeProcess::start(env!("CARGO_BIN_EXE_node"), &server.url(), &SHORT, SHARE, name, log).await
 }
 
 /// Adds jobs that all fall due in the same millisecond, soon.
@@ -30,8 +30,8 @@ async fn add_all(server: &RedisServer) -> Context {
     adder
 }
 
-/// Nothing of the topic is left in the server.
-async fn is_empty(adder: &Context) {
+/// Waits until the topic has no job left.
+async fn until_empty(adder: &Context) {
     let nothing = |counts: &dq::store::TopicCounts| (counts.delayed, counts.running, counts.dead) == (0, 0, 0);
     while !nothing(&adder.provider().counts::<Count>().await.unwrap()) {
         tokio::task::yield_now().await;
@@ -40,49 +40,49 @@ async fn is_empty(adder: &Context) {
 
 #[tokio::test]
 async fn two_processes_share_ten_thousand_jobs_and_each_runs_once() {
-    let (server, received) = (RedisServer::start(), Received::default());
-    let mut nodes = [start(&server, "one", &received).await, start(&server, "two", &received).await];
+    let (server, log) = (RedisServer::start(), RunLog::default());
+    let mut nodes = [start(&server, "one", &log).await, start(&server, "two", &log).await];
     let adder = add_all(&server).await;
-    received.until(|runs| ["one", "two"].iter().all(|name| runs.by(name).len() > SHARE)).await;
+    log.until(|runs| ["one", "two"].iter().all(|name| runs.by(name).len() > SHARE)).await;
     for node in &mut nodes {
         node.go_on().await;
     }
-    received.until(|runs| runs.of_job.len() == JOBS).await;
-    is_empty(&adder).await;
+    log.until(|runs| runs.of_job.len() == JOBS).await;
+    until_empty(&adder).await;
     for node in nodes {
         let (status, said) = node.stop().await;
         assert!(status.success() && said == ["stopped"], "{status} {said:?}");
     }
-    let runs = received.runs();
+    let runs = log.runs();
     assert_eq!(runs.of_job.values().sum::<usize>(), JOBS, "each once");
 }
 
 #[tokio::test]
-async fn a_process_that_is_killed_doubles_at_most_what_it_held_and_loses_nothing() {
-    let (server, received) = (RedisServer::start(), Received::default());
-    let mut survivor = start(&server, "survivor", &received).await;
-    let victim = start(&server, "victim", &received).await;
+async fn a_killed_process_causes_second_runs_only_of_jobs_it_held_and_loses_none() {
+    let (server, log) = (RedisServer::start(), RunLog::default());
+    let mut survivor = start(&server, "survivor", &log).await;
+    let victim = start(&server, "victim", &log).await;
     let adder = add_all(&server).await;
-    received.until(|runs| runs.by("victim").len() >= SHARE).await;
+    log.until(|runs| runs.by("victim").len() >= SHARE).await;
     let rows = format!("dq:{{shop:count}}:running:{}", victim.node());
     victim.kill().await;
     let held = server.command(&["EVAL", "return table.concat(redis.call('HKEYS', KEYS[1]), ' ')", "1", &rows]);
     let held: BTreeSet<u64> = held.split_whitespace().map(|id| id.parse().unwrap()).collect();
-    assert!(received.runs().of_job.len() < JOBS, "it was killed in the middle");
+    assert!(log.runs().of_job.len() < JOBS, "the process was killed before all jobs had begun");
 
     survivor.go_on().await;
-    received.until(|runs| runs.of_job.len() == JOBS).await;
-    is_empty(&adder).await;
+    log.until(|runs| runs.of_job.len() == JOBS).await;
+    until_empty(&adder).await;
     assert!(survivor.stop().await.0.success());
-    let runs = received.runs();
-    let doubled: BTreeSet<u64> = runs.of_job.iter().filter(|(_, times)| **times > 1).map(|(n, _)| *n).collect();
+    let runs = log.runs();
+    let ran_twice: BTreeSet<u64> = runs.of_job.iter().filter(|(_, times)| **times > 1).map(|(n, _)| *n).collect();
     let began: BTreeSet<u64> = runs.by("victim").iter().copied().collect();
-    assert!(doubled.is_subset(&held), "{doubled:?} ran twice, and it held {held:?}");
-    assert!(doubled.is_subset(&began), "only what it had begun runs a second time");
+    assert!(ran_twice.is_subset(&held), "{ran_twice:?} ran twice, and the killed process held {held:?}");
+    assert!(ran_twice.is_subset(&began), "only jobs that it had begun run a second time");
     assert!(runs.of_job.values().all(|times| *times <= 2));
     println!(
         "{} of {JOBS} ran twice; the killed process had begun {} and held {}",
-        doubled.len(),
+        ran_twice.len(),
         began.len(),
         held.len()
     );

@@ -1,5 +1,5 @@
-//! A way to a server that breaks without a word, as when a host is gone or a router forgets a connection: it stays open, and
-//! nothing that the server says arrives.
+//! A proxy whose connections break silently, as when a host is lost or a router forgets a connection: they stay open, and
+//! nothing that the server sends arrives.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +9,7 @@ use std::thread::spawn;
 
 use dq_tests::redis::RedisServer;
 
-/// See the module. It lives as long as the test's process.
+/// A proxy in front of a server. It lives as long as the test's process.
 pub struct Proxy {
     port: u16,
     opened: Arc<AtomicU64>,
@@ -17,7 +17,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A way to this server.
+    /// Starts a proxy in front of `server`.
     pub fn to(server: &RedisServer) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let (opened, silent_below) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
@@ -28,8 +28,8 @@ impl Proxy {
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { continue };
                 let (number, silent_below) = (opened.fetch_add(1, SeqCst), silent_below.clone());
                 let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-                spawn(move || pass_on(from, to, || true));
-                spawn(move || pass_on(server, client, || number >= silent_below.load(SeqCst)));
+                spawn(move || forward(from, to, || true));
+                spawn(move || forward(server, client, || number >= silent_below.load(SeqCst)));
             }
         });
         this
@@ -39,17 +39,17 @@ impl Proxy {
         format!("redis://127.0.0.1:{}/", self.port)
     }
 
-    /// Breaks every connection there is; new ones are whole.
+    /// Breaks every open connection; new ones work.
     pub fn fall_silent(&self) {
         self.silent_below.store(self.opened.load(SeqCst), SeqCst);
     }
 }
 
-fn pass_on(mut from: TcpStream, mut to: TcpStream, is_received: impl Fn() -> bool) -> Option<()> {
+fn forward(mut from: TcpStream, mut to: TcpStream, is_open: impl Fn() -> bool) -> Option<()> {
     let mut bytes = [0; 4096];
     loop {
         let read = from.read(&mut bytes).ok().filter(|read| *read > 0)?;
-        if is_received() {
+        if is_open() {
             to.write_all(&bytes[..read]).ok()?;
         }
     }

@@ -1,4 +1,4 @@
-//! A step that the server refuses tells nobody of anything: nothing is published before the first write.
+//! A step that the server refuses sends no signal: scripts publish nothing before their first write.
 
 use dq::job::{Deliver, NodeId};
 use dq::store::step::Publish;
@@ -7,7 +7,7 @@ use dq_tests::redis::RedisServer;
 
 use super::topic::{LEASE, Topic, job};
 
-/// A topic with a subscriber, on a server that refuses writes and still passes on what is published.
+/// Returns a topic with a subscriber on a server that refuses writes but still delivers published messages.
 async fn refusing(name: &str, deliver: Deliver) -> (RedisServer, Topic, Signals) {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
@@ -26,8 +26,8 @@ async fn refusing(name: &str, deliver: Deliver) -> (RedisServer, Topic, Signals)
     (server, topic, signals)
 }
 
-/// The next signal is one that was published after the refusal.
-async fn nothing_was_heard(server: &RedisServer, mut signals: Signals) {
+/// Asserts that the next signal is the one published here, after the refusal.
+async fn nothing_was_published(server: &RedisServer, mut signals: Signals) {
     server.command(&["PUBLISH", "dq:{shop:t}:wake", "due"]);
     assert_eq!(signals.next().await, Some(Signal::Due));
 }
@@ -37,11 +37,11 @@ async fn a_broadcast_that_cannot_be_removed_is_not_published() {
     let (server, topic, signals) = refusing("a", Deliver::Broadcast).await;
     let error = topic.link.step(Publish { limit: 10, fallback: LEASE, expires_after: LEASE }).await.unwrap_err();
     assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
-    nothing_was_heard(&server, signals).await;
+    nothing_was_published(&server, signals).await;
 }
 
 #[tokio::test]
-async fn a_cancel_that_is_refused_stops_no_handler() {
+async fn a_refused_cancel_stops_no_handler() {
     let (server, topic, signals) = refusing("a", Deliver::Queue).await;
     for (verb, number) in [(CommandKind::Cancel, 7), (CommandKind::Delete, 8), (CommandKind::Ack, 9)] {
         let producer = topic.store.producer(&topic.key, &dq::job::ProducerId::new("q"));
@@ -49,5 +49,5 @@ async fn a_cancel_that_is_refused_stops_no_handler() {
         let error = producer.command(dq::store::Numbered { number, items }).await.unwrap_err();
         assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
     }
-    nothing_was_heard(&server, signals).await;
+    nothing_was_published(&server, signals).await;
 }

@@ -1,30 +1,30 @@
-//! A server that says what a test wants it to: it greets as a Redis does, and answers every script with one line.
+//! A fake server: it greets like Redis and then behaves as the test says.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What it does with a script.
+/// How the server behaves.
 #[derive(Debug, Clone, Copy)]
-pub enum Says {
-    /// Answers this line.
-    Connection(&'static str),
-    /// Closes the connection.
-    Nothing,
-    /// Never answers, and keeps the connection.
-    Silence,
-    /// Answers scripts with 1; confirms a subscription and closes the connection.
-    GoodbyeToSubscribers,
+pub enum Behaviour {
+    /// Answers every script with this line.
+    Answers(&'static str),
+    /// Closes the connection when it receives a script.
+    Closes,
+    /// Never answers a script, and keeps the connection open.
+    NeverAnswers,
+    /// Answers every script with 1; confirms every subscription and then closes its connection.
+    ClosesSubscriptions,
 }
 
-/// Starts one and gives its URL. It lives as long as the test's process.
-pub fn start(says: Says) -> String {
-    start_counted(says).0
+/// Starts a fake server and returns its URL. It lives as long as the test's process.
+pub fn start(behaviour: Behaviour) -> String {
+    start_counted(behaviour).0
 }
 
-/// The same, with the number of connections there were.
-pub fn start_counted(says: Says) -> (String, Arc<AtomicU64>) {
+/// Starts a fake server and returns its URL and the number of connections so far.
+pub fn start_counted(behaviour: Behaviour) -> (String, Arc<AtomicU64>) {
     let connections = Arc::<AtomicU64>::default();
     let count = Arc::clone(&connections);
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
@@ -32,23 +32,23 @@ pub fn start_counted(says: Says) -> (String, Arc<AtomicU64>) {
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             count.fetch_add(1, Ordering::SeqCst);
-            std::thread::spawn(move || serve(stream, says));
+            std::thread::spawn(move || serve(stream, behaviour));
         }
     });
     (format!("redis://127.0.0.1:{port}/"), connections)
 }
 
-fn serve(mut stream: TcpStream, says: Says) -> Option<()> {
+fn serve(mut stream: TcpStream, behaviour: Behaviour) -> Option<()> {
     let mut requests = BufReader::new(stream.try_clone().ok()?);
     loop {
         let words = request(&mut requests)?;
-        let answer = match (words.first()?.as_str(), says) {
+        let answer = match (words.first()?.as_str(), behaviour) {
             ("HELLO", _) => "%1\r\n+server\r\n+redis\r\n".to_owned(),
-            ("EVALSHA" | "EVAL", Says::Connection(line)) => format!("{line}\r\n"),
-            ("EVALSHA" | "EVAL", Says::Nothing) => return None,
-            ("EVALSHA" | "EVAL", Says::Silence) => continue,
-            ("EVALSHA" | "EVAL", Says::GoodbyeToSubscribers) => ":1\r\n".to_owned(),
-            ("SUBSCRIBE", Says::GoodbyeToSubscribers) => {
+            ("EVALSHA" | "EVAL", Behaviour::Answers(line)) => format!("{line}\r\n"),
+            ("EVALSHA" | "EVAL", Behaviour::Closes) => return None,
+            ("EVALSHA" | "EVAL", Behaviour::NeverAnswers) => continue,
+            ("EVALSHA" | "EVAL", Behaviour::ClosesSubscriptions) => ":1\r\n".to_owned(),
+            ("SUBSCRIBE", Behaviour::ClosesSubscriptions) => {
                 let confirmed =
                     words[1..].iter().map(|name| format!(">3\r\n+subscribe\r\n${}\r\n{name}\r\n:1\r\n", name.len()));
                 stream.write_all(confirmed.collect::<String>().as_bytes()).ok()?;

@@ -1,4 +1,4 @@
-//! Ways to a server that break without a word, or again and again, and users who may not listen.
+//! Connections that break silently or again and again, and users without permission to subscribe.
 
 use std::time::{Duration, Instant};
 
@@ -12,13 +12,13 @@ use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
 use super::proxy::Proxy;
-use super::scripted::{self, Says};
+use super::scripted::{self, Behaviour};
 use super::topic::{Topic, job, key};
 
-/// Longer than anything here takes, and shorter than any test may.
-const CALL_TIMEOUT: Duration = Duration::from_secs(20);
+/// Longer than anything here takes, and shorter than a test may take.
+const LIMIT: Duration = Duration::from_secs(20);
 
-/// How long a subscription hears nothing before it asks, and then waits for an answer: a machine may stand still meanwhile.
+/// How long a subscription receives nothing before it sends a `PING`, and how long it then waits for the answer.
 const SILENCE: Duration = Duration::from_secs(1);
 
 fn interest() -> Interest {
@@ -26,7 +26,7 @@ fn interest() -> Interest {
 }
 
 #[tokio::test]
-async fn a_subscription_whose_way_breaks_without_a_word_is_made_anew() {
+async fn a_subscription_on_a_silently_broken_connection_is_made_again() {
     let server = RedisServer::start();
     let proxy = Proxy::to(&server);
     let store = RedisStore::new(&proxy.url()).unwrap().with_silence(SILENCE);
@@ -35,14 +35,14 @@ async fn a_subscription_whose_way_breaks_without_a_word_is_made_anew() {
     topic.add(vec![job("a")]).await;
     assert_eq!(signals.next().await, Some(Signal::Due));
     proxy.fall_silent();
-    let received = timeout(CALL_TIMEOUT, signals.next()).await.expect("it is made anew");
+    let received = timeout(LIMIT, signals.next()).await.expect("the subscription is made again");
     assert_eq!(received, Some(Signal::Resubscribed));
     server.command(&["PUBLISH", "dq:{shop:t}:wake", "broadcast"]);
     assert_eq!(signals.next().await, Some(Signal::BroadcastDue));
 }
 
 #[tokio::test]
-async fn a_silent_subscription_that_is_whole_stays() {
+async fn a_quiet_subscription_on_a_working_connection_stays() {
     let server = RedisServer::start();
     let store = RedisStore::new(&server.url()).unwrap().with_silence(SILENCE);
     let mut signals = store.signals(&key("t"), interest()).await.unwrap();
@@ -54,23 +54,28 @@ async fn a_silent_subscription_that_is_whole_stays() {
 }
 
 #[tokio::test]
-async fn queries_leave_a_connection_that_broke_without_a_word() {
+async fn queries_leave_a_silently_broken_connection() {
     let server = RedisServer::start();
     let proxy = Proxy::to(&server);
     let topic = Topic::on(&proxy.url());
     topic.store.counts(&topic.key).await.unwrap();
     proxy.fall_silent();
     let query = || timeout(Duration::from_millis(500), topic.store.counts(&topic.key));
-    assert!(query().await.is_err(), "nobody answers, and who asked goes away");
-    assert!(timeout(CALL_TIMEOUT, topic.store.counts(&topic.key)).await.expect("over a new connection").is_ok());
+    assert!(query().await.is_err(), "no answer arrives, and the caller gives up");
+    assert!(timeout(LIMIT, topic.store.counts(&topic.key)).await.expect("over a new connection").is_ok());
     proxy.fall_silent();
     assert!(query().await.is_err());
-    assert!(timeout(CALL_TIMEOUT, topic.store.counts(&topic.key)).await.expect("before anybody gives up").is_ok());
+    assert!(
+        timeout(LIMIT, topic.store.counts(&topic.key))
+            .await
+            .expect("the query itself moves to a new connection")
+            .is_ok()
+    );
 }
 
 #[tokio::test]
-async fn a_subscription_that_breaks_again_and_again_is_made_ever_more_seldom() {
-    let (url, connections) = scripted::start_counted(Says::GoodbyeToSubscribers);
+async fn a_subscription_that_keeps_breaking_is_retried_less_and_less_often() {
+    let (url, connections) = scripted::start_counted(Behaviour::ClosesSubscriptions);
     let store = RedisStore::new(&url).unwrap();
     let began = Instant::now();
     let _signals = store.signals(&key("t"), interest()).await.unwrap();
@@ -82,10 +87,10 @@ async fn a_subscription_that_breaks_again_and_again_is_made_ever_more_seldom() {
 }
 
 #[tokio::test]
-async fn a_user_who_may_not_listen_to_one_topic_hears_the_others_all_the_same() {
+async fn a_user_who_may_not_subscribe_to_one_topic_still_receives_signals_of_others() {
     let server = RedisServer::start();
-    server.command(&["ACL", "SETUSER", "half", "on", ">secret", "~*", "+@all", "resetchannels", "&dq:{shop:t}:*"]);
-    let store = RedisStore::new(&server.url_for("half:secret")).unwrap();
+    server.command(&["ACL", "SETUSER", "onetopic", "on", ">secret", "~*", "+@all", "resetchannels", "&dq:{shop:t}:*"]);
+    let store = RedisStore::new(&server.url_for("onetopic:secret")).unwrap();
     let mut signals = store.signals(&key("t"), interest()).await.unwrap();
     for _ in 0..3 {
         let error = store.signals(&key("other"), interest()).await.unwrap_err();
@@ -94,7 +99,7 @@ async fn a_user_who_may_not_listen_to_one_topic_hears_the_others_all_the_same() 
         assert!(said.contains("(give the user the permissions in docs/guide/deploying-on-redis.md)"), "{said}");
     }
     server.command(&["PUBLISH", "dq:{shop:t}:wake", "due"]);
-    assert_eq!(signals.next().await, Some(Signal::Due), "it was never broken");
+    assert_eq!(signals.next().await, Some(Signal::Due), "the subscription stayed intact");
 }
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]
@@ -102,9 +107,9 @@ async fn a_user_who_may_not_listen_to_one_topic_hears_the_others_all_the_same() 
 struct Prices;
 
 #[broadcast_listener(channels = ["prices"], register = false)]
-struct Receive;
+struct PricesListener;
 
-impl BroadcastListener for Receive {
+impl BroadcastListener for PricesListener {
     type Message = Prices;
 
     async fn on_message(&self, _prices: Broadcast<Prices>) -> Result<(), JobError> {
@@ -112,7 +117,7 @@ impl BroadcastListener for Receive {
     }
 }
 
-/// Waits until the channel of the node is like this.
+/// Waits until the condition of the node's channel satisfies `is`.
 async fn until(node: &Context, is: impl Fn(&Condition) -> bool) {
     while !is(&node.health().channels[0].condition) {
         tokio::task::yield_now().await;
@@ -120,20 +125,20 @@ async fn until(node: &Context, is: impl Fn(&Condition) -> bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_may_not_listen_says_so_until_it_may() {
+async fn a_node_that_may_not_subscribe_reports_it_until_it_may() {
     let server = RedisServer::start();
-    server.command(&["ACL", "SETUSER", "deaf", "on", ">secret", "~*", "+@all", "resetchannels"]);
-    let factory = ContextFactory::new("shop").store(server.url_for("deaf:secret"));
+    server.command(&["ACL", "SETUSER", "nochannels", "on", ">secret", "~*", "+@all", "resetchannels"]);
+    let factory = ContextFactory::new("shop").store(server.url_for("nochannels:secret"));
     let factory = factory.variables([("DQ_CALL_TIMEOUT", "500ms")]).without_inventory();
-    let node = factory.broadcast_listener::<Receive>().start().await.unwrap();
-    let is_told = |condition: &Condition| matches!(condition, Condition::Stopped(text) if text.contains("docs/guide/deploying-on-redis.md"));
-    until(&node, is_told).await;
+    let node = factory.broadcast_listener::<PricesListener>().start().await.unwrap();
+    let is_denied = |condition: &Condition| matches!(condition, Condition::Stopped(text) if text.contains("docs/guide/deploying-on-redis.md"));
+    until(&node, is_denied).await;
     assert!(!node.health().ready);
-    server.command(&["ACL", "SETUSER", "deaf", "&*"]);
+    server.command(&["ACL", "SETUSER", "nochannels", "&*"]);
     until(&node, |condition| *condition == Condition::Working).await;
-    // What it might do is taken away; servers before 7 leave those alone who listen already.
-    server.command(&["ACL", "SETUSER", "deaf", "resetchannels"]);
+    // The permission is revoked; servers before 7 keep existing subscriptions, so their connections are killed.
+    server.command(&["ACL", "SETUSER", "nochannels", "resetchannels"]);
     server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
-    until(&node, is_told).await;
+    until(&node, is_denied).await;
     node.shutdown(Duration::ZERO).await;
 }

@@ -1,15 +1,15 @@
-//! `rediss://`: whom it trusts, what it shows, and what it says when that is not enough.
+//! `rediss://`: which certificates it trusts and presents, and the errors if those do not suffice.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use dq::store::redis::RedisStore;
 use dq::store::{Store, StoreError};
-use dq_tests::redis::{Place, RedisServer};
+use dq_tests::redis::{Keyspace, RedisServer};
 
 use super::topic::{Topic, job};
 
-/// Who signs certificates, with the program `openssl` (3 or later); its files are gone with it.
+/// A certificate authority made with the program `openssl` (3 or later). Dropping the value removes its files.
 struct Authority(PathBuf);
 
 impl Authority {
@@ -27,7 +27,7 @@ impl Authority {
         self.0.join(name).display().to_string()
     }
 
-    /// A key and a certificate in the files `NAME.key` and `NAME.crt`.
+    /// Writes a certificate and its key to `NAME.crt` and `NAME.key` and returns both paths.
     fn make(&self, name: &str, rest: &[&str]) -> [String; 2] {
         let files = [self.file(&format!("{name}.crt")), self.file(&format!("{name}.key"))];
         let made = Command::new("openssl")
@@ -40,7 +40,7 @@ impl Authority {
         files
     }
 
-    /// A certificate of this authority for `host`.
+    /// Signs a certificate for `host`.
     fn sign(&self, name: &str, host: &str) -> [String; 2] {
         let kind = if host.parse::<std::net::IpAddr>().is_ok() { "IP" } else { "DNS" };
         let (subject, host) = (format!("/CN={name}"), format!("subjectAltName={kind}:{host}"));
@@ -48,12 +48,14 @@ impl Authority {
         self.make(name, &["-subj", &subject, "-addext", &host, "-CA", &ca, "-CAkey", &key])
     }
 
-    /// A server for `host`, which wants a certificate of its clients too if `asks`. It speaks TLS alone.
-    fn server(&self, host: &str, asks: bool) -> RedisServer {
-        let ([certificate, key], asks) = (self.sign("server", host), if asks { "yes" } else { "no" });
+    /// Starts a server with a certificate for `host`. It accepts TLS only, and requires client certificates if
+    /// `client_certificate` is set.
+    fn server(&self, host: &str, client_certificate: bool) -> RedisServer {
+        let ([certificate, key], client_certificate) =
+            (self.sign("server", host), if client_certificate { "yes" } else { "no" });
         let users = ["--user", "default", "off", "--user", "dq", "on", ">secret", "~*", "&*", "+@all"];
         let tls = ["--tls-cert-file", &certificate, "--tls-key-file", &key, "--tls-ca-cert-file", &self.file("ca.crt")];
-        RedisServer::start_with(&[&users[..], &tls, &["--tls-auth-clients", asks]].concat())
+        RedisServer::start_with(&[&users[..], &tls, &["--tls-auth-clients", client_certificate]].concat())
     }
 }
 
@@ -67,8 +69,8 @@ fn url(server: &RedisServer, options: &str) -> String {
     format!("rediss://dq:secret@127.0.0.1:{}/1?{options}", server.port())
 }
 
-/// A topic of this URL, with a job. A connection that was not there in time says nothing about certificates: then it is made
-/// again, a few times.
+/// Returns the topic at this URL after adding a job. A connection that was not made in time says nothing about certificates,
+/// so that is tried again a few times.
 async fn added(url: &str) -> Result<Topic, StoreError> {
     for _ in 0..5 {
         let topic = Topic::on(url);
@@ -78,7 +80,7 @@ async fn added(url: &str) -> Result<Topic, StoreError> {
             Err(error) => return Err(error),
         }
     }
-    panic!("no connection is there in time");
+    panic!("no connection was made in time");
 }
 
 async fn refused(url: &str) -> String {
@@ -89,7 +91,7 @@ async fn refused(url: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_server_whose_signer_is_named_is_trusted_with_user_and_password() {
+async fn a_server_with_a_certificate_of_the_named_ca_is_trusted() {
     let authority = Authority::new("trusted");
     let server = authority.server("127.0.0.1", false);
     let topic = added(&url(&server, &format!("ca={}", authority.file("ca.crt")))).await.unwrap();
@@ -103,23 +105,23 @@ async fn a_server_whose_signer_is_named_is_trusted_with_user_and_password() {
 }
 
 #[tokio::test]
-async fn a_corner_of_a_server_is_used_and_swept_over_tls() {
+async fn a_shared_server_is_used_and_cleaned_up_over_tls() {
     let authority = Authority::new("corner");
     let server = authority.server("127.0.0.1", true);
     let [certificate, key] = authority.sign("client", "client.example");
     let url = url(&server, &format!("ca={}&cert={certificate}&key={key}", authority.file("ca.crt")));
-    let place = Place::corner(url.clone());
-    let mut teller = place.connect();
-    place.set_clock(&mut teller, 1_000_000);
-    let topic = Topic::of(place.store_under_test_clock(), "t");
+    let keyspace = Keyspace::on_shared_server(url.clone());
+    let mut connection = keyspace.connect();
+    keyspace.set_clock(&mut connection, 1_000_000);
+    let topic = Topic::of(keyspace.store_under_test_clock(), "t");
     topic.add(vec![job("a")]).await;
     assert_eq!(topic.store.counts(&topic.key).await.unwrap().clock.as_millis(), 1_000);
-    drop((topic, place));
-    assert_eq!(teller.tell(&["DBSIZE"]), redis::Value::Int(0));
+    drop((topic, keyspace));
+    assert_eq!(connection.command(&["DBSIZE"]), redis::Value::Int(0));
 }
 
 #[tokio::test]
-async fn signals_come_over_tls_too() {
+async fn signals_arrive_over_tls() {
     let authority = Authority::new("signals");
     let server = authority.server("127.0.0.1", false);
     let topic = Topic::on(&url(&server, &format!("ca={}", authority.file("ca.crt"))));
@@ -130,7 +132,7 @@ async fn signals_come_over_tls_too() {
 }
 
 #[tokio::test]
-async fn a_server_whose_signer_nobody_knows_is_refused_saying_what_to_do() {
+async fn a_server_with_a_certificate_of_an_unknown_ca_is_rejected_with_a_fix() {
     let (authority, other) = (Authority::new("unknown"), Authority::new("other"));
     let server = authority.server("127.0.0.1", false);
     let advice = "(name the authority that signed the server's certificate: rediss://HOST/?ca=FILE)";
@@ -149,7 +151,7 @@ async fn a_certificate_for_another_host_is_refused() {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_a_certificate_gets_one() {
+async fn a_server_that_requires_a_client_certificate_gets_one() {
     let authority = Authority::new("both");
     let server = authority.server("127.0.0.1", true);
     let [certificate, key] = authority.sign("client", "client.example");
@@ -162,7 +164,7 @@ async fn a_server_that_wants_a_certificate_gets_one() {
 }
 
 #[tokio::test]
-async fn the_wrong_port_says_so() {
+async fn an_error_about_the_wrong_port_suggests_the_fix() {
     let (authority, plain) = (Authority::new("port"), RedisServer::start());
     let said = async |url: String| Topic::on(&url).try_add(vec![job("a")]).await.unwrap_err().to_string();
     let over_tls = said(format!("rediss://127.0.0.1:{}/", plain.port())).await;

@@ -1,4 +1,4 @@
-//! A topic with one node and one caller on a Redis store, in few words.
+//! A topic on a Redis store with one link and one producer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,7 +48,7 @@ pub fn generated(count: u16) -> NewJob {
 }
 
 impl Topic {
-    /// The topic `t` on this server, under the server's own clock.
+    /// Returns the topic `t` on the server at `url`, under the server's clock.
     pub fn on(url: &str) -> Self {
         Self::named(url, "t")
     }
@@ -79,7 +79,7 @@ impl Topic {
         let items = vec![Command { verb, id: id(name), fence: None }];
         match self.producer.command(Numbered { number, items }).await.unwrap() {
             BatchAnswer::Done(mut outcomes) => outcomes.remove(0),
-            BatchAnswer::Late => panic!("the numbers go up"),
+            BatchAnswer::Late => panic!("the call numbers increase"),
         }
     }
 
@@ -95,7 +95,7 @@ impl Topic {
                 assert_eq!(answer.rows.len(), answer.lease_status.rows);
                 answer.lease_status.rows
             }
-            Sequenced::Reconcile(lease_status) => panic!("a first page needs no turn: {lease_status:?}"),
+            Sequenced::Reconcile(lease_status) => panic!("a first page needs no sequence number: {lease_status:?}"),
         }
     }
 
@@ -106,11 +106,11 @@ impl Topic {
                 self.last_seen.store(answer.lease_status.sequence.0, Ordering::Relaxed);
                 Ok(answer)
             }
-            Sequenced::Reconcile(lease_status) => panic!("the turn was right: {lease_status:?}"),
+            Sequenced::Reconcile(lease_status) => panic!("the sequence number is current: {lease_status:?}"),
         }
     }
 
-    /// Waits until everything that waits is due: a job without delay is due at the next millisecond.
+    /// Waits until every waiting job is due: a job without a delay is due in the next millisecond.
     pub async fn ready(&self) {
         loop {
             let counts = self.store.counts(&self.key).await.unwrap();

@@ -1,4 +1,4 @@
-//! A store between a node and another store: counts what it is asked, and fails when it is told to.
+//! A store in front of another store that counts requests and injects faults.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -16,64 +16,65 @@ use futures_util::future::BoxFuture;
 /// What happens to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It is not executed, and the answer says so.
+    /// It is not executed, and the answer says so: `StoreError::Refused`.
     Refused,
-    /// It is not executed, and nobody can know that.
+    /// It is not executed, and the answer leaves that open: `StoreError::Unavailable`.
     Unavailable,
     /// It is not executed, and there is no answer.
     Lost,
     /// It is executed, and there is no answer.
     AnswerLost,
-    /// It is executed, and the store says that this job alone cannot be settled (`settle`); else as [`Refused`](Self::Refused).
+    /// Of a `settle`: it is executed except for its first outcome, which the answer reports as failed. Any other request is
+    /// [`Refused`](Self::Refused).
     Unsettled,
 }
 
 type Rule = Box<dyn Fn(&str) -> Option<Fault> + Send>;
 
-/// What was asked, and what to do about what is asked next.
+/// Controls a [`FaultyStore`]: counts its requests and decides which of the next ones fail.
 pub struct Faults {
-    below: Arc<dyn Store>,
+    inner: Arc<dyn Store>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    asked: BTreeMap<&'static str, usize>,
+    requests: BTreeMap<&'static str, usize>,
     rule: Option<Rule>,
     without_signals: bool,
 }
 
 impl std::fmt::Debug for Faults {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_map().entries(&self.state.lock().unwrap().asked).finish()
+        f.debug_map().entries(&self.state.lock().unwrap().requests).finish()
     }
 }
 
 impl Faults {
-    /// The store below, which never fails.
-    pub fn below(&self) -> Arc<dyn Store> {
-        self.below.clone()
+    /// Returns the store behind the faulty one, which does not fail.
+    pub fn inner(&self) -> Arc<dyn Store> {
+        self.inner.clone()
     }
 
-    /// From now on: what happens to a request for this step.
-    pub fn now(&self, rule: impl Fn(&str) -> Option<Fault> + Send + 'static) {
+    /// From now on `rule` decides what happens to a request, by the name of its step.
+    pub fn fail_when(&self, rule: impl Fn(&str) -> Option<Fault> + Send + 'static) {
         self.state.lock().unwrap().rule = Some(Box::new(rule));
     }
 
     /// From now on every request fails like this.
-    pub fn all(&self, fault: Fault) {
-        self.now(move |_| Some(fault));
+    pub fn fail_all(&self, fault: Fault) {
+        self.fail_when(move |_| Some(fault));
     }
 
     /// From now on this step fails like this.
-    pub fn only(&self, step: &'static str, fault: Fault) {
-        self.now(move |asked| (asked == step).then_some(fault));
+    pub fn fail_only(&self, step: &'static str, fault: Fault) {
+        self.fail_when(move |asked| (asked == step).then_some(fault));
     }
 
-    /// The next request for this step fails like this, no other.
-    pub fn next(&self, step: &'static str, fault: Fault) {
+    /// Only the next request for this step fails like this.
+    pub fn fail_next(&self, step: &'static str, fault: Fault) {
         let left = Mutex::new(1_u8);
-        self.now(move |asked| {
+        self.fail_when(move |asked| {
             let mut left = left.lock().unwrap();
             (asked == step && *left > 0).then(|| {
                 *left -= 1;
@@ -82,29 +83,29 @@ impl Faults {
         });
     }
 
-    /// Everything works again.
-    pub fn none(&self) {
+    /// From now on no request fails.
+    pub fn clear(&self) {
         self.state.lock().unwrap().rule = None;
     }
 
-    /// No signal arrives any more, and no subscriber learns of that.
+    /// From now on no signal arrives, and no subscriber learns of that.
     pub fn lose_signals(&self) {
         self.state.lock().unwrap().without_signals = true;
     }
 
-    /// How often this step was asked for.
-    pub fn asked(&self, step: &str) -> usize {
-        self.state.lock().unwrap().asked.get(step).copied().unwrap_or_default()
+    /// Returns the number of requests for this step.
+    pub fn requests_for(&self, step: &str) -> usize {
+        self.state.lock().unwrap().requests.get(step).copied().unwrap_or_default()
     }
 
-    /// How many requests there were.
-    pub fn asked_in_all(&self) -> usize {
-        self.state.lock().unwrap().asked.values().sum()
+    /// Returns the number of all requests.
+    pub fn requests(&self) -> usize {
+        self.state.lock().unwrap().requests.values().sum()
     }
 
     fn ask(&self, step: &'static str) -> Option<Fault> {
         let mut state = self.state.lock().unwrap();
-        *state.asked.entry(step).or_default() += 1;
+        *state.requests.entry(step).or_default() += 1;
         state.rule.as_ref().and_then(|rule| rule(step))
     }
 
@@ -121,7 +122,7 @@ impl Faults {
 }
 
 fn no_answer<T: Send + 'static>(step: &'static str, fault: Fault) -> Pending<T> {
-    let reason = String::from("the test says so");
+    let reason = String::from("a fault of the test");
     match fault {
         Fault::Refused | Fault::Unsettled => {
             async move { Err(StoreError::Refused { operation: step, reason }) }.boxed()
@@ -131,7 +132,7 @@ fn no_answer<T: Send + 'static>(step: &'static str, fault: Fault) -> Pending<T> 
     }
 }
 
-/// See the module.
+/// A store that passes requests on to another store unless its [`Faults`] say otherwise.
 #[derive(Debug)]
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
@@ -139,9 +140,9 @@ pub struct FaultyStore {
 }
 
 impl FaultyStore {
-    /// A store over this one, and what controls it.
+    /// Wraps `inner`. Returns the faulty store and its controls.
     pub fn over(inner: Arc<dyn Store>) -> (Arc<dyn Store>, Arc<Faults>) {
-        let faults = Arc::new(Faults { below: inner.clone(), state: Mutex::default() });
+        let faults = Arc::new(Faults { inner: inner.clone(), state: Mutex::default() });
         (Arc::new(Self { inner, faults: faults.clone() }), faults)
     }
 }
@@ -171,11 +172,11 @@ impl Store for FaultyStore {
             return no_answer("signals", fault);
         }
         async move {
-            let mut last_seen = self.inner.signals(topic, interest).await?;
+            let mut upstream = self.inner.signals(topic, interest).await?;
             let (feed, signals) = Signals::channel();
             let faults = self.faults.clone();
             tokio::spawn(async move {
-                while let Some(signal) = last_seen.next().await {
+                while let Some(signal) = upstream.next().await {
                     let lost = faults.state.lock().unwrap().without_signals;
                     if !lost && feed.send(signal).await.is_err() {
                         break;
@@ -215,14 +216,34 @@ struct FaultyLink {
 }
 
 impl Link for FaultyLink {
+    steps!(
+        transfer(Transfer) -> Sequenced<Transferred>,
+        renew(Renew) -> LeaseStatus,
+        isolate(Isolate) -> Noted,
+        exhaust(Exhaust) -> Noted,
+        reconcile(Reconcile) -> Sequenced<Reconciled>,
+        reclaim(Reclaim) -> Reclaimed,
+        release(Release) -> LeaseStatus,
+        sweep(Sweep) -> Sequenced<Swept>,
+        publish(Publish) -> Published,
+        wake(Wake) -> (),
+        scan(Scan) -> Scanned,
+    );
+
     /// Under [`Fault::Unsettled`] the first outcome is left out and reported as failed.
-    fn ask(&self, request: Request) -> Pending<Answer> {
-        let Request::Settle(settle) = request else {
-            return self.faults.answer(request.kind().name(), || self.inner.ask(request));
-        };
+    fn settle(&self, mut request: Settle) -> Pending<Settled> {
         match self.faults.ask("settle") {
-            None => self.inner.ask(settle.into()),
-            Some(Fault::Unsettled) => self.leave_one_out(settle),
+            None => self.inner.settle(request),
+            Some(Fault::Unsettled) => {
+                request.outcomes.remove(0);
+                let answer = self.inner.settle(request);
+                async move {
+                    let mut settled = answer.await?;
+                    settled.verdicts.insert(0, Verdict::Failed("a fault of the test".into()));
+                    Ok(settled)
+                }
+                .boxed()
+            }
             Some(Fault::AnswerLost) => {
                 drop(self.inner.ask(settle.into()));
                 pending().boxed()

@@ -1,4 +1,4 @@
-//! The pages of `docs/guide/`: each of their Rust blocks is a doctest.
+//! The pages of `docs/guide/`: every Rust block in them is a doctest.
 
 /// Doctests of a page: `page!(Axum = "axum.md")`.
 macro_rules! page {

@@ -1,4 +1,4 @@
-//! The memory store as a store under examination.
+//! The memory store as a fixture of the conformance suite and the model tests.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use dq::store::memory::MemoryStore;
 use dq::testing::ManualClock;
 use dq_testing::conformance::StoreFixture;
 
-/// The memory store under a clock that is moved by hand.
+/// A memory store with a manual clock.
 #[derive(Debug)]
 pub struct MemoryFixture {
     clock: Arc<ManualClock>,

@@ -1,5 +1,5 @@
-//! What the tests share: stores under examination, throw-away servers, a store that fails when it is told to,
-//! and one on a server that keeps the time of a paused clock.
+//! What the tests share: store fixtures, throw-away servers, node processes, a store that injects faults, and a Redis store
+//! that follows a paused clock.
 
 mod faulty_store;
 #[cfg(doctest)]
@@ -14,5 +14,5 @@ pub mod redis;
 pub use faulty_store::{Fault, Faults, FaultyStore};
 pub use monitor::Monitor;
 #[cfg(unix)]
-pub use node_process::{Count, NodeProcess, Received, Runs};
+pub use node_process::{Count, NodeProcess, RunLog, Runs};
 pub use paced::PacedStore;

@@ -1,4 +1,4 @@
-//! What clients ask of a server, as `MONITOR` shows it.
+//! The commands that clients send to a server, read with `MONITOR`.
 
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::net::TcpStream;
@@ -6,30 +6,30 @@ use std::time::{Duration, Instant};
 
 use crate::redis::{RedisServer, ask};
 
-/// What says only that nothing has come yet.
-const PASSING: [ErrorKind; 3] = [ErrorKind::WouldBlock, ErrorKind::TimedOut, ErrorKind::Interrupted];
+/// Errors of a read that only mean that nothing has arrived yet.
+const NOTHING_YET: [ErrorKind; 3] = [ErrorKind::WouldBlock, ErrorKind::TimedOut, ErrorKind::Interrupted];
 
-/// A connection on which the server shows every command.
+/// A connection on which the server reports every command it executes.
 #[derive(Debug)]
 pub struct Monitor {
     lines: BufReader<TcpStream>,
-    /// What was read of a line that is not whole yet.
-    begun: Vec<u8>,
+    /// The part that was read of an incomplete line.
+    partial: Vec<u8>,
 }
 
 impl Monitor {
-    /// Shows what comes from now on.
+    /// Starts reading: the server reports every command from now on.
     pub fn start(server: &RedisServer) -> Self {
         let mut stream = server.connect();
         assert_eq!(ask(&mut stream, &["MONITOR"]), "+OK");
-        Self { lines: BufReader::new(stream), begun: Vec::new() }
+        Self { lines: BufReader::new(stream), partial: Vec::new() }
     }
 
-    /// The commands of clients up to `end`, which is an `ECHO` of somebody; what scripts call is left out.
+    /// Returns the commands of clients up to an `ECHO` of `end`, without the commands that scripts call.
     pub fn until(&mut self, end: &str) -> Vec<String> {
         let mut seen = Vec::new();
         loop {
-            let line = self.line(None).expect("the server is there");
+            let line = self.line(None).expect("the server is reachable");
             if line.contains("\"ECHO\"") && line.contains(end) {
                 return seen;
             }
@@ -37,7 +37,7 @@ impl Monitor {
         }
     }
 
-    /// The commands of clients, until for this long there was none.
+    /// Returns the commands of clients once none has arrived for `time`.
     pub fn until_silent_for(&mut self, time: Duration) -> Vec<String> {
         let mut seen = Vec::new();
         let mut last = Instant::now();
@@ -50,7 +50,7 @@ impl Monitor {
         seen
     }
 
-    /// The commands of clients within this time.
+    /// Returns the commands of clients that arrive within `time`.
     pub fn within(&mut self, time: Duration) -> Vec<String> {
         let (end, mut seen) = (Instant::now() + time, Vec::new());
         while let Some(line) = self.line(Some(end)) {
@@ -65,27 +65,28 @@ impl Monitor {
             if left.is_some_and(|left| left.is_zero()) {
                 return None;
             }
-            self.lines.get_ref().set_read_timeout(left).expect("it is a time");
-            // A process that was stopped and goes on is told so, and looks at the time again: `read_line` would not.
+            self.lines.get_ref().set_read_timeout(left).expect("the timeout is not zero");
+            // A read is interrupted when this process is stopped and continued. `read_line` would start over with the full
+            // timeout; this loop computes the remaining time again.
             match self.lines.fill_buf() {
                 Ok([]) => panic!("the server closed the connection"),
                 Ok(bytes) => {
                     let end = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1);
-                    self.begun.extend_from_slice(&bytes[..end]);
+                    self.partial.extend_from_slice(&bytes[..end]);
                     self.lines.consume(end);
-                    if self.begun.ends_with(b"\n") {
-                        let line = std::mem::take(&mut self.begun);
-                        return Some(String::from_utf8(line).expect("it is text"));
+                    if self.partial.ends_with(b"\n") {
+                        let line = std::mem::take(&mut self.partial);
+                        return Some(String::from_utf8(line).expect("a monitor line is UTF-8"));
                     }
                 }
-                Err(error) if PASSING.contains(&error.kind()) => {}
+                Err(error) if NOTHING_YET.contains(&error.kind()) => {}
                 Err(error) => panic!("{error}"),
             }
         }
     }
 }
 
-/// `TIME [DATABASE lua] ...` is called by a script.
+/// Whether a client sent the command: a line `TIME [DATABASE lua] ...` is a call by a script.
 fn is_of_a_client(line: &str) -> bool {
     !line.split(']').next().unwrap_or_default().ends_with(" lua")
 }

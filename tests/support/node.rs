@@ -1,13 +1,14 @@
-//! A node in a process of its own, for tests that share work among processes and kill them.
+//! A node in a process of its own, for tests that share jobs among processes and kill them.
 //!
-//! It listens to the topic `count` of the app `shop` on the store of `DQ_STORE` and says what happens, a line each:
+//! The node listens to the topic `count` of the app `shop` on the store in `DQ_STORE` and prints one line per event:
 //! `node NODE` when it is ready, `ran N` when a run of job N begins, `stopped` after a signal. A line that was written
 //! before the process was killed can still be read.
 //!
-//! Its argument is how many runs end by themselves. The others have begun and go on when it reads a line: so whoever starts
-//! several processes knows that each has its share, and that the work is not over, however slow one of them is.
+//! Its argument is the number of runs that may end at once. Later runs begin and then wait until the program reads a line from
+//! stdin. A test that starts several processes can therefore be sure that each has run some jobs while others are still
+//! unfinished, however slow a process is.
 
-#![allow(clippy::print_stdout, reason = "its lines are what it is for")]
+#![allow(clippy::print_stdout, reason = "the tests read its output")]
 
 use std::io::BufRead;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use dq::prelude::*;
 use dq_tests::Count;
 use tokio::sync::Semaphore;
 
-/// One for each run that may end.
+/// One permit for each run that may end.
 type Ends = Arc<Semaphore>;
 
 #[delay_listener(timeout = "none")]
@@ -28,7 +29,10 @@ async fn count(job: Job<Count>, ends: &Ends) -> Result<(), JobError> {
 
 #[tokio::main]
 async fn main() -> Result<(), dq::Error> {
-    let ends = std::env::args().nth(1).and_then(|text| text.parse().ok()).expect("how many runs end by themselves");
+    let ends = std::env::args()
+        .nth(1)
+        .and_then(|text| text.parse().ok())
+        .expect("the argument is the number of runs that may end at once");
     let ends = Ends::new(Semaphore::new(ends));
     let context = ContextFactory::new("shop").provide(ends.clone()).start().await?;
     context.ready().await;

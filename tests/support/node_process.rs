@@ -1,4 +1,4 @@
-//! Node processes: what they say, and their end.
+//! Node processes: starting them, reading their output, stopping and killing them.
 
 use std::collections::BTreeMap;
 use std::process::{ExitStatus, Stdio};
@@ -11,50 +11,50 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// What the node processes work on.
+/// The job that node processes run.
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
 #[job(topic = "count")]
 pub struct Count {
-    /// Its number, and its id.
+    /// The number of the job, which is also its id.
     #[job(id)]
     pub n: u64,
 }
 
-/// Which runs were begun.
+/// The runs that have begun.
 #[derive(Debug, Clone, Default)]
 pub struct Runs {
-    /// Of each job: how many.
+    /// The number of runs of each job.
     pub of_job: BTreeMap<u64, usize>,
-    /// Of each process: of which jobs, in order.
+    /// The jobs that each process ran, in order.
     pub of_process: BTreeMap<&'static str, Vec<u64>>,
 }
 
 impl Runs {
-    /// The runs that this process began.
+    /// Returns the jobs that the process `name` ran, in order.
     pub fn by(&self, name: &str) -> &[u64] {
         self.of_process.get(name).map_or(&[], Vec::as_slice)
     }
 }
 
-/// What all processes of a test have said.
+/// The runs that all processes of a test have reported.
 #[derive(Debug, Clone)]
-pub struct Received(watch::Sender<Runs>);
+pub struct RunLog(watch::Sender<Runs>);
 
-impl Default for Received {
+impl Default for RunLog {
     fn default() -> Self {
         Self(watch::Sender::new(Runs::default()))
     }
 }
 
-impl Received {
-    /// What was begun so far.
+impl RunLog {
+    /// Returns the runs reported so far.
     pub fn runs(&self) -> Runs {
         self.0.borrow().clone()
     }
 
-    /// Waits until that is enough.
+    /// Waits until the runs satisfy `enough`.
     pub async fn until(&self, enough: impl FnMut(&Runs) -> bool) {
-        self.0.subscribe().wait_for(enough).await.expect("it lives as long as this");
+        self.0.subscribe().wait_for(enough).await.expect("self holds the sender");
     }
 
     async fn listen(self, name: &'static str, mut lines: Lines<BufReader<ChildStdout>>) -> Vec<String> {
@@ -74,7 +74,7 @@ impl Received {
     }
 }
 
-/// A node in a process of its own; it is killed when this is dropped.
+/// A node in a process of its own. Dropping the value kills the process.
 #[derive(Debug)]
 pub struct NodeProcess {
     child: Child,
@@ -84,19 +84,19 @@ pub struct NodeProcess {
 }
 
 impl NodeProcess {
-    /// Starts the program of `node.rs` on this store, with these variables, and waits until it is ready. So many of its runs
-    /// end before it is told to [`go_on`](Self::go_on); the others only begin.
+    /// Starts the program of `node.rs` on `store` with these environment variables, and waits until the node is ready.
+    /// `runs` of its runs may end; later ones begin and wait for [`go_on`](Self::go_on).
     pub async fn start(
         program: &str,
         store: &str,
         variables: &[(&str, &str)],
         runs: usize,
         name: &'static str,
-        last_seen: &Received,
+        log: &RunLog,
     ) -> Self {
         let mut child = Command::new(program)
             .arg(runs.to_string())
-            // It is for the tests, and a node refuses what is no setting of dq.
+            // The tests read this variable; a node rejects it as an unknown setting.
             .env_remove("DQ_REDIS_SERVER")
             .env("DQ_STORE", store)
             .envs(variables.iter().copied())
@@ -105,34 +105,34 @@ impl NodeProcess {
             .kill_on_drop(true)
             .spawn()
             .expect("the program was built");
-        let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-        let first = lines.next_line().await.expect("it is text").expect("it says that it is ready");
+        let mut lines = BufReader::new(child.stdout.take().expect("the stream is piped")).lines();
+        let first = lines.next_line().await.expect("the output is UTF-8").expect("the node prints that it is ready");
         let node = first.strip_prefix("node ").expect("the first line names the node").to_owned();
-        let stdin = child.stdin.take().expect("it is piped");
-        Self { child, stdin, listening: tokio::spawn(last_seen.clone().listen(name, lines)), node }
+        let stdin = child.stdin.take().expect("the stream is piped");
+        Self { child, stdin, listening: tokio::spawn(log.clone().listen(name, lines)), node }
     }
 
-    /// The id of its node.
+    /// Returns the id of the node.
     pub fn node(&self) -> &str {
         &self.node
     }
 
-    /// Lets all runs end.
+    /// Lets all runs end, those that wait and those to come.
     pub async fn go_on(&mut self) {
-        self.stdin.write_all(b"go on\n").await.expect("it reads");
+        self.stdin.write_all(b"go on\n").await.expect("the process reads its stdin");
     }
 
-    /// Ends it where it is (SIGKILL); all that it has said is heard when this returns.
+    /// Kills the process (SIGKILL). When this returns, all of its output has been read.
     pub async fn kill(mut self) {
-        self.child.kill().await.expect("it is this process's child");
-        self.listening.await.expect("it only reads");
+        self.child.kill().await.expect("the process is our child");
+        self.listening.await.expect("the reading task does not panic");
     }
 
-    /// Stops it cleanly (SIGTERM): how it ended, and what it said besides its runs.
+    /// Stops the process cleanly (SIGTERM). Returns its exit status and the lines it printed besides its runs.
     pub async fn stop(mut self) -> (ExitStatus, Vec<String>) {
-        let pid = self.child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?)).expect("it runs");
-        kill_process(pid, Signal::TERM).expect("it is this process's child");
-        let said = self.listening.await.expect("it only reads");
-        (self.child.wait().await.expect("it is this process's child"), said)
+        let pid = self.child.id().and_then(|id| Pid::from_raw(id.try_into().ok()?)).expect("the process is running");
+        kill_process(pid, Signal::TERM).expect("the process is our child");
+        let said = self.listening.await.expect("the reading task does not panic");
+        (self.child.wait().await.expect("the process is our child"), said)
     }
 }

@@ -1,7 +1,7 @@
-//! A Redis store under the paused clock: nodes, handlers and server agree on virtual time, and an answer takes none of it.
+//! A Redis store under the paused clock: nodes, handlers and server agree on virtual time, and requests take none of it.
 //!
-//! Before each request the server is told what time it is. While one is under way the paused clock stands, and what it
-//! signals has arrived before its answer is given, as on the memory store. So the same tests say the same on both.
+//! Before each request the store sets the server's time. While a request is in flight the paused clock stands still, and the
+//! signals of the request arrive before its answer, as on the memory store. So the same tests hold on both stores.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -16,49 +16,49 @@ use dq::testing::InFlight;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use crate::redis::{Place, Teller};
+use crate::redis::{CommandConnection, Keyspace};
 
-/// A store in a place of its own, under a clock that is not the server's.
+/// A Redis store in a keyspace of its own, under a clock of this process.
 #[derive(Debug)]
 pub struct PacedStore {
     store: Arc<RedisStore>,
     pace: Arc<Pace>,
 }
 
-/// What keeps the server in time.
+/// What keeps the server's clock and signals in step with the paused clock.
 #[derive(Debug)]
 struct Pace {
     clock: Arc<dyn StoreClock>,
-    /// A connection, and the time that the server was told last.
-    told: Mutex<(Teller, u64)>,
-    /// A subscription that shares the connection of all others.
+    /// A connection, and the time that the server was last set to.
+    last_set: Mutex<(CommandConnection, u64)>,
+    /// A subscription over the connection that all subscriptions share.
     subscriber: tokio::sync::Mutex<Option<Signals>>,
     topic: TopicKey,
-    place: Place,
+    keyspace: Keyspace,
 }
 
 impl Pace {
-    fn tell_time(&self) {
-        let mut told = self.told.lock().unwrap();
+    fn set_time(&self) {
+        let mut last_set = self.last_set.lock().unwrap();
         let now = self.clock.micros();
-        if now != told.1 {
-            self.place.set_clock(&mut told.0, now);
-            told.1 = now;
+        if now != last_set.1 {
+            self.keyspace.set_clock(&mut last_set.0, now);
+            last_set.1 = now;
         }
     }
 
-    /// Waits until everything that was signalled so far has arrived.
+    /// Waits until every signal published so far has arrived: a marker that is published now arrives after them.
     async fn receive(&self) {
         let mut subscriber = self.subscriber.lock().await;
         if let Some(subscriber) = subscriber.as_mut() {
-            let channel = self.place.key(&self.topic, "wake");
-            self.told.lock().unwrap().0.tell(&["PUBLISH", &channel, "due"]);
-            subscriber.next().await.expect("the server is there");
+            let channel = self.keyspace.key(&self.topic, "wake");
+            self.last_set.lock().unwrap().0.command(&["PUBLISH", &channel, "due"]);
+            subscriber.next().await.expect("the server is reachable");
         }
     }
 
-    /// Sends a request and gives its answer when it is there, and all that it signalled, if it may do that. It is executed
-    /// also when nobody waits for that.
+    /// Sends a request and returns its answer, after its signals have arrived if `signals` is set. The request is executed
+    /// even if the caller drops the answer.
     fn send<T: Send + 'static>(
         self: &Arc<Self>,
         way: impl Send + 'static,
@@ -74,29 +74,29 @@ impl Pace {
             drop((way, in_flight));
             answer
         });
-        async move { answered.await.expect("the runtime is there") }.boxed()
+        async move { answered.await.expect("the task does not panic") }.boxed()
     }
 }
 
 impl PacedStore {
-    /// A store in a place of its own, under this clock.
+    /// Starts a store in a keyspace of its own, under `clock`.
     pub fn start(clock: Arc<dyn StoreClock>) -> Arc<Self> {
-        let place = Place::find();
-        let store = place.store_under_test_clock();
+        let keyspace = Keyspace::create();
+        let store = keyspace.store_under_test_clock();
         let topic = TopicKey {
-            app: AppName::new("pace").expect("the name is good"),
-            topic: TopicName::new("pace").expect("the name is good"),
+            app: AppName::new("pace").expect("the name is valid"),
+            topic: TopicName::new("pace").expect("the name is valid"),
         };
-        let mut teller = place.connect();
-        store.scripts().for_each(|script| drop(teller.tell(&["SCRIPT", "LOAD", script])));
-        let told = Mutex::new((teller, u64::MAX));
-        let pace = Pace { clock, told, subscriber: tokio::sync::Mutex::default(), topic, place };
+        let mut connection = keyspace.connect();
+        store.scripts().for_each(|script| drop(connection.command(&["SCRIPT", "LOAD", script])));
+        let last_set = Mutex::new((connection, u64::MAX));
+        let pace = Pace { clock, last_set, subscriber: tokio::sync::Mutex::default(), topic, keyspace };
         Arc::new(Self { store: Arc::new(store), pace: Arc::new(pace) })
     }
 
-    /// Where its jobs are.
-    pub fn place(&self) -> &Place {
-        &self.pace.place
+    /// Returns the keyspace that the store keeps its jobs in.
+    pub fn keyspace(&self) -> &Keyspace {
+        &self.pace.keyspace
     }
 
     fn asks<'a, T: Send>(
@@ -105,7 +105,7 @@ impl PacedStore {
     ) -> BoxFuture<'a, Result<T, StoreError>> {
         async move {
             let _in_flight = InFlight::begin();
-            self.pace.tell_time();
+            self.pace.set_time();
             query.await
         }
         .boxed()
@@ -163,7 +163,7 @@ impl Store for PacedStore {
     }
 }
 
-/// Connects with its first request, so that the clock stands meanwhile.
+/// A link that connects with its first request, so that the clock stands still meanwhile.
 #[derive(Debug)]
 struct PacedLink {
     store: Arc<RedisStore>,
@@ -177,6 +177,16 @@ impl PacedLink {
     fn way(&self) -> &Arc<dyn Link> {
         self.way.get_or_init(|| self.store.link(&self.topic, &self.node))
     }
+}
+
+macro_rules! steps {
+    ($signals:literal: $($step:ident($request:ty) -> $answer:ty),+ $(,)?) => {
+        $(fn $step(&self, request: $request) -> Pending<$answer> {
+            self.pace.set_time();
+            let way = self.way();
+            self.pace.send(way.clone(), way.$step(request), $signals)
+        })+
+    };
 }
 
 impl Link for PacedLink {

@@ -1,7 +1,7 @@
-//! A throw-away Redis or Valkey server: on a free port of 127.0.0.1, in a folder of its own, gone with its value.
+//! A throw-away Redis or Valkey server on a free port of 127.0.0.1, with a folder of its own.
 //!
-//! It is the program `redis-server`, or the one that `DQ_REDIS_SERVER` names. It is ready when it says so in its log, and
-//! is stopped by its process handle, never by a name or a number.
+//! The program is `redis-server`, or the one that `DQ_REDIS_SERVER` names. The server is ready when its log says so. Only its
+//! process handle stops it, never a process name or id.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,42 +11,42 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 mod fixture;
-mod place;
+mod keyspace;
 
 pub use fixture::RedisFixture;
-pub use place::{Place, Teller};
+pub use keyspace::{CommandConnection, Keyspace};
 
-/// How often a port that was free may be taken by somebody else before the server has it.
+/// How many ports to try: another program may take a free port before the server does.
 const TRIES: usize = 10;
 
-/// Where servers listen. Ports for clients begin at 32768 (Linux) or 49152.
+/// The ports that servers listen on, below the ports that the system gives to clients (from 32768 on Linux, 49152 elsewhere).
 const PORTS: Range<u64> = 10_000..32_000;
 
-/// See the module.
+/// A running server. Dropping the value kills the server and removes its folder.
 #[derive(Debug)]
 pub struct RedisServer {
     child: Child,
     port: u16,
     folder: PathBuf,
     settings: Vec<String>,
-    /// Kept open: a server whose log nobody reads must not fail on it.
+    /// Kept open, so that the server can go on writing its log.
     _log: ChildStdout,
 }
 
 impl RedisServer {
-    /// A server that keeps nothing on disk.
+    /// Starts a server that keeps nothing on disk.
     pub fn start() -> Self {
         Self::start_with(&["--save", "", "--appendonly", "no"])
     }
 
-    /// A server with these settings; one with a certificate speaks TLS on its port, and nothing else.
+    /// Starts a server with these settings. With a certificate among them, its port accepts TLS only.
     pub fn start_with(settings: &[&str]) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("dq-redis-{}-{number}", std::process::id()));
-        // A process that died may have had the number of this one.
+        // An earlier process with the same id may have left the folder behind.
         let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).expect("a folder can be made");
+        std::fs::create_dir_all(&folder).expect("the folder can be created");
         let settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
         for _ in 0..TRIES {
             let port = free_port();
@@ -57,46 +57,46 @@ impl RedisServer {
         panic!("no redis-server starts: is it installed? (tests/run installs it; DQ_REDIS_SERVER names another)");
     }
 
-    /// Its URL.
+    /// Returns the URL of the server.
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}/", self.port)
     }
 
-    /// Its URL for a user: `NAME:PASSWORD`.
+    /// Returns its URL for a user, given as `NAME:PASSWORD`.
     pub fn url_for(&self, user: &str) -> String {
         format!("redis://{user}@127.0.0.1:{}/", self.port)
     }
 
-    /// Its port.
+    /// Returns the port of the server.
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// Its process id.
+    /// Returns the process id of the server.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Kills it and starts it again on the same port, with what it had on disk.
+    /// Kills the server and starts it again on the same port, with the data it had on disk.
     pub fn restart(&mut self) {
         self.kill();
         let (child, log) = launch(self.port, &self.folder, &self.settings).expect("the port is free again");
         (self.child, self._log) = (child, log);
     }
 
-    /// Kills it.
+    /// Kills the server.
     pub fn kill(&mut self) {
-        self.child.kill().expect("it is this process's child");
-        self.child.wait().expect("it is this process's child");
+        self.child.kill().expect("the server is our child");
+        self.child.wait().expect("the server is our child");
     }
 
-    /// Stops it where it is (SIGSTOP): its connections stay, and nothing is answered.
+    /// Pauses the server (SIGSTOP): its connections stay open, and nothing is answered.
     #[cfg(unix)]
     pub fn pause(&self) {
         self.signal(rustix::process::Signal::STOP);
     }
 
-    /// Lets it go on after a [`pause`](Self::pause).
+    /// Resumes the server after a [`pause`](Self::pause).
     #[cfg(unix)]
     pub fn go_on(&self) {
         self.signal(rustix::process::Signal::CONT);
@@ -105,40 +105,40 @@ impl RedisServer {
     #[cfg(unix)]
     fn signal(&self, signal: rustix::process::Signal) {
         let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
-        rustix::process::kill_process(pid.expect("it runs"), signal).expect("it is this process's child");
+        rustix::process::kill_process(pid.expect("the server is running"), signal).expect("the server is our child");
     }
 
-    /// Makes its snapshots fail, so that it takes no writes until one succeeds.
+    /// Makes snapshots fail, so that the server refuses writes until one succeeds.
     pub fn break_snapshots(&self) {
-        std::fs::create_dir_all(self.folder.join("dump.rdb/in-the-way")).expect("a folder can be made");
+        std::fs::create_dir_all(self.folder.join("dump.rdb/in-the-way")).expect("the folder can be created");
         let before = self.command(&["INFO", "persistence"]);
         assert!(before.contains("rdb_last_bgsave_status:ok"), "{before}");
         self.command(&["BGSAVE"]);
         while !self.command(&["INFO", "persistence"]).contains("rdb_last_bgsave_status:err") {}
     }
 
-    /// Sends one command and gives the answer as it came, without the line ends of its last line.
+    /// Sends one command and returns the raw answer without its last line end.
     ///
     /// # Panics
     /// When the server cannot be reached.
     pub fn command(&self, words: &[&str]) -> String {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server is there");
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the server is reachable");
         ask(&mut stream, words)
     }
 
-    /// A connection for [`ask`].
+    /// Opens a connection for [`ask`].
     pub fn connect(&self) -> TcpStream {
-        TcpStream::connect(("127.0.0.1", self.port)).expect("the server is there")
+        TcpStream::connect(("127.0.0.1", self.port)).expect("the server is reachable")
     }
 
-    /// How many changes were made to its data.
+    /// Returns the number of changes to its data since the last snapshot.
     pub fn changes(&self) -> u64 {
         let info = self.command(&["INFO", "persistence"]);
         let line = info.lines().find_map(|line| line.strip_prefix("rdb_changes_since_last_save:"));
         line.and_then(|count| count.trim().parse().ok()).expect("the server counts its changes")
     }
 
-    /// How often the server executed each command since it started, in scripts and outside.
+    /// Returns how often the server has executed each command, in scripts and outside, since it started.
     pub fn calls(&self) -> std::collections::BTreeMap<String, u64> {
         let stats = self.command(&["INFO", "commandstats"]);
         let line = |line: &str| {
@@ -157,16 +157,16 @@ impl Drop for RedisServer {
     }
 }
 
-/// A port that nobody listens on, each another one.
+/// Returns a free port, a different one for each call.
 ///
-/// It is none that the system gives away by itself: a client that connects again and again to a port of those may be given
-/// the port for its own end, and is connected to itself then, or sits where a server wants to start again.
+/// The port is outside the range that the system assigns to clients. Otherwise a client that keeps connecting to a stopped
+/// server could be assigned the server's own port: it would connect to itself, or block the port for the restart.
 fn free_port() -> u16 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let first = u64::from(std::process::id()) * 101;
     loop {
         let place = (first + NEXT.fetch_add(1, Ordering::Relaxed)) % (PORTS.end - PORTS.start);
-        let port = u16::try_from(PORTS.start + place).expect("it is a port");
+        let port = u16::try_from(PORTS.start + place).expect("the number is below 65536");
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return port;
         }
@@ -202,13 +202,13 @@ fn launch(port: u16, folder: &PathBuf, settings: &[String]) -> Option<(Child, Ch
     None
 }
 
-/// Sends one command over a connection and gives the answer: a line, or the text behind its length.
+/// Sends one command over `stream` and returns the answer: a line, or the contents of a bulk string.
 pub fn ask(stream: &mut TcpStream, words: &[&str]) -> String {
     let mut request = format!("*{}\r\n", words.len());
     for word in words {
         request.push_str(&format!("${}\r\n{word}\r\n", word.len()));
     }
-    stream.write_all(request.as_bytes()).expect("the server listens");
+    stream.write_all(request.as_bytes()).expect("the server accepts the command");
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).expect("the server answers");

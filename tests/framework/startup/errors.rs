@@ -1,4 +1,4 @@
-//! Everything that is wrong is told at once.
+//! One error at startup reports every problem.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ async fn remind(_job: Job<Remind>, _mailer: Arc<dyn Notify>, _limit: u32) -> Res
     Ok(())
 }
 
-/// The line of this file that ends in `// [marker]`, as messages name it.
+/// Returns the position of the line that ends in `// [marker]`, as errors print it.
 fn at(marker: &str) -> String {
     let ending = format!("// [{marker}]");
     let line = include_str!("errors.rs").lines().position(|line| line.ends_with(&ending)).unwrap();
@@ -46,7 +46,7 @@ fn at(marker: &str) -> String {
 }
 
 #[tokio::test]
-async fn everything_that_is_wrong_is_told_in_one_error() {
+async fn one_start_error_reports_every_problem() {
     let file = ConfigFile::new("eight", "lease = \"10m\"\ngrase = \"5s\"\n");
     let shop = ContextFactory::new("my shop"); // [app]
     let shop = shop.without_inventory().listener::<close_again>().listener::<close>().listener::<remind>();
@@ -85,7 +85,7 @@ that_crate as _;`
 }
 
 #[tokio::test]
-async fn a_value_of_another_type_is_named_beside_what_is_missing() {
+async fn an_error_about_a_missing_dependency_lists_what_is_provided() {
     let shop = ContextFactory::new("shop").store("memory:").variables(NONE).without_inventory().listener::<close>();
     let error = refused(shop.provide(Arc::new(Mailer)).provide(at("close"))).await;
     let text = error.to_string();
@@ -96,7 +96,7 @@ async fn a_value_of_another_type_is_named_beside_what_is_missing() {
 }
 
 #[tokio::test]
-async fn a_type_that_dq_provides_is_not_to_be_provided() {
+async fn providing_a_type_that_dq_provides_is_an_error() {
     let app = dq::job::AppName::new("shop").unwrap();
     let shop = ContextFactory::new("shop").store("memory:").variables(NONE).without_listeners();
     let shop = shop.provide(app); // [own]
@@ -106,13 +106,13 @@ async fn a_type_that_dq_provides_is_not_to_be_provided() {
 }
 
 #[tokio::test]
-async fn a_node_without_store_and_listeners_is_told_how_to_get_them() {
+async fn a_node_without_store_and_listeners_does_not_start() {
     let error = refused(ContextFactory::new("shop").without_inventory().variables(NONE)).await;
     assert!(matches!(error.problems(), [Problem::NoListener, Problem::NoStore]), "{error}");
 }
 
 #[tokio::test]
-async fn texts_of_the_builder_are_read_at_start() {
+async fn builder_settings_written_as_text_are_checked_at_start() {
     let shop =
         ContextFactory::new("shop").store("memory:").variables(NONE).without_inventory().listener::<close_again>();
     let shop = shop.grace("5x"); // [grace]
@@ -150,7 +150,7 @@ async fn only_a_store_with_replicas_can_wait_for_them() {
 }
 
 #[tokio::test]
-async fn stores_that_are_not_built_say_which_are() {
+async fn an_error_about_an_unsupported_store_names_the_supported_ones() {
     for scheme in ["file:./data", "redis+sentinel://host", "redis+cluster://host"] {
         let error = refused(ContextFactory::new("shop").store(scheme).variables(NONE).without_listeners()).await;
         assert!(error.to_string().contains("is not built yet; there is `memory:`"), "{error}");

@@ -1,4 +1,4 @@
-//! Environment > config file > builder > listener > payload > default; each value says whose it is.
+//! Environment > config file > builder > listener > payload > default; each effective value names its source.
 
 use dq::config::{Listing, Source};
 use dq::context::{Context, ContextFactory};
@@ -21,44 +21,44 @@ macro_rules! topic {
 }
 
 topic!(Plain, "plain", #[job(topic = "plain")], plain, #[delay_listener(register = false)]);
-topic!(Paid, "paid", #[job(topic = "paid", retry = "1s")], paid, #[delay_listener(register = false)]);
-topic!(Received, "heard", #[job(topic = "heard", retry = "1s")], received, #[delay_listener(register = false, retry = "2s")]);
+topic!(PayloadSet, "payload", #[job(topic = "payload", retry = "1s")], payload_set, #[delay_listener(register = false)]);
+topic!(ListenerSet, "listener", #[job(topic = "listener", retry = "1s")], listener_set, #[delay_listener(register = false, retry = "2s")]);
 topic!(Colon, "mail:send.v1", #[job(topic = "mail:send.v1")], colon, #[delay_listener(register = false)]);
 
 fn shop() -> ContextFactory {
     let shop = ContextFactory::new("shop").store("memory:").without_inventory().variables(NONE);
-    shop.listener::<plain>().listener::<paid>().listener::<received>().listener::<colon>()
+    shop.listener::<plain>().listener::<payload_set>().listener::<listener_set>().listener::<colon>()
 }
 
-fn said<'a>(listing: &'a Listing, key: &str) -> (&'a str, &'a Source) {
+fn value<'a>(listing: &'a Listing, key: &str) -> (&'a str, &'a Source) {
     let listed = listing.get(key).unwrap();
     (&listed.value, &listed.source)
 }
 
 fn retry<'a>(context: &'a Context, topic: &str) -> (&'a str, &'a Source) {
-    said(context.topic_settings(topic).unwrap(), "retry")
+    value(context.topic_settings(topic).unwrap(), "retry")
 }
 
 #[tokio::test]
-async fn each_level_outweighs_the_one_below() {
+async fn each_level_overrides_the_one_below() {
     let context = shop().start().await.unwrap();
     let default = "exponential 10s x 5, factor 3, max 1h, jitter 10%";
     assert_eq!(retry(&context, "plain"), (default, &Source::Default));
-    assert!(matches!(retry(&context, "paid"), ("1s", Source::Payload(_))));
-    assert!(matches!(retry(&context, "heard"), ("2s", Source::Listener(_))));
+    assert!(matches!(retry(&context, "payload"), ("1s", Source::Payload(_))));
+    assert!(matches!(retry(&context, "listener"), ("2s", Source::Listener(_))));
 
-    let built = || shop().topic("heard", |topic| topic.retry("3s")).topic("paid", |topic| topic.retry("3s"));
+    let built = || shop().topic("listener", |topic| topic.retry("3s")).topic("payload", |topic| topic.retry("3s"));
     let context = built().start().await.unwrap();
-    assert!(matches!(retry(&context, "heard"), ("3s", Source::Builder(_))));
+    assert!(matches!(retry(&context, "listener"), ("3s", Source::Builder(_))));
 
-    let file = ConfigFile::new("levels", "[topic.heard]\nretry = \"4s\"\n");
+    let file = ConfigFile::new("levels", "[topic.listener]\nretry = \"4s\"\n");
     let context = built().config_file(file.path()).start().await.unwrap();
-    assert!(matches!(retry(&context, "heard"), ("4s", Source::File(at)) if at.line == 2));
-    assert!(matches!(retry(&context, "paid"), ("3s", Source::Builder(_))));
+    assert!(matches!(retry(&context, "listener"), ("4s", Source::File(at)) if at.line == 2));
+    assert!(matches!(retry(&context, "payload"), ("3s", Source::Builder(_))));
 
-    let variables = [("DQ_TOPIC_HEARD_RETRY", "5s"), ("DQ_TOPIC_MAIL_SEND_V1_RETRY", "none")];
+    let variables = [("DQ_TOPIC_LISTENER_RETRY", "5s"), ("DQ_TOPIC_MAIL_SEND_V1_RETRY", "none")];
     let context = built().config_file(file.path()).variables(variables).start().await.unwrap();
-    assert_eq!(retry(&context, "heard"), ("5s", &Source::Variable("DQ_TOPIC_HEARD_RETRY".into())));
+    assert_eq!(retry(&context, "listener"), ("5s", &Source::Variable("DQ_TOPIC_LISTENER_RETRY".into())));
     assert_eq!(retry(&context, "mail:send.v1").0, "none");
 }
 
@@ -68,14 +68,14 @@ async fn settings_of_the_node_have_the_same_levels() {
     let built = shop().lease("30s").renewal("9s").payload_limit(1024).config_file(file.path());
     let context = built.variables([("DQ_LEASE", "32s")]).start().await.unwrap();
     let settings = context.settings();
-    assert_eq!(said(settings, "lease"), ("32s", &Source::Variable("DQ_LEASE".into())));
-    assert!(matches!(said(settings, "grace"), ("1s", Source::File(_))));
-    assert!(matches!(said(settings, "renewal"), ("9s", Source::Builder(_))));
-    assert_eq!(said(settings, "call_timeout"), ("2s", &Source::Default));
+    assert_eq!(value(settings, "lease"), ("32s", &Source::Variable("DQ_LEASE".into())));
+    assert!(matches!(value(settings, "grace"), ("1s", Source::File(_))));
+    assert!(matches!(value(settings, "renewal"), ("9s", Source::Builder(_))));
+    assert_eq!(value(settings, "call_timeout"), ("2s", &Source::Default));
 }
 
 #[tokio::test]
-async fn a_store_of_the_environment_outweighs_a_url_and_not_a_store() {
+async fn a_store_in_the_environment_overrides_a_url_but_not_a_store_value() {
     let taken = refused(shop().variables([("DQ_STORE", "nowhere:")])).await;
     assert!(taken.to_string().contains("the store `nowhere:` (DQ_STORE): there is no scheme `nowhere`"), "{taken}");
     let clock = std::sync::Arc::new(dq::environment::TokioClock::new());
@@ -85,7 +85,7 @@ async fn a_store_of_the_environment_outweighs_a_url_and_not_a_store() {
 }
 
 #[tokio::test]
-async fn a_file_names_the_line_of_each_problem() {
+async fn problems_in_a_config_file_name_their_line() {
     let text = "lease = 30\n[topic.plian]\nretry = \"none\"\n[topic.plain]\ntimeout = \"none\"\nconcurency = 1\n";
     let file = ConfigFile::new("lines", text);
     let error = refused(shop().config_file(file.path())).await.to_string();

@@ -1,4 +1,4 @@
-//! Which listeners a node runs.
+//! Selecting the listeners that a node runs.
 
 use dq::context::{Context, ContextFactory, Problem};
 use dq::job::{AppName, TopicName};
@@ -48,7 +48,7 @@ fn topics(context: &Context) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn all_run_once_unless_some_are_selected() {
+async fn all_listeners_run_once_unless_some_are_selected() {
     assert_eq!(topics(&shop().start().await.unwrap()), ["one", "three", "two"]);
     assert_eq!(topics(&shop().only(["one", "two"]).start().await.unwrap()), ["one", "two"]);
     assert_eq!(topics(&shop().except(["one"]).start().await.unwrap()), ["three", "two"]);
@@ -99,17 +99,17 @@ async fn hello(
     _job: Job<Hello>,
     provider: Provider,
     app: AppName,
-    told: UnboundedSender<String>,
+    events: UnboundedSender<String>,
 ) -> Result<(), JobError> {
-    told.send(format!("{app}, {}", provider.app()))?;
+    events.send(format!("{app}, {}", provider.app()))?;
     Ok(())
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_listener_gets_what_is_provided_and_what_dq_provides_itself() {
-    let (tell, mut told) = unbounded_channel::<String>();
+    let (sender, mut events) = unbounded_channel::<String>();
     let shop = ContextFactory::new("shop").store("memory:").variables(NONE).without_inventory();
-    let context = shop.listener::<hello>().provide(tell).start().await.unwrap();
+    let context = shop.listener::<hello>().provide(sender).start().await.unwrap();
     context.provider().add(Hello).await.unwrap();
-    assert_eq!(told.recv().await.as_deref(), Some("shop, shop"));
+    assert_eq!(events.recv().await.as_deref(), Some("shop, shop"));
 }

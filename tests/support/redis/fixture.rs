@@ -1,4 +1,4 @@
-//! The Redis store as a store under examination.
+//! The Redis store as a fixture of the conformance suite and the model tests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,23 +7,23 @@ use dq::store::Store;
 use dq::store::redis::RedisStore;
 use dq_testing::conformance::StoreFixture;
 
-use super::{Place, Teller};
+use super::{CommandConnection, Keyspace};
 
-/// A store in a place of its own, under a clock that is moved by hand.
+/// A store in a keyspace of its own, with a manual clock.
 #[derive(Debug)]
 pub struct RedisFixture {
     store: Arc<RedisStore>,
-    teller: Mutex<Teller>,
+    connection: Mutex<CommandConnection>,
     clock: AtomicU64,
-    place: Place,
+    keyspace: Keyspace,
 }
 
 impl RedisFixture {
-    /// A new place and a store in it.
+    /// Starts a store in a new keyspace.
     pub fn start() -> Self {
-        let place = Place::find();
-        let (store, teller) = (place.store_under_test_clock().into(), Mutex::new(place.connect()));
-        Self { store, teller, clock: AtomicU64::new(0), place }
+        let keyspace = Keyspace::create();
+        let (store, connection) = (keyspace.store_under_test_clock().into(), Mutex::new(keyspace.connect()));
+        Self { store, connection, clock: AtomicU64::new(0), keyspace }
     }
 }
 
@@ -37,7 +37,7 @@ impl StoreFixture for RedisFixture {
     }
 
     fn set_clock(&self, micros: u64) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        self.place.set_clock(&mut self.teller.lock().expect("nobody panicked beside it"), micros);
+        self.keyspace.set_clock(&mut self.connection.lock().expect("no holder of the lock has panicked"), micros);
         self.clock.store(micros, Ordering::SeqCst);
         Box::pin(std::future::ready(()))
     }

@@ -1,7 +1,7 @@
-//! Where a test on Redis keeps its jobs: on a server of its own, or, where `DQ_REDIS_URL` names one, in a corner of that.
+//! Where a test on Redis keeps its jobs: on a server of its own or, if `DQ_REDIS_URL` names a server, under a prefix there.
 //!
-//! A corner is a prefix of keys and channels that no other test has, in no other run; it is swept when the test is over.
-//! The server is shared with whoever else uses it, so a test in a corner neither stops nor configures it.
+//! The prefix is that of all its keys and channels and is unique to the test and the run. The keys are removed when the test
+//! ends. Others may use the shared server, so a test neither stops nor configures it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
@@ -11,11 +11,11 @@ use redis::{ConnectionLike, Value};
 
 use super::RedisServer;
 
-/// What names the shared server.
+/// The variable that names the shared server.
 const VARIABLE: &str = "DQ_REDIS_URL";
 
 /// Removes every key that begins with ARGV[1].
-const SWEEP: &str = "local at, count = '0', 0
+const REMOVE_KEYS: &str = "local at, count = '0', 0
 repeat
   local page = redis.call('SCAN', at, 'MATCH', ARGV[1] .. '*', 'COUNT', 1000)
   at = page[1]
@@ -23,9 +23,10 @@ repeat
 until at == '0'
 return count";
 
-/// See the module.
+/// A prefix on a server of its own or on a shared server. Dropping the value stops the own server, or removes the keys from
+/// the shared one.
 #[derive(Debug)]
-pub struct Place {
+pub struct Keyspace {
     server: Server,
     prefix: String,
 }
@@ -36,64 +37,64 @@ enum Server {
     Shared { url: String },
 }
 
-/// A connection to tell the server of a place something.
-pub struct Teller(redis::Connection);
+/// A connection over which a test sends commands to the server of its keyspace.
+pub struct CommandConnection(redis::Connection);
 
-impl std::fmt::Debug for Teller {
+impl std::fmt::Debug for CommandConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Teller")
+        f.write_str("CommandConnection")
     }
 }
 
-impl Teller {
-    /// Sends one command and gives the answer.
+impl CommandConnection {
+    /// Sends one command and returns the answer.
     ///
     /// # Panics
-    /// When the server does not do it.
-    pub fn tell(&mut self, words: &[&str]) -> Value {
+    /// If the server cannot be reached or answers with an error.
+    pub fn command(&mut self, words: &[&str]) -> Value {
         let mut cmd = redis::cmd(words[0]);
         cmd.arg(&words[1..]);
-        self.0.req_command(&cmd).expect("the server does it")
+        self.0.req_command(&cmd).expect("the server executes the command")
     }
 }
 
-impl Place {
-    /// A new one.
+impl Keyspace {
+    /// Creates a keyspace, on the server of `DQ_REDIS_URL` if that is set.
     ///
     /// # Panics
-    /// When `DQ_REDIS_URL` is no `redis://` or `rediss://` URL.
-    pub fn find() -> Self {
+    /// If no server starts, or if `DQ_REDIS_URL` is not a `redis://` or `rediss://` URL.
+    pub fn create() -> Self {
         match std::env::var(VARIABLE) {
-            Ok(url) => Self::corner(url),
+            Ok(url) => Self::on_shared_server(url),
             Err(_) => Self { server: Server::Own(RedisServer::start()), prefix: "dq:".into() },
         }
     }
 
-    /// A corner of the server that has this URL.
-    pub fn corner(url: String) -> Self {
+    /// Creates a keyspace on the server at `url`.
+    pub fn on_shared_server(url: String) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("it is after 1970");
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("the clock is after 1970");
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let prefix = format!("dq-test:{:x}-{:x}-{number}:", since.as_micros(), std::process::id());
         Self { server: Server::Shared { url }, prefix }
     }
 
-    /// A store here, under the server's clock.
+    /// Returns a store in this keyspace, under the server's clock.
     pub fn store(&self) -> RedisStore {
         RedisStore::apart(&self.url(), &self.prefix, None).expect("the URL is valid")
     }
 
-    /// A store here, under the clock that [`set_clock`](Self::set_clock) moves.
+    /// Returns a store in this keyspace, under the clock that [`set_clock`](Self::set_clock) moves.
     pub fn store_under_test_clock(&self) -> RedisStore {
         RedisStore::apart(&self.url(), &self.prefix, Some(&self.clock())).expect("the URL is valid")
     }
 
-    /// The place in one text, for another process: [`store_at`](Self::store_at) reads it.
+    /// Returns the keyspace as text for another process, which reads it with [`store_at`](Self::store_at).
     pub fn address(&self) -> String {
         format!("{} {}", self.prefix, self.url())
     }
 
-    /// A store in the place that has this address.
+    /// Returns a store in the keyspace at this address.
     pub fn store_at(address: &str) -> RedisStore {
         let (prefix, url) = address.split_once(' ').expect("a prefix and a URL");
         RedisStore::apart(url, prefix, None).expect("the URL is valid")
@@ -106,10 +107,10 @@ impl Place {
         }
     }
 
-    /// The server, which is this place's own.
+    /// Returns the server of this keyspace.
     ///
     /// # Panics
-    /// When the server is shared.
+    /// If the server is shared.
     pub fn server(&self) -> &RedisServer {
         match &self.server {
             Server::Own(server) => server,
@@ -117,35 +118,35 @@ impl Place {
         }
     }
 
-    /// The key that stands in for the server's clock.
+    /// Returns the key that stands in for the server's clock.
     pub fn clock(&self) -> String {
         format!("{}clock", self.prefix)
     }
 
-    /// The name of a key or channel of a topic.
+    /// Returns the name of a key or channel of a topic.
     pub fn key(&self, topic: impl std::fmt::Display, what: &str) -> String {
         format!("{}{{{topic}}}:{what}", self.prefix)
     }
 
-    /// A connection to the server.
+    /// Connects to the server.
     ///
     /// # Panics
-    /// When it cannot be reached, or does not let the user of the URL in.
-    pub fn connect(&self) -> Teller {
-        Teller(self.store().connection().expect("the server is there"))
+    /// If the server cannot be reached or rejects the user of the URL.
+    pub fn connect(&self) -> CommandConnection {
+        CommandConnection(self.store().connection().expect("the server is reachable"))
     }
 
-    /// Moves the clock of the store that is under a test clock.
-    pub fn set_clock(&self, connection: &mut Teller, micros: u64) {
+    /// Sets the clock of the stores that are under the test clock.
+    pub fn set_clock(&self, connection: &mut CommandConnection, micros: u64) {
         let (seconds, rest) = ((micros / 1_000_000).to_string(), (micros % 1_000_000).to_string());
-        connection.tell(&["HSET", &self.clock(), "seconds", &seconds, "micros", &rest]);
+        connection.command(&["HSET", &self.clock(), "seconds", &seconds, "micros", &rest]);
     }
 }
 
-impl Drop for Place {
+impl Drop for Keyspace {
     fn drop(&mut self) {
         if matches!(self.server, Server::Shared { .. }) && !std::thread::panicking() {
-            self.connect().tell(&["EVAL", SWEEP, "0", &self.prefix]);
+            self.connect().command(&["EVAL", REMOVE_KEYS, "0", &self.prefix]);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A listener that does what a test says, and tells what it was asked to do and when.
+//! A listener whose behaviour a test scripts, and which records its calls and their times.
 
 use std::future::{Future, pending};
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use crate::stage::store_under;
+use crate::backend::store_under;
 
 pub const MS: Duration = Duration::from_millis(1);
 pub const SECOND: Duration = Duration::from_secs(1);
@@ -22,19 +22,19 @@ pub const MINUTE: Duration = Duration::from_secs(60);
 pub const HOUR: Duration = Duration::from_secs(3600);
 pub const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// The job of most tests: nothing but its id.
+/// The job of most tests: an id and nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, DelayJob)]
 #[job(topic = "work")]
-pub struct Work {
+pub struct TestJob {
     #[job(id)]
     pub id: String,
 }
 
-pub fn work(id: impl ToString) -> Work {
-    Work { id: id.to_string() }
+pub fn test_job(id: impl ToString) -> TestJob {
+    TestJob { id: id.to_string() }
 }
 
-/// What happened, each line with the time since the start: `90s due a 0`.
+/// A log of what happened, each line with the time since the start: `90s due a 0`.
 #[derive(Clone)]
 pub struct Log {
     start: Instant,
@@ -46,27 +46,27 @@ impl Log {
         Self { start: Instant::now(), lines: Arc::default() }
     }
 
-    pub fn say(&self, what: impl std::fmt::Display) {
+    pub fn record(&self, what: impl std::fmt::Display) {
         self.lines.lock().unwrap().push(format!("{:?} {what}", self.start.elapsed()));
     }
 
-    /// What was said since the last time somebody asked.
+    /// Removes and returns the lines recorded so far.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.lines.lock().unwrap())
     }
 
-    /// The same, without the times.
-    pub fn take_whats(&self) -> Vec<String> {
+    /// Removes and returns the lines recorded so far, without their times.
+    pub fn take_without_times(&self) -> Vec<String> {
         self.take().into_iter().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
     }
 }
 
-type OnDue = dyn Fn(Job<Work>, Channel) -> BoxFuture<'static, Result<Decided, JobError>> + Send + Sync;
-type Finally = dyn Fn(Job<Work>, Failure) -> BoxFuture<'static, ()> + Send + Sync;
-type Unacked = dyn Fn(Job<Work>) -> BoxFuture<'static, Result<UnackedDecision, JobError>> + Send + Sync;
+type OnDue = dyn Fn(Job<TestJob>, Channel) -> BoxFuture<'static, Result<Decided, JobError>> + Send + Sync;
+type Finally = dyn Fn(Job<TestJob>, Failure) -> BoxFuture<'static, ()> + Send + Sync;
+type Unacked = dyn Fn(Job<TestJob>) -> BoxFuture<'static, Result<UnackedDecision, JobError>> + Send + Sync;
 type Delays = dyn Fn(u32, &Failure) -> RetryDelay + Send + Sync;
 
-/// What a [`Worker`] does. Unless told otherwise it acks, its `final_retry` does nothing, and it drops aged jobs.
+/// What a [`ScriptedListener`] does. By default its `final_retry` does nothing and its `process_unacked` drops the job.
 #[derive(Clone)]
 pub struct Script {
     pub log: Log,
@@ -77,8 +77,8 @@ pub struct Script {
 }
 
 impl Script {
-    /// Does this for each due job.
-    pub fn new<F>(on_due: impl Fn(Job<Work>, Channel) -> F + Send + Sync + 'static) -> Self
+    /// Calls `on_due` for each due job.
+    pub fn new<F>(on_due: impl Fn(Job<TestJob>, Channel) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<Decided, JobError>> + Send + 'static,
     {
@@ -103,12 +103,12 @@ impl Script {
         Self::new(move |_, _| async move { Err(error.into()) })
     }
 
-    /// Never returns by itself.
+    /// A handler that never returns.
     pub fn hangs() -> Self {
         Self::new(|_, _| pending())
     }
 
-    /// Acks after this time.
+    /// A handler that acks after `time`.
     pub fn takes(time: Duration) -> Self {
         Self::new(move |_, channel| async move {
             handler_takes(time).await;
@@ -116,7 +116,7 @@ impl Script {
         })
     }
 
-    pub fn finally<F>(mut self, finally: impl Fn(Job<Work>, Failure) -> F + Send + Sync + 'static) -> Self
+    pub fn final_retry<F>(mut self, finally: impl Fn(Job<TestJob>, Failure) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -124,7 +124,7 @@ impl Script {
         self
     }
 
-    pub fn unacked<F>(mut self, unacked: impl Fn(Job<Work>) -> F + Send + Sync + 'static) -> Self
+    pub fn process_unacked<F>(mut self, unacked: impl Fn(Job<TestJob>) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<UnackedDecision, JobError>> + Send + 'static,
     {
@@ -132,26 +132,26 @@ impl Script {
         self
     }
 
-    pub fn delays(mut self, delays: impl Fn(u32, &Failure) -> RetryDelay + Send + Sync + 'static) -> Self {
+    pub fn retry_delay(mut self, delays: impl Fn(u32, &Failure) -> RetryDelay + Send + Sync + 'static) -> Self {
         self.delays = Arc::new(delays);
         self
     }
 
-    /// Adds the worker to a node.
+    /// Adds the listener to a factory.
     pub fn on(
         &self,
         factory: ContextFactory,
         settings: impl FnOnce(TopicOverrides) -> TopicOverrides,
     ) -> ContextFactory {
-        factory.provide(self.clone()).listener::<Worker>().topic("work", settings)
+        factory.provide(self.clone()).listener::<ScriptedListener>().topic("work", settings)
     }
 
-    /// A node on a store of its own with this worker.
+    /// Starts a node with this listener on a new store.
     pub async fn start(&self, settings: impl FnOnce(TopicOverrides) -> TopicOverrides) -> Harness {
         start(|factory| self.on(factory, settings)).await
     }
 
-    /// Another node beside `first`, on its store.
+    /// Starts another node with this listener on the store of `first`.
     pub async fn beside(
         &self,
         first: &Harness,
@@ -162,41 +162,41 @@ impl Script {
     }
 }
 
-/// A node on a new store under tokio's clock.
+/// Starts a node on a new store under tokio's clock.
 pub async fn start(with: impl FnOnce(ContextFactory) -> ContextFactory) -> Harness {
     Harness::start_on(store_under(Arc::new(TokioClock::new())), 1, with).await
 }
 
-/// A handler's work that takes this long on the paused clock.
+/// Stands for the work of a handler: takes `time` on the paused clock.
 pub async fn handler_takes(time: Duration) {
     tokio::time::sleep(time).await; // handler_takes
 }
 
-/// No settings.
-pub fn usual(topic: TopicOverrides) -> TopicOverrides {
+/// Leaves all settings of a topic at their defaults.
+pub fn default_settings(topic: TopicOverrides) -> TopicOverrides {
     topic
 }
 
 #[delay_listener(register = false)]
-pub struct Worker {
+pub struct ScriptedListener {
     script: Script,
 }
 
-impl DelayListener for Worker {
-    type Job = Work;
+impl DelayListener for ScriptedListener {
+    type Job = TestJob;
 
-    async fn on_due(&self, job: Job<Work>, channel: Channel) -> Result<Decided, JobError> {
-        self.script.log.say(format_args!("due {} {}", job.id(), job.attempt()));
+    async fn on_due(&self, job: Job<TestJob>, channel: Channel) -> Result<Decided, JobError> {
+        self.script.log.record(format_args!("due {} {}", job.id(), job.attempt()));
         (self.script.on_due)(job, channel).await
     }
 
-    async fn final_retry(&self, job: Job<Work>, cause: &Failure) {
-        self.script.log.say(format_args!("final {} {} {}", job.id(), job.attempt(), cause.cause));
+    async fn final_retry(&self, job: Job<TestJob>, cause: &Failure) {
+        self.script.log.record(format_args!("final {} {} {}", job.id(), job.attempt(), cause.cause));
         (self.script.finally)(job, cause.clone()).await;
     }
 
-    async fn process_unacked(&self, job: Job<Work>) -> Result<UnackedDecision, JobError> {
-        self.script.log.say(format_args!("aged {} {}", job.id(), job.attempt()));
+    async fn process_unacked(&self, job: Job<TestJob>) -> Result<UnackedDecision, JobError> {
+        self.script.log.record(format_args!("aged {} {}", job.id(), job.attempt()));
         (self.script.unacked)(job).await
     }
 
@@ -205,17 +205,17 @@ impl DelayListener for Worker {
     }
 }
 
-/// What a test wants to know of a kept job.
-pub struct Kept {
+/// What tests compare of a job in the store.
+pub struct StoredJob {
     pub state: dq::job::State,
     pub attempts: u16,
     pub cause: Option<dq::job::Cause>,
     pub error: String,
 }
 
-/// The job with this id, which must be there.
-pub async fn kept(dq: &Harness, id: &str) -> Kept {
-    let seen = dq.job::<Work>(id).await.expect("the job is kept");
+/// Returns the job with this id. Panics if the store has none.
+pub async fn stored_job(dq: &Harness, id: &str) -> StoredJob {
+    let seen = dq.job::<TestJob>(id).await.expect("the store has the job");
     let (state, details) = (seen.state(), seen.details.unwrap());
-    Kept { state, attempts: details.attempts, cause: details.cause, error: details.error.unwrap_or_default() }
+    StoredJob { state, attempts: details.attempts, cause: details.cause, error: details.error.unwrap_or_default() }
 }

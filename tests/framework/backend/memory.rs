@@ -1,4 +1,4 @@
-//! The framework on the memory store.
+//! The stores of the framework tests in memory.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use dq::environment::{StoreClock, WallClock};
 use dq::store::Store;
 use dq::store::memory::MemoryStore;
 
-/// A new store under this clock.
+/// Returns a new store under `clock`.
 pub fn store_under(clock: Arc<dyn StoreClock>) -> Arc<dyn Store> {
     Arc::new(MemoryStore::new(clock))
 }
 
-/// A store of its own under the real clock, which nodes of this process find by its URL.
+/// A store under the real clock that the nodes of this process share by its URL.
 #[derive(Debug)]
 pub struct Shared(String);
 
@@ -21,12 +21,12 @@ impl Shared {
         Self(format!("memory:{name}"))
     }
 
-    /// What another process needs to know to have one like it.
+    /// Returns the URL of the store. Another process opens a store of its own with it.
     pub fn address(&self) -> String {
         self.0.clone()
     }
 
-    /// What a node is given, also in another process.
+    /// Returns what a node, in this or another process, takes as its store.
     pub fn at(address: &str) -> impl IntoStore + use<> {
         address.to_owned()
     }
