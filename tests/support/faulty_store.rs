@@ -216,34 +216,14 @@ struct FaultyLink {
 }
 
 impl Link for FaultyLink {
-    steps!(
-        transfer(Transfer) -> Sequenced<Transferred>,
-        renew(Renew) -> LeaseStatus,
-        isolate(Isolate) -> Noted,
-        exhaust(Exhaust) -> Noted,
-        reconcile(Reconcile) -> Sequenced<Reconciled>,
-        reclaim(Reclaim) -> Reclaimed,
-        release(Release) -> LeaseStatus,
-        sweep(Sweep) -> Sequenced<Swept>,
-        publish(Publish) -> Published,
-        wake(Wake) -> (),
-        scan(Scan) -> Scanned,
-    );
-
     /// Under [`Fault::Unsettled`] the first outcome is left out and reported as failed.
-    fn settle(&self, mut request: Settle) -> Pending<Settled> {
+    fn ask(&self, request: Request) -> Pending<Answer> {
+        let Request::Settle(settle) = request else {
+            return self.faults.answer(request.kind().name(), || self.inner.ask(request));
+        };
         match self.faults.ask("settle") {
-            None => self.inner.settle(request),
-            Some(Fault::Unsettled) => {
-                request.outcomes.remove(0);
-                let answer = self.inner.settle(request);
-                async move {
-                    let mut settled = answer.await?;
-                    settled.verdicts.insert(0, Verdict::Failed("a fault of the test".into()));
-                    Ok(settled)
-                }
-                .boxed()
-            }
+            None => self.inner.ask(settle.into()),
+            Some(Fault::Unsettled) => self.leave_one_out(settle),
             Some(Fault::AnswerLost) => {
                 drop(self.inner.ask(settle.into()));
                 pending().boxed()
@@ -259,7 +239,7 @@ impl FaultyLink {
         let answer = self.inner.step(settle);
         async move {
             let mut settled = answer.await?;
-            settled.verdicts.insert(0, Verdict::Failed("the test says so".into()));
+            settled.verdicts.insert(0, Verdict::Failed("a fault of the test".into()));
             Ok(Answer::Settle(settled))
         }
         .boxed()

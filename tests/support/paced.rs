@@ -61,7 +61,7 @@ impl Pace {
     /// even if the caller drops the answer.
     fn send<T: Send + 'static>(
         self: &Arc<Self>,
-        way: impl Send + 'static,
+        connection: impl Send + 'static,
         answer: Pending<T>,
         signals: bool,
     ) -> Pending<T> {
@@ -71,7 +71,7 @@ impl Pace {
             if signals {
                 pace.receive().await;
             }
-            drop((way, in_flight));
+            drop((connection, in_flight));
             answer
         });
         async move { answered.await.expect("the task does not panic") }.boxed()
@@ -123,11 +123,11 @@ impl Store for PacedStore {
 
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
         let (store, topic, node) = (self.store.clone(), topic.clone(), node.clone());
-        Arc::new(PacedLink { store, topic, node, way: OnceLock::new(), pace: self.pace.clone() })
+        Arc::new(PacedLink { store, topic, node, link: OnceLock::new(), pace: self.pace.clone() })
     }
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
-        Arc::new(PacedProducer { way: self.store.producer(topic, producer), pace: self.pace.clone() })
+        Arc::new(PacedProducer { producer: self.store.producer(topic, producer), pace: self.pace.clone() })
     }
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
@@ -169,29 +169,19 @@ struct PacedLink {
     store: Arc<RedisStore>,
     topic: TopicKey,
     node: NodeId,
-    way: OnceLock<Arc<dyn Link>>,
+    link: OnceLock<Arc<dyn Link>>,
     pace: Arc<Pace>,
 }
 
 impl PacedLink {
-    fn way(&self) -> &Arc<dyn Link> {
-        self.way.get_or_init(|| self.store.link(&self.topic, &self.node))
+    fn link(&self) -> &Arc<dyn Link> {
+        self.link.get_or_init(|| self.store.link(&self.topic, &self.node))
     }
-}
-
-macro_rules! steps {
-    ($signals:literal: $($step:ident($request:ty) -> $answer:ty),+ $(,)?) => {
-        $(fn $step(&self, request: $request) -> Pending<$answer> {
-            self.pace.set_time();
-            let way = self.way();
-            self.pace.send(way.clone(), way.$step(request), $signals)
-        })+
-    };
 }
 
 impl Link for PacedLink {
     fn ask(&self, request: Request) -> Pending<Answer> {
-        self.pace.tell_time();
+        self.pace.set_time();
         let signals = matches!(
             request.kind(),
             RequestKind::Settle
@@ -200,25 +190,25 @@ impl Link for PacedLink {
                 | RequestKind::Publish
                 | RequestKind::Wake
         );
-        let link = self.way();
+        let link = self.link();
         self.pace.send(link.clone(), link.ask(request), signals)
     }
 }
 
 #[derive(Debug)]
 struct PacedProducer {
-    way: Arc<dyn Producer>,
+    producer: Arc<dyn Producer>,
     pace: Arc<Pace>,
 }
 
 impl Producer for PacedProducer {
     fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
-        self.pace.tell_time();
-        self.pace.send(self.way.clone(), self.way.add(batch), true)
+        self.pace.set_time();
+        self.pace.send(self.producer.clone(), self.producer.add(batch), true)
     }
 
     fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
-        self.pace.tell_time();
-        self.pace.send(self.way.clone(), self.way.command(batch), true)
+        self.pace.set_time();
+        self.pace.send(self.producer.clone(), self.producer.command(batch), true)
     }
 }
