@@ -9,7 +9,7 @@ use dq::environment::{Environment, Seeded, TokioClock};
 use dq::job::{AppName, Cause, Deliver, Fence, Metadata, NodeId, Sequence, State, TopicKey, TopicName};
 use dq::provider::{AddError, Addition, CommandError, Provider, Seen};
 use dq::store::step::{Change, Claim, Outcome, Reconcile, Sequenced, Settle, Transfer};
-use dq::store::{Link, Whereabouts};
+use dq::store::{JobPlace, Link};
 use dq::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -50,7 +50,7 @@ async fn fixture_with(settings: NodeSettings) -> Fixture {
     let app = AppName::new("shop").unwrap();
     let topic = TopicKey { app: app.clone(), topic: TopicName::new("remind").unwrap() };
     let node = store.link(&topic, &NodeId::new("node"));
-    let first = node.reconcile(Reconcile { last_seen: Sequence(0), after: None, limit: 10 }).await.unwrap();
+    let first = node.step(Reconcile { last_seen: Sequence(0), after: None, limit: 10 }).await.unwrap();
     let Sequenced::Done(first) = first else { panic!("the first page needs no sequence number") };
     let provider = Provider::root(app, store, environment, settings);
     Fixture { provider, node, sequence: first.lease_status.sequence }
@@ -63,7 +63,7 @@ async fn fixture() -> Fixture {
 impl Fixture {
     async fn claim(&mut self) -> Vec<Claim> {
         let request = Transfer { last_seen: self.sequence, limit: 1_000, lease: 60 * SECOND, fallback: 15 * SECOND };
-        let Sequenced::Done(taken) = self.node.transfer(request).await.unwrap() else {
+        let Sequenced::Done(taken) = self.node.step(request).await.unwrap() else {
             panic!("the sequence number is current")
         };
         self.sequence = taken.lease_status.sequence;
@@ -84,7 +84,7 @@ impl Fixture {
 
 fn due<P>(seen: &Seen<P>) -> Duration {
     match seen.place {
-        Whereabouts::Delayed { due } => due.since(START),
+        JobPlace::Delayed { due } => due.since(START),
         ref other => panic!("{other:?}"),
     }
 }
@@ -261,7 +261,7 @@ async fn running_jobs_are_listed_with_their_holder() {
     let claims = fixture.claim().await;
     let page = fixture.provider.running::<Remind>().next_page().await.unwrap().unwrap();
     match &page[0].place {
-        Whereabouts::Running { holder: Some((node, fence)) } => {
+        JobPlace::Running { holder: Some((node, fence)) } => {
             assert_eq!((node.as_str(), *fence), ("node", claims[0].token.fence));
         }
         other => panic!("{other:?}"),

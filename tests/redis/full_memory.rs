@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dq::job::Metadata;
 use dq::store::step::{
-    Again, Change, Exhaust, Isolate, Note, Publish, Release, Renew, Scan, Sequenced, Sweep, Verdict, Wake,
+    Change, Exhaust, Isolate, NoteVerdict, Publish, RejoinDue, Release, Renew, Scan, Sequenced, Sweep, Verdict, Wake,
 };
 use dq::store::{CommandKind, Store};
 use dq_tests::redis::RedisServer;
@@ -23,7 +23,7 @@ async fn every_step_except_add_works_when_memory_is_full() {
 
     let error = topic.try_add(vec![job("late")]).await.unwrap_err();
     assert!(error.nothing_done() && error.to_string().contains("OOM"), "{error:?}");
-    let again = Change::Rejoin(Again::After(Duration::from_secs(60)));
+    let again = Change::Rejoin(RejoinDue::After(Duration::from_secs(60)));
     let changes =
         [Change::Ack, again, Change::Retry(Duration::from_secs(60)), Change::Rollback, Change::Park, Change::Dead];
     for (claim, change) in claims.iter().zip(changes) {
@@ -34,10 +34,10 @@ async fn every_step_except_add_works_when_memory_is_full() {
     let (id, token) = (claim.id.clone(), claim.token);
     topic.link.step(Renew { last_seen, lease }).await.unwrap();
     let isolate = Isolate { last_seen, lease, id: id.clone(), token };
-    assert_eq!(topic.link.step(isolate).await.unwrap().note, Note::Done);
+    assert_eq!(topic.link.step(isolate).await.unwrap().note, NoteVerdict::Done);
     let exhaust =
         Exhaust { last_seen, lease, id, token, metadata: Metadata { exhausted: true, ..Metadata::default() } };
-    assert_eq!(topic.link.step(exhaust).await.unwrap().note, Note::Done);
+    assert_eq!(topic.link.step(exhaust).await.unwrap().note, NoteVerdict::Done);
     assert!(topic.command(CommandKind::Delete, "h").await.changed);
     assert!(topic.command(CommandKind::Requeue, "f").await.changed);
     assert_eq!(topic.reconcile().await, 3);
@@ -74,7 +74,7 @@ async fn sweeps_work_when_memory_is_full() {
     let (lease, none) = (LEASE, Duration::ZERO);
     let sweep =
         Sweep { last_seen: topic.last_seen(), limit: 10, lease, unacked_age: none, dead_kept: LEASE, dead_most: 1 };
-    let Sequenced::Done(swept) = topic.link.sweep(sweep).await.unwrap() else {
+    let Sequenced::Done(swept) = topic.link.step(sweep).await.unwrap() else {
         panic!("the sequence number is current")
     };
     assert_eq!((swept.pruned_dead, swept.claims.len(), swept.lease_status.rows), (1, 1, 1));

@@ -1,7 +1,7 @@
 //! Keys that another program changed: only the changed job is affected (rule 1).
 
 use dq::job::State;
-use dq::store::step::{Again, Change, Reclaim, Sequenced, Sweep, Verdict};
+use dq::store::step::{Change, Reclaim, RejoinDue, Sequenced, Sweep, Verdict};
 use dq::store::{PageRequest, Store};
 use dq_tests::redis::RedisServer;
 
@@ -56,7 +56,8 @@ async fn a_record_that_cannot_be_read_is_claimed_unchanged() {
 
 #[tokio::test]
 async fn a_running_job_without_a_record_is_dropped_when_its_run_ends_and_the_answer_says_so() {
-    let keeps = [Change::Rollback, Change::Retry(LEASE), Change::Rejoin(Again::AsAdded), Change::Park, Change::Dead];
+    let keeps =
+        [Change::Rollback, Change::Retry(LEASE), Change::Rejoin(RejoinDue::AsAdded), Change::Park, Change::Dead];
     for change in keeps {
         let (server, topic) = three_jobs().await;
         let claims = topic.claims().await;
@@ -65,7 +66,7 @@ async fn a_running_job_without_a_record_is_dropped_when_its_run_ends_and_the_ans
         assert_eq!(settled.verdicts, [Verdict::Done, Verdict::Dropped, Verdict::Done], "{change:?}");
         assert_eq!(settled.lease_status.rows, 0);
         assert_eq!(topic.link.dropped(), 0, "the answer reported the drop");
-        let scanned = topic.link.scan(dq::store::step::Scan).await.unwrap();
+        let scanned = topic.link.step(dq::store::step::Scan).await.unwrap();
         assert_eq!((scanned.records, scanned.places), (2, 2), "{change:?}");
         // The settle has removed the job anyway.
         let again = topic.try_settle(&claims[1..2], change).await.unwrap();
@@ -109,7 +110,7 @@ async fn drops_that_no_answer_reports_are_counted() {
         dead_kept: LEASE,
         dead_most: 10,
     };
-    let Sequenced::Done(swept) = topic.link.sweep(sweep).await.unwrap() else {
+    let Sequenced::Done(swept) = topic.link.step(sweep).await.unwrap() else {
         panic!("the sequence number is current")
     };
     assert_eq!((swept.claims.len(), topic.link.dropped()), (0, 2));

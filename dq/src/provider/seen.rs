@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::de::DeserializeOwned;
 
 use crate::job::{BadRecord, Codec, JobId, Metadata, Record, State};
-use crate::store::{Stored, Whereabouts};
+use crate::store::{JobPlace, Stored};
 
 /// A job as a query found it; it may have moved since. `P` is the type of its payload, which [`payload`](Self::payload)
 /// decodes.
@@ -14,7 +14,7 @@ pub struct Seen<P> {
     /// The job's id.
     pub id: JobId,
     /// Where the job is, and since or until when.
-    pub place: Whereabouts,
+    pub place: JobPlace,
     /// The job's metadata: attempts, cause, last error, headers and so on. An error if the stored bytes are not a record of
     /// this version. `cause` and `error` say why a job is DEAD.
     pub details: Result<Metadata, BadRecord>,

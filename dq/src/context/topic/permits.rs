@@ -11,7 +11,7 @@ use super::runs::longest_count;
 use super::{HeldJob, Stage, Topic};
 use crate::environment::rules::without;
 use crate::job::{JobId, Sequence, Token};
-use crate::store::step::{Change, Isolate, MOST_JOBS, Note, Noted};
+use crate::store::step::{Change, Isolate, MOST_JOBS, NoteVerdict, Noted};
 
 impl Topic {
     /// Permits that are in use or promised.
@@ -84,11 +84,11 @@ impl Topic {
         self.lease.renewed_if(noted.lease_status, sent, named);
         if self.held.under(id, token).is_some_and(|job| *job.stage() == Stage::Isolating) {
             match noted.note {
-                Note::Stale => drop(self.held.remove(id)),
-                Note::Ended => self.held.set(id, Stage::settling(Change::Rollback)),
-                Note::Done if self.stopping.is_ordered() => self.held.set(id, Stage::settling(Change::Rollback)),
-                Note::Done if self.lease.is_good(now) => self.start_held(id, now, true),
-                Note::Done => self.held.set(id, Stage::Waiting),
+                NoteVerdict::Stale => drop(self.held.remove(id)),
+                NoteVerdict::Ended => self.held.set(id, Stage::settling(Change::Rollback)),
+                NoteVerdict::Done if self.stopping.is_ordered() => self.held.set(id, Stage::settling(Change::Rollback)),
+                NoteVerdict::Done if self.lease.is_good(now) => self.start_held(id, now, true),
+                NoteVerdict::Done => self.held.set(id, Stage::Waiting),
             }
         }
         self.compare_rows(noted.lease_status);

@@ -11,7 +11,7 @@ use super::{HeldJob, Stage, Topic};
 use crate::environment::rules::without;
 use crate::job::{Cause, JobId, RetryPolicy, Sequence, Token};
 use crate::listener::{Failure, OnTimeout, RetryDelay};
-use crate::store::step::{Change, Exhaust, Note, Noted};
+use crate::store::step::{Change, Exhaust, NoteVerdict, Noted};
 use crate::time::LONGEST_DELAY;
 
 /// How many `exhaust` requests may be in flight.
@@ -100,11 +100,11 @@ impl Topic {
         self.lease.renewed_if(noted.lease_status, sent, named);
         if self.held.under(id, token).is_some_and(|job| matches!(job.stage(), Stage::Exhausting { .. })) {
             match noted.note {
-                Note::Stale => self.held.remove(id).map_or((), drop),
-                Note::Done if self.lease.is_good(now) && !self.stopping.is_cancelling() => {
+                NoteVerdict::Stale => self.held.remove(id).map_or((), drop),
+                NoteVerdict::Done if self.lease.is_good(now) && !self.stopping.is_cancelling() => {
                     self.start_final_retry(id, now);
                 }
-                Note::Done | Note::Ended => self.held.set(id, Stage::settling(Change::Rollback)),
+                NoteVerdict::Done | NoteVerdict::Ended => self.held.set(id, Stage::settling(Change::Rollback)),
             }
         }
         self.compare_rows(noted.lease_status);

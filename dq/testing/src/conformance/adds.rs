@@ -3,13 +3,13 @@
 use super::producer::{answered, delayed, job, retained, with_metadata, with_payload};
 use super::topic::{Topic, id, ms, secs};
 use dq::job::{AppName, Codec, JobId, Metadata, Record, State};
-use dq::store::{AddOutcome, Due, NewJob, Numbered, StoreError, Whereabouts};
+use dq::store::{AddOutcome, Due, JobPlace, NewJob, Numbered, StoreError};
 
 /// An added job waits until its delay has passed, with the record it came with (step `add`).
 pub async fn added_job_waits_with_its_record(t: &Topic) {
     assert_eq!(t.add_job(delayed("a", secs(30))).await, AddOutcome::Added);
     let stored = t.stored("a").await;
-    assert_eq!(stored.place, Whereabouts::Delayed { due: t.in_ms(30_000) });
+    assert_eq!(stored.place, JobPlace::Delayed { due: t.in_ms(30_000) });
     assert_eq!(stored.record, delayed("a", secs(30)).record);
 }
 
@@ -64,14 +64,14 @@ pub async fn generated_ids_are_added(t: &Topic) {
 /// The store keeps `expires_after` as a time, counted from the first due time, and no rejoin or retry moves it (rule
 /// 4).
 pub async fn expiry_is_stored_as_a_time(t: &Topic) {
-    use dq::store::step::{Again, Change};
+    use dq::store::step::{Change, RejoinDue};
     let expires = t.in_ms(9_000);
     t.add_job(NewJob { expires_after: Some(secs(4)), ..delayed("a", secs(5)) }).await;
     assert_eq!(t.metadata("a").await.expires_at, Some(expires));
     t.advance(secs(5)).await;
     let claim = t.claim("n", "a").await;
     assert_eq!(claim.record.metadata().map(|metadata| metadata.expires_at), Ok(Some(expires)));
-    t.end("n", &claim, Change::Rejoin(Again::After(secs(2)))).await;
+    t.end("n", &claim, Change::Rejoin(RejoinDue::After(secs(2)))).await;
     assert_eq!(t.metadata("a").await.expires_at, Some(expires));
     t.advance(secs(2)).await;
     let claim = t.claim("n", "a").await;

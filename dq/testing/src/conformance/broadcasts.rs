@@ -4,7 +4,7 @@ use super::producer::{delayed, job, with_payload};
 use super::topic::{FALLBACK, Topic, id, ms, secs};
 use dq::job::{Deliver, State};
 use dq::store::step::{self, Change, Published};
-use dq::store::{AddOutcome, NewJob, OnDuplicate, Signal, StoreError, Whereabouts};
+use dq::store::{AddOutcome, JobPlace, NewJob, OnDuplicate, Signal, StoreError};
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -113,7 +113,7 @@ pub async fn both_adds_a_job_and_a_broadcast(t: &Topic) {
 pub async fn retry_publishes_nothing(t: &Topic) {
     t.add_job(both("a")).await;
     assert_eq!(publish(t, "n", 10).await.published, 1);
-    let again = Change::Rejoin(step::Again::After(ms(0)));
+    let again = Change::Rejoin(step::RejoinDue::After(ms(0)));
     for change in [Change::Retry(ms(0)), again, Change::Rollback] {
         let claim = t.claim("n", "a").await;
         t.end("n", &claim, change).await;
@@ -179,7 +179,7 @@ pub async fn query_finds_a_waiting_broadcast(t: &Topic) {
     let waiting = NewJob { deliver: Deliver::Broadcast, ..delayed("a", secs(60)) };
     t.add_job(waiting.clone()).await;
     let found = t.stored("a").await;
-    assert_eq!((found.place, found.record), (Whereabouts::Delayed { due: t.in_ms(60_000) }, waiting.record));
+    assert_eq!((found.place, found.record), (JobPlace::Delayed { due: t.in_ms(60_000) }, waiting.record));
     t.delete("a").await;
     assert_eq!(t.find("a").await, None);
 }

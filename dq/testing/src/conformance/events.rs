@@ -4,7 +4,7 @@ use super::producer::{job, replacing, retained};
 use super::topic::{LEASE, MAX_CRASHES, Topic, ms, secs};
 use dq::job::state::Event;
 use dq::job::{Metadata, State};
-use dq::store::step::{Again, Change, Claim, MOST_JOBS, Sweep};
+use dq::store::step::{Change, Claim, MOST_JOBS, RejoinDue, Sweep};
 use dq::store::{AddOutcome, NewJob};
 
 /// The node that runs these jobs.
@@ -122,7 +122,7 @@ pub(super) async fn cause(t: &Topic, name: &str, claim: Option<&Claim>, event: E
 fn change_of(event: Event) -> Option<Change> {
     Some(match event {
         Event::Acked { .. } => Change::Ack,
-        Event::Rejoined => Change::Rejoin(Again::After(secs(1))),
+        Event::Rejoined => Change::Rejoin(RejoinDue::After(secs(1))),
         Event::Retried => Change::Retry(secs(1)),
         Event::RolledBack { .. } => Change::Rollback,
         Event::Parked => Change::Park,
@@ -134,7 +134,7 @@ fn change_of(event: Event) -> Option<Change> {
 
 /// One outcome of each kind that takes a job out of RUNNING.
 pub(super) fn all_changes() -> [Change; 7] {
-    let again = Change::Rejoin(Again::After(ms(10)));
+    let again = Change::Rejoin(RejoinDue::After(ms(10)));
     [Change::Ack, again, Change::Retry(ms(10)), Change::Rollback, Change::Park, Change::Dead, Change::Drop]
 }
 

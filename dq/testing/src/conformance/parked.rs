@@ -3,8 +3,8 @@
 use super::producer::{job, retained};
 use super::topic::{LEASE, START, Topic, ms, refused, secs};
 use dq::job::{Fence, Metadata, Sequence, State};
-use dq::store::step::{Again, Change, Claim, Sweep};
-use dq::store::{StoreError, Whereabouts};
+use dq::store::step::{Change, Claim, RejoinDue, Sweep};
+use dq::store::{JobPlace, StoreError};
 use dq::time::Timestamp;
 
 const WEEK_MS: u64 = 7 * 24 * 3_600 * 1_000;
@@ -83,7 +83,7 @@ pub async fn kept_job_keeps_its_parking_fence(t: &Topic) {
     let (claim, fence, _) = aged(t, "n", "a").await;
     t.advance(secs(9)).await;
     t.end("n", &claim, Change::Park).await;
-    assert_eq!(t.place("a").await, Whereabouts::Unacked { since: t.now() });
+    assert_eq!(t.place("a").await, JobPlace::Unacked { since: t.now() });
     assert_eq!(t.metadata("a").await.parked_by, Some(fence));
     assert!(!t.ack_run("a", claim.token.fence).await.changed);
     assert!(t.ack_run("a", fence).await.changed);
@@ -101,7 +101,7 @@ pub async fn returned_aged_job_is_parked_as_before(t: &Topic) {
                 assert_eq!(t.reclaim("m", "n", Timestamp::EPOCH, 10).await.moved, 1);
             }
         }
-        assert_eq!(t.place("a").await, Whereabouts::Unacked { since }, "{way}");
+        assert_eq!(t.place("a").await, JobPlace::Unacked { since }, "{way}");
         assert_eq!(t.metadata("a").await.parked_by, Some(fence), "{way}");
         assert_eq!(t.claim_unacked("m", "a").await.token.due, since, "the job keeps its age");
         t.delete("a").await;
@@ -111,7 +111,7 @@ pub async fn returned_aged_job_is_parked_as_before(t: &Topic) {
 
 /// A retry or rejoin of an aged job makes it DELAYED and clears its parking fence (rule 25).
 pub async fn retried_aged_job_is_no_longer_parked(t: &Topic) {
-    for change in [Change::Retry(ms(10)), Change::Rejoin(Again::After(ms(10)))] {
+    for change in [Change::Retry(ms(10)), Change::Rejoin(RejoinDue::After(ms(10)))] {
         let (claim, fence, _) = aged(t, "n", "a").await;
         let metadata = Metadata { attempts: 1, parked_by: Some(fence), ..Metadata::default() };
         match change {
@@ -179,7 +179,7 @@ pub async fn outcome_of_a_reclaimed_aged_job_is_stale(t: &Topic) {
     let (claim, _, since) = aged(t, "n", "a").await;
     t.crash("n").await;
     assert_eq!(t.settle("n", &claim, Change::Drop).await, dq::store::step::Verdict::Stale);
-    assert_eq!(t.place("a").await, Whereabouts::Unacked { since });
+    assert_eq!(t.place("a").await, JobPlace::Unacked { since });
 }
 
 /// A DEAD job is pruned after `dead_kept` (step `sweep`).

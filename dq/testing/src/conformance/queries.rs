@@ -5,7 +5,7 @@ use super::producer::{delayed, job};
 use super::topic::{LEASE, Topic, id, ms, secs};
 use dq::job::State;
 use dq::store::step::Change;
-use dq::store::{PageRequest, StoreError, TopicCounts, Whereabouts};
+use dq::store::{JobPlace, PageRequest, StoreError, TopicCounts};
 
 /// Counts give the number of jobs in each place, the number of DELAYED jobs that are due, and the head (query
 /// `counts`).
@@ -75,7 +75,7 @@ pub async fn pages_of_running_name_the_holder(t: &Topic) {
     let mut rows = Vec::new();
     for job in t.pages(State::Running, 1).await {
         match job.place {
-            Whereabouts::Running { holder: Some((node, _)) } => rows.push(format!("{node}/{}", job.id)),
+            JobPlace::Running { holder: Some((node, _)) } => rows.push(format!("{node}/{}", job.id)),
             other => panic!("{} is {other:?}", job.id),
         }
     }

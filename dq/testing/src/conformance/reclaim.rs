@@ -5,7 +5,7 @@ use super::producer::job;
 use super::topic::{LEASE, MAX_CRASHES, Topic, ms, secs};
 use dq::job::{Cause, Metadata, State};
 use dq::store::StoreError;
-use dq::store::step::{Change, Claim, MOST_JOBS, Note, Reclaim, Reclaimed};
+use dq::store::step::{Change, Claim, MOST_JOBS, NoteVerdict, Reclaim, Reclaimed};
 use dq::time::Timestamp;
 
 /// A job that the node runs and that is one crash short of the cap.
@@ -122,7 +122,7 @@ pub async fn job_that_was_not_isolated_is_not_charged_the_last_crash(t: &Topic) 
 /// An isolated job is charged the last crash and comes back once, exhausted by crashes, at its old due time (rule 19).
 pub async fn isolated_job_is_charged_the_last_crash(t: &Topic) {
     let claim = one_crash_short(t, "n", "a").await;
-    assert_eq!(t.isolate("n", &claim).await, Note::Done);
+    assert_eq!(t.isolate("n", &claim).await, NoteVerdict::Done);
     t.crash("n").await;
     let metadata = t.metadata("a").await;
     assert_eq!((metadata.exhausted, metadata.cause), (true, Some(Cause::Crashes)));
@@ -161,7 +161,7 @@ pub async fn final_run_that_was_not_isolated_comes_back(t: &Topic) {
 /// *Isolated* ends when the job leaves RUNNING: the next run must be isolated again to be charged (rule 19).
 pub async fn isolation_ends_with_the_run(t: &Topic) {
     let claim = one_crash_short(t, "n", "a").await;
-    assert_eq!(t.isolate("n", &claim).await, Note::Done);
+    assert_eq!(t.isolate("n", &claim).await, NoteVerdict::Done);
     t.end("n", &claim, Change::Rollback).await;
     t.claim("n", "a").await;
     t.crash("n").await;
@@ -193,7 +193,7 @@ pub async fn cap_is_an_argument(t: &Topic) {
     t.add_all(vec![job("isolated"), job("aside")]).await;
     let claims = t.claims("n").await;
     assert_eq!(claims[1].id.as_str(), "isolated");
-    assert_eq!(t.isolate("n", &claims[1]).await, Note::Done);
+    assert_eq!(t.isolate("n", &claims[1]).await, NoteVerdict::Done);
     let seen = t.lease("n").await.expect("n holds them");
     t.advance(LEASE + ms(1)).await;
     let request = Reclaim { node: t.node("n"), seen, limit: MOST_JOBS, max_crashes: 1 };
@@ -230,7 +230,7 @@ pub async fn exhaustion_survives_a_crash(t: &Topic) {
         error: Some("no".into()),
         ..Metadata::default()
     };
-    assert_eq!(t.exhaust("n", &claim, metadata.clone()).await, Note::Done);
+    assert_eq!(t.exhaust("n", &claim, metadata.clone()).await, NoteVerdict::Done);
     t.crash("n").await;
     assert_eq!(t.state("a").await, Some(State::Delayed));
     assert_eq!(t.claim("m", "a").await.record.metadata(), Ok(metadata));

@@ -3,8 +3,8 @@
 use super::producer::{delayed, job, retained, with_metadata};
 use super::topic::{LEASE, Topic, id, ms, secs};
 use dq::job::{Cause, Fence, Metadata, State, Token};
-use dq::store::step::{Again, Change, Claim, Outcome, Verdict};
-use dq::store::{StoreError, Whereabouts};
+use dq::store::step::{Change, Claim, Outcome, RejoinDue, Verdict};
+use dq::store::{JobPlace, StoreError};
 use dq::time::Timestamp;
 
 fn outcome(claim: &Claim, change: Change) -> Outcome {
@@ -27,7 +27,7 @@ pub async fn acked_job_is_kept_for_its_retention(t: &Topic) {
     t.advance(secs(3)).await;
     t.end("n", &claim, Change::Ack).await;
     let stored = t.stored("a").await;
-    assert_eq!(stored.place, Whereabouts::Done { until: t.in_ms(60_000) });
+    assert_eq!(stored.place, JobPlace::Done { until: t.in_ms(60_000) });
     assert_eq!(stored.record, retained("a").record);
 }
 
@@ -35,10 +35,10 @@ pub async fn acked_job_is_kept_for_its_retention(t: &Topic) {
 pub async fn rejoined_job_is_due_at_the_requested_time(t: &Topic) {
     let at = t.in_ms(500_000);
     let cases = [
-        (Again::AsAdded, Some(30_000)),
-        (Again::After(ms(700)), Some(700)),
-        (Again::After(ms(0)), Some(0)),
-        (Again::At(at), None),
+        (RejoinDue::AsAdded, Some(30_000)),
+        (RejoinDue::After(ms(700)), Some(700)),
+        (RejoinDue::After(ms(0)), Some(0)),
+        (RejoinDue::At(at), None),
     ];
     t.add_later("a", secs(30)).await;
     for (again, wait) in cases {
@@ -55,7 +55,7 @@ pub async fn rejoin_at_a_past_time_takes_the_original_delay(t: &Topic) {
     t.add_later("a", secs(30)).await;
     t.advance(secs(31)).await;
     let claim = t.claim("n", "a").await;
-    t.end("n", &claim, Change::Rejoin(Again::At(Timestamp::from_millis(5)))).await;
+    t.end("n", &claim, Change::Rejoin(RejoinDue::At(Timestamp::from_millis(5)))).await;
     assert_eq!(t.due("a").await, t.in_ms(30_000));
 }
 
@@ -64,7 +64,7 @@ pub async fn rejoined_job_keeps_its_record(t: &Topic) {
     let metadata = Metadata { attempts: 2, cause: Some(Cause::Error), error: Some("no".into()), ..Metadata::default() };
     t.add_job(with_metadata("a", &metadata)).await;
     let claim = t.claim("n", "a").await;
-    t.end("n", &claim, Change::Rejoin(Again::After(secs(1)))).await;
+    t.end("n", &claim, Change::Rejoin(RejoinDue::After(secs(1)))).await;
     assert_eq!(t.metadata("a").await, metadata);
     assert_eq!(t.payload("a").await, "a");
 }
@@ -108,7 +108,7 @@ pub async fn parked_job_keeps_the_fence_of_its_run(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.advance(secs(2)).await;
     t.end("n", &claim, Change::Park).await;
-    assert_eq!(t.place("a").await, Whereabouts::Unacked { since: t.now() });
+    assert_eq!(t.place("a").await, JobPlace::Unacked { since: t.now() });
     assert_eq!(t.metadata("a").await, Metadata { parked_by: Some(claim.token.fence), ..Metadata::default() });
     assert_eq!(t.payload("a").await, "a");
 }
@@ -120,7 +120,7 @@ pub async fn dead_job_keeps_its_cause(t: &Topic) {
     let metadata =
         Metadata { attempts: 5, cause: Some(Cause::Timeout), error: Some("late".into()), ..Metadata::default() };
     t.end_with("n", &claim, Change::Dead, metadata.clone()).await;
-    assert_eq!(t.place("a").await, Whereabouts::Dead { since: t.now() });
+    assert_eq!(t.place("a").await, JobPlace::Dead { since: t.now() });
     assert_eq!((t.metadata("a").await, t.payload("a").await), (metadata, "a".into()));
 }
 
@@ -224,7 +224,7 @@ pub async fn outcome_under_a_wrong_sequence_number_counts(t: &Topic) {
 /// Every outcome except a rollback clears the crash count (rule 19).
 pub async fn settled_outcome_clears_the_crash_count(t: &Topic) {
     let changes =
-        [Change::Retry(ms(0)), Change::Rejoin(Again::After(ms(0))), Change::Park, Change::Dead, Change::Rollback];
+        [Change::Retry(ms(0)), Change::Rejoin(RejoinDue::After(ms(0))), Change::Park, Change::Dead, Change::Rollback];
     for change in changes {
         t.running("n", "a").await;
         t.crash("n").await;

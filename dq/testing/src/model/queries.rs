@@ -10,7 +10,7 @@ use super::reference::Topic;
 use dq::job::{JobId, State, TopicKey};
 use dq::store::Answer::{Publish, Sweep, Transfer};
 use dq::store::step::{Scan, Sequenced, Transferred};
-use dq::store::{PageRequest, Store, StoreError, Stored, Whereabouts};
+use dq::store::{JobPlace, PageRequest, Store, StoreError, Stored};
 
 /// How far a time to sleep may differ: a store may keep milliseconds.
 const GRAIN: Duration = Duration::from_millis(1);
@@ -62,7 +62,7 @@ pub(super) async fn agree(
         let expected = topic.query(id);
         // A query by id need not name the holder.
         if let (Some(found), Some(expected)) = (&mut found, &expected)
-            && found.place == (Whereabouts::Running { holder: None })
+            && found.place == (JobPlace::Running { holder: None })
             && expected.place.state() == State::Running
         {
             found.place = expected.place.clone();

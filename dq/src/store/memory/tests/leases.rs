@@ -77,9 +77,9 @@ fn a_job_that_kills_its_node_comes_back_exhausted_and_then_is_dead() {
         2,
         "a run that was not isolated is not charged the last crash"
     );
-    assert_eq!(bench.isolate("n", "a", token), Note::Stale);
+    assert_eq!(bench.isolate("n", "a", token), NoteVerdict::Stale);
     let token = bench.reconcile("n").rows[0].1;
-    assert_eq!(bench.isolate("n", "a", token), Note::Done);
+    assert_eq!(bench.isolate("n", "a", token), NoteVerdict::Done);
     bench.crash("n");
     assert!(bench.metadata("a").exhausted);
     let token = bench.claim("n", "a");

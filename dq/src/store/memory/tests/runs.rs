@@ -29,10 +29,10 @@ fn a_rejoin_without_a_future_time_uses_the_delay_of_the_add() {
     let delayed = Metadata { delay: Duration::from_secs(30), attempts: 2, ..Metadata::default() };
     let past = Timestamp::from_millis(START_MS);
     for (again, after) in [
-        (Again::AsAdded, 30_000),
-        (Again::At(past), 30_000),
-        (Again::At(past.after(Duration::from_secs(1))), 1_000),
-        (Again::After(Duration::from_secs(2)), 2_000),
+        (RejoinDue::AsAdded, 30_000),
+        (RejoinDue::At(past), 30_000),
+        (RejoinDue::At(past.after(Duration::from_secs(1))), 1_000),
+        (RejoinDue::After(Duration::from_secs(2)), 2_000),
     ] {
         let mut bench = Bench::new();
         let token = bench.run("n", NewJob { record: record(&delayed, "1"), ..job("a") });
@@ -98,7 +98,7 @@ fn exhaust_keeps_the_parking_fence() {
     let (parking, token) = aged(&mut bench);
     let metadata = Metadata::default();
     let request = Exhaust { last_seen: bench.sequence("n"), lease: LEASE, id: id("a"), token, metadata };
-    assert_eq!(bench.topic.exhaust(bench.now, &node("n"), request).note, Note::Done);
+    assert_eq!(bench.topic.exhaust(bench.now, &node("n"), request).note, NoteVerdict::Done);
     assert_eq!(
         bench.metadata("a"),
         Metadata { exhausted: true, parked_by: Some(parking.fence), ..Metadata::default() }
@@ -119,7 +119,7 @@ fn exhaustion_is_kept_until_a_requeue_clears_it() {
     let token = bench.run("n", NewJob { expires_after: Some(AGE), ..job("a") });
     let metadata = Metadata { attempts: 6, cause: Some(Cause::Error), error: Some("no".into()), ..bench.metadata("a") };
     let request = Exhaust { last_seen: bench.sequence("n"), lease: LEASE, id: id("a"), token, metadata };
-    assert_eq!(bench.topic.exhaust(bench.now, &node("n"), request).note, Note::Done);
+    assert_eq!(bench.topic.exhaust(bench.now, &node("n"), request).note, NoteVerdict::Done);
     assert!(bench.metadata("a").exhausted);
     bench.settle("n", "a", token, Change::Dead);
     assert_eq!(bench.state("a"), Some(State::Dead));
