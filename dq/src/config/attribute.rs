@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::key::Keyed;
-use super::layer::{Change, Layer};
+use super::layer::{SettingChange, Layer};
 use super::settings::TopicSettings;
 use super::source::{Source, SourceLocation};
 use super::value::Written;
@@ -17,7 +17,7 @@ pub(crate) fn layer(topic: &str, listener: &Registration) -> Layer {
     layer.name_topic(topic, Source::Listener(place.clone()));
     let mut policy = |text: &str, source| {
         if let Some(key) = TopicSettings::key("retry") {
-            layer.change_topic(topic, Change::read(key, Some(topic), Written::Text(text), source));
+            layer.change_topic(topic, SettingChange::read(key, Some(topic), Written::Text(text), source));
         }
     };
     if let Some(text) = listener.payload_retry {
@@ -27,7 +27,7 @@ pub(crate) fn layer(topic: &str, listener: &Registration) -> Layer {
         policy(text, Source::Listener(place.clone()));
     }
     let mut put = |key, put| {
-        layer.change_topic(topic, Ok(Change::new(key, Source::Listener(place.clone()), put)));
+        layer.change_topic(topic, Ok(SettingChange::new(key, Source::Listener(place.clone()), put)));
     };
     if let Some(most) = said.concurrency {
         put("concurrency", Arc::new(move |topic: &mut TopicSettings| topic.concurrency = most as usize));

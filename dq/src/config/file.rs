@@ -17,7 +17,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::key::Keyed;
-use super::layer::{Change, Layer};
+use super::layer::{SettingChange, Layer};
 use super::problem::SettingProblem;
 use super::settings::{NodeSettings, TopicSettings};
 use super::source::{Source, SourceLocation};
@@ -89,7 +89,7 @@ impl Reader<'_> {
                 ("store", other) => self.layer.problems.push(not_a_url(at, written(other))),
                 ("topic", DeValue::Table(topics)) => self.topics(topics),
                 _ => match NodeSettings::key(name) {
-                    Some(key) => self.layer.change_node(Change::read(key, None, written(value.get_ref()), at)),
+                    Some(key) => self.layer.change_node(SettingChange::read(key, None, written(value.get_ref()), at)),
                     None => self.unknown(name, None, at),
                 },
             }
@@ -111,7 +111,7 @@ impl Reader<'_> {
                 let at = self.source(key);
                 match TopicSettings::key(key.get_ref()) {
                     Some(key) => {
-                        let change = Change::read(key, Some(name), written(value.get_ref()), at);
+                        let change = SettingChange::read(key, Some(name), written(value.get_ref()), at);
                         self.layer.change_topic(name, change);
                     }
                     None => self.unknown(key.get_ref(), Some(name), at),

@@ -13,25 +13,25 @@ use super::source::Source;
 use super::value::Written;
 
 /// A setting that a source changes.
-pub(crate) struct Change<S: 'static> {
+pub(crate) struct SettingChange<S: 'static> {
     key: &'static str,
     put: Put<S>,
     source: Source,
 }
 
-impl<S> Clone for Change<S> {
+impl<S> Clone for SettingChange<S> {
     fn clone(&self) -> Self {
         Self { key: self.key, put: self.put.clone(), source: self.source.clone() }
     }
 }
 
-impl<S> fmt::Debug for Change<S> {
+impl<S> fmt::Debug for SettingChange<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.key, self.source)
     }
 }
 
-impl<S> Change<S> {
+impl<S> SettingChange<S> {
     /// A change made in code.
     pub(crate) fn new(key: &'static str, source: Source, put: Put<S>) -> Self {
         Self { key, put, source }
@@ -63,7 +63,7 @@ pub(crate) struct Resolved<S> {
 
 impl<S: Keyed> Resolved<S> {
     /// Applies the changes to the defaults; a later one outweighs an earlier one.
-    pub(crate) fn from_changes<'a>(changes: impl IntoIterator<Item = &'a Change<S>>) -> Self {
+    pub(crate) fn from_changes<'a>(changes: impl IntoIterator<Item = &'a SettingChange<S>>) -> Self {
         let mut resolved = Self { settings: S::default(), sources: BTreeMap::new() };
         for change in changes {
             (change.put)(&mut resolved.settings);
@@ -83,16 +83,16 @@ impl<S: Keyed> Resolved<S> {
 pub(crate) struct Layer {
     /// The URL of the store.
     pub(crate) store: Option<(String, Source)>,
-    pub(crate) node: Vec<Change<NodeSettings>>,
+    pub(crate) node: Vec<SettingChange<NodeSettings>>,
     /// By topic, with where the topic is first named.
-    pub(crate) topics: BTreeMap<String, (Source, Vec<Change<TopicSettings>>)>,
+    pub(crate) topics: BTreeMap<String, (Source, Vec<SettingChange<TopicSettings>>)>,
     /// What could not be read.
     pub(crate) problems: Vec<SettingProblem>,
 }
 
 impl Layer {
     /// Keeps a change of a node setting, or the problem with it.
-    pub(crate) fn change_node(&mut self, change: Result<Change<NodeSettings>, Box<SettingProblem>>) {
+    pub(crate) fn change_node(&mut self, change: Result<SettingChange<NodeSettings>, Box<SettingProblem>>) {
         match change {
             Ok(change) => self.node.push(change),
             Err(problem) => self.problems.push(*problem),
@@ -100,7 +100,7 @@ impl Layer {
     }
 
     /// Keeps a change of a topic's setting, or the problem with it.
-    pub(crate) fn change_topic(&mut self, topic: &str, change: Result<Change<TopicSettings>, Box<SettingProblem>>) {
+    pub(crate) fn change_topic(&mut self, topic: &str, change: Result<SettingChange<TopicSettings>, Box<SettingProblem>>) {
         match change {
             Ok(change) => self.name_topic(topic, change.source.clone()).push(change),
             Err(problem) => self.problems.push(*problem),
@@ -108,7 +108,7 @@ impl Layer {
     }
 
     /// Notes that the source names a topic, whether it changes anything of it or not.
-    pub(crate) fn name_topic(&mut self, topic: &str, source: Source) -> &mut Vec<Change<TopicSettings>> {
+    pub(crate) fn name_topic(&mut self, topic: &str, source: Source) -> &mut Vec<SettingChange<TopicSettings>> {
         &mut self.topics.entry(topic.to_owned()).or_insert_with(|| (source, Vec::new())).1
     }
 }

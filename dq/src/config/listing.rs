@@ -59,7 +59,7 @@ impl fmt::Display for Listing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::layer::Change;
+    use crate::config::layer::SettingChange;
     use crate::config::settings::NodeSettings;
     use crate::config::value::Written;
 
@@ -67,7 +67,7 @@ mod tests {
     fn a_listing_says_who_said_so() {
         let lease = NodeSettings::key("lease").unwrap();
         let source = Source::Variable("DQ_LEASE".into());
-        let change = Change::read(lease, None, Written::Text("30s"), source).unwrap();
+        let change = SettingChange::read(lease, None, Written::Text("30s"), source).unwrap();
         let listing = Listing::of(&Resolved::from_changes([&change]));
         let text = listing.to_string();
         assert!(text.starts_with("lease = 30s (DQ_LEASE), renewal = 5s, fallback_scan = 15s, "), "{text}");

@@ -134,7 +134,7 @@ fn floor_ms(duration: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::layer::Change;
+    use crate::config::layer::SettingChange;
     use crate::config::source::Source;
     use crate::config::value::Written;
 
@@ -148,10 +148,10 @@ mod tests {
         check_topic("t", &Resolved::from_changes(&changes)).iter().map(ToString::to_string).collect()
     }
 
-    fn changes<S: Keyed>(pairs: &[(&'static str, &str)]) -> Vec<Change<S>> {
+    fn changes<S: Keyed>(pairs: &[(&'static str, &str)]) -> Vec<SettingChange<S>> {
         let read = |&(name, text): &(&'static str, &str)| {
             let source = Source::Variable(format!("DQ_{}", name.to_uppercase()));
-            Change::read(S::key(name).unwrap(), None, Written::Text(text), source).unwrap()
+            SettingChange::read(S::key(name).unwrap(), None, Written::Text(text), source).unwrap()
         };
         pairs.iter().map(read).collect()
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::key::Put;
-use super::layer::{Change, Layer};
+use super::layer::{SettingChange, Layer};
 use super::problem::{Setting, SettingProblem};
 use super::settings::TopicSettings;
 use super::source::{Source, SourceLocation};
@@ -33,7 +33,7 @@ impl TopicOverrides {
     }
 
     fn put(mut self, key: &'static str, put: Put<TopicSettings>) -> Self {
-        self.layer.change_topic(&self.topic, Ok(Change::new(key, Source::Builder(self.at.clone()), put)));
+        self.layer.change_topic(&self.topic, Ok(SettingChange::new(key, Source::Builder(self.at.clone()), put)));
         self
     }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::env;
 
 use super::key::Keyed;
-use super::layer::{Change, Layer};
+use super::layer::{SettingChange, Layer};
 use super::problem::{Setting, SettingProblem};
 use super::settings::{NodeSettings, TopicSettings};
 use super::source::Source;
@@ -64,10 +64,10 @@ fn put(layer: &mut Layer, setting: &Setting, value: &str, source: Source) {
     let written = Written::Text(value);
     if let Some(topic) = &setting.topic {
         if let Some(key) = TopicSettings::key(setting.key) {
-            layer.change_topic(topic, Change::read(key, Some(topic), written, source));
+            layer.change_topic(topic, SettingChange::read(key, Some(topic), written, source));
         }
     } else if let Some(key) = NodeSettings::key(setting.key) {
-        layer.change_node(Change::read(key, None, written, source));
+        layer.change_node(SettingChange::read(key, None, written, source));
     }
 }
 

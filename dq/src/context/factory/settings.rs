@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ContextFactory;
-use crate::config::{Change, NodeSettings, Setting, SettingProblem, Source};
+use crate::config::{SettingChange, NodeSettings, Setting, SettingProblem, Source};
 use crate::store::Durability;
 use crate::time::IntoDelay;
 
@@ -87,7 +87,7 @@ impl ContextFactory {
     #[track_caller]
     fn put(mut self, key: &'static str, put: impl Fn(&mut NodeSettings) + Send + Sync + 'static) -> Self {
         let source = Source::Builder(Location::caller().into());
-        self.settings.change_node(Ok(Change::new(key, source, Arc::new(put))));
+        self.settings.change_node(Ok(SettingChange::new(key, source, Arc::new(put))));
         self
     }
 
