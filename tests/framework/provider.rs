@@ -9,7 +9,7 @@ use dq::environment::{Environment, Seeded, TokioClock};
 use dq::job::{AppName, Cause, Deliver, Fence, Metadata, NodeId, Sequence, State, TopicKey, TopicName};
 use dq::provider::{AddError, Addition, CommandError, Provider, Seen};
 use dq::store::step::{Change, Claim, Outcome, Reconcile, Sequenced, Settle, Transfer};
-use dq::store::{Link, Whereabouts};
+use dq::store::{Link, JobPlace};
 use dq::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ impl Setting {
 
 fn due<P>(seen: &Seen<P>) -> Duration {
     match seen.place {
-        Whereabouts::Delayed { due } => due.since(START),
+        JobPlace::Delayed { due } => due.since(START),
         ref other => panic!("{other:?}"),
     }
 }
@@ -256,7 +256,7 @@ async fn running_jobs_are_listed_with_their_holder() {
     let claims = at.claim().await;
     let page = at.provider.running::<Remind>().next_page().await.unwrap().unwrap();
     match &page[0].place {
-        Whereabouts::Running { holder: Some((node, fence)) } => {
+        JobPlace::Running { holder: Some((node, fence)) } => {
             assert_eq!((node.as_str(), *fence), ("node", claims[0].token.fence));
         }
         other => panic!("{other:?}"),

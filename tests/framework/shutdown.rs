@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use dq::job::State;
-use dq::store::Whereabouts;
+use dq::store::JobPlace;
 use dq::testing::Harness;
 use dq_tests::{Fault, FaultyStore};
 use tokio::time::Instant;
@@ -64,7 +64,7 @@ async fn a_handler_that_does_not_finish_is_cancelled_and_its_job_goes_back_as_it
     lines.sort();
     assert_eq!(lines, ["15s dropped", "15s token"]);
     let seen = look.job::<Work>("a").await.unwrap();
-    assert_eq!(seen.place, Whereabouts::Delayed { due: clock.after(SECOND) }, "due unchanged");
+    assert_eq!(seen.place, JobPlace::Delayed { due: clock.after(SECOND) }, "due unchanged");
     assert_eq!(seen.details.unwrap().attempts, 0, "no attempt is spent");
 }
 

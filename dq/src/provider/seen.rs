@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::de::DeserializeOwned;
 
 use crate::job::{BadRecord, Codec, JobId, Metadata, Record, State};
-use crate::store::{Stored, Whereabouts};
+use crate::store::{Stored, JobPlace};
 
 /// A job as it was when it was looked at; it may have moved since. `P` is the type of its payload, which is decoded when
 /// asked for.
@@ -14,7 +14,7 @@ pub struct Seen<P> {
     /// Its id.
     pub id: JobId,
     /// Where it is, and since or until when.
-    pub place: Whereabouts,
+    pub place: JobPlace,
     /// What is kept of it besides its payload: attempts, cause, last error, headers and so on; an error where these bytes
     /// are no record of this version. Why a job is DEAD is in its `cause` and `error`.
     pub details: Result<Metadata, BadRecord>,

@@ -11,12 +11,12 @@ pub struct Stored {
     /// What is kept of it.
     pub record: Record,
     /// Where it is.
-    pub place: Whereabouts,
+    pub place: JobPlace,
 }
 
 /// Where a job is, and since or until when.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Whereabouts {
+pub enum JobPlace {
     /// DELAYED until this.
     Delayed {
         /// When it is due.
@@ -44,7 +44,7 @@ pub enum Whereabouts {
     },
 }
 
-impl Whereabouts {
+impl JobPlace {
     /// The state.
     pub const fn state(&self) -> State {
         match self {

@@ -6,7 +6,7 @@ use super::now::Now;
 use super::places::{Place, Shelf, Slot};
 use super::topic::{Topic, within};
 use crate::job::{JobId, NodeId, State};
-use crate::store::{Cursor, Page, PageRequest, StoreError, Stored, TopicCounts, Whereabouts};
+use crate::store::{Cursor, Page, PageRequest, StoreError, Stored, TopicCounts, JobPlace};
 use crate::time::Timestamp;
 
 impl Topic {
@@ -21,10 +21,10 @@ impl Topic {
         if slot.is_none_or(|slot| slot.place.state() == State::Done)
             && let Some((due, record)) = self.broadcasts.get(id)
         {
-            return Some(Stored { id: id.clone(), record: record.clone(), place: Whereabouts::Delayed { due: *due } });
+            return Some(Stored { id: id.clone(), record: record.clone(), place: JobPlace::Delayed { due: *due } });
         }
         let mut stored = stored(id, slot?);
-        if let Whereabouts::Running { holder } = &mut stored.place {
+        if let JobPlace::Running { holder } = &mut stored.place {
             *holder = None;
         }
         Some(stored)
@@ -99,11 +99,11 @@ fn bad_cursor(why: &str) -> StoreError {
 
 fn stored(id: &JobId, slot: &Slot) -> Stored {
     let place = match &slot.place {
-        Place::On(Shelf::Delayed, due) => Whereabouts::Delayed { due: *due },
-        Place::On(Shelf::Unacked, since) => Whereabouts::Unacked { since: *since },
-        Place::On(Shelf::Dead, since) => Whereabouts::Dead { since: *since },
-        Place::On(Shelf::Done, until) => Whereabouts::Done { until: *until },
-        Place::Running(run) => Whereabouts::Running { holder: Some((run.node.clone(), run.token.fence)) },
+        Place::On(Shelf::Delayed, due) => JobPlace::Delayed { due: *due },
+        Place::On(Shelf::Unacked, since) => JobPlace::Unacked { since: *since },
+        Place::On(Shelf::Dead, since) => JobPlace::Dead { since: *since },
+        Place::On(Shelf::Done, until) => JobPlace::Done { until: *until },
+        Place::Running(run) => JobPlace::Running { holder: Some((run.node.clone(), run.token.fence)) },
     };
     Stored { id: id.clone(), record: slot.record.clone(), place }
 }

@@ -8,7 +8,7 @@ use super::reply::{Reply, fence_of, strange};
 use super::scripts::Step;
 use super::{RedisStore, within};
 use crate::job::{AppName, JobId, NodeId, State, TopicKey, TopicName};
-use crate::store::{Cursor, Page, PageRequest, StoreError, Stored, TopicCounts, Whereabouts};
+use crate::store::{Cursor, Page, PageRequest, StoreError, Stored, TopicCounts, JobPlace};
 use crate::time::Timestamp;
 
 /// The most topics that are listed.
@@ -84,7 +84,7 @@ impl RedisStore {
             while ids.len() > 0 {
                 let (id, token, record) = (ids.id()?, tokens.text()?, records.record_or_nothing()?);
                 let holder = Some((node.clone(), fence_of(&token)));
-                let place = Whereabouts::Running { holder };
+                let place = JobPlace::Running { holder };
                 jobs.extend(id.ok().zip(record).map(|(id, record)| Stored { id, record, place }));
             }
             if jobs.len() > limit {
@@ -94,7 +94,7 @@ impl RedisStore {
         let more = jobs.len() > limit;
         jobs.truncate(limit);
         let cursor = |job: &Stored| match &job.place {
-            Whereabouts::Running { holder: Some((node, _)) } => {
+            JobPlace::Running { holder: Some((node, _)) } => {
                 Some(Cursor { at: Timestamp::EPOCH, id: format!("{node}/{}", job.id) })
             }
             _ => None,
@@ -155,12 +155,12 @@ impl RedisStore {
     }
 }
 
-const fn place(state: State, at: Timestamp) -> Whereabouts {
+const fn place(state: State, at: Timestamp) -> JobPlace {
     match state {
-        State::Delayed => Whereabouts::Delayed { due: at },
-        State::Running => Whereabouts::Running { holder: None },
-        State::Unacked => Whereabouts::Unacked { since: at },
-        State::Dead => Whereabouts::Dead { since: at },
-        State::Done => Whereabouts::Done { until: at },
+        State::Delayed => JobPlace::Delayed { due: at },
+        State::Running => JobPlace::Running { holder: None },
+        State::Unacked => JobPlace::Unacked { since: at },
+        State::Dead => JobPlace::Dead { since: at },
+        State::Done => JobPlace::Done { until: at },
     }
 }

@@ -3,13 +3,13 @@
 use super::calls::{answered, job, later, retained, saying, with_metadata};
 use super::topic::{Topic, id, ms, secs};
 use dq::job::{AppName, Codec, JobId, Metadata, Record, State};
-use dq::store::{AddOutcome, Due, NewJob, Numbered, StoreError, Whereabouts};
+use dq::store::{AddOutcome, Due, NewJob, Numbered, StoreError, JobPlace};
 
 /// An added job waits until its delay has passed, with the record it came with.
 pub async fn added_job_waits_with_its_record(t: &Topic) {
     assert_eq!(t.add_job(later("a", secs(30))).await, AddOutcome::Added);
     let stored = t.stored("a").await;
-    assert_eq!(stored.place, Whereabouts::Delayed { due: t.in_ms(30_000) });
+    assert_eq!(stored.place, JobPlace::Delayed { due: t.in_ms(30_000) });
     assert_eq!(stored.record, later("a", secs(30)).record);
 }
 

@@ -4,7 +4,7 @@ use super::calls::{job, later, saying};
 use super::topic::{FALLBACK, Topic, id, ms, secs};
 use dq::job::{Deliver, State};
 use dq::store::step::{self, Change, Published};
-use dq::store::{AddOutcome, NewJob, OnDuplicate, Signal, StoreError, Whereabouts};
+use dq::store::{AddOutcome, NewJob, OnDuplicate, Signal, StoreError, JobPlace};
 
 const HOUR_MS: u64 = 3_600_000;
 
@@ -179,7 +179,7 @@ pub async fn query_finds_a_waiting_broadcast(t: &Topic) {
     let waiting = NewJob { deliver: Deliver::Broadcast, ..later("a", secs(60)) };
     t.add_job(waiting.clone()).await;
     let found = t.stored("a").await;
-    assert_eq!((found.place, found.record), (Whereabouts::Delayed { due: t.in_ms(60_000) }, waiting.record));
+    assert_eq!((found.place, found.record), (JobPlace::Delayed { due: t.in_ms(60_000) }, waiting.record));
     t.delete("a").await;
     assert_eq!(t.find("a").await, None);
 }

@@ -44,7 +44,7 @@ pub async fn ack_ends_a_waiting_or_parked_job(t: &Topic) {
         bring(t, "kept", state).await;
         assert!(t.ack_outside("kept").await.changed);
         let until = t.in_ms(60_000);
-        assert_eq!(t.place("kept").await, dq::store::Whereabouts::Done { until });
+        assert_eq!(t.place("kept").await, dq::store::JobPlace::Done { until });
         t.add("gone").await;
         if state == State::Unacked {
             let claim = t.claim("n", "gone").await;

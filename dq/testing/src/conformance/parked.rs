@@ -4,7 +4,7 @@ use super::calls::{job, retained};
 use super::topic::{LEASE, START, Topic, ms, refused, secs};
 use dq::job::{Fence, Metadata, Sequence, State};
 use dq::store::step::{Again, Change, Claim, Sweep};
-use dq::store::{StoreError, Whereabouts};
+use dq::store::{StoreError, JobPlace};
 use dq::time::Timestamp;
 
 const WEEK_MS: u64 = 7 * 24 * 3_600 * 1_000;
@@ -83,7 +83,7 @@ pub async fn kept_job_keeps_its_parking_fence(t: &Topic) {
     let (claim, fence, _) = aged(t, "n", "a").await;
     t.advance(secs(9)).await;
     t.end("n", &claim, Change::Park).await;
-    assert_eq!(t.place("a").await, Whereabouts::Unacked { since: t.now() });
+    assert_eq!(t.place("a").await, JobPlace::Unacked { since: t.now() });
     assert_eq!(t.metadata("a").await.parked_by, Some(fence));
     assert!(!t.ack_run("a", claim.token.fence).await.changed);
     assert!(t.ack_run("a", fence).await.changed);
@@ -101,7 +101,7 @@ pub async fn returned_aged_job_is_parked_as_it_was(t: &Topic) {
                 assert_eq!(t.reclaim("m", "n", Timestamp::EPOCH, 10).await.moved, 1);
             }
         }
-        assert_eq!(t.place("a").await, Whereabouts::Unacked { since }, "{way}");
+        assert_eq!(t.place("a").await, JobPlace::Unacked { since }, "{way}");
         assert_eq!(t.metadata("a").await.parked_by, Some(fence), "{way}");
         assert_eq!(t.claim_unacked("m", "a").await.token.due, since, "it is still as old as it was");
         t.delete("a").await;
@@ -179,7 +179,7 @@ pub async fn outcome_of_a_reclaimed_aged_job_is_stale(t: &Topic) {
     let (claim, _, since) = aged(t, "n", "a").await;
     t.crash("n").await;
     assert_eq!(t.settle("n", &claim, Change::Drop).await, dq::store::step::Verdict::Stale);
-    assert_eq!(t.place("a").await, Whereabouts::Unacked { since });
+    assert_eq!(t.place("a").await, JobPlace::Unacked { since });
 }
 
 /// DEAD jobs are forgotten after their age (step `sweep`).

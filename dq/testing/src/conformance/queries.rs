@@ -5,7 +5,7 @@ use super::drive::bring;
 use super::topic::{LEASE, Topic, id, ms, secs};
 use dq::job::State;
 use dq::store::step::Change;
-use dq::store::{PageRequest, StoreError, TopicCounts, Whereabouts};
+use dq::store::{PageRequest, StoreError, TopicCounts, JobPlace};
 
 /// Counts say how many jobs are where, how many of those that wait are due, and when the next one is.
 pub async fn counts_tell_every_place(t: &Topic) {
@@ -74,7 +74,7 @@ pub async fn pages_of_running_tell_the_holder(t: &Topic) {
     let mut told = Vec::new();
     for job in t.pages(State::Running, 1).await {
         match job.place {
-            Whereabouts::Running { holder: Some((node, _)) } => told.push(format!("{node}/{}", job.id)),
+            JobPlace::Running { holder: Some((node, _)) } => told.push(format!("{node}/{}", job.id)),
             other => panic!("{} is {other:?}", job.id),
         }
     }

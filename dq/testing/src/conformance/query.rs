@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::topic::{Topic, id, lock};
 use dq::job::{JobId, Metadata, State};
-use dq::store::{PageRequest, Stored, TopicCounts, Whereabouts};
+use dq::store::{PageRequest, Stored, TopicCounts, JobPlace};
 use dq::time::Timestamp;
 
 impl Topic {
@@ -24,14 +24,14 @@ impl Topic {
     }
 
     /// Where the job is.
-    pub async fn place(&self, name: &str) -> Whereabouts {
+    pub async fn place(&self, name: &str) -> JobPlace {
         self.stored(name).await.place
     }
 
     /// When the job, which must be waiting, is due.
     pub async fn due(&self, name: &str) -> Timestamp {
         match self.place(name).await {
-            Whereabouts::Delayed { due } => due,
+            JobPlace::Delayed { due } => due,
             other => panic!("{name} does not wait: {other:?}"),
         }
     }
@@ -72,7 +72,7 @@ impl Topic {
     /// What a node holds, as the pages of RUNNING tell it.
     pub async fn rows(&self, node: &str) -> Vec<JobId> {
         let held =
-            |job: &Stored| matches!(&job.place, Whereabouts::Running { holder: Some((by, _)) } if by.as_str() == node);
+            |job: &Stored| matches!(&job.place, JobPlace::Running { holder: Some((by, _)) } if by.as_str() == node);
         self.pages(State::Running, 100).await.into_iter().filter(held).map(|job| job.id).collect()
     }
 
@@ -124,7 +124,7 @@ impl Topic {
         let mut leased: Vec<_> = scanned.leases.into_iter().map(|(node, _)| node).collect();
         leased.sort();
         let holder = |job: Stored| match job.place {
-            Whereabouts::Running { holder } => holder.expect("a page of RUNNING tells the holder").0,
+            JobPlace::Running { holder } => holder.expect("a page of RUNNING tells the holder").0,
             other => panic!("a page of RUNNING has a job that is {other:?}"),
         };
         let mut holders: Vec<_> = self.pages(State::Running, 100).await.into_iter().map(holder).collect();

@@ -4,7 +4,7 @@ use super::calls::{job, later, retained, with_metadata};
 use super::topic::{LEASE, Topic, id, ms, secs};
 use dq::job::{Cause, Fence, Metadata, State, Token};
 use dq::store::step::{Again, Change, Claim, Outcome, Verdict};
-use dq::store::{StoreError, Whereabouts};
+use dq::store::{StoreError, JobPlace};
 use dq::time::Timestamp;
 
 fn outcome(claim: &Claim, change: Change) -> Outcome {
@@ -27,7 +27,7 @@ pub async fn acked_job_is_kept_for_its_retention(t: &Topic) {
     t.advance(secs(3)).await;
     t.end("n", &claim, Change::Ack).await;
     let stored = t.stored("a").await;
-    assert_eq!(stored.place, Whereabouts::Done { until: t.in_ms(60_000) });
+    assert_eq!(stored.place, JobPlace::Done { until: t.in_ms(60_000) });
     assert_eq!(stored.record, retained("a").record);
 }
 
@@ -108,7 +108,7 @@ pub async fn parked_job_keeps_the_fence_of_its_run(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.advance(secs(2)).await;
     t.end("n", &claim, Change::Park).await;
-    assert_eq!(t.place("a").await, Whereabouts::Unacked { since: t.now() });
+    assert_eq!(t.place("a").await, JobPlace::Unacked { since: t.now() });
     assert_eq!(t.metadata("a").await, Metadata { parked_by: Some(claim.token.fence), ..Metadata::default() });
     assert_eq!(t.says("a").await, "a");
 }
@@ -120,7 +120,7 @@ pub async fn dead_job_keeps_its_cause(t: &Topic) {
     let metadata =
         Metadata { attempts: 5, cause: Some(Cause::Timeout), error: Some("late".into()), ..Metadata::default() };
     t.end_with("n", &claim, Change::Dead, metadata.clone()).await;
-    assert_eq!(t.place("a").await, Whereabouts::Dead { since: t.now() });
+    assert_eq!(t.place("a").await, JobPlace::Dead { since: t.now() });
     assert_eq!((t.metadata("a").await, t.says("a").await), (metadata, "a".into()));
 }
 

@@ -4,7 +4,7 @@ use super::calls::{job, later};
 use super::topic::{FALLBACK, LEASE, START, Topic, id, ms, refused, secs};
 use dq::job::{Sequence, State, Token};
 use dq::store::step::{Change, Transfer};
-use dq::store::{Due, NewJob, StoreError, Whereabouts};
+use dq::store::{Due, NewJob, StoreError, JobPlace};
 
 /// Not one microsecond early, and at the microsecond of its due time at the latest (rule 4).
 pub async fn job_is_not_claimed_before_it_is_due(t: &Topic) {
@@ -25,7 +25,7 @@ pub async fn claim_has_what_a_run_needs(t: &Topic) {
     assert_eq!((claim.id.as_str(), claim.crashes, claim.token.due), ("a", 0, due));
     assert_eq!(claim.record, later("a", secs(1)).record);
     let place = t.pages(State::Running, 10).await.remove(0).place;
-    assert_eq!(place, Whereabouts::Running { holder: Some((t.node("n"), claim.token.fence)) });
+    assert_eq!(place, JobPlace::Running { holder: Some((t.node("n"), claim.token.fence)) });
 }
 
 /// Due jobs are claimed in the order of their due times, however they were added.

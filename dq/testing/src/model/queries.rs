@@ -9,7 +9,7 @@ use super::operation::JOBS;
 use super::reference::Topic;
 use dq::job::{JobId, State, TopicKey};
 use dq::store::step::{Scan, Sequenced, Transferred};
-use dq::store::{PageRequest, Store, StoreError, Stored, Whereabouts};
+use dq::store::{PageRequest, Store, StoreError, Stored, JobPlace};
 
 /// The nearest that a told time to sleep must be: a store may keep milliseconds.
 const GRAIN: Duration = Duration::from_millis(1);
@@ -61,7 +61,7 @@ pub(super) async fn agree(
         let expected = topic.query(id);
         // A look by id cannot always tell the holder.
         if let (Some(found), Some(expected)) = (&mut found, &expected)
-            && found.place == (Whereabouts::Running { holder: None })
+            && found.place == (JobPlace::Running { holder: None })
             && expected.place.state() == State::Running
         {
             found.place = expected.place.clone();

@@ -10,7 +10,7 @@ use super::*;
 use crate::environment::StoreClock;
 use crate::job::{AppName, TopicKey, TopicName};
 use crate::store::memory::MemoryStore;
-use crate::store::{Cursor, Interest, PageRequest, Store, StoreError, Whereabouts};
+use crate::store::{Cursor, Interest, PageRequest, Store, StoreError, JobPlace};
 
 #[derive(Debug)]
 struct Manual(AtomicU64);
@@ -124,9 +124,9 @@ fn a_page_of_runs_names_their_holders_and_a_query_by_id_does_not() {
     let request = PageRequest { state: State::Running, after: None, limit: 1 };
     let fence = Fence(START_MS * 1_000);
     let paged = now(store.page(&key("t"), request)).jobs.remove(0);
-    assert_eq!(paged.place, Whereabouts::Running { holder: Some((node("n"), fence)) });
+    assert_eq!(paged.place, JobPlace::Running { holder: Some((node("n"), fence)) });
     let got = now(store.get(&key("t"), &[id("a")])).remove(0).unwrap();
-    assert_eq!(got.place, Whereabouts::Running { holder: None });
+    assert_eq!(got.place, JobPlace::Running { holder: None });
 }
 
 #[test]

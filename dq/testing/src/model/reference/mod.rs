@@ -23,7 +23,7 @@ use self::roles::Roles;
 use dq::job::state::Event;
 use dq::job::{Deliver, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, Token};
 use dq::store::step::LONGEST_LEASE;
-use dq::store::{CommandKind, Stored, TopicCounts, Whereabouts};
+use dq::store::{CommandKind, Stored, TopicCounts, JobPlace};
 use dq::time::Timestamp;
 
 /// A topic.
@@ -106,7 +106,7 @@ impl Choice<'_> {
     /// Whether the run goes on after the step.
     fn still_runs(self, id: &JobId, token: Token) -> bool {
         let place = self.0.and_then(|jobs| jobs.get(id)).map(|job| &job.place);
-        matches!(place, Some(Whereabouts::Running { holder: Some((_, fence)) }) if *fence == token.fence)
+        matches!(place, Some(JobPlace::Running { holder: Some((_, fence)) }) if *fence == token.fence)
     }
 }
 
@@ -214,11 +214,11 @@ impl Topic {
     pub(super) fn stored(&self, id: &JobId) -> Option<Stored> {
         let job = self.jobs.get(id)?;
         let place = match &job.place {
-            Place::Delayed(due) => Whereabouts::Delayed { due: *due },
-            Place::Running(run) => Whereabouts::Running { holder: Some((run.node.clone(), run.token.fence)) },
-            Place::Unacked(since) => Whereabouts::Unacked { since: *since },
-            Place::Dead(since) => Whereabouts::Dead { since: *since },
-            Place::Done(until) => Whereabouts::Done { until: *until },
+            Place::Delayed(due) => JobPlace::Delayed { due: *due },
+            Place::Running(run) => JobPlace::Running { holder: Some((run.node.clone(), run.token.fence)) },
+            Place::Unacked(since) => JobPlace::Unacked { since: *since },
+            Place::Dead(since) => JobPlace::Dead { since: *since },
+            Place::Done(until) => JobPlace::Done { until: *until },
         };
         Some(Stored { id: id.clone(), record: job.record.clone(), place })
     }
@@ -229,7 +229,7 @@ impl Topic {
             self.stored(id).filter(|stored| stored.place.state() != State::Done || !self.broadcasts.contains_key(id));
         let publish = || {
             let (due, record) = self.broadcasts.get(id)?.clone();
-            Some(Stored { id: id.clone(), record, place: Whereabouts::Delayed { due } })
+            Some(Stored { id: id.clone(), record, place: JobPlace::Delayed { due } })
         };
         stored.or_else(publish)
     }
