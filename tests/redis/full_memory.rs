@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dq::job::Metadata;
 use dq::store::step::{
-    Again, Change, Exhaust, Isolate, Note, Publish, Release, Renew, Scan, Sequenced, Sweep, Verdict, Wake,
+    RejoinDue, Change, Exhaust, Isolate, Note, Publish, Release, Renew, Scan, Sequenced, Sweep, Verdict, Wake,
 };
 use dq::store::{CommandKind, Store};
 use dq_tests::redis::RedisServer;
@@ -23,7 +23,7 @@ async fn every_step_but_an_add_goes_on_when_memory_is_full() {
 
     let error = topic.try_add(vec![job("late")]).await.unwrap_err();
     assert!(error.nothing_done() && error.to_string().contains("OOM"), "{error:?}");
-    let again = Change::Rejoin(Again::After(Duration::from_secs(60)));
+    let again = Change::Rejoin(RejoinDue::After(Duration::from_secs(60)));
     let changes =
         [Change::Ack, again, Change::Retry(Duration::from_secs(60)), Change::Rollback, Change::Park, Change::Dead];
     for (claim, change) in claims.iter().zip(changes) {

@@ -11,7 +11,7 @@ use super::topic::{Stage, Topic};
 use crate::job::{Cause, JobId, Token};
 use crate::listener::erased::{Call, Returned};
 use crate::listener::{Decision, Failure, UnackedDecision};
-use crate::store::step::{Again, Change, MOST_JOBS, Outcome, Settle, Settled, Verdict};
+use crate::store::step::{RejoinDue, Change, MOST_JOBS, Outcome, Settle, Settled, Verdict};
 use crate::time::{LONGEST_DELAY, Timestamp};
 
 /// How long an outcome waits that the store could not settle; the others of its batch are settled.
@@ -49,15 +49,15 @@ impl Topic {
     fn on_decision(&mut self, id: &JobId, decision: &Decision) {
         let change = match decision {
             Decision::Ack => Change::Ack,
-            Decision::Rejoin => Change::Rejoin(Again::AsAdded),
-            Decision::RejoinAfter(delay) => Change::Rejoin(Again::After(*delay)),
+            Decision::Rejoin => Change::Rejoin(RejoinDue::AsAdded),
+            Decision::RejoinAfter(delay) => Change::Rejoin(RejoinDue::After(*delay)),
             Decision::RejoinAt(time) => {
                 let at = Timestamp::from(*time);
                 if at.since(self.parts.environment.wall()) > LONGEST_DELAY {
                     let text = "rejoin_at: the time is further away than ten years, which is the limit";
                     return self.on_failure(id, &Failure::new(Cause::Error, text));
                 }
-                Change::Rejoin(Again::At(at))
+                Change::Rejoin(RejoinDue::At(at))
             }
             Decision::Park => Change::Park,
             Decision::BadDelay(text) => {

@@ -99,7 +99,7 @@ pub enum Change {
     /// Done: gone, or kept as DONE for the `retain` of its record.
     Ack,
     /// As it was added, due again after this.
-    Rejoin(Again),
+    Rejoin(RejoinDue),
     /// Failed, due again after this; the new front has the attempt and the error.
     Retry(Duration),
     /// Given back: due unchanged; to UNACKED if it was claimed by age.
@@ -114,7 +114,7 @@ pub enum Change {
 
 /// When a rejoined job is due again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Again {
+pub enum RejoinDue {
     /// After the delay it was added with.
     AsAdded,
     /// After this.

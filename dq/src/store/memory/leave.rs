@@ -12,7 +12,7 @@ use super::places::{Place, Run, Shelf, Slot};
 use super::topic::Topic;
 use crate::environment::rules::without;
 use crate::job::{Cause, Fence, JobId, Metadata, Record, Token};
-use crate::store::step::{Again, Change};
+use crate::store::step::{RejoinDue, Change};
 use crate::time::Timestamp;
 
 /// How a run ends.
@@ -105,11 +105,11 @@ impl Topic {
         }
     }
 
-    fn again(&self, now: Now, id: &JobId, again: Again) -> Timestamp {
+    fn again(&self, now: Now, id: &JobId, again: RejoinDue) -> Timestamp {
         match again {
-            Again::After(delay) => now.after(delay),
-            Again::At(at) if at > now.floor() => at,
-            Again::AsAdded | Again::At(_) => {
+            RejoinDue::After(delay) => now.after(delay),
+            RejoinDue::At(at) if at > now.floor() => at,
+            RejoinDue::AsAdded | RejoinDue::At(_) => {
                 now.after(self.jobs.get(id).map(|slot| slot.record.fixed().delay).unwrap_or_default())
             }
         }

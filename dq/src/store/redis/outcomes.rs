@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::scripts::Call;
 use super::{metadata_bytes, micros};
-use crate::store::step::{Again, Change, Outcome, Verdict};
+use crate::store::step::{RejoinDue, Change, Outcome, Verdict};
 
 /// A call with its outcomes.
 pub(super) struct Sorted {
@@ -50,9 +50,9 @@ pub(super) fn sorted(mut call: Call, outcomes: Vec<Outcome>) -> Sorted {
 fn coded(change: &Change) -> (&'static str, u64) {
     match *change {
         Change::Ack => ("a", 0),
-        Change::Rejoin(Again::AsAdded) => ("j", 0),
-        Change::Rejoin(Again::After(delay)) => ("J", micros(delay)),
-        Change::Rejoin(Again::At(at)) => ("t", at.as_millis().min(super::LAST_MS)),
+        Change::Rejoin(RejoinDue::AsAdded) => ("j", 0),
+        Change::Rejoin(RejoinDue::After(delay)) => ("J", micros(delay)),
+        Change::Rejoin(RejoinDue::At(at)) => ("t", at.as_millis().min(super::LAST_MS)),
         Change::Retry(after) => ("r", micros(after)),
         Change::Rollback => ("b", 0),
         Change::Park => ("p", 0),

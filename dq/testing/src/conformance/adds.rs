@@ -63,14 +63,14 @@ pub async fn generated_ids_are_added(t: &Topic) {
 
 /// `expires_after` is stored as a time, counted from the first due time, and no rejoin or retry moves it (rule 4).
 pub async fn expiry_is_stored_as_a_time(t: &Topic) {
-    use dq::store::step::{Again, Change};
+    use dq::store::step::{RejoinDue, Change};
     let expires = t.in_ms(9_000);
     t.add_job(NewJob { expires_after: Some(secs(4)), ..later("a", secs(5)) }).await;
     assert_eq!(t.metadata("a").await.expires_at, Some(expires));
     t.advance(secs(5)).await;
     let claim = t.claim("n", "a").await;
     assert_eq!(claim.record.metadata().map(|metadata| metadata.expires_at), Ok(Some(expires)));
-    t.end("n", &claim, Change::Rejoin(Again::After(secs(2)))).await;
+    t.end("n", &claim, Change::Rejoin(RejoinDue::After(secs(2)))).await;
     assert_eq!(t.metadata("a").await.expires_at, Some(expires));
     t.advance(secs(2)).await;
     let claim = t.claim("n", "a").await;

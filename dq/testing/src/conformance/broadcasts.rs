@@ -113,7 +113,7 @@ pub async fn both_is_one_of_each(t: &Topic) {
 pub async fn retry_publishes_nothing(t: &Topic) {
     t.add_job(both("a")).await;
     assert_eq!(publish(t, "n", 10).await.published, 1);
-    let again = Change::Rejoin(step::Again::After(ms(0)));
+    let again = Change::Rejoin(step::RejoinDue::After(ms(0)));
     for change in [Change::Retry(ms(0)), again, Change::Rollback] {
         let claim = t.claim("n", "a").await;
         t.end("n", &claim, change).await;

@@ -4,7 +4,7 @@ use super::calls::{job, replacing, retained};
 use super::topic::{LEASE, MAX_CRASHES, Topic, ms, secs};
 use dq::job::state::Event;
 use dq::job::{Metadata, State};
-use dq::store::step::{Again, Change, Claim, MOST_JOBS, Sweep};
+use dq::store::step::{RejoinDue, Change, Claim, MOST_JOBS, Sweep};
 use dq::store::{AddOutcome, NewJob};
 
 /// The node that runs what is driven.
@@ -121,7 +121,7 @@ pub(super) async fn happen(t: &Topic, name: &str, claim: Option<&Claim>, event: 
 fn change_of(event: Event) -> Option<Change> {
     Some(match event {
         Event::Acked { .. } => Change::Ack,
-        Event::Rejoined => Change::Rejoin(Again::After(secs(1))),
+        Event::Rejoined => Change::Rejoin(RejoinDue::After(secs(1))),
         Event::Retried => Change::Retry(secs(1)),
         Event::RolledBack { .. } => Change::Rollback,
         Event::Parked => Change::Park,
@@ -133,7 +133,7 @@ fn change_of(event: Event) -> Option<Change> {
 
 /// Every way out of RUNNING by an outcome.
 pub(super) fn exits() -> [Change; 7] {
-    let again = Change::Rejoin(Again::After(ms(10)));
+    let again = Change::Rejoin(RejoinDue::After(ms(10)));
     [Change::Ack, again, Change::Retry(ms(10)), Change::Rollback, Change::Park, Change::Dead, Change::Drop]
 }
 

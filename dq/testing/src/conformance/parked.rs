@@ -3,7 +3,7 @@
 use super::calls::{job, retained};
 use super::topic::{LEASE, START, Topic, ms, refused, secs};
 use dq::job::{Fence, Metadata, Sequence, State};
-use dq::store::step::{Again, Change, Claim, Sweep};
+use dq::store::step::{RejoinDue, Change, Claim, Sweep};
 use dq::store::{StoreError, JobPlace};
 use dq::time::Timestamp;
 
@@ -111,7 +111,7 @@ pub async fn returned_aged_job_is_parked_as_it_was(t: &Topic) {
 
 /// Retry and rejoin of an aged job send it back to the queue and clear its parking fence (rule 25).
 pub async fn retried_aged_job_is_parked_no_more(t: &Topic) {
-    for change in [Change::Retry(ms(10)), Change::Rejoin(Again::After(ms(10)))] {
+    for change in [Change::Retry(ms(10)), Change::Rejoin(RejoinDue::After(ms(10)))] {
         let (claim, fence, _) = aged(t, "n", "a").await;
         let metadata = Metadata { attempts: 1, parked_by: Some(fence), ..Metadata::default() };
         match change {

@@ -7,7 +7,7 @@ use super::subscriber::Subscriber;
 use super::topic::{FALLBACK, START, Topic, ms, secs};
 use dq::job::State;
 use dq::store::Signal;
-use dq::store::step::{Again, Change, Role, STANDBY_DELAY};
+use dq::store::step::{RejoinDue, Change, Role, STANDBY_DELAY};
 use dq::time::Timestamp;
 
 async fn told(t: &Topic, node: &str) -> (Option<Role>, Duration) {
@@ -182,7 +182,7 @@ async fn wakes(t: &Topic, subscriber: &mut Subscriber, step: &str) {
 pub async fn every_earlier_head_is_signalled(t: &Topic) {
     t.add_later("far", secs(3_600)).await;
     let mut subscriber = t.listen("n").await;
-    let changes = [Change::Retry(ms(5)), Change::Rejoin(Again::After(ms(5))), Change::Rollback];
+    let changes = [Change::Retry(ms(5)), Change::Rejoin(RejoinDue::After(ms(5))), Change::Rollback];
     for change in changes {
         let claim = t.running("n", "a").await;
         subscriber.last_seen(t).await;

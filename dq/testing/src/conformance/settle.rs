@@ -3,7 +3,7 @@
 use super::calls::{job, later, retained, with_metadata};
 use super::topic::{LEASE, Topic, id, ms, secs};
 use dq::job::{Cause, Fence, Metadata, State, Token};
-use dq::store::step::{Again, Change, Claim, Outcome, Verdict};
+use dq::store::step::{RejoinDue, Change, Claim, Outcome, Verdict};
 use dq::store::{StoreError, JobPlace};
 use dq::time::Timestamp;
 
@@ -35,10 +35,10 @@ pub async fn acked_job_is_kept_for_its_retention(t: &Topic) {
 pub async fn rejoined_job_waits_as_it_was_told(t: &Topic) {
     let at = t.in_ms(500_000);
     let cases = [
-        (Again::AsAdded, Some(30_000)),
-        (Again::After(ms(700)), Some(700)),
-        (Again::After(ms(0)), Some(0)),
-        (Again::At(at), None),
+        (RejoinDue::AsAdded, Some(30_000)),
+        (RejoinDue::After(ms(700)), Some(700)),
+        (RejoinDue::After(ms(0)), Some(0)),
+        (RejoinDue::At(at), None),
     ];
     t.add_later("a", secs(30)).await;
     for (again, wait) in cases {
@@ -55,7 +55,7 @@ pub async fn rejoin_at_a_past_time_takes_the_original_delay(t: &Topic) {
     t.add_later("a", secs(30)).await;
     t.advance(secs(31)).await;
     let claim = t.claim("n", "a").await;
-    t.end("n", &claim, Change::Rejoin(Again::At(Timestamp::from_millis(5)))).await;
+    t.end("n", &claim, Change::Rejoin(RejoinDue::At(Timestamp::from_millis(5)))).await;
     assert_eq!(t.due("a").await, t.in_ms(30_000));
 }
 
@@ -64,7 +64,7 @@ pub async fn rejoined_job_keeps_its_record(t: &Topic) {
     let metadata = Metadata { attempts: 2, cause: Some(Cause::Error), error: Some("no".into()), ..Metadata::default() };
     t.add_job(with_metadata("a", &metadata)).await;
     let claim = t.claim("n", "a").await;
-    t.end("n", &claim, Change::Rejoin(Again::After(secs(1)))).await;
+    t.end("n", &claim, Change::Rejoin(RejoinDue::After(secs(1)))).await;
     assert_eq!(t.metadata("a").await, metadata);
     assert_eq!(t.says("a").await, "a");
 }
@@ -224,7 +224,7 @@ pub async fn outcome_under_a_wrong_sequence_number_counts(t: &Topic) {
 /// Every outcome but a rollback clears the crash count (rule 19).
 pub async fn settled_outcome_clears_the_crash_count(t: &Topic) {
     let changes =
-        [Change::Retry(ms(0)), Change::Rejoin(Again::After(ms(0))), Change::Park, Change::Dead, Change::Rollback];
+        [Change::Retry(ms(0)), Change::Rejoin(RejoinDue::After(ms(0))), Change::Park, Change::Dead, Change::Rollback];
     for change in changes {
         t.running("n", "a").await;
         t.crash("n").await;

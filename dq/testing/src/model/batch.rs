@@ -6,7 +6,7 @@ use super::cluster::{ClusterState, job, ms};
 use super::operation::{self, Adding, Settling, Withdrawing};
 use super::reference::Job;
 use dq::job::{Cause, Codec, Fence, Metadata, Record};
-use dq::store::step::{Again, Change, Outcome};
+use dq::store::step::{RejoinDue, Change, Outcome};
 use dq::store::{Command, Due, NewJob};
 use dq::time::Timestamp;
 
@@ -49,9 +49,9 @@ impl ClusterState {
     pub(super) fn outcome(&self, it: &Settling) -> Outcome {
         let change = match it.change {
             operation::Change::Ack => Change::Ack,
-            operation::Change::RejoinAsAdded => Change::Rejoin(Again::AsAdded),
-            operation::Change::RejoinAfter(after) => Change::Rejoin(Again::After(ms(after))),
-            operation::Change::RejoinIn(after) => Change::Rejoin(Again::At(self.at(after))),
+            operation::Change::RejoinAsAdded => Change::Rejoin(RejoinDue::AsAdded),
+            operation::Change::RejoinAfter(after) => Change::Rejoin(RejoinDue::After(ms(after))),
+            operation::Change::RejoinIn(after) => Change::Rejoin(RejoinDue::At(self.at(after))),
             operation::Change::Retry(after) => Change::Retry(ms(after)),
             operation::Change::Rollback => Change::Rollback,
             operation::Change::Park => Change::Park,

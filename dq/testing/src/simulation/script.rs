@@ -18,7 +18,7 @@ use dq::environment::{Environment, StoreClock as _};
 use dq::job::{Cause, NodeId, Record};
 use dq::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
 use dq::provider::Provider;
-use dq::store::step::{Again, Change};
+use dq::store::step::{RejoinDue, Change};
 use dq::testing::seam::{Call, ErasedListener, Returned};
 use dq::time::Timestamp;
 
@@ -203,9 +203,9 @@ impl Scripted {
 fn decided(returned: &Returned) -> Option<Change> {
     Some(match returned {
         Returned::Decided(Decision::Ack) => Change::Ack,
-        Returned::Decided(Decision::Rejoin) => Change::Rejoin(Again::AsAdded),
-        Returned::Decided(Decision::RejoinAfter(delay)) => Change::Rejoin(Again::After(*delay)),
-        Returned::Decided(Decision::RejoinAt(time)) => Change::Rejoin(Again::At(Timestamp::from(*time))),
+        Returned::Decided(Decision::Rejoin) => Change::Rejoin(RejoinDue::AsAdded),
+        Returned::Decided(Decision::RejoinAfter(delay)) => Change::Rejoin(RejoinDue::After(*delay)),
+        Returned::Decided(Decision::RejoinAt(time)) => Change::Rejoin(RejoinDue::At(Timestamp::from(*time))),
         Returned::Decided(Decision::Park) | Returned::Unacked(UnackedDecision::Keep) => Change::Park,
         Returned::Unacked(UnackedDecision::Drop) => Change::Drop,
         _ => return None,

@@ -5,7 +5,7 @@ use crate::store::memory::places::Place;
 fn a_replacement_takes_the_place_however_the_run_ends() {
     for change in [
         Change::Ack,
-        Change::Rejoin(Again::AsAdded),
+        Change::Rejoin(RejoinDue::AsAdded),
         Change::Retry(Duration::ZERO),
         Change::Rollback,
         Change::Park,

@@ -29,10 +29,10 @@ fn a_rejoin_uses_the_delay_of_the_add_where_it_names_no_time_to_come() {
     let delayed = Metadata { delay: Duration::from_secs(30), attempts: 2, ..Metadata::default() };
     let past = Timestamp::from_millis(START_MS);
     for (again, after) in [
-        (Again::AsAdded, 30_000),
-        (Again::At(past), 30_000),
-        (Again::At(past.after(Duration::from_secs(1))), 1_000),
-        (Again::After(Duration::from_secs(2)), 2_000),
+        (RejoinDue::AsAdded, 30_000),
+        (RejoinDue::At(past), 30_000),
+        (RejoinDue::At(past.after(Duration::from_secs(1))), 1_000),
+        (RejoinDue::After(Duration::from_secs(2)), 2_000),
     ] {
         let mut bench = Bench::new();
         let token = bench.run("n", NewJob { record: record(&delayed, "1"), ..job("a") });

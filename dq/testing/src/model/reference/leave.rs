@@ -4,7 +4,7 @@ use super::{Place, Run, Topic};
 use dq::job::state::Event;
 use dq::job::{JobId, Metadata, NodeId, State};
 use dq::store::CommandKind;
-use dq::store::step::{Again, Change, Outcome, Settle, Settled, Verdict};
+use dq::store::step::{RejoinDue, Change, Outcome, Settle, Settled, Verdict};
 
 impl Topic {
     pub(in super::super) fn settle(&mut self, node: &NodeId, request: &Settle) -> Settled {
@@ -46,7 +46,7 @@ impl Topic {
 
     fn decide(&mut self, id: &JobId, run: &Run, change: &Change, metadata: Option<&Metadata>) {
         let now = self.now();
-        let again = |at| if at > now { Again::At(at) } else { Again::AsAdded };
+        let again = |at| if at > now { RejoinDue::At(at) } else { RejoinDue::AsAdded };
         let job = self.jobs.get(id).expect("it is RUNNING");
         let parked_by = job.metadata().parked_by;
         let delay = metadata.cloned().unwrap_or_else(|| job.metadata()).delay;
@@ -56,10 +56,10 @@ impl Topic {
             Change::Ack => (Event::Acked { retain: true }, Place::Done(now.after(retain)), parked_by),
             Change::Drop => return drop(self.gone(id, Event::Dropped)),
             Change::Rejoin(when) => {
-                let due = match if let Again::At(at) = when { again(at) } else { when } {
-                    Again::AsAdded => self.after(delay),
-                    Again::After(wait) => self.after(wait),
-                    Again::At(at) => at,
+                let due = match if let RejoinDue::At(at) = when { again(at) } else { when } {
+                    RejoinDue::AsAdded => self.after(delay),
+                    RejoinDue::After(wait) => self.after(wait),
+                    RejoinDue::At(at) => at,
                 };
                 (Event::Rejoined, Place::Delayed(due), None)
             }

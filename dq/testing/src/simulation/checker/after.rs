@@ -5,7 +5,7 @@ use std::mem;
 
 use super::{Checker, Did, version};
 use dq::job::{Cause, Fence, JobId, Record, State};
-use dq::store::step::{Again, Change, Verdict};
+use dq::store::step::{RejoinDue, Change, Verdict};
 use dq::store::{AddOutcome, CommandKind, OnDuplicate};
 use dq::testing::seam::{JobView, View};
 use dq::time::Timestamp;
@@ -93,9 +93,9 @@ impl Checker {
             && let Some((outcome, Verdict::Done)) = outcomes.iter().find(|(outcome, _)| outcome.id == *id)
         {
             let after = match outcome.change {
-                Change::Retry(delay) | Change::Rejoin(Again::After(delay)) => Some(delay),
-                Change::Rejoin(Again::AsAdded) => Some(job.record.fixed().delay),
-                Change::Rejoin(Again::At(at)) => {
+                Change::Retry(delay) | Change::Rejoin(RejoinDue::After(delay)) => Some(delay),
+                Change::Rejoin(RejoinDue::AsAdded) => Some(job.record.fixed().delay),
+                Change::Rejoin(RejoinDue::At(at)) => {
                     let wanted = self.wanted(id, before).unwrap_or(at.as_millis() * 1000);
                     self.ghost.due.insert(version, wanted);
                     // With a time that is past, or now, it rejoins as it was added.

@@ -3,7 +3,7 @@
 
 use super::{Checker, Did};
 use dq::job::{Cause, Fence, JobId, State};
-use dq::store::step::{Again, Change, Verdict};
+use dq::store::step::{RejoinDue, Change, Verdict};
 use dq::testing::seam::JobView;
 use dq::time::Timestamp;
 
@@ -113,9 +113,9 @@ impl Checker {
                 }
                 Stand { attempts: stand.attempts + 1, ..stand.delayed(after(delay.as_micros())) }
             }
-            Change::Rejoin(Again::After(delay)) => stand.delayed(after(delay.as_micros())),
-            Change::Rejoin(Again::At(at)) if at > floor => stand.delayed(at),
-            Change::Rejoin(Again::AsAdded | Again::At(_)) => stand.delayed(after(as_added.as_micros())),
+            Change::Rejoin(RejoinDue::After(delay)) => stand.delayed(after(delay.as_micros())),
+            Change::Rejoin(RejoinDue::At(at)) if at > floor => stand.delayed(at),
+            Change::Rejoin(RejoinDue::AsAdded | RejoinDue::At(_)) => stand.delayed(after(as_added.as_micros())),
             Change::Rollback => given_back(was)?,
             Change::Park => {
                 let parked_by = stand.parked_by.or(was.row.as_ref().map(|row| row.token.fence));
