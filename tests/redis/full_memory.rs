@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dq::job::Metadata;
 use dq::store::step::{
-    RejoinDue, Change, Exhaust, Isolate, Note, Publish, Release, Renew, Scan, Sequenced, Sweep, Verdict, Wake,
+    RejoinDue, Change, Exhaust, Isolate, NoteVerdict, Publish, Release, Renew, Scan, Sequenced, Sweep, Verdict, Wake,
 };
 use dq::store::{CommandKind, Store};
 use dq_tests::redis::RedisServer;
@@ -34,10 +34,10 @@ async fn every_step_but_an_add_goes_on_when_memory_is_full() {
     let (id, token) = (claim.id.clone(), claim.token);
     topic.link.renew(Renew { last_seen, lease }).await.unwrap();
     let isolate = Isolate { last_seen, lease, id: id.clone(), token };
-    assert_eq!(topic.link.isolate(isolate).await.unwrap().note, Note::Done);
+    assert_eq!(topic.link.isolate(isolate).await.unwrap().note, NoteVerdict::Done);
     let exhaust =
         Exhaust { last_seen, lease, id, token, metadata: Metadata { exhausted: true, ..Metadata::default() } };
-    assert_eq!(topic.link.exhaust(exhaust).await.unwrap().note, Note::Done);
+    assert_eq!(topic.link.exhaust(exhaust).await.unwrap().note, NoteVerdict::Done);
     assert!(topic.command(CommandKind::Delete, "h").await.changed);
     assert!(topic.command(CommandKind::Requeue, "f").await.changed);
     assert_eq!(topic.reconcile().await, 3);

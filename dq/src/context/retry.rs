@@ -12,7 +12,7 @@ use crate::environment::rules::without;
 use crate::job::{Cause, JobId, Metadata, RetryPolicy, Sequence, Token};
 use crate::listener::erased::Call;
 use crate::listener::{Failure, OnTimeout, RetryDelay};
-use crate::store::step::{Change, Exhaust, Note, Noted};
+use crate::store::step::{Change, Exhaust, NoteVerdict, Noted};
 use crate::time::LONGEST_DELAY;
 
 /// How many requests about exhausted jobs are under way at once.
@@ -107,9 +107,9 @@ impl Topic {
         self.lease.renewed_if(noted.lease_status, sent, named);
         if self.held.under(id, token).is_some_and(|job| matches!(job.stage(), Stage::Exhausting { .. })) {
             match noted.note {
-                Note::Stale => self.held.remove(id).map_or((), drop),
-                Note::Done if self.lease.is_good(now) && !self.stopping.is_cancelling() => self.finally(id, now),
-                Note::Done | Note::Ended => self.held.set(id, Stage::settling(Change::Rollback, None)),
+                NoteVerdict::Stale => self.held.remove(id).map_or((), drop),
+                NoteVerdict::Done if self.lease.is_good(now) && !self.stopping.is_cancelling() => self.finally(id, now),
+                NoteVerdict::Done | NoteVerdict::Ended => self.held.set(id, Stage::settling(Change::Rollback, None)),
             }
         }
         self.compare_rows(noted.lease_status);

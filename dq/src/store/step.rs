@@ -213,12 +213,12 @@ pub struct Noted {
     /// Turn and rows after the step.
     pub lease_status: LeaseStatus,
     /// Whether it was noted.
-    pub note: Note,
+    pub note: NoteVerdict,
 }
 
 /// Whether something was noted of a running job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Note {
+pub enum NoteVerdict {
     /// It was.
     Done,
     /// The job's row is another or gone.

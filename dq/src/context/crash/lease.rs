@@ -11,7 +11,7 @@ use crate::context::topic::pipeline::RequestKind;
 use crate::context::topic::{Stage, Topic};
 use crate::environment::rules::without;
 use crate::job::{JobId, Sequence, Token};
-use crate::store::step::{Change, LeaseStatus, Note, Noted, Renew};
+use crate::store::step::{Change, LeaseStatus, NoteVerdict, Noted, Renew};
 
 impl Topic {
     /// Every answer says how many rows the store knows of this node, and its turn. A difference starts a reconcile; only an
@@ -74,13 +74,13 @@ impl Topic {
         self.lease.renewed_if(noted.lease_status, sent, named);
         if self.held.under(id, token).is_some_and(|job| *job.stage() == Stage::Beginning) {
             match noted.note {
-                Note::Stale => self.held.remove(id).map_or((), drop),
-                Note::Ended => self.held.set(id, Stage::settling(Change::Rollback, None)),
-                Note::Done if self.stopping.is_ordered() => {
+                NoteVerdict::Stale => self.held.remove(id).map_or((), drop),
+                NoteVerdict::Ended => self.held.set(id, Stage::settling(Change::Rollback, None)),
+                NoteVerdict::Done if self.stopping.is_ordered() => {
                     self.held.set(id, Stage::settling(Change::Rollback, None));
                 }
-                Note::Done if self.lease.is_good(now) => self.start_held(id, now, true),
-                Note::Done => self.held.set(id, Stage::Waiting),
+                NoteVerdict::Done if self.lease.is_good(now) => self.start_held(id, now, true),
+                NoteVerdict::Done => self.held.set(id, Stage::Waiting),
             }
         }
         self.compare_rows(noted.lease_status);

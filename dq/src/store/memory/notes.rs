@@ -6,7 +6,7 @@ use super::now::Now;
 use super::places::{Place, Run, Slot};
 use super::topic::Topic;
 use crate::job::{JobId, NodeId, Record, Sequence, Token};
-use crate::store::step::{Exhaust, Isolate, Note, Noted};
+use crate::store::step::{Exhaust, Isolate, NoteVerdict, Noted};
 
 impl Topic {
     /// Notes that the job is about to run alone, so that a crash of its node is charged to it.
@@ -26,18 +26,18 @@ impl Topic {
         self.noted(now, node, (request.last_seen, request.lease), note)
     }
 
-    fn note(&mut self, node: &NodeId, id: &JobId, token: Token, write: impl FnOnce(&mut Run, &mut Record)) -> Note {
+    fn note(&mut self, node: &NodeId, id: &JobId, token: Token, write: impl FnOnce(&mut Run, &mut Record)) -> NoteVerdict {
         let Some(Slot { record, place: Place::Running(run), .. }) = self.jobs.run_mut(node, id, token) else {
-            return Note::Stale;
+            return NoteVerdict::Stale;
         };
         if run.pending.as_ref().is_some_and(|pending| pending.is_unfenced_end()) {
-            return Note::Ended;
+            return NoteVerdict::Ended;
         }
         write(run, record);
-        Note::Done
+        NoteVerdict::Done
     }
 
-    fn noted(&mut self, now: Now, node: &NodeId, (last_seen, lease): (Sequence, Duration), note: Note) -> Noted {
+    fn noted(&mut self, now: Now, node: &NodeId, (last_seen, lease): (Sequence, Duration), note: NoteVerdict) -> Noted {
         self.extend_lease(now, node, last_seen, lease);
         Noted { lease_status: self.lease_status(node), note }
     }

@@ -14,7 +14,7 @@ use super::scripts::{Scripts, Step};
 use super::{metadata_bytes, micros, millis, within};
 use crate::job::{JobId, NodeId, Token};
 use crate::store::step::{
-    Claim, Exhaust, Isolate, LeaseStatus, Note, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile, Reconciled,
+    Claim, Exhaust, Isolate, LeaseStatus, NoteVerdict, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile, Reconciled,
     Release, Renew, Role, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Verdict,
     Wake,
 };
@@ -332,9 +332,9 @@ fn row_of(id: Bytes, token: Bytes) -> Result<(JobId, Token), Stranger> {
 fn noted_of(mut reply: Reply) -> Result<Noted, StoreError> {
     let lease_status = reply.lease_status()?;
     let note = match reply.text()?.as_str() {
-        "d" => Note::Done,
-        "e" => Note::Ended,
-        _ => Note::Stale,
+        "d" => NoteVerdict::Done,
+        "e" => NoteVerdict::Ended,
+        _ => NoteVerdict::Stale,
     };
     Ok(Noted { lease_status, note })
 }

@@ -3,7 +3,7 @@
 use super::calls::{replacing, saying};
 use super::topic::{Topic, ms};
 use dq::job::{Cause, Fence, Metadata, State, Token};
-use dq::store::step::{Change, Claim, Note};
+use dq::store::step::{Change, Claim, NoteVerdict};
 use dq::store::{NewJob, OnDuplicate};
 
 fn exhausted() -> Metadata {
@@ -19,8 +19,8 @@ fn exhausted() -> Metadata {
 /// `isolate` and `exhaust` leave the job where it is, under its token (rules 15, 19).
 pub async fn noted_job_stays_running(t: &Topic) {
     let claim = t.running("n", "a").await;
-    assert_eq!(t.isolate("n", &claim).await, Note::Done);
-    assert_eq!(t.exhaust("n", &claim, exhausted()).await, Note::Done);
+    assert_eq!(t.isolate("n", &claim).await, NoteVerdict::Done);
+    assert_eq!(t.exhaust("n", &claim, exhausted()).await, NoteVerdict::Done);
     assert_eq!(t.state("a").await, Some(State::Running));
     assert_eq!((t.metadata("a").await, t.says("a").await), (exhausted(), "a".into()));
     t.end("n", &claim, Change::Dead).await;
@@ -32,13 +32,13 @@ pub async fn stale_token_notes_nothing(t: &Topic) {
     let claim = t.running("n", "a").await;
     let older = Claim { token: Token { fence: Fence(claim.token.fence.0 - 1), ..claim.token }, ..claim.clone() };
     for (node, stale) in [("n", &older), ("m", &claim)] {
-        assert_eq!(t.isolate(node, stale).await, Note::Stale);
-        assert_eq!(t.exhaust(node, stale, exhausted()).await, Note::Stale);
+        assert_eq!(t.isolate(node, stale).await, NoteVerdict::Stale);
+        assert_eq!(t.exhaust(node, stale, exhausted()).await, NoteVerdict::Stale);
     }
     assert_eq!(t.metadata("a").await, Metadata::default());
     t.end("n", &claim, Change::Ack).await;
-    assert_eq!(t.isolate("n", &claim).await, Note::Stale);
-    assert_eq!(t.exhaust("n", &claim, exhausted()).await, Note::Stale);
+    assert_eq!(t.isolate("n", &claim).await, NoteVerdict::Stale);
+    assert_eq!(t.exhaust("n", &claim, exhausted()).await, NoteVerdict::Stale);
 }
 
 /// Under an unfenced end no handler starts (rules 13, 17).
@@ -50,8 +50,8 @@ pub async fn nothing_starts_under_an_unfenced_end(t: &Topic) {
             "cancel" => t.cancel(verb).await,
             _ => t.ack_outside(verb).await,
         };
-        assert_eq!(t.isolate("n", &claim).await, Note::Ended);
-        assert_eq!(t.exhaust("n", &claim, exhausted()).await, Note::Ended);
+        assert_eq!(t.isolate("n", &claim).await, NoteVerdict::Ended);
+        assert_eq!(t.exhaust("n", &claim, exhausted()).await, NoteVerdict::Ended);
         t.end("n", &claim, Change::Rollback).await;
         assert_eq!(t.state(verb).await, None);
     }
@@ -62,7 +62,7 @@ pub async fn nothing_starts_under_an_end_with_a_replacement(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.delete("a").await;
     t.add_job(saying("a", "new")).await;
-    assert_eq!(t.isolate("n", &claim).await, Note::Ended);
+    assert_eq!(t.isolate("n", &claim).await, NoteVerdict::Ended);
     t.end("n", &claim, Change::Rollback).await;
     assert_eq!(t.says("a").await, "new");
 }
@@ -73,8 +73,8 @@ pub async fn handlers_start_under_a_fenced_end(t: &Topic) {
         let claim = t.running("n", "a").await;
         let fence = if own { claim.token.fence } else { Fence(claim.token.fence.0 - 1) };
         t.ack_run("a", fence).await;
-        assert_eq!(t.isolate("n", &claim).await, Note::Done);
-        assert_eq!(t.exhaust("n", &claim, exhausted()).await, Note::Done);
+        assert_eq!(t.isolate("n", &claim).await, NoteVerdict::Done);
+        assert_eq!(t.exhaust("n", &claim, exhausted()).await, NoteVerdict::Done);
         t.end("n", &claim, Change::Ack).await;
     }
 }
@@ -83,8 +83,8 @@ pub async fn handlers_start_under_a_fenced_end(t: &Topic) {
 pub async fn handlers_start_under_a_replacement(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.add_job(replacing("a", "new")).await;
-    assert_eq!(t.isolate("n", &claim).await, Note::Done);
-    assert_eq!(t.exhaust("n", &claim, exhausted()).await, Note::Done);
+    assert_eq!(t.isolate("n", &claim).await, NoteVerdict::Done);
+    assert_eq!(t.exhaust("n", &claim, exhausted()).await, NoteVerdict::Done);
     t.end("n", &claim, Change::Dead).await;
     assert_eq!((t.state("a").await, t.says("a").await), (Some(State::Delayed), "new".into()));
     assert_eq!(t.metadata("a").await, Metadata::default());

@@ -5,7 +5,7 @@ use super::drive::exhaust_by_crashes;
 use super::topic::{LEASE, MAX_CRASHES, Topic, ms, secs};
 use dq::job::{Cause, Metadata, State};
 use dq::store::StoreError;
-use dq::store::step::{Change, Claim, MOST_JOBS, Note, Reclaim, Reclaimed};
+use dq::store::step::{Change, Claim, MOST_JOBS, NoteVerdict, Reclaim, Reclaimed};
 use dq::time::Timestamp;
 
 /// A job that the node runs, one crash short of the cap.
@@ -120,7 +120,7 @@ pub async fn job_that_was_not_isolated_is_not_charged_the_last_crash(t: &Topic) 
 /// One that had begun is: it comes back once, exhausted by its crashes, due when it was (rule 19).
 pub async fn isolated_job_is_charged_the_last_crash(t: &Topic) {
     let claim = one_crash_short(t, "n", "a").await;
-    assert_eq!(t.isolate("n", &claim).await, Note::Done);
+    assert_eq!(t.isolate("n", &claim).await, NoteVerdict::Done);
     t.crash("n").await;
     let metadata = t.metadata("a").await;
     assert_eq!((metadata.exhausted, metadata.cause), (true, Some(Cause::Crashes)));
@@ -159,7 +159,7 @@ pub async fn final_run_that_was_not_isolated_comes_back(t: &Topic) {
 /// *Begun* goes whenever the job leaves RUNNING: the next run has to begin again to be charged (rule 19).
 pub async fn isolation_ends_with_the_run(t: &Topic) {
     let claim = one_crash_short(t, "n", "a").await;
-    assert_eq!(t.isolate("n", &claim).await, Note::Done);
+    assert_eq!(t.isolate("n", &claim).await, NoteVerdict::Done);
     t.end("n", &claim, Change::Rollback).await;
     t.claim("n", "a").await;
     t.crash("n").await;
@@ -191,7 +191,7 @@ pub async fn cap_is_an_argument(t: &Topic) {
     t.add_all(vec![job("begun"), job("aside")]).await;
     let claims = t.claims("n").await;
     assert_eq!(claims[1].id.as_str(), "begun");
-    assert_eq!(t.isolate("n", &claims[1]).await, Note::Done);
+    assert_eq!(t.isolate("n", &claims[1]).await, NoteVerdict::Done);
     let seen = t.lease("n").await.expect("n holds them");
     t.advance(LEASE + ms(1)).await;
     let request = Reclaim { node: t.node("n"), seen, limit: MOST_JOBS, max_crashes: 1 };
@@ -228,7 +228,7 @@ pub async fn exhaustion_survives_a_crash(t: &Topic) {
         error: Some("no".into()),
         ..Metadata::default()
     };
-    assert_eq!(t.exhaust("n", &claim, metadata.clone()).await, Note::Done);
+    assert_eq!(t.exhaust("n", &claim, metadata.clone()).await, NoteVerdict::Done);
     t.crash("n").await;
     assert_eq!(t.state("a").await, Some(State::Delayed));
     assert_eq!(t.claim("m", "a").await.record.metadata(), Ok(metadata));

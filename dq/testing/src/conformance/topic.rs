@@ -16,7 +16,7 @@ use std::time::Duration;
 use super::fixture::StoreFixture;
 use dq::job::{AppName, JobId, Metadata, NodeId, ProducerId, Sequence, TopicKey, TopicName};
 use dq::store::step::{
-    Change, Claim, Exhaust, Isolate, LeaseStatus, MOST_JOBS, Note, Outcome, Reclaim, Reclaimed, Reconcile, Reconciled,
+    Change, Claim, Exhaust, Isolate, LeaseStatus, MOST_JOBS, NoteVerdict, Outcome, Reclaim, Reclaimed, Reconcile, Reconciled,
     Release, Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Verdict, Wake,
 };
 use dq::store::{Link, Producer, Store};
@@ -285,7 +285,7 @@ impl Topic {
     }
 
     /// Notes that the job is about to run alone.
-    pub async fn isolate(&self, node: &str, claim: &Claim) -> Note {
+    pub async fn isolate(&self, node: &str, claim: &Claim) -> NoteVerdict {
         let request =
             Isolate { last_seen: self.last_seen(node), lease: LEASE, id: claim.id.clone(), token: claim.token };
         let noted = self.link(node).isolate(request).await.expect("begin is answered");
@@ -294,7 +294,7 @@ impl Topic {
     }
 
     /// Notes that no attempt is left.
-    pub async fn exhaust(&self, node: &str, claim: &Claim, metadata: Metadata) -> Note {
+    pub async fn exhaust(&self, node: &str, claim: &Claim, metadata: Metadata) -> NoteVerdict {
         let (id, token) = (claim.id.clone(), claim.token);
         let noted = self
             .link(node)

@@ -24,7 +24,7 @@ use crashes::Toll;
 
 use super::users::version_behind;
 use dq::job::{Deliver, Fence, JobId, NodeId, ProducerId, Record, State, Token};
-use dq::store::step::{Change, Claim, Note, Outcome, Published, Verdict};
+use dq::store::step::{Change, Claim, NoteVerdict, Outcome, Published, Verdict};
 use dq::store::{AddOutcome, Command, CommandKind, CommandOutcome, Due, NewJob};
 use dq::testing::seam::{JobView, View};
 use dq::time::Timestamp;
@@ -63,7 +63,7 @@ pub(super) enum Did {
         node: NodeId,
         token: Token,
         begins: bool,
-        note: Note,
+        note: NoteVerdict,
     },
     Command {
         items: Vec<(Command, CommandOutcome)>,

@@ -73,9 +73,9 @@ fn a_job_that_takes_its_node_with_it_comes_back_exhausted_and_then_is_dead() {
     let token = bench.claim("n", "a");
     bench.crash("n");
     assert_eq!(bench.transfer("n", 1).claims[0].crashes, 2, "a run that was not begun is not charged the last crash");
-    assert_eq!(bench.isolate("n", "a", token), Note::Stale);
+    assert_eq!(bench.isolate("n", "a", token), NoteVerdict::Stale);
     let token = bench.reconcile("n").rows[0].1;
-    assert_eq!(bench.isolate("n", "a", token), Note::Done);
+    assert_eq!(bench.isolate("n", "a", token), NoteVerdict::Done);
     bench.crash("n");
     assert!(bench.metadata("a").exhausted);
     let token = bench.claim("n", "a");

@@ -158,7 +158,7 @@ impl Bench {
         self.settle_with(name, text, token, change, None)
     }
 
-    fn isolate(&mut self, name: &str, text: &str, token: Token) -> Note {
+    fn isolate(&mut self, name: &str, text: &str, token: Token) -> NoteVerdict {
         let request = Isolate { last_seen: self.sequence(name), lease: LEASE, id: id(text), token };
         self.topic.isolate(self.now, &node(name), &request).note
     }

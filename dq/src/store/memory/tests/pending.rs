@@ -29,7 +29,7 @@ fn a_deleted_run_ends_as_deleted_and_its_replacement_goes_too() {
     bench.add(replacing("a", "2"));
     let deleted = bench.command(CommandKind::Delete, "a", None);
     assert_eq!((deleted.found, deleted.changed, deleted.removed), (Some(State::Running), true, None));
-    assert_eq!(bench.isolate("n", "a", token), Note::Ended);
+    assert_eq!(bench.isolate("n", "a", token), NoteVerdict::Ended);
     assert_eq!(bench.settle("n", "a", token, Change::Park), Verdict::Done);
     assert!(bench.topic.is_empty());
 }
@@ -50,7 +50,7 @@ fn a_webhook_that_comes_before_the_park_is_not_lost() {
     let mut bench = Bench::new();
     let token = bench.run("n", job("a"));
     assert!(bench.command(CommandKind::Ack, "a", Some(token.fence)).changed);
-    assert_eq!(bench.isolate("n", "a", token), Note::Done);
+    assert_eq!(bench.isolate("n", "a", token), NoteVerdict::Done);
     bench.settle("n", "a", token, Change::Park);
     assert_eq!(bench.state("a"), None);
 }

@@ -98,7 +98,7 @@ fn a_note_of_exhaustion_leaves_the_parking_fence_alone() {
     let (parking, token) = aged(&mut bench);
     let metadata = Metadata::default();
     let request = Exhaust { last_seen: bench.sequence("n"), lease: LEASE, id: id("a"), token, metadata };
-    assert_eq!(bench.topic.exhaust(bench.now, &node("n"), request).note, Note::Done);
+    assert_eq!(bench.topic.exhaust(bench.now, &node("n"), request).note, NoteVerdict::Done);
     assert_eq!(
         bench.metadata("a"),
         Metadata { exhausted: true, parked_by: Some(parking.fence), ..Metadata::default() }
@@ -119,7 +119,7 @@ fn exhaustion_is_kept_and_a_requeue_begins_afresh() {
     let token = bench.run("n", NewJob { expires_after: Some(AGE), ..job("a") });
     let metadata = Metadata { attempts: 6, cause: Some(Cause::Error), error: Some("no".into()), ..bench.metadata("a") };
     let request = Exhaust { last_seen: bench.sequence("n"), lease: LEASE, id: id("a"), token, metadata };
-    assert_eq!(bench.topic.exhaust(bench.now, &node("n"), request).note, Note::Done);
+    assert_eq!(bench.topic.exhaust(bench.now, &node("n"), request).note, NoteVerdict::Done);
     assert!(bench.metadata("a").exhausted);
     bench.settle("n", "a", token, Change::Dead);
     assert_eq!(bench.state("a"), Some(State::Dead));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Topic;
 use dq::job::{JobId, NodeId, Sequence, Token};
 use dq::store::step::{
-    Exhaust, Isolate, LONGEST_LEASE, LeaseStatus, Note, Noted, Reconcile, Reconciled, Release, Renew, Sequenced,
+    Exhaust, Isolate, LONGEST_LEASE, LeaseStatus, NoteVerdict, Noted, Reconcile, Reconciled, Release, Renew, Sequenced,
 };
 use dq::time::Timestamp;
 
@@ -48,17 +48,17 @@ impl Topic {
     }
 
     /// Whether something may be noted of this run.
-    fn note(&self, node: &NodeId, id: &JobId, token: Token) -> Note {
+    fn note(&self, node: &NodeId, id: &JobId, token: Token) -> NoteVerdict {
         if !self.holds(node, id, token) {
-            return Note::Stale;
+            return NoteVerdict::Stale;
         }
         let end = self.run(id).and_then(|run| run.end);
-        if end.is_some_and(|end| end.fence.is_none()) { Note::Ended } else { Note::Done }
+        if end.is_some_and(|end| end.fence.is_none()) { NoteVerdict::Ended } else { NoteVerdict::Done }
     }
 
     pub(in super::super) fn isolate(&mut self, node: &NodeId, request: &Isolate) -> Noted {
         let note = self.note(node, &request.id, request.token);
-        if note == Note::Done {
+        if note == NoteVerdict::Done {
             self.run_mut(&request.id).expect("it is RUNNING").isolated = true;
         }
         self.extend_lease(node, request.last_seen, request.lease);
@@ -67,7 +67,7 @@ impl Topic {
 
     pub(in super::super) fn exhaust(&mut self, node: &NodeId, request: &Exhaust) -> Noted {
         let note = self.note(node, &request.id, request.token);
-        if note == Note::Done {
+        if note == NoteVerdict::Done {
             let job = self.jobs.get_mut(&request.id).expect("it is RUNNING");
             let parked_by = job.metadata().parked_by;
             job.write(Some(&request.metadata), parked_by);

@@ -3,7 +3,7 @@
 use super::{Checker, Did, version};
 use dq::config::NodeSettings;
 use dq::job::{Deliver, NodeId, State, Token};
-use dq::store::step::{Note, Verdict};
+use dq::store::step::{NoteVerdict, Verdict};
 use dq::store::{AddOutcome, Command, CommandKind, CommandOutcome, NewJob};
 use dq::testing::seam::{JobView, View};
 use dq::time::Timestamp;
@@ -66,9 +66,9 @@ impl Checker {
                     false => job.record.fixed().exhausted,
                 });
                 let fits = match note {
-                    Note::Done => held.is_some() && !ended && noted,
-                    Note::Ended => ended && was == is,
-                    Note::Stale => held.is_none() && was == is,
+                    NoteVerdict::Done => held.is_some() && !ended && noted,
+                    NoteVerdict::Ended => ended && was == is,
+                    NoteVerdict::Stale => held.is_none() && was == is,
                 };
                 if !fits {
                     self.bad(format!("[15] {node} notes of {id}: {note:?}; held {}, noted {noted}", held.is_some()));
