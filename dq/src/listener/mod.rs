@@ -17,7 +17,7 @@ pub use delay_listener::{Declared, DelayListener, RetryDelay, UnackedDecision};
 pub use failure::{Failure, JobError, LONGEST_ERROR};
 pub use inject::{Dependency, Injectable, Injector, Missing, Provided};
 pub use job::{Delivery, Job};
-pub use registry::{Kind, Registration};
+pub use registry::{ListenerKind, Registration};
 pub use settings::{AckMode, ListenerSettings, OnTimeout};
 
 pub(crate) use registry::{Build, Built};

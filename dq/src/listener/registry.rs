@@ -14,7 +14,7 @@ use crate::job::DelayJob;
 
 /// What a registered listener listens to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ListenerKind {
     /// The jobs of a topic.
     Delay {
         /// The topic.
@@ -43,7 +43,7 @@ pub struct Registration {
     /// Where it is annotated.
     pub declared_at: &'static str,
     /// What it listens to.
-    pub kind: Kind,
+    pub kind: ListenerKind,
     /// What the attribute says.
     pub settings: ListenerSettings,
     /// The retry policy of its payload, as text: what holds where the attribute says nothing.
@@ -70,7 +70,7 @@ impl Registration {
         Self {
             name: L::NAME,
             declared_at: L::DECLARED_AT,
-            kind: Kind::Delay { topic: <L::Job as DelayJob>::TOPIC },
+            kind: ListenerKind::Delay { topic: <L::Job as DelayJob>::TOPIC },
             settings: L::SETTINGS,
             payload_retry: <L::Job as DelayJob>::DEFAULTS.retry,
             dependencies: <L as Declared>::dependencies,
@@ -84,7 +84,7 @@ impl Registration {
         Self {
             name: L::NAME,
             declared_at: L::DECLARED_AT,
-            kind: Kind::Broadcast { channels: L::CHANNELS },
+            kind: ListenerKind::Broadcast { channels: L::CHANNELS },
             settings: ListenerSettings::NONE,
             payload_retry: None,
             dependencies: <L as broadcast::Declared>::dependencies,

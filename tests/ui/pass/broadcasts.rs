@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dq::listener::{Kind, Registration};
+use dq::listener::{ListenerKind, Registration};
 use dq::prelude::*;
 
 #[broadcast_listener(channels = ["cache-expired", "prices:eu"])]
@@ -21,6 +21,6 @@ impl BroadcastListener for DropCache {
 
 fn main() {
     let all = Registration::all();
-    assert_eq!(all[0].kind, Kind::Broadcast { channels: &["cache-expired", "prices:eu"] });
+    assert_eq!(all[0].kind, ListenerKind::Broadcast { channels: &["cache-expired", "prices:eu"] });
     assert_eq!((all.len(), (all[0].dependencies)()[0].field), (1, "cache"));
 }

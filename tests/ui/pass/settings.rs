@@ -4,7 +4,7 @@ use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-use dq::listener::{AckMode, Declared, Kind, ListenerSettings, OnTimeout, Registration};
+use dq::listener::{AckMode, Declared, ListenerKind, ListenerSettings, OnTimeout, Registration};
 
 #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
 #[job(topic = "order-timeout")]
@@ -81,7 +81,7 @@ fn main() {
         .with_retry("1m, 5m")
         .with_ack(AckMode::OnClaim)
         .with_max_crashes(4);
-    assert_eq!((only.settings, only.kind), (settings, Kind::Delay { topic: "order-timeout" }));
+    assert_eq!((only.settings, only.kind), (settings, ListenerKind::Delay { topic: "order-timeout" }));
     assert_eq!(only.declared_at, format!("{}:{}", PLACE.0, PLACE.1));
     assert_eq!((Everything::TOPIC, Nothing::TOPIC), (Some("order-timeout"), None));
     assert_eq!(Nothing::SETTINGS, ListenerSettings::NONE);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::config::{SourceLocation, nearest};
 use crate::context::problems::{ListenerAt, Need, Problem};
 use crate::job::TopicName;
-use crate::listener::{Injector, Kind, Registration};
+use crate::listener::{Injector, ListenerKind, Registration};
 
 /// A topic that the builder names, and where.
 pub(crate) type Named = (String, SourceLocation);
@@ -59,8 +59,8 @@ impl Selection {
         let mut found = Listeners::default();
         for registration in &registered {
             match registration.kind {
-                Kind::Delay { topic } => found.add_delay(topic, registration, problems),
-                Kind::Broadcast { channels } => found.add_broadcast(channels, registration, problems),
+                ListenerKind::Delay { topic } => found.add_delay(topic, registration, problems),
+                ListenerKind::Broadcast { channels } => found.add_broadcast(channels, registration, problems),
             }
         }
         found.topics.dedup();
@@ -80,8 +80,8 @@ impl Selection {
         let all = inventory.into_iter().chain(self.by_hand.iter().copied());
         let mut once: Vec<_> = all.filter(|registration| seen.insert((registration.type_id)())).collect();
         once.sort_by_key(|registration| match registration.kind {
-            Kind::Delay { topic } => (topic, listener_at(registration)),
-            Kind::Broadcast { .. } => ("", listener_at(registration)),
+            ListenerKind::Delay { topic } => (topic, listener_at(registration)),
+            ListenerKind::Broadcast { .. } => ("", listener_at(registration)),
         });
         once
     }
