@@ -9,7 +9,7 @@ use dq::environment::{Environment, Seeded, TokioClock};
 use dq::job::{AppName, Cause, Deliver, Fence, Metadata, NodeId, Sequence, State, TopicKey, TopicName};
 use dq::provider::{AddError, Addition, CommandError, Provider, Seen};
 use dq::store::step::{Change, Claim, Outcome, Reconcile, Sequenced, Settle, Transfer};
-use dq::store::{Link, JobPlace};
+use dq::store::{JobPlace, Link};
 use dq::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use dq::job::Metadata;
 use dq::store::step::{
-    RejoinDue, Change, Exhaust, Isolate, NoteVerdict, Publish, Release, Renew, Scan, Sequenced, Sweep, Verdict, Wake,
+    Change, Exhaust, Isolate, NoteVerdict, Publish, RejoinDue, Release, Renew, Scan, Sequenced, Sweep, Verdict, Wake,
 };
 use dq::store::{CommandKind, Store};
 use dq_tests::redis::RedisServer;

@@ -1,7 +1,7 @@
 //! What another program did to the keys spoils one job and no other (PROTOCOL.md rule 1).
 
 use dq::job::State;
-use dq::store::step::{RejoinDue, Change, Reclaim, Sequenced, Sweep, Verdict};
+use dq::store::step::{Change, Reclaim, RejoinDue, Sequenced, Sweep, Verdict};
 use dq::store::{PageRequest, Store};
 use dq_tests::redis::RedisServer;
 
@@ -56,7 +56,8 @@ async fn bytes_that_are_no_record_are_given_out_as_they_are() {
 
 #[tokio::test]
 async fn a_running_job_without_a_record_is_dropped_when_its_run_ends_and_the_node_is_told() {
-    let keeps = [Change::Rollback, Change::Retry(LEASE), Change::Rejoin(RejoinDue::AsAdded), Change::Park, Change::Dead];
+    let keeps =
+        [Change::Rollback, Change::Retry(LEASE), Change::Rejoin(RejoinDue::AsAdded), Change::Park, Change::Dead];
     for change in keeps {
         let (server, topic) = three().await;
         let claims = topic.claims().await;

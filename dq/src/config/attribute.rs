@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::key::Keyed;
-use super::layer::{SettingChange, Layer};
+use super::layer::{Layer, SettingChange};
 use super::settings::TopicSettings;
 use super::source::{Source, SourceLocation};
 use super::value::Written;

@@ -17,7 +17,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::key::Keyed;
-use super::layer::{SettingChange, Layer};
+use super::layer::{Layer, SettingChange};
 use super::problem::SettingProblem;
 use super::settings::{NodeSettings, TopicSettings};
 use super::source::{Source, SourceLocation};

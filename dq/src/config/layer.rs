@@ -100,7 +100,11 @@ impl Layer {
     }
 
     /// Keeps a change of a topic's setting, or the problem with it.
-    pub(crate) fn change_topic(&mut self, topic: &str, change: Result<SettingChange<TopicSettings>, Box<SettingProblem>>) {
+    pub(crate) fn change_topic(
+        &mut self,
+        topic: &str,
+        change: Result<SettingChange<TopicSettings>, Box<SettingProblem>>,
+    ) {
         match change {
             Ok(change) => self.name_topic(topic, change.source.clone()).push(change),
             Err(problem) => self.problems.push(*problem),

@@ -59,7 +59,7 @@ pub use source::{Source, SourceLocation};
 pub use topic::{IntoRetry, TopicOverrides};
 
 pub(crate) use file::read as read_file;
-pub(crate) use layer::{SettingChange, Layer, Resolved};
+pub(crate) use layer::{Layer, Resolved, SettingChange};
 pub(crate) use layers::Layers;
 pub(crate) use rules::{check_node, check_topic};
 pub(crate) use suggest::{did_you_mean, nearest};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::key::Put;
-use super::layer::{SettingChange, Layer};
+use super::layer::{Layer, SettingChange};
 use super::problem::{Setting, SettingProblem};
 use super::settings::TopicSettings;
 use super::source::{Source, SourceLocation};

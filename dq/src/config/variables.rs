@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::env;
 
 use super::key::Keyed;
-use super::layer::{SettingChange, Layer};
+use super::layer::{Layer, SettingChange};
 use super::problem::{Setting, SettingProblem};
 use super::settings::{NodeSettings, TopicSettings};
 use super::source::Source;

@@ -11,7 +11,7 @@ use super::topic::{Stage, Topic};
 use crate::job::{Cause, JobId, Token};
 use crate::listener::erased::{Call, Returned};
 use crate::listener::{Decision, Failure, UnackedDecision};
-use crate::store::step::{RejoinDue, Change, MOST_JOBS, Outcome, Settle, Settled, Verdict};
+use crate::store::step::{Change, MOST_JOBS, Outcome, RejoinDue, Settle, Settled, Verdict};
 use crate::time::{LONGEST_DELAY, Timestamp};
 
 /// How long an outcome waits that the store could not settle; the others of its batch are settled.

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::de::DeserializeOwned;
 
 use crate::job::{BadRecord, Codec, JobId, Metadata, Record, State};
-use crate::store::{Stored, JobPlace};
+use crate::store::{JobPlace, Stored};
 
 /// A job as it was when it was looked at; it may have moved since. `P` is the type of its payload, which is decoded when
 /// asked for.

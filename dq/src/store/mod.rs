@@ -28,7 +28,7 @@ use futures_util::future::BoxFuture;
 
 pub use durability::Durability;
 pub use error::StoreError;
-pub use inspect::{Cursor, Page, PageRequest, Stored, TopicCounts, JobPlace};
+pub use inspect::{Cursor, JobPlace, Page, PageRequest, Stored, TopicCounts};
 pub use link::{Link, Pending};
 pub use producer::{
     AddOutcome, BatchAnswer, CALL_SLOTS, Command, CommandKind, CommandOutcome, Due, NewJob, Numbered, OnDuplicate,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::ContextFactory;
-use crate::config::{SettingChange, NodeSettings, Setting, SettingProblem, Source};
+use crate::config::{NodeSettings, Setting, SettingChange, SettingProblem, Source};
 use crate::store::Durability;
 use crate::time::IntoDelay;
 

@@ -6,7 +6,7 @@ use super::now::Now;
 use super::places::{Place, Shelf, Slot};
 use super::topic::{Topic, within};
 use crate::job::{JobId, NodeId, State};
-use crate::store::{Cursor, Page, PageRequest, StoreError, Stored, TopicCounts, JobPlace};
+use crate::store::{Cursor, JobPlace, Page, PageRequest, StoreError, Stored, TopicCounts};
 use crate::time::Timestamp;
 
 impl Topic {

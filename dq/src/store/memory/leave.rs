@@ -12,7 +12,7 @@ use super::places::{Place, Run, Shelf, Slot};
 use super::topic::Topic;
 use crate::environment::rules::without;
 use crate::job::{Cause, Fence, JobId, Metadata, Record, Token};
-use crate::store::step::{RejoinDue, Change};
+use crate::store::step::{Change, RejoinDue};
 use crate::time::Timestamp;
 
 /// How a run ends.

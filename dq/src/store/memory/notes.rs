@@ -26,7 +26,13 @@ impl Topic {
         self.noted(now, node, (request.last_seen, request.lease), note)
     }
 
-    fn note(&mut self, node: &NodeId, id: &JobId, token: Token, write: impl FnOnce(&mut Run, &mut Record)) -> NoteVerdict {
+    fn note(
+        &mut self,
+        node: &NodeId,
+        id: &JobId,
+        token: Token,
+        write: impl FnOnce(&mut Run, &mut Record),
+    ) -> NoteVerdict {
         let Some(Slot { record, place: Place::Running(run), .. }) = self.jobs.run_mut(node, id, token) else {
             return NoteVerdict::Stale;
         };

@@ -8,7 +8,7 @@ use super::reply::{Reply, fence_of, strange};
 use super::scripts::Step;
 use super::{RedisStore, within};
 use crate::job::{AppName, JobId, NodeId, State, TopicKey, TopicName};
-use crate::store::{Cursor, Page, PageRequest, StoreError, Stored, TopicCounts, JobPlace};
+use crate::store::{Cursor, JobPlace, Page, PageRequest, StoreError, Stored, TopicCounts};
 use crate::time::Timestamp;
 
 /// The most topics that are listed.

@@ -14,9 +14,9 @@ use super::scripts::{Scripts, Step};
 use super::{metadata_bytes, micros, millis, within};
 use crate::job::{JobId, NodeId, Token};
 use crate::store::step::{
-    Claim, Exhaust, Isolate, LeaseStatus, NoteVerdict, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile, Reconciled,
-    Release, Renew, Role, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Verdict,
-    Wake,
+    Claim, Exhaust, Isolate, LeaseStatus, NoteVerdict, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile,
+    Reconciled, Release, Renew, Role, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred,
+    Verdict, Wake,
 };
 use crate::store::{Link, Pending, StoreError};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::scripts::Call;
 use super::{metadata_bytes, micros};
-use crate::store::step::{RejoinDue, Change, Outcome, Verdict};
+use crate::store::step::{Change, Outcome, RejoinDue, Verdict};
 
 /// A call with its outcomes.
 pub(super) struct Sorted {

@@ -3,7 +3,7 @@
 use super::calls::{answered, job, later, retained, saying, with_metadata};
 use super::topic::{Topic, id, ms, secs};
 use dq::job::{AppName, Codec, JobId, Metadata, Record, State};
-use dq::store::{AddOutcome, Due, NewJob, Numbered, StoreError, JobPlace};
+use dq::store::{AddOutcome, Due, JobPlace, NewJob, Numbered, StoreError};
 
 /// An added job waits until its delay has passed, with the record it came with.
 pub async fn added_job_waits_with_its_record(t: &Topic) {
@@ -63,7 +63,7 @@ pub async fn generated_ids_are_added(t: &Topic) {
 
 /// `expires_after` is stored as a time, counted from the first due time, and no rejoin or retry moves it (rule 4).
 pub async fn expiry_is_stored_as_a_time(t: &Topic) {
-    use dq::store::step::{RejoinDue, Change};
+    use dq::store::step::{Change, RejoinDue};
     let expires = t.in_ms(9_000);
     t.add_job(NewJob { expires_after: Some(secs(4)), ..later("a", secs(5)) }).await;
     assert_eq!(t.metadata("a").await.expires_at, Some(expires));

@@ -4,7 +4,7 @@ use super::calls::{job, later, saying};
 use super::topic::{FALLBACK, Topic, id, ms, secs};
 use dq::job::{Deliver, State};
 use dq::store::step::{self, Change, Published};
-use dq::store::{AddOutcome, NewJob, OnDuplicate, Signal, StoreError, JobPlace};
+use dq::store::{AddOutcome, JobPlace, NewJob, OnDuplicate, Signal, StoreError};
 
 const HOUR_MS: u64 = 3_600_000;
 

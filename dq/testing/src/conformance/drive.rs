@@ -4,7 +4,7 @@ use super::calls::{job, replacing, retained};
 use super::topic::{LEASE, MAX_CRASHES, Topic, ms, secs};
 use dq::job::state::Event;
 use dq::job::{Metadata, State};
-use dq::store::step::{RejoinDue, Change, Claim, MOST_JOBS, Sweep};
+use dq::store::step::{Change, Claim, MOST_JOBS, RejoinDue, Sweep};
 use dq::store::{AddOutcome, NewJob};
 
 /// The node that runs what is driven.

@@ -3,8 +3,8 @@
 use super::calls::{job, retained};
 use super::topic::{LEASE, START, Topic, ms, refused, secs};
 use dq::job::{Fence, Metadata, Sequence, State};
-use dq::store::step::{RejoinDue, Change, Claim, Sweep};
-use dq::store::{StoreError, JobPlace};
+use dq::store::step::{Change, Claim, RejoinDue, Sweep};
+use dq::store::{JobPlace, StoreError};
 use dq::time::Timestamp;
 
 const WEEK_MS: u64 = 7 * 24 * 3_600 * 1_000;

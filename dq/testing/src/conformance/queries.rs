@@ -5,7 +5,7 @@ use super::drive::bring;
 use super::topic::{LEASE, Topic, id, ms, secs};
 use dq::job::State;
 use dq::store::step::Change;
-use dq::store::{PageRequest, StoreError, TopicCounts, JobPlace};
+use dq::store::{JobPlace, PageRequest, StoreError, TopicCounts};
 
 /// Counts say how many jobs are where, how many of those that wait are due, and when the next one is.
 pub async fn counts_tell_every_place(t: &Topic) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::topic::{Topic, id, lock};
 use dq::job::{JobId, Metadata, State};
-use dq::store::{PageRequest, Stored, TopicCounts, JobPlace};
+use dq::store::{JobPlace, PageRequest, Stored, TopicCounts};
 use dq::time::Timestamp;
 
 impl Topic {

@@ -7,7 +7,7 @@ use super::subscriber::Subscriber;
 use super::topic::{FALLBACK, START, Topic, ms, secs};
 use dq::job::State;
 use dq::store::Signal;
-use dq::store::step::{RejoinDue, Change, Role, STANDBY_DELAY};
+use dq::store::step::{Change, RejoinDue, Role, STANDBY_DELAY};
 use dq::time::Timestamp;
 
 async fn told(t: &Topic, node: &str) -> (Option<Role>, Duration) {

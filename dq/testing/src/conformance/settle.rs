@@ -3,8 +3,8 @@
 use super::calls::{job, later, retained, with_metadata};
 use super::topic::{LEASE, Topic, id, ms, secs};
 use dq::job::{Cause, Fence, Metadata, State, Token};
-use dq::store::step::{RejoinDue, Change, Claim, Outcome, Verdict};
-use dq::store::{StoreError, JobPlace};
+use dq::store::step::{Change, Claim, Outcome, RejoinDue, Verdict};
+use dq::store::{JobPlace, StoreError};
 use dq::time::Timestamp;
 
 fn outcome(claim: &Claim, change: Change) -> Outcome {

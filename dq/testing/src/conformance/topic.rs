@@ -16,8 +16,9 @@ use std::time::Duration;
 use super::fixture::StoreFixture;
 use dq::job::{AppName, JobId, Metadata, NodeId, ProducerId, Sequence, TopicKey, TopicName};
 use dq::store::step::{
-    Change, Claim, Exhaust, Isolate, LeaseStatus, MOST_JOBS, NoteVerdict, Outcome, Reclaim, Reclaimed, Reconcile, Reconciled,
-    Release, Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Verdict, Wake,
+    Change, Claim, Exhaust, Isolate, LeaseStatus, MOST_JOBS, NoteVerdict, Outcome, Reclaim, Reclaimed, Reconcile,
+    Reconciled, Release, Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred,
+    Verdict, Wake,
 };
 use dq::store::{Link, Producer, Store};
 use dq::time::Timestamp;

@@ -4,7 +4,7 @@ use super::calls::{job, later};
 use super::topic::{FALLBACK, LEASE, START, Topic, id, ms, refused, secs};
 use dq::job::{Sequence, State, Token};
 use dq::store::step::{Change, Transfer};
-use dq::store::{Due, NewJob, StoreError, JobPlace};
+use dq::store::{Due, JobPlace, NewJob, StoreError};
 
 /// Not one microsecond early, and at the microsecond of its due time at the latest (rule 4).
 pub async fn job_is_not_claimed_before_it_is_due(t: &Topic) {

@@ -6,7 +6,7 @@ use super::cluster::{ClusterState, job, ms};
 use super::operation::{self, Adding, Settling, Withdrawing};
 use super::reference::Job;
 use dq::job::{Cause, Codec, Fence, Metadata, Record};
-use dq::store::step::{RejoinDue, Change, Outcome};
+use dq::store::step::{Change, Outcome, RejoinDue};
 use dq::store::{Command, Due, NewJob};
 use dq::time::Timestamp;
 

@@ -9,7 +9,7 @@ use super::operation::JOBS;
 use super::reference::Topic;
 use dq::job::{JobId, State, TopicKey};
 use dq::store::step::{Scan, Sequenced, Transferred};
-use dq::store::{PageRequest, Store, StoreError, Stored, JobPlace};
+use dq::store::{JobPlace, PageRequest, Store, StoreError, Stored};
 
 /// The nearest that a told time to sleep must be: a store may keep milliseconds.
 const GRAIN: Duration = Duration::from_millis(1);

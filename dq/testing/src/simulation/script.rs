@@ -18,7 +18,7 @@ use dq::environment::{Environment, StoreClock as _};
 use dq::job::{Cause, NodeId, Record};
 use dq::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
 use dq::provider::Provider;
-use dq::store::step::{RejoinDue, Change};
+use dq::store::step::{Change, RejoinDue};
 use dq::testing::seam::{Call, ErasedListener, Returned};
 use dq::time::Timestamp;
 

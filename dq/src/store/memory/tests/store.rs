@@ -10,7 +10,7 @@ use super::*;
 use crate::environment::StoreClock;
 use crate::job::{AppName, TopicKey, TopicName};
 use crate::store::memory::MemoryStore;
-use crate::store::{Cursor, Interest, PageRequest, Store, StoreError, JobPlace};
+use crate::store::{Cursor, Interest, JobPlace, PageRequest, Store, StoreError};
 
 #[derive(Debug)]
 struct Manual(AtomicU64);

@@ -4,7 +4,7 @@ use super::{Place, Run, Topic};
 use dq::job::state::Event;
 use dq::job::{JobId, Metadata, NodeId, State};
 use dq::store::CommandKind;
-use dq::store::step::{RejoinDue, Change, Outcome, Settle, Settled, Verdict};
+use dq::store::step::{Change, Outcome, RejoinDue, Settle, Settled, Verdict};
 
 impl Topic {
     pub(in super::super) fn settle(&mut self, node: &NodeId, request: &Settle) -> Settled {

@@ -23,7 +23,7 @@ use self::roles::Roles;
 use dq::job::state::Event;
 use dq::job::{Deliver, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, Token};
 use dq::store::step::LONGEST_LEASE;
-use dq::store::{CommandKind, Stored, TopicCounts, JobPlace};
+use dq::store::{CommandKind, JobPlace, Stored, TopicCounts};
 use dq::time::Timestamp;
 
 /// A topic.

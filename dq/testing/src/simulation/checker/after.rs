@@ -5,7 +5,7 @@ use std::mem;
 
 use super::{Checker, Did, version};
 use dq::job::{Cause, Fence, JobId, Record, State};
-use dq::store::step::{RejoinDue, Change, Verdict};
+use dq::store::step::{Change, RejoinDue, Verdict};
 use dq::store::{AddOutcome, CommandKind, OnDuplicate};
 use dq::testing::seam::{JobView, View};
 use dq::time::Timestamp;

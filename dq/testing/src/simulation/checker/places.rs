@@ -3,7 +3,7 @@
 
 use super::{Checker, Did};
 use dq::job::{Cause, Fence, JobId, State};
-use dq::store::step::{RejoinDue, Change, Verdict};
+use dq::store::step::{Change, RejoinDue, Verdict};
 use dq::testing::seam::JobView;
 use dq::time::Timestamp;
 
