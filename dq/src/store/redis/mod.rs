@@ -214,7 +214,7 @@ impl Store for RedisStore {
 /// Starts a task on the current runtime: lines belong to whoever opens them.
 fn spawn(task: impl Future<Output = ()> + Send + 'static) {
     let here = Handle::current();
-    SpawnOn { link: here.clone(), handler: here }.spawn(Runtime::Own, Box::pin(task));
+    SpawnOn { own: here.clone(), handlers: here }.spawn(Runtime::Own, Box::pin(task));
 }
 
 /// The last time that a script calculates with exactly, and the longest period, in ms.
