@@ -136,8 +136,7 @@ async fn handlers_are_cancelled_when_the_lease_cannot_be_renewed_and_finished_on
             crate::worker::handler_takes(5 * SECOND).await;
             return Ok(channel.ack());
         }
-        let token = job.token().clone();
-        tokio::spawn(async move { token.cancelled().await });
+        tokio::spawn(job.cancelled());
         std::future::pending().await
     });
     let (dq, faults) = node(&script, |topic| topic.timeout("0s")).await;
@@ -186,7 +185,7 @@ async fn no_handler_starts_without_a_good_lease() {
 #[tokio::test(start_paused = true)]
 async fn a_row_that_vanished_cancels_its_handler() {
     let script = Script::new(|job, _| async move {
-        job.token().cancelled().await;
+        job.cancelled().await;
         Err("cancelled".into())
     });
     let (dq, faults) = node(&script, |topic| topic.timeout("0s")).await;

@@ -43,10 +43,10 @@ async fn a_handler_that_does_not_finish_is_cancelled_and_its_job_goes_back_as_it
         let log = told.clone();
         async move {
             let _tell = TellDrop(log.clone());
-            let token = job.token().clone();
+            let cancelled = job.cancelled();
             let told = log.clone();
             tokio::spawn(async move {
-                token.cancelled().await;
+                cancelled.await;
                 told.say("token");
             });
             std::future::pending().await

@@ -95,9 +95,9 @@ async fn the_token_of_a_timed_out_handler_fires_for_what_it_has_spawned() {
     let log = Log::new();
     let told = log.clone();
     let script = Script::new(move |job, _| {
-        let (log, token) = (told.clone(), job.token().clone());
+        let (log, cancelled) = (told.clone(), job.cancelled());
         tokio::spawn(async move {
-            token.cancelled().await;
+            cancelled.await;
             log.say("stopped");
         });
         pending()
