@@ -5,10 +5,10 @@ mod broadcast;
 mod channel_health;
 mod condition;
 mod crash;
-mod error;
+pub(crate) mod error;
 mod execute;
-mod factory;
-mod handle;
+pub(crate) mod factory;
+pub(crate) mod handle;
 mod health;
 pub(crate) mod plan;
 mod probe;
@@ -29,12 +29,21 @@ mod transfer;
 
 pub use channel_health::ChannelHealth;
 pub use condition::Condition;
-pub use error::Error;
-pub use factory::{ContextFactory, IntoStore, StoreChoice};
-pub use handle::{Context, Stopped};
+pub use handle::Stopped;
 pub use health::{Counters, Health, TopicHealth};
 pub use probe::HealthProbe;
-pub use problems::{BadStoreUrl, ListenerAt, Need, Problem, StartError};
+pub use problems::StartError;
+
+#[doc(hidden)] // documented at the root
+pub use error::Error;
+#[doc(hidden)] // documented at the root
+pub use factory::ContextFactory;
+#[doc(hidden)]
+pub use factory::{IntoStore, StoreChoice};
+#[doc(hidden)] // documented at the root
+pub use handle::Context;
+#[doc(hidden)]
+pub use problems::{BadStoreUrl, ListenerAt, Need, Problem};
 
 #[cfg(test)]
 mod tests;

@@ -17,6 +17,7 @@ pub struct Added {
 
 /// What became of a job that was added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Addition {
     /// It waits until it is due.
     New,

@@ -32,7 +32,7 @@ mod query;
 mod root;
 mod seen;
 mod topic;
-mod typed;
+pub(crate) mod typed;
 
 pub use add::Add;
 pub use add_many::AddMany;
@@ -40,10 +40,14 @@ pub use added::{Added, Addition};
 pub use command::{SendCommand, SendRunCommand};
 pub use error::{AddError, CommandError, QueryError, Reason, SweepError};
 pub use pages::{Pages, Swept};
+#[doc(hidden)]
 pub use payload::IntoJson;
 pub use seen::{Seen, UnreadablePayload};
 pub use topic::TopicProvider;
+#[doc(hidden)] // documented at the root
 pub use typed::Provider;
+
+pub use crate::store::{CommandOutcome, Cursor, JobPlace, TopicCounts};
 
 #[cfg(test)]
 mod tests;

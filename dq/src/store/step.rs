@@ -1,4 +1,4 @@
-//! Requests and answers of the steps a node takes (PROTOCOL.md section 3).
+//! Requests and answers of the steps a node takes (section 3 of the protocol).
 //!
 //! Durations and limits travel with the requests: a store has no settings of its own for them.
 
@@ -170,7 +170,7 @@ pub struct Settled {
     pub verdicts: Vec<Verdict>,
 }
 
-/// Request of [`renew`](super::Link::hold).
+/// Request of [`renew`](super::Link::renew).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Renew {
     /// The last turn whose answer was read.
@@ -179,7 +179,7 @@ pub struct Renew {
     pub lease: Duration,
 }
 
-/// Request of [`isolate`](super::Link::begin).
+/// Request of [`isolate`](super::Link::isolate).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Isolate {
     /// The last turn whose answer was read.
@@ -207,7 +207,7 @@ pub struct Exhaust {
     pub metadata: Metadata,
 }
 
-/// Answer of [`isolate`](super::Link::begin) and [`exhaust`](super::Link::exhaust).
+/// Answer of [`isolate`](super::Link::isolate) and [`exhaust`](super::Link::exhaust).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Noted {
     /// Turn and rows after the step.
@@ -278,7 +278,7 @@ pub struct Release {
     pub last_seen: Sequence,
 }
 
-/// Request of [`sweep`](super::Link::age).
+/// Request of [`sweep`](super::Link::sweep).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sweep {
     /// The last turn whose answer was read.
@@ -295,7 +295,7 @@ pub struct Sweep {
     pub dead_most: usize,
 }
 
-/// Answer of [`sweep`](super::Link::age).
+/// Answer of [`sweep`](super::Link::sweep).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Swept {
     /// Turn and rows after the step.
@@ -312,7 +312,7 @@ pub struct Swept {
     pub more: bool,
 }
 
-/// Request of [`publish`](super::Link::cast).
+/// Request of [`publish`](super::Link::publish).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Publish {
     /// The most broadcasts to publish or drop, 1 to [`MOST_JOBS`].
@@ -323,7 +323,7 @@ pub struct Publish {
     pub expires_after: Duration,
 }
 
-/// Answer of [`publish`](super::Link::cast).
+/// Answer of [`publish`](super::Link::publish).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
     /// How many were published.

@@ -20,6 +20,7 @@ impl StartError {
     }
 
     /// The problems, at least one: grouped by what they are about, within a group by place.
+    #[doc(hidden)]
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
