@@ -8,9 +8,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 mod delay;
 
-pub use delay::{Delay, IntoDelay};
+pub use delay::IntoDelay;
 #[doc(inline)]
-pub use dq_grammar::{BadDuration, LONGEST_DELAY};
+pub use dq_grammar::LONGEST_DELAY;
+
+#[doc(hidden)]
+pub use delay::Delay;
+#[doc(hidden)]
+pub use dq_grammar::BadDuration;
 
 /// A point in time of the store's clock, in milliseconds since the Unix epoch. It converts from and to `SystemTime`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

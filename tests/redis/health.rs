@@ -127,7 +127,7 @@ async fn a_key_of_a_wrong_type_and_another_protocol_version() {
     watched.does(&["DEL", "dq:{shop:work}:delayed"]);
     watched.until(|condition| *condition == Condition::Working).await;
     watched.does(&["HSET", "dq:{shop:work}:meta", "protocol", "7"]);
-    watched.stopped("protocol version 7, this dq speaks version 1: upgrade the older one").await;
+    watched.stopped("protocol version 7, but this version of dq speaks version 1: upgrade the older program").await;
     watched.does(&["HSET", "dq:{shop:work}:meta", "protocol", "1"]);
     watched.works_again().await;
 }

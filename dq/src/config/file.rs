@@ -197,6 +197,6 @@ mod tests {
     #[test]
     fn a_missing_file_is_a_problem() {
         let problems = read(Path::new("/nowhere/dq.toml")).problems;
-        assert!(problems[0].to_string().starts_with("the config file `/nowhere/dq.toml` cannot be read: No such file"));
+        assert!(problems[0].to_string().starts_with("cannot read the config file `/nowhere/dq.toml`: No such file"));
     }
 }

@@ -5,9 +5,10 @@ use std::time::SystemTime;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::DelayJob;
 use crate::config::NodeSettings;
 use crate::environment::{Environment, Seeded, TokioClock};
-use crate::job::{AppName, DelayJob, Fence, JobId, TopicName};
+use crate::job::{AppName, Fence, JobId, TopicName};
 use crate::listener::{Channel, Delivery, Job};
 use crate::provider::Provider;
 use crate::store::memory::MemoryStore;
@@ -122,5 +123,38 @@ impl<P: DelayJob> FakeJob<P> {
     pub fn build_cancellable(self) -> (Job<P>, impl FnOnce() + Send + Sync + 'static + use<P>) {
         let token = self.delivery.token.clone();
         (self.build(), move || token.cancel())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[derive(Debug, serde::Serialize, serde::Deserialize, DelayJob)]
+    #[job(topic = "export")]
+    struct Export;
+
+    #[tokio::test]
+    async fn cancelled_completes_once_the_run_is_cancelled_even_after_its_job_is_gone() {
+        let (job, cancel) = FakeJob::new(Export).build_cancellable();
+        let mut cancelled = Box::pin(job.cancelled());
+        assert_eq!((job.is_cancelled(), cancelled.as_mut().now_or_never()), (false, None));
+        cancel();
+        assert!(job.is_cancelled());
+        job.cancelled().await;
+        drop(job);
+        cancelled.await;
+    }
+
+    #[tokio::test]
+    async fn a_task_can_wait_for_the_cancellation_of_a_run() {
+        let (job, cancel) = FakeJob::new(Export).build_cancellable();
+        let task = tokio::spawn(job.cancelled());
+        tokio::task::yield_now().await;
+        assert!(!task.is_finished());
+        cancel();
+        task.await.unwrap();
     }
 }

@@ -34,6 +34,7 @@ impl Delay {
 )]
 pub trait IntoDelay {
     /// Makes the delay.
+    #[doc(hidden)]
     fn into_delay(self) -> Delay;
 }
 

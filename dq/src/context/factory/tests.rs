@@ -151,7 +151,7 @@ async fn names_and_texts_that_were_written_by_hand_are_checked() {
     let error = refused(shop(Moody::new(Mood::Well)).listener::<Wrong>().listener::<Spaced>()).await;
     let expected = "cannot start, 3 problems:
   1. `Spaced` (src/hand.rs:11): the topic `with space` has ' ' in it, allowed is A-Z a-z 0-9 . _ : -
-  2. `concurrency` of topic `wrong` is 0 (listener at src/hand.rs:9), allowed is 1 to 100000: write `concurrency = 1` or \
+  2. `concurrency` of topic `wrong` is 0 (listener at src/hand.rs:9), but it must be between 1 and 100000: write `concurrency = 1` or \
 more
   3. `retry` of topic `wrong` (listener at src/hand.rs:9): `5x` is not a retry policy: write `none`, \
 `immediate x 3`, `30s x 5`, `1m, 5m, 10m` or `exponential 10s x 5`";
@@ -179,7 +179,7 @@ async fn a_topic_of_another_protocol_is_not_started() {
     let error = refused(shop(Moody::new(Mood::Newer)).listener::<Good>()).await;
     assert!(matches!(error.problems(), [Problem::StoreTopic { .. }]), "{error}");
     assert!(
-        error.to_string().contains("shop:good is kept under protocol version 2, this dq speaks version 1"),
+        error.to_string().contains("shop:good uses protocol version 2, but this version of dq speaks version 1"),
         "{error}"
     );
 }

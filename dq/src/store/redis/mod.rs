@@ -4,7 +4,7 @@
 //! are in the scripts; this side only puts requests together and reads answers. What is kept is described in `keys`, what
 //! an error means in `errors`.
 //!
-//! Each link and each producer has a connection of its own ([`connection`]): its requests stay in order, and when it is dropped,
+//! Each link and each producer has a connection of its own (`connection`): its requests stay in order, and when it is dropped,
 //! so is the connection, and with it every answer that was still to come. Looks share one connection, and so do all
 //! subscriptions. Nothing here retries a step: whoever sent it knows its turn, its token or its number.
 
