@@ -3,8 +3,8 @@
 //! Everything that a node takes from outside besides the store: time, randomness, and the runtimes of its tasks.
 //!
 //! Ids, jitter, the node's clock, the seeds of hash maps and the spawning of tasks all come from an [`Environment`], so
-//! that a simulation controls all of them by one seed. Every `select!` is `biased`, and no decision depends on the order
-//! of a hash map.
+//! that a simulation controls all of them by one seed. Every `select!` is `biased`, and no decision depends on the
+//! order of a hash map.
 
 use std::fmt;
 use std::future::Future;
@@ -51,8 +51,9 @@ impl Environment {
         Self { clock, entropy, spawn, last_id: Arc::default() }
     }
 
-    /// Makes the environment of a program: randomness from the operating system, dq's own tasks on a thread of their own,
-    /// handlers on the current runtime. If tokio's clock is paused, as in tests, everything runs on the current runtime.
+    /// Makes the environment of a program: randomness from the operating system, dq's own tasks on a thread of their
+    /// own, handlers on the current runtime. If tokio's clock is paused, as in tests, everything runs on the current
+    /// runtime.
     ///
     /// # Errors
     /// If the operating system cannot start a thread.
@@ -87,8 +88,8 @@ impl Environment {
         self.clock.sleep_until(at)
     }
 
-    /// The node's wall clock, for generated ids and for limits on times that users give. Everything else uses the store's
-    /// clock.
+    /// The node's wall clock, for generated ids and for limits on times that users give. Everything else uses the
+    /// store's clock.
     pub fn wall(&self) -> Timestamp {
         Timestamp::from_millis(self.clock.wall_millis())
     }
@@ -104,8 +105,8 @@ impl Environment {
         if nanos == 0 { Duration::ZERO } else { Duration::from_nanos(self.random() % nanos) }
     }
 
-    /// How long to wait after `failures` failures in a row. The pause starts at `first` and doubles up to `longest`; the
-    /// result is a random part of it, from a quarter to the whole.
+    /// How long to wait after `failures` failures in a row. The pause starts at `first` and doubles up to `longest`;
+    /// the result is a random part of it, from a quarter to the whole.
     pub(crate) fn growing_pause(&self, first: Duration, longest: Duration, failures: u32) -> Duration {
         let pause = first.saturating_mul(1 << failures.min(10)).min(longest);
         pause / 4 + self.random_below(pause * 3 / 4)

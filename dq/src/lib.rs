@@ -1,7 +1,7 @@
 //! Delayed jobs: add a job with a delay or a time, and dq runs it on one of your nodes when it is due.
 //!
-//! A job never runs early, runs at least once, is retried after a failure, and survives the death of the node that runs it.
-//! Add dq with `cargo add dq`, and serde for your payloads with `cargo add serde -F derive`.
+//! A job never runs early, runs at least once, is retried after a failure, and survives the death of the node that runs
+//! it. Add dq with `cargo add dq`, and serde for your payloads with `cargo add serde -F derive`.
 //!
 //! ```standalone_crate
 //! use dq::prelude::*;
@@ -60,36 +60,38 @@
 //!
 //! # Concepts
 //!
-//! * A **job** has a payload, an id and a due time. The payload is a type with [`#[derive(DelayJob)]`](macro@DelayJob), which
-//!   binds it to a **topic**. The id is unique within the topic: a second add with the same id is an error, unless the add
-//!   says [`keep_existing`](provider::Add::keep_existing) or [`replace_existing`](provider::Add::replace_existing).
+//! * A **job** has a payload, an id and a due time. The payload is a type with [`#[derive(DelayJob)]`](macro@DelayJob),
+//!   which binds it to a **topic**. The id is unique within the topic: a second add with the same id is an error,
+//!   unless the add says [`keep_existing`](provider::Add::keep_existing) or
+//!   [`replace_existing`](provider::Add::replace_existing).
 //! * A **listener** handles the jobs of one topic: a struct or function with
-//!   [`#[delay_listener]`](macro@delay_listener). Listeners register automatically. A handler with a [`Channel`] returns its
-//!   decision: [`ack`](Channel::ack) the job, [`rejoin_after`](Channel::rejoin_after) a delay without spending an attempt, or
-//!   [`park`](Channel::park) it until [`Provider::ack`] or [`Provider::requeue`] comes from outside. After an error, a panic
-//!   or a timeout, dq retries the job. When no attempt is left, the job is DEAD, and the store keeps it for you to inspect
-//!   and requeue.
-//! * A **node** is a running [`Context`]. A [`ContextFactory`] makes it from an app name, a store, the listeners and the
-//!   values they need. Nodes with the same app and store share the work. Startup reports every configuration error with a fix.
-//! * A [`Provider`] adds jobs, sends commands such as [`delete`](Provider::delete) and [`requeue`](Provider::requeue), and
-//!   answers queries such as [`get`](Provider::get) and [`dead`](Provider::dead). [`Provider::topic`] does the same without
-//!   the payload's type, and [`Provider::connect`] makes a provider without a node.
+//!   [`#[delay_listener]`](macro@delay_listener). Listeners register automatically. A handler with a [`Channel`]
+//!   returns its decision: [`ack`](Channel::ack) the job, [`rejoin_after`](Channel::rejoin_after) a delay without
+//!   spending an attempt, or [`park`](Channel::park) it until [`Provider::ack`] or [`Provider::requeue`] comes from
+//!   outside. After an error, a panic or a timeout, dq retries the job. When no attempt is left, the job is DEAD, and
+//!   the store keeps it for you to inspect and requeue.
+//! * A **node** is a running [`Context`]. A [`ContextFactory`] makes it from an app name, a store, the listeners and
+//!   the values they need. Nodes with the same app and store share the work. Startup reports every configuration error
+//!   with a fix.
+//! * A [`Provider`] adds jobs, sends commands such as [`delete`](Provider::delete) and [`requeue`](Provider::requeue),
+//!   and answers queries such as [`get`](Provider::get) and [`dead`](Provider::dead). [`Provider::topic`] does the same
+//!   without the payload's type, and [`Provider::connect`] makes a provider without a node.
 //! * A **broadcast** goes to every connected node that listens to it, at most once; see [`BroadcastListener`] and
 //!   [`Add::broadcast`](provider::Add::broadcast).
-//! * The **store** keeps the jobs. [`ContextFactory::store`] takes its URL: `memory:` for tests, `redis://HOST` for many
-//!   nodes. Jobs become due by the store's clock. Each run has a [`fence`](Job::fence), a number with which your own database
-//!   can reject the writes of a run that lost its job.
+//! * The **store** keeps the jobs. [`ContextFactory::store`] takes its URL: `memory:` for tests, `redis://HOST` for
+//!   many nodes. Jobs become due by the store's clock. Each run has a [`fence`](Job::fence), a number with which your
+//!   own database can reject the writes of a run that lost its job.
 //!
 //! # At least once
 //!
-//! A job can run twice: when a node dies or stalls, another node runs the job again. Make handlers idempotent, or compare the
-//! [`fence`](Job::fence) where you write.
+//! A job can run twice: when a node dies or stalls, another node runs the job again. Make handlers idempotent, or
+//! compare the [`fence`](Job::fence) where you write.
 //!
 //! # Where to go from here
 //!
 //! * [`config`] lists every setting, and how to set it in an attribute, in code, in a file and by `DQ_*` variables.
-//! * [`provider`] has the results and errors of adds, commands and queries. An error states whether the store certainly did
-//!   nothing or whether that is unknown.
+//! * [`provider`] has the results and errors of adds, commands and queries. An error states whether the store certainly
+//!   did nothing or whether that is unknown.
 //! * [`Context::health`] reports the state of a node. dq logs through `tracing`: install a subscriber to see the log.
 //! * The module `testing` (feature `testing`) runs a node under virtual time.
 //!

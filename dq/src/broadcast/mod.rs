@@ -1,7 +1,7 @@
 //! Broadcasts: every connected node that listens to the channel receives each message, at most once.
 //!
-//! The channel of a broadcast job is its topic. Write `dq::Broadcast` and `dq::BroadcastListener`: this module is hidden,
-//! and the rest of it may change with every version.
+//! The channel of a broadcast job is its topic. Write `dq::Broadcast` and `dq::BroadcastListener`: this module is
+//! hidden, and the rest of it may change with every version.
 
 use std::future::Future;
 
@@ -69,7 +69,8 @@ pub trait Declared: Sized {
     note = "write `impl BroadcastListener for {Self} {{ type Message = ..; async fn on_message(&self, broadcast: Broadcast<..>) -> Result<(), JobError> {{ Ok(()) }} }}`"
 )]
 pub trait BroadcastListener: Declared + Send + Sync + 'static {
-    /// The payload: any type that serde can deserialize, usually the [`DelayJob`](trait@crate::DelayJob) that is broadcast.
+    /// The payload: any type that serde can deserialize, usually the [`DelayJob`](trait@crate::DelayJob) that is
+    /// broadcast.
     type Message: DeserializeOwned + Send + 'static;
 
     /// Handles one broadcast. Each node calls it at most once for each message, and for one message at a time.

@@ -1,7 +1,7 @@
 //! The settings of one source, and how such layers become the effective settings.
 //!
-//! A layer is a list of changes. dq applies the layers from the weakest to the strongest, so the last change of a setting
-//! wins. It keeps the source of each value, so that a message can name it.
+//! A layer is a list of changes. dq applies the layers from the weakest to the strongest, so the last change of a
+//! setting wins. It keeps the source of each value, so that a message can name it.
 
 use std::collections::BTreeMap;
 use std::fmt;

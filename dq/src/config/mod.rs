@@ -1,16 +1,16 @@
 //! Every setting: its meaning, its default, and the sources it can come from.
 //!
 //! A value comes from the strongest of these sources, the strongest first: the options of an add, the environment, the
-//! config file, the builder ([`ContextFactory`](crate::ContextFactory)), the listener's attribute, the payload's attribute,
-//! the default. The start log and [`Context::settings`](crate::Context::settings) show every effective value and where it
-//! came from. A start reports every problem with the settings at once.
+//! config file, the builder ([`ContextFactory`](crate::ContextFactory)), the listener's attribute, the payload's
+//! attribute, the default. The start log and [`Context::settings`](crate::Context::settings) show every effective value
+//! and where it came from. A start reports every problem with the settings at once.
 //!
 //! | setting of the node | of a topic |
 //! |---|---|
 //! | `lease`, `renewal`, `fallback_scan`, `grace`, `crash_rollback`, `call_timeout`, `call_total`, `durability`, `broadcast_expires_after`, `payload_limit`, `unanswered_limit` | `concurrency`, `timeout`, `on_timeout`, `retry`, `ack`, `max_crashes`, `unacked_age`, `dead_kept`, `dead_most` |
 //!
-//! [`NodeSettings`] and [`TopicSettings`] explain each setting. Write a duration as `"30s"` or `"1h 30m"`, and a size in
-//! bytes.
+//! [`NodeSettings`] and [`TopicSettings`] explain each setting. Write a duration as `"30s"` or `"1h 30m"`, and a size
+//! in bytes.
 //!
 //! # Config file
 //!
@@ -34,9 +34,9 @@
 //! | `DQ_LEASE=30s` | a setting of the node: `DQ_` and the key in capitals |
 //! | `DQ_TOPIC_ORDER_TIMEOUT_CONCURRENCY=8` | `concurrency` of `order-timeout`: `DQ_TOPIC_`, the topic in capitals with `_` for every character other than `A-Z 0-9`, then `_` and the key in capitals |
 //!
-//! A start reports a variable with two meanings as a problem (`timeout` of topics `a.b` and `a-b`; `timeout` of `a-on` and
-//! `on_timeout` of `a`): use the config file, where every name is exact. It also reports every other variable that begins
-//! with `DQ_`, because that is a misspelling.
+//! A start reports a variable with two meanings as a problem (`timeout` of topics `a.b` and `a-b`; `timeout` of `a-on`
+//! and `on_timeout` of `a`): use the config file, where every name is exact. It also reports every other variable that
+//! begins with `DQ_`, because that is a misspelling.
 
 mod attribute;
 mod file;

@@ -74,8 +74,8 @@ pub enum SettingProblem {
         /// The nearest variable that dq reads.
         suggestion: Option<String>,
     },
-    /// The environment variable names more than one setting, because variables replace many characters of a topic by `_`.
-    /// Use the config file instead.
+    /// The environment variable names more than one setting, because variables replace many characters of a topic by
+    /// `_`. Use the config file instead.
     #[error("the environment variable `{name}` may mean {}: set it in the config file", either(.meanings))]
     AmbiguousVariable {
         /// Its name.

@@ -19,8 +19,8 @@ pub struct TopicSettings {
     pub timeout: Option<Duration>,
     /// What happens after a timeout. Default: a retry, as after any failure.
     pub on_timeout: OnTimeout,
-    /// When a failed job runs again. Default: 5 retries, the first after 10 s, each delay three times the one before, at most
-    /// 1 h, ± 10 %.
+    /// When a failed job runs again. Default: 5 retries, the first after 10 s, each delay three times the one before,
+    /// at most 1 h, ± 10 %.
     pub retry: RetryPolicy,
     /// When dq acks a job. Default: when its handler has returned.
     pub ack: AckMode,
@@ -54,13 +54,13 @@ impl Default for TopicSettings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeSettings {
-    /// How long a lease lasts: after a node dies, other nodes wait this long before they take its jobs. Default 15 s; 100 ms
-    /// to 5 min.
+    /// How long a lease lasts: after a node dies, other nodes wait this long before they take its jobs. Default 15 s;
+    /// 100 ms to 5 min.
     pub lease: Duration,
     /// How often a node renews a lease that no other step renews. Default 5 s; at most a third of `lease`.
     pub renewal: Duration,
-    /// How often a node looks for due jobs without a signal, minus a random part of up to a fifth. It repairs lost signals.
-    /// Default 15 s; 10 ms to 1 h.
+    /// How often a node looks for due jobs without a signal, minus a random part of up to a fifth. It repairs lost
+    /// signals. Default 15 s; 10 ms to 1 h.
     pub fallback_scan: Duration,
     /// How long handlers may go on at shutdown. Default 25 s; at most 1 h; zero cancels them at once.
     pub grace: Duration,
@@ -68,10 +68,10 @@ pub struct NodeSettings {
     pub crash_rollback: bool,
     /// How long a request may wait for its answer. Default 2 s; at most `lease` minus `renewal`.
     pub call_timeout: Duration,
-    /// How long an add or a command may take, including its repeats. Default 10 s; at least `call_timeout`, at most 1 h.
+    /// How long an add or a command may take, including its repeats. Default 10 s; from `call_timeout` to 1 h.
     pub call_total: Duration,
-    /// When an add or a command succeeds: when the store has done it (`local`, the default), or when that many replicas of a
-    /// Redis server have it too (`wait(1, 500ms)`).
+    /// When an add or a command succeeds: when the store has done it (`local`, the default), or when that many replicas
+    /// of a Redis server have it too (`wait(1, 500ms)`).
     pub durability: Durability,
     /// How long after its due time dq drops a broadcast that no node published. Default 1 h; 1 ms to 10 years.
     pub broadcast_expires_after: Duration,

@@ -14,7 +14,8 @@ use crate::time::IntoDelay;
 
 /// The settings of a topic that [`ContextFactory::topic`](crate::ContextFactory::topic) changes on this node.
 ///
-/// They outweigh the listener's attribute; the config file and the environment outweigh them. The start checks the limits.
+/// They outweigh the listener's attribute; the config file and the environment outweigh them. The start checks the
+/// limits.
 #[derive(Debug)]
 #[must_use = "return it from the closure: a dropped value changes nothing"]
 pub struct TopicOverrides {
@@ -63,13 +64,14 @@ impl TopicOverrides {
         self.put("concurrency", Arc::new(move |topic| topic.concurrency = most))
     }
 
-    /// How long a handler may run, including `final_retry` and `process_unacked`: `"5s"` or a `Duration`; zero means no limit.
-    /// Default 30 s. [`on_timeout`](Self::on_timeout) decides what happens then.
+    /// How long a handler may run, including `final_retry` and `process_unacked`: `"5s"` or a `Duration`; zero means no
+    /// limit. Default 30 s. [`on_timeout`](Self::on_timeout) decides what happens then.
     pub fn timeout(self, limit: impl IntoDelay) -> Self {
         self.duration("timeout", limit, |topic, limit| topic.timeout = Some(limit).filter(|limit| !limit.is_zero()))
     }
 
-    /// What happens after a timeout: a retry by the retry policy ([`OnTimeout::Retry`], the default), or a retry at once.
+    /// What happens after a timeout: a retry by the retry policy ([`OnTimeout::Retry`], the default), or a retry at
+    /// once.
     pub fn on_timeout(self, what: OnTimeout) -> Self {
         self.put("on_timeout", Arc::new(move |topic| topic.on_timeout = what))
     }
@@ -86,8 +88,8 @@ impl TopicOverrides {
         }
     }
 
-    /// When dq acks a job: when its handler has returned ([`AckMode::OnReturn`], the default), or before it starts, which
-    /// means at most once.
+    /// When dq acks a job: when its handler has returned ([`AckMode::OnReturn`], the default), or before it starts,
+    /// which means at most once.
     pub fn ack(self, when: AckMode) -> Self {
         self.put("ack", Arc::new(move |topic| topic.ack = when))
     }

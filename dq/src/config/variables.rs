@@ -1,9 +1,10 @@
 //! Environment variables as settings.
 //!
-//! `DQ_STORE` is the store's URL, `DQ_<KEY>` a setting of the node (`DQ_LEASE=30s`), and `DQ_TOPIC_<TOPIC>_<KEY>` a setting
-//! of a topic (`DQ_TOPIC_ORDER_TIMEOUT_CONCURRENCY=8`). Names are in capitals, with `_` for every character other than `A-Z`
-//! and `0-9`. dq finds the topic by writing every known topic in this form. A variable with two meanings is a problem, and
-//! so is every other variable that begins with `DQ_`, except `DQ_SEED` and `DQ_ONLY`, which belong to simulations in tests.
+//! `DQ_STORE` is the store's URL, `DQ_<KEY>` a setting of the node (`DQ_LEASE=30s`), and `DQ_TOPIC_<TOPIC>_<KEY>` a
+//! setting of a topic (`DQ_TOPIC_ORDER_TIMEOUT_CONCURRENCY=8`). Names are in capitals, with `_` for every character
+//! other than `A-Z` and `0-9`. dq finds the topic by writing every known topic in this form. A variable with two
+//! meanings is a problem, and so is every other variable that begins with `DQ_`, except `DQ_SEED` and `DQ_ONLY`, which
+//! belong to simulations in tests.
 
 use std::collections::BTreeMap;
 use std::env;

@@ -63,8 +63,8 @@ pub struct TokioClock {
 }
 
 impl TokioClock {
-    /// A clock that shows the wall clock's time now, in whole milliseconds, and then follows tokio's clock. So a delay of
-    /// whole milliseconds ends exactly when tokio's clock has advanced by it.
+    /// A clock that shows the wall clock's time now, in whole milliseconds, and then follows tokio's clock. So a delay
+    /// of whole milliseconds ends exactly when tokio's clock has advanced by it.
     pub fn new() -> Self {
         Self::at(wall_micros() / 1000 * 1000)
     }
@@ -74,7 +74,8 @@ impl TokioClock {
         Self { start: Instant::now(), wall_micros: micros }
     }
 
-    /// Returns whether tokio's clock is paused, as under `start_paused`. Then everything must run on the test's runtime.
+    /// Returns whether tokio's clock is paused, as under `start_paused`. Then everything must run on the test's
+    /// runtime.
     pub fn is_paused() -> bool {
         let (ours, theirs) = (std::time::Instant::now(), Instant::now());
         while ours.elapsed() < Duration::from_micros(2) {

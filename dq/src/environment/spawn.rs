@@ -62,8 +62,8 @@ impl Spawn for SpawnOn {
         Task::new(handle.spawn(task).abort_handle())
     }
 
-    /// Sends one task to the runtime, which starts the others there: starting a task from another runtime wakes a thread,
-    /// starting it on its own does not.
+    /// Sends one task to the runtime, which starts the others there: starting a task from another runtime wakes a
+    /// thread, starting it on its own does not.
     fn spawn_all(&self, runtime: Runtime, tasks: Vec<BoxFuture<'static, ()>>) {
         self.spawn(
             runtime,

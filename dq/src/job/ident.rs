@@ -107,7 +107,8 @@ random_name!(
     ProducerId
 );
 
-/// A number that grows from run to run of a job, even across a failover of the store; see [`Job::fence`](crate::Job::fence).
+/// A number that grows from run to run of a job, even across a failover of the store; see
+/// [`Job::fence`](crate::Job::fence).
 // It is `max(last + 1, the store's clock in µs)`. All jobs of one transfer have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Fence(pub u64);

@@ -1,7 +1,7 @@
 //! The metadata of a record: what a store and a node need to know of a job without reading its payload.
 //!
-//! All numbers are little-endian. The first eight bytes are always present. A later field is present only if its flag is
-//! set. Fields have the order of the flags, so a script can find and patch a fixed field without decoding text.
+//! All numbers are little-endian. The first eight bytes are always present. A later field is present only if its flag
+//! is set. Fields have the order of the flags, so a script can find and patch a fixed field without decoding text.
 //!
 //! | bytes | field |
 //! |---|---|

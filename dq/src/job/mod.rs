@@ -1,7 +1,8 @@
-//! The names, numbers and states of jobs. The trait of payloads is [`DelayJob`](trait@crate::DelayJob), at the root of the
-//! crate.
+//! The names, numbers and states of jobs. The trait of payloads is [`DelayJob`](trait@crate::DelayJob), at the root of
+//! the crate.
 //!
-//! What is hidden here belongs to the contract of stores (`dq::store`) or to the macros, and may change with every version.
+//! What is hidden here belongs to the contract of stores (`dq::store`) or to the macros, and may change with every
+//! version.
 
 pub(crate) mod delay_job;
 mod id;

@@ -67,8 +67,8 @@ impl Record {
         Metadata::decode(&self.0)
     }
 
-    /// Reads the metadata that a store itself needs, without decoding a text. If the bytes are not a record, it returns the
-    /// default.
+    /// Reads the metadata that a store itself needs, without decoding a text. If the bytes are not a record, it returns
+    /// the default.
     #[doc(hidden)]
     pub fn fixed(&self) -> FixedMetadata {
         FixedMetadata::decode(&self.0).unwrap_or_default()

@@ -1,7 +1,7 @@
 //! The outcome of a run is a value that the handler returns.
 //!
-//! The compiler rejects a branch that returns no decision, and a handler cannot decide twice, because a decision consumes
-//! the channel. A handler that fails, panics or times out returns no decision, so the failure counts.
+//! The compiler rejects a branch that returns no decision, and a handler cannot decide twice, because a decision
+//! consumes the channel. A handler that fails, panics or times out returns no decision, so the failure counts.
 
 use std::time::{Duration, SystemTime};
 
@@ -96,8 +96,9 @@ impl Channel {
         Decided(Decision::RejoinAt(time))
     }
 
-    /// The job is UNACKED until [`Provider::ack`](crate::Provider::ack) or [`Provider::requeue`](crate::Provider::requeue)
-    /// ends it, for example from a webhook. The webhook may also come first.
+    /// The job is UNACKED until [`Provider::ack`](crate::Provider::ack) or
+    /// [`Provider::requeue`](crate::Provider::requeue) ends it, for example from a webhook. The webhook may also come
+    /// first.
     ///
     /// If neither call comes within the topic's `unacked_age` (7 days by default), dq calls
     /// [`DelayListener::process_unacked`](crate::DelayListener::process_unacked).

@@ -78,8 +78,8 @@ pub trait DelayListener: Declared + Send + Sync + 'static {
 
     /// Handles a due job. dq calls it on one node, at least once for each job.
     ///
-    /// `Ok` with the channel's decision settles the job. An `Err`, a panic or a timeout is a failure, and the retry policy
-    /// decides what follows. dq drops the future when the timeout passes: put work that must not be cut in
+    /// `Ok` with the channel's decision settles the job. An `Err`, a panic or a timeout is a failure, and the retry
+    /// policy decides what follows. dq drops the future when the timeout passes: put work that must not be cut in
     /// `tokio::spawn`. dq cannot drop a handler that blocks its thread: put blocking work in
     /// `tokio::task::spawn_blocking`.
     fn on_due(&self, job: Job<Self::Job>, channel: Channel) -> impl Future<Output = Result<Decided, JobError>> + Send;
@@ -92,7 +92,8 @@ pub trait DelayListener: Declared + Send + Sync + 'static {
         std::future::ready(())
     }
 
-    /// Decides about a job that has been UNACKED for the topic's `unacked_age` (7 days by default). dq calls it on one node.
+    /// Decides about a job that has been UNACKED for the topic's `unacked_age` (7 days by default). dq calls it on one
+    /// node.
     ///
     /// An error, a panic or a timeout keeps the job for another period. The default drops the job and logs a warning.
     fn process_unacked(&self, job: Job<Self::Job>) -> impl Future<Output = Result<UnackedDecision, JobError>> + Send {

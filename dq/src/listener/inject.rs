@@ -58,7 +58,8 @@ pub struct Injector {
 }
 
 impl Injector {
-    /// Adds a value. A second value of the same type replaces nothing; [`provided_twice`](Self::provided_twice) returns it.
+    /// Adds a value. A second value of the same type replaces nothing; [`provided_twice`](Self::provided_twice) returns
+    /// it.
     pub fn provide<T: Injectable>(&mut self, value: T, at: Option<&'static Location<'static>>) {
         let provided = Provided { type_name: type_name::<T>(), at };
         if let Some((_, first)) = self.values.get(&TypeId::of::<T>()) {

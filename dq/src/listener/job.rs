@@ -50,8 +50,8 @@ impl<P> Job<P> {
 
     /// The fence of this run: a number that grows from run to run of a job, even across a failover of the store.
     ///
-    /// Store the fence with your data, and reject a write whose fence is smaller than the stored one. Then a run that lost
-    /// its job cannot overwrite the work of a later run.
+    /// Store the fence with your data, and reject a write whose fence is smaller than the stored one. Then a run that
+    /// lost its job cannot overwrite the work of a later run.
     pub const fn fence(&self) -> Fence {
         self.delivery.fence
     }
@@ -72,11 +72,11 @@ impl<P> Job<P> {
     }
 
     /// Completes when dq asks this run to stop: a command cancelled the job, the node lost its lease or the job, the
-    /// timeout passed, or the grace of a shutdown ended.
+    /// timeout passed, or the grace of a shutdown ended. For any other run it never completes.
     ///
-    /// Except after a cancel command, dq also drops the handler's future. Await this to stop work that goes on without that
-    /// future, such as a spawned task; a thread can poll [`is_cancelled`](Self::is_cancelled). The future borrows nothing,
-    /// is cancel safe, and needs no particular executor.
+    /// Except after a cancel command, dq also drops the handler's future. Await this in work that goes on without that
+    /// future, such as a spawned task; a thread can poll [`is_cancelled`](Self::is_cancelled). The future borrows
+    /// nothing, is cancel safe, and needs no particular executor.
     ///
     /// ```
     /// # use dq::prelude::*;
@@ -84,18 +84,14 @@ impl<P> Job<P> {
     /// # #[derive(Debug, Serialize, Deserialize, DelayJob)]
     /// # #[job(topic = "export")]
     /// # struct Export { path: String }
-    /// # async fn write(_: String) {}
+    /// # async fn upload(_: String) {}
     /// #[delay_listener(timeout = "1h")]
     /// async fn export(job: Job<Export>) -> Result<(), JobError> {
-    ///     let cancelled = job.cancelled();
-    ///     let path = job.path.clone();
-    ///     tokio::spawn(async move {
-    ///         tokio::select! {
-    ///             () = cancelled => {} // stop
-    ///             () = write(path) => {}
-    ///         }
-    ///     })
-    ///     .await?;
+    ///     let (cancelled, upload) = (job.cancelled(), upload(job.path.clone()));
+    ///     let task = tokio::spawn(async move {
+    ///         tokio::select! { biased; () = cancelled => {} () = upload => {} }
+    ///     });
+    ///     task.await?;
     ///     Ok(())
     /// }
     /// ```

@@ -1,6 +1,5 @@
-//! The settings and decisions of a listener. The traits and types that every listener uses are at the root of the crate:
-//! [`DelayListener`], [`Job`], [`Channel`] and
-//! [`JobError`].
+//! The settings and decisions of a listener. The traits and types that every listener uses are at the root of the
+//! crate: [`DelayListener`], [`Job`], [`Channel`] and [`JobError`].
 //!
 //! What is hidden here serves the macros and dq itself, and may change with every version.
 

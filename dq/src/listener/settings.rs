@@ -40,7 +40,8 @@ pub enum AckMode {
     /// When its handler has returned: the job runs at least once.
     #[default]
     OnReturn,
-    /// Before its handler starts: the job runs at most once. A node that dies loses the jobs it holds, and dq retries none.
+    /// Before its handler starts: the job runs at most once. A node that dies loses the jobs it holds, and dq retries
+    /// none.
     OnClaim,
 }
 

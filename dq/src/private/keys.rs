@@ -14,7 +14,8 @@ pub mod job {
     pub mod retain {}
     /// `deliver = "queue"`, `"broadcast"` or `"both"`: where a due job goes. Default: `"queue"`.
     pub mod deliver {}
-    /// `id = "{tenant}:{order_id}"`: the id, made of fields. Default: the field marked `#[job(id)]`, otherwise dq generates it.
+    /// `id = "{tenant}:{order_id}"`: the id, made of fields. Default: the field marked `#[job(id)]`, otherwise dq
+    /// generates it.
     pub mod id {}
 }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 /// When an add or a command (delete, cancel, ack, requeue) succeeds.
 ///
-/// dq never waits for replicas to confirm the outcome of a run: if a failover undoes it, the job runs again, which *at least
-/// once* allows. The guide to deploying on Redis lists what a failover can undo.
+/// dq never waits for replicas to confirm the outcome of a run: if a failover undoes it, the job runs again, which *at
+/// least once* allows. The guide to deploying on Redis lists what a failover can undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Durability {

@@ -11,8 +11,8 @@ use crate::job::TopicKey;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// dq cannot reach the store, or the store did not answer in time. Whether it executed the request is unknown. dq repeats
-    /// the request after a pause; numbers and tokens make sure that a repeat does nothing twice.
+    /// dq cannot reach the store, or the store did not answer in time. Whether it executed the request is unknown. dq
+    /// repeats the request after a pause; numbers and tokens make sure that a repeat does nothing twice.
     #[error("the store is unavailable during {operation}: {reason}")]
     Unavailable {
         /// The operation.
@@ -20,8 +20,8 @@ pub enum StoreError {
         /// What happened.
         reason: String,
     },
-    /// The store refused the request for now and did nothing: it is loading or failing over, or its memory is full. dq repeats
-    /// the request after a pause.
+    /// The store refused the request for now and did nothing: it is loading or failing over, or its memory is full. dq
+    /// repeats the request after a pause.
     #[error("the store refuses {operation} for now: {reason}")]
     Refused {
         /// The operation.
@@ -29,8 +29,9 @@ pub enum StoreError {
         /// The error of the store.
         reason: String,
     },
-    /// The store executed the request, but too few replicas confirmed it in time: a failover may undo it. dq repeats the request
-    /// until they confirm it; the repeat does nothing twice. Only with [`Durability::Wait`](super::Durability::Wait).
+    /// The store executed the request, but too few replicas confirmed it in time: a failover may undo it. dq repeats
+    /// the request until they confirm it; the repeat does nothing twice. Only with
+    /// [`Durability::Wait`](super::Durability::Wait).
     #[error(
         "the store has done {operation}, but {confirmed} of {wanted} replicas confirmed it within {}: a failover may undo it",
         format_duration(*.waited)
@@ -45,8 +46,8 @@ pub enum StoreError {
         /// How long dq waited for them.
         waited: Duration,
     },
-    /// The store rejects the user, the password or the certificate of this program, and did nothing. Fix it: dq tries again
-    /// until then.
+    /// The store rejects the user, the password or the certificate of this program, and did nothing. Fix it: dq tries
+    /// again until then.
     #[error("the store does not let this program in: {reason}")]
     Denied {
         /// The operation.
@@ -54,7 +55,8 @@ pub enum StoreError {
         /// The error of the store, and what to do.
         reason: String,
     },
-    /// A program with another version of the protocol wrote the topic. Upgrade the older program, or use another app name.
+    /// A program with another version of the protocol wrote the topic. Upgrade the older program, or use another app
+    /// name.
     #[error(
         "topic {topic} uses protocol version {found}, but this version of dq speaks version {ours}: upgrade the older program, or use another app name"
     )]
@@ -66,7 +68,8 @@ pub enum StoreError {
         /// The protocol version of this program.
         ours: u32,
     },
-    /// A key of the topic has a type that dq did not give it. The topic stands still until you rename or delete that key.
+    /// A key of the topic has a type that dq did not give it. The topic stands still until you rename or delete that
+    /// key.
     #[error("key `{key}` has the wrong type: expected {expected}; rename or delete it, dq did not create it")]
     WrongType {
         /// The key.

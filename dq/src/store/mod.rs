@@ -3,16 +3,16 @@
 //!
 //! The contract of a store: the steps of the protocol. Each step is atomic and touches a bounded number of jobs.
 //!
-//! A node sends its steps of a topic through a [`Link`], a provider through a [`Producer`]. The [`Store`] makes both. **The
-//! store executes steps in the order of the calls**: a request is in flight when the method returns, and the future is only
-//! its answer. Dropping the future drops the answer, not the request.
+//! A node sends its steps of a topic through a [`Link`], a provider through a [`Producer`]. The [`Store`] makes both.
+//! **The store executes steps in the order of the calls**: a request is in flight when the method returns, and the
+//! future is only its answer. Dropping the future drops the answer, not the request.
 //!
-//! A claiming request of a link names the last sequence number whose answer the node has read, and every answer to a link
-//! carries a [`LeaseStatus`](step::LeaseStatus): the sequence number and the number of rows. A node that finds a difference
+//! A node's requests name the last sequence number whose answer it has read, and every answer to a link carries a
+//! [`LeaseStatus`](step::LeaseStatus): the sequence number and the number of rows. A node that finds a difference
 //! reconciles. `docs/internals/architecture.md` explains why.
 //!
-//! An error of a step means *unknown*: the store may have executed the request, may execute it later, or may never execute
-//! it, unless [`StoreError::nothing_done`] returns `true`.
+//! An error of a step means *unknown*: the store may have executed the request, may execute it later, or may never
+//! execute it, unless [`StoreError::nothing_done`] returns `true`.
 
 mod durability;
 mod error;
@@ -53,12 +53,12 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Checks the version of a topic and the types of its keys, before a node or provider uses the topic.
     ///
     /// # Errors
-    /// [`StoreError::Version`] if another version of dq wrote the topic and cannot share it, [`StoreError::WrongType`] if a
-    /// key of the topic belongs to another program.
+    /// [`StoreError::Version`] if another version of dq wrote the topic and cannot share it, [`StoreError::WrongType`]
+    /// if a key of the topic belongs to another program.
     fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Makes a new, ordered link of `node` to `topic`. Drop the link before it first: the store may execute its requests in
-    /// flight late or never.
+    /// Makes a new, ordered link of `node` to `topic`. Drop the link before it first: the store may execute its
+    /// requests in flight late or never.
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link>;
 
     /// Makes a new, ordered connection on which `producer` sends adds and commands to `topic`.

@@ -48,8 +48,8 @@ pub struct Harness {
 const YIELDS: usize = 64;
 
 impl Harness {
-    /// Starts a node, and pauses tokio's clock. `with` names the node's listeners, provides what they need, and may change
-    /// settings.
+    /// Starts a node, and pauses tokio's clock. `with` names the node's listeners, provides what they need, and may
+    /// change settings.
     ///
     /// # Panics
     /// If the node cannot start (with the text of its problems), or on a multi-threaded runtime, whose clock cannot be
@@ -61,8 +61,8 @@ impl Harness {
         Self::start_on(Arc::new(MemoryStore::new(Arc::new(TokioClock::new()))), 1, with).await
     }
 
-    /// Starts another node on the same store, as another process would. `seed` decides its identity and jitter: use another
-    /// seed for each node (the first node has 1).
+    /// Starts another node on the same store, as another process would. `seed` decides its identity and jitter: use
+    /// another seed for each node (the first node has 1).
     ///
     /// # Panics
     /// As [`start`](Self::start).
@@ -70,8 +70,8 @@ impl Harness {
         Self::start_on(self.store.clone(), seed, with).await
     }
 
-    /// Starts a node on this store, for example on one that fails. Call it under a paused clock. `seed` decides the node's
-    /// identity and jitter.
+    /// Starts a node on this store, for example on one that fails. Call it under a paused clock. `seed` decides the
+    /// node's identity and jitter.
     ///
     /// # Panics
     /// As [`start`](Self::start).
@@ -107,8 +107,8 @@ impl Harness {
         self.store.clone()
     }
 
-    /// Advances the clock by `time`. Everything that is due in between happens at its own time. Returns when no task has
-    /// anything left to do.
+    /// Advances the clock by `time`. Everything that is due in between happens at its own time. Returns when no task
+    /// has anything left to do.
     pub async fn advance(&self, time: Duration) {
         // Not `tokio::time::advance`: it would skip the times of jobs that a handler adds or retries meanwhile.
         tokio::time::sleep(time).await;

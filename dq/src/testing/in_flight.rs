@@ -1,9 +1,9 @@
 //! Work outside a runtime whose clock is paused, for example a request to a server.
 //!
-//! A paused clock advances as soon as no task of its runtime has anything to do, and a task that waits for an answer from
-//! outside looks idle. While an [`InFlight`] exists, the clock of its runtime stands still, and
-//! [`Harness::settle`](super::Harness::settle) waits. So nodes can use a real server under virtual time, and its answers
-//! take none of that time.
+//! A paused clock advances as soon as no task of its runtime has anything to do, and a task that waits for an answer
+//! from outside looks idle. While an [`InFlight`] exists, the clock of its runtime stands still, and
+//! [`Harness::settle`](super::Harness::settle) waits. So nodes can use a real server under virtual time, and its
+//! answers take none of that time.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

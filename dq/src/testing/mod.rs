@@ -1,9 +1,9 @@
 //! The testing kit, behind the feature `testing`.
 //!
-//! * [`Harness`] runs a node on a memory store under virtual time: [`advance`](Harness::advance) it by days, and every job
-//!   that is due in that time runs at once.
-//! * [`job`], [`channel`] and [`provider`] make the arguments of a handler, to test the handler alone; [`FakeJob`] makes a
-//!   job with an attempt, headers or a fence.
+//! * [`Harness`] runs a node on a memory store under virtual time: [`advance`](Harness::advance) it by days, and every
+//!   job that is due in that time runs at once.
+//! * [`job`], [`channel`] and [`provider`] make the arguments of a handler, to test the handler alone; [`FakeJob`]
+//!   makes a job with an attempt, headers or a fence.
 //!
 //! The crate `dq-testing` has `simulate`, which runs a program's listeners on several nodes and injects faults.
 //!
