@@ -6,6 +6,7 @@ use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion}
 
 /// A URL that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BadRedisUrl {
     /// It is no such URL. Write `redis://USER:PASSWORD@HOST:PORT/DATABASE`; all but the host may be left out.
     #[error(
