@@ -1,8 +1,10 @@
-//! Everything a node takes from outside itself besides the store: time, randomness, and where its tasks run.
+//! **Unstable:** this module is for dq's own tests and simulations and may change with every version.
 //!
-//! This is the one seam of the kind: ids, jitter, the node's clock, the seeds of hash maps and the spawning of tasks all
-//! come through an [`Environment`], so that a simulation can decide all of them by one seed. `select!` is `biased`
-//! everywhere, and no decision follows the order of a hash map.
+//! Everything that a node takes from outside besides the store: time, randomness, and the runtimes of its tasks.
+//!
+//! Ids, jitter, the node's clock, the seeds of hash maps and the spawning of tasks all come from an [`Environment`], so
+//! that a simulation controls all of them by one seed. Every `select!` is `biased`, and no decision depends on the
+//! order of a hash map.
 
 use std::fmt;
 use std::future::Future;
@@ -28,7 +30,7 @@ pub use entropy::{Entropy, OsEntropy, Seeded};
 pub use spawn::{Runtime, Spawn, SpawnOn, Task};
 pub use thread::OwnThread;
 
-/// Time, randomness and tasks of one node. Cheap to clone.
+/// The time, randomness and tasks of one node. Cheap to clone.
 #[derive(Clone)]
 pub struct Environment {
     clock: Arc<dyn Clock>,
@@ -44,19 +46,20 @@ impl fmt::Debug for Environment {
 }
 
 impl Environment {
-    /// An environment of these parts.
+    /// Makes an environment of these parts.
     pub fn new(clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>, spawn: Arc<dyn Spawn>) -> Self {
         Self { clock, entropy, spawn, last_id: Arc::default() }
     }
 
-    /// The environment of a program: randomness of the operating system, links on a thread of dq's own, handlers on the
-    /// current runtime. Where tokio's clock is paused, as in tests, everything runs on the current runtime under it.
+    /// Makes the environment of a program: randomness from the operating system, dq's own tasks on a thread of their
+    /// own, handlers on the current runtime. If tokio's clock is paused, as in tests, everything runs on the current
+    /// runtime.
     ///
     /// # Errors
-    /// When the operating system gives no thread.
+    /// If the operating system cannot start a thread.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Outside a tokio runtime.
     pub fn of_this_runtime() -> io::Result<Self> {
         let entropy = Arc::new(OsEntropy::new());
         if TokioClock::is_paused() {
@@ -65,17 +68,17 @@ impl Environment {
         Ok(Self::new(Arc::new(Boottime), entropy, Arc::new(OwnThread::start()?)))
     }
 
-    /// Everything on the current runtime, under tokio's clock: for tests and simulations.
+    /// Makes an environment that runs everything on the current runtime under tokio's clock, for tests and simulations.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Outside a tokio runtime.
     pub fn on_this_runtime(entropy: Arc<dyn Entropy>) -> Self {
         let here = Handle::current();
-        let spawn = SpawnOn { link: here.clone(), handler: here };
+        let spawn = SpawnOn { own: here.clone(), handlers: here };
         Self::new(Arc::new(TokioClock::new()), entropy, Arc::new(spawn))
     }
 
-    /// The node's monotonic time: how long since some moment before it started.
+    /// The node's monotonic time: the time since some moment before the node started.
     pub fn now(&self) -> Duration {
         self.clock.now()
     }
@@ -85,7 +88,8 @@ impl Environment {
         self.clock.sleep_until(at)
     }
 
-    /// The node's wall clock: for generated ids and for bounds on times that users give. Only the store's clock decides.
+    /// The node's wall clock, for generated ids and for limits on times that users give. Everything else uses the
+    /// store's clock.
     pub fn wall(&self) -> Timestamp {
         Timestamp::from_millis(self.clock.wall_millis())
     }
@@ -95,7 +99,7 @@ impl Environment {
         self.entropy.next()
     }
 
-    /// A random duration below `most`; zero when `most` is.
+    /// A random duration below `most`; zero if `most` is zero.
     pub fn random_below(&self, most: Duration) -> Duration {
         let nanos = u64::try_from(most.as_nanos()).unwrap_or(u64::MAX);
         if nanos == 0 { Duration::ZERO } else { Duration::from_nanos(self.random() % nanos) }
@@ -109,22 +113,22 @@ impl Environment {
         least + self.random_below(whole - least)
     }
 
-    /// A new node identity.
+    /// Draws a new node identity.
     pub fn node_id(&self) -> NodeId {
         NodeId::new(self.random_text())
     }
 
-    /// A new producer identity.
+    /// Draws a new producer identity.
     pub fn producer_id(&self) -> ProducerId {
         ProducerId::new(self.random_text())
     }
 
-    /// 16 hexadecimal digits.
+    /// Draws 16 hexadecimal digits.
     pub fn random_text(&self) -> String {
         format!("{:016x}", self.random())
     }
 
-    /// A generated job id, later in order than every one this environment gave before.
+    /// Generates a job id that sorts after every id that this environment generated before.
     pub fn job_id(&self) -> JobId {
         let wall = self.clock.wall_millis() << 16;
         let last = self
@@ -136,13 +140,13 @@ impl Environment {
     }
 
     /// Starts many tasks at once.
-    pub fn spawn_all(&self, place: Runtime, tasks: Vec<BoxFuture<'static, ()>>) {
-        self.spawn.spawn_all(place, tasks);
+    pub fn spawn_all(&self, runtime: Runtime, tasks: Vec<BoxFuture<'static, ()>>) {
+        self.spawn.spawn_all(runtime, tasks);
     }
 
     /// Starts a task.
-    pub fn spawn(&self, place: Runtime, task: impl Future<Output = ()> + Send + 'static) -> Task {
-        self.spawn.spawn(place, Box::pin(task))
+    pub fn spawn(&self, runtime: Runtime, task: impl Future<Output = ()> + Send + 'static) -> Task {
+        self.spawn.spawn(runtime, Box::pin(task))
     }
 }
 

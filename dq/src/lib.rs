@@ -1,10 +1,14 @@
-//! Delayed jobs: add a job with a delay or a time, and it runs when it is due on one of your nodes, never early, at least
-//! once, with retries, and without being lost when a node dies.
+//! Delayed jobs: add a job with a delay or a time, and dq runs it on one of your nodes when it is due.
+//!
+//! A job never runs early, runs at least once, is retried after a failure, and survives the death of the node that runs
+//! it. Add dq with `cargo add dq`, and serde for your payloads with `cargo add serde -F derive`.
 //!
 //! ```standalone_crate
 //! use dq::prelude::*;
-//! use serde::{Deserialize, Serialize}; // `cargo add serde -F derive`
+//! use serde::{Deserialize, Serialize};
+//! use tokio::sync::mpsc;
 //!
+//! // The payload of the job. The attribute names its topic, its usual delay and its id.
 //! #[derive(Debug, Serialize, Deserialize, DelayJob)]
 //! #[job(topic = "order-timeout", delay = "20ms")]
 //! struct CloseOrder {
@@ -12,81 +16,129 @@
 //!     order: u64,
 //! }
 //!
-//! #[delay_listener(concurrency = 64, timeout = "5s", retry = "1m, 5m, 10m")]
-//! async fn close(job: Job<CloseOrder>, done: tokio::sync::mpsc::Sender<u64>) -> Result<(), JobError> {
-//!     done.send(job.order).await?; // an error is retried
-//!     Ok(()) // is the ack
+//! // The listener of the topic. Every node that links it handles these jobs.
+//! #[delay_listener(topic = "order-timeout")]
+//! struct CloseOrders {
+//!     closed: mpsc::Sender<u64>, // injected by its type, from `provide` below
+//! }
+//!
+//! impl DelayListener for CloseOrders {
+//!     type Job = CloseOrder;
+//!
+//!     async fn on_due(&self, job: Job<CloseOrder>, channel: Channel) -> Result<Decided, JobError> {
+//!         self.closed.send(job.order).await?; // dq retries after an error
+//!         Ok(channel.ack())
+//!     }
 //! }
 //!
 //! #[tokio::main]
 //! async fn main() -> Result<(), dq::Error> {
-//!     let (done, mut closed) = tokio::sync::mpsc::channel::<u64>(1);
-//!     let dq = ContextFactory::new("shop").store("memory:").provide(done).start().await?;
-//!     dq.provider().add(CloseOrder { order: 7 }).await?;
+//!     let (closed, mut orders) = mpsc::channel::<u64>(1);
+//!     let dq = ContextFactory::new("shop").store("memory:").provide(closed).start().await?;
+//!     dq.provider().add(CloseOrder { order: 7 }).await?; // due after 20 ms
 //!     dq.provider().add(CloseOrder { order: 8 }).after("1h").await?;
-//!     let order = dq.run_until(closed.recv()).await?; // or `run_until_signal()`; both end the node cleanly
+//!     let order = dq.run_until(orders.recv()).await?; // a service calls `dq.run_until_signal()`
 //!     assert_eq!(order.flatten(), Some(7));
 //!     Ok(())
 //! }
 //! ```
 //!
-//! # The ideas
+//! A listener can also be a function. dq injects its parameters, and `Ok(())` acks the job:
 //!
-//! * A **payload** is a type with [`#[derive(DelayJob)]`](macro@DelayJob), which binds it to a **topic** and says its usual
-//!   delay and its id. Within a topic an id names one job: added again it is an error, unless the add says
-//!   [`keep_existing`](provider::Add::keep_existing) or [`replace_existing`](provider::Add::replace_existing).
-//! * A **listener** handles the jobs of one topic: a function or a struct under
-//!   [`#[delay_listener]`](macro@delay_listener), found by itself, its parameters or fields injected by their types from
-//!   [`provide`](ContextFactory::provide). A handler that takes a [`Channel`] returns what becomes of the job:
-//!   [`ack`](Channel::ack), [`rejoin_after`](Channel::rejoin_after) (later again, no attempt spent) or
-//!   [`park`](Channel::park) (UNACKED, until [`Provider::ack`] or [`Provider::requeue`] from outside). An error, a panic or
-//!   a timeout is a failure: it is retried, and when no attempt is left the job is DEAD, and kept.
-//! * A **node** is a running [`Context`], made by a [`ContextFactory`]: an app, a store, its listeners. Nodes that have the
-//!   app and the store in common share the work. What is wrong with one is a text at start that says what to write.
-//! * A [`Provider`] adds jobs and looks after them: [`delete`](Provider::delete), [`get`](Provider::get), lists as
-//!   [`dead`](Provider::dead), [`requeue`](Provider::requeue). [`Provider::topic`] does it without the payload's type,
-//!   [`Provider::connect`] without a node.
-//! * A **broadcast** goes to every connected node that listens, at most once:
-//!   [`#[broadcast_listener]`](macro@broadcast_listener), and [`broadcast`](provider::Add::broadcast) of an add.
-//! * The **store** is a URL ([`ContextFactory::store`]). It owns the clock by which jobs are due. Each run of a job has a
-//!   [`fence`](Job::fence), and the outcome of a run that lost its job is refused.
+//! ```
+//! # use dq::prelude::*;
+//! # use serde::{Deserialize, Serialize};
+//! # #[derive(Debug, Serialize, Deserialize, DelayJob)]
+//! # #[job(topic = "order-timeout")]
+//! # struct CloseOrder { order: u64 }
+//! #[delay_listener(concurrency = 64, timeout = "5s", retry = "1m, 5m, 10m")]
+//! async fn close(job: Job<CloseOrder>, closed: tokio::sync::mpsc::Sender<u64>) -> Result<(), JobError> {
+//!     closed.send(job.order).await?;
+//!     Ok(())
+//! }
+//! ```
 //!
-//! # Where to read on
+//! # Concepts
 //!
-//! * [`config`]: every setting, in attributes, code, a file and `DQ_*` variables.
-//! * `testing`: a hand-cranked clock and fakes, behind the feature `testing`.
-//! * [`Context::health`] tells how a node is. dq logs through `tracing`: without a subscriber it is silent.
-//! * A program that has a listener in another crate mentions it, or it is not linked: `use my_handlers as _;`.
-//! * A handler that blocks its thread belongs into `tokio::task::spawn_blocking`; one that only borrows the
-//!   [`Provider`] of a node clones it first, which is cheap.
+//! * A **job** has a payload, an id and a due time. The payload is a type with [`#[derive(DelayJob)]`](macro@DelayJob),
+//!   which binds it to a **topic**. The id is unique within the topic: a second add with the same id is an error,
+//!   unless the add says [`keep_existing`](provider::Add::keep_existing) or
+//!   [`replace_existing`](provider::Add::replace_existing).
+//! * A **listener** handles the jobs of one topic: a struct or function with
+//!   [`#[delay_listener]`](macro@delay_listener). Listeners register automatically. A handler with a [`Channel`]
+//!   returns its decision: [`ack`](Channel::ack) the job, [`rejoin_after`](Channel::rejoin_after) a delay without
+//!   spending an attempt, or [`park`](Channel::park) it until [`Provider::ack`] or [`Provider::requeue`] comes from
+//!   outside. After an error, a panic or a timeout, dq retries the job. When no attempt is left, the job is DEAD, and
+//!   the store keeps it for you to inspect and requeue.
+//! * A **node** is a running [`Context`]. A [`ContextFactory`] makes it from an app name, a store, the listeners and
+//!   the values they need. Nodes with the same app and store share the work. Startup reports every configuration error
+//!   with a fix.
+//! * A [`Provider`] adds jobs, sends commands such as [`delete`](Provider::delete) and [`requeue`](Provider::requeue),
+//!   and answers queries such as [`get`](Provider::get) and [`dead`](Provider::dead). [`Provider::topic`] does the same
+//!   without the payload's type, and [`Provider::connect`] makes a provider without a node.
+//! * A **broadcast** goes to every connected node that listens to it, at most once; see [`BroadcastListener`] and
+//!   [`Add::broadcast`](provider::Add::broadcast).
+//! * The **store** keeps the jobs. [`ContextFactory::store`] takes its URL: `memory:` for tests, `redis://HOST` for
+//!   many nodes. Jobs become due by the store's clock. Each run has a [`fence`](Job::fence), a number with which your
+//!   own database can reject the writes of a run that lost its job.
+//!
+//! # At least once
+//!
+//! A job can run twice: when a node dies or stalls, another node runs the job again. Make handlers idempotent, or
+//! compare the [`fence`](Job::fence) where you write.
+//!
+//! # Where to go from here
+//!
+//! * [`config`] lists every setting, and how to set it in an attribute, in code, in a file and by `DQ_*` variables.
+//! * [`provider`] has the results and errors of adds, commands and queries. An error states whether the store certainly
+//!   did nothing or whether that is unknown.
+//! * [`Context::health`] reports the state of a node. dq logs through `tracing`: install a subscriber to see the log.
+//! * The module `testing` (feature `testing`) runs a node under virtual time.
+//!
+//! # Common mistakes
+//!
+//! * The linker drops a crate that the program never mentions, and its listeners with it. Mention the crate with
+//!   `use my_handlers as _;`, and list the topics in [`ContextFactory::expect_topics`].
+//! * A handler that blocks its thread also blocks other handlers. Put blocking work in `tokio::task::spawn_blocking`.
+//! * [`Context::run_until_signal`] consumes the context. Clone the [`Provider`] first, which is cheap.
 
+#[doc(hidden)]
 pub mod broadcast;
 pub mod config;
 pub mod context;
+#[doc(hidden)]
 pub mod environment;
 pub mod job;
 pub mod listener;
 pub mod prelude;
 mod private;
 pub mod provider;
+#[doc(hidden)]
 pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod time;
 
 pub use broadcast::{Broadcast, BroadcastListener};
-pub use context::{Context, ContextFactory, Error};
+pub use context::error::Error;
+pub use context::factory::ContextFactory;
+pub use context::node::handle::Context;
+#[doc(inline)]
 pub use dq_macros::{DelayJob, broadcast_listener, delay, delay_listener};
-pub use job::DelayJob;
-pub use listener::{Channel, Decided, Decision, DelayListener, Failure, Job, JobError, UnackedDecision};
-pub use provider::Provider;
+pub use job::delay_job::DelayJob;
+pub use listener::channel::{Channel, Decided, Decision};
+pub use listener::delay_listener::{DelayListener, UnackedDecision};
+pub use listener::failure::{Failure, JobError};
+pub use listener::job::Job;
+pub use provider::typed::Provider;
+pub use store::StoreError;
 
 #[doc(hidden)]
 pub mod __private {
     pub use crate::private::*;
 }
 
-extern crate self as dq; // generated code says `::dq`, also in this crate's own tests
+extern crate self as dq; // generated code names `::dq`, also in this crate's own tests
 
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../README.md")]

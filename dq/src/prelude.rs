@@ -1,11 +1,18 @@
-//! What a program that adds and handles jobs needs: `use dq::prelude::*;`.
+//! Everything that a program needs to add and handle jobs: `use dq::prelude::*;`.
 //!
-//! A name of your own goes before one of these; where another crate's glob has the same name, write `dq::Channel`.
+//! An item of your own shadows one of these. If a glob import of another crate has the same name, write `dq::Channel`.
 
+#[doc(no_inline)]
 pub use crate::broadcast::{Broadcast, BroadcastListener};
+#[doc(no_inline)]
 pub use crate::context::{Context, ContextFactory};
+#[doc(no_inline)]
 pub use crate::job::DelayJob;
+#[doc(no_inline)]
 pub use crate::listener::{Channel, Decided, Decision, DelayListener, Failure, Job, JobError, UnackedDecision};
+#[doc(no_inline)]
 pub use crate::provider::Provider;
+#[doc(no_inline)]
 pub use crate::{broadcast_listener, delay, delay_listener};
+#[doc(no_inline)]
 pub use dq_macros::DelayJob;

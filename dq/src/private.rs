@@ -1,4 +1,4 @@
-//! All that generated code may touch. No part of the public interface: it changes without notice.
+//! Everything that generated code uses. It is not part of the public interface and changes without notice.
 
 pub use std::vec::Vec;
 
@@ -19,7 +19,7 @@ mod returned;
 pub use parameter::{Acking, Call, Deciding, Parameter, assert_one_channel, dependencies};
 pub use returned::{Acks, Decides};
 
-/// The value of a stand-in that is emitted beside a mistake, so that one mistake gives one error. Never called.
+/// The value of a stand-in that a macro emits after a mistake, so that one mistake gives one error. It is never called.
 pub fn stand_in<T>() -> T {
     unreachable!("a program with a mistake in an attribute does not compile")
 }

@@ -1,22 +1,28 @@
 //! Points in time as a store keeps them, and delays as people write them.
 //!
-//! A store judges everything by one clock, its own. It keeps milliseconds: due times are rounded up to them and *now*
-//! is rounded down, so rounding never makes a job early (PROTOCOL.md rule 4).
+//! A store decides everything by its own clock, in milliseconds. It rounds due times up and the current time down, so
+//! rounding never makes a job early.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 mod delay;
 
-pub use delay::{Delay, IntoDelay};
-pub use dq_grammar::{BadDuration, LONGEST_DELAY};
+pub use delay::IntoDelay;
+#[doc(inline)]
+pub use dq_grammar::LONGEST_DELAY;
 
-/// A point in time: milliseconds since the Unix epoch on the store's clock.
+#[doc(hidden)]
+pub use delay::Delay;
+#[doc(hidden)]
+pub use dq_grammar::BadDuration;
+
+/// A point in time of the store's clock, in milliseconds since the Unix epoch. It converts from and to `SystemTime`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// The Unix epoch; as the end of a lease it means *free for reclaim at once*.
+    /// The Unix epoch.
     pub const EPOCH: Self = Self(0);
 
     /// The point in time `ms` milliseconds after the Unix epoch.
@@ -29,22 +35,24 @@ impl Timestamp {
         self.0
     }
 
-    /// `micros` rounded down to the millisecond, as every *now* is.
+    /// Rounds `micros` down to the millisecond, as dq does with the current time.
+    #[doc(hidden)]
     pub const fn floor_micros(micros: u64) -> Self {
         Self(micros / 1000)
     }
 
-    /// `micros` rounded up to the millisecond, as every due time is.
+    /// Rounds `micros` up to the millisecond, as dq does with every due time.
+    #[doc(hidden)]
     pub const fn ceil_micros(micros: u64) -> Self {
         Self(micros.div_ceil(1000))
     }
 
-    /// This point in time and `duration` (whole milliseconds, rounded up); the last representable one when it is over.
+    /// This point in time plus `duration`, rounded up to whole milliseconds. It saturates.
     pub fn after(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(millis_ceil(duration)))
     }
 
-    /// How long after `earlier` this is; zero when it is not later.
+    /// How long after `earlier` this is; zero if it is not later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
@@ -56,7 +64,7 @@ pub(crate) fn millis_ceil(duration: Duration) -> u64 {
 }
 
 impl From<SystemTime> for Timestamp {
-    /// Rounds up; a time before the epoch is the epoch.
+    /// Rounds up. A time before the epoch becomes the epoch.
     fn from(time: SystemTime) -> Self {
         Self(time.duration_since(UNIX_EPOCH).map_or(0, millis_ceil))
     }
@@ -68,7 +76,7 @@ impl From<Timestamp> for SystemTime {
     }
 }
 
-/// RFC 3339 in UTC with milliseconds, as `2026-11-21T12:00:00.250Z`.
+/// Shows RFC 3339 in UTC with milliseconds, for example `2026-11-21T12:00:00.250Z`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const LAST: u64 = 253_402_300_799_999; // the end of the year 9999

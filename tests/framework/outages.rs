@@ -140,8 +140,7 @@ async fn handlers_are_cancelled_when_the_lease_cannot_be_renewed_and_finished_on
             crate::scripted_listener::handler_takes(5 * SECOND).await;
             return Ok(channel.ack());
         }
-        let token = job.token().clone();
-        tokio::spawn(async move { token.cancelled().await });
+        tokio::spawn(job.cancelled());
         std::future::pending().await
     });
     let (dq, faults) = node(&script, |topic| topic.timeout("0s")).await;
@@ -190,7 +189,7 @@ async fn no_handler_starts_without_a_valid_lease() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_is_cancelled_when_its_row_is_gone() {
     let script = Script::new(|job, _| async move {
-        job.token().cancelled().await;
+        job.cancelled().await;
         Err("cancelled".into())
     });
     let (dq, faults) = node(&script, |topic| topic.timeout("0s")).await;

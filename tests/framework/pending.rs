@@ -62,7 +62,7 @@ async fn a_delete_overrides_a_rejoin_a_park_and_the_last_failure() {
 #[tokio::test(start_paused = true)]
 async fn a_cancel_fires_the_token_and_leaves_the_rest_to_the_handler() {
     let script = Script::new(|job, _| async move {
-        job.token().cancelled().await;
+        job.cancelled().await;
         handler_takes(SECOND).await; // it tidies up
         Err("cancelled".into())
     });
@@ -82,7 +82,7 @@ async fn a_cancel_fires_the_token_and_leaves_the_rest_to_the_handler() {
 #[tokio::test(start_paused = true)]
 async fn a_cancel_reaches_the_node_that_runs_the_job() {
     let script = Script::new(|job, channel| async move {
-        job.token().cancelled().await;
+        job.cancelled().await;
         Ok(channel.ack())
     });
     let first = script.start(default_settings).await;

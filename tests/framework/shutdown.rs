@@ -45,10 +45,10 @@ async fn a_handler_that_does_not_finish_is_cancelled_and_its_job_goes_back_as_it
         let log = drops.clone();
         async move {
             let _record = RecordDrop(log.clone());
-            let token = job.token().clone();
+            let cancelled = job.cancelled();
             let cancels = log.clone();
             tokio::spawn(async move {
-                token.cancelled().await;
+                cancelled.await;
                 cancels.record("token");
             });
             std::future::pending().await

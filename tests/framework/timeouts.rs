@@ -91,13 +91,13 @@ async fn a_timed_out_handler_is_gone_before_its_retry_starts() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_timeout_fires_the_token_in_tasks_that_the_handler_spawned() {
+async fn a_timeout_cancels_tasks_that_the_handler_spawned() {
     let log = Log::new();
     let recorded = log.clone();
     let script = Script::new(move |job, _| {
-        let (log, token) = (recorded.clone(), job.token().clone());
+        let (log, cancelled) = (recorded.clone(), job.cancelled());
         tokio::spawn(async move {
-            token.cancelled().await;
+            cancelled.await;
             log.record("stopped");
         });
         pending()

@@ -54,7 +54,7 @@ fn conditions(node: &Context) -> [Condition; 3] {
 }
 
 fn is_stopped(condition: &Condition, key: &str) -> bool {
-    let text = format!("key `{key}` has the wrong type: expected zset; rename or delete it, it is not dq's");
+    let text = format!("key `{key}` has the wrong type: expected zset; rename or delete it, dq did not create it");
     *condition == Condition::Stopped(text)
 }
 

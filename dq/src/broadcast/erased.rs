@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::listener::{Broadcast, BroadcastListener};
+use super::{Broadcast, BroadcastListener};
 use crate::job::{Cause, Codec, JobId, Record, TopicName};
 use crate::listener::Failure;
 
@@ -23,7 +23,7 @@ pub trait ErasedBroadcast: fmt::Debug + Send + Sync + 'static {
 
 struct Erased<L>(L);
 
-/// Without its payload type.
+/// Hides the payload type of `listener`.
 pub(crate) fn erase<L: BroadcastListener>(listener: L) -> Arc<dyn ErasedBroadcast> {
     Arc::new(Erased(listener))
 }

@@ -1,4 +1,4 @@
-//! The config file: TOML, every problem with its line.
+//! The config file: TOML. Every problem names its line.
 //!
 //! ```toml
 //! store = "memory:jobs"
@@ -24,7 +24,7 @@ use super::source::{Source, SourceLocation};
 use super::suggest::nearest;
 use super::value::Written;
 
-/// No config file is larger, in bytes.
+/// The largest config file, in bytes.
 const LONGEST_FILE: u64 = 1024 * 1024;
 
 /// Reads the config file at `path`.
@@ -55,7 +55,7 @@ pub(crate) fn parse(name: &str, text: &str) -> Layer {
     let start = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
     errors.sort_by_key(start);
     for error in errors {
-        let at = reader.place(start(&error));
+        let at = reader.location(start(&error));
         reader.layer.problems.push(SettingProblem::FileSyntax { at, reason: error.message().to_owned() });
     }
     if reader.layer.problems.is_empty() {
@@ -71,14 +71,14 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn place(&self, offset: usize) -> SourceLocation {
+    fn location(&self, offset: usize) -> SourceLocation {
         let before = &self.text.as_bytes()[..offset.min(self.text.len())];
         let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
         SourceLocation { file: self.name.to_owned().into(), line: u32::try_from(line).unwrap_or(u32::MAX) }
     }
 
     fn source<T>(&self, spanned: &Spanned<T>) -> Source {
-        Source::File(self.place(spanned.span().start))
+        Source::File(self.location(spanned.span().start))
     }
 
     fn root(&mut self, table: &DeTable<'_>) {
@@ -102,7 +102,7 @@ impl Reader<'_> {
             let DeValue::Table(settings) = value.get_ref() else {
                 let reason =
                     format!("`topic.{name}` is {}: write `[topic.\"{name}\"]`", written(value.get_ref()).shown());
-                let at = self.place(topic.span().start);
+                let at = self.location(topic.span().start);
                 self.layer.problems.push(SettingProblem::FileSyntax { at, reason });
                 continue;
             };
@@ -132,7 +132,7 @@ impl Reader<'_> {
 
 fn not_a_url(at: Source, written: Written<'_>) -> SettingProblem {
     let setting = super::problem::Setting::new(None, "store");
-    SettingProblem::BadValue { setting, at, why: format!("`{}` is not a URL, as \"memory:jobs\"", written.shown()) }
+    SettingProblem::BadValue { setting, at, why: format!("`{}` is not a URL such as \"memory:jobs\"", written.shown()) }
 }
 
 fn written<'a>(value: &'a DeValue<'_>) -> Written<'a> {
@@ -157,26 +157,27 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_has_its_line() {
+    fn every_problem_names_its_line() {
         let text = "lease = 30\nlaese = \"3s\"\n\n[topic.a]\nconcurrency = \"many\"\nretri = \"none\"\n\
                     [topic.\"b:c\"]\nretry = \"5x\"\n[topics.d]\n";
         assert_eq!(
             problems(text),
             [
                 "dq.toml:2: there is no setting `laese`: did you mean `lease`?",
-                "`lease` (dq.toml:1): `30` is not a duration: write a number and a unit, such as \"500ms\", \"30s\", \"15m\", \
-                 \"1h 30m\" or \"2d\"",
-                "`concurrency` of topic `a` (dq.toml:5): `many` is not a whole number, as 64",
+                &format!("`lease` (dq.toml:1): {}", dq_grammar::parse_duration("30").unwrap_err()),
+                "`concurrency` of topic `a` (dq.toml:5): `many` is not a whole number such as 64",
                 "dq.toml:6: there is no setting `retri` of topic `a`: did you mean `retry`?",
-                "`retry` of topic `b:c` (dq.toml:8): `5x` is not a retry policy: write `none`, `immediate x 3`, \
-                 `30s x 5`, `1m, 5m, 10m` or `exponential 10s x 5`",
+                &format!(
+                    "`retry` of topic `b:c` (dq.toml:8): {}",
+                    "5x".parse::<crate::job::RetryPolicy>().unwrap_err()
+                ),
                 "dq.toml:9: there is no setting `topics`: did you mean `topic`?",
             ]
         );
     }
 
     #[test]
-    fn all_syntax_errors_are_told() {
+    fn every_syntax_error_is_reported() {
         let problems = problems("lease = \n[topic.a\ngrace = \"1s\"\n");
         assert!(problems.len() >= 2, "{problems:?}");
         assert!(problems[0].starts_with("dq.toml:1: "), "{problems:?}");
@@ -194,8 +195,8 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_there_is_a_problem() {
+    fn a_missing_file_is_a_problem() {
         let problems = read(Path::new("/nowhere/dq.toml")).problems;
-        assert!(problems[0].to_string().starts_with("the config file `/nowhere/dq.toml` cannot be read: No such file"));
+        assert!(problems[0].to_string().starts_with("cannot read the config file `/nowhere/dq.toml`: No such file"));
     }
 }

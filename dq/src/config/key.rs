@@ -1,4 +1,4 @@
-//! The one table of the settings: every name, and how its value is read and shown.
+//! The table of the settings: every name, and how dq reads and shows its value.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use super::value::{Value, Written};
 /// Puts a value into the settings.
 pub(crate) type Put<S> = Arc<dyn Fn(&mut S) + Send + Sync>;
 
-/// A setting: its name is the field's, the key's in a config file, and in capitals the variable's.
+/// A setting. Its name is the name of the field, the key in a config file and, in capitals, the environment variable.
 pub(crate) struct Key<S: 'static> {
     pub(crate) name: &'static str,
     pub(crate) read: fn(Written<'_>) -> Result<Put<S>, String>,
     pub(crate) show: fn(&S) -> String,
 }
 
-/// Settings that have a table of their keys.
+/// Settings with a table of their keys.
 pub(crate) trait Keyed: Default + Clone + 'static {
     const KEYS: &'static [Key<Self>];
 

@@ -1,7 +1,7 @@
-//! What one source says of the settings, and how layers of it become the settings that hold.
+//! The settings of one source, and how such layers become the effective settings.
 //!
-//! A layer is a list of changes. Layers are applied from the weakest to the strongest, so the last change of a setting
-//! holds, and its source is kept beside it: who reads a value can always be told who said so.
+//! A layer is a list of changes. dq applies the layers from the weakest to the strongest, so the last change of a
+//! setting wins. It keeps the source of each value, so that a message can name it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -32,12 +32,12 @@ impl<S> fmt::Debug for SettingChange<S> {
 }
 
 impl<S> SettingChange<S> {
-    /// A change made in code.
+    /// Makes a change in code.
     pub(crate) fn new(key: &'static str, source: Source, put: Put<S>) -> Self {
         Self { key, put, source }
     }
 
-    /// A change read from a text.
+    /// Reads a change from a text.
     pub(crate) fn read(
         key: &'static Key<S>,
         topic: Option<&str>,
@@ -54,7 +54,7 @@ impl<S> SettingChange<S> {
     }
 }
 
-/// The settings that hold, and who said so.
+/// The effective settings and where each came from.
 #[derive(Debug, Clone)]
 pub(crate) struct Resolved<S> {
     pub(crate) settings: S,
@@ -72,26 +72,26 @@ impl<S: Keyed> Resolved<S> {
         resolved
     }
 
-    /// Who said what `key` is.
+    /// Where the value of `key` came from.
     pub(crate) fn source(&self, key: &str) -> Source {
         self.sources.get(key).cloned().unwrap_or(Source::Default)
     }
 }
 
-/// What one source (the builder, the config file, the environment) says.
+/// The settings of one source: the builder, the config file or the environment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Layer {
     /// The URL of the store.
     pub(crate) store: Option<(String, Source)>,
     pub(crate) node: Vec<SettingChange<NodeSettings>>,
-    /// By topic, with where the topic is first named.
+    /// The changes of each topic, and where the source first names the topic.
     pub(crate) topics: BTreeMap<String, (Source, Vec<SettingChange<TopicSettings>>)>,
-    /// What could not be read.
+    /// What dq could not read.
     pub(crate) problems: Vec<SettingProblem>,
 }
 
 impl Layer {
-    /// Keeps a change of a node setting, or the problem with it.
+    /// Adds a change of a node setting, or the problem with it.
     pub(crate) fn change_node(&mut self, change: Result<SettingChange<NodeSettings>, Box<SettingProblem>>) {
         match change {
             Ok(change) => self.node.push(change),
@@ -99,7 +99,7 @@ impl Layer {
         }
     }
 
-    /// Keeps a change of a topic's setting, or the problem with it.
+    /// Adds a change of a topic's setting, or the problem with it.
     pub(crate) fn change_topic(
         &mut self,
         topic: &str,
@@ -111,7 +111,7 @@ impl Layer {
         }
     }
 
-    /// Notes that the source names a topic, whether it changes anything of it or not.
+    /// Records that the source names a topic, even if it changes none of its settings.
     pub(crate) fn name_topic(&mut self, topic: &str, source: Source) -> &mut Vec<SettingChange<TopicSettings>> {
         &mut self.topics.entry(topic.to_owned()).or_insert_with(|| (source, Vec::new())).1
     }

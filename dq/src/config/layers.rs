@@ -1,4 +1,4 @@
-//! Builder, config file and environment over one another, under what an add says for itself.
+//! The layers of a node: builder, config file and environment. The options of an add outweigh them all.
 
 use super::attribute;
 use super::layer::{Layer, Resolved};
@@ -23,20 +23,20 @@ impl Layers {
         Resolved::from_changes(self.0.iter().flat_map(|layer| &layer.node))
     }
 
-    /// The settings of a topic over what its listener says, and what is wrong with the latter.
+    /// The settings of a topic, including those of its listener, and the problems with the listener's.
     pub(crate) fn topic(&self, topic: &str, listener: &Registration) -> (Resolved<TopicSettings>, Vec<SettingProblem>) {
-        let said = attribute::layer(topic, listener);
-        let layers = [&said].into_iter().chain(&self.0);
+        let declared = attribute::layer(topic, listener);
+        let layers = [&declared].into_iter().chain(&self.0);
         let changes = layers.filter_map(|layer| layer.topics.get(topic)).flat_map(|(_, changes)| changes);
-        (Resolved::from_changes(changes), said.problems.clone())
+        (Resolved::from_changes(changes), declared.problems.clone())
     }
 
-    /// The URL of the store, and who chose it.
+    /// The URL of the store, and where it came from.
     pub(crate) fn store(&self) -> Option<&(String, Source)> {
         self.0.iter().rev().find_map(|layer| layer.store.as_ref())
     }
 
-    /// Everything that could not be read, and every topic that is named and is none of `known`.
+    /// Everything that dq could not read, and every topic with settings that is not one of `known`.
     pub(crate) fn problems(&self, known: Option<&[&str]>) -> Vec<SettingProblem> {
         let mut problems: Vec<_> = self.0.iter().flat_map(|layer| layer.problems.clone()).collect();
         let Some(known) = known else { return problems };

@@ -1,4 +1,4 @@
-//! The settings that hold, for the start log and for `health()`.
+//! The effective settings, for the start log and for `health()`.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::key::Keyed;
 use super::layer::Resolved;
 use super::source::Source;
 
-/// A setting, its value, and who said so.
+/// A setting, its value, and where the value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Listed {
@@ -14,11 +14,12 @@ pub struct Listed {
     pub key: &'static str,
     /// Its value, as in a config file.
     pub value: String,
-    /// Who said so.
+    /// Where the value came from.
     pub source: Source,
 }
 
-/// Settings with their sources: `lease = 30s (DQ_LEASE), renewal = 5s, ..`; those without a source are defaults.
+/// The effective settings and where each came from. It displays as `lease = 30s (DQ_LEASE), renewal = 5s, ..`; a value
+/// without a source is a default.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Listing(Vec<Listed>);
 
@@ -32,7 +33,7 @@ impl Listing {
         Self(S::KEYS.iter().map(listed).collect())
     }
 
-    /// Every setting, in the order of their declaration.
+    /// Every setting, in the order of [`NodeSettings`](super::NodeSettings) or [`TopicSettings`](super::TopicSettings).
     pub fn all(&self) -> &[Listed] {
         &self.0
     }
@@ -64,7 +65,7 @@ mod tests {
     use crate::config::value::Written;
 
     #[test]
-    fn a_listing_says_who_said_so() {
+    fn a_listing_shows_where_each_value_came_from() {
         let lease = NodeSettings::key("lease").unwrap();
         let source = Source::Variable("DQ_LEASE".into());
         let change = SettingChange::read(lease, None, Written::Text("30s"), source).unwrap();

@@ -1,15 +1,16 @@
-//! Settings: what they are, their defaults, and where they come from.
+//! Every setting: its meaning, its default, and the sources it can come from.
 //!
-//! Precedence: an add's own > environment > config file > builder > listener > payload > default. Each source is a
-//! layer of changes over the one before; the value that holds keeps its source, which every message and the
-//! start log name. What is wrong with settings is collected, not thrown: a start tells all of it at once.
+//! A value comes from the strongest of these sources, the strongest first: the options of an add, the environment, the
+//! config file, the builder ([`ContextFactory`](crate::ContextFactory)), the listener's attribute, the payload's
+//! attribute, the default. The start log and [`Context::settings`](crate::Context::settings) show every effective value
+//! and where it came from. A start reports every problem with the settings at once.
 //!
 //! | setting of the node | of a topic |
 //! |---|---|
 //! | `lease`, `renewal`, `fallback_scan`, `grace`, `crash_rollback`, `call_timeout`, `call_total`, `durability`, `broadcast_expires_after`, `payload_limit`, `unanswered_limit` | `concurrency`, `timeout`, `on_timeout`, `retry`, `ack`, `max_crashes`, `unacked_age`, `dead_kept`, `dead_most` |
 //!
-//! [`NodeSettings`] and [`TopicSettings`] say what they mean. Durations are written as `"30s"` or `"1h 30m"`, sizes in
-//! bytes.
+//! [`NodeSettings`] and [`TopicSettings`] explain each setting. Write a duration as `"30s"` or `"1h 30m"`, and a size
+//! in bytes.
 //!
 //! # Config file
 //!
@@ -21,7 +22,7 @@
 //! concurrency = 8
 //! timeout = "none"
 //!
-//! [topic."mail:send"]     # a name with other characters than A-Z a-z 0-9 _ - is quoted
+//! [topic."mail:send"]     # quote a name with characters other than A-Z a-z 0-9 _ -
 //! retry = "1m, 5m, 1h"
 //! ```
 //!
@@ -31,11 +32,11 @@
 //! |---|---|
 //! | `DQ_STORE=memory:jobs` | the store's URL |
 //! | `DQ_LEASE=30s` | a setting of the node: `DQ_` and the key in capitals |
-//! | `DQ_TOPIC_ORDER_TIMEOUT_CONCURRENCY=8` | `concurrency` of `order-timeout`: `DQ_TOPIC_`, the topic in capitals with `_` for every character that is not one of `A-Z 0-9`, `_`, and the key in capitals |
+//! | `DQ_TOPIC_ORDER_TIMEOUT_CONCURRENCY=8` | `concurrency` of `order-timeout`: `DQ_TOPIC_`, the topic in capitals with `_` for every character other than `A-Z 0-9`, then `_` and the key in capitals |
 //!
-//! A variable that means two settings (topics `a.b` and `a-b`; `timeout` of `a-on` and `on_timeout` of `a`) is refused at
-//! start: set it in the config file, where names stand as they are. Every other variable that begins with `DQ_` is
-//! refused too: it is a misspelling.
+//! A start reports a variable with two meanings as a problem (`timeout` of topics `a.b` and `a-b`; `timeout` of `a-on`
+//! and `on_timeout` of `a`): use the config file, where every name is exact. It also reports every other variable that
+//! begins with `DQ_`, because that is a misspelling.
 
 mod attribute;
 mod file;
@@ -53,10 +54,15 @@ mod value;
 mod variables;
 
 pub use listing::{Listed, Listing};
+#[doc(hidden)]
 pub use problem::{Setting, SettingProblem};
 pub use settings::{NodeSettings, TopicSettings};
 pub use source::{Source, SourceLocation};
-pub use topic::{IntoRetry, TopicOverrides};
+#[doc(hidden)]
+pub use topic::IntoRetry;
+pub use topic::TopicOverrides;
+
+pub use crate::store::Durability;
 
 pub(crate) use file::read as read_file;
 pub(crate) use layer::{Layer, Resolved, SettingChange};

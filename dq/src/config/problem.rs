@@ -1,4 +1,4 @@
-//! What can be wrong with settings, with everything a message needs in fields.
+//! The problems with settings. Fields hold everything that the message needs.
 
 use std::fmt;
 
@@ -34,36 +34,36 @@ fn either(meanings: &[Setting]) -> String {
     meanings.iter().map(Setting::to_string).collect::<Vec<_>>().join(" or ")
 }
 
-/// Something wrong with a setting. Whoever wrote it must mend it; nothing was started.
+/// A problem with a setting. Fix the setting: the node did not start.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingProblem {
-    /// The config file cannot be read. Check the path of `.config_file(..)` and the rights of the file.
-    #[error("the config file `{path}` cannot be read: {reason}")]
+    /// dq cannot read the config file. Check the path in `.config_file(..)` and the permissions of the file.
+    #[error("cannot read the config file `{path}`: {reason}")]
     FileUnreadable {
-        /// The path as it was given.
+        /// The path.
         path: String,
-        /// What the operating system says.
+        /// The error of the operating system.
         reason: String,
     },
-    /// The config file is not TOML.
+    /// The config file is not valid TOML.
     #[error("{at}: {reason}")]
     FileSyntax {
         /// The line.
         at: SourceLocation,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
     /// There is no such setting.
     #[error("{at}: there is no setting `{key}`{}{}", of_topic(.topic.as_ref()), did_you_mean(.suggestion.as_ref()))]
     UnknownKey {
-        /// What was written.
+        /// The name in the source.
         key: String,
-        /// The topic, where it stands under one.
+        /// The topic, for a setting of a topic.
         topic: Option<String>,
-        /// Where.
+        /// Where it stands.
         at: Source,
-        /// The nearest setting there is.
+        /// The nearest setting.
         suggestion: Option<String>,
     },
     /// There is no such environment variable.
@@ -71,63 +71,63 @@ pub enum SettingProblem {
     UnknownVariable {
         /// Its name.
         name: String,
-        /// The nearest name that dq reads.
+        /// The nearest variable that dq reads.
         suggestion: Option<String>,
     },
-    /// An environment variable that names more than one setting, because topics are written in capitals with `_` for
-    /// every other character. Use the config file to tell them apart.
+    /// The environment variable names more than one setting, because variables replace many characters of a topic by
+    /// `_`. Use the config file instead.
     #[error("the environment variable `{name}` may mean {}: set it in the config file", either(.meanings))]
     AmbiguousVariable {
         /// Its name.
         name: String,
-        /// What it may mean.
+        /// The settings it may mean.
         meanings: Vec<Setting>,
     },
-    /// The value cannot be read.
+    /// dq cannot read the value.
     #[error("{setting} ({at}): {why}")]
     BadValue {
         /// The setting.
         setting: Setting,
-        /// Who wrote it.
+        /// Where the value came from.
         at: Source,
-        /// What was written, and what to write.
+        /// The value, and what to write instead.
         why: String,
     },
-    /// The value breaks a rule.
-    #[error("{setting} is {value} ({at}), allowed is {limit}: write {write}")]
+    /// The value is outside its limits.
+    #[error("{setting} is {value} ({at}), but it must be {limit}: write {write}")]
     OutOfRange {
         /// The setting.
         setting: Setting,
         /// Its value.
         value: String,
-        /// Who wrote it.
+        /// Where the value came from.
         at: Source,
-        /// The rule.
+        /// What is allowed.
         limit: String,
-        /// A value that would do, as it is written in a config file.
+        /// An allowed value, as in a config file.
         write: String,
     },
-    /// Settings of a topic that has no listener.
-    #[error("{at}: settings of topic `{topic}`, which has no listener{}", did_you_mean(.suggestion.as_ref()))]
+    /// The settings name a topic without a listener.
+    #[error("{at}: topic `{topic}` has settings but no listener{}", did_you_mean(.suggestion.as_ref()))]
     UnknownTopic {
         /// The topic.
         topic: String,
-        /// Where it is named.
+        /// Where the source names it.
         at: Source,
-        /// The nearest topic there is.
+        /// The nearest topic.
         suggestion: Option<String>,
     },
 }
 
 impl SettingProblem {
-    /// The line it stands in, where there is one.
-    pub(crate) fn place(&self) -> Option<SourceLocation> {
+    /// The line of the problem, if there is one.
+    pub(crate) fn location(&self) -> Option<SourceLocation> {
         match self {
             Self::FileSyntax { at, .. } => Some(at.clone()),
             Self::UnknownKey { at, .. }
             | Self::BadValue { at, .. }
             | Self::OutOfRange { at, .. }
-            | Self::UnknownTopic { at, .. } => at.place().cloned(),
+            | Self::UnknownTopic { at, .. } => at.location().cloned(),
             Self::FileUnreadable { .. } | Self::UnknownVariable { .. } | Self::AmbiguousVariable { .. } => None,
         }
     }

@@ -1,4 +1,4 @@
-//! What settings may be: ranges, and rules between settings. Every broken rule is told, not only the first.
+//! The limits of settings: ranges, and rules between settings. A check reports every broken rule, not only the first.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 const MOST_REPLICAS: u32 = 100;
 const LONGEST_PAYLOAD: usize = 16 * 1024 * 1024;
 
-/// Everything that is wrong with the settings of a node.
+/// Every problem with the settings of a node.
 pub(crate) fn check_node(node: &Resolved<NodeSettings>) -> Vec<SettingProblem> {
     let mut checker = Checker { topic: None, resolved: node, problems: Vec::new() };
     let is = &node.settings;
@@ -37,7 +37,7 @@ pub(crate) fn check_node(node: &Resolved<NodeSettings>) -> Vec<SettingProblem> {
     checker.problems
 }
 
-/// Everything that is wrong with the settings of a topic.
+/// Every problem with the settings of a topic.
 pub(crate) fn check_topic(name: &str, topic: &Resolved<TopicSettings>) -> Vec<SettingProblem> {
     let mut checker = Checker { topic: Some(name), resolved: topic, problems: Vec::new() };
     let is = &topic.settings;
@@ -59,7 +59,7 @@ struct Checker<'a, S> {
 
 impl<S: Keyed> Checker<'_, S> {
     fn within<T: Value + PartialOrd + Copy>(&mut self, key: &'static str, value: T, least: T, most: T) {
-        let limit = format!("{} to {}", least.show(), most.show());
+        let limit = format!("between {} and {}", least.show(), most.show());
         if value < least {
             self.refuse(key, limit, format!("`{key} = {}` or more", least.quoted()));
         } else if value > most {
@@ -73,7 +73,7 @@ impl<S: Keyed> Checker<'_, S> {
         self.problems.push(SettingProblem::OutOfRange { setting, value, at, limit, write });
     }
 
-    /// `key`, its value and who said so, for the limit of another.
+    /// `key`, its value and where the value came from, for the limit of another setting.
     fn other(&self, key: &'static str) -> String {
         let value = S::key(key).map_or_else(String::new, |entry| (entry.show)(&self.resolved.settings));
         format!("`{key}`, which is {value} ({})", self.resolved.source(key))
@@ -81,36 +81,37 @@ impl<S: Keyed> Checker<'_, S> {
 }
 
 impl Checker<'_, NodeSettings> {
-    /// Replicas answer before the call counts as lost.
+    /// Replicas must answer before dq considers the call lost.
     fn durability(&mut self) {
         let Durability::Wait { replicas, timeout } = self.resolved.settings.durability else { return };
         let half = floor_ms(self.resolved.settings.call_timeout / 2).max(MS);
         let written = |replicas, timeout| format!("`durability = {}`", Durability::Wait { replicas, timeout }.quoted());
         if !(1..=MOST_REPLICAS).contains(&replicas) {
             let write = written(replicas.clamp(1, MOST_REPLICAS), timeout.clamp(MS, half));
-            self.refuse("durability", format!("1 to {MOST_REPLICAS} replicas"), write);
+            self.refuse("durability", format!("a wait for 1 to {MOST_REPLICAS} replicas"), write);
         } else if timeout < MS || timeout > half {
-            let limit = format!("a time of 1ms to half of {}", self.other("call_timeout"));
+            let limit = format!("a wait of between 1ms and half of {}", self.other("call_timeout"));
             self.refuse("durability", limit, written(replicas, timeout.clamp(MS, half)));
         }
     }
 
-    /// How the intervals of a node hang together; each one alone is within its range.
+    /// The rules between the intervals of a node, each of which is within its range.
     fn intervals(&mut self) {
         let is = &self.resolved.settings;
         let third = floor_ms(is.lease / 3);
         if is.renewal > is.lease / 3 {
             let write = format!("`renewal = {}` or less, or a longer `lease`", third.quoted());
-            self.refuse("renewal", format!("a third of {}, at the most", self.other("lease")), write);
+            self.refuse("renewal", format!("at most a third of {}", self.other("lease")), write);
         } else if is.renewal + is.call_timeout > is.lease {
-            // Else one lost answer costs the lease: it is missed after the call's time-out, and then it is too late.
+            // Otherwise one lost answer costs the lease: the node misses the answer after the call timeout, too late to
+            // renew.
             let rest = is.lease - is.renewal;
-            let limit = format!("what {} leaves of {}, at the most", self.other("renewal"), self.other("lease"));
+            let limit = format!("at most {}, minus {}", self.other("lease"), self.other("renewal"));
             self.refuse("call_timeout", limit, format!("`call_timeout = {}` or less", rest.quoted()));
         }
         if is.call_timeout > is.call_total {
             let write = format!("`call_total = {}` or more", is.call_timeout.quoted());
-            self.refuse("call_total", format!("{} or more", self.other("call_timeout")), write);
+            self.refuse("call_total", format!("at least {}", self.other("call_timeout")), write);
         }
     }
 }
@@ -121,7 +122,7 @@ impl Checker<'_, TopicSettings> {
         let policy = &self.resolved.settings.retry;
         let longest = (1..=policy.retries()).filter_map(|retry| policy.delay(retry, 0)).max();
         if longest.is_some_and(|delay| delay > LONGEST_DELAY) {
-            let limit = format!("a delay of {} at the most", show_duration(LONGEST_DELAY));
+            let limit = format!("a policy whose delays are at most {}", show_duration(LONGEST_DELAY));
             self.refuse("retry", limit, "shorter delays".into());
         }
     }
@@ -163,23 +164,23 @@ mod tests {
     }
 
     #[test]
-    fn every_range_names_field_value_limit_and_what_to_write() {
+    fn every_range_names_setting_value_limit_and_fix() {
         let problems = node(&[("lease", "10m"), ("payload_limit", "0"), ("grace", "2h")]);
         assert_eq!(
             problems,
             [
-                "`lease` is 10m (DQ_LEASE), allowed is 100ms to 5m: write `lease = \"5m\"` or less",
-                "`grace` is 2h (DQ_GRACE), allowed is 0s to 1h: write `grace = \"1h\"` or less",
-                "`payload_limit` is 0 (DQ_PAYLOAD_LIMIT), allowed is 1 to 16777216: write `payload_limit = 1` or more",
+                "`lease` is 10m (DQ_LEASE), but it must be between 100ms and 5m: write `lease = \"5m\"` or less",
+                "`grace` is 2h (DQ_GRACE), but it must be between 0s and 1h: write `grace = \"1h\"` or less",
+                "`payload_limit` is 0 (DQ_PAYLOAD_LIMIT), but it must be between 1 and 16777216: write `payload_limit = 1` or more",
             ]
         );
         let problems = topic(&[("concurrency", "0"), ("dead_most", "0"), ("unacked_age", "4000d")]);
         assert_eq!(
             problems,
             [
-                "`concurrency` of topic `t` is 0 (DQ_CONCURRENCY), allowed is 1 to 100000: write `concurrency = 1` or more",
-                "`unacked_age` of topic `t` is 4000d (DQ_UNACKED_AGE), allowed is 1ms to 3650d: write `unacked_age = \"3650d\"` or less",
-                "`dead_most` of topic `t` is 0 (DQ_DEAD_MOST), allowed is 1 to 10000000: write `dead_most = 1` or more",
+                "`concurrency` of topic `t` is 0 (DQ_CONCURRENCY), but it must be between 1 and 100000: write `concurrency = 1` or more",
+                "`unacked_age` of topic `t` is 4000d (DQ_UNACKED_AGE), but it must be between 1ms and 3650d: write `unacked_age = \"3650d\"` or less",
+                "`dead_most` of topic `t` is 0 (DQ_DEAD_MOST), but it must be between 1 and 10000000: write `dead_most = 1` or more",
             ]
         );
     }
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(node(&[("lease", "15s"), ("renewal", "5s")]), [""; 0]);
         assert_eq!(
             node(&[("lease", "10s")]),
-            ["`renewal` is 5s (default), allowed is a third of `lease`, which is 10s (DQ_LEASE), at the most: \
+            ["`renewal` is 5s (default), but it must be at most a third of `lease`, which is 10s (DQ_LEASE): \
               write `renewal = \"3s 333ms\"` or less, or a longer `lease`"]
         );
     }
@@ -199,8 +200,8 @@ mod tests {
         assert_eq!(
             node(&[("lease", "3s"), ("renewal", "1s"), ("call_timeout", "2001ms")]),
             [
-                "`call_timeout` is 2s 1ms (DQ_CALL_TIMEOUT), allowed is what `renewal`, which is 1s (DQ_RENEWAL) leaves of \
-              `lease`, which is 3s (DQ_LEASE), at the most: write `call_timeout = \"2s\"` or less"
+                "`call_timeout` is 2s 1ms (DQ_CALL_TIMEOUT), but it must be at most `lease`, which is 3s (DQ_LEASE), minus \
+              `renewal`, which is 1s (DQ_RENEWAL): write `call_timeout = \"2s\"` or less"
             ]
         );
     }
@@ -209,7 +210,7 @@ mod tests {
     fn a_call_with_its_repeats_is_not_shorter_than_one_request() {
         assert_eq!(
             node(&[("call_total", "1s")]),
-            ["`call_total` is 1s (DQ_CALL_TOTAL), allowed is `call_timeout`, which is 2s (default) or more: \
+            ["`call_total` is 1s (DQ_CALL_TOTAL), but it must be at least `call_timeout`, which is 2s (default): \
               write `call_total = \"2s\"` or more"]
         );
     }
@@ -222,10 +223,10 @@ mod tests {
         assert_eq!(
             problems,
             [
-                "`durability` is wait(0, 1s) (DQ_DURABILITY), allowed is 1 to 100 replicas: write `durability = \"wait(1, 1s)\"`",
-                "`durability` is wait(1, 2s) (DQ_DURABILITY), allowed is a time of 1ms to half of `call_timeout`, which is 2s \
+                "`durability` is wait(0, 1s) (DQ_DURABILITY), but it must be a wait for 1 to 100 replicas: write `durability = \"wait(1, 1s)\"`",
+                "`durability` is wait(1, 2s) (DQ_DURABILITY), but it must be a wait of between 1ms and half of `call_timeout`, which is 2s \
                  (default): write `durability = \"wait(1, 1s)\"`",
-                "`durability` is wait(1, 0s) (DQ_DURABILITY), allowed is a time of 1ms to half of `call_timeout`, which is 2s \
+                "`durability` is wait(1, 0s) (DQ_DURABILITY), but it must be a wait of between 1ms and half of `call_timeout`, which is 2s \
                  (default): write `durability = \"wait(1, 1ms)\"`",
             ]
         );

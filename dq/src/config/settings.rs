@@ -1,4 +1,4 @@
-//! The settings that the contexts run with, and every default in its one place.
+//! The settings of nodes and topics, and their defaults.
 
 use std::time::Duration;
 
@@ -13,23 +13,24 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TopicSettings {
-    /// Handlers at once, on this node. Default 64, 1 to 100,000.
+    /// How many handlers run at once on this node. Default 64; 1 to 100,000.
     pub concurrency: usize,
-    /// The timeout of a handler. Default 30 s; `None` is no limit.
+    /// How long a handler may run. Default 30 s; at most ten years; `None` means no limit.
     pub timeout: Option<Duration>,
-    /// What follows a timeout. Default: a failure as any.
+    /// What happens after a timeout. Default: a retry, as after any failure.
     pub on_timeout: OnTimeout,
-    /// When a failed job runs again. Default 5 times: 10 s, three times as long each, at most 1 h, ± 10 %.
+    /// When a failed job runs again. Default: 5 retries, the first after 10 s, each delay three times the one before,
+    /// at most 1 h, ± 10 %.
     pub retry: RetryPolicy,
-    /// When a job is acked. Default: when its handler returned.
+    /// When dq acks a job. Default: when its handler has returned.
     pub ack: AckMode,
-    /// How many crashes exhaust a job. Default 3, at least 1.
+    /// After how many crashes of its node a job is exhausted. Default 3; 1 to 1,000.
     pub max_crashes: u32,
-    /// How long a job is UNACKED before `process_unacked` is asked. Default 7 days.
+    /// How long a job is UNACKED before dq calls `process_unacked`. Default 7 days; 1 ms to 10 years.
     pub unacked_age: Duration,
-    /// How long DEAD jobs are kept. Default 30 days.
+    /// How long the store keeps DEAD jobs. Default 30 days; 1 ms to 10 years.
     pub dead_kept: Duration,
-    /// How many DEAD jobs are kept, the oldest go first. Default 100,000.
+    /// How many DEAD jobs the store keeps; it removes the oldest first. Default 100,000; 1 to 10,000,000.
     pub dead_most: usize,
 }
 
@@ -49,39 +50,42 @@ impl Default for TopicSettings {
     }
 }
 
-/// Settings of a node, and of a provider that only adds.
+/// Settings of a node, or of a provider without a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeSettings {
-    /// How long a lease lasts. Default 15 s, at most 5 min.
+    /// How long a lease lasts: after a node dies, other nodes wait this long before they take its jobs. Default 15 s;
+    /// 100 ms to 5 min.
     pub lease: Duration,
-    /// When a lease is renewed if nothing else did. Default 5 s, at most a third of the lease.
+    /// How often a node renews a lease that no other step renews. Default 5 s; at most a third of `lease`.
     pub renewal: Duration,
-    /// When a node looks for due jobs though nobody told it to; jittered downwards by up to a fifth. Default 15 s.
+    /// How often a node looks for due jobs without a signal, minus a random part of up to a fifth. It repairs lost
+    /// signals. Default 15 s; 10 ms to 1 h.
     pub fallback_scan: Duration,
-    /// How long handlers may go on at shutdown. Default 25 s.
+    /// How long handlers may go on at shutdown. Default 25 s; at most 1 h; zero cancels them at once.
     pub grace: Duration,
-    /// Whether a stopping node gives back itself what it holds; else other nodes take it back. Default yes.
+    /// Whether a stopping node gives its jobs back itself. Otherwise other nodes reclaim them. Default `true`.
     pub crash_rollback: bool,
-    /// How long to wait for the answer to one request. Default 2 s.
+    /// How long a request may wait for its answer. Default 2 s; at most `lease` minus `renewal`.
     pub call_timeout: Duration,
-    /// How long an `add` or `delete` may take, repeats included. Default 10 s.
+    /// How long an add or a command may take, including its repeats. Default 10 s; from `call_timeout` to 1 h.
     pub call_total: Duration,
-    /// When an `add` or `delete` is answered: when the store has done it (`local`, the default), or when that many replicas
+    /// When an add or a command succeeds: when the store has done it (`local`, the default), or when that many replicas
     /// of a Redis server have it too (`wait(1, 500ms)`).
     pub durability: Durability,
-    /// How long after its due time a broadcast that nobody served is dropped. Default 1 h.
+    /// How long after its due time dq drops a broadcast that no node published. Default 1 h; 1 ms to 10 years.
     pub broadcast_expires_after: Duration,
-    /// The longest payload, in bytes. Default 256 KiB, at most 16 MiB.
+    /// The longest payload, in bytes. Default 256 KiB; 1 byte to 16 MiB.
     pub payload_limit: usize,
-    /// Adds and withdrawals of a provider that may be unanswered; further callers wait. Default 10,000.
+    /// How many adds and commands of a provider may wait for an answer; further callers wait for a free place. Default
+    /// 10,000; 1 to 1,000,000.
     pub unanswered_limit: usize,
 }
 
 impl NodeSettings {
-    /// The most jobs of one `add_many`.
+    /// The most jobs in one `add_many`.
     pub const MOST_BATCH: usize = 1_000;
-    /// The longest headers of a job together, in bytes.
+    /// The total size of a job's headers, in bytes.
     pub const LONGEST_HEADERS: usize = 8 * 1024;
 }
 

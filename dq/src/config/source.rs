@@ -1,20 +1,20 @@
-//! Where a setting, a listener or a value comes from: what every start-up message names.
+//! Where a setting, a listener or a value comes from. Every startup message names it.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::panic::Location;
 
-/// A line of a source file, as `src/orders.rs:12`; in order of files, then lines.
+/// A line of a file, for example `src/orders.rs:12`. Locations sort by file, then by line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceLocation {
     /// The file.
     pub file: Cow<'static, str>,
-    /// The line; 0 where it is not known.
+    /// The line; 0 if it is unknown.
     pub line: u32,
 }
 
 impl SourceLocation {
-    /// The place of a text as `src/orders.rs:12`, which is what attributes write.
+    /// Reads a text such as `src/orders.rs:12`, which the attributes write.
     pub(crate) fn declared(text: &'static str) -> Self {
         let (file, line) = text.rsplit_once(':').unwrap_or((text, ""));
         line.parse().map_or(Self { file: text.into(), line: 0 }, |line| Self { file: file.into(), line })
@@ -36,13 +36,13 @@ impl fmt::Display for SourceLocation {
     }
 }
 
-/// Who said what a setting is, from the weakest to the strongest.
+/// Where a setting came from. The variants go from the weakest source to the strongest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Source {
-    /// Nobody: the default.
+    /// The default of dq.
     Default,
-    /// `#[job(..)]` of the payload; the place is its listener's.
+    /// `#[job(..)]` of the payload; the location is that of its listener.
     Payload(SourceLocation),
     /// The attribute of the listener.
     Listener(SourceLocation),
@@ -55,8 +55,8 @@ pub enum Source {
 }
 
 impl Source {
-    /// The line, where it is one.
-    pub(crate) const fn place(&self) -> Option<&SourceLocation> {
+    /// The location, if the source has one.
+    pub(crate) const fn location(&self) -> Option<&SourceLocation> {
         match self {
             Self::Default | Self::Variable(_) => None,
             Self::Payload(at) | Self::Listener(at) | Self::Builder(at) | Self::File(at) => Some(at),
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_in_order_of_lines_not_of_their_digits() {
+    fn locations_sort_by_the_number_of_the_line() {
         let (seventh, eleventh) = (SourceLocation::declared("src/x.rs:7"), SourceLocation::declared("src/x.rs:11"));
         assert!(seventh < eleventh);
         assert_eq!(eleventh.to_string(), "src/x.rs:11");

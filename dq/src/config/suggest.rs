@@ -1,6 +1,6 @@
-//! "Did you mean": the nearest of the names that would have been right.
+//! Suggestions: the known name nearest to a wrong one.
 
-/// The name nearest to `wrong`, if one is near: a third of its letters may differ, two at least.
+/// The known name nearest to `wrong`, if at most a third of the letters (or two) differ.
 pub(crate) fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let most = (wrong.chars().count() / 3).max(2);
     let lower = wrong.to_lowercase();
@@ -8,7 +8,7 @@ pub(crate) fn nearest<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>)
     distances.filter(|(distance, _)| *distance <= most).min().map(|(_, name)| name.to_owned())
 }
 
-/// `: did you mean `x`?`, or nothing.
+/// The text `: did you mean `x`?`, or an empty text.
 pub(crate) fn did_you_mean(suggestion: Option<&String>) -> String {
     suggestion.map_or_else(String::new, |name| format!(": did you mean `{name}`?"))
 }

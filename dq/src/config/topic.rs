@@ -1,4 +1,4 @@
-//! The settings of one topic, as the builder takes them.
+//! The settings of one topic in the builder.
 
 use std::sync::Arc;
 
@@ -12,11 +12,12 @@ use crate::job::RetryPolicy;
 use crate::listener::{AckMode, OnTimeout};
 use crate::time::IntoDelay;
 
-/// What [`ContextFactory::topic`](crate::context::ContextFactory::topic) changes of a topic on this node.
+/// The settings of a topic that [`ContextFactory::topic`](crate::ContextFactory::topic) changes on this node.
 ///
-/// It outweighs the listener's attribute; the config file and the environment outweigh it. Limits are checked at start.
+/// They outweigh the listener's attribute; the config file and the environment outweigh them. The start checks the
+/// limits.
 #[derive(Debug)]
-#[must_use = "return it from the closure: what is dropped changes nothing"]
+#[must_use = "return it from the closure: a dropped value changes nothing"]
 pub struct TopicOverrides {
     topic: String,
     at: SourceLocation,
@@ -58,24 +59,25 @@ impl TopicOverrides {
         self.layer.problems.push(SettingProblem::BadValue { setting, at, why });
     }
 
-    /// Handlers at once, on this node. Default 64, 1 to 100,000.
+    /// How many handlers run at once on this node. Default 64; 1 to 100,000.
     pub fn concurrency(self, most: usize) -> Self {
         self.put("concurrency", Arc::new(move |topic| topic.concurrency = most))
     }
 
-    /// How long a handler may run, `final_retry` and `process_unacked` too: `"5s"` or a `Duration`; zero is no limit.
-    /// Default 30 s. What then follows is [`on_timeout`](Self::on_timeout)'s.
+    /// How long a handler may run, including `final_retry` and `process_unacked`: `"5s"` or a `Duration`; zero means no
+    /// limit. Default 30 s. [`on_timeout`](Self::on_timeout) decides what happens then.
     pub fn timeout(self, limit: impl IntoDelay) -> Self {
         self.duration("timeout", limit, |topic, limit| topic.timeout = Some(limit).filter(|limit| !limit.is_zero()))
     }
 
-    /// What follows a timeout: a failure as any ([`OnTimeout::Retry`], the default), or a retry at once.
+    /// What happens after a timeout: a retry by the retry policy ([`OnTimeout::Retry`], the default), or a retry at
+    /// once.
     pub fn on_timeout(self, what: OnTimeout) -> Self {
         self.put("on_timeout", Arc::new(move |topic| topic.on_timeout = what))
     }
 
-    /// When a failed job runs again: a [`RetryPolicy`], or its text as `"none"`, `"30s x 5"`, `"1m, 5m, 1h"` or
-    /// `"exponential 10s x 5, factor 3, max 1h, jitter 10%"`, which is the default. An add's own policy outweighs it.
+    /// When a failed job runs again: a [`RetryPolicy`], or its text such as `"none"`, `"30s x 5"`, `"1m, 5m, 1h"` or
+    /// `"exponential 10s x 5, factor 3, max 1h, jitter 10%"`, which is the default. The policy of an add outweighs it.
     pub fn retry(mut self, policy: impl IntoRetry) -> Self {
         match policy.into_retry() {
             Ok(policy) => self.put("retry", Arc::new(move |topic| topic.retry = policy.clone())),
@@ -86,36 +88,36 @@ impl TopicOverrides {
         }
     }
 
-    /// When a job is acked: when its handler returned ([`AckMode::OnReturn`], the default), or before it starts, at most
-    /// once.
+    /// When dq acks a job: when its handler has returned ([`AckMode::OnReturn`], the default), or before it starts,
+    /// which means at most once.
     pub fn ack(self, when: AckMode) -> Self {
         self.put("ack", Arc::new(move |topic| topic.ack = when))
     }
 
-    /// How many crashes of its nodes exhaust a job. Default 3, 1 to 1,000.
+    /// After how many crashes of its node a job is exhausted. Default 3; 1 to 1,000.
     pub fn max_crashes(self, most: u32) -> Self {
         self.put("max_crashes", Arc::new(move |topic| topic.max_crashes = most))
     }
 
-    /// How long a job is UNACKED before `process_unacked` is asked. Default 7 days, 1 ms to 10 years.
+    /// How long a job is UNACKED before dq calls `process_unacked`. Default 7 days; 1 ms to 10 years.
     pub fn unacked_age(self, age: impl IntoDelay) -> Self {
         self.duration("unacked_age", age, |topic, age| topic.unacked_age = age)
     }
 
-    /// How long DEAD jobs are kept. Default 30 days, 1 ms to 10 years.
+    /// How long the store keeps DEAD jobs. Default 30 days; 1 ms to 10 years.
     pub fn dead_kept(self, time: impl IntoDelay) -> Self {
         self.duration("dead_kept", time, |topic, time| topic.dead_kept = time)
     }
 
-    /// How many DEAD jobs are kept; the oldest go first. Default 100,000, 1 to 10,000,000.
+    /// How many DEAD jobs the store keeps; it removes the oldest first. Default 100,000; 1 to 10,000,000.
     pub fn dead_most(self, most: usize) -> Self {
         self.put("dead_most", Arc::new(move |topic| topic.dead_most = most))
     }
 }
 
-/// What can be a retry policy: a [`RetryPolicy`], or its text.
+/// A value that can be a retry policy: a [`RetryPolicy`], or its text.
 pub trait IntoRetry {
-    /// The policy.
+    /// Makes the policy.
     ///
     /// # Errors
     /// What is wrong with the text.

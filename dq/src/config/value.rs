@@ -1,4 +1,4 @@
-//! The values that settings have: how they are written, and how they are shown.
+//! The types of settings: how dq reads their values, and how it shows them.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use crate::job::RetryPolicy;
 use crate::listener::{AckMode, OnTimeout};
 use crate::store::Durability;
 
-/// A value as it stands in a config file or in an environment variable, where everything is a text.
+/// A value in a config file or in an environment variable, where every value is a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Written<'a> {
     Text(&'a str),
     Number(i64),
     Flag(bool),
-    /// Something no setting can be, by its name: "a table".
+    /// A value that no setting can have, by its name: "a table".
     Other(&'a str),
 }
 
 impl Written<'_> {
-    /// What was written, for messages.
+    /// The value, for messages.
     pub(crate) fn shown(self) -> String {
         match self {
             Self::Text(text) => text.chars().take(100).flat_map(char::escape_debug).collect(),
@@ -30,15 +30,15 @@ impl Written<'_> {
     }
 }
 
-/// A type that settings have.
+/// A type of settings.
 pub(crate) trait Value: Clone + Send + Sync + 'static {
-    /// Reads what was written; the error is what to say of it.
+    /// Reads a value. The error is the text for the message.
     fn read(written: Written<'_>) -> Result<Self, String>;
 
-    /// The text that reads back as this value.
+    /// The text from which [`read`](Self::read) makes this value.
     fn show(&self) -> String;
 
-    /// As it is written in a config file.
+    /// The value as a config file writes it.
     fn quoted(&self) -> String {
         format!("\"{}\"", self.show())
     }
@@ -48,7 +48,7 @@ fn refused<T>(written: Written<'_>, expected: &str) -> Result<T, String> {
     Err(format!("`{}` is not {expected}", written.shown()))
 }
 
-/// `duration` in the largest units, days at the most: what [`parse_duration`] reads back.
+/// Shows `duration` in the largest units up to days, so that [`parse_duration`] reads it back.
 pub(crate) fn show_duration(duration: Duration) -> String {
     const DAY: u64 = 24 * 3600;
     let days = duration.as_secs() / DAY;
@@ -73,13 +73,13 @@ impl Value for Duration {
     }
 }
 
-/// A duration or no limit: `"none"` or zero.
+/// A duration; `"none"` or zero means no limit.
 impl Value for Option<Duration> {
     fn read(written: Written<'_>) -> Result<Self, String> {
         if matches!(written, Written::Text("none" | "0") | Written::Number(0)) {
             return Ok(None);
         }
-        let limit = Duration::read(written).map_err(|bad| format!("{bad}; or \"none\" for no limit"))?;
+        let limit = Duration::read(written).map_err(|bad| format!("{bad}; or write \"none\" for no limit"))?;
         Ok(Some(limit).filter(|limit| !limit.is_zero()))
     }
 
@@ -97,7 +97,7 @@ macro_rules! number {
                     Written::Number(number) => Self::try_from(number).ok(),
                     Written::Flag(_) | Written::Other(_) => None,
                 };
-                read.map_or_else(|| refused(written, "a whole number, as 64"), Ok)
+                read.map_or_else(|| refused(written, "a whole number such as 64"), Ok)
             }
 
             fn show(&self) -> String {
@@ -135,7 +135,7 @@ impl Value for RetryPolicy {
     fn read(written: Written<'_>) -> Result<Self, String> {
         match written {
             Written::Text(text) => text.parse().map_err(|bad: crate::job::BadRetry| bad.to_string()),
-            other => refused(other, "a retry policy, as \"none\", \"1m, 5m, 1h\" or \"exponential 10s x 5\""),
+            other => refused(other, "a retry policy such as \"none\", \"1m, 5m, 1h\" or \"exponential 10s x 5\""),
         }
     }
 
@@ -158,7 +158,8 @@ impl Value for Durability {
             Written::Text(text) => of_text(text),
             _ => None,
         };
-        durability.map_or_else(|| refused(written, "\"local\" or \"wait(REPLICAS, TIME)\", as \"wait(1, 500ms)\""), Ok)
+        durability
+            .map_or_else(|| refused(written, "\"local\" or \"wait(REPLICAS, TIME)\" such as \"wait(1, 500ms)\""), Ok)
     }
 
     fn show(&self) -> String {
@@ -209,21 +210,21 @@ mod tests {
     }
 
     #[test]
-    fn a_durability_reads_back_and_what_is_none_says_what_is() {
+    fn a_durability_reads_back_and_other_texts_are_rejected_with_the_right_form() {
         for text in ["local", "wait(1, 500ms)", "wait(2, 1s)"] {
             assert_eq!(Durability::read(Written::Text(text)).unwrap().show(), text);
         }
         for text in ["wait", "wait(1)", "wait(one, 1s)", "wait(1, 500)", "sync", "wait(-1, 1s)", ""] {
             let bad = Durability::read(Written::Text(text)).unwrap_err();
-            let expected = "is not \"local\" or \"wait(REPLICAS, TIME)\", as \"wait(1, 500ms)\"";
+            let expected = "is not \"local\" or \"wait(REPLICAS, TIME)\" such as \"wait(1, 500ms)\"";
             assert_eq!(bad, format!("`{text}` {expected}"));
         }
         assert!(Durability::read(Written::Flag(true)).is_err());
     }
 
     #[test]
-    fn a_wrong_value_says_what_was_written_and_what_is_expected() {
-        assert_eq!(u32::read(Written::Number(-1)), Err("`-1` is not a whole number, as 64".into()));
+    fn a_wrong_value_is_shown_with_what_is_expected() {
+        assert_eq!(u32::read(Written::Number(-1)), Err("`-1` is not a whole number such as 64".into()));
         assert_eq!(bool::read(Written::Text("yes")), Err("`yes` is not true or false".into()));
         assert_eq!(AckMode::read(Written::Text("no")), Err("`no` is not \"on_return\" or \"on_claim\"".into()));
         let unitless = Duration::read(Written::Number(30)).unwrap_err();

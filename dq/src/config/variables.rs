@@ -1,9 +1,10 @@
 //! Environment variables as settings.
 //!
-//! `DQ_STORE` is the store's URL, `DQ_<KEY>` a setting of the node (`DQ_LEASE=30s`), `DQ_TOPIC_<TOPIC>_<KEY>` one of a
-//! topic (`DQ_TOPIC_ORDER_TIMEOUT_CONCURRENCY=8`): capitals, and `_` for every other character than `A-Z` and `0-9`.
-//! Which topic is meant is found by writing every known topic like that; a variable with two meanings is a problem, and
-//! so is every other variable that begins with `DQ_`, but for `DQ_SEED` and `DQ_ONLY`, which are for simulations in tests.
+//! `DQ_STORE` is the store's URL, `DQ_<KEY>` a setting of the node (`DQ_LEASE=30s`), and `DQ_TOPIC_<TOPIC>_<KEY>` a
+//! setting of a topic (`DQ_TOPIC_ORDER_TIMEOUT_CONCURRENCY=8`). Names are in capitals, with `_` for every character
+//! other than `A-Z` and `0-9`. dq finds the topic by writing every known topic in this form. A variable with two
+//! meanings is a problem, and so is every other variable that begins with `DQ_`, except `DQ_SEED` and `DQ_ONLY`, which
+//! belong to simulations in tests.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -18,7 +19,7 @@ use super::value::Written;
 
 const PREFIX: &str = "DQ_";
 const STORE: &str = "DQ_STORE";
-/// Name the run of a simulation in tests, where real nodes may start, too.
+/// They select the run of a simulation in tests, which may also start real nodes.
 const OF_TESTS: [&str; 2] = ["DQ_SEED", "DQ_ONLY"];
 
 /// Variables by name.
@@ -32,12 +33,12 @@ pub(crate) fn of_this_process() -> Variables {
     env::vars_os().map(text).filter(|(name, _)| name.starts_with(PREFIX) && !OF_TESTS.contains(&&**name)).collect()
 }
 
-/// `order-timeout` as `ORDER_TIMEOUT`.
+/// Turns `order-timeout` into `ORDER_TIMEOUT`.
 fn capitals(text: &str) -> String {
     text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
 }
 
-/// Reads the variables; `topics` are the known ones, `None` where this node cannot know them.
+/// Reads the variables. `topics` are the known topics, or `None` if this node cannot know them.
 pub(crate) fn read(variables: &Variables, topics: Option<&[&str]>) -> Layer {
     let names = Names::of(topics.unwrap_or_default());
     let mut layer = Layer::default();
@@ -76,7 +77,7 @@ fn is_of_some_topic(name: &str) -> bool {
     TopicSettings::KEYS.iter().any(|key| rest.strip_suffix(&capitals(key.name)).is_some_and(|topic| topic.len() > 1))
 }
 
-/// Every name that means something, and what.
+/// Every valid name, and the settings it means.
 struct Names(BTreeMap<String, Vec<Setting>>);
 
 impl Names {
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_topic_is_found_behind_its_capitals() {
+    fn a_topic_is_found_by_its_capitals() {
         let layer = read(
             &variables(&[
                 ("DQ_STORE", "memory:x"),
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn two_topics_with_the_same_capitals_are_told_apart_by_nobody() {
+    fn a_variable_of_two_topics_with_the_same_capitals_is_a_problem() {
         assert_eq!(
             problems(&[("DQ_TOPIC_A_B_TIMEOUT", "5s")], Some(&["a.b", "a-b"])),
             [
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_without_listeners_leaves_the_topics_to_others() {
+    fn a_node_without_listeners_ignores_variables_of_topics() {
         assert_eq!(problems(&[("DQ_TOPIC_ORDER_TIMEOUT", "1s")], None), [""; 0]);
         assert_eq!(problems(&[("DQ_TOPIC_ORDER_TIMOUT", "1s")], None).len(), 1);
     }

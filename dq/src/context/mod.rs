@@ -14,8 +14,8 @@
 // All three use the files that stand beside the folders.
 
 mod condition;
-mod error;
-mod factory;
+pub(crate) mod error;
+pub(crate) mod factory;
 pub(crate) mod node;
 mod subscription;
 mod timer;
@@ -24,14 +24,22 @@ mod topic;
 use std::any::Any;
 
 pub use condition::Condition;
-pub use error::Error;
-pub use factory::problems::{BadStoreUrl, ListenerAt, Need, Problem, StartError};
-pub use factory::{ContextFactory, IntoStore, StoreChoice};
+pub use factory::problems::StartError;
 pub use node::channel_stats::ChannelHealth;
-pub use node::handle::Context;
 pub use node::health::{Health, HealthProbe};
 pub use node::shutdown::Stopped;
 pub use topic::stats::{Counters, TopicHealth};
+
+#[doc(hidden)] // documented at the root
+pub use error::Error;
+#[doc(hidden)] // documented at the root
+pub use factory::ContextFactory;
+#[doc(hidden)]
+pub use factory::problems::{BadStoreUrl, ListenerAt, Need, Problem};
+#[doc(hidden)]
+pub use factory::{IntoStore, StoreChoice};
+#[doc(hidden)] // documented at the root
+pub use node::handle::Context;
 
 #[cfg(test)]
 mod tests;

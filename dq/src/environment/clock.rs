@@ -1,4 +1,4 @@
-//! Clocks: the node's, which only measures how long, and the store's, which says when.
+//! Clocks: the node's clock measures durations, the store's clock decides when jobs are due.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -6,21 +6,21 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
-/// A node's clock. Leases are judged by it, so it must go on while the machine is suspended where that can be had.
+/// A node's clock. The node measures its leases by it, so it should go on while the machine is suspended.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// How long since some fixed moment.
+    /// The time since some fixed moment.
     fn now(&self) -> Duration;
 
     /// Waits until [`now`](Self::now) is at least `at`.
     fn sleep_until(&self, at: Duration) -> BoxFuture<'static, ()>;
 
-    /// Milliseconds since the Unix epoch, for generated ids only.
+    /// Milliseconds since the Unix epoch, for generated ids.
     fn wall_millis(&self) -> u64 {
         wall_micros() / 1000
     }
 }
 
-/// The clock of a store: what judges due times and leases.
+/// The clock of a store. It decides about due times and leases.
 pub trait StoreClock: fmt::Debug + Send + Sync + 'static {
     /// Microseconds since the Unix epoch.
     fn micros(&self) -> u64;
@@ -30,8 +30,8 @@ fn wall_micros() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
 }
 
-/// `CLOCK_BOOTTIME` where there is one: it goes on while the machine is suspended, so a lease cannot look alive after a
-/// night in a bag.
+/// `CLOCK_BOOTTIME` on Linux and Android: it goes on while the machine is suspended, so a lease cannot look valid after
+/// that. Elsewhere it is the monotonic clock of `std`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Boottime;
 
@@ -55,7 +55,7 @@ impl Clock for Boottime {
     }
 }
 
-/// Tokio's clock, which tests can pause; as a store's clock it is anchored at the wall clock of its creation.
+/// Tokio's clock, which tests can pause. As a store's clock it starts at the wall clock's time.
 #[derive(Debug, Clone, Copy)]
 pub struct TokioClock {
     start: Instant,
@@ -63,18 +63,19 @@ pub struct TokioClock {
 }
 
 impl TokioClock {
-    /// A clock that shows the wall clock's time now, in whole milliseconds, and goes on with tokio's: so a delay of whole
-    /// milliseconds is over exactly when tokio's clock has moved by it.
+    /// A clock that shows the wall clock's time now, in whole milliseconds, and then follows tokio's clock. So a delay
+    /// of whole milliseconds ends exactly when tokio's clock has advanced by it.
     pub fn new() -> Self {
         Self::at(wall_micros() / 1000 * 1000)
     }
 
-    /// A clock that shows `micros` since the Unix epoch now and goes on with tokio's.
+    /// A clock that shows `micros` since the Unix epoch now, and then follows tokio's clock.
     pub fn at(micros: u64) -> Self {
         Self { start: Instant::now(), wall_micros: micros }
     }
 
-    /// Whether tokio's clock stands still, as under `start_paused`: then everything must run on the test's runtime.
+    /// Returns whether tokio's clock is paused, as under `start_paused`. Then everything must run on the test's
+    /// runtime.
     pub fn is_paused() -> bool {
         let (ours, theirs) = (std::time::Instant::now(), Instant::now());
         while ours.elapsed() < Duration::from_micros(2) {
@@ -110,7 +111,7 @@ impl StoreClock for TokioClock {
     }
 }
 
-/// The wall clock as it is, jumps included.
+/// The wall clock, including its jumps.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WallClock;
 
@@ -125,7 +126,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_paused_clock_is_seen() {
+    async fn a_paused_clock_is_detected() {
         assert!(TokioClock::is_paused());
         let clock = TokioClock::at(5);
         tokio::time::advance(Duration::from_millis(3)).await;
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_running_clock_is_seen() {
+    async fn a_running_clock_is_not_taken_for_a_paused_one() {
         assert!(!TokioClock::is_paused());
     }
 }

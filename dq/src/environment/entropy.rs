@@ -1,22 +1,22 @@
-//! Randomness: from the operating system, or from a seed.
+//! Randomness from the operating system, or from a seed.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A source of random numbers: ids, jitter, seeds of hash maps. None of it is a secret.
+/// A source of random numbers for ids, jitter and the seeds of hash maps. They are not suitable as secrets.
 pub trait Entropy: fmt::Debug + Send + Sync + 'static {
     /// The next number.
     fn next(&self) -> u64;
 }
 
-/// A sequence decided by its seed: SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
+/// A sequence that its seed decides: SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
 /// OOPSLA 2014).
 #[derive(Debug)]
 pub struct Seeded(AtomicU64);
 
 impl Seeded {
-    /// The sequence of this seed.
+    /// Makes the sequence of this seed.
     pub const fn new(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }
@@ -32,12 +32,12 @@ impl Entropy for Seeded {
     }
 }
 
-/// A sequence whose seed comes from the operating system, through the keys of std's hash maps.
+/// A sequence whose seed comes from the operating system, through the keys of `std`'s hash maps.
 #[derive(Debug)]
 pub struct OsEntropy(Seeded);
 
 impl OsEntropy {
-    /// A new sequence.
+    /// Makes a new sequence.
     pub fn new() -> Self {
         Self(Seeded::new(RandomState::new().build_hasher().finish()))
     }

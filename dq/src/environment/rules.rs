@@ -1,8 +1,8 @@
-//! Rules of the protocol that a simulation takes away, to see that it would notice. Elsewhere all hold.
+//! Rules of the protocol that a simulation switches off, to prove that it notices. In a program every rule is on.
 //!
-//! Without the feature `testing` the question is a constant, and nothing of it is left in the program.
+//! Without the feature `testing` the answer is a constant, so the check costs nothing.
 
-/// Whether this rule of PROTOCOL.md is taken away.
+/// Returns whether this rule is switched off.
 #[cfg(not(feature = "testing"))]
 pub(crate) const fn without(_rule: u8) -> bool {
     false
@@ -16,16 +16,16 @@ mod switched {
     use std::cell::Cell;
 
     thread_local! {
-        /// The rule that simulations of this thread go without; 0: all hold.
+        /// The rule that is switched off for simulations on this thread; 0 if every rule is on.
         static AWAY: Cell<u8> = const { Cell::new(0) };
     }
 
-    /// Whether this rule of PROTOCOL.md is taken away.
+    /// Returns whether this rule is switched off.
     pub fn without(rule: u8) -> bool {
         AWAY.get() == rule
     }
 
-    /// Takes a rule away on this thread, or none.
+    /// Switches this rule off on this thread, and every other rule on.
     pub fn take_away(rule: Option<u8>) {
         AWAY.set(rule.unwrap_or_default());
     }

@@ -1,4 +1,4 @@
-//! Where tasks run: links, leases and time-outs on a thread of dq's own, handlers on the user's runtime.
+//! The runtimes of tasks: links, leases and timeouts run on dq's own thread, handlers on the user's runtime.
 
 use std::fmt;
 
@@ -6,21 +6,21 @@ use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 
-/// Which of the two runtimes of a node a task belongs to.
+/// One of the two runtimes of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Runtime {
-    /// dq's own: everything that must go on while a handler blocks its thread.
+    /// dq's own runtime, for everything that must go on while a handler blocks its thread.
     Own,
-    /// The user's: handlers.
+    /// The user's runtime, for handlers.
     Handler,
 }
 
-/// A running task; dropping this lets it run on.
+/// A running task. Dropping this does not stop the task.
 #[derive(Debug)]
 pub struct Task(AbortHandle);
 
 impl Task {
-    /// The task behind this handle.
+    /// Wraps the handle of a task.
     pub const fn new(handle: AbortHandle) -> Self {
         Self(handle)
     }
@@ -31,42 +31,42 @@ impl Task {
     }
 }
 
-/// Starts tasks. The one place where dq does so.
+/// Starts tasks. dq starts every task through this trait.
 pub trait Spawn: fmt::Debug + Send + Sync + 'static {
     /// Starts a task.
-    fn spawn(&self, place: Runtime, task: BoxFuture<'static, ()>) -> Task;
+    fn spawn(&self, runtime: Runtime, task: BoxFuture<'static, ()>) -> Task;
 
     /// Starts many tasks at once.
-    fn spawn_all(&self, place: Runtime, tasks: Vec<BoxFuture<'static, ()>>) {
+    fn spawn_all(&self, runtime: Runtime, tasks: Vec<BoxFuture<'static, ()>>) {
         for task in tasks {
-            self.spawn(place, task);
+            self.spawn(runtime, task);
         }
     }
 }
 
-/// Starts tasks on tokio runtimes.
+/// Starts tasks on two tokio runtimes, which may be the same.
 #[derive(Debug, Clone)]
 pub struct SpawnOn {
     /// The runtime of [`Runtime::Own`].
-    pub link: Handle,
+    pub own: Handle,
     /// The runtime of [`Runtime::Handler`].
-    pub handler: Handle,
+    pub handlers: Handle,
 }
 
 impl Spawn for SpawnOn {
-    fn spawn(&self, place: Runtime, task: BoxFuture<'static, ()>) -> Task {
-        let runtime = match place {
-            Runtime::Own => &self.link,
-            Runtime::Handler => &self.handler,
+    fn spawn(&self, runtime: Runtime, task: BoxFuture<'static, ()>) -> Task {
+        let handle = match runtime {
+            Runtime::Own => &self.own,
+            Runtime::Handler => &self.handlers,
         };
-        Task::new(runtime.spawn(task).abort_handle())
+        Task::new(handle.spawn(task).abort_handle())
     }
 
-    /// One task crosses to the other runtime and starts the rest there: a crossing wakes a thread, a start on the spot
-    /// does not.
-    fn spawn_all(&self, place: Runtime, tasks: Vec<BoxFuture<'static, ()>>) {
+    /// Sends one task to the runtime, which starts the others there: starting a task from another runtime wakes a
+    /// thread, starting it on its own does not.
+    fn spawn_all(&self, runtime: Runtime, tasks: Vec<BoxFuture<'static, ()>>) {
         self.spawn(
-            place,
+            runtime,
             Box::pin(async move {
                 for task in tasks {
                     tokio::spawn(task);

@@ -1,4 +1,4 @@
-//! dq's own thread: a runtime that no handler can block.
+//! dq's own thread: its runtime goes on while handlers block theirs.
 
 use std::fmt;
 use std::io;
@@ -9,9 +9,9 @@ use tokio::sync::oneshot;
 
 use super::spawn::{Runtime, Spawn, SpawnOn, Task};
 
-/// Starts link tasks on a thread of its own and handlers on the runtime it was made in.
+/// Starts dq's own tasks on a thread, and handlers on the runtime in which it was made.
 ///
-/// The thread ends when this is dropped; its tasks are dropped with it.
+/// Dropping it drops its tasks and ends the thread.
 pub struct OwnThread {
     runtimes: SpawnOn,
     _stop: oneshot::Sender<()>,
@@ -21,31 +21,31 @@ impl OwnThread {
     /// Starts the thread. Handlers will run on the current runtime.
     ///
     /// # Errors
-    /// When the operating system gives no thread or no event queue.
+    /// If the operating system cannot start a thread or make an event queue.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Outside a tokio runtime.
     pub fn start() -> io::Result<Self> {
-        let handler = Handle::current();
+        let handlers = Handle::current();
         let runtime = Builder::new_current_thread().enable_all().thread_name("dq").build()?;
-        let link = runtime.handle().clone();
+        let own = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
         std::thread::Builder::new().name("dq".into()).spawn(move || {
-            // Ends with an error when the sender is dropped, which is the signal.
+            // Dropping the sender ends the wait with an error: that is the signal to stop.
             let _ = runtime.block_on(stopped);
             runtime.shutdown_background();
         })?;
-        Ok(Self { runtimes: SpawnOn { link, handler }, _stop: stop })
+        Ok(Self { runtimes: SpawnOn { own, handlers }, _stop: stop })
     }
 }
 
 impl Spawn for OwnThread {
-    fn spawn(&self, place: Runtime, task: BoxFuture<'static, ()>) -> Task {
-        self.runtimes.spawn(place, task)
+    fn spawn(&self, runtime: Runtime, task: BoxFuture<'static, ()>) -> Task {
+        self.runtimes.spawn(runtime, task)
     }
 
-    fn spawn_all(&self, place: Runtime, tasks: Vec<BoxFuture<'static, ()>>) {
-        self.runtimes.spawn_all(place, tasks);
+    fn spawn_all(&self, runtime: Runtime, tasks: Vec<BoxFuture<'static, ()>>) {
+        self.runtimes.spawn_all(runtime, tasks);
     }
 }
 

@@ -1,4 +1,4 @@
-//! A payload bound to its topic at compile time.
+//! The trait that binds a payload to its topic at compile time.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::id::JobId;
 
-/// The payload of a topic. Derive it:
+/// The payload of a topic. Derive it with [`#[derive(DelayJob)]`](macro@crate::DelayJob):
 ///
 /// ```
 /// # use dq::prelude::*;
@@ -22,6 +22,8 @@ use super::id::JobId;
 /// }
 /// assert_eq!(CloseOrder::TOPIC, "order-timeout");
 /// ```
+///
+/// A payload is any type that serde can serialize and deserialize. A type of another crate needs a newtype of yours.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a delay job",
     label = "this payload has no topic",
@@ -31,31 +33,32 @@ pub trait DelayJob: Payload + Send + Sync + 'static {
     /// The topic; one payload type serves one topic.
     const TOPIC: &'static str;
 
-    /// What `#[job(..)]` says of every job of this type.
+    /// The defaults in `#[job(..)]`.
+    #[doc(hidden)]
     const DEFAULTS: JobDefaults = JobDefaults::NONE;
 
-    /// The id, where a field is marked `#[job(id)]`; `None` has one generated.
+    /// The id of this job, made of the fields that `#[job(id)]` names. If it is `None`, dq generates an id.
     fn job_id(&self) -> Option<Result<JobId, BadName>> {
         None
     }
 }
 
-/// What can be stored as a payload: anything that serde writes and reads.
+/// A type that can be stored as a payload: any type that serde can serialize and deserialize.
 pub trait Payload: Serialize + DeserializeOwned {}
 
 impl<T: Serialize + DeserializeOwned> Payload for T {}
 
-/// Defaults of a payload; whatever an `add` says goes before them.
+/// The defaults of a payload. The options of an add outweigh them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JobDefaults {
-    /// The delay; zero: due at once.
+    /// The delay; zero means due at once.
     pub delay: Duration,
-    /// The retry policy as text: it holds where the listener and the settings of its node say nothing. `None`: the default.
+    /// The retry policy as text. It applies if neither the listener nor the settings of its node name one.
     pub retry: Option<&'static str>,
-    /// How long after its first due time a job is still worth running.
+    /// How long after its first due time a job may still start.
     pub expires_after: Option<Duration>,
-    /// How long a job is kept as DONE after its ack; zero: not at all.
+    /// How long a job is kept as DONE after its ack; zero means not at all.
     pub retain: Duration,
     /// Where a due job goes.
     pub deliver: Deliver,
@@ -71,7 +74,7 @@ impl JobDefaults {
         deliver: Deliver::Queue,
     };
 
-    /// What the derive writes.
+    /// For the derive.
     #[doc(hidden)]
     pub const fn new(
         delay: Duration,
@@ -86,27 +89,29 @@ impl JobDefaults {
 
 /// Where a due job goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum Deliver {
     /// To one listener of its topic.
     #[default]
     Queue,
-    /// To every connected node that listens to the broadcast channel named as the topic, at most once each.
+    /// To every connected node that listens to the broadcast channel with the topic's name, at most once each.
     Broadcast,
-    /// One of each, added, replaced and deleted together.
+    /// To both. dq adds, replaces and deletes the job and its broadcast together.
     Both,
 }
 
-/// What can be the id of a job: anything that can be displayed, as numbers, text, `Uuid`, `IpAddr` or a newtype of yours.
+/// A value that can be the id of a job: any type that implements `Display`, for example a number, a text, a `Uuid` or a
+/// newtype of yours.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the id of a job",
     label = "must be `Display`",
     note = "take a number, a text, a `Uuid` or a type of yours that implements `Display`; of several fields write `#[job(id = \"{{a}}:{{b}}\")]` above the type"
 )]
 pub trait ToJobId {
-    /// The id.
+    /// Makes the id.
     ///
     /// # Errors
-    /// [`BadName`] when the text is empty, over 256 bytes or has a control character.
+    /// [`BadName`] if the text is empty, is longer than 256 bytes or has a control character.
     fn to_job_id(&self) -> Result<JobId, BadName>;
 }
 

@@ -1,4 +1,4 @@
-//! The id of a job: chosen by the caller, or generated.
+//! The id of a job: the caller chooses it, or dq generates it.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -10,23 +10,24 @@ use dq_grammar::{BadName, check_id};
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(Arc<str>);
 
-/// The alphabet of generated ids: 64 characters, safe in URLs, in the order of their bytes.
+/// The alphabet of generated ids: 64 characters that are safe in URLs, in the order of their bytes.
 const ALPHABET: &[u8; 64] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~";
 
 impl JobId {
-    /// Checks the id.
+    /// Makes an id.
     ///
     /// # Errors
-    /// [`BadName`] when it is empty, longer than 256 bytes or has a control character.
+    /// [`BadName`] if the text is empty, is longer than 256 bytes or has a control character.
     pub fn new(id: impl AsRef<str>) -> Result<Self, BadName> {
         let id = id.as_ref();
         check_id(id)?;
         Ok(Self(id.into()))
     }
 
-    /// A generated id: 20 characters whose order as text is the order of (`ms`, `count`); the rest is `random`.
+    /// Generates an id of 20 characters. As texts, ids sort by `ms`, then by `count`.
     ///
-    /// 48 bits of milliseconds, 16 bits of count within the millisecond, 56 bits of randomness.
+    /// It holds 48 bits of `ms`, 16 bits of `count` (the number within the millisecond) and 56 bits of `random`.
+    #[doc(hidden)]
     pub fn generated(ms: u64, count: u16, random: u64) -> Self {
         let bits = (u128::from(ms) & 0xFFFF_FFFF_FFFF) << 72 | u128::from(count) << 56 | u128::from(random >> 8);
         let text: [u8; 20] = std::array::from_fn(|i| ALPHABET[(bits >> (114 - 6 * i)) as usize & 63]);

@@ -1,4 +1,4 @@
-//! Names and numbers of the protocol (PROTOCOL.md section 1).
+//! The names and numbers of the protocol (section 1).
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -16,10 +16,10 @@ macro_rules! name {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Checks the name.
+            /// Makes a name.
             ///
             /// # Errors
-            /// [`BadName`] when it is empty, longer than 128 bytes or has a character that is not allowed.
+            /// [`BadName`] if the text is empty, is longer than 128 bytes or has a character that is not allowed.
             pub fn new(name: impl AsRef<str>) -> Result<Self, BadName> {
                 let name = name.as_ref();
                 $check(name)?;
@@ -47,8 +47,8 @@ macro_rules! name {
 }
 
 name!(
-    /// The name of an app: 1 to 128 bytes of `A-Z a-z 0-9 . _ -`. It has no `:`, so that app `a` with topic `b:c` and
-    /// app `a:b` with topic `c` can never be one.
+    /// The name of an app: 1 to 128 bytes of `A-Z a-z 0-9 . _ -`.
+    // It has no `:`, so that app `a` with topic `b:c` and app `a:b` with topic `c` cannot share their keys.
     AppName, check_app
 );
 name!(
@@ -56,7 +56,7 @@ name!(
     TopicName, check_topic
 );
 
-/// A topic of an app: what a store keeps together.
+/// A topic of an app: a store keeps everything of it together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TopicKey {
     /// The app.
@@ -78,7 +78,7 @@ macro_rules! random_name {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// The identity with this text, as it was read back from a store or drawn by
+            /// Makes an identity from a text that was read from a store or drawn from an
             /// [`Environment`](crate::environment::Environment).
             pub fn new(text: impl AsRef<str>) -> Self {
                 Self(text.as_ref().into())
@@ -99,15 +99,17 @@ macro_rules! random_name {
 }
 
 random_name!(
-    /// A node: a random identity for each start, never a host name and never one for a process.
+    /// A node: a random identity, new for each start. It identifies neither a host nor a process.
     NodeId
 );
 random_name!(
-    /// Who adds or withdraws: a random identity for each root provider and topic, new in each process.
+    /// A producer: a random identity for each root provider and topic, new in each process.
     ProducerId
 );
 
-/// The number of a claim; a job's fences only grow. `max(last + 1, store clock in µs)`, one for all jobs of a transfer.
+/// A number that grows from run to run of a job, even across a failover of the store; see
+/// [`Job::fence`](crate::Job::fence).
+// It is `max(last + 1, the store's clock in µs)`. All jobs of one transfer have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Fence(pub u64);
 
@@ -117,12 +119,12 @@ impl fmt::Display for Fence {
     }
 }
 
-/// The number of a node's last transfer, age, reconcile or release that the store has executed.
+/// A sequence number: it counts the claiming steps of a node on a topic (transfer, sweep, reconcile, release).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Sequence(pub u64);
 
 impl Sequence {
-    /// The next one.
+    /// The next number.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
@@ -135,12 +137,12 @@ impl fmt::Display for Sequence {
     }
 }
 
-/// A running job's row: the fence of the claim and the due time the job was claimed at, as text `fence:due`.
+/// Names one run: the fence of the claim and the due time of the claimed job, as text `fence:due`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token {
     /// The fence of the claim.
     pub fence: Fence,
-    /// The due time (for an aged UNACKED job: when it was parked); a job that is given back is due then again.
+    /// The due time; for a swept UNACKED job, the time it was parked. A rollback restores it.
     pub due: Timestamp,
 }
 
@@ -150,7 +152,7 @@ impl fmt::Display for Token {
     }
 }
 
-/// A text that is no token.
+/// The text is not a token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a token: expected `fence:due`")]
 pub struct BadToken(String);

@@ -1,12 +1,12 @@
-//! The front of a record: what a store and a node need to know of a job without reading its payload.
+//! The metadata of a record: what a store and a node need to know of a job without reading its payload.
 //!
-//! All numbers are little-endian. The first eight bytes are always there; the fields behind them only where their flag is
-//! set, in the order of the flags, so that a script can find and patch a fixed field by position and never decodes text.
+//! All numbers are little-endian. The first eight bytes are always present. A later field is present only if its flag
+//! is set. Fields have the order of the flags, so a script can find and patch a fixed field without decoding text.
 //!
 //! | bytes | field |
 //! |---|---|
 //! | 0 | format version, 1 |
-//! | 1, 2 | length of the front |
+//! | 1, 2 | length of the metadata |
 //! | 3, 4 | flags |
 //! | 5, 6 | attempts: failed runs so far |
 //! | 7 | cause of the last failure, 0 = none |
@@ -18,7 +18,7 @@
 //! | 2 + n, if `HEADERS` | headers: for each 2 + n of name and 2 + n of value |
 //! | 2 + n, if `ERROR` | last error, as text |
 //!
-//! `EXHAUSTED` is a flag without a field: no run but `final_retry` follows.
+//! `EXHAUSTED` is a flag without a field: only `final_retry` will run.
 
 use std::fmt;
 use std::time::Duration;
@@ -40,44 +40,44 @@ const ERROR: u16 = 1 << 6;
 const EXHAUSTED: u16 = 1 << 7;
 const KNOWN: u16 = (1 << 8) - 1;
 
-/// Everything of a record but its payload.
+/// What dq stores of a job besides its payload.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Metadata {
-    /// Failed runs so far; a rejoin keeps them.
+    /// Failed runs so far. A rejoin does not change this.
     pub attempts: u16,
-    /// Why the last run failed, or why the job is exhausted.
+    /// Why the last run failed, or why no attempt is left.
     pub cause: Option<Cause>,
-    /// No attempt is left: a claim of this job calls `final_retry` only.
+    /// No attempt is left: the next run calls only `final_retry`.
     pub exhausted: bool,
-    /// The delay it was added with; a rejoin without a time uses it. Whole milliseconds.
+    /// The delay that the job was added with, in whole milliseconds. A rejoin without a time uses it.
     pub delay: Duration,
-    /// After this it goes to DEAD unrun.
+    /// After this time the job becomes DEAD without a run.
     pub expires_at: Option<Timestamp>,
-    /// How long it is kept as DONE after its ack; zero: not at all. Whole milliseconds.
+    /// How long the job is kept as DONE after its ack, in whole milliseconds; zero means not at all.
     pub retain: Duration,
-    /// The fence of the run that parked it.
+    /// The fence of the run that parked the job.
     pub parked_by: Option<Fence>,
-    /// The retry policy of this job alone, as text.
+    /// The retry policy of this job, as text, if its add named one.
     pub retry: Option<String>,
-    /// Headers, in the order they were given.
+    /// The headers, in the order in which they were added.
     pub headers: Vec<(String, String)>,
     /// The last error, cut to 4 KiB.
     pub error: Option<String>,
 }
 
-/// The fields of a front that a store itself acts on: read without touching any text, so it costs next to nothing.
+/// The fields that a store itself acts on. Reading them decodes no text, so it is cheap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct FixedMetadata {
-    /// As [`Metadata::exhausted`].
+    /// See [`Metadata::exhausted`].
     pub exhausted: bool,
-    /// As [`Metadata::delay`].
+    /// See [`Metadata::delay`].
     pub delay: Duration,
-    /// As [`Metadata::expires_at`].
+    /// See [`Metadata::expires_at`].
     pub expires_at: Option<Timestamp>,
-    /// As [`Metadata::retain`].
+    /// See [`Metadata::retain`].
     pub retain: Duration,
-    /// As [`Metadata::parked_by`].
+    /// See [`Metadata::parked_by`].
     pub parked_by: Option<Fence>,
 }
 
@@ -108,7 +108,7 @@ impl FixedMetadata {
     }
 }
 
-/// Why a run failed, or why a job was given up.
+/// Why a run failed, or why a job is DEAD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Cause {
@@ -116,20 +116,20 @@ pub enum Cause {
     Error,
     /// The handler panicked.
     Panic,
-    /// The handler ran into its timeout.
+    /// The handler timed out.
     Timeout,
-    /// The payload does not decode into the type of the topic.
+    /// The payload does not decode into the payload type of the topic.
     Decode,
-    /// It took its node with it more often than allowed.
+    /// The job ran on nodes that crashed, more often than `max_crashes` allows.
     Crashes,
-    /// Its `expires_after` passed before it could run.
+    /// Its `expires_after` passed before it ran.
     Expired,
 }
 
 impl Cause {
     const ALL: [Self; 6] = [Self::Error, Self::Panic, Self::Timeout, Self::Decode, Self::Crashes, Self::Expired];
 
-    /// The word for it.
+    /// The cause as a word, for example `timeout`.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -148,24 +148,25 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Bytes that are no record.
+/// The stored bytes are not a record that this version of dq can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BadRecord {
-    /// It ends before it should.
+    /// The record ends too early.
     #[error("the record is cut short")]
     TooShort,
-    /// It was written by a newer dq, or is no record at all.
-    #[error("the record has format version {0}, this dq reads version {VERSION}")]
+    /// A newer dq wrote the record, or the bytes are not a record.
+    #[error("the record has format version {0}, but this version of dq reads format version {VERSION}")]
     UnknownVersion(u8),
-    /// Its flags, cause or texts make no sense.
+    /// Its flags, cause, length or texts are not valid.
     #[error("the record is damaged: bad {0}")]
     Damaged(&'static str),
-    /// Its payload is in an encoding this dq was not built with.
+    /// The payload has an encoding that this version of dq does not know.
     #[error("the payload has the unknown codec {0:#04x}")]
     UnknownCodec(u8),
 }
 
-/// Where the front ends.
+/// Where the metadata ends.
 pub(super) fn metadata_length(record: &[u8]) -> Result<usize, BadRecord> {
     match record {
         [VERSION, low, high, ..] => Ok(usize::from(u16::from_le_bytes([*low, *high]))),
@@ -175,7 +176,8 @@ pub(super) fn metadata_length(record: &[u8]) -> Result<usize, BadRecord> {
 }
 
 impl Metadata {
-    /// The length of the shortest front.
+    /// The length of the shortest metadata, in bytes.
+    #[doc(hidden)]
     pub const SHORTEST: usize = 8;
 
     fn flags(&self) -> u16 {
@@ -263,7 +265,7 @@ impl Metadata {
 }
 
 fn put_text(out: &mut BytesMut, text: &str) {
-    out.put_u16_le(u16::try_from(text.len()).expect("texts of a front are bounded to 8 KiB"));
+    out.put_u16_le(u16::try_from(text.len()).expect("texts of metadata are bounded to 8 KiB"));
     out.put_slice(text.as_bytes());
 }
 
@@ -351,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_format_is_refused_by_its_number() {
+    fn a_newer_format_is_rejected_with_its_number() {
         assert_eq!(Metadata::decode(&[9, 8, 0, 0, 0, 0, 0, 0]), Err(BadRecord::UnknownVersion(9)));
     }
 }

@@ -1,17 +1,32 @@
-//! A job: its names, its places, its stored form, and how a payload is bound to a topic.
+//! The names, numbers and states of jobs. The trait of payloads is [`DelayJob`](trait@crate::DelayJob), at the root of
+//! the crate.
+//!
+//! What is hidden here belongs to the contract of stores (`dq::store`) or to the macros, and may change with every
+//! version.
 
-mod delay_job;
+pub(crate) mod delay_job;
 mod id;
 mod ident;
 mod metadata;
 mod record;
+#[doc(hidden)]
 pub mod state;
 
-pub use dq_grammar::{BadName, BadRetry, RetryPolicy};
+#[doc(inline)]
+pub use dq_grammar::{BadName, RetryPolicy};
 
-pub use delay_job::{DelayJob, Deliver, JobDefaults, Payload, ToJobId};
+pub use delay_job::{Deliver, ToJobId};
 pub use id::JobId;
-pub use ident::{AppName, BadToken, Fence, NodeId, ProducerId, Sequence, Token, TopicKey, TopicName};
-pub use metadata::{BadRecord, Cause, FixedMetadata, Metadata};
+pub use ident::{AppName, Fence, TopicName};
+pub use metadata::{BadRecord, Cause, Metadata};
 pub use record::{Codec, Record};
 pub use state::State;
+
+#[doc(hidden)]
+pub use delay_job::{DelayJob, JobDefaults, Payload};
+#[doc(hidden)]
+pub use dq_grammar::BadRetry;
+#[doc(hidden)]
+pub use ident::{BadToken, NodeId, ProducerId, Sequence, Token, TopicKey};
+#[doc(hidden)]
+pub use metadata::FixedMetadata;

@@ -1,12 +1,12 @@
-//! The stored form of a job: a front, then the codec, then the payload.
+//! The stored form of a job: its metadata, then the codec, then the payload.
 //!
-//! The payload stays where it is and stays readable; whoever changes a running job sends a new [`Metadata`].
+//! The payload never changes. A node that changes a running job sends new [`Metadata`].
 
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::metadata::{BadRecord, FixedMetadata, Metadata, metadata_length};
 
-/// How a payload is encoded: one byte of the record, so that a reader refuses what it cannot decode.
+/// How a payload is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Codec {
@@ -29,15 +29,16 @@ impl Codec {
     }
 }
 
-/// A job as a store keeps it. Cheap to clone.
+/// A job as a store keeps it: metadata and payload. Cheap to clone.
 ///
-/// A record may come from a store that another program mangled: everything that reads it can fail, and a store keeps
-/// and moves what it cannot read.
+/// Another program may have damaged the record in the store, so every read of it can fail. A store keeps and moves a
+/// record that it cannot read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record(Bytes);
 
 impl Record {
-    /// A record of these parts.
+    /// Makes a record.
+    #[doc(hidden)]
     pub fn new(metadata: &Metadata, codec: Codec, payload: &[u8]) -> Self {
         let mut bytes = BytesMut::with_capacity(Metadata::SHORTEST + 64 + payload.len());
         metadata.encode(&mut bytes);
@@ -46,40 +47,45 @@ impl Record {
         Self(bytes.freeze())
     }
 
-    /// The record with these bytes, as a store kept it.
+    /// Makes a record from the bytes that a store kept.
+    #[doc(hidden)]
     pub const fn from_bytes(bytes: Bytes) -> Self {
         Self(bytes)
     }
 
-    /// The bytes to keep.
+    /// The bytes that a store keeps.
+    #[doc(hidden)]
     pub const fn as_bytes(&self) -> &Bytes {
         &self.0
     }
 
-    /// Everything but the payload.
+    /// Reads the metadata.
     ///
     /// # Errors
-    /// [`BadRecord`] when these bytes are no record of this version.
+    /// [`BadRecord`] if this version of dq cannot read the record.
     pub fn metadata(&self) -> Result<Metadata, BadRecord> {
         Metadata::decode(&self.0)
     }
 
-    /// What a store itself needs of the front, without decoding a text; of bytes that are no record, that of a plain one.
+    /// Reads the metadata that a store itself needs, without decoding a text. If the bytes are not a record, it returns
+    /// the default.
+    #[doc(hidden)]
     pub fn fixed(&self) -> FixedMetadata {
         FixedMetadata::decode(&self.0).unwrap_or_default()
     }
 
-    /// The codec and the payload.
+    /// The encoding of the payload, and its bytes.
     ///
     /// # Errors
-    /// [`BadRecord`] when these bytes are no record of this version, or the codec is unknown.
+    /// [`BadRecord`] if this version of dq cannot read the record, or does not know its codec.
     pub fn payload(&self) -> Result<(Codec, &[u8]), BadRecord> {
         let start = metadata_length(&self.0)?;
         let codec = Codec::from_byte(*self.0.get(start).ok_or(BadRecord::TooShort)?)?;
         Ok((codec, &self.0[start + 1..]))
     }
 
-    /// The same payload behind another front. Of bytes that are no record, all become the payload.
+    /// The same payload with other metadata. If the bytes are not a record, all of them become the payload.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_metadata(&self, metadata: &Metadata) -> Self {
         let kept = metadata_length(&self.0).ok().and_then(|start| self.0.get(start..)).filter(|rest| !rest.is_empty());
@@ -110,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_record_become_the_payload_of_the_next_one() {
+    fn bytes_that_are_not_a_record_become_the_payload_of_the_next_one() {
         let mangled = Record::from_bytes(Bytes::from_static(b"what?"));
         assert!(mangled.metadata().is_err());
         let kept = mangled.with_metadata(&Metadata::default());

@@ -1,4 +1,4 @@
-//! Where a job can be, and every way from one place to another: the only picture and the only table.
+//! The states of a job and every transition between them.
 //!
 //! ```text
 //!         add ──▶ DELAYED ── due, taken by a node ──▶ RUNNING ── ack ──▶ gone (or kept as DONE for `retain`)
@@ -11,94 +11,97 @@
 //!                  └─ requeue ── DEAD    ◀── retries or crashes exhausted ──┘
 //! ```
 //!
-//! Not drawn: an aged UNACKED job is RUNNING under `process_unacked` and returns to UNACKED by keep, rollback or reclaim;
-//! an ack from outside ends a DELAYED or UNACKED job; a DONE job is forgotten after its retention, and so is a DEAD one;
-//! crashes exhausted lead to DEAD by way of one more run that calls `final_retry` only.
+//! The picture leaves out that
 //!
-//! *Ready* is not a place: it is DELAYED with a due time that has passed. A delete, cancel, ack or replacement of a
-//! RUNNING job is no move: it leaves a mark, which the step that ends the run obeys ([`Event::EndedByCommand`],
-//! [`Event::Replaced`]).
+//! * a swept UNACKED job is RUNNING under `process_unacked` and returns to UNACKED by keep, rollback or reclaim;
+//! * an ack from outside ends a DELAYED or UNACKED job;
+//! * the store prunes a DONE or DEAD job after its retention;
+//! * a job without crashes left becomes DEAD after one more run, which calls only `final_retry`.
 //!
-//! [`State::apply`] is pure and total. It is the oracle of the conformance suite and of the model tests.
+//! *Ready* is not a state: it is DELAYED with a due time that has passed. A delete, cancel, ack or replacement of a
+//! RUNNING job is not a transition: it leaves a pending command, which the step that ends the run obeys
+//! ([`Event::EndedByCommand`], [`Event::Replaced`]).
+//!
+//! [`State::apply`] is pure and total. The conformance suite and the model tests compare every step with it.
 
 use std::fmt;
 
-/// The place of a job. A job is in exactly one.
+/// The state of a job. A job is in exactly one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
-    /// Waits until it is due, and then until a node takes it.
+    /// The job waits until it is due, and then until a node takes it.
     Delayed,
-    /// Belongs to one node: claimed, waiting for a permit, or being handled.
+    /// One node holds the job: its handler runs, or waits for a free place.
     Running,
-    /// Parked by its handler: the outcome will be told from outside.
+    /// The handler parked the job: an ack or requeue from outside will end it.
     Unacked,
-    /// Given up: retries or crashes exhausted, expired, or not decodable. Kept for its retention.
+    /// No attempt is left, the job expired, or its payload does not decode. The store keeps it for the retention.
     Dead,
-    /// Acked and kept for the `retain` of its payload.
+    /// The job was acked. The store keeps it for the `retain` of its payload.
     Done,
 }
 
 /// What happens to a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// A node took it because it was due.
+    /// A node took the job because it was due.
     Transferred,
-    /// A node took it because it had been UNACKED for its age.
+    /// A node took the job because it had been UNACKED for too long.
     Swept,
-    /// Its handler said it is done.
+    /// The handler acked the job.
     Acked {
-        /// It is kept as DONE.
+        /// The store keeps it as DONE.
         retain: bool,
     },
-    /// Its handler put it back, as it was added.
+    /// The handler rejoined the job.
     Rejoined,
-    /// Its handler failed and attempts are left.
+    /// The handler failed and attempts are left.
     Retried,
-    /// Its node gave it back.
+    /// The node gave the job back.
     RolledBack {
-        /// It had been claimed by age, so it goes back to UNACKED.
+        /// A sweep had claimed it, so it returns to UNACKED.
         parked: bool,
     },
-    /// It was taken from a node whose lease had run out.
+    /// Another node took the job from a node whose lease had expired.
     Reclaimed {
-        /// It had been claimed by age, so it goes back to UNACKED.
+        /// A sweep had claimed it, so it returns to UNACKED.
         parked: bool,
-        /// Its crashes were exhausted and the `final_retry` that followed took its node too.
+        /// No crash was left, and the node of the `final_retry` that followed crashed too.
         final_isolated: bool,
     },
-    /// Its handler parked it, or `process_unacked` kept it.
+    /// The handler parked the job, or `process_unacked` kept it.
     Parked,
-    /// It was given up.
+    /// No attempt is left.
     Died,
-    /// `process_unacked` dropped it.
+    /// `process_unacked` dropped the job.
     Dropped,
-    /// Its run ended under a mark: acked, deleted or cancelled from outside while it ran.
+    /// The run ended under a pending command: an ack, delete or cancel from outside.
     EndedByCommand {
-        /// The mark was an ack, and it is kept as DONE.
+        /// The command was an ack, and the store keeps the job as DONE.
         retain: bool,
     },
-    /// A new job of the same id took its place: at once, or when the run ended under a mark.
+    /// A new job of the same id took its place: at once, or when the run ended.
     Replaced,
-    /// It was sent back by hand.
+    /// A command requeued the job.
     Requeued,
-    /// It was deleted or cancelled.
+    /// A command deleted or cancelled the job.
     Deleted,
-    /// It was acked from outside while nobody ran it.
+    /// A command acked the job while no node ran it.
     AckedFromOutside {
-        /// It is kept as DONE.
+        /// The store keeps it as DONE.
         retain: bool,
     },
-    /// Its retention ended.
+    /// The retention ended.
     Pruned,
 }
 
-/// An event that cannot happen to a job in this state.
+/// The event cannot happen to a job in this state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a {state} job cannot be {event:?}")]
 pub struct IllegalTransition {
-    /// Where the job is.
+    /// The state of the job.
     pub state: State,
-    /// What was to happen.
+    /// The event.
     pub event: Event,
 }
 
@@ -106,13 +109,15 @@ impl State {
     /// Every state, in the order of a job's life.
     pub const ALL: [Self; 5] = [Self::Delayed, Self::Running, Self::Unacked, Self::Dead, Self::Done];
 
-    /// Where an added job is first.
+    /// The state of a job that was just added.
+    #[doc(hidden)]
     pub const ADDED: Self = Self::Delayed;
 
-    /// The state after `event`; `None` when the job is gone.
+    /// The state after `event`, or `None` if the job is gone.
     ///
     /// # Errors
-    /// [`IllegalTransition`] when the event cannot happen to a job in this state.
+    /// [`IllegalTransition`] if the event cannot happen to a job in this state.
+    #[doc(hidden)]
     pub const fn apply(self, event: Event) -> Result<Option<Self>, IllegalTransition> {
         use Event as E;
         use State as S;
@@ -141,7 +146,7 @@ impl State {
         })
     }
 
-    /// The word for it: `delayed`, `running`, `unacked`, `dead` or `done`.
+    /// The state as a word: `delayed`, `running`, `unacked`, `dead` or `done`.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Delayed => "delayed",
@@ -184,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_job_leaves_only_by_hand_or_by_age() {
+    fn a_dead_job_leaves_only_by_a_command_or_its_retention() {
         assert_eq!(State::Dead.apply(Event::Requeued), Ok(Some(State::Delayed)));
         assert_eq!(State::Dead.apply(Event::Deleted), Ok(None));
         assert_eq!(State::Dead.apply(Event::Pruned), Ok(None));
@@ -193,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn an_aged_job_goes_back_to_unacked_when_its_node_gives_it_back() {
+    fn a_swept_job_returns_to_unacked_when_its_node_gives_it_back() {
         assert_eq!(State::Unacked.apply(Event::Swept), Ok(Some(State::Running)));
         assert_eq!(State::Running.apply(Event::RolledBack { parked: true }), Ok(Some(State::Unacked)));
     }

@@ -1,7 +1,7 @@
-//! What becomes of a job is a value: the handler returns it.
+//! The outcome of a run is a value that the handler returns.
 //!
-//! A branch that forgets to decide does not compile, nobody decides twice, and an error, a panic or a timeout outweighs
-//! any decision because then none is returned.
+//! The compiler rejects a branch that returns no decision, and a handler cannot decide twice, because a decision
+//! consumes the channel. A handler that fails, panics or times out returns no decision, so the failure counts.
 
 use std::time::{Duration, SystemTime};
 
@@ -9,35 +9,47 @@ use dq_grammar::BadDuration;
 
 use crate::time::{IntoDelay, LONGEST_DELAY};
 
-/// Decides about one run of a job. Each method consumes it and gives the [`Decided`] to return.
+/// Decides the outcome of one run. Each method consumes the channel and makes the [`Decided`] that the handler returns.
+///
+/// ```
+/// # use dq::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(Debug, Serialize, Deserialize, DelayJob)]
+/// # #[job(topic = "order-timeout", delay = "30m")]
+/// # struct CloseOrder { paid: bool }
+/// #[delay_listener]
+/// async fn close(job: Job<CloseOrder>, channel: Channel) -> Result<Decided, JobError> {
+///     Ok(if job.paid { channel.ack() } else { channel.rejoin_after("2m") })
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Channel(());
 
-/// A decision to return from the handler.
+/// The decision of a handler, made by one of the methods of [`Channel`].
 #[must_use = "return it: the decision counts when the handler returns it"]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decided(Decision);
 
-/// What a handler decided.
+/// The decision in a [`Decided`], for tests of handlers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Decision {
-    /// The job is done.
+    /// The job is finished.
     Ack,
-    /// Again, after the delay it was added with.
+    /// The job runs again, after the delay it was added with.
     Rejoin,
-    /// Again, after this.
+    /// The job runs again, after this delay.
     RejoinAfter(Duration),
-    /// Again, at this time; after the delay it was added with when that is past.
+    /// The job runs again, at this time; if the time has passed, after the delay the job was added with.
     RejoinAt(SystemTime),
-    /// The outcome will be told from outside.
+    /// The job is UNACKED until a call from outside ends it.
     Park,
-    /// A delay was given that is none: the run becomes a failure that says so.
+    /// The handler gave a delay that is not valid: the run fails with this text.
     BadDelay(String),
 }
 
 impl Decided {
-    /// What was decided.
+    /// The decision.
     pub const fn decision(&self) -> &Decision {
         &self.0
     }
@@ -52,23 +64,24 @@ impl Channel {
         Self(())
     }
 
-    /// The job is done and may be forgotten (or kept for the `retain` of its payload).
+    /// The job is finished. The store removes it, or keeps it as DONE for the `retain` of its payload.
     pub fn ack(self) -> Decided {
         Decided(Decision::Ack)
     }
 
-    /// Not yet: the job goes back as it was added and is due after the delay it was added with. No attempt is spent.
+    /// The job runs again, after the delay it was added with. This spends no attempt.
     pub fn rejoin(self) -> Decided {
         Decided(Decision::Rejoin)
     }
 
-    /// Not yet: the job goes back as it was added and is due after `delay`, at most ten years. No attempt is spent.
+    /// The job runs again after `delay`, at most ten years. This spends no attempt.
     ///
-    /// A text that is no delay makes the run a failure that says so; `delay!("2m")` is checked by the compiler.
+    /// A text that is not a delay, or a longer delay, makes the run a failure. The compiler checks
+    /// [`delay!("2m")`](crate::delay).
     pub fn rejoin_after(self, delay: impl IntoDelay) -> Decided {
         Decided(match delay.into_delay().duration() {
             Ok(delay) if delay > LONGEST_DELAY => Decision::BadDelay(format!(
-                "rejoin_after: the delay is {}, ten years is the limit",
+                "rejoin_after: the delay is {}, but at most ten years are allowed",
                 humantime::format_duration(delay)
             )),
             Ok(delay) => Decision::RejoinAfter(delay),
@@ -76,14 +89,19 @@ impl Channel {
         })
     }
 
-    /// Not yet: the job goes back as it was added and is due at `time`, or, when that is past, after the delay it was
-    /// added with. No attempt is spent. A time more than ten years away makes the run a failure that says so.
+    /// The job runs again at `time` or, if that has passed, after the delay it was added with. This spends no attempt.
+    ///
+    /// A time more than ten years away makes the run a failure.
     pub fn rejoin_at(self, time: SystemTime) -> Decided {
         Decided(Decision::RejoinAt(time))
     }
 
-    /// The outcome will be told later from outside, by `provider.ack(..)` or `provider.requeue(..)`, for example by a
-    /// webhook (which may also come first). The job is UNACKED until then; after its age `process_unacked` is asked.
+    /// The job is UNACKED until [`Provider::ack`](crate::Provider::ack) or
+    /// [`Provider::requeue`](crate::Provider::requeue) ends it, for example from a webhook. The webhook may also come
+    /// first.
+    ///
+    /// If neither call comes within the topic's `unacked_age` (7 days by default), dq calls
+    /// [`DelayListener::process_unacked`](crate::DelayListener::process_unacked).
     pub fn park(self) -> Decided {
         Decided(Decision::Park)
     }
@@ -94,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bad_delay_is_a_decision_that_says_so() {
+    fn a_bad_delay_is_a_decision_with_the_reason() {
         let decided = Channel::new().rejoin_after("2x");
         assert!(matches!(decided.decision(), Decision::BadDelay(text) if text.contains("`2x` is not a duration")));
         let decided = Channel::new().rejoin_after("11y");

@@ -9,7 +9,7 @@ use super::job::Job;
 use super::settings::ListenerSettings;
 use crate::job::{DelayJob, RetryPolicy};
 
-/// What `#[delay_listener]` writes for a struct or function; not to be written by hand.
+/// Implemented by `#[delay_listener]`; do not implement it by hand.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` implements `DelayListener` but is not annotated",
     label = "would never be registered",
@@ -18,24 +18,55 @@ use crate::job::{DelayJob, RetryPolicy};
 pub trait Declared: Sized {
     /// The name of the struct or function.
     const NAME: &'static str;
-    /// Where it is annotated, as `src/orders.rs:12`.
+    /// The file and line of the attribute, for example `src/orders.rs:12`.
     const DECLARED_AT: &'static str;
-    /// The topic that the attribute names, if it does.
+    /// The topic that the attribute names, if any.
     const TOPIC: Option<&'static str>;
-    /// What the attribute says.
+    /// The settings in the attribute.
     const SETTINGS: ListenerSettings;
 
-    /// What it needs.
+    /// The values it needs.
     fn dependencies() -> Vec<Dependency>;
 
-    /// Makes one from what was provided.
+    /// Makes a listener from the values that the program provided.
     ///
     /// # Errors
     /// [`Missing`] for the first value that was not provided.
     fn inject(injector: &Injector) -> Result<Self, Missing>;
 }
 
-/// Handles the jobs of one topic. Annotate the struct with `#[delay_listener]`.
+/// Handles the jobs of one topic. Annotate the struct with [`#[delay_listener]`](macro@crate::delay_listener) and
+/// implement this trait for it. For a listener that needs only [`on_due`](Self::on_due), annotate a function instead.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use dq::prelude::*;
+/// use serde::{Deserialize, Serialize};
+///
+/// # struct Orders;
+/// # impl Orders { async fn close(&self, _: u64) -> Result<(), std::fmt::Error> { Ok(()) } }
+/// #[derive(Debug, Serialize, Deserialize, DelayJob)]
+/// #[job(topic = "order-timeout", delay = "30m")]
+/// struct CloseOrder {
+///     #[job(id)]
+///     order: u64,
+/// }
+///
+/// #[delay_listener(topic = "order-timeout", timeout = "5s", retry = "1m, 5m, 10m")]
+/// struct CloseOrders {
+///     orders: Arc<Orders>, // injected: `ContextFactory::provide` gives it
+/// }
+///
+/// impl DelayListener for CloseOrders {
+///     type Job = CloseOrder;
+///
+///     async fn on_due(&self, job: Job<CloseOrder>, channel: Channel) -> Result<Decided, JobError> {
+///         self.orders.close(job.order).await?; // dq retries after an error
+///         Ok(channel.ack())
+///     }
+/// }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is annotated with `#[delay_listener]` but does not implement `DelayListener`",
     label = "has no handler",
@@ -45,61 +76,65 @@ pub trait DelayListener: Declared + Send + Sync + 'static {
     /// The payload; its `#[job(topic = "..")]` names the topic.
     type Job: DelayJob;
 
-    /// Called when a job is due, on one node, at least once.
+    /// Handles a due job. dq calls it on one node, at least once for each job.
     ///
-    /// `Ok` with the channel's decision settles the job; an `Err`, a panic or a timeout is a failure and goes by the retry
-    /// policy. The future is dropped when the timeout passes: what must not be cut belongs into `tokio::spawn`. A handler
-    /// that blocks its thread cannot be dropped; use `tokio::task::spawn_blocking` for such work.
+    /// `Ok` with the channel's decision settles the job. An `Err`, a panic or a timeout is a failure, and the retry
+    /// policy decides what follows. dq drops the future when the timeout passes: put work that must not be cut in
+    /// `tokio::spawn`. dq cannot drop a handler that blocks its thread: put blocking work in
+    /// `tokio::task::spawn_blocking`.
     fn on_due(&self, job: Job<Self::Job>, channel: Channel) -> impl Future<Output = Result<Decided, JobError>> + Send;
 
-    /// Called once no attempt is left, before the job goes to DEAD; at least once, also if a node dies in between.
+    /// Runs when no attempt is left, before the job becomes DEAD: at least once, even if a node dies meanwhile.
     ///
-    /// It runs under the topic's timeout. However it ends, the job is DEAD afterwards. Unless overridden it logs a warning.
+    /// The topic's timeout applies. However this call ends, the job is DEAD afterwards. The default logs a warning.
     fn final_retry(&self, job: Job<Self::Job>, cause: &Failure) -> impl Future<Output = ()> + Send {
-        tracing::warn!(topic = Self::Job::TOPIC, job.id = %job.id(), cause = %cause.cause, "given up: the job is DEAD");
+        tracing::warn!(topic = Self::Job::TOPIC, job.id = %job.id(), cause = %cause.cause, "no attempt is left: the job is DEAD");
         std::future::ready(())
     }
 
-    /// Called when a job has been UNACKED for its age (7 days by default), on one node.
+    /// Decides about a job that has been UNACKED for the topic's `unacked_age` (7 days by default). dq calls it on one
+    /// node.
     ///
-    /// An error, a panic or a timeout keeps the job for another period. Unless overridden the job is dropped, with a
-    /// warning.
+    /// An error, a panic or a timeout keeps the job for another period. The default drops the job and logs a warning.
     fn process_unacked(&self, job: Job<Self::Job>) -> impl Future<Output = Result<UnackedDecision, JobError>> + Send {
-        tracing::warn!(topic = Self::Job::TOPIC, job.id = %job.id(), "nobody told its outcome: the UNACKED job is dropped");
+        tracing::warn!(topic = Self::Job::TOPIC, job.id = %job.id(), "no ack or requeue came: the UNACKED job is dropped");
         std::future::ready(Ok(UnackedDecision::Drop))
     }
 
-    /// A retry policy that a text cannot say; goes before the attribute's, but not before an add's own.
+    /// A retry policy in code. It outweighs the policy of the attribute, but not the policy of the add.
     ///
-    /// Asked after each failure, with the number of failed runs so far (the first time 1): the delay before the next run,
-    /// or that the job is exhausted. It is called on dq's own thread: it must be quick and must not block. One that panics
-    /// counts as [`RetryDelay::BySettings`], which is the default.
+    /// dq calls it after each failure, with the number of failed runs so far (1 after the first). It returns the delay
+    /// before the next run, or that the job is exhausted. It runs on dq's own thread, so it must be quick and must not
+    /// block. If it panics, dq uses [`RetryDelay::BySettings`], which is the default.
     fn retry_delay(&self, failed: u32, failure: &Failure) -> RetryDelay {
         let _ = (failed, failure);
         RetryDelay::BySettings
     }
 }
 
-/// What a listener's own retry policy says.
+/// The answer of [`DelayListener::retry_delay`](crate::DelayListener::retry_delay): when a failed job runs again.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RetryDelay {
-    /// What the settings of the topic say.
+    /// By the policy in the settings of the topic.
     BySettings,
-    /// What this policy says.
+    /// By this policy.
     By(RetryPolicy),
-    /// After this; what is longer than ten years is ten years.
+    /// After this delay, cut to ten years.
     After(std::time::Duration),
-    /// No attempt is left.
+    /// Never: no attempt is left.
     Exhausted,
 }
 
-/// What to do with a job that was UNACKED for its age.
+/// What to do with a job that has been UNACKED for too long; see
+/// [`DelayListener::process_unacked`](crate::DelayListener::process_unacked).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum UnackedDecision {
-    /// Forget it.
+    /// Remove the job.
     Drop,
-    /// Leave it UNACKED for another period.
+    /// Leave the job UNACKED for another period.
     Keep,
-    /// Run it again: counts as a retry, with its backoff.
+    /// Run the job again, after the delay of the retry policy. This spends an attempt.
     Retry,
 }

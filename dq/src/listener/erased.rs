@@ -1,4 +1,4 @@
-//! Where generics end: a listener without its payload type.
+//! A listener without its payload type: the code behind this needs no generics.
 #![cfg_attr(not(feature = "testing"), allow(unreachable_pub))] // `testing::seam` shows these to `dq-testing`
 
 use std::fmt;
@@ -12,12 +12,12 @@ use super::failure::Failure;
 use super::job::{Delivery, Job};
 use crate::job::{Cause, Codec, DelayJob, Record};
 
-/// Which handler to call.
+/// The handler to call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Call {
     /// `on_due`.
     OnDue,
-    /// `final_retry`, because of this.
+    /// `final_retry`, with the last failure.
     FinalRetry(Failure),
     /// `process_unacked`.
     ProcessUnacked,
@@ -28,7 +28,7 @@ pub enum Call {
 pub enum Returned {
     /// `on_due` decided.
     Decided(Decision),
-    /// `final_retry` is over.
+    /// `final_retry` returned.
     FinalRetried,
     /// `process_unacked` decided.
     Unacked(UnackedDecision),
@@ -41,7 +41,7 @@ pub trait ErasedListener: fmt::Debug + Send + Sync + 'static {
     /// Decodes the payload and calls a handler. The future owns everything it needs.
     fn call(self: Arc<Self>, call: Call, record: Record, delivery: Delivery) -> BoxFuture<'static, Returned>;
 
-    /// See [`DelayListener::retry_delay`].
+    /// Calls [`DelayListener::retry_delay`].
     fn retry_delay(&self, failed: u32, failure: &Failure) -> RetryDelay;
 }
 

@@ -5,10 +5,10 @@ use std::fmt;
 
 use crate::job::Cause;
 
-/// The most of an error's text that is kept, in bytes.
+/// How much of an error's text dq keeps, in bytes.
 pub const LONGEST_ERROR: usize = 4 * 1024;
 
-/// The error of a handler: `?` makes one of any error, of `anyhow::Error`, and of a text.
+/// The error of a handler. `?` makes one from any error, including `anyhow::Error`, and `.into()` from a text.
 pub struct JobError(Box<dyn Error + Send + Sync>);
 
 impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for JobError {
@@ -36,18 +36,18 @@ impl fmt::Display for JobError {
     }
 }
 
-/// Why a run failed: what `final_retry` is told.
+/// Why a run failed, as [`DelayListener::final_retry`](crate::DelayListener::final_retry) receives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failure {
-    /// The kind.
+    /// The kind of failure.
     pub cause: Cause,
     /// The text, cut to 4 KiB.
     pub message: String,
 }
 
 impl Failure {
-    /// A failure whose text is cut to 4 KiB at a character.
+    /// Makes a failure. It cuts the text to 4 KiB, at the end of a character.
     pub fn new(cause: Cause, message: impl Into<String>) -> Self {
         const CUT: &str = " … (cut)";
         let mut message = message.into();
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_tells_its_sources() {
+    fn an_error_shows_its_sources() {
         #[derive(Debug, thiserror::Error)]
         #[error("no answer")]
         struct Outer(#[source] fmt::Error);

@@ -1,4 +1,4 @@
-//! Injection by type: what was provided, and what listeners need.
+//! Injection by type: the values that a program provides, and those that its listeners need.
 
 use std::any::{Any, TypeId, type_name};
 use std::collections::BTreeMap;
@@ -10,20 +10,20 @@ use std::panic::Location;
 pub struct Dependency {
     /// The name of the field or parameter.
     pub field: &'static str,
-    /// The type as it is written in the listener, for messages.
+    /// The type as the listener writes it, for messages.
     pub written: &'static str,
     /// The type.
     pub type_id: TypeId,
 }
 
 impl Dependency {
-    /// The dependency of a field of type `T`; that it is [`Injectable`] is asked where it is injected.
+    /// The dependency of a field of type `T`. The code that injects the value requires [`Injectable`].
     pub fn of<T: 'static>(field: &'static str, written: &'static str) -> Self {
         Self { field, written, type_id: TypeId::of::<T>() }
     }
 }
 
-/// What can be injected: anything that can be shared and cloned.
+/// A type that can be injected: any type that is `Clone + Send + Sync + 'static`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be injected into a listener",
     label = "must be `Clone + Send + Sync + 'static`",
@@ -34,23 +34,23 @@ pub trait Injectable: Clone + Send + Sync + 'static {}
 
 impl<T: Clone + Send + Sync + 'static> Injectable for T {}
 
-/// A value that was provided.
+/// A value that the program provided.
 #[derive(Debug, Clone, Copy)]
 pub struct Provided {
     /// Its type.
     pub type_name: &'static str,
-    /// Where `.provide(..)` was called; `None`: by dq itself.
+    /// The call of `.provide(..)`; `None` for a value that dq itself provides.
     pub at: Option<&'static Location<'static>>,
 }
 
-/// A value that was not provided.
+/// A value that the program did not provide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Missing {
     /// Its type.
     pub type_name: &'static str,
 }
 
-/// Everything that was provided, by type.
+/// All provided values, by type.
 #[derive(Default)]
 pub struct Injector {
     values: BTreeMap<TypeId, (Box<dyn Any + Send + Sync>, Provided)>,
@@ -58,7 +58,8 @@ pub struct Injector {
 }
 
 impl Injector {
-    /// Adds a value; a second one of the same type is noted as a problem and replaces nothing.
+    /// Adds a value. A second value of the same type replaces nothing; [`provided_twice`](Self::provided_twice) returns
+    /// it.
     pub fn provide<T: Injectable>(&mut self, value: T, at: Option<&'static Location<'static>>) {
         let provided = Provided { type_name: type_name::<T>(), at };
         if let Some((_, first)) = self.values.get(&TypeId::of::<T>()) {
@@ -68,7 +69,7 @@ impl Injector {
         self.values.insert(TypeId::of::<T>(), (Box::new(value), provided));
     }
 
-    /// A clone of the value of this type.
+    /// Returns a clone of the value of this type.
     ///
     /// # Errors
     /// [`Missing`] when none was provided.
@@ -77,12 +78,12 @@ impl Injector {
         value.cloned().ok_or(Missing { type_name: type_name::<T>() })
     }
 
-    /// Whether a value of this type was provided.
+    /// Returns whether there is a value of this type.
     pub fn has(&self, type_id: TypeId) -> bool {
         self.values.contains_key(&type_id)
     }
 
-    /// What was provided by the user, in the order of the type names.
+    /// The values that the user provided, in the order of their type names.
     pub fn provided(&self) -> Vec<Provided> {
         let mut list: Vec<_> =
             self.values.values().map(|(_, provided)| *provided).filter(|provided| provided.at.is_some()).collect();
@@ -90,7 +91,7 @@ impl Injector {
         list
     }
 
-    /// What was provided more than once: the first and the other.
+    /// Each value that was provided again: the first one and the other.
     pub fn provided_twice(&self) -> &[(Provided, Provided)] {
         &self.twice
     }

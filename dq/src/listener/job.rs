@@ -1,6 +1,7 @@
-//! A job as its handler sees it.
+//! A job, as its handler receives it.
 
 use std::fmt;
+use std::future::Future;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -10,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::job::{Fence, JobId, TopicName};
 use crate::time::Timestamp;
 
-/// What is known of a run besides the payload.
+/// What a run knows of its job besides the payload.
 #[derive(Debug, Clone)]
 pub struct Delivery {
     /// The topic.
@@ -19,19 +20,19 @@ pub struct Delivery {
     pub id: JobId,
     /// The fence of this run.
     pub fence: Fence,
-    /// When it was due.
+    /// When the job was due.
     pub due: Timestamp,
     /// Failed runs before this one.
     pub attempt: u32,
-    /// Headers it was added with.
+    /// The headers that the job was added with.
     pub headers: Arc<[(String, String)]>,
-    /// Fires when this run is not wanted any more.
+    /// dq cancels it when it asks the run to stop.
     pub token: CancellationToken,
 }
 
-/// A job: its payload (it derefs to it) and what is known of this run.
+/// A job, as its handler receives it: the payload, to which it dereferences, and the facts of this run.
 ///
-/// A payload method of the same name as one here is called as `CloseOrder::attempt(&job)`.
+/// If your payload has a method with the name of one of these, call yours as `CloseOrder::attempt(&job)`.
 pub struct Job<P> {
     payload: P,
     delivery: Delivery,
@@ -47,18 +48,20 @@ impl<P> Job<P> {
         &self.delivery.id
     }
 
-    /// The fence of this run: a number that grows from run to run of a job, also across a failover of the store. Write
-    /// it beside what you write, and let a smaller one never replace a larger one.
+    /// The fence of this run: a number that grows from run to run of a job, even across a failover of the store.
+    ///
+    /// Store the fence with your data, and reject a write whose fence is smaller than the stored one. Then a run that
+    /// lost its job cannot overwrite the work of a later run.
     pub const fn fence(&self) -> Fence {
         self.delivery.fence
     }
 
-    /// Failed runs before this one; a rejoin keeps it.
+    /// The number of failed runs before this one. A rejoin does not change it.
     pub const fn attempt(&self) -> u32 {
         self.delivery.attempt
     }
 
-    /// When it was due, on the store's clock.
+    /// When the job was due, by the store's clock.
     pub fn due(&self) -> SystemTime {
         self.delivery.due.into()
     }
@@ -68,10 +71,37 @@ impl<P> Job<P> {
         self.delivery.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
-    /// Fires when this run is not wanted any more: the job was cancelled, its lease was lost, its timeout passed, or the
-    /// grace at shutdown ended. Code that the future's drop cannot stop (a spawned task, a blocking thread) watches it.
-    pub const fn token(&self) -> &CancellationToken {
-        &self.delivery.token
+    /// Completes when dq asks this run to stop: a command cancelled the job, the node lost its lease or the job, the
+    /// timeout passed, or the grace of a shutdown ended. For any other run it never completes.
+    ///
+    /// Except after a cancel command, dq also drops the handler's future. Await this in work that goes on without that
+    /// future, such as a spawned task; a thread can poll [`is_cancelled`](Self::is_cancelled). The future borrows
+    /// nothing, is cancel safe, and needs no particular executor.
+    ///
+    /// ```
+    /// # use dq::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Debug, Serialize, Deserialize, DelayJob)]
+    /// # #[job(topic = "export")]
+    /// # struct Export { path: String }
+    /// # async fn upload(_: String) {}
+    /// #[delay_listener(timeout = "1h")]
+    /// async fn export(job: Job<Export>) -> Result<(), JobError> {
+    ///     let (cancelled, upload) = (job.cancelled(), upload(job.path.clone()));
+    ///     let task = tokio::spawn(async move {
+    ///         tokio::select! { biased; () = cancelled => {} () = upload => {} }
+    ///     });
+    ///     task.await?;
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn cancelled(&self) -> impl Future<Output = ()> + Send + Sync + 'static + use<P> {
+        self.delivery.token.clone().cancelled_owned()
+    }
+
+    /// Returns whether dq has asked this run to stop; see [`cancelled`](Self::cancelled). Cheap enough for a loop.
+    pub fn is_cancelled(&self) -> bool {
+        self.delivery.token.is_cancelled()
     }
 
     /// The payload.
@@ -88,7 +118,7 @@ impl<P> Deref for Job<P> {
     }
 }
 
-/// Id, fence and attempt; never the payload.
+/// Shows id, fence and attempt, and never the payload.
 impl<P> fmt::Debug for Job<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Job")

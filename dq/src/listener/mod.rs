@@ -1,23 +1,36 @@
-//! Listeners: what users write to handle the jobs of a topic, and the erased form the contexts run.
+//! The settings and decisions of a listener. The traits and types that every listener uses are at the root of the
+//! crate: [`DelayListener`], [`Job`], [`Channel`] and [`JobError`].
 //!
-//! Generics end in `erased`: everything behind it knows a listener as `Arc<dyn ErasedListener>`.
+//! What is hidden here serves the macros and dq itself, and may change with every version.
 
-mod channel;
-mod delay_listener;
+// Generics end in `erased`: the code behind it knows a listener as `Arc<dyn ErasedListener>`.
+
+pub(crate) mod channel;
+pub(crate) mod delay_listener;
 pub(crate) mod erased;
-mod failure;
+pub(crate) mod failure;
 mod inject;
-mod job;
+pub(crate) mod job;
 mod registry;
 mod settings;
 mod topic_check;
 
+pub use delay_listener::RetryDelay;
+pub use settings::{AckMode, OnTimeout};
+
+#[doc(hidden)]
 pub use channel::{Channel, Decided, Decision};
-pub use delay_listener::{Declared, DelayListener, RetryDelay, UnackedDecision};
+#[doc(hidden)]
+pub use delay_listener::{Declared, DelayListener, UnackedDecision};
+#[doc(hidden)]
 pub use failure::{Failure, JobError, LONGEST_ERROR};
+#[doc(hidden)]
 pub use inject::{Dependency, Injectable, Injector, Missing, Provided};
+#[doc(hidden)]
 pub use job::{Delivery, Job};
+#[doc(hidden)]
 pub use registry::{ListenerKind, Registration};
-pub use settings::{AckMode, ListenerSettings, OnTimeout};
+#[doc(hidden)]
+pub use settings::ListenerSettings;
 
 pub(crate) use registry::{Build, Built};

@@ -1,4 +1,4 @@
-//! The registry: what `inventory` collected, and what was named by hand.
+//! The registry: listeners that `inventory` collected, and listeners that the program named.
 
 use std::any::TypeId;
 use std::fmt;
@@ -20,9 +20,9 @@ pub enum ListenerKind {
         /// The topic.
         topic: &'static str,
     },
-    /// Broadcasts of these channels.
+    /// The broadcasts of these channels.
     Broadcast {
-        /// The channels, each named as the topic of the broadcast jobs.
+        /// The channels; a channel has the name of the topic of its broadcast jobs.
         channels: &'static [&'static str],
     },
 }
@@ -35,22 +35,22 @@ pub(crate) enum Build {
     Broadcast(fn(&Injector) -> Built<dyn ErasedBroadcast>),
 }
 
-/// A listener that an attribute declared: how to make it, and what it asks for.
+/// A listener that an attribute declared: its settings, its dependencies, and how to make it.
 #[derive(Clone, Copy)]
 pub struct Registration {
     /// The name of the struct or function.
     pub name: &'static str,
-    /// Where it is annotated.
+    /// The file and line of the attribute.
     pub declared_at: &'static str,
     /// What it listens to.
     pub kind: ListenerKind,
-    /// What the attribute says.
+    /// The settings in the attribute.
     pub settings: ListenerSettings,
-    /// The retry policy of its payload, as text: what holds where the attribute says nothing.
+    /// The retry policy of its payload, as text; it applies if the attribute has none.
     pub payload_retry: Option<&'static str>,
-    /// What it needs.
+    /// The values it needs.
     pub dependencies: fn() -> Vec<Dependency>,
-    /// Its type: a listener that is named by hand and annotated is one.
+    /// Its type: a listener that is both annotated and named by the program counts once.
     pub(crate) type_id: fn() -> TypeId,
     pub(crate) build: Build,
 }
@@ -60,10 +60,10 @@ inventory::collect!(Registration);
 impl Registration {
     /// The registration of a delay listener.
     ///
-    /// Evaluate it in a constant: then a topic that is not its payload's is an error of the compiler's.
+    /// Evaluate it in a constant: then the compiler rejects a topic that is not the payload's.
     ///
     /// # Panics
-    /// When the listener's attribute names another topic than its payload's.
+    /// If the listener's attribute names a topic other than its payload's.
     #[track_caller]
     pub const fn delay<L: DelayListener>() -> Self {
         assert_same_topic::<L>();
@@ -93,7 +93,7 @@ impl Registration {
         }
     }
 
-    /// Everything that is annotated in the crates that are linked, by place and name.
+    /// Every annotated listener in the linked crates, in the order of file, line and name.
     pub fn all() -> Vec<Self> {
         let mut all: Vec<_> = inventory::iter::<Self>.into_iter().copied().collect();
         all.sort_by_key(|registration| (registration.declared_at, registration.name));

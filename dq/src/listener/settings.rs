@@ -1,88 +1,91 @@
-//! What an attribute says of its listener; the config and the environment may say otherwise.
+//! The settings in a listener's attribute; the config file and the environment outweigh them.
 
 use std::time::Duration;
 
-/// Settings of a listener; what is `None` is left to the next in the order of precedence.
+/// Settings of a listener. `None` leaves a setting to the next source in the order of precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ListenerSettings {
-    /// Handlers at once, on this node.
+    /// How many handlers run at once on a node.
     pub concurrency: Option<u32>,
-    /// The timeout of a handler; zero: no limit.
+    /// The timeout of a handler; zero means no limit.
     pub timeout: Option<Duration>,
-    /// What follows a timeout.
+    /// What happens after a timeout.
     pub on_timeout: Option<OnTimeout>,
     /// The retry policy, as text.
     pub retry: Option<&'static str>,
-    /// When a job is acked.
+    /// When dq acks a job.
     pub ack: Option<AckMode>,
-    /// How many crashes exhaust a job.
+    /// After how many crashes a job is exhausted.
     pub max_crashes: Option<u32>,
 }
 
-/// What follows a timeout.
+/// What happens after a handler's timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[non_exhaustive]
 #[serde(rename_all = "snake_case")]
 pub enum OnTimeout {
-    /// As any failure, by the retry policy.
+    /// A retry by the retry policy, as after any failure.
     #[default]
     Retry,
-    /// A retry at once; it still counts.
+    /// A retry at once. It spends an attempt.
     Immediate,
 }
 
-/// When a job is acked.
+/// When dq acks a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Deserialize)]
+#[non_exhaustive]
 #[serde(rename_all = "snake_case")]
 pub enum AckMode {
-    /// When its handler returned.
+    /// When its handler has returned: the job runs at least once.
     #[default]
     OnReturn,
-    /// Before its handler starts: at most once. A node that dies loses what it holds, and there is no retry.
+    /// Before its handler starts: the job runs at most once. A node that dies loses the jobs it holds, and dq retries
+    /// none.
     OnClaim,
 }
 
 impl ListenerSettings {
-    /// Nothing said.
+    /// No setting.
     pub const NONE: Self =
         Self { concurrency: None, timeout: None, on_timeout: None, retry: None, ack: None, max_crashes: None };
 
-    /// With a concurrency.
+    /// Sets the concurrency.
     #[must_use]
     pub const fn with_concurrency(mut self, concurrency: u32) -> Self {
         self.concurrency = Some(concurrency);
         self
     }
 
-    /// With a timeout; zero: no limit.
+    /// Sets the timeout; zero means no limit.
     #[must_use]
     pub const fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// With a choice for timeouts.
+    /// Sets what happens after a timeout.
     #[must_use]
     pub const fn with_on_timeout(mut self, on_timeout: OnTimeout) -> Self {
         self.on_timeout = Some(on_timeout);
         self
     }
 
-    /// With a retry policy.
+    /// Sets the retry policy.
     #[must_use]
     pub const fn with_retry(mut self, retry: &'static str) -> Self {
         self.retry = Some(retry);
         self
     }
 
-    /// With a time of the ack.
+    /// Sets when dq acks a job.
     #[must_use]
     pub const fn with_ack(mut self, ack: AckMode) -> Self {
         self.ack = Some(ack);
         self
     }
 
-    /// With a cap of crashes.
+    /// Sets after how many crashes a job is exhausted.
     #[must_use]
     pub const fn with_max_crashes(mut self, max_crashes: u32) -> Self {
         self.max_crashes = Some(max_crashes);

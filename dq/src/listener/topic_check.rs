@@ -1,11 +1,11 @@
-//! The topic that a listener names is its payload's: checked when the registration is evaluated, at compile time.
+//! Checks at compile time that a listener names the topic of its payload.
 
 use super::delay_listener::DelayListener;
 use crate::job::DelayJob;
 
-/// Panics, which is an error of the compiler's in a constant, when the topics are two.
+/// Panics if the topics differ. In a constant, that is a compile error.
 ///
-/// An empty topic is that of a payload whose `#[job(..)]` has a mistake, which is reported there.
+/// A payload whose `#[job(..)]` has a mistake has an empty topic; the compiler reports the mistake there.
 #[track_caller]
 pub(super) const fn assert_same_topic<L: DelayListener>() {
     let Some(listens) = L::TOPIC else { return };
@@ -33,7 +33,7 @@ const fn same(a: &str, b: &str) -> bool {
     i == a.len() && i == b.len()
 }
 
-/// A text that is put together by the compiler. What does not fit is left out.
+/// A text that the compiler puts together. It leaves out a part that does not fit.
 struct Text {
     bytes: [u8; 1024],
     length: usize,
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_its_parts_and_what_does_not_fit_is_left_out() {
+    fn a_text_is_its_parts_without_those_that_do_not_fit() {
         let long = "x".repeat(1024);
         assert_eq!(Text::new().and("`é").and(&long).and("`").as_str(), "`é`");
     }

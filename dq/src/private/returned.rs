@@ -1,8 +1,8 @@
-//! What a function listener returns, as the result of a handler.
+//! The return types of function listeners.
 
 use crate::listener::{Channel, Decided, JobError};
 
-/// What a function without a `Channel` parameter returns: `Ok(())` is the ack.
+/// The return type of a function without a `Channel` parameter. `Ok(())` acks the job.
 #[diagnostic::on_unimplemented(
     message = "a function listener without a `Channel` parameter does not return `{Self}`",
     label = "expected `Result<(), JobError>`",
@@ -13,7 +13,7 @@ pub trait Acks {
     /// The result of the handler.
     ///
     /// # Errors
-    /// That of the function.
+    /// The error of the function.
     fn acked(self, channel: Channel) -> Result<Decided, JobError>;
 }
 
@@ -24,7 +24,7 @@ impl<E: Into<JobError>> Acks for Result<(), E> {
     }
 }
 
-/// What a function with a `Channel` parameter returns: the decision of the channel.
+/// The return type of a function with a `Channel` parameter: the decision of the channel.
 #[diagnostic::on_unimplemented(
     message = "a function listener with a `Channel` parameter does not return `{Self}`",
     label = "expected `Result<Decided, JobError>`",
@@ -35,7 +35,7 @@ pub trait Decides {
     /// The result of the handler.
     ///
     /// # Errors
-    /// That of the function.
+    /// The error of the function.
     fn decided(self) -> Result<Decided, JobError>;
 }
 

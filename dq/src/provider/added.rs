@@ -17,6 +17,7 @@ pub struct Added {
 
 /// What the store did with a job that was added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Addition {
     /// The job waits until it is due.
     New,

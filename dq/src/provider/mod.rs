@@ -34,7 +34,7 @@ mod retries;
 mod root;
 mod seen;
 mod topic;
-mod typed;
+pub(crate) mod typed;
 
 pub use add::Add;
 pub use add_many::AddMany;
@@ -42,10 +42,14 @@ pub use added::{Added, Addition};
 pub use command::{AckOrRequeue, DeleteOrCancel};
 pub use error::{AddError, CommandError, QueryError, Reason, SweepError};
 pub use pages::{Pages, Swept};
+#[doc(hidden)]
 pub use payload::IntoJson;
 pub use seen::{Seen, UnreadablePayload};
 pub use topic::TopicProvider;
+#[doc(hidden)] // documented at the root
 pub use typed::Provider;
+
+pub use crate::store::{CommandOutcome, Cursor, JobPlace, TopicCounts};
 
 #[cfg(test)]
 mod tests;

@@ -1,23 +1,23 @@
-//! What the `Ok` of an add or a withdrawal promises beside that the store has done it.
+//! What the `Ok` of an add or a command promises beyond that the store has executed it.
 
 use std::time::Duration;
 
-/// When a store answers what callers ask of it: adds, deletes, cancels, acks and requeues from outside.
+/// When an add or a command (delete, cancel, ack, requeue) succeeds.
 ///
-/// What nodes say of jobs they run is never waited for: where a failover undoes it, the job runs again, which *at least
-/// once* allows. `docs/guide/deploying-on-redis.md` has what a failover can undo, and what not.
+/// dq never waits for replicas to confirm the outcome of a run: if a failover undoes it, the job runs again, which *at
+/// least once* allows. The guide to deploying on Redis lists what a failover can undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Durability {
-    /// When the store itself has done it. Default; as text `local`.
+    /// When the store itself has executed it. The default; as text `local`.
     #[default]
     Local,
     /// When that many replicas of a Redis server have it too; as text `wait(1, 500ms)`.
     ///
-    /// A caller whose change they did not confirm in time is told [`StoreError::NotReplicated`](super::StoreError::NotReplicated)
-    /// as unknown, after repeats until `call_total`.
+    /// If the replicas do not confirm it in time, dq repeats the request for up to `call_total`. Then the call fails as
+    /// *unknown*, with [`StoreError::NotReplicated`](super::StoreError::NotReplicated).
     Wait {
-        /// How many replicas, 1 to 100.
+        /// How many replicas must confirm, 1 to 100.
         replicas: u32,
         /// How long they may take for one request, 1 ms to half of `call_timeout`.
         timeout: Duration,

@@ -1,4 +1,4 @@
-//! What a store can fail with, and who must act.
+//! The errors of a store, and what to do about each.
 
 use std::error::Error;
 use std::time::Duration;
@@ -7,97 +7,99 @@ use humantime::format_duration;
 
 use crate::job::TopicKey;
 
-/// A step, or a look, that got no proper answer.
+/// A request to the store failed, or its outcome is unknown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The store could not be reached, or did not answer in time. Whether the step was executed is unknown: repeat it
-    /// under its own number or token, after a pause.
+    /// dq cannot reach the store, or the store did not answer in time. Whether it executed the request is unknown. dq
+    /// repeats the request after a pause; numbers and tokens make sure that a repeat does nothing twice.
     #[error("the store is unavailable during {operation}: {reason}")]
     Unavailable {
-        /// The step.
+        /// The operation.
         operation: &'static str,
         /// What happened.
         reason: String,
     },
-    /// The store refused the step for now, before it did anything: it is loading, failing over, or its memory is full.
-    /// Repeat it after a pause.
+    /// The store refused the request for now and did nothing: it is loading or failing over, or its memory is full. dq
+    /// repeats the request after a pause.
     #[error("the store refuses {operation} for now: {reason}")]
     Refused {
-        /// The step.
+        /// The operation.
         operation: &'static str,
-        /// What it said.
+        /// The error of the store.
         reason: String,
     },
-    /// The store has done the step, and too few replicas have confirmed it: a failover may undo it, until then it holds.
-    /// Repeat it under its own number, which does it once, until they do. Only under
+    /// The store executed the request, but too few replicas confirmed it in time: a failover may undo it. dq repeats
+    /// the request until they confirm it; the repeat does nothing twice. Only with
     /// [`Durability::Wait`](super::Durability::Wait).
     #[error(
         "the store has done {operation}, but {confirmed} of {wanted} replicas confirmed it within {}: a failover may undo it",
         format_duration(*.waited)
     )]
     NotReplicated {
-        /// The step.
+        /// The operation.
         operation: &'static str,
-        /// How many have it.
+        /// How many replicas confirmed it.
         confirmed: u32,
-        /// How many were asked for.
+        /// How many replicas the setting asks for.
         wanted: u32,
-        /// How long they had.
+        /// How long dq waited for them.
         waited: Duration,
     },
-    /// The store does not let this program in: user, password or certificate. Nothing was sent. Somebody must mend one of
-    /// them; it is tried again until then.
+    /// The store rejects the user, the password or the certificate of this program, and did nothing. Fix it: dq tries
+    /// again until then.
     #[error("the store does not let this program in: {reason}")]
     Denied {
-        /// The step.
+        /// The operation.
         operation: &'static str,
-        /// What it said, and what to do.
+        /// The error of the store, and what to do.
         reason: String,
     },
-    /// The topic was written under another version of the protocol. Upgrade this program, or use another app name.
+    /// A program with another version of the protocol wrote the topic. Upgrade the older program, or use another app
+    /// name.
     #[error(
-        "topic {topic} is kept under protocol version {found}, this dq speaks version {ours}: upgrade the older one, or take another app name"
+        "topic {topic} uses protocol version {found}, but this version of dq speaks version {ours}: upgrade the older program, or use another app name"
     )]
     Version {
         /// The topic.
         topic: TopicKey,
-        /// The version in the store.
+        /// The protocol version in the store.
         found: u32,
-        /// The version of this dq.
+        /// The protocol version of this program.
         ours: u32,
     },
-    /// A key of the topic is of a type dq did not give it. The topic is stopped until somebody removes that key.
-    #[error("key `{key}` has the wrong type: expected {expected}; rename or delete it, it is not dq's")]
+    /// A key of the topic has a type that dq did not give it. The topic stands still until you rename or delete that
+    /// key.
+    #[error("key `{key}` has the wrong type: expected {expected}; rename or delete it, dq did not create it")]
     WrongType {
         /// The key.
         key: String,
-        /// What it should be.
+        /// The expected type.
         expected: &'static str,
     },
-    /// A request was over a limit of the contract. Nothing was done.
-    #[error("{what} is {size}, {limit} is the limit")]
+    /// The request is over a limit. The store did nothing.
+    #[error("{what} is {size}, but the limit is {limit}")]
     OverLimit {
-        /// What was too large.
+        /// What is too large.
         what: &'static str,
         /// Its size.
         size: usize,
         /// The limit.
         limit: usize,
     },
-    /// Anything else that the store said. Whether the step was executed is unknown.
+    /// Any other error of the store. Whether it executed the request is unknown.
     #[error("the store failed during {operation}: {source}")]
     Other {
-        /// The step.
+        /// The operation.
         operation: &'static str,
-        /// What it said.
+        /// The error of the store.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
 }
 
 impl StoreError {
-    /// Whether it is certain that the step was not executed and will not be.
+    /// Returns whether the store certainly did not execute the request, and never will.
     pub const fn nothing_done(&self) -> bool {
         matches!(
             self,
@@ -109,7 +111,7 @@ impl StoreError {
         )
     }
 
-    /// Whether it is worth trying again without anybody changing something.
+    /// Returns whether the error passes by itself, so that dq repeats the request.
     pub const fn is_outage(&self) -> bool {
         matches!(self, Self::Unavailable { .. } | Self::Refused { .. } | Self::NotReplicated { .. })
     }

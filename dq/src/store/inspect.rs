@@ -1,45 +1,45 @@
-//! Looking at jobs without touching them.
+//! Queries: they read jobs and change nothing.
 
 use crate::job::{Fence, JobId, NodeId, Record, State};
 use crate::time::Timestamp;
 
-/// A job as it was seen.
+/// A job, as a query found it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
     /// Its id.
     pub id: JobId,
-    /// What is kept of it.
+    /// Its record.
     pub record: Record,
-    /// Where it is.
+    /// Its state, and since or until when.
     pub place: JobPlace,
 }
 
-/// Where a job is, and since or until when.
+/// The state of a job, and since or until when.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobPlace {
-    /// DELAYED until this.
+    /// The job is DELAYED.
     Delayed {
-        /// When it is due.
+        /// When the job is due.
         due: Timestamp,
     },
-    /// RUNNING.
+    /// The job is RUNNING.
     Running {
-        /// The node that holds it and the fence of the run, where the look could tell: a look by id cannot.
+        /// The node that holds the job and the fence of its run. A query by id leaves it `None`.
         holder: Option<(NodeId, Fence)>,
     },
-    /// UNACKED since this.
+    /// The job is UNACKED.
     Unacked {
-        /// When it was parked.
+        /// When its handler parked it.
         since: Timestamp,
     },
-    /// DEAD since this.
+    /// The job is DEAD.
     Dead {
-        /// When it was given up.
+        /// When it became DEAD.
         since: Timestamp,
     },
-    /// DONE until this.
+    /// The job is DONE.
     Done {
-        /// When it is forgotten.
+        /// When the store removes it.
         until: Timestamp,
     },
 }
@@ -57,54 +57,54 @@ impl JobPlace {
     }
 }
 
-/// Where a page ended: the score (time) and id of its last job.
+/// The position in a list: the time and the id of the last job that was read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cursor {
-    /// The due time, or when it got there; zero for RUNNING.
+    /// The due time of the job, or when it entered its state; zero for RUNNING.
     pub at: Timestamp,
-    /// The id. For RUNNING the node comes first: `node/id`.
+    /// The id. For RUNNING, the node comes first: `node/id`.
     pub id: String,
 }
 
-/// Asks for a page.
+/// A request for a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageRequest {
-    /// Which place.
+    /// The state of the jobs.
     pub state: State,
-    /// Behind this; `None`: from the start.
+    /// Where the page starts; `None` means at the beginning.
     pub after: Option<Cursor>,
-    /// The most jobs, 1 to 1,000.
+    /// The most jobs in the page, 1 to 1,000.
     pub limit: usize,
 }
 
-/// A page of one place, in order of time, then id.
+/// A page of jobs in one state, in the order of their time, then of their id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
     /// The jobs.
     pub jobs: Vec<Stored>,
-    /// Where the next page starts; `None`: this was the last.
+    /// Where the next page starts; `None` means that this was the last.
     pub next: Option<Cursor>,
 }
 
-/// How many jobs are where.
+/// How many jobs of a topic are in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TopicCounts {
-    /// The store's clock.
+    /// The time of the store's clock.
     pub clock: Timestamp,
-    /// Waiting, due or not.
+    /// DELAYED jobs, due or not.
     pub delayed: usize,
-    /// Waiting and due.
+    /// DELAYED jobs that are due.
     pub ready: usize,
-    /// Held by nodes.
+    /// RUNNING jobs.
     pub running: usize,
-    /// Parked.
+    /// UNACKED jobs.
     pub unacked: usize,
-    /// Given up.
+    /// DEAD jobs.
     pub dead: usize,
-    /// Kept after their ack.
+    /// DONE jobs.
     pub done: usize,
-    /// Broadcasts that wait.
+    /// Broadcasts that are not published yet.
     pub broadcasts: usize,
-    /// The earliest due time.
+    /// The earliest due time of a DELAYED job.
     pub head: Option<Timestamp>,
 }

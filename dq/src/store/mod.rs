@@ -1,14 +1,18 @@
-//! The contract of a store: the steps of the protocol, each one atomic on a bounded batch.
+//! **Unstable:** this module is for authors of stores and may change with every version. Programs choose a store by its
+//! URL, with [`ContextFactory::store`](crate::ContextFactory::store).
 //!
-//! A node takes its steps of one topic through a [`Link`], a caller through a [`Producer`]; both are handed out by the
-//! [`Store`], and **the order of the steps is the order of the calls**: a request is under way when the method returns,
-//! and the future is only its answer. Dropping the future drops the answer, not the request.
+//! The contract of a store: the steps of the protocol. Each step is atomic and touches a bounded number of jobs.
 //!
-//! Every request of a link names the last turn it has [heard](step); every answer to a link carries a [`LeaseStatus`](step::Standing):
-//! turn and number of rows. Who meets a difference reconciles. `docs/internals/architecture.md` tells why.
+//! A node sends its steps of a topic through a [`Link`], a provider through a [`Producer`]. The [`Store`] makes both.
+//! **The store executes steps in the order of the calls**: a request is in flight when the method returns, and the
+//! future is only its answer. Dropping the future drops the answer, not the request.
 //!
-//! An error of a step means *unknown*: the request may have been executed, may be executed later, or never, unless
-//! [`StoreError::nothing_done`] says so.
+//! A node's requests name the last sequence number whose answer it has read, and every answer to a link carries a
+//! [`LeaseStatus`](step::LeaseStatus): the sequence number and the number of rows. A node that finds a difference
+//! reconciles. `docs/internals/architecture.md` explains why.
+//!
+//! An error of a step means *unknown*: the store may have executed the request, may execute it later, or may never
+//! execute it, unless [`StoreError::nothing_done`] returns `true`.
 
 mod durability;
 mod error;
@@ -40,45 +44,45 @@ pub use signals::{BroadcastMessage, Interest, Signal, Signals};
 
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 
-/// The version of the protocol that this dq speaks.
+/// The version of the protocol that this version of dq speaks.
 pub const PROTOCOL_VERSION: u32 = 1;
 
-/// Where jobs are kept.
+/// Keeps jobs.
 pub trait Store: fmt::Debug + Send + Sync + 'static {
-    /// What it is, for logs: the URL without secrets.
+    /// The URL without secrets, for logs.
     fn url(&self) -> String;
 
-    /// First contact with a topic: checks version and types of everything that is kept of it.
+    /// Checks the version of a topic and the types of its keys, before a node or provider uses the topic.
     ///
     /// # Errors
-    /// [`StoreError::Version`] when the topic was written by a dq that this one cannot share it with,
-    /// [`StoreError::WrongType`] when a key of it belongs to something else.
+    /// [`StoreError::Version`] if another version of dq wrote the topic and cannot share it, [`StoreError::WrongType`]
+    /// if a key of the topic belongs to another program.
     fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// A new, ordered way for `node` to take steps of `topic`. The one before it must be dropped first: what it still had
-    /// under way may be executed late or never.
+    /// Makes a new, ordered link of `node` to `topic`. Drop the link before it first: the store may execute its
+    /// requests in flight late or never.
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link>;
 
-    /// A new, ordered way for `producer` to add to and withdraw from `topic`.
+    /// Makes a new, ordered connection on which `producer` sends adds and commands to `topic`.
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer>;
 
-    /// Signals of a topic, from when the future is ready. They are hints: any may be lost.
+    /// Subscribes to the signals of a topic. The subscription starts when the future completes. Any signal may be lost.
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>>;
 
-    /// The jobs with these ids, in their order; at most 1,000.
+    /// Returns the jobs with these ids, in the order of the ids; at most 1,000.
     fn get<'a>(
         &'a self,
         topic: &'a TopicKey,
         ids: &'a [JobId],
     ) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>>;
 
-    /// A page of one place.
+    /// Returns a page of the jobs in one state.
     fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>>;
 
-    /// The topics of an app that hold anything, in order of their names; at most 10,000. For people and warnings.
+    /// Returns the topics of an app that hold any job, in the order of their names; at most 10,000.
     fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>>;
 
-    /// How many jobs are where.
+    /// Returns how many jobs of a topic are in each state.
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>>;
 }
 

@@ -6,27 +6,27 @@ use tokio::sync::mpsc;
 use super::producer::CommandKind;
 use crate::job::{JobId, NodeId};
 
-/// What a subscriber wants to hear of a topic.
+/// What a subscriber wants to receive of a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interest {
-    /// Signals to every node and to this one.
+    /// The signals to every node and to this node.
     pub node: Option<NodeId>,
-    /// Broadcasts of the topic's channel.
+    /// Whether to receive the broadcasts of the topic's channel.
     pub broadcasts: bool,
 }
 
-/// A hint.
+/// A hint that something changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Signal {
-    /// An earlier head: transfer.
+    /// The topic has an earlier head: transfer.
     Due,
-    /// An earlier broadcast: cast.
+    /// The topic has an earlier broadcast: publish.
     BroadcastDue,
-    /// A mark was left on a running job.
+    /// A command arrived for a running job.
     Command(CommandKind, JobId),
     /// A broadcast.
     Broadcast(BroadcastMessage),
-    /// The subscription was broken and is back: anything may have been missed.
+    /// The subscription was interrupted: any signal may have been lost.
     Resubscribed,
 }
 
@@ -39,26 +39,26 @@ pub struct BroadcastMessage {
     pub record: Bytes,
 }
 
-/// How many signals wait for a slow subscriber before new ones are lost.
+/// How many signals wait for a slow subscriber. Later ones are lost.
 pub(crate) const SIGNAL_BUFFER: usize = 1_024;
 
-/// The signals of a subscription; dropping it ends the subscription.
+/// A subscription to signals. Dropping it ends the subscription.
 #[derive(Debug)]
 pub struct Signals(mpsc::Receiver<Signal>);
 
 impl Signals {
-    /// A subscription and the end that feeds it; the feeder drops what does not fit.
+    /// Makes a subscription and the sender that feeds it. The caller drops signals that do not fit.
     pub fn channel() -> (mpsc::Sender<Signal>, Self) {
         let (feed, signals) = mpsc::channel(SIGNAL_BUFFER);
         (feed, Self(signals))
     }
 
-    /// The next signal; `None` when the store is gone. Cancel safe.
+    /// Waits for the next signal; `None` if the store is gone. Cancel safe.
     pub async fn next(&mut self) -> Option<Signal> {
         self.0.recv().await
     }
 
-    /// A signal that is already there.
+    /// Returns a signal that has already arrived.
     pub fn try_next(&mut self) -> Option<Signal> {
         self.0.try_recv().ok()
     }

@@ -1,4 +1,4 @@
-//! Requests and answers of the steps a node takes (PROTOCOL.md section 3).
+//! Requests and answers of the steps a node takes (section 3 of the protocol).
 //!
 //! Durations and limits travel with the requests: a store has no settings of its own for them.
 
@@ -7,108 +7,109 @@ use std::time::Duration;
 use crate::job::{JobId, Metadata, NodeId, Record, Sequence, Token};
 use crate::time::Timestamp;
 
-/// The most jobs one step may touch.
+/// The most jobs that one step may touch.
 pub const MOST_JOBS: usize = 1_000;
 
-/// The longest lease there is; a lease further ahead is cut to it.
+/// The longest lease. A store cuts a lease that ends later.
 pub const LONGEST_LEASE: Duration = Duration::from_secs(300);
 
-/// How long after a told time the role that was told it stays taken.
+/// How long a role stays taken after the time that its holder was told.
 pub const ROLE_SLACK: Duration = Duration::from_millis(200);
 
-/// How long after the head the deputy is told to come.
+/// How long after the head the standby watcher is told to come.
 pub const STANDBY_DELAY: Duration = Duration::from_millis(250);
 
-/// What every answer to a link says of its node.
+/// The store's view of a node, in every answer to its link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LeaseStatus {
-    /// The last turn of this node that was executed; zero when none is known.
+    /// The last sequence number of this node that the store executed; zero if it knows none.
     pub sequence: Sequence,
-    /// How many jobs the store thinks this node holds.
+    /// How many jobs this node holds, by the store's records.
     pub rows: usize,
 }
 
-/// The answer of a step that needs the right turn.
+/// The answer of a step that needs the right sequence number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sequenced<T> {
-    /// The turn was right, the step is done.
+    /// The sequence number was right: the store executed the step.
     Done(T),
-    /// The turn was another: nothing was claimed or renewed, the node must reconcile.
+    /// The sequence number was wrong: the store claimed and renewed nothing, and the node must reconcile.
     Reconcile(LeaseStatus),
 }
 
-/// A job that was claimed.
+/// A job that a node claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     /// The job.
     pub id: JobId,
-    /// Its row: what every outcome must name.
+    /// The token of the run, which every outcome must carry.
     pub token: Token,
-    /// What is kept of it.
+    /// Its record.
     pub record: Record,
     /// Crashes since its last settled outcome.
     pub crashes: u32,
 }
 
-/// Who is told when the head is due, so that not all come for one job.
+/// The role of a node that is told when the head is due. Other nodes are not told, so that they do not all come for one
+/// job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Told the true head.
+    /// It is told the true head.
     Watcher,
-    /// Told a quarter of a second after it.
+    /// It is told a quarter of a second after the head.
     Standby,
 }
 
 /// Request of [`transfer`](super::Link::transfer).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transfer {
-    /// The last turn whose answer was read.
+    /// The last sequence number whose answer the node has read.
     pub last_seen: Sequence,
     /// The most jobs to claim, 1 to [`MOST_JOBS`].
     pub limit: usize,
-    /// How long the lease is to last.
+    /// How long the lease lasts from now.
     pub lease: Duration,
-    /// When to come again if nobody tells, jitter included.
+    /// How long the node sleeps at most, jitter included.
     pub fallback: Duration,
 }
 
 /// Answer of [`transfer`](super::Link::transfer).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transferred {
-    /// Turn and rows after the step.
+    /// The lease status after the step.
     pub lease_status: LeaseStatus,
     /// The store's clock, rounded down.
     pub clock: Timestamp,
-    /// The role this node has now.
+    /// The role of this node now.
     pub role: Option<Role>,
-    /// How long to sleep.
+    /// How long the node should sleep.
     pub sleep: Duration,
     /// More jobs are due than were claimed.
     pub more: bool,
     /// The earliest end of another node's lease.
     pub foreign_lease: Option<(NodeId, Timestamp)>,
-    /// What was claimed, earliest due first.
+    /// The claimed jobs, earliest due first.
     pub claims: Vec<Claim>,
-    /// Ids that were removed because nothing is kept of them.
+    /// Ids that the store removed because it has no record of them.
     pub dropped: Vec<JobId>,
 }
 
-/// What becomes of a job whose run ended.
+/// What the store does with a job whose run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Done: gone, or kept as DONE for the `retain` of its record.
+    /// Remove it, or keep it as DONE for the `retain` of its record.
     Ack,
     /// As it was added, due again after this.
     Rejoin(RejoinDue),
     /// Failed, due again after this; the new front has the attempt and the error.
     Retry(Duration),
-    /// Given back: due unchanged; to UNACKED if it was claimed by age.
+    /// Give it back with its old due time. A job that a sweep claimed becomes UNACKED.
     Rollback,
-    /// To UNACKED; of a job that was claimed by age: kept there for another period.
+    /// Make it UNACKED. A job that a sweep claimed stays so for another period.
     Park,
-    /// Given up, for the cause in the new front.
+    /// Make it DEAD, for the cause in the new metadata.
     Dead,
-    /// Forgotten, by `process_unacked`.
+    /// Remove it, as `process_unacked` decided.
     Drop,
 }
 
@@ -117,222 +118,223 @@ pub enum Change {
 pub enum RejoinDue {
     /// After the delay it was added with.
     AsAdded,
-    /// After this.
+    /// After this delay.
     After(Duration),
-    /// At this time; after the delay it was added with when that is past.
+    /// At this time; if it has passed, after the delay that the job was added with.
     At(Timestamp),
 }
 
-/// One outcome.
+/// What a run asks the store to do with its job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// The job.
     pub id: JobId,
-    /// The row of the run.
+    /// The token of the run.
     pub token: Token,
-    /// What becomes of it.
+    /// What to do with the job.
     pub change: Change,
-    /// The new front, where it changed. The parking fence in it is ignored: that one is the store's.
+    /// The new metadata, if it changed. The store ignores the parking fence in it and keeps its own.
     pub metadata: Option<Metadata>,
 }
 
 /// Request of [`settle`](super::Link::settle).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settle {
-    /// The last turn whose answer was read.
+    /// The last sequence number whose answer the node has read.
     pub last_seen: Sequence,
-    /// How long the lease is to last from now.
+    /// How long the lease lasts from now.
     pub lease: Duration,
-    /// At most [`MOST_JOBS`]; never one id twice.
+    /// At most [`MOST_JOBS`], with different ids.
     pub outcomes: Vec<Outcome>,
 }
 
-/// What became of an outcome.
+/// The store's answer to an outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It took effect.
+    /// The outcome took effect.
     Done,
-    /// The job's row is another or gone: nothing was changed.
+    /// The job has another token, or the node does not hold it: the store changed nothing.
     Stale,
-    /// Another program removed what was kept of the job, so nothing of it is left to put anywhere: it is gone. Only of
-    /// outcomes that would have kept it.
+    /// Another program removed the record of the job, so the job is gone. Only outcomes that keep a job get this
+    /// answer.
     Dropped,
-    /// This job alone could not be settled; it stays where it is.
+    /// The store could not settle this job and left it as it is. The text is the reason.
     Failed(String),
 }
 
 /// Answer of [`settle`](super::Link::settle).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settled {
-    /// Turn and rows after the step.
+    /// The lease status after the step.
     pub lease_status: LeaseStatus,
     /// A verdict for each outcome, in order.
     pub verdicts: Vec<Verdict>,
 }
 
-/// Request of [`renew`](super::Link::hold).
+/// Request of [`renew`](super::Link::renew).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Renew {
-    /// The last turn whose answer was read.
+    /// The last sequence number whose answer the node has read.
     pub last_seen: Sequence,
-    /// How long the lease is to last from now.
+    /// How long the lease lasts from now.
     pub lease: Duration,
 }
 
-/// Request of [`isolate`](super::Link::begin).
+/// Request of [`isolate`](super::Link::isolate).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Isolate {
-    /// The last turn whose answer was read.
+    /// The last sequence number whose answer the node has read.
     pub last_seen: Sequence,
-    /// How long the lease is to last from now.
+    /// How long the lease lasts from now.
     pub lease: Duration,
     /// The job.
     pub id: JobId,
-    /// The row of the run.
+    /// The token of the run.
     pub token: Token,
 }
 
 /// Request of [`exhaust`](super::Link::exhaust).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exhaust {
-    /// The last turn whose answer was read.
+    /// The last sequence number whose answer the node has read.
     pub last_seen: Sequence,
-    /// How long the lease is to last from now.
+    /// How long the lease lasts from now.
     pub lease: Duration,
     /// The job.
     pub id: JobId,
-    /// The row of the run.
+    /// The token of the run.
     pub token: Token,
-    /// The new front: exhausted, with cause and last error.
+    /// The new metadata: exhausted, with the cause and the last error.
     pub metadata: Metadata,
 }
 
-/// Answer of [`isolate`](super::Link::begin) and [`exhaust`](super::Link::exhaust).
+/// Answer of [`isolate`](super::Link::isolate) and [`exhaust`](super::Link::exhaust).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Noted {
-    /// Turn and rows after the step.
+    /// The lease status after the step.
     pub lease_status: LeaseStatus,
     /// Whether it was noted.
     pub note: NoteVerdict,
 }
 
-/// Whether something was noted of a running job.
+/// The store's answer to a note about a running job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoteVerdict {
     /// It was.
     Done,
-    /// The job's row is another or gone.
+    /// The job has another token, or the node does not hold it.
     Stale,
-    /// The run is under an unfenced end (deleted, cancelled, acked from outside): no handler may start.
+    /// The run has an unfenced end (a delete, cancel or ack from outside): no handler may start.
     Ended,
 }
 
 /// Request of [`reconcile`](super::Link::reconcile).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reconcile {
-    /// The last turn whose answer was read.
+    /// The last sequence number whose answer the node has read.
     pub last_seen: Sequence,
-    /// `None` is the first page, which takes a turn; later pages continue behind this id and must name that turn.
+    /// `None` asks for the first page, which takes a new sequence number. A later page continues after this id and must
+    /// name that number.
     pub after: Option<JobId>,
-    /// The most rows to tell, 1 to [`MOST_JOBS`].
+    /// The most rows to return, 1 to [`MOST_JOBS`].
     pub limit: usize,
 }
 
 /// Answer of [`reconcile`](super::Link::reconcile).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reconciled {
-    /// Turn and rows after the step.
+    /// The lease status after the step.
     pub lease_status: LeaseStatus,
-    /// Rows of this node, in order of their ids.
+    /// The rows of this node, in the order of their ids.
     pub rows: Vec<(JobId, Token)>,
-    /// Where the next page continues; `None`: this was the last.
+    /// Where the next page continues; `None` means that this was the last.
     pub next: Option<JobId>,
 }
 
 /// Request of [`reclaim`](super::Link::reclaim).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reclaim {
-    /// The node that is taken for dead.
+    /// The node that seems dead.
     pub node: NodeId,
-    /// Its lease end as it was seen; if it differs, nothing is done.
+    /// The end of its lease, as the caller saw it. If it differs, the store does nothing.
     pub seen: Timestamp,
     /// The most rows to take, 1 to [`MOST_JOBS`].
     pub limit: usize,
-    /// How many crashes exhaust a job.
+    /// After how many crashes a job is exhausted.
     pub max_crashes: u32,
 }
 
 /// Answer of [`reclaim`](super::Link::reclaim).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reclaimed {
-    /// Rows that were taken.
+    /// How many rows the store took.
     pub moved: usize,
-    /// Rows that are left to take under this lease end; zero where it was another.
+    /// How many rows are left to take under this lease end; zero if the lease end differs.
     pub left: usize,
 }
 
 /// Request of [`release`](super::Link::release).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Release {
-    /// The last turn whose answer was read.
+    /// The last sequence number whose answer the node has read.
     pub last_seen: Sequence,
 }
 
-/// Request of [`sweep`](super::Link::age).
+/// Request of [`sweep`](super::Link::sweep).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sweep {
-    /// The last turn whose answer was read.
+    /// The last sequence number whose answer the node has read.
     pub last_seen: Sequence,
-    /// The most UNACKED jobs to claim; as many of DEAD and of DONE are pruned at the most. 1 to [`MOST_JOBS`].
+    /// The most UNACKED jobs to claim, and the most DEAD and DONE jobs to prune, each 1 to [`MOST_JOBS`].
     pub limit: usize,
-    /// How long the lease is to last.
+    /// How long the lease lasts from now.
     pub lease: Duration,
-    /// How long a job must have been UNACKED to be claimed.
+    /// How long a job must be UNACKED before the sweep claims it.
     pub unacked_age: Duration,
-    /// How long DEAD jobs are kept.
+    /// How long the store keeps DEAD jobs.
     pub dead_kept: Duration,
-    /// How many DEAD jobs are kept; the oldest go first.
+    /// How many DEAD jobs the store keeps; it removes the oldest first.
     pub dead_most: usize,
 }
 
-/// Answer of [`sweep`](super::Link::age).
+/// Answer of [`sweep`](super::Link::sweep).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Swept {
-    /// Turn and rows after the step.
+    /// The lease status after the step.
     pub lease_status: LeaseStatus,
     /// The store's clock, rounded down.
     pub clock: Timestamp,
-    /// UNACKED jobs that were claimed, for `process_unacked`.
+    /// The UNACKED jobs that the sweep claimed, for `process_unacked`.
     pub claims: Vec<Claim>,
-    /// DEAD jobs that were forgotten.
+    /// How many DEAD jobs the sweep pruned.
     pub pruned_dead: usize,
-    /// DONE jobs that were forgotten.
+    /// How many DONE jobs the sweep pruned.
     pub pruned_done: usize,
-    /// There is more of one of them.
+    /// There are more jobs to claim or prune.
     pub more: bool,
 }
 
-/// Request of [`publish`](super::Link::cast).
+/// Request of [`publish`](super::Link::publish).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Publish {
     /// The most broadcasts to publish or drop, 1 to [`MOST_JOBS`].
     pub limit: usize,
-    /// When to come again if nobody tells, jitter included.
+    /// How long the node sleeps at most, jitter included.
     pub fallback: Duration,
-    /// A broadcast without an `expires_after` of its own is dropped this long after its due time.
+    /// How long after its due time the store drops a broadcast that has no `expires_after` of its own.
     pub expires_after: Duration,
 }
 
-/// Answer of [`publish`](super::Link::cast).
+/// Answer of [`publish`](super::Link::publish).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
-    /// How many were published.
+    /// How many broadcasts the step published.
     pub published: usize,
-    /// How many were dropped because nobody served them in time.
+    /// How many broadcasts the step dropped because no node published them in time.
     pub dropped: usize,
-    /// How long to sleep.
+    /// How long the node should sleep.
     pub sleep: Duration,
-    /// More are due.
+    /// More broadcasts are due.
     pub more: bool,
 }
 

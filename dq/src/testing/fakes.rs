@@ -1,40 +1,42 @@
-//! What a handler is called with, made by hand: no store, no clock, no registry.
+//! The arguments of a handler, made by a test: no store, no clock, no registry.
 
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::DelayJob;
 use crate::config::NodeSettings;
 use crate::environment::{Environment, Seeded, TokioClock};
-use crate::job::{AppName, DelayJob, Fence, JobId, TopicName};
+use crate::job::{AppName, Fence, JobId, TopicName};
 use crate::listener::{Channel, Delivery, Job};
 use crate::provider::Provider;
 use crate::store::memory::MemoryStore;
 
-/// A job as a handler gets it: first attempt, due now, its id from its payload (or `test`), fence 1.
+/// Makes a job for a handler: first attempt, due now, fence 1, with the id of its payload (or `test`).
 ///
-/// [`FakeJob`] makes others.
+/// [`FakeJob`] makes other jobs.
 pub fn job<P: DelayJob>(payload: P) -> Job<P> {
     FakeJob::new(payload).build()
 }
 
-/// The channel of a run. What the handler decided is in [`Decided::decision`](crate::Decided::decision).
+/// Makes the channel of a run. [`Decided::decision`](crate::Decided::decision) returns what the handler decided.
 pub const fn channel() -> Channel {
     Channel::new()
 }
 
-/// A provider on a memory store of its own: adds are kept there and nobody runs them. Look with `get`, `waiting`, `counts`.
+/// Makes a provider on a memory store of its own. The store keeps the jobs, and no node runs them: check them with
+/// [`get`](Provider::get), [`waiting`](Provider::waiting) or [`counts`](Provider::counts).
 ///
 /// # Panics
-/// Outside of a tokio runtime.
+/// Outside a tokio runtime.
 pub fn provider() -> Provider {
-    let app = AppName::new("test").expect("the name is good");
+    let app = AppName::new("test").expect("the name is valid");
     let store = Arc::new(MemoryStore::new(Arc::new(TokioClock::new())));
     Provider::root(app, store, Environment::on_this_runtime(Arc::new(Seeded::new(1))), NodeSettings::default())
 }
 
-/// A job of any kind for a handler: `FakeJob::new(payload).attempt(2).build()`.
+/// Builds a job for a handler: `FakeJob::new(payload).attempt(2).build()`.
 #[derive(Debug)]
 pub struct FakeJob<P> {
     payload: P,
@@ -42,14 +44,14 @@ pub struct FakeJob<P> {
 }
 
 impl<P: DelayJob> FakeJob<P> {
-    /// A first attempt that is due now, with the id of its payload (or `test`) and fence 1.
+    /// Starts with a first attempt that is due now, with the id of its payload (or `test`) and fence 1.
     ///
     /// # Panics
-    /// When the payload's topic or id cannot be one.
+    /// If the topic or the id of the payload is not valid.
     pub fn new(payload: P) -> Self {
-        let id = payload.job_id().unwrap_or_else(|| JobId::new("test")).expect("the payload has a good id");
+        let id = payload.job_id().unwrap_or_else(|| JobId::new("test")).expect("the id of the payload is valid");
         let delivery = Delivery {
-            topic: TopicName::new(P::TOPIC).expect("the payload has a good topic"),
+            topic: TopicName::new(P::TOPIC).expect("the topic of the payload is valid"),
             id,
             fence: Fence(1),
             due: SystemTime::now().into(),
@@ -60,53 +62,99 @@ impl<P: DelayJob> FakeJob<P> {
         Self { payload, delivery }
     }
 
-    /// With another id.
+    /// Sets the id.
     ///
     /// # Panics
-    /// When it cannot be one.
+    /// If the id is not valid.
     #[must_use]
     pub fn id(mut self, id: &str) -> Self {
-        self.delivery.id = JobId::new(id).expect("the id is good");
+        self.delivery.id = JobId::new(id).expect("the id is valid");
         self
     }
 
-    /// After this many failed runs.
+    /// Sets the number of failed runs before this one.
     #[must_use]
     pub const fn attempt(mut self, attempt: u32) -> Self {
         self.delivery.attempt = attempt;
         self
     }
 
-    /// With this fence.
+    /// Sets the fence.
     #[must_use]
     pub const fn fence(mut self, fence: u64) -> Self {
         self.delivery.fence = Fence(fence);
         self
     }
 
-    /// That was due at this time.
+    /// Sets the time at which the job was due.
     #[must_use]
     pub fn due(mut self, due: SystemTime) -> Self {
         self.delivery.due = due.into();
         self
     }
 
-    /// With these headers.
+    /// Sets the headers.
     #[must_use]
     pub fn headers(mut self, headers: &[(&str, &str)]) -> Self {
         self.delivery.headers = headers.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         self
     }
 
-    /// With a token that the test cancels.
-    #[must_use]
-    pub fn token(mut self, token: CancellationToken) -> Self {
-        self.delivery.token = token;
-        self
-    }
-
-    /// The job.
+    /// Makes the job.
     pub fn build(self) -> Job<P> {
         Job::new(self.payload, self.delivery)
+    }
+
+    /// Makes the job, and a function that cancels its run: [`Job::cancelled`] completes when the test calls it.
+    ///
+    /// ```
+    /// # use dq::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Debug, Serialize, Deserialize, DelayJob)]
+    /// # #[job(topic = "export")]
+    /// # struct Export;
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let (job, cancel) = dq::testing::FakeJob::new(Export).build_cancellable();
+    /// cancel();
+    /// job.cancelled().await;
+    /// # }
+    /// ```
+    pub fn build_cancellable(self) -> (Job<P>, impl FnOnce() + Send + Sync + 'static + use<P>) {
+        let token = self.delivery.token.clone();
+        (self.build(), move || token.cancel())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[derive(Debug, serde::Serialize, serde::Deserialize, DelayJob)]
+    #[job(topic = "export")]
+    struct Export;
+
+    #[tokio::test]
+    async fn cancelled_completes_once_the_run_is_cancelled_even_after_its_job_is_gone() {
+        let (job, cancel) = FakeJob::new(Export).build_cancellable();
+        let mut cancelled = Box::pin(job.cancelled());
+        assert_eq!((job.is_cancelled(), cancelled.as_mut().now_or_never()), (false, None));
+        cancel();
+        assert!(job.is_cancelled());
+        job.cancelled().await;
+        drop(job);
+        cancelled.await;
+    }
+
+    #[tokio::test]
+    async fn a_task_can_wait_for_the_cancellation_of_a_run() {
+        let (job, cancel) = FakeJob::new(Export).build_cancellable();
+        let task = tokio::spawn(job.cancelled());
+        tokio::task::yield_now().await;
+        assert!(!task.is_finished());
+        cancel();
+        task.await.unwrap();
     }
 }

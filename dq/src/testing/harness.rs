@@ -1,4 +1,4 @@
-//! A node on a memory store, under a clock that the test cranks by hand.
+//! A node on a memory store, under a clock that the test controls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use crate::store::{Store, TopicCounts};
 
 use super::in_flight::InFlight;
 
-/// A node on a memory store of its own, under tokio's paused clock: nothing waits, everything happens in order.
+/// A node on a memory store of its own, under tokio's paused clock: a test takes no real time, and is deterministic.
 ///
-/// It never reads the registry of annotated listeners, nor the `DQ_*` variables: name the listeners of the test.
+/// The node runs only the listeners that the test names, and ignores `DQ_*` variables.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -35,7 +35,7 @@ use super::in_flight::InFlight;
 /// dq.provider().add(CloseOrder { order: 7 }).await.unwrap();
 /// dq.advance(Duration::from_secs(30 * 60)).await;
 /// let job = dq.job::<CloseOrder>(7).await.unwrap();
-/// assert_eq!(job.details.unwrap().attempts, 1); // it failed once, and waits for its retry
+/// assert_eq!(job.details.unwrap().attempts, 1); // the job failed once and waits for its retry
 /// # }
 /// ```
 #[derive(Debug)]
@@ -44,15 +44,16 @@ pub struct Harness {
     store: Arc<dyn Store>,
 }
 
-/// How often others get their turn before the harness looks whether anything still changes.
+/// How often the harness yields to other tasks before it checks whether anything still changes.
 const YIELDS: usize = 64;
 
 impl Harness {
-    /// Starts a node. `with` names its listeners, provides what they need, and may change settings.
+    /// Starts a node, and pauses tokio's clock. `with` names the node's listeners, provides what they need, and may
+    /// change settings.
     ///
     /// # Panics
-    /// When the node cannot start, with the text of its problems; on a multi-threaded runtime, whose clock cannot stand
-    /// still.
+    /// If the node cannot start (with the text of its problems), or on a multi-threaded runtime, whose clock cannot be
+    /// paused.
     pub async fn start(with: impl FnOnce(ContextFactory) -> ContextFactory) -> Self {
         if !TokioClock::is_paused() {
             tokio::time::pause();
@@ -60,8 +61,8 @@ impl Harness {
         Self::start_on(Arc::new(MemoryStore::new(Arc::new(TokioClock::new()))), 1, with).await
     }
 
-    /// Starts another node on the same store, as another process would. `seed` decides its identity and jitter: another
-    /// one for each node (the first has 1).
+    /// Starts another node on the same store, as another process would. `seed` decides its identity and jitter: use
+    /// another seed for each node (the first node has 1).
     ///
     /// # Panics
     /// As [`start`](Self::start).
@@ -69,11 +70,12 @@ impl Harness {
         Self::start_on(self.store.clone(), seed, with).await
     }
 
-    /// Starts a node on this store: on one that fails, for example. Call it under the paused clock; `seed` decides the
+    /// Starts a node on this store, for example on one that fails. Call it under a paused clock. `seed` decides the
     /// node's identity and jitter.
     ///
     /// # Panics
     /// As [`start`](Self::start).
+    #[doc(hidden)]
     pub async fn start_on(
         store: Arc<dyn Store>,
         seed: u64,
@@ -100,59 +102,60 @@ impl Harness {
     }
 
     /// The store of the node.
+    #[doc(hidden)]
     pub fn store(&self) -> Arc<dyn Store> {
         self.store.clone()
     }
 
-    /// Lets `time` pass, and everything happen that is due in it, each at its own time; returns when nothing is left to do.
+    /// Advances the clock by `time`. Everything that is due in between happens at its own time. Returns when no task
+    /// has anything left to do.
     pub async fn advance(&self, time: Duration) {
-        // Not `tokio::time::advance`: that would skip what jobs that run meanwhile add or retry.
+        // Not `tokio::time::advance`: it would skip the times of jobs that a handler adds or retries meanwhile.
         tokio::time::sleep(time).await;
         self.settle().await;
     }
 
-    /// Returns when nothing is left to do at this moment, and nothing is [`InFlight`]: until then everybody else gets a
-    /// turn.
+    /// Lets all tasks run without advancing the clock. Returns when no task has anything left to do.
     pub async fn settle(&self) {
         loop {
-            InFlight::nothing().await;
-            let before = (self.context.health(), InFlight::begun());
+            InFlight::wait_for_none().await;
+            let before = (self.context.health(), InFlight::count_begun());
             for _ in 0..YIELDS {
                 tokio::task::yield_now().await;
             }
-            if (self.context.health(), InFlight::begun()) == before {
+            if (self.context.health(), InFlight::count_begun()) == before {
                 return;
             }
         }
     }
 
-    /// The job with this id, wherever it is.
+    /// The job with this id, in any state; `None` if there is none.
     ///
     /// # Panics
-    /// When the id cannot be one.
+    /// If the id is not valid, or the store fails.
     pub async fn job<J: DelayJob>(&self, id: impl ToJobId) -> Option<Seen<J>> {
         self.provider().get(id).await.expect("the store answers")
     }
 
-    /// How many jobs of the topic are where.
+    /// How many jobs of the topic are in each state.
     ///
     /// # Panics
-    /// When the topic cannot be one.
+    /// If the topic is not valid, or the store fails.
     pub async fn counts<J: DelayJob>(&self) -> TopicCounts {
         self.provider().counts::<J>().await.expect("the store answers")
     }
 
-    /// How the node is.
+    /// The health of the node.
     pub fn health(&self) -> Health {
         self.context.health()
     }
 
-    /// The same for who does not hold the harness.
+    /// The health of the node, for code that does not hold the harness.
     pub fn probe(&self) -> HealthProbe {
         self.context.probe()
     }
 
-    /// Ends the node where it is, as a power cut would.
+    /// Ends the node at once, as a power cut would: it gives nothing back.
     pub fn kill(self) {
         self.context.kill();
     }
@@ -162,7 +165,7 @@ impl Harness {
         self.context.shutdown(grace).await
     }
 
-    /// The running node, to test what a program does with it.
+    /// The running node, to test what a program does with a [`Context`].
     pub fn into_context(self) -> Context {
         self.context
     }

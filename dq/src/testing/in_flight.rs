@@ -1,8 +1,9 @@
-//! What goes on outside of a runtime whose clock is paused: a request to a server, say.
+//! Work outside a runtime whose clock is paused, for example a request to a server.
 //!
-//! A paused clock moves on as soon as nobody on its runtime has anything to do, and who waits for an answer from outside
-//! looks like that. While an [`InFlight`] lives, the clock of its runtime stands, and [`Harness::settle`](super::Harness)
-//! waits. So nodes can work with a real server under virtual time: an answer takes none of it.
+//! A paused clock advances as soon as no task of its runtime has anything to do, and a task that waits for an answer
+//! from outside looks idle. While an [`InFlight`] exists, the clock of its runtime stands still, and
+//! [`Harness::settle`](super::Harness::settle) waits. So nodes can use a real server under virtual time, and its
+//! answers take none of that time.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,7 +27,7 @@ struct Ongoing {
 #[derive(Default)]
 struct Now {
     count: usize,
-    /// Tokio lets a paused clock stand while a blocking job runs: this one ends when its other end is dropped.
+    /// Tokio stops a paused clock while a blocking job runs. Dropping this sender ends the job.
     hold: Option<Sender<()>>,
 }
 
@@ -36,15 +37,15 @@ impl Ongoing {
     }
 }
 
-/// Something is under way outside of this thread's runtime until this is dropped.
-#[must_use = "it is over when this is dropped"]
+/// Marks work outside this thread's runtime as in flight until it is dropped.
+#[must_use = "the work counts as finished when this is dropped"]
 pub struct InFlight(Arc<Ongoing>);
 
 impl InFlight {
-    /// From now on something is under way.
+    /// Marks the beginning of work outside the runtime.
     ///
     /// # Panics
-    /// Outside of a tokio runtime.
+    /// Outside a tokio runtime.
     pub fn begin() -> Self {
         let here = HERE.with(Arc::clone);
         here.begun.fetch_add(1, Ordering::Relaxed);
@@ -59,13 +60,13 @@ impl InFlight {
         Self(here)
     }
 
-    /// How often something has begun on this thread.
-    pub(super) fn begun() -> u64 {
+    /// How often work has begun on this thread.
+    pub(super) fn count_begun() -> u64 {
         HERE.with(|here| here.begun.load(Ordering::Relaxed))
     }
 
-    /// Waits until nothing is under way on this thread.
-    pub(super) async fn nothing() {
+    /// Waits until no work is in flight on this thread.
+    pub(super) async fn wait_for_none() {
         let here = HERE.with(Arc::clone);
         loop {
             let quiet = here.quiet.notified();
@@ -91,7 +92,7 @@ impl Drop for InFlight {
 
 impl fmt::Debug for InFlight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UnderWay").finish_non_exhaustive()
+        f.debug_struct("InFlight").finish_non_exhaustive()
     }
 }
 
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn the_paused_clock_stands_while_something_is_in_flight() {
+    async fn a_paused_clock_stands_still_while_work_is_in_flight() {
         let (start, real) = (Instant::now(), std::time::Instant::now());
         let (told, answer) = tokio::sync::oneshot::channel();
         let server = std::thread::spawn(move || {
@@ -124,8 +125,8 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_waits_for_nothing_waits_for_all() {
-        let before = InFlight::begun();
+    async fn wait_for_none_waits_for_all_work() {
+        let before = InFlight::count_begun();
         let (one, two) = (InFlight::begin(), InFlight::begin());
         let end = async {
             tokio::task::yield_now().await;
@@ -133,8 +134,8 @@ mod tests {
             tokio::task::yield_now().await;
             drop(two);
         };
-        tokio::join!(biased; InFlight::nothing(), end);
-        InFlight::nothing().await;
-        assert_eq!(InFlight::begun(), before + 2);
+        tokio::join!(biased; InFlight::wait_for_none(), end);
+        InFlight::wait_for_none().await;
+        assert_eq!(InFlight::count_begun(), before + 2);
     }
 }

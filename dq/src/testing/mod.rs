@@ -1,14 +1,14 @@
 //! The testing kit, behind the feature `testing`.
 //!
-//! * [`Harness`]: a node on a memory store with a manual clock. Jobs that wait for days run at once.
-//! * [`job`], [`channel`], [`provider`]: the arguments of a handler, for a test of the handler alone.
-//! * [`ManualClock`]: a store's clock that stands still until the test moves it.
-//! * [`InFlight`]: holds the paused clock while a real server is asked.
+//! * [`Harness`] runs a node on a memory store under virtual time: [`advance`](Harness::advance) it by days, and every
+//!   job that is due in that time runs at once.
+//! * [`job`], [`channel`] and [`provider`] make the arguments of a handler, to test the handler alone; [`FakeJob`]
+//!   makes a job with an attempt, headers or a fence.
 //!
-//! The crate `dq-testing` has the rest: `simulate`, which runs a program's listeners on several nodes with faults, and the
-//! conformance suite for authors of stores.
+//! The crate `dq-testing` has `simulate`, which runs a program's listeners on several nodes and injects faults.
 //!
-//! Nothing here is meant for production: misuse panics.
+//! Use this module in tests only: it panics on misuse. What is hidden here is for authors of stores and may change with
+//! every version.
 
 mod fakes;
 mod harness;
@@ -19,5 +19,7 @@ pub mod seam;
 
 pub use fakes::{FakeJob, channel, job, provider};
 pub use harness::Harness;
+#[doc(hidden)]
 pub use in_flight::InFlight;
+#[doc(hidden)]
 pub use manual_clock::ManualClock;

@@ -1,18 +1,18 @@
-//! What a caller may write where a delay is asked for.
+//! What a caller may pass as a delay.
 
 use std::time::Duration;
 
 use dq_grammar::{BadDuration, parse_duration};
 
-/// A delay, or the text that was meant to be one.
+/// A delay, or a text that is not one.
 ///
-/// A bad text is kept, not thrown: the call that got it (`add(..).after("2x")`, `channel.rejoin_after("2x")`) reports it
-/// where it can answer. Write [`delay!`](crate::delay) to have the text checked by the compiler.
+/// The call that receives a bad text reports it: for example, awaiting `add(..).after("2x")` returns an error. The
+/// compiler checks the text of [`delay!`](crate::delay).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delay(Result<Duration, BadDuration>);
 
 impl Delay {
-    /// Reads a delay as `"500ms"`, `"30s"`, `"15m"`, `"1h 30m"` or `"2d"`.
+    /// Reads a delay such as `"500ms"`, `"30s"`, `"15m"`, `"1h 30m"` or `"2d"`.
     pub fn parse(text: &str) -> Self {
         Self(parse_duration(text))
     }
@@ -20,20 +20,21 @@ impl Delay {
     /// The duration.
     ///
     /// # Errors
-    /// [`BadDuration`] when it was made from a text that is not one.
+    /// [`BadDuration`] if it was made from a text that is not a delay.
     pub fn duration(self) -> Result<Duration, BadDuration> {
         self.0
     }
 }
 
-/// What can be a delay: a [`Duration`], a text as `"15m"`, or what [`delay!`](crate::delay) gives.
+/// A value that can be a delay: a [`Duration`], a text such as `"15m"`, or the value of [`delay!`](crate::delay).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a delay",
     label = "not a delay",
     note = "write `\"15m\"`, `\"1h 30m\"` or `Duration::from_secs(900)`; a bare number has no unit"
 )]
 pub trait IntoDelay {
-    /// The delay.
+    /// Makes the delay.
+    #[doc(hidden)]
     fn into_delay(self) -> Delay;
 }
 

@@ -65,7 +65,7 @@ async fn one_start_error_reports_every_problem() {
 that_crate as _;`
   4. topic `order-timeouts` is expected ({expect}) and has no listener: did you mean `order-timeout`?
   5. the environment variable `DQ_LAESE` names no setting: did you mean `DQ_LEASE`?
-  6. `lease` is 10m ({file}:1), allowed is 100ms to 5m: write `lease = \"5m\"` or less
+  6. `lease` is 10m ({file}:1), but it must be between 100ms and 5m: write `lease = \"5m\"` or less
   7. {file}:2: there is no setting `grase`: did you mean `grace`?
   8. `u8` is provided twice, at {first} and at {second}: wrap one in a newtype of yours
   9. `Arc<dyn Notify>` was not provided: call `.provide(..)` with a value of exactly that type; needed by
@@ -135,7 +135,7 @@ async fn only_a_store_with_replicas_can_wait_for_them() {
     let error = refused(shop().store("memory:").variables(wait)).await.to_string();
     assert_eq!(
         error,
-        "cannot start, 1 problem:\n  1. `durability` is wait(1, 500ms) (DQ_DURABILITY), allowed is \"local\" on `memory:`, \
+        "cannot start, 1 problem:\n  1. `durability` is wait(1, 500ms) (DQ_DURABILITY), but it must be \"local\" on `memory:`, \
          which has no replicas: write `durability = \"local\"`, or take a `redis:` store"
     );
     let made = dq_tests::memory::MemoryFixture::empty().store();

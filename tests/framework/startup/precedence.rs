@@ -94,7 +94,7 @@ async fn problems_in_a_config_file_name_their_line() {
         "cannot start, 3 problems:
   1. `lease` ({path}:1): `30` is not a duration: write a number and a unit, such as \"500ms\", \"30s\", \"15m\", \"1h 30m\" or \
 \"2d\"
-  2. {path}:2: settings of topic `plian`, which has no listener: did you mean `plain`?
+  2. {path}:2: topic `plian` has settings but no listener: did you mean `plain`?
   3. {path}:6: there is no setting `concurency` of topic `plain`: did you mean `concurrency`?"
     );
     assert_eq!(error, expected);

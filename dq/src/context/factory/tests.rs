@@ -179,7 +179,7 @@ async fn a_topic_of_another_protocol_is_not_started() {
     let error = start_error(shop(Moody::new(Mood::Newer)).listener::<Good>()).await;
     assert!(matches!(error.problems(), [Problem::StoreTopic { .. }]), "{error}");
     assert!(
-        error.to_string().contains("shop:good is kept under protocol version 2, this dq speaks version 1"),
+        error.to_string().contains("shop:good uses protocol version 2, but this version of dq speaks version 1"),
         "{error}"
     );
 }

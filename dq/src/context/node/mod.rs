@@ -11,7 +11,7 @@
 
 mod broadcast;
 pub(super) mod channel_stats;
-pub(super) mod handle;
+pub(crate) mod handle;
 pub(super) mod health;
 mod refused;
 pub(super) mod shutdown;

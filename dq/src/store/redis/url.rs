@@ -6,6 +6,7 @@ use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion}
 
 /// A URL that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BadRedisUrl {
     /// The text is not the URL of a Redis server. Write `redis://USER:PASSWORD@HOST:PORT/DATABASE`; only the host is
     /// required.

@@ -111,6 +111,7 @@ impl Sim {
                     Told::Added
                 }
                 Addition::Kept(_) => Told::Exists,
+                other => unreachable!("the simulation does not know the result {other:?}"),
             },
             Err(AddError::AlreadyExists { .. }) => Told::Exists,
             Err(AddError::NotAdded { .. } | AddError::Stopped { .. }) => Told::NotAdded,

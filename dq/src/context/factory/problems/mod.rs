@@ -215,7 +215,7 @@ impl Problem {
             Self::TopicName { listener, .. } => Some(listener.at.clone()),
             Self::DuplicateTopic { listeners, .. } => listeners.first().map(|listener| listener.at.clone()),
             Self::NotProvided { needed_by, .. } => needed_by.first().map(|need| need.listener.at.clone()),
-            Self::Setting(problem) => problem.place(),
+            Self::Setting(problem) => problem.location(),
             _ => None,
         }
     }

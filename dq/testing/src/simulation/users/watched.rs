@@ -152,6 +152,7 @@ fn told(returned: &Returned) -> (End, String) {
         Returned::Unacked(UnackedDecision::Drop) => (End::Acked, "returns drop".into()),
         Returned::Unacked(UnackedDecision::Keep) => (End::Parked, "returns keep".into()),
         Returned::Unacked(UnackedDecision::Retry) => (End::Rejoined, "returns retry".into()),
+        Returned::Unacked(other) => unreachable!("the simulation does not know the decision {other:?}"),
     }
 }
 
