@@ -19,7 +19,6 @@ use crate::time::Timestamp;
 
 mod clock;
 mod entropy;
-pub(crate) mod rules;
 mod spawn;
 mod thread;
 

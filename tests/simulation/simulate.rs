@@ -39,7 +39,10 @@ fn print_rules() -> ExitCode {
     for taken in &taken::TAKEN {
         let first = first(taken);
         missed |= first.as_ref().is_none_or(|(_, what)| !what.contains(taken.says));
-        println!("{}", taken.row(&first.map_or("not found".into(), |(seed, _)| seed.to_string())));
+        println!("{}", taken.row(&first.as_ref().map_or("not found".into(), |(seed, _)| seed.to_string())));
+        if let Some((_, what)) = first.filter(|(_, what)| !what.contains(taken.says)) {
+            eprintln!("rule {}: the checker says: {what}", taken.rule);
+        }
     }
     if missed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

@@ -14,7 +14,6 @@ use super::topic::pipeline::RequestKind;
 use super::topic::run_end::{Ended, RunEnd, TellEnd};
 use super::topic::{HeldJob, Mode, Run, Stage, Topic, longest_count};
 use crate::environment::Runtime;
-use crate::environment::rules::without;
 use crate::job::JobId;
 use crate::listener::erased::{Call, Returned};
 use crate::listener::{AckMode, Delivery};
@@ -73,7 +72,7 @@ impl Topic {
 
     /// Whether the job is one crash short of its cap: it starts by `isolate`, and runs alone.
     pub(super) fn is_quarantined(&self, job: &HeldJob) -> bool {
-        job.crashes + 1 >= self.parts.topic.max_crashes && !without(19)
+        job.crashes + 1 >= self.parts.topic.max_crashes
     }
 
     /// Whether nothing that is claimed now could start soon: a begun job runs alone, or waits until it can.

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use super::topic::pipeline::RequestKind;
 use super::topic::{HeldJob, Stage, Topic};
-use crate::environment::rules::without;
 use crate::job::{Cause, JobId, Metadata, RetryPolicy, Sequence, Token};
 use crate::listener::erased::Call;
 use crate::listener::{Failure, OnTimeout, RetryDelay};
@@ -36,10 +35,6 @@ impl Topic {
         let stage = match delay {
             Some(delay) => Stage::settling(Change::Retry(delay), Some(metadata)),
             None if undecodable => Stage::settling(Change::Dead, Some(metadata)),
-            None if without(15) => {
-                let now = self.parts.environment.now();
-                return self.start(id, Call::FinalRetry(failure.clone()), now, false, false);
-            }
             None => Stage::Exhausting { asked: false },
         };
         self.held.set(id, stage);

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::topic::pipeline::RequestKind;
 use super::topic::{HeldJob, Mode, Stage, Topic};
-use crate::environment::rules::without;
 use crate::job::{Cause, Metadata};
 use crate::listener::Failure;
 use crate::store::step::{Change, Claim, MOST_JOBS, Sequenced, Transfer, Transferred};
@@ -107,9 +106,6 @@ impl Topic {
     /// Takes in what was claimed. A job that is held already is given up under its older token first (rule 9).
     pub(super) fn admit(&mut self, claims: Vec<Claim>, mode: Mode, clock: Timestamp) {
         for claim in claims {
-            if without(9) {
-                self.held.remove(&claim.id);
-            }
             self.drop_held(&claim.id);
             let (metadata, stage) = self.first_stage(&claim, mode, clock);
             tracing::debug!(job.id = %claim.id, attempt = metadata.attempts, fence = claim.token.fence.0, "claimed");

@@ -3,12 +3,10 @@
 //! * A node from its parts: [`Plan`], [`TopicPlan`], [`BroadcastPlan`], [`start`], [`Running`], [`prepare`].
 //! * A listener of any payload type, to stand between a node and a user's handlers: [`ErasedListener`], [`ErasedBroadcast`].
 //! * Everything that a memory store keeps: [`View`], [`JobView`], [`Row`].
-//! * The rules that a simulation takes away: [`take_away`], [`without`].
 
 pub use crate::broadcast::erased::ErasedBroadcast;
 pub use crate::context::plan::{BroadcastPlan, Plan, TopicPlan};
 pub use crate::context::supervisor::{Running, start};
-pub use crate::environment::rules::{take_away, without};
 pub use crate::listener::erased::{Call, ErasedListener, Returned};
 pub use crate::store::memory::{JobView, Row, View};
 

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use crate::context::topic::pipeline::RequestKind;
 use crate::context::topic::{Stage, Topic};
-use crate::environment::rules::without;
 use crate::job::{JobId, Sequence, Token};
 use crate::store::step::{Change, LeaseStatus, Note, Noted, Renew};
 
@@ -23,7 +22,7 @@ impl Topic {
 
     pub(in crate::context) fn compare_rows(&mut self, lease_status: LeaseStatus) {
         let differs = lease_status.rows != self.held.len() || lease_status.sequence != self.pipeline.last_seen;
-        if self.reconciliation.is_settled() && differs && !without(7) {
+        if self.reconciliation.is_settled() && differs {
             tracing::debug!(topic = %self.parts.key, rows = lease_status.rows, held = self.held.len(), "the store knows other rows: reconciling");
             self.reconciliation.need();
         }
@@ -47,7 +46,7 @@ impl Topic {
 
     /// Cancels the handlers of a node that could not renew: their jobs may be another's by now.
     pub(in crate::context) fn expire_lease(&mut self, now: Duration) -> Option<Duration> {
-        if self.runs.running() == 0 || without(21) {
+        if self.runs.running() == 0 {
             return None;
         }
         if self.lease.is_good(now) {

@@ -10,7 +10,6 @@ use std::time::Duration;
 use crate::context::topic::pipeline::RequestKind;
 use crate::context::topic::reclaims::Seen;
 use crate::context::topic::{Topic, earliest};
-use crate::environment::rules::without;
 use crate::job::NodeId;
 use crate::store::step::{MOST_JOBS, Reclaim, Reclaimed, Role, Scanned};
 use crate::time::Timestamp;
@@ -61,8 +60,7 @@ impl Topic {
             return None;
         }
         let watch = self.parts.node.renewal * 3 / 2;
-        let ready =
-            |seen: &Seen| if seen.end == Timestamp::EPOCH || without(20) { seen.since } else { seen.since + watch };
+        let ready = |seen: &Seen| if seen.end == Timestamp::EPOCH { seen.since } else { seen.since + watch };
         let next = self.reclaims.seen.iter().min_by_key(|(_, seen)| ready(seen))?;
         let (node, seen) = (next.0.clone(), *next.1);
         if now < ready(&seen) {

@@ -6,7 +6,6 @@ use super::now::Now;
 use super::places::Shelf;
 use super::renew::lease_end;
 use super::topic::{Topic, within};
-use crate::environment::rules::without;
 use crate::job::{Fence, NodeId, Sequence};
 use crate::store::StoreError;
 use crate::store::step::{Claim, Sequenced, Sweep, Swept, Transfer, Transferred};
@@ -78,8 +77,7 @@ impl Topic {
         what: (Shelf, Timestamp, usize),
         (last_seen, lease): (Sequence, Duration),
     ) -> Vec<Claim> {
-        let clock = if without(9) { 0 } else { now.micros() };
-        let fence = Fence(clock.max(self.fence.0 + 1));
+        let fence = Fence(now.micros().max(self.fence.0 + 1));
         let end = lease_end(now, lease);
         let claims = self.jobs.claim(what, node, (fence, end));
         if !claims.is_empty() {

@@ -7,13 +7,14 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use super::checker::Told;
-use super::cluster::{MS, lock};
 use super::process::Process;
+use super::profile::Profile;
 use super::random::RandomSource;
-use super::script::{FAILING, KILLER, SLOW};
 use super::sim::Sim;
 use super::store::FaultyStore;
-use super::terms::Profile;
+use super::sync::lock;
+use super::units::MS;
+use super::version::{FAILING, KILLER, SLOW};
 use dq::config::NodeSettings;
 use dq::environment::Runtime;
 use dq::job::Deliver;
@@ -39,8 +40,8 @@ impl Sim {
         }
         let number = self.acts.fetch_add(1, Relaxed) + 1;
         let random = self.cluster.random("act", number);
-        let next = random.between(20 * MS, self.terms().pace);
-        if self.terms().only_acts.as_ref().is_none_or(|only| only.contains(&number)) {
+        let next = random.between(20 * MS, self.settings().pace);
+        if self.settings().only_acts.as_ref().is_none_or(|only| only.contains(&number)) {
             lock(&self.acted).push(number);
             let callers = lock(&self.callers);
             let (process, provider) = callers[random.below(callers.len() as u64) as usize].clone();
@@ -55,7 +56,7 @@ impl Sim {
     /// One act; its number is one that no other has.
     pub(super) async fn act_as(self: &Arc<Self>, provider: Provider, number: u64, random: &RandomSource) {
         if random.chance(0.72) {
-            let crowd = self.terms().profile == Profile::Crowd;
+            let crowd = self.settings().profile == Profile::Crowd;
             let many = if crowd { 30 } else { random.pick(&[1, 1, 1, 2]) };
             let adds = (0..many).map(|nth| (number * MOST_ADDS + nth, self.version_flags(random)));
             let adds: Vec<_> = adds.map(|(number, flags)| (number * 8) | flags).collect();
@@ -66,12 +67,12 @@ impl Sim {
     }
 
     fn id(&self, random: &RandomSource) -> String {
-        format!("j{}", random.below(self.terms().ids))
+        format!("j{}", random.below(self.settings().ids))
     }
 
     /// How the handler of a job is to behave.
     fn version_flags(&self, random: &RandomSource) -> u64 {
-        let terms = self.terms();
+        let terms = self.settings();
         let killers = terms.profile == Profile::Killers;
         let slow = terms.timeout > 30_000_000 && random.chance(if killers { 0.4 } else { 0.12 });
         let killer = terms.killers && random.chance(if killers { 0.2 } else { 0.02 });
@@ -101,7 +102,7 @@ impl Sim {
         if random.chance(0.15) {
             add = add.retain(Duration::from_secs(30));
         }
-        if self.terms().profile == Profile::Broadcasts && random.chance(0.6) {
+        if self.settings().profile == Profile::Broadcasts && random.chance(0.6) {
             let both = random.chance(0.3);
             add = add.deliver(if both { Deliver::Both } else { Deliver::Broadcast });
         }

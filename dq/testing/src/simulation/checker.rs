@@ -22,8 +22,8 @@ use broadcasts::{Broadcasts, Received};
 pub(super) use caps::Caps;
 use crashes::Toll;
 
-use super::users::version_behind;
-use dq::job::{Deliver, Fence, JobId, NodeId, ProducerId, Record, State, Token};
+use super::version::version;
+use dq::job::{Deliver, Fence, JobId, NodeId, ProducerId, State, Token};
 use dq::store::step::{Change, Claim, Note, Outcome, Published, Verdict};
 use dq::store::{AddOutcome, Command, CommandKind, CommandOutcome, Due, NewJob};
 use dq::testing::seam::{JobView, View};
@@ -73,12 +73,6 @@ pub(super) enum Did {
         /// When one is dropped that does not say so itself.
         expires_after: Duration,
     },
-}
-
-/// The version of a job: its payload, whose lowest bits say how its handler behaves; of a user's job the mark behind it.
-pub(super) fn version(record: &Record) -> u64 {
-    let payload = record.payload().ok().and_then(|(_, payload)| std::str::from_utf8(payload).ok());
-    payload.and_then(|text| text.parse().ok().or_else(|| version_behind(text))).unwrap_or_default()
 }
 
 /// How a handler ended.
@@ -219,6 +213,11 @@ impl Checker {
 
     pub(super) fn token_of(&self, node: &NodeId, id: &JobId) -> Option<Token> {
         self.before.jobs.get(id)?.row.as_ref().filter(|row| row.node == *node).map(|row| row.token)
+    }
+
+    /// Whether a node has received this claim.
+    pub(super) fn has_received(&self, node: &NodeId, id: &JobId, fence: Fence) -> bool {
+        self.delivered.contains_key(&(node.clone(), id.clone(), fence))
     }
 
     pub(super) fn lease_of(&self, node: &NodeId) -> Option<Timestamp> {

@@ -6,26 +6,17 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
 use super::random::RandomSource;
+use super::sync::lock;
 use super::tokio_time::TokioTime;
+use super::units::{MS, SECOND, START};
 use dq::environment::{Clock, StoreClock};
-
-pub(super) const MS: u64 = 1_000;
-pub(super) const SECOND: u64 = 1_000_000;
-
-/// What every clock shows at the start, in µs since the Unix epoch: not a whole millisecond.
-pub(super) const START: u64 = 1_700_000_000_000_000 + 417;
-
-/// Nothing a simulation runs panics under a lock; if it does, the run has failed already.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 type Slot = Arc<Mutex<Option<Waker>>>;
 

@@ -2,14 +2,15 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::cluster::{SECOND, lock};
 use super::sim::Sim;
+use super::sync::lock;
+use super::units::SECOND;
 
 impl Sim {
     /// 4 for a run, 3 for an add and 3 for a withdrawal, one in 4 s for a node, and 50: under twice what the dearest of 400
     /// seeds asked.
     pub(super) fn check_cost(&self) {
-        if !self.terms().are_calm() || self.is_over() {
+        if !self.settings().are_calm() || self.is_over() {
             return;
         }
         let requests = lock(&self.requests);

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::cluster::{MS, SECOND, lock};
-use super::network::Outage;
+use super::network_state::Outage;
+use super::profile::Fault;
 use super::random::RandomSource;
 use super::sim::Sim;
-use super::terms::Fault;
+use super::sync::lock;
+use super::units::{MS, SECOND};
 
 /// How long a node is deaf, or mute, when nothing else happens, in µs.
 const LONG: u64 = 120 * SECOND;
@@ -18,7 +19,7 @@ impl Sim {
         if self.is_calm() || self.is_over() {
             return;
         }
-        let kinds = self.terms().faults();
+        let kinds = self.settings().faults();
         let number = self.occasions.fetch_add(1, Relaxed) + 1;
         let random = self.cluster.random("fault", number);
         let mut next = random.between(SECOND, 12 * SECOND);

@@ -11,15 +11,19 @@ use std::sync::atomic::Ordering::Relaxed;
 use futures_util::future::join_all;
 
 use super::checker::{Checker, Told};
-use super::cluster::{ClusterState, MS, SECOND, lock};
-use super::nodes::CAPS;
+use super::cluster::ClusterState;
+use super::node::CAPS;
+use super::nodes::ScriptedNodes;
+use super::profile::Profile;
+use super::rules::RuleAway;
 use super::run::{LONGEST_END, run_until};
-use super::script::KILLER;
+use super::settings::{INNOCENT, Killing, RunSettings};
 use super::sim::Sim;
-use super::terms::{Profile, Terms};
+use super::sync::lock;
+use super::units::{MS, SECOND};
+use super::version::KILLER;
 use dq::environment::Runtime;
 use dq::provider::{AddError, Provider};
-use dq::testing::seam;
 
 /// How long callers add, and how long kills are counted, in µs.
 const BUSY: u64 = 600 * SECOND;
@@ -29,16 +33,6 @@ const OPEN: usize = 2048;
 
 /// How many jobs callers add at once; one of [`INNOCENT`] + 1 is a killer.
 const CROWD: u64 = 64;
-pub(super) const INNOCENT: u64 = 3;
-
-/// Who kills.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Killing {
-    /// Jobs kill the node that runs them, and nothing else does.
-    ByJobs,
-    /// Any node, at any time; no job has a part in it.
-    FromOutside,
-}
 
 /// What became of the jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -79,28 +73,27 @@ pub struct KillReport {
 /// # Panics
 /// When the operating system gives no runtime.
 pub fn simulate_kills(seed: u64, killing: Killing, without: Option<u8>, log: bool) -> KillReport {
-    seam::take_away(without);
+    let _away = RuleAway::take(without);
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime without drivers is given");
-    let report = runtime.block_on(play(seed, killing, log));
-    seam::take_away(None);
-    report
+    runtime.block_on(play(seed, killing, log))
 }
 
 async fn play(seed: u64, killing: Killing, log: bool) -> KillReport {
     let cluster = ClusterState::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), log);
-    let terms = Terms {
+    let terms = RunSettings {
         nodes: 4,
         busy: BUSY,
         concurrency: 64,
         timeout: 30 * SECOND,
         kills: Some(killing),
-        ..Terms::of(&cluster, Some(Profile::Killers))
+        ..RunSettings::of(&cluster, Some(Profile::Killers))
     };
-    let sim = Sim::new(&cluster, terms);
+    let sim = Sim::new(&cluster, terms, Arc::new(ScriptedNodes));
+    sim.prepare_rules();
     sim.checker().counts_tolls = true;
     let caller = sim.start_caller();
     lock(&sim.callers).push(caller);
-    for _ in 0..sim.terms().nodes {
+    for _ in 0..sim.settings().nodes {
         sim.start_node();
     }
     sim.feed();
@@ -150,11 +143,6 @@ fn count(checker: &Checker) -> KillReport {
 }
 
 impl Sim {
-    /// How long it takes until a killed node is replaced, in µs.
-    pub(super) fn replaced_after(&self) -> u64 {
-        self.cluster.between(100 * MS, SECOND)
-    }
-
     /// Adds a crowd when few jobs wait, again and again.
     fn feed(self: &Arc<Self>) {
         if self.is_calm() || self.is_over() {
@@ -172,7 +160,7 @@ impl Sim {
 
     async fn feed_one(&self, provider: &Provider) {
         let number = self.versions.fetch_add(1, Relaxed) + 1;
-        let kills = self.terms().kills == Some(Killing::ByJobs) && number.is_multiple_of(INNOCENT + 1);
+        let kills = self.settings().kills == Some(Killing::ByJobs) && number.is_multiple_of(INNOCENT + 1);
         let version = (number * 8) | if kills { KILLER } else { 0 };
         let Ok(topic) = provider.topic(self.key.topic.as_str()) else { return };
         let told = match topic.add_json(version.to_string()).await {
@@ -185,7 +173,7 @@ impl Sim {
 
     /// Kills a node now, and another later.
     fn kill_from_outside(self: &Arc<Self>) {
-        if self.is_calm() || self.is_over() || self.terms().kills != Some(Killing::FromOutside) {
+        if self.is_calm() || self.is_over() || self.settings().kills != Some(Killing::FromOutside) {
             return;
         }
         let alive = self.alive();

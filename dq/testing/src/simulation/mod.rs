@@ -5,33 +5,44 @@
 //! are paused and killed, the store falls back to an earlier state, clocks jump. After every step of the store a judge
 //! looks at what it holds. A seed gives the same run again, byte for byte of its log.
 
+mod after_step;
+mod altered;
 mod callers;
 mod checker;
 mod cluster;
 mod cost;
 mod faults;
 mod kills;
+mod lives;
 mod network;
+mod network_state;
+mod node;
+mod node_checks;
 mod nodes;
 mod process;
 mod producer;
+mod profile;
 mod random;
 mod receiving;
+mod rules;
 mod run;
 mod script;
+mod settings;
 mod shrink;
+mod signals;
 mod sim;
 mod smaller;
 mod store;
-mod terms;
+mod sync;
 mod tokio_time;
+mod units;
 pub(super) mod users;
+mod version;
 
-pub use kills::{KillReport, Killing, simulate_kills};
+pub use kills::{KillReport, simulate_kills};
+pub use profile::Profile;
+pub use rules::RULES;
 pub use run::{Options, Report, simulate};
+pub use settings::Killing;
 pub use shrink::{Shrunk, kind, shrink, shrink_by};
 pub use sim::Struck;
-pub use terms::Profile;
-
-/// The rules of PROTOCOL.md that can be taken away, to see that the judge notices.
-pub const RULES: [u8; 15] = [2, 6, 7, 8, 9, 10, 12, 13, 15, 17, 18, 19, 20, 21, 23];

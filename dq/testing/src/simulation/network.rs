@@ -9,37 +9,13 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
-use super::cluster::{MS, SECOND, lock};
+use super::network_state::Outage;
 use super::process::Process;
 use super::random::RandomSource;
 use super::sim::Sim;
+use super::sync::lock;
+use super::units::{MS, SECOND};
 use dq::store::{Pending, StoreError};
-
-/// What is the matter with the store as a whole.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct NetworkState {
-    /// How likely a request makes its wire fail.
-    pub(super) failing: f64,
-    pub(super) slow_until: u64,
-    pub(super) out_until: u64,
-    pub(super) outage: Outage,
-    /// Steps that add are refused until then: the memory is full.
-    pub(super) full_until: u64,
-}
-
-/// What becomes of requests during an outage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Outage {
-    /// They are lost.
-    #[default]
-    Silent,
-    /// They are refused: certainly not done.
-    Loading,
-    /// The connection is reset: nobody knows.
-    Reset,
-    /// They are executed after it.
-    Frozen,
-}
 
 #[derive(Debug, Default)]
 struct Wire {
@@ -114,7 +90,7 @@ impl Connection {
             return;
         }
         let mut wire = lock(&self.wire);
-        if let Some(how) = sim.wire_fault(&self.process, request.number, &request.random) {
+        if let Some(how) = sim.workload.connection_fault(sim, &self.process, request.number, &request.random) {
             match how {
                 0 => wire.loses_requests = true,
                 1 | 2 => wire.loses_answers = true,
@@ -134,11 +110,11 @@ impl Connection {
             sim.note_fault(&self.process);
         }
         if wire.loses_requests {
-            return sim.tell(None, || format!("the {} of {} IS LOST on its way", request.kind, self.process.name));
+            return sim.tell(|| format!("the {} of {} IS LOST on its way", request.kind, self.process.name));
         }
         if wire.stalled_until > cluster.now() {
             let millis = (wire.stalled_until - cluster.now()) / MS;
-            sim.tell(None, || format!("the {} of {} IS HELD UP for {millis} ms", request.kind, self.process.name));
+            sim.tell(|| format!("the {} of {} IS HELD UP for {millis} ms", request.kind, self.process.name));
         }
         wire.up = (wire.up + 1).max(wire.stalled_until).max(cluster.now() + self.latency(&request.random));
         let up = wire.up;
@@ -200,7 +176,7 @@ impl<T: Send + 'static> Request<T> {
         let mut wire = lock(wire);
         if process.is_unresponsive() || wire.loses_answers {
             sim.note_fault(process);
-            sim.tell(None, || format!("the answer to the {} of {} IS LOST", self.kind, process.name));
+            sim.tell(|| format!("the answer to the {} of {} IS LOST", self.kind, process.name));
             return;
         }
         wire.down = (wire.down + 1).max(sim.cluster.now() + latency);
@@ -220,28 +196,5 @@ impl<T: Send + 'static> Request<T> {
             // Closed was asked above.
             let _ = self.answer.send(answer);
         });
-    }
-}
-
-impl Sim {
-    /// Hands out the signals that the last step left, some of them not.
-    pub(super) fn hand_out_signals(self: &Arc<Self>) {
-        for subscriber in self.subscribers() {
-            while let Some(signal) = lock(&subscriber.inner).try_next() {
-                let number = subscriber.process.signals.fetch_add(1, Relaxed) + 1;
-                let random = self.cluster.random(&subscriber.process.name, !number);
-                let lost = self.loses_signal(&signal, &subscriber.process, number, &random)
-                    || subscriber.process.is_unresponsive()
-                    || subscriber.process.is_dead();
-                if lost {
-                    continue;
-                }
-                let at = self.cluster.now() + random.between(100, 900);
-                let at = at.max(subscriber.last.load(Relaxed) + 1);
-                subscriber.last.store(at, Relaxed);
-                let outer = subscriber.outer.clone();
-                self.cluster.at(at, move || drop(outer.try_send(signal)));
-            }
-        }
     }
 }

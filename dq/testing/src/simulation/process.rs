@@ -13,8 +13,9 @@ use std::task::{Context, Poll, Waker};
 use futures_util::future::BoxFuture;
 use tokio::task::AbortHandle;
 
-use super::cluster::{ClusterState, MachineClock, lock};
+use super::cluster::{ClusterState, MachineClock};
 use super::random::RandomSource;
+use super::sync::lock;
 use dq::environment::{Environment, Runtime, Seeded, Spawn, Task};
 
 /// See the module.

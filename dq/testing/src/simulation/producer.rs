@@ -2,14 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::checker::{Checker, Did, version};
-use super::cluster::lock;
+use super::altered::now;
+use super::checker::{Checker, Did};
 use super::network::Connection;
+use super::rules::without;
 use super::sim::Sim;
-use super::store::now;
+use super::sync::lock;
+use super::version::version;
 use dq::job::{ProducerId, TopicKey};
 use dq::store::{AddOutcome, BatchAnswer, Command, CommandOutcome, NewJob, Numbered, Pending, Producer};
-use dq::testing::seam::without;
 
 /// See the module.
 #[derive(Debug)]
@@ -31,15 +32,16 @@ impl FaultyProducer {
 impl Producer for FaultyProducer {
     fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
         let mut batch = Numbered { number: self.number(batch.number), ..batch };
-        let program = self.connection.sim.program.get();
-        let left_out = program.map(|program| {
-            program.stamp(&self.id, &mut batch);
-            program.leave_out(&self.connection.process, &self.key, &mut batch)
-        });
+        let workload = &self.connection.sim.workload;
+        workload.stamp(&self.id, &mut batch);
+        let left_out = workload.leave_out(&self.connection.process, &self.key, &mut batch);
         let (inner, id, items) = (Arc::clone(&self.inner), self.id.clone(), batch.items.clone());
         let (name, key, checker) = (self.connection.process.name.clone(), self.key.clone(), Arc::clone(&self.checker));
         let execute = move |sim: &Sim| {
             let number = batch.number;
+            if without(12) && !lock(&checker).is_repeated(&id, number, false) {
+                sim.end_replaced_runs(&key, &batch.items);
+            }
             let answer = now(inner.add(batch))?;
             sim.cluster.say(|| {
                 let ids: Vec<_> = items.iter().map(|job| format!("{} {:?}", job.id, version(&job.record))).collect();
@@ -48,10 +50,7 @@ impl Producer for FaultyProducer {
             check_batch(sim, &key, &checker, (&id, number), &answer, |outcomes| Did::Add {
                 jobs: items.into_iter().zip(outcomes).collect(),
             });
-            Ok(match left_out {
-                Some(left_out) => left_out.put_back(answer),
-                None => answer,
-            })
+            Ok(put_back(left_out, answer))
         };
         self.connection.ask("add", execute, |_, _| {})
     }
@@ -66,7 +65,11 @@ impl Producer for FaultyProducer {
             if without(17) {
                 batch.items.iter_mut().for_each(|item| item.fence = None);
             }
-            let answer = now(inner.command(batch))?;
+            let defused = if without(13) { sim.defuse(&key, &mut batch.items) } else { Vec::new() };
+            let mut answer = now(inner.command(batch))?;
+            if let BatchAnswer::Done(outcomes) = &mut answer {
+                defused.into_iter().for_each(|place| outcomes[place].changed = true);
+            }
             sim.cluster.say(|| format!("{name} withdraw {number} {items:?} -> {answer:?}"));
             check_batch(sim, &key, &checker, (&id, number), &answer, |outcomes| Did::Command {
                 items: items.into_iter().zip(outcomes).collect(),
@@ -75,6 +78,16 @@ impl Producer for FaultyProducer {
         };
         self.connection.ask("command", execute, |_, _| {})
     }
+}
+
+/// The answer to a whole batch, some jobs of which were left out.
+fn put_back(left_out: Vec<usize>, mut answer: BatchAnswer<AddOutcome>) -> BatchAnswer<AddOutcome> {
+    if let BatchAnswer::Done(outcomes) = &mut answer {
+        for place in left_out {
+            outcomes.insert(place.min(outcomes.len()), AddOutcome::Added);
+        }
+    }
+    answer
 }
 
 /// Tells the judge what a batch did. One that was executed before, as the judge knows, does nothing.

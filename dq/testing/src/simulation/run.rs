@@ -4,10 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::cluster::{ClusterState, SECOND, lock};
+use super::cluster::ClusterState;
+use super::nodes::ScriptedNodes;
+use super::profile::Profile;
+use super::rules::RuleAway;
+use super::settings::RunSettings;
 use super::sim::{Sim, Struck};
-use super::terms::{Profile, Terms};
-use dq::testing::seam;
+use super::sync::lock;
+use super::units::SECOND;
 
 /// How long everything may take to end after the last fault, in µs: a parked job comes every five minutes to a handler that may
 /// park it again.
@@ -79,34 +83,33 @@ pub struct Report {
 /// # Panics
 /// When the operating system gives no runtime.
 pub fn simulate(seed: u64, options: &Options) -> Report {
-    seam::take_away(options.without);
+    let _away = RuleAway::take(options.without);
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime without drivers is given");
-    let report = runtime.block_on(play(seed, options));
-    seam::take_away(None);
-    report
+    runtime.block_on(play(seed, options))
 }
 
 async fn play(seed: u64, options: &Options) -> Report {
     let cluster = ClusterState::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), options.log);
-    let mut terms = Terms::of(&cluster, options.profile);
+    let mut terms = RunSettings::of(&cluster, options.profile);
     terms.nodes = options.nodes.unwrap_or(terms.nodes);
     terms.ids = options.ids.unwrap_or(terms.ids);
     terms.busy = options.busy.unwrap_or(terms.busy);
     terms.only_faults.clone_from(&options.faults);
     terms.only_acts.clone_from(&options.acts);
     cluster.say(|| format!("seed {seed}: {terms:?}"));
-    let sim = Sim::new(&cluster, terms);
+    let sim = Sim::new(&cluster, terms, Arc::new(ScriptedNodes));
+    sim.prepare_rules();
     for _ in 0..2 {
         let caller = sim.start_caller();
         lock(&sim.callers).push(caller);
     }
-    for _ in 0..sim.terms().nodes {
+    for _ in 0..sim.settings().nodes {
         sim.start_node();
     }
     let (actor, fault) = (Arc::clone(&sim), Arc::clone(&sim));
     cluster.at(SECOND, move || actor.act());
     cluster.at(2 * SECOND, move || fault.next_fault());
-    run_until(&sim, sim.terms().busy).await;
+    run_until(&sim, sim.settings().busy).await;
     sim.check_cost();
     calm_down(&sim);
     let end = cluster.now() + LONGEST_END;
@@ -125,16 +128,16 @@ async fn play(seed: u64, options: &Options) -> Report {
     let checker = sim.checker();
     Report {
         seed,
-        profile: sim.terms().profile,
+        profile: sim.settings().profile,
         jobs: sim.versions.load(Relaxed),
         lives: checker.lives(),
         handled: checker.handled,
         faults: sim.faults.load(Relaxed),
         struck: std::mem::take(&mut lock(&sim.struck)),
         acts: std::mem::take(&mut lock(&sim.acted)),
-        nodes: sim.terms().nodes,
-        ids: sim.terms().ids,
-        busy: sim.terms().busy,
+        nodes: sim.settings().nodes,
+        ids: sim.settings().ids,
+        busy: sim.settings().busy,
         steps: checker.steps,
         time: cluster.now(),
         found: checker.found.clone(),

@@ -7,13 +7,14 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::future::BoxFuture;
 
-use super::checker::{End, HandlerKind, version};
-use super::cluster::{MS, SECOND};
-use super::kills::INNOCENT;
+use super::checker::{End, HandlerKind};
 use super::process::{Process, block};
+use super::profile::Profile;
 use super::random::RandomSource;
+use super::settings::INNOCENT;
 use super::sim::Sim;
-use super::terms::Profile;
+use super::units::{MS, SECOND};
+use super::version::{FAILING, KILLER, SLOW, version};
 use dq::environment::{Environment, StoreClock as _};
 use dq::job::{Cause, NodeId, Record};
 use dq::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
@@ -21,13 +22,6 @@ use dq::provider::Provider;
 use dq::store::step::{Again, Change};
 use dq::testing::seam::{Call, ErasedListener, Returned};
 use dq::time::Timestamp;
-
-/// A job whose handler takes its node with it.
-pub(super) const KILLER: u64 = 1;
-/// A job that runs longer than a lease.
-pub(super) const SLOW: u64 = 2;
-/// A job that fails every time.
-pub(super) const FAILING: u64 = 4;
 
 /// The listener of a node.
 pub(super) struct Scripted {
@@ -64,7 +58,7 @@ impl Scripted {
 
     /// What to do, and after how long.
     fn plan(&self, kind: HandlerKind, version: u64, (random, nth): (&RandomSource, u64)) -> (Act, u64) {
-        let terms = self.sim.terms();
+        let terms = self.sim.settings();
         if terms.kills.is_some() {
             // It kills in `on_due`, every second one in `final_retry` too.
             let kills = version & KILLER != 0
@@ -128,7 +122,7 @@ impl Scripted {
                 block(true);
                 self.sim.checker().blocks(run);
                 let beyond = if random.chance(0.1) { 1_000_000 } else { random.between(1, 40) };
-                self.sleep(self.sim.terms().timeout + beyond * SECOND).await;
+                self.sleep(self.sim.settings().timeout + beyond * SECOND).await;
                 block(false);
             }
             Act::Kill => {
@@ -172,7 +166,7 @@ impl Scripted {
             (HandlerKind::Final, _) => Returned::FinalRetried,
             (_, End::Failed) => Returned::Failed(Failure::new(Cause::Error, "it fails")),
             (HandlerKind::Swept, _) => {
-                let kept = self.sim.terms().chaos && !self.sim.is_calm() && random.chance(0.7);
+                let kept = self.sim.settings().chaos && !self.sim.is_calm() && random.chance(0.7);
                 let decision = if kept {
                     random.pick(&[UnackedDecision::Keep, UnackedDecision::Retry])
                 } else {

@@ -3,24 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::checker::{Caps, Checker, Did, Ghost};
-use super::cluster::{ClusterState, JumpyClock, lock};
-use super::network::NetworkState;
-use super::nodes::{CAPS, NodeAt};
+use super::cluster::{ClusterState, JumpyClock};
+use super::network_state::{NetworkState, Subscriber};
+use super::node::{CAPS, SimNode};
 use super::process::Process;
+use super::profile::Profile;
 use super::random::RandomSource;
-use super::store::Subscriber;
-use super::terms::{Profile, Terms};
-use super::users::Program;
+use super::settings::RunSettings;
+use super::sync::lock;
 use dq::config::TopicSettings;
-use dq::environment::StoreClock as _;
 use dq::job::{AppName, Fence, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::provider::Provider;
 use dq::store::memory::{MemoryStore, Snapshot};
-use dq::store::{Command, CommandKind, Numbered, Signal, Store as _};
-use dq::testing::seam::JobView;
+use dq::store::{NewJob, Numbered};
+use dq::testing::seam::View;
 
 /// A fault that has happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +33,50 @@ pub struct Struck {
     pub what: String,
 }
 
-/// The most steps of a run: a hundred times as many as most have.
-const MOST_STEPS: u64 = 60_000;
+/// What the nodes of a run do: dq's own scripted jobs, or a user's program.
+pub(super) trait Workload: fmt::Debug + Send + Sync {
+    /// Starts a node.
+    fn start_node(self: Arc<Self>, sim: &Arc<Sim>);
+
+    /// Returns how the connection of a process fails with this request, if it does: 0 loses this and later requests, 1 and
+    /// 2 lose answers, any other number delays requests.
+    fn connection_fault(&self, sim: &Sim, process: &Process, number: u64, random: &RandomSource) -> Option<u64>;
+
+    /// Returns whether this is a user's program, which brings its own jobs.
+    fn is_program(&self) -> bool {
+        false
+    }
+
+    /// Gives the jobs of a batch their versions.
+    fn stamp(&self, _: &ProducerId, _: &mut Numbered<NewJob>) {}
+
+    /// Takes the jobs out of a batch that this run leaves out, and returns their places.
+    fn leave_out(&self, _: &Process, _: &TopicKey, _: &mut Numbered<NewJob>) -> Vec<usize> {
+        Vec::new()
+    }
+
+    /// Describes what a step did in a topic; the checker still has the state before it.
+    fn narrate(&self, _: &Sim, _: &TopicKey, _: &Did, _: &Checker, _: &View) {}
+
+    /// A step was checked.
+    fn stepped(self: Arc<Self>, _: &Sim, _: &TopicKey, _: &Did) {}
+
+    /// A process is about to be killed.
+    fn killed(&self, _: &Sim, _: &Process) {}
+
+    /// Returns whether an account of the run is kept.
+    fn keeps_account(&self) -> bool {
+        false
+    }
+
+    /// Writes an event, at a time in µs, into the account.
+    fn account(&self, _: u64, _: String) {}
+
+    /// Returns whether it has found something itself, so that the run is over.
+    fn has_failed(&self) -> bool {
+        false
+    }
+}
 
 /// See the module.
 pub(super) struct Sim {
@@ -43,18 +84,18 @@ pub(super) struct Sim {
     pub(super) clock: Arc<JumpyClock>,
     pub(super) store: MemoryStore,
     pub(super) key: TopicKey,
-    terms: Terms,
+    settings: RunSettings,
     network_state: Mutex<NetworkState>,
     checker: Arc<Mutex<Checker>>,
     /// What is known of each topic; that of `key` is `checker`.
     checkers: Mutex<BTreeMap<TopicKey, Arc<Mutex<Checker>>>>,
     pub(super) subscribers: Mutex<Vec<Arc<Subscriber>>>,
-    pub(super) nodes: Mutex<Vec<Arc<NodeAt>>>,
+    pub(super) nodes: Mutex<Vec<Arc<SimNode>>>,
     pub(super) callers: Mutex<Vec<(Arc<Process>, Provider)>>,
     pub(super) snapshot: Mutex<Option<(Snapshot, Ghost)>>,
     /// Runs that a webhook could name.
     pub(super) overheard: Mutex<VecDeque<(JobId, Fence)>>,
-    hidden: Mutex<BTreeSet<NodeId>>,
+    pub(super) hidden: Mutex<BTreeSet<NodeId>>,
     calm: AtomicBool,
     pub(super) numbers: AtomicU64,
     pub(super) versions: AtomicU64,
@@ -67,37 +108,36 @@ pub(super) struct Sim {
     runs: Mutex<BTreeMap<u64, u64>>,
     pub(super) faults: AtomicU64,
     pub(super) requests: Mutex<BTreeMap<&'static str, u64>>,
-    /// The user's program, where it is one that runs.
-    pub(super) program: OnceLock<Arc<Program>>,
+    pub(super) workload: Arc<dyn Workload>,
 }
 
 impl fmt::Debug for Sim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sim").field("world", &self.cluster).finish_non_exhaustive()
+        f.debug_struct("Sim").field("cluster", &self.cluster).finish_non_exhaustive()
     }
 }
 
 impl Sim {
-    pub(super) fn new(cluster: &Arc<ClusterState>, terms: Terms) -> Arc<Self> {
+    pub(super) fn new(cluster: &Arc<ClusterState>, settings: RunSettings, workload: Arc<dyn Workload>) -> Arc<Self> {
         let clock = Arc::new(JumpyClock::new(cluster));
         let app = AppName::new("sim").expect("it is a good name");
         let topic = TopicName::new("t").expect("it is a good name");
         let key = TopicKey { app, topic };
-        let mut checker = Checker::of(terms.timeout);
+        let mut checker = Checker::of(settings.timeout);
         // The experiment with kills counts the DEAD at its end.
-        let dead_kept = if terms.kills.is_some() { TopicSettings::default().dead_kept } else { CAPS.dead_kept };
-        checker.is_calm = terms.profile == Profile::Calm;
-        checker.caps = Some(Caps { permits: terms.concurrency, dead_kept, ..CAPS });
-        checker.acks_on_claim = terms.profile == Profile::Claim;
+        let dead_kept = if settings.kills.is_some() { TopicSettings::default().dead_kept } else { CAPS.dead_kept };
+        checker.is_calm = settings.profile == Profile::Calm;
+        checker.caps = Some(Caps { permits: settings.concurrency, dead_kept, ..CAPS });
+        checker.acks_on_claim = settings.profile == Profile::Claim;
         let checker = Arc::new(Mutex::new(checker));
         let checkers = BTreeMap::from([(key.clone(), Arc::clone(&checker))]);
-        let network_state = NetworkState { failing: terms.failing, ..NetworkState::default() };
+        let network_state = NetworkState { failing: settings.failing, ..NetworkState::default() };
         Arc::new(Self {
             cluster: Arc::clone(cluster),
             store: MemoryStore::new(clock.clone()),
             clock,
             key,
-            terms,
+            settings,
             network_state: Mutex::new(network_state),
             checker,
             checkers: Mutex::new(checkers),
@@ -118,12 +158,12 @@ impl Sim {
             runs: Mutex::default(),
             faults: AtomicU64::new(0),
             requests: Mutex::default(),
-            program: OnceLock::new(),
+            workload,
         })
     }
 
-    pub(super) const fn terms(&self) -> &Terms {
-        &self.terms
+    pub(super) const fn settings(&self) -> &RunSettings {
+        &self.settings
     }
 
     pub(super) fn network_state(&self) -> NetworkState {
@@ -140,7 +180,7 @@ impl Sim {
 
     /// What is known of a topic.
     pub(super) fn checker_of(&self, key: &TopicKey) -> Arc<Mutex<Checker>> {
-        let new = || Arc::new(Mutex::new(Checker::of(self.terms.timeout)));
+        let new = || Arc::new(Mutex::new(Checker::of(self.settings.timeout)));
         Arc::clone(lock(&self.checkers).entry(key.clone()).or_insert_with(new))
     }
 
@@ -165,67 +205,11 @@ impl Sim {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        lock(&self.checkers).values().any(|checker| lock(checker).found.is_some()) || self.has_failed()
-    }
-
-    /// The judge looks at what a step did in a topic.
-    #[expect(clippy::needless_pass_by_value, reason = "a step that was judged is over")]
-    pub(super) fn check(&self, key: &TopicKey, did: Did) {
-        let micros = self.clock.micros();
-        let checker = self.checker_of(key);
-        let mut checker = lock(&checker);
-        if let Did::Reclaim { from, seen, watched, charged } = &did {
-            if *charged {
-                self.check_reclaim(&mut checker, from);
-            }
-            checker.check_call_timeouts(from, *seen, *watched, micros);
-        }
-        if self.terms.kills.is_some() {
-            checker.look_at_part(&did, &self.store, key, micros);
-        } else {
-            let view = self.store.view(key);
-            self.narrate(key, &did, &checker, &view);
-            checker.query(&did, view, micros);
-            self.check_broadcasts(&mut checker, micros);
-        }
-        self.check_permits(&mut checker, micros);
-        if self.is_endless(&checker) {
-            checker.bad(format!("ENDLESS: {MOST_STEPS} steps, and the nodes go on asking"));
-        }
-        drop(checker);
-        self.tempt(key, &did);
-    }
-
-    /// Whether nodes ask the store without end. Users' programs, and the experiment with kills, may have many jobs.
-    fn is_endless(&self, checker: &Checker) -> bool {
-        checker.steps > MOST_STEPS && self.terms.kills.is_none() && self.program.get().is_none()
-    }
-
-    pub(super) fn after_step(self: &Arc<Self>) {
-        self.hand_out_signals();
-        self.check_nodes();
+        lock(&self.checkers).values().any(|checker| lock(checker).found.is_some()) || self.workload.has_failed()
     }
 
     pub(super) fn next_number(&self) -> u64 {
         self.numbers.fetch_add(1, Relaxed) + 1
-    }
-
-    pub(super) fn hide(&self, node: &NodeId) {
-        lock(&self.hidden).insert(node.clone());
-    }
-
-    pub(super) fn is_hidden(&self, node: &NodeId) -> bool {
-        lock(&self.hidden).contains(node)
-    }
-
-    pub(super) fn loses_signal(&self, signal: &Signal, process: &Process, number: u64, random: &RandomSource) -> bool {
-        let lossy = !self.is_calm() && self.terms.failing > 0.0 && random.chance(0.05);
-        let lost = lossy
-            && self.happens(
-                || format!("{}~{number}", process.name),
-                || format!("{} does not hear {signal:?}", process.name),
-            );
-        lost || dq::testing::seam::without(23) && *signal == Signal::Due
     }
 
     pub(super) fn overheard(&self, id: &JobId, fence: Fence) {
@@ -236,21 +220,10 @@ impl Sim {
         }
     }
 
-    /// Without rule 2 a reclaim is two steps: first the rows go, and the jobs are put back when the reclaimer comes again.
-    pub(super) fn split_reclaim(self: &Sim, node: &NodeId) {
-        let back = self.store.view(&self.key);
-        let held: Vec<_> =
-            self.checker().before.jobs.iter().filter(|(_, job)| holds(job, node)).map(|(id, _)| id.clone()).collect();
-        let gone = held.into_iter().filter(|id| back.jobs.get(id).is_some_and(|job| !holds(job, node)));
-        let items = gone.map(|id| Command { verb: CommandKind::Delete, id, fence: None }).collect();
-        let producer = self.store.producer(&self.key, &ProducerId::new("between"));
-        drop(producer.command(Numbered { number: self.next_number(), items }));
-    }
-
     /// Whether a fault of that name happens in this run; if so it is noted.
     pub(super) fn happens(&self, name: impl FnOnce() -> String, what: impl FnOnce() -> String) -> bool {
         let name = name();
-        let happens = self.terms.only_faults.as_ref().is_none_or(|only| only.contains(&name));
+        let happens = self.settings.only_faults.as_ref().is_none_or(|only| only.contains(&name));
         if happens {
             let at = self.cluster.now();
             lock(&self.struck).push(Struck { name, at, what: what() });
@@ -275,11 +248,23 @@ impl Sim {
         drop((nodes, callers, subscribers));
     }
 
+    /// Starts a node.
+    pub(super) fn start_node(self: &Arc<Self>) {
+        Arc::clone(&self.workload).start_node(self);
+    }
+
+    /// Writes an event into the log, and into the account where one is kept.
+    pub(super) fn tell(&self, text: impl FnOnce() -> String) {
+        if self.workload.keeps_account() {
+            let text = text();
+            self.workload.account(self.cluster.now(), text.clone());
+            self.cluster.say(|| text);
+        } else {
+            self.cluster.say(text);
+        }
+    }
+
     pub(super) fn fault(&self) {
         self.faults.fetch_add(1, Relaxed);
     }
-}
-
-fn holds(job: &JobView, node: &NodeId) -> bool {
-    job.row.as_ref().is_some_and(|row| row.node == *node)
 }

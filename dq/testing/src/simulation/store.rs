@@ -7,14 +7,16 @@ use std::sync::atomic::AtomicU64;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use tokio::sync::mpsc;
 
+use super::altered::now;
 use super::checker::{Checker, Did};
-use super::cluster::lock;
 use super::network::Connection;
+use super::network_state::Subscriber;
 use super::process::Process;
 use super::producer::FaultyProducer;
+use super::rules::without;
 use super::sim::Sim;
+use super::sync::lock;
 use dq::config::NodeSettings;
 use dq::job::{AppName, JobId, NodeId, ProducerId, Sequence, Token, TopicKey, TopicName};
 use dq::store::step::{
@@ -22,9 +24,9 @@ use dq::store::step::{
     Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Wake,
 };
 use dq::store::{
-    Interest, Link, Page, PageRequest, Pending, Producer, Signal, Signals, Store, StoreError, Stored, TopicCounts,
+    Interest, Link, Page, PageRequest, Pending, Producer, Signals, Store, StoreError, Stored, TopicCounts,
 };
-use dq::testing::seam::without;
+use dq::time::Timestamp;
 
 /// The most rows of one step, so that pages and bounded steps are met.
 const FEW: usize = 3;
@@ -34,22 +36,6 @@ const FEW: usize = 3;
 pub(super) struct FaultyStore {
     pub(super) sim: Arc<Sim>,
     pub(super) process: Arc<Process>,
-}
-
-/// A subscription of a process.
-#[derive(Debug)]
-pub(super) struct Subscriber {
-    pub(super) process: Arc<Process>,
-    pub(super) inner: Mutex<Signals>,
-    pub(super) outer: mpsc::Sender<Signal>,
-    pub(super) last: AtomicU64,
-    /// It hears broadcasts.
-    pub(super) broadcasts: bool,
-}
-
-/// The answer of a step of the memory store is there when the step was called.
-pub(super) fn now<T>(answer: Pending<T>) -> Result<T, StoreError> {
-    answer.now_or_never().expect("the memory store answers at once")
 }
 
 impl Store for FaultyStore {
@@ -62,7 +48,7 @@ impl Store for FaultyStore {
     }
 
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
-        let inner = self.sim.store.link(topic, node);
+        let inner = self.sim.link(topic, node);
         self.sim.cluster.say(|| format!("{} connects as {node}", self.process.name));
         let checker = self.sim.checker_of(topic);
         lock(&checker).conduct.entry(node.clone()).or_default().settled = None;
@@ -141,6 +127,12 @@ struct FaultyLink {
 }
 
 impl FaultyLink {
+    /// The lease end that a reclaim names; without rule 20 whatever end there is.
+    fn seen(&self, request: &Reclaim) -> Timestamp {
+        let lease = if without(20) { lock(&self.checker).lease_of(&request.node) } else { None };
+        lease.unwrap_or(request.seen)
+    }
+
     /// Sends a step; when it is executed, the judge is told `what` it did.
     fn step<T: std::fmt::Debug + Send + 'static>(
         &self,
@@ -176,6 +168,9 @@ impl FaultyLink {
 }
 
 fn noted(id: JobId, node: &NodeId, token: Token, (begins, answer): (bool, &Noted)) -> Did {
+    if without(15) && !begins {
+        return Did::Nothing;
+    }
     Did::Note { id, node: node.clone(), token, begins, note: answer.note }
 }
 
@@ -268,7 +263,7 @@ impl Link for FaultyLink {
     }
 
     fn reclaim(&self, request: Reclaim) -> Pending<Reclaimed> {
-        let request = Reclaim { limit: request.limit.min(FEW), ..request };
+        let request = Reclaim { limit: request.limit.min(FEW), seen: self.seen(&request), ..request };
         let (from, reclaims) = (request.node.clone(), request.clone());
         let step = move |sim: &Sim, inner: &dyn Link, _: &NodeId| {
             let mut request = reclaims;
@@ -291,7 +286,7 @@ impl Link for FaultyLink {
         let watched = self.connection.sim.cluster.now() - self.made;
         let what = move |answer: &Reclaimed, _: &NodeId| match answer.moved {
             0 => Did::Nothing,
-            _ => Did::Reclaim { from, seen, watched, charged: seen != dq::time::Timestamp::EPOCH },
+            _ => Did::Reclaim { from, seen, watched, charged: seen != Timestamp::EPOCH },
         };
         self.step("reclaim", step, what, nothing)
     }
@@ -342,23 +337,5 @@ impl Link for FaultyLink {
             Ok(answer)
         };
         self.step("scan", step, |_, _| Did::Nothing, nothing)
-    }
-}
-
-impl Sim {
-    pub(super) fn listen(&self, subscriber: Subscriber) {
-        let mut subscribers = lock(&self.subscribers);
-        subscribers.retain(|subscriber| !subscriber.outer.is_closed() && !subscriber.process.is_dead());
-        subscribers.push(Arc::new(subscriber));
-    }
-
-    pub(super) fn subscribers(&self) -> Vec<Arc<Subscriber>> {
-        lock(&self.subscribers).clone()
-    }
-
-    /// Breaks the subscriptions of a process, as a lost connection does.
-    pub(super) fn break_subscriptions(&self, process: Option<&Arc<Process>>) {
-        lock(&self.subscribers)
-            .retain(|subscriber| process.is_some_and(|process| !Arc::ptr_eq(process, &subscriber.process)));
     }
 }

@@ -13,7 +13,8 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::cluster::{MS, lock};
+use super::sync::lock;
+use super::units::MS;
 
 /// See the module.
 #[derive(Debug)]

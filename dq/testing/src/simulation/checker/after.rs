@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::mem;
 
-use super::{Checker, Did, version};
+use super::super::version::version;
+use super::{Checker, Did};
 use dq::job::{Cause, Fence, JobId, Record, State};
 use dq::store::step::{Again, Change, Verdict};
 use dq::store::{AddOutcome, CommandKind, OnDuplicate};

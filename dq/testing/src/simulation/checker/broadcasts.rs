@@ -8,7 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::{Checker, Did, version};
+use super::super::version::version;
+use super::{Checker, Did};
 use dq::job::{JobId, NodeId, Record, State};
 use dq::store::step::Published;
 use dq::store::{AddOutcome, CommandKind};

@@ -1,6 +1,7 @@
 //! What crashes did to each job: how many were charged, and how the run was that was charged last.
 
-use super::{Checker, version};
+use super::super::version::version;
+use super::Checker;
 use dq::job::{Cause, State};
 use dq::testing::seam::JobView;
 

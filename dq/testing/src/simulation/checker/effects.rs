@@ -1,6 +1,7 @@
 //! A step did what it answered: whoever was told that something took effect finds it in the store, and nothing else.
 
-use super::{Checker, Did, version};
+use super::super::version::version;
+use super::{Checker, Did};
 use dq::config::NodeSettings;
 use dq::job::{Deliver, NodeId, State, Token};
 use dq::store::step::{Note, Verdict};

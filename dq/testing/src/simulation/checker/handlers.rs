@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::super::rules::without;
 use super::{Checker, HandlerKind, Run};
 use dq::config::NodeSettings;
 use dq::job::{JobId, NodeId};
-use dq::testing::seam::without;
 use dq::time::Timestamp;
 
 /// After a pause, or a start beside an older run, tasks need a moment to be polled, in µs.

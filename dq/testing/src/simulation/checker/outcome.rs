@@ -1,10 +1,11 @@
 //! Outcomes that the store accepted: each must be that of the run that holds the job (PROTOCOL.md rule 10).
 
-use super::{Checker, End, HandlerKind, Run, version};
+use super::super::rules::without;
+use super::super::version::version;
+use super::{Checker, End, HandlerKind, Run};
 use dq::job::{Cause, NodeId};
 use dq::store::step::{Change, Outcome};
 use dq::testing::seam::JobView;
-use dq::testing::seam::without;
 
 impl Checker {
     /// An outcome that was accepted must be that of the run that holds the job.

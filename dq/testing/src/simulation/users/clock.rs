@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
-use super::super::cluster::START;
+use super::super::units::START;
 
 thread_local! {
     /// When the run of this thread started.

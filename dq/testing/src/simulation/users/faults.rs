@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::super::terms::Fault;
+use super::super::profile::Fault;
 
 /// Which faults happen, and how many in one run.
 ///

@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use super::super::cluster::{ClusterState, MS, SECOND, lock};
-use super::super::network::Outage;
-use super::super::nodes::NodeAt;
+use super::super::cluster::ClusterState;
+use super::super::network_state::Outage;
+use super::super::node::SimNode;
 use super::super::process::Process;
+use super::super::profile::Fault;
 use super::super::random::RandomSource;
 use super::super::sim::Sim;
-use super::super::terms::Fault;
+use super::super::sync::lock;
+use super::super::units::{MS, SECOND};
 use super::faults::{Blow, Faults};
-use super::program::{AtStep, Program, WORK};
-use super::watched::Seat;
+use super::program::{AtStep, Program, Seat, WORK};
 use dq::job::NodeId;
 
 impl Faults {
@@ -69,7 +70,7 @@ impl Sim {
         self: &Arc<Self>,
         program: &Program,
         fault: Fault,
-        node: Option<&Arc<NodeAt>>,
+        node: Option<&Arc<SimNode>>,
         when: &str,
         random: &RandomSource,
     ) {
@@ -84,19 +85,19 @@ impl Sim {
         self: &Arc<Self>,
         program: &Program,
         fault: Fault,
-        node: &Arc<NodeAt>,
+        node: &Arc<SimNode>,
         when: &str,
         random: &RandomSource,
     ) {
         let (cluster, now, name) = (&self.cluster, self.cluster.now(), &node.process.name);
         match fault {
             Fault::Kill => {
-                self.tell(None, || format!("{name} IS KILLED{when}"));
+                self.tell(|| format!("{name} IS KILLED{when}"));
                 self.kill(&node.process);
             }
             Fault::Stop => {
                 self.fault();
-                self.tell(None, || format!("{name} IS STOPPED, cleanly{when}"));
+                self.tell(|| format!("{name} IS STOPPED, cleanly{when}"));
                 node.stopping.store(true, Relaxed);
                 if let Some(running) = &*lock(&node.running) {
                     running.order_stop(Duration::from_millis(program.grace_millis.load(Relaxed)));
@@ -108,19 +109,19 @@ impl Sim {
             Fault::Pause => self.pause_node(&node.process, when, random),
             Fault::Unresponsive => {
                 let seconds = random.pick(&[1, 3, 10, 40]);
-                self.tell(None, || format!("{name} HEARS NOTHING from the store for {seconds} s{when}"));
+                self.tell(|| format!("{name} HEARS NOTHING from the store for {seconds} s{when}"));
                 self.fault();
                 node.process.make_unresponsive(now + seconds * SECOND);
                 self.note_fault(&node.process);
             }
             Fault::Subscribers => {
-                self.tell(None, || format!("{name} LOSES ITS SUBSCRIPTION to signals{when}"));
+                self.tell(|| format!("{name} LOSES ITS SUBSCRIPTION to signals{when}"));
                 self.fault();
                 self.break_subscriptions(Some(&node.process));
             }
             Fault::Wall => {
                 let by = random.between(0, 1_200 * SECOND) as i64 - 600 * SECOND as i64;
-                self.tell(None, || format!("THE CLOCK of {name} is {} s ahead", by / SECOND as i64));
+                self.tell(|| format!("THE CLOCK of {name} is {} s ahead", by / SECOND as i64));
                 self.fault();
                 node.process.clock.skew.store(by, Relaxed);
             }
@@ -144,16 +145,16 @@ impl Sim {
                     Outage::Reset => "connections are reset",
                     Outage::Frozen => "requests are executed afterwards",
                 };
-                self.tell(None, || format!("THE STORE IS AWAY for {millis} ms{when}: {outage}"));
+                self.tell(|| format!("THE STORE IS AWAY for {millis} ms{when}: {outage}"));
             }
             Fault::Slow => {
                 let millis = (network_state.slow_until - now) / MS;
-                self.tell(None, || format!("THE NETWORK IS SLOW for {millis} ms{when}"));
+                self.tell(|| format!("THE NETWORK IS SLOW for {millis} ms{when}"));
             }
             Fault::Jump => {
                 self.for_checkers(|checker| checker.jumped = true);
                 let ahead = self.clock.skew.load(Relaxed) / MS as i64;
-                self.tell(None, || format!("THE CLOCK OF THE STORE is {ahead} ms ahead"));
+                self.tell(|| format!("THE CLOCK OF THE STORE is {ahead} ms ahead"));
             }
             _ => {}
         }
@@ -161,7 +162,7 @@ impl Sim {
 
     fn pause_node(&self, process: &Arc<Process>, when: &str, random: &RandomSource) {
         let (now, length) = (self.cluster.now(), random.between(SECOND, 45 * SECOND));
-        self.tell(None, || format!("{} STANDS STILL for {} ms{when}", process.name, length / MS));
+        self.tell(|| format!("{} STANDS STILL for {} ms{when}", process.name, length / MS));
         self.fault();
         process.pause(now + length);
         self.note_fault(process);
@@ -186,43 +187,22 @@ impl Sim {
             (checker.before, checker.fell) = (self.store.view(key), true);
             checker.unsettle(self.cluster.now());
         });
-        self.tell(None, || "THE STORE FALLS BACK to an earlier state".into());
-    }
-
-    /// Whether the store has fallen back.
-    pub(super) fn has_fallen_back(&self) -> bool {
-        let mut fell = false;
-        self.for_checkers(|checker| fell |= checker.fell);
-        fell
-    }
-
-    /// What becomes of the wire of a process that sends now: 0: requests are lost, 1 and 2: answers, else a request is held up.
-    pub(in crate::simulation) fn wire_fault(
-        &self,
-        process: &Process,
-        number: u64,
-        random: &RandomSource,
-    ) -> Option<u64> {
-        match self.program.get() {
-            None => {
-                let fails = random.chance(self.network_state().failing).then(|| random.below(5));
-                let name = || format!("{}:{number}", process.name);
-                fails.filter(|_| self.happens(name, || format!("the wire of {} fails", process.name)))
-            }
-            Some(program) => {
-                let mut arms = lock(&program.arms);
-                let arms = arms.get_mut(&process.name);
-                let faults = arms.is_some_and(|arms| arms.wire.take_if(is_now).is_some());
-                faults.then(|| {
-                    self.fault();
-                    random.below(5)
-                })
-            }
-        }
+        self.tell(|| "THE STORE FALLS BACK to an earlier state".into());
     }
 }
 
 impl Program {
+    /// Takes the connection fault that waits for this request of a process, if one does.
+    pub(super) fn take_connection_fault(&self, sim: &Sim, process: &Process, random: &RandomSource) -> Option<u64> {
+        let mut arms = lock(&self.arms);
+        let arms = arms.get_mut(&process.name);
+        let faults = arms.is_some_and(|arms| arms.wire.take_if(is_now).is_some());
+        faults.then(|| {
+            sim.fault();
+            random.below(5)
+        })
+    }
+
     /// A handler makes a step: that may be the moment of a fault.
     pub(super) fn inject_at_step(&self, seat: &Seat, run: u64, returned: bool, name: &str) {
         let mut arms = lock(&self.arms);

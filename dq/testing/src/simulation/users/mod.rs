@@ -26,6 +26,7 @@ mod trace;
 mod verdict;
 mod versions;
 mod watched;
+mod workload;
 
 pub use choose::choose;
 pub use clock::now;
@@ -34,6 +35,3 @@ pub use finding::Finding;
 pub use report::{Ended, Summary};
 pub use simulation::{Simulation, simulate};
 pub use verdict::Verdict;
-
-pub(super) use program::Program;
-pub(super) use versions::version_behind;

@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
 use std::str::FromStr;
+use std::time::Instant;
 
+use super::panics::Print;
 use dq::job::{JobId, TopicName};
 
 const NONE: &str = "none";
@@ -23,6 +25,17 @@ pub(super) struct Only {
     pub(super) jobs: Option<BTreeSet<String>>,
     /// What [`choose`](super::choose()) gives.
     pub(super) chosen: BTreeMap<String, u64>,
+}
+
+/// How to run a seed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct How<'a> {
+    /// With its account and its log.
+    pub(super) told: bool,
+    pub(super) only: &'a Only,
+    pub(super) print: Print,
+    /// The run is given up at this time, and found nothing.
+    pub(super) until: Option<Instant>,
 }
 
 /// The name of a job in an [`Only`].

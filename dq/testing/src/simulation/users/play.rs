@@ -9,15 +9,17 @@ use std::time::Instant;
 
 use tokio::runtime::Builder;
 
-use super::super::cluster::{ClusterState, SECOND, lock};
+use super::super::cluster::ClusterState;
 use super::super::process::Process;
-use super::super::sim::{Sim, Struck};
+use super::super::settings::RunSettings;
+use super::super::sim::{Sim, Struck, Workload};
 use super::super::store::FaultyStore;
-use super::super::terms::Terms;
+use super::super::sync::lock;
 use super::super::tokio_time::Idle;
+use super::super::units::SECOND;
 use super::choose::{Choosing, Chosen};
 use super::clock::Running;
-use super::only::Only;
+use super::only::How;
 use super::panics::{Print, caught};
 use super::program::{APP, Program, WORK};
 use super::report::Ended;
@@ -32,17 +34,6 @@ const LOOK: u64 = 5 * SECOND;
 
 /// How long nothing must wait or run until it is: as long as any request is held up, or any node paused.
 const QUIET: u64 = 60 * SECOND;
-
-/// How to run a seed.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct How<'a> {
-    /// With its account and its log.
-    pub(super) told: bool,
-    pub(super) only: &'a Only,
-    pub(super) print: Print,
-    /// The run is given up at this time, and found nothing.
-    pub(super) until: Option<Instant>,
-}
 
 /// What a run left.
 #[derive(Debug)]
@@ -78,16 +69,16 @@ pub(super) fn play<S: Clone + Send + Sync + 'static>(of: &Simulation<S>, seed: u
         let choosing = Choosing::start(seed, &how.only.chosen);
         let state = (of.state)();
         let nodes = how.only.nodes.unwrap_or(of.nodes);
-        let terms = Terms { only_faults: how.only.faults.clone(), ..Terms::of_program(&cluster, nodes) };
-        let sim = Sim::new(&cluster, terms);
+        let terms = RunSettings { only_faults: how.only.faults.clone(), ..RunSettings::of_program(&cluster, nodes) };
         let program = Program::new(of, &state, &cluster, how);
-        sim.begin(&program);
+        let sim = Sim::new(&cluster, terms, Arc::clone(&program) as Arc<dyn Workload>);
+        program.begin(&sim);
         for _ in 0..nodes {
             sim.start_node();
         }
         start_work(&sim, &program, of, state.clone());
         let ended = let_all_happen(&sim, &program, of, &idle, how.until).await;
-        let found = sim.wrong(&program).or_else(|| ended.then(|| check(&sim, of, state, how.print)).flatten());
+        let found = program.wrong(&sim).or_else(|| ended.then(|| check(&sim, of, state, how.print)).flatten());
         let played = played(&sim, &program, found, choosing.chosen());
         sim.end();
         played
@@ -111,7 +102,7 @@ fn start_work<S: Clone + Send + Sync + 'static>(sim: &Arc<Sim>, program: &Arc<Pr
             }
         });
         match done.await {
-            Ok(Ok(())) => sim.tell(None, || "work is done".into()),
+            Ok(Ok(())) => sim.tell(|| "work is done".into()),
             Ok(Err(error)) => program.fail(format!("the work failed: {error}")),
             Err(panic) => program.fail(format!("the work panicked{panic}")),
         }
@@ -206,7 +197,7 @@ fn played(sim: &Sim, program: &Program, found: Option<String>, chosen: Chosen) -
         found,
         struck: std::mem::take(&mut lock(&sim.struck)),
         added: std::mem::take(&mut lock(&program.added)),
-        nodes: sim.terms().nodes,
+        nodes: sim.settings().nodes,
         chosen,
         account: program.account(),
         log: sim.cluster.take_log(),

@@ -8,20 +8,22 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use futures_util::FutureExt;
 
 use super::super::checker::Ghost;
-use super::super::cluster::{ClusterState, lock};
+use super::super::cluster::ClusterState;
+use super::super::process::Process;
+use super::super::profile::Fault;
 use super::super::random::RandomSource;
 use super::super::sim::Sim;
-use super::super::terms::Fault;
+use super::super::sync::lock;
 use super::faults::Blow;
+use super::only::How;
 use super::panics::Print;
-use super::play::How;
 use super::simulation::Simulation;
 use super::trace::{Named, Trace, Usual};
 use super::versions::Versions;
 use dq::context::ContextFactory;
-use dq::job::{AppName, ProducerId, TopicKey};
+use dq::job::{AppName, NodeId, TopicKey};
+use dq::store::Store as _;
 use dq::store::memory::Snapshot;
-use dq::store::{NewJob, Numbered, Store as _};
 
 /// The app of all simulated programs.
 pub(super) const APP: &str = "simulation";
@@ -56,7 +58,7 @@ pub(super) type Kept = (Snapshot, Vec<(TopicKey, Ghost)>);
 type OnNode = Box<dyn Fn(ContextFactory) -> ContextFactory + Send + Sync>;
 
 /// See the module.
-pub(in crate::simulation) struct Program {
+pub(super) struct Program {
     sim: OnceLock<Weak<Sim>>,
     node: OnNode,
     pub(super) blows: Vec<Blow>,
@@ -139,13 +141,37 @@ impl Program {
         lock(&self.wrong).get_or_insert(what);
     }
 
-    pub(super) fn work_is_done(&self) {
-        self.work_done.store(true, Relaxed);
+    /// Returns what is wrong: what the checker says, or what the program says.
+    pub(super) fn wrong(&self, sim: &Sim) -> Option<String> {
+        let mut broken = None;
+        sim.for_checkers(|checker| broken = broken.take().or_else(|| checker.found.clone()));
+        let broken = broken.map(|what| format!("dq broke its own rules, please report this: {what}"));
+        broken.or_else(|| lock(&self.wrong).clone())
     }
 
-    /// Gives the jobs of a batch their versions.
-    pub(in crate::simulation) fn stamp(&self, producer: &ProducerId, batch: &mut Numbered<NewJob>) {
-        self.versions.stamp(producer, batch);
+    pub(super) fn has_failed(&self) -> bool {
+        lock(&self.wrong).is_some()
+    }
+
+    /// The run of this program.
+    pub(super) fn begin(&self, sim: &Arc<Sim>) {
+        let fresh = self.sim.set(Arc::downgrade(sim)).is_ok();
+        debug_assert!(fresh, "a program has one run");
+    }
+
+    /// Writes an event into the log, and into the account of the job.
+    pub(super) fn tell(&self, sim: &Sim, job: Option<Named>, usual: Option<Usual>, text: impl FnOnce() -> String) {
+        if let Some(trace) = &self.trace {
+            let text = text();
+            trace.tell(sim.cluster.now(), job, usual, text.clone());
+            sim.cluster.say(|| text);
+        } else {
+            sim.cluster.say(text);
+        }
+    }
+
+    pub(super) fn work_is_done(&self) {
+        self.work_done.store(true, Relaxed);
     }
 
     pub(super) fn jobs(&self) -> u64 {
@@ -175,41 +201,11 @@ impl Program {
     }
 }
 
-impl Sim {
-    /// From now on this is a run of a user's program.
-    pub(super) fn begin(self: &Arc<Self>, program: &Arc<Program>) {
-        let sim = Arc::downgrade(self);
-        let fresh = program.sim.set(sim).is_ok() && self.program.set(Arc::clone(program)).is_ok();
-        debug_assert!(fresh, "a run has one program");
-    }
-
-    /// What is wrong, by the judge or else.
-    pub(super) fn wrong(&self, program: &Program) -> Option<String> {
-        let mut broken = None;
-        self.for_checkers(|checker| broken = broken.take().or_else(|| checker.found.clone()));
-        let broken = broken.map(|what| format!("dq broke its own rules, please report this: {what}"));
-        broken.or_else(|| lock(&program.wrong).clone())
-    }
-
-    /// Whether a program's run is over before its time.
-    pub(in crate::simulation) fn has_failed(&self) -> bool {
-        self.program.get().is_some_and(|program| lock(&program.wrong).is_some())
-    }
-
-    /// Tells of something: in the log, and in the account of a program.
-    pub(in crate::simulation) fn tell(&self, job: Option<Named>, text: impl FnOnce() -> String) {
-        self.tell_usual(job, None, text);
-    }
-
-    /// The same, of what is perhaps usual.
-    pub(super) fn tell_usual(&self, job: Option<Named>, usual: Option<Usual>, text: impl FnOnce() -> String) {
-        let trace = self.program.get().and_then(|program| program.trace.as_ref());
-        if let Some(trace) = trace {
-            let text = text();
-            trace.tell(self.cluster.now(), job, usual, text.clone());
-            self.cluster.say(|| text);
-        } else {
-            self.cluster.say(text);
-        }
-    }
+/// The node of a listener.
+#[derive(Debug, Clone)]
+pub(super) struct Seat {
+    pub(super) sim: Arc<Sim>,
+    pub(super) program: Arc<Program>,
+    pub(super) process: Arc<Process>,
+    pub(super) node: NodeId,
 }

@@ -5,9 +5,9 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use super::finding::Finding;
-use super::only::Only;
+use super::only::{How, Only};
 use super::panics::Print;
-use super::play::{How, Played, play};
+use super::play::{Played, play};
 use super::progress::Progress;
 use super::report::Summary;
 use super::shrink::{is_same, shrink};
@@ -43,6 +43,19 @@ impl Named {
 }
 
 impl<S: Clone + Send + Sync + 'static> Simulation<S> {
+    /// Runs the seeds one after the other, on a thread of its own: also from an async test, which it blocks.
+    ///
+    /// # Panics
+    /// With the [`Finding`](Finding) as its message, when a seed finds something; when a node cannot start, with
+    /// its problems; when `DQ_SEED` is no number, or `DQ_ONLY` is not as a finding has it.
+    #[track_caller]
+    pub fn run(self) -> Summary {
+        match self.try_run() {
+            Ok(summary) => summary,
+            Err(finding) => panic!("{finding}"),
+        }
+    }
+
     /// As [`run`](Self::run), and gives what was found instead of a panic.
     ///
     /// # Errors

@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use super::super::smaller::Smaller;
 use super::choose::Chosen;
-use super::only::Only;
+use super::only::{How, Only};
 use super::panics::Print;
-use super::play::{How, Played, play};
+use super::play::{Played, play};
 use super::progress::Progress;
 use super::simulation::Simulation;
 
@@ -179,9 +179,6 @@ impl<S: Clone + Send + Sync + 'static> Bears<'_, S> {
         bears
     }
 }
-
-/// How long a finding may take to be made smaller, unless the user says otherwise.
-pub(super) const LONGEST: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {

@@ -11,10 +11,12 @@ use futures_util::future::BoxFuture;
 
 use super::faults::Faults;
 use super::report::Ended;
-use super::shrink;
 use super::verdict::Verdict;
 use dq::context::ContextFactory;
 use dq::provider::Provider;
+
+/// How long a finding may take to be made smaller, unless the user says otherwise.
+const SHRINKS_FOR: Duration = Duration::from_secs(30);
 
 type Make<S> = Arc<dyn Fn() -> S + Send + Sync>;
 type OnNode<S> = Arc<dyn Fn(ContextFactory, S) -> ContextFactory + Send + Sync>;
@@ -73,7 +75,7 @@ pub fn simulate<S: Clone + Send + Sync + 'static>(state: impl Fn() -> S + Send +
         longest: Duration::from_secs(24 * 60 * 60),
         ends_after: None,
         found_listeners: false,
-        shrinks_for: shrink::LONGEST,
+        shrinks_for: SHRINKS_FOR,
     }
 }
 
@@ -178,18 +180,5 @@ impl<S: Clone + Send + Sync + 'static> Simulation<S> {
     pub const fn shrinks_for(mut self, longest: Duration) -> Self {
         self.shrinks_for = longest;
         self
-    }
-
-    /// Runs the seeds one after the other, on a thread of its own: also from an async test, which it blocks.
-    ///
-    /// # Panics
-    /// With the [`Finding`](super::Finding) as its message, when a seed finds something; when a node cannot start, with
-    /// its problems; when `DQ_SEED` is no number, or `DQ_ONLY` is not as a finding has it.
-    #[track_caller]
-    pub fn run(self) -> super::Summary {
-        match self.try_run() {
-            Ok(summary) => summary,
-            Err(finding) => panic!("{finding}"),
-        }
     }
 }

@@ -7,9 +7,11 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tokio::runtime::Handle;
 
-use super::super::cluster::{ClusterState, lock};
+use super::super::cluster::ClusterState;
 use super::super::process::Process;
 use super::super::sim::Sim;
+use super::super::sync::lock;
+use super::program::Program;
 
 /// How many tasks there are that code of users has spawned.
 pub(super) fn spawned(cluster: &ClusterState) -> u64 {
@@ -17,16 +19,13 @@ pub(super) fn spawned(cluster: &ClusterState) -> u64 {
     all.saturating_sub(cluster.tasks.load(Relaxed))
 }
 
-impl Sim {
-    /// A process is about to die: tells of what goes on all the same.
-    pub(in crate::simulation) fn tell_what_outlives(&self, process: &Process) {
-        let Some(program) = self.program.get() else { return };
-        let tasks = spawned(&self.cluster);
-        if tasks > 0 && lock(&program.spawners).contains(&process.name) {
+impl Program {
+    /// Notes in the account which tasks outlive a process that is about to be killed.
+    pub(super) fn note_spawned(&self, sim: &Sim, process: &Process) {
+        let tasks = spawned(&sim.cluster);
+        if tasks > 0 && lock(&self.spawners).contains(&process.name) {
             let name = &process.name;
-            self.tell(None, || {
-                format!("unlike in life, what handlers of {name} have spawned GOES ON: {tasks} tasks at most")
-            });
+            sim.tell(|| format!("unlike in life, what handlers of {name} have spawned GOES ON: {tasks} tasks at most"));
         }
     }
 }

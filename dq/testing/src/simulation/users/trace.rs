@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Mutex;
 
-use super::super::cluster::{MS, SECOND, lock};
+use super::super::sync::lock;
+use super::super::units::{MS, SECOND};
 use dq::job::{JobId, TopicName};
 
 /// Accounts of at most this many lines are told with all jobs.

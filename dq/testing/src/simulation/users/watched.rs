@@ -9,28 +9,19 @@ use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
 
-use super::super::checker::{Checker, End, HandlerKind, version};
-use super::super::cluster::lock;
-use super::super::process::Process;
+use super::super::checker::{Checker, End, HandlerKind};
 use super::super::sim::Sim;
+use super::super::sync::lock;
+use super::super::version::version;
 use super::panics::caught;
-use super::program::Program;
+use super::program::Seat;
 use super::spawned::spawned;
 use super::trace::{Named, Usual};
 use dq::environment::StoreClock as _;
-use dq::job::{JobId, NodeId, Record, TopicName};
+use dq::job::{JobId, Record, TopicName};
 use dq::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
 use dq::testing::seam::ErasedBroadcast;
 use dq::testing::seam::{Call, ErasedListener, Returned};
-
-/// The node of a listener.
-#[derive(Debug, Clone)]
-pub(super) struct Seat {
-    pub(super) sim: Arc<Sim>,
-    pub(super) program: Arc<Program>,
-    pub(super) process: Arc<Process>,
-    pub(super) node: NodeId,
-}
 
 /// A delay listener.
 pub(super) struct Watched {
@@ -62,7 +53,7 @@ impl ErasedListener for Watched {
         let failed = if attempt > 0 { format!(", {attempt} failed before") } else { String::new() };
         let who = format!("{} runs {name}", process.name);
         let usual = (run == 1 && kind == HandlerKind::OnDue && attempt == 0).then(|| Usual::Runs(who.clone()));
-        sim.tell_usual(Some(job.clone()), usual, || format!("{who}: run {run}, fence {fence}{failed}"));
+        program.tell(sim, Some(job.clone()), usual, || format!("{who}: run {run}, fence {fence}{failed}"));
         Box::pin(Run {
             handler: Arc::clone(&self.inner).call(call, record, delivery),
             seat: self.seat.clone(),
@@ -117,13 +108,15 @@ impl Future for Run {
             }
             let polled = polled.unwrap_or_else(|panic| {
                 this.end = Some(End::Failed);
-                sim.tell(Some(this.job.clone()), || format!("{} {}: panics{panic}", process.name, this.name));
+                program.tell(sim, Some(this.job.clone()), None, || {
+                    format!("{} {}: panics{panic}", process.name, this.name)
+                });
                 resume_unwind(panic.payload)
             });
             let Poll::Ready(returned) = polled else { return Poll::Pending };
             let (end, text) = told(&returned);
             let usual = (end == End::Acked).then_some(Usual::Returns);
-            sim.tell_usual(Some(this.job.clone()), usual, || format!("{} {}: {text}", process.name, this.name));
+            program.tell(sim, Some(this.job.clone()), usual, || format!("{} {}: {text}", process.name, this.name));
             this.end = Some(end);
             this.returned = Some(returned);
             if is_struck(true) {
@@ -157,11 +150,11 @@ fn told(returned: &Returned) -> (End, String) {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        let Seat { sim, process, node, .. } = &self.seat;
+        let Seat { sim, program, process, node } = &self.seat;
         lock(&self.checker).ended(node, self.number, self.end.unwrap_or(End::Dropped));
         if self.end.is_none() && !sim.is_over() {
             let how = if process.is_dead() { "is gone with its node" } else { "is cancelled where it waits" };
-            sim.tell(Some(self.job.clone()), || format!("{} {}: {how}", process.name, self.name));
+            program.tell(sim, Some(self.job.clone()), None, || format!("{} {}: {how}", process.name, self.name));
         }
     }
 }
@@ -189,10 +182,17 @@ impl ErasedBroadcast for Received {
         let Seat { sim, program, process, .. } = &self.seat;
         let broadcast = (channel.clone(), id.clone());
         let key = (process.name.clone(), self.name, broadcast.clone(), version(&record));
-        if !lock(&program.received).insert(key) && !sim.has_fallen_back() {
+        if !lock(&program.received).insert(key) && !has_fallen_back(sim) {
             program.fail(format!("{} heard the broadcast {channel}/{id} twice", process.name));
         }
-        sim.tell(Some(broadcast), || format!("{} {} hears {channel}/{id}", process.name, self.name));
+        program.tell(sim, Some(broadcast), None, || format!("{} {} hears {channel}/{id}", process.name, self.name));
         Arc::clone(&self.inner).deliver(channel, id, record)
     }
+}
+
+/// Whether the store has fallen back.
+fn has_fallen_back(sim: &Sim) -> bool {
+    let mut fell = false;
+    sim.for_checkers(|checker| fell |= checker.fell);
+    fell
 }
