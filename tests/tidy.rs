@@ -185,7 +185,8 @@ fn sibling_imports(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
         let depth = within.matches('/').count() + usize::from(!within.ends_with("/mod.rs"));
         let paths = ["super::".repeat(depth), format!("crate{top}::")];
         let code: String = text.lines().map(|line| line.split("//").next().unwrap().to_owned() + "\n").collect();
-        for (path, at) in paths.iter().flat_map(|path| code.match_indices(path.as_str()).map(move |(at, _)| (path, at))) {
+        for (path, at) in paths.iter().flat_map(|path| code.match_indices(path.as_str()).map(move |(at, _)| (path, at)))
+        {
             let after = &code[at + path.len()..];
             if code[..at].ends_with("super::") || after.starts_with("super::") {
                 continue;

@@ -40,12 +40,12 @@ fn account(seed: u64, shrunk: &Shrunk) -> String {
         report.nodes,
         report.ids,
         report.acts.len(),
-        report.struck.len(),
+        report.injected.len(),
         seconds(report.time),
         report.found.as_deref().map_or_else(String::new, cut)
     );
-    for struck in &report.struck {
-        let _ = writeln!(text, "  fault {} at {}: {}", struck.name, seconds(struck.at), struck.what);
+    for injected in &report.injected {
+        let _ = writeln!(text, "  fault {} at {}: {}", injected.name, seconds(injected.at), injected.what);
     }
     let skipped = report.log.len().saturating_sub(LINES);
     let _ = writeln!(text, "  the last {} lines of its log, of {}:", report.log.len() - skipped, report.log.len());

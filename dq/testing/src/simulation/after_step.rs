@@ -24,14 +24,14 @@ impl Sim {
             if *charged {
                 self.check_reclaim(&mut checker, from);
             }
-            checker.check_call_timeouts(from, *seen, *watched, micros);
+            checker.check_watch(from, *seen, *watched, micros);
         }
         if self.settings().kills.is_some() {
-            checker.look_at_part(&did, &self.store, key, micros);
+            checker.check_part(&did, &self.store, key, micros);
         } else {
             let view = self.store.view(key);
             self.workload.narrate(self, key, &did, &checker, &view);
-            checker.query(&did, view, micros);
+            checker.check_step(&did, view, micros);
             self.check_broadcasts(&mut checker, micros);
         }
         self.check_permits(&mut checker, micros);

@@ -236,6 +236,7 @@ impl Sim {
         self.clock.skew.store(YEARS * SECOND as i64, Relaxed);
         let count = || {
             now(producer.add(Numbered { number: 1, items: vec![job] }))?;
+            self.clock.skew.fetch_add(SECOND as i64, Relaxed);
             let Sequenced::Reconcile(known) = now(link.transfer(transfer(Sequence::default(), lease)))? else {
                 return Ok(());
             };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use super::checker::Told;
+use super::checker::AddResult;
 use super::process::Process;
 use super::profile::Profile;
 use super::random::RandomSource;
@@ -106,25 +106,25 @@ impl Sim {
             let both = random.chance(0.3);
             add = add.deliver(if both { Deliver::Both } else { Deliver::Broadcast });
         }
-        let told = match add.await {
+        let result = match add.await {
             Ok(added) => match added.how {
                 Addition::New | Addition::Replaced(_) | Addition::ReplacementWaits | Addition::ReplacementIfEnds => {
-                    Told::Added
+                    AddResult::Added
                 }
-                Addition::Kept(_) => Told::Exists,
+                Addition::Kept(_) => AddResult::Exists,
             },
-            Err(AddError::AlreadyExists { .. }) => Told::Exists,
-            Err(AddError::NotAdded { .. } | AddError::Stopped { .. }) => Told::NotAdded,
-            Err(_) => Told::Unknown,
+            Err(AddError::AlreadyExists { .. }) => AddResult::Exists,
+            Err(AddError::NotAdded { .. } | AddError::Stopped { .. }) => AddResult::NotAdded,
+            Err(_) => AddResult::Unknown,
         };
-        cluster.say(|| format!("the caller of {version} is told {told:?}"));
-        self.checker().told(version, told);
+        cluster.log(|| format!("the caller of {version} gets {result:?}"));
+        self.checker().add_answered(version, result);
     }
 
     async fn command(self: &Arc<Self>, provider: &Provider, random: &RandomSource) {
         let Ok(topic) = provider.topic(self.key.topic.as_str()) else { return };
         let id = self.id(random);
-        let received = lock(&self.overheard).get(random.below(12) as usize).cloned().filter(|_| random.chance(0.7));
+        let received = lock(&self.known_runs).get(random.below(12) as usize).cloned().filter(|_| random.chance(0.7));
         let _ = match (random.below(7), received) {
             (0, _) => topic.delete(id).await,
             (1, _) => topic.cancel(id).await,

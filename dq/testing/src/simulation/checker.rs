@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use broadcasts::{Broadcasts, Received};
 pub(super) use caps::Caps;
-use crashes::Toll;
+use crashes::CrashRecord;
 
 use super::version::version;
 use dq::job::{Deliver, Fence, JobId, NodeId, ProducerId, State, Token};
@@ -118,7 +118,7 @@ struct Run {
 
 /// What falls back with the store.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ghost {
+pub(super) struct Expected {
     effected: BTreeSet<u64>,
     ended: BTreeMap<u64, &'static str>,
     /// Ends that callers were promised for a running version, each perhaps for one run alone.
@@ -140,7 +140,7 @@ pub(super) struct Ghost {
 
 /// What the judge knows of a node beside the store.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Conduct {
+pub(super) struct NodeRecord {
     /// When something last went wrong between it and the store.
     pub(super) disturbed_at: u64,
     /// Since when it has had handlers and no lease.
@@ -156,13 +156,13 @@ pub(super) struct Conduct {
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct Checker {
-    pub(super) ghost: Ghost,
+    pub(super) expected: Expected,
     pub(super) before: View,
     runs: BTreeMap<u64, Run>,
     delivered: BTreeMap<(NodeId, JobId, Fence), u64>,
     fences: BTreeMap<JobId, Fence>,
     not_added: BTreeSet<u64>,
-    pub(super) conduct: BTreeMap<NodeId, Conduct>,
+    pub(super) node_records: BTreeMap<NodeId, NodeRecord>,
     /// Runs whose handlers block their threads.
     blocking: BTreeSet<u64>,
     /// Nothing goes wrong in this run.
@@ -171,11 +171,11 @@ pub(super) struct Checker {
     pub(super) jumped: bool,
     pub(super) found: Option<String>,
     /// What crashes did to jobs.
-    pub(super) tolls: BTreeMap<u64, Toll>,
+    pub(super) crash_records: BTreeMap<u64, CrashRecord>,
     /// How many jobs are DEAD by crashes, if none comes back from there.
     crashed: usize,
     /// Whether deaths by crashes are only counted.
-    pub(super) counts_tolls: bool,
+    pub(super) only_counts_crash_deaths: bool,
     pub(super) steps: u64,
     pub(super) handled: u64,
     pub(super) timeout_micros: u64,
@@ -204,11 +204,11 @@ impl Checker {
     }
 
     pub(super) fn is_repeated(&self, producer: &ProducerId, number: u64, never: bool) -> bool {
-        !never && self.ghost.executed.contains(&(producer.clone(), number))
+        !never && self.expected.executed.contains(&(producer.clone(), number))
     }
 
     pub(super) fn executed(&mut self, producer: &ProducerId, number: u64) {
-        self.ghost.executed.insert((producer.clone(), number));
+        self.expected.executed.insert((producer.clone(), number));
     }
 
     pub(super) fn token_of(&self, node: &NodeId, id: &JobId) -> Option<Token> {
@@ -228,7 +228,7 @@ impl Checker {
     /// node has given that one up, so it need not renew for it, and a reclaim takes it from nobody.
     pub(super) fn holds(&self, node: &NodeId) -> bool {
         let rows = self.before.jobs.iter().filter(|(_, job)| job.row.as_ref().is_some_and(|row| row.node == *node));
-        let mut runs = rows.filter_map(|(id, _)| self.ghost.rows.get(&(node.clone(), id.clone())));
+        let mut runs = rows.filter_map(|(id, _)| self.expected.rows.get(&(node.clone(), id.clone())));
         runs.any(|run| !self.runs[run].over)
     }
 
@@ -236,7 +236,7 @@ impl Checker {
         for claim in claims {
             let key = (node.clone(), claim.id.clone());
             // The answer of a step is of the row it made, which may be another's by now: look for the run of that token.
-            let run = self.ghost.rows.get(&key).copied().filter(|run| self.runs[run].token == claim.token);
+            let run = self.expected.rows.get(&key).copied().filter(|run| self.runs[run].token == claim.token);
             let of_token = |(_, run): &(&u64, &Run)| {
                 run.node == *node && run.token == claim.token && run.version == version(&claim.record)
             };
@@ -248,7 +248,7 @@ impl Checker {
     }
 
     /// Looks after a step.
-    pub(super) fn query(&mut self, did: &Did, after: View, micros: u64) {
+    pub(super) fn check_step(&mut self, did: &Did, after: View, micros: u64) {
         self.steps += 1;
         let before = std::mem::take(&mut self.before);
         if !after.consistent {
@@ -261,11 +261,11 @@ impl Checker {
             let was = old.next_if(|(other, _)| *other == id).map(|(_, job)| job);
             let is = new.next_if(|(other, _)| *other == id).map(|(_, job)| job);
             if was != is {
-                self.look_at(did, id, (was, is), after.broadcasts.get(id), micros);
+                self.check_job(did, id, (was, is), after.broadcasts.get(id), micros);
             }
         }
-        self.look_at_effects(did, &before, &after, micros);
-        self.scan_leases(did, &before, &after);
+        self.check_effects(did, &before, &after, micros);
+        self.check_leases(did, &before, &after);
         self.check_taken_effect(did, &before, &after);
         self.before = after;
     }
@@ -303,12 +303,12 @@ impl Checker {
         let version = version(&job.record);
         let took_effect = !matches!(outcome, AddOutcome::Exists(_) | AddOutcome::Repeated | AddOutcome::Refused(_));
         if !took_effect {
-            if self.ghost.effected.contains(&version) {
+            if self.expected.effected.contains(&version) {
                 self.bad(format!("[18] the add of {version} is told that its own job exists"));
             }
             return;
         }
-        if !self.ghost.effected.insert(version) {
+        if !self.expected.effected.insert(version) {
             self.bad(format!("[18] the add of {version} ({}) took effect twice", job.id));
         }
         if self.not_added.contains(&version) {
@@ -318,9 +318,9 @@ impl Checker {
             Due::After(delay) => micros + delay.as_micros() as u64,
             Due::At(at) => micros.max(at.as_millis() * 1000),
         };
-        self.ghost.due.insert(version, due);
+        self.expected.due.insert(version, due);
         if job.deliver != Deliver::Queue {
-            self.ghost.broadcasts.added(version, due, job.deliver == Deliver::Both);
+            self.expected.broadcasts.added(version, due, job.deliver == Deliver::Both);
         }
     }
 
@@ -329,7 +329,7 @@ impl Checker {
         if job.state != State::Running || item.verb == CommandKind::Requeue {
             return;
         }
-        let promised = self.ghost.promised.entry(version(&job.record)).or_default();
+        let promised = self.expected.promised.entry(version(&job.record)).or_default();
         let ended = promised.iter().any(|(_, fence)| fence.is_none());
         if !ended || item.verb != CommandKind::Ack {
             promised.push((item.verb, item.fence));
@@ -338,8 +338,8 @@ impl Checker {
 
     fn note_claim(&mut self, node: &NodeId, claim: &Claim, aged: bool, micros: u64) {
         let version = version(&claim.record);
-        if !aged && self.ghost.due.get(&version).is_some_and(|due| micros < *due) {
-            let early = self.ghost.due[&version] - micros;
+        if !aged && self.expected.due.get(&version).is_some_and(|due| micros < *due) {
+            let early = self.expected.due[&version] - micros;
             self.bad(format!("[4] {} ({version}) is claimed {early} µs early", claim.id));
         }
         let last = self.fences.entry(claim.id.clone()).or_default();
@@ -348,7 +348,7 @@ impl Checker {
         if fell && !(self.fell && self.jumped) {
             self.bad(format!("[9] the fence of {} does not grow: {}", claim.id, claim.token.fence));
         }
-        if let (Some(since), Some(put), false) = (self.punctual_since, self.ghost.put.get(&version), aged) {
+        if let (Some(since), Some(put), false) = (self.punctual_since, self.expected.put.get(&version), aged) {
             let wanted = claim.token.due.as_millis().max(since).max(*put);
             let late = (micros / 1000).saturating_sub(wanted);
             if late > 400 {
@@ -356,7 +356,7 @@ impl Checker {
             }
         }
         let number = self.runs.len() as u64 + 1;
-        self.ghost.rows.insert((node.clone(), claim.id.clone()), number);
+        self.expected.rows.insert((node.clone(), claim.id.clone()), number);
         let fixed = claim.record.fixed();
         let is_over = |at: Timestamp| at < Timestamp::floor_micros(micros);
         let run = Run {
@@ -398,26 +398,26 @@ impl Checker {
         if let Some(run) = self.runs.get_mut(&number) {
             run.starts(kind, time);
         }
-        self.conduct.entry(node.clone()).or_default().handlers.insert(number, (id.clone(), time.max(1)));
-        self.look_at_start(node, id, number, kind, time);
+        self.node_records.entry(node.clone()).or_default().handlers.insert(number, (id.clone(), time.max(1)));
+        self.check_start(node, id, number, kind, time);
         let lease = self.lease_of(node).unwrap_or_default();
         let acked_before = self.acks_on_claim && kind == HandlerKind::OnDue;
         if acked_before {
-            self.look_at_acked(id, number);
+            self.check_acked(id, number);
         }
         if !(self.jumped || self.fell || acked_before) && lease.as_millis() * 1000 <= micros {
             self.bad(format!("[21] {node} starts a handler of {id} without a live lease"));
         }
-        let current = self.ghost.rows.get(&(node.clone(), id.clone())) == Some(&number);
-        if current && kind == HandlerKind::OnDue && self.ghost.finals.contains(&version) {
+        let current = self.expected.rows.get(&(node.clone(), id.clone())) == Some(&number);
+        if current && kind == HandlerKind::OnDue && self.expected.finals.contains(&version) {
             self.bad(format!("[15] on_due of {id} ({version}) after its final_retry"));
         }
-        if current && kind == HandlerKind::OnDue && self.ghost.parked.contains(&version) {
+        if current && kind == HandlerKind::OnDue && self.expected.parked.contains(&version) {
             self.bad(format!("[25] on_due of {id} ({version}), which is parked"));
         }
         // What a node runs of a part of the store's history that is lost, the store need not know.
         if kind == HandlerKind::Final && (current || !self.fell) {
-            self.ghost.finals.insert(version);
+            self.expected.finals.insert(version);
         }
         number
     }
@@ -427,8 +427,8 @@ impl Checker {
         if let Some(run) = self.runs.get_mut(&number) {
             run.ended.push(end);
         }
-        if let Some(conduct) = self.conduct.get_mut(node).filter(|conduct| !conduct.dead) {
-            conduct.handlers.remove(&number);
+        if let Some(record) = self.node_records.get_mut(node).filter(|record| !record.dead) {
+            record.handlers.remove(&number);
         }
     }
 
@@ -442,26 +442,26 @@ impl Checker {
     /// No node is known to agree with the store until it has reconciled: after an outage, and after a fall-back, of which
     /// an idle node learns at its next request only.
     pub(super) fn unsettle(&mut self, now: u64) {
-        for conduct in self.conduct.values_mut() {
-            (conduct.disturbed_at, conduct.settled) = (now, None);
+        for record in self.node_records.values_mut() {
+            (record.disturbed_at, record.settled) = (now, None);
         }
     }
 
     pub(super) fn reconciled(&mut self, node: &NodeId, now: u64) {
-        self.conduct.entry(node.clone()).or_default().settled.get_or_insert(now);
+        self.node_records.entry(node.clone()).or_default().settled.get_or_insert(now);
     }
 
     /// What a caller was told of an add.
-    pub(super) fn told(&mut self, version: u64, told: Told) {
-        match told {
-            Told::Added if !self.ghost.effected.contains(&version) && !self.fell => {
+    pub(super) fn add_answered(&mut self, version: u64, result: AddResult) {
+        match result {
+            AddResult::Added if !self.expected.effected.contains(&version) && !self.fell => {
                 self.bad(format!("[18] the caller of {version} was told that it is added, and it is not"));
             }
-            Told::NotAdded if self.ghost.effected.contains(&version) => {
+            AddResult::NotAdded if self.expected.effected.contains(&version) => {
                 self.bad(format!("[18] the caller of {version} was told NotAdded, and it is added"));
             }
-            Told::NotAdded => drop(self.not_added.insert(version)),
-            Told::Exists if self.ghost.effected.contains(&version) => {
+            AddResult::NotAdded => drop(self.not_added.insert(version)),
+            AddResult::Exists if self.expected.effected.contains(&version) => {
                 self.bad(format!("[18] the caller of {version} was told that another job exists, and it is added"));
             }
             _ => {}
@@ -471,7 +471,7 @@ impl Checker {
     /// How many versions have ended; what is DEAD or DONE has.
     pub(super) fn lives(&self) -> u64 {
         let kept = self.before.jobs.values().filter(|job| matches!(job.state, State::Dead | State::Done));
-        (self.ghost.ended.len() + self.ghost.broadcasts.over() + kept.count()) as u64
+        (self.expected.ended.len() + self.expected.broadcasts.over() + kept.count()) as u64
     }
 
     /// What is not over yet.
@@ -487,7 +487,7 @@ impl Checker {
 
 /// What a caller was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum AddResult {
     Added,
     Exists,
     NotAdded,

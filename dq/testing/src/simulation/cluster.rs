@@ -180,7 +180,7 @@ impl ClusterState {
         }
     }
 
-    pub(super) fn say(&self, text: impl FnOnce() -> String) {
+    pub(super) fn log(&self, text: impl FnOnce() -> String) {
         if let Some(log) = &self.log {
             let now = self.now();
             lock(log).push(format!("{:>4}.{:06} {}", now / SECOND, now % SECOND, text()));

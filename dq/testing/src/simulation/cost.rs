@@ -19,7 +19,7 @@ impl Sim {
         let waking = lock(&self.nodes).len() as u64 * self.cluster.now() / (4 * SECOND);
         let done = 4 * self.checker().handled + 3 * self.versions.load(Relaxed) + 3 * commands;
         let most = done + waking + 50;
-        self.cluster.say(|| format!("{asked} requests of at most {most}: {requests:?}"));
+        self.cluster.log(|| format!("{asked} requests of at most {most}: {requests:?}"));
         if asked > most {
             self.checker().bad(format!("[23] {asked} requests without a fault, of at most {most}: {requests:?}"));
         }

@@ -28,7 +28,7 @@ impl Sim {
             // One direction fails as easily as the other.
             let fault = if fault == Fault::Unresponsive && random.chance(0.5) { Fault::Mute } else { fault };
             if self.happens(|| format!("f{number}"), || format!("{fault:?}")) {
-                self.cluster.say(|| format!("FAULT {number}: {fault:?}"));
+                self.cluster.log(|| format!("FAULT {number}: {fault:?}"));
                 self.fault();
                 self.cause(fault, &random);
                 // Beside what takes so long to see nothing else happens.
@@ -63,8 +63,8 @@ impl Sim {
             Fault::Jump => self.jump(random),
             Fault::Snap => {
                 if let Ok(snapshot) = self.store.snapshot() {
-                    let ghost = self.checker().ghost.clone();
-                    *lock(&self.snapshot) = Some((snapshot, ghost));
+                    let expected = self.checker().expected.clone();
+                    *lock(&self.snapshot) = Some((snapshot, expected));
                 }
             }
             Fault::Fall => self.fall_back(),
@@ -97,7 +97,7 @@ impl Sim {
             return;
         }
         let node = &alive[random.below(alive.len() as u64) as usize];
-        cluster.say(|| format!("  .. of {}", node.process.name));
+        cluster.log(|| format!("  .. of {}", node.process.name));
         match fault {
             Fault::Kill => self.kill(&node.process),
             Fault::KillAtSend => node.dies_after.store(random.below(8), Relaxed),
@@ -140,22 +140,22 @@ impl Sim {
         let skew = (self.clock.skew.load(Relaxed) + by).clamp(-most, most);
         self.clock.skew.store(skew, Relaxed);
         self.checker().jumped = true;
-        self.cluster.say(|| format!("the store's clock is {skew} µs ahead"));
+        self.cluster.log(|| format!("the store's clock is {skew} µs ahead"));
     }
 
     fn fall_back(&self) {
-        let Some((snapshot, ghost)) = lock(&self.snapshot).take() else { return };
+        let Some((snapshot, expected)) = lock(&self.snapshot).take() else { return };
         if self.store.restore(&snapshot).is_err() {
             return;
         }
         let view = self.store.view(&self.key);
         let mut checker = self.checker();
-        checker.ghost = ghost;
+        checker.expected = expected;
         checker.before = view;
         checker.fell = true;
         checker.unsettle(self.cluster.now());
         drop(checker);
-        self.cluster.say(|| "the store falls back".into());
+        self.cluster.log(|| "the store falls back".into());
     }
 
     fn note_fault_of_all(&self) {

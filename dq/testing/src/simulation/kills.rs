@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use futures_util::future::join_all;
 
-use super::checker::{Checker, Told};
+use super::checker::{AddResult, Checker};
 use super::cluster::ClusterState;
 use super::node::CAPS;
 use super::nodes::ScriptedNodes;
@@ -90,7 +90,7 @@ async fn play(seed: u64, killing: Killing, log: bool) -> KillReport {
     };
     let sim = Sim::new(&cluster, terms, Arc::new(ScriptedNodes));
     sim.prepare_rules();
-    sim.checker().counts_tolls = true;
+    sim.checker().only_counts_crash_deaths = true;
     let caller = sim.start_caller();
     lock(&sim.callers).push(caller);
     for _ in 0..sim.settings().nodes {
@@ -124,8 +124,8 @@ fn count(checker: &Checker) -> KillReport {
         ..KillReport::default()
     };
     for version in checker.added() {
-        let toll = checker.tolls.get(&version).copied().unwrap_or_default();
-        let dead = u64::from(toll.dead.is_some());
+        let crashes = checker.crash_records.get(&version).copied().unwrap_or_default();
+        let dead = u64::from(crashes.dead.is_some());
         if version & KILLER == 0 {
             report.innocent += 1;
             report.innocent_dead += dead;
@@ -133,9 +133,9 @@ fn count(checker: &Checker) -> KillReport {
             report.killers += 1;
             report.killers_dead += dead;
         }
-        if let Some(final_isolated) = toll.dead {
-            report.charged_the_cap += u64::from(toll.charged == CAPS.crashes);
-            report.isolated_and_alone += u64::from(toll.last == (true, true));
+        if let Some(final_isolated) = crashes.dead {
+            report.charged_the_cap += u64::from(crashes.charged == CAPS.crashes);
+            report.isolated_and_alone += u64::from(crashes.last == (true, true));
             report.final_isolated += u64::from(final_isolated);
         }
     }
@@ -163,12 +163,12 @@ impl Sim {
         let kills = self.settings().kills == Some(Killing::ByJobs) && number.is_multiple_of(INNOCENT + 1);
         let version = (number * 8) | if kills { KILLER } else { 0 };
         let Ok(topic) = provider.topic(self.key.topic.as_str()) else { return };
-        let told = match topic.add_json(version.to_string()).await {
-            Ok(_) => Told::Added,
-            Err(AddError::NotAdded { .. } | AddError::Stopped { .. }) => Told::NotAdded,
-            Err(_) => Told::Unknown,
+        let result = match topic.add_json(version.to_string()).await {
+            Ok(_) => AddResult::Added,
+            Err(AddError::NotAdded { .. } | AddError::Stopped { .. }) => AddResult::NotAdded,
+            Err(_) => AddResult::Unknown,
         };
-        self.checker().told(version, told);
+        self.checker().add_answered(version, result);
     }
 
     /// Kills a node now, and another later.

@@ -25,13 +25,13 @@ impl Sim {
         if process.is_dead() {
             return;
         }
-        self.cluster.say(|| format!("{} dies", process.name));
+        self.cluster.log(|| format!("{} dies", process.name));
         self.workload.killed(self, process);
         self.fault();
         if let Some(node) = self.node_of(process) {
             self.for_checkers(|checker| {
-                let conduct = checker.conduct.entry(node.id.clone()).or_default();
-                (conduct.dead, conduct.died_at) = (true, self.cluster.now());
+                let record = checker.node_records.entry(node.id.clone()).or_default();
+                (record.dead, record.died_at) = (true, self.cluster.now());
             });
             let sim = Arc::clone(self);
             let after = self.settings().kills.map_or_else(
@@ -55,13 +55,13 @@ impl Sim {
             left == 0
         };
         if burns(&node.dies_after) {
-            self.tell(|| format!("{} IS KILLED before it sends its {kind}", process.name));
+            self.note(|| format!("{} IS KILLED before it sends its {kind}", process.name));
             self.kill(process);
         }
         if burns(&node.pauses_after) {
             let until = self.cluster.now() + node.pause.load(Relaxed);
             let millis = (until - self.cluster.now()) / MS;
-            self.tell(|| format!("{} STANDS STILL for {millis} ms before it sends its {kind}", process.name));
+            self.note(|| format!("{} STANDS STILL for {millis} ms before it sends its {kind}", process.name));
             process.pause(until);
             self.note_fault(process);
         }
@@ -71,15 +71,15 @@ impl Sim {
     pub(super) fn note_fault(&self, process: &Arc<Process>) {
         if let Some(node) = self.node_of(process) {
             self.for_checkers(|checker| {
-                let conduct = checker.conduct.entry(node.id.clone()).or_default();
-                (conduct.disturbed_at, conduct.settled) = (self.cluster.now(), None);
+                let record = checker.node_records.entry(node.id.clone()).or_default();
+                (record.disturbed_at, record.settled) = (self.cluster.now(), None);
             });
         }
     }
 
     pub(super) fn stop_node(self: &Arc<Self>, node: &Arc<SimNode>) {
         node.stopping.store(true, Relaxed);
-        self.cluster.say(|| format!("{} stops", node.process.name));
+        self.cluster.log(|| format!("{} stops", node.process.name));
         if let Some(running) = &*lock(&node.running) {
             running.order_stop(Duration::from_secs(3));
         }

@@ -45,4 +45,4 @@ pub use rules::RULES;
 pub use run::{Options, Report, simulate};
 pub use settings::Killing;
 pub use shrink::{Shrunk, kind, shrink, shrink_by};
-pub use sim::Struck;
+pub use sim::InjectedFault;

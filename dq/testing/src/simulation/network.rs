@@ -96,7 +96,7 @@ impl Connection {
                 1 | 2 => wire.loses_answers = true,
                 _ => wire.stalled_until = cluster.now() + request.random.between(SECOND / 2, 45 * SECOND),
             }
-            cluster.say(|| format!("{} wire fails: {:?}", self.process.name, *wire));
+            cluster.log(|| format!("{} wire fails: {:?}", self.process.name, *wire));
         }
         if self.process.is_mute() {
             // The wire fails for good with the first request that it loses, or brings all of them when it is whole again.
@@ -110,11 +110,11 @@ impl Connection {
             sim.note_fault(&self.process);
         }
         if wire.loses_requests {
-            return sim.tell(|| format!("the {} of {} IS LOST on its way", request.kind, self.process.name));
+            return sim.note(|| format!("the {} of {} IS LOST on its way", request.kind, self.process.name));
         }
         if wire.stalled_until > cluster.now() {
             let millis = (wire.stalled_until - cluster.now()) / MS;
-            sim.tell(|| format!("the {} of {} IS HELD UP for {millis} ms", request.kind, self.process.name));
+            sim.note(|| format!("the {} of {} IS HELD UP for {millis} ms", request.kind, self.process.name));
         }
         wire.up = (wire.up + 1).max(wire.stalled_until).max(cluster.now() + self.latency(&request.random));
         let up = wire.up;
@@ -176,7 +176,7 @@ impl<T: Send + 'static> Request<T> {
         let mut wire = lock(wire);
         if process.is_unresponsive() || wire.loses_answers {
             sim.note_fault(process);
-            sim.tell(|| format!("the answer to the {} of {} IS LOST", self.kind, process.name));
+            sim.note(|| format!("the answer to the {} of {} IS LOST", self.kind, process.name));
             return;
         }
         wire.down = (wire.down + 1).max(sim.cluster.now() + latency);

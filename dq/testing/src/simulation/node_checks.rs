@@ -24,7 +24,7 @@ impl Sim {
         let (alive, micros) = (self.alive(), self.clock.micros());
         let clock = Timestamp::floor_micros(micros);
         for node in alive.iter().filter(|node| !node.process.is_paused() && self.settings().kills.is_none()) {
-            self.checker().look_at_handlers(&node.id, node.process.paused_until.load(Relaxed), micros, now);
+            self.checker().check_handlers(&node.id, node.process.paused_until.load(Relaxed), micros, now);
         }
         for node in alive.iter().filter(|node| node.process.is_unresponsive() || node.process.is_mute()) {
             let (process, mut checker) = (&node.process, self.checker());
@@ -63,7 +63,7 @@ impl Sim {
     /// Whether a node has been connected and reconciled for this long.
     pub(super) fn is_well(&self, checker: &Checker, node: &SimNode, long: u64) -> bool {
         let now = self.cluster.now();
-        let settled = checker.conduct.get(&node.id).and_then(|conduct| conduct.settled);
+        let settled = checker.node_records.get(&node.id).and_then(|record| record.settled);
         let process = &node.process;
         let free = !process.is_dead() && !process.is_unresponsive() && !process.is_mute() && !process.is_paused();
         // What arrived while it was paused it reads when it goes on.

@@ -53,8 +53,10 @@ impl Sim {
             pauses_after: AtomicU64::new(u64::MAX),
             pause: AtomicU64::new(0),
         });
-        self.cluster.say(|| format!("{} starts as {id}", process.name));
-        self.for_checkers(|checker| checker.conduct.entry(id.clone()).or_default().disturbed_at = self.cluster.now());
+        self.cluster.log(|| format!("{} starts as {id}", process.name));
+        self.for_checkers(|checker| {
+            checker.node_records.entry(id.clone()).or_default().disturbed_at = self.cluster.now()
+        });
         lock(&self.nodes).push(Arc::clone(&node));
         let store = Arc::new(FaultyStore { sim: Arc::clone(self), process: Arc::clone(&process) });
         let mut settings = NodeSettings::default();

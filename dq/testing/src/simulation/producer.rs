@@ -43,7 +43,7 @@ impl Producer for FaultyProducer {
                 sim.end_replaced_runs(&key, &batch.items);
             }
             let answer = now(inner.add(batch))?;
-            sim.cluster.say(|| {
+            sim.cluster.log(|| {
                 let ids: Vec<_> = items.iter().map(|job| format!("{} {:?}", job.id, version(&job.record))).collect();
                 format!("{name} add {number} {ids:?} -> {answer:?}")
             });
@@ -70,7 +70,7 @@ impl Producer for FaultyProducer {
             if let BatchAnswer::Done(outcomes) = &mut answer {
                 defused.into_iter().for_each(|place| outcomes[place].changed = true);
             }
-            sim.cluster.say(|| format!("{name} withdraw {number} {items:?} -> {answer:?}"));
+            sim.cluster.log(|| format!("{name} withdraw {number} {items:?} -> {answer:?}"));
             check_batch(sim, &key, &checker, (&id, number), &answer, |outcomes| Did::Command {
                 items: items.into_iter().zip(outcomes).collect(),
             });

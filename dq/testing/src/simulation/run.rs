@@ -9,7 +9,7 @@ use super::nodes::ScriptedNodes;
 use super::profile::Profile;
 use super::rules::RuleAway;
 use super::settings::RunSettings;
-use super::sim::{Sim, Struck};
+use super::sim::{InjectedFault, Sim};
 use super::sync::lock;
 use super::units::SECOND;
 
@@ -36,7 +36,7 @@ pub struct Options {
     pub ids: Option<u64>,
     /// How long callers and faults go on, in µs of simulated time; else the seed picks.
     pub busy: Option<u64>,
-    /// Only faults of these names happen, as [`Report::struck`] has them; else all that the seed picks.
+    /// Only faults of these names happen, as [`Report::injected`] has them; else all that the seed picks.
     pub faults: Option<BTreeSet<String>>,
     /// Only these acts of callers happen, as [`Report::acts`] has them; else all.
     pub acts: Option<BTreeSet<u64>>,
@@ -59,7 +59,7 @@ pub struct Report {
     /// Faults that happened.
     pub faults: u64,
     /// Every single fault, in order.
-    pub struck: Vec<Struck>,
+    pub injected: Vec<InjectedFault>,
     /// The numbers of the acts of callers, in order.
     pub acts: Vec<u64>,
     /// How many nodes it began with.
@@ -96,7 +96,7 @@ async fn play(seed: u64, options: &Options) -> Report {
     terms.busy = options.busy.unwrap_or(terms.busy);
     terms.only_faults.clone_from(&options.faults);
     terms.only_acts.clone_from(&options.acts);
-    cluster.say(|| format!("seed {seed}: {terms:?}"));
+    cluster.log(|| format!("seed {seed}: {terms:?}"));
     let sim = Sim::new(&cluster, terms, Arc::new(ScriptedNodes));
     sim.prepare_rules();
     for _ in 0..2 {
@@ -133,7 +133,7 @@ async fn play(seed: u64, options: &Options) -> Report {
         lives: checker.lives(),
         handled: checker.handled,
         faults: sim.faults.load(Relaxed),
-        struck: std::mem::take(&mut lock(&sim.struck)),
+        injected: std::mem::take(&mut lock(&sim.injected)),
         acts: std::mem::take(&mut lock(&sim.acted)),
         nodes: sim.settings().nodes,
         ids: sim.settings().ids,
@@ -167,7 +167,7 @@ pub(super) async fn run_until(sim: &Arc<Sim>, end: u64) {
 
 /// The faults stop. A node whose permits are with handlers that never return is replaced.
 fn calm_down(sim: &Arc<Sim>) {
-    sim.cluster.say(|| "CALM".into());
+    sim.cluster.log(|| "CALM".into());
     sim.calm_down();
     for node in sim.alive() {
         node.process.heal();

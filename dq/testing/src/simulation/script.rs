@@ -40,7 +40,7 @@ impl fmt::Debug for Scripted {
 
 /// What a handler is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Act {
+enum Behavior {
     End(End),
     Panic,
     /// Hangs: its future is dropped at its timeout.
@@ -57,14 +57,14 @@ impl Scripted {
     }
 
     /// What to do, and after how long.
-    fn plan(&self, kind: HandlerKind, version: u64, (random, nth): (&RandomSource, u64)) -> (Act, u64) {
+    fn plan(&self, kind: HandlerKind, version: u64, (random, nth): (&RandomSource, u64)) -> (Behavior, u64) {
         let terms = self.sim.settings();
         if terms.kills.is_some() {
             // It kills in `on_due`, every second one in `final_retry` too.
             let kills = version & KILLER != 0
                 && (kind == HandlerKind::OnDue || (version / (8 * (INNOCENT + 1))).is_multiple_of(2));
             let end = if kind == HandlerKind::Final { End::FinalOver } else { End::Acked };
-            return if kills { (Act::Kill, random.below(SECOND / 2)) } else { (Act::End(end), SECOND / 2) };
+            return if kills { (Behavior::Kill, random.below(SECOND / 2)) } else { (Behavior::End(end), SECOND / 2) };
         }
         let crowd = terms.profile == Profile::Crowd;
         let quick = if crowd && random.chance(0.9) {
@@ -84,29 +84,29 @@ impl Scripted {
         {
             let what = || format!("{version} kills {} in its run {nth}", self.process.name);
             if self.sim.happens(|| format!("k{version}.{nth}"), what) {
-                return (Act::Kill, after);
+                return (Behavior::Kill, after);
             }
         }
         if kind == HandlerKind::Final {
             let panics = chaos && random.chance(0.2);
-            return (if panics { Act::Panic } else { Act::End(End::FinalOver) }, after);
+            return (if panics { Behavior::Panic } else { Behavior::End(End::FinalOver) }, after);
         }
         if chaos && random.chance(0.06) {
-            return (if random.chance(0.7) { Act::Block } else { Act::Hang }, after);
+            return (if random.chance(0.7) { Behavior::Block } else { Behavior::Hang }, after);
         }
         if version & FAILING != 0 && !self.sim.is_calm() {
-            return (if random.chance(0.2) { Act::Panic } else { Act::End(End::Failed) }, after);
+            return (if random.chance(0.2) { Behavior::Panic } else { Behavior::End(End::Failed) }, after);
         }
         if crowd || !chaos && terms.chaos || random.chance(0.5) {
-            return (Act::End(End::Acked), after);
+            return (Behavior::End(End::Acked), after);
         }
         let acts = [
-            Act::End(End::Failed),
-            Act::End(End::Failed),
-            Act::End(End::Rejoined),
-            Act::End(End::Parked),
-            Act::End(End::Acked),
-            Act::CallProvider,
+            Behavior::End(End::Failed),
+            Behavior::End(End::Failed),
+            Behavior::End(End::Rejoined),
+            Behavior::End(End::Parked),
+            Behavior::End(End::Acked),
+            Behavior::CallProvider,
         ];
         (random.pick(&acts), after)
     }
@@ -114,23 +114,23 @@ impl Scripted {
     async fn perform(self: Arc<Self>, kind: HandlerKind, version: u64, run: u64) -> Returned {
         let (random, nth) = self.sim.random_of_run(version);
         let (act, after) = self.plan(kind, version, (&random, nth));
-        self.sim.cluster.say(|| format!("{} runs {kind:?} of {version} (run {run}): {act:?}", self.process.name));
+        self.sim.cluster.log(|| format!("{} runs {kind:?} of {version} (run {run}): {act:?}", self.process.name));
         let alive = Alive { sim: Arc::clone(&self.sim), node: self.node.clone(), run, end: End::Dropped };
         match act {
-            Act::Hang => self.sleep(1_000_000 * SECOND).await,
-            Act::Block => {
+            Behavior::Hang => self.sleep(1_000_000 * SECOND).await,
+            Behavior::Block => {
                 block(true);
                 self.sim.checker().blocks(run);
                 let beyond = if random.chance(0.1) { 1_000_000 } else { random.between(1, 40) };
                 self.sleep(self.sim.settings().timeout + beyond * SECOND).await;
                 block(false);
             }
-            Act::Kill => {
+            Behavior::Kill => {
                 self.sleep(after).await;
                 self.sim.kill(&self.process);
                 std::future::pending::<()>().await;
             }
-            Act::CallProvider => {
+            Behavior::CallProvider => {
                 self.sleep(after).await;
                 if let Some(provider) = self.provider.get() {
                     // No act of a caller has such a number.
@@ -138,16 +138,16 @@ impl Scripted {
                     self.sim.act_as(provider.clone(), number, &random).await;
                 }
             }
-            Act::End(_) | Act::Panic => self.sleep(after).await,
+            Behavior::End(_) | Behavior::Panic => self.sleep(after).await,
         }
         self.conclude(kind, act, alive, &random)
     }
 
-    fn conclude(&self, kind: HandlerKind, act: Act, mut alive: Alive, random: &RandomSource) -> Returned {
+    fn conclude(&self, kind: HandlerKind, act: Behavior, mut alive: Alive, random: &RandomSource) -> Returned {
         let end = match act {
-            Act::End(end) => end,
-            Act::Panic => End::Failed,
-            Act::Hang | Act::Block | Act::Kill | Act::CallProvider => End::Acked,
+            Behavior::End(end) => end,
+            Behavior::Panic => End::Failed,
+            Behavior::Hang | Behavior::Block | Behavior::Kill | Behavior::CallProvider => End::Acked,
         };
         alive.end = if kind == HandlerKind::Final { End::FinalOver } else { end };
         let returned = self.returned(kind, end, alive.run, random);
@@ -155,7 +155,7 @@ impl Scripted {
             self.sim.checker().decided(&self.node, alive.run, change, self.sim.cluster.now());
         }
         drop(alive);
-        if act == Act::Panic {
+        if act == Behavior::Panic {
             std::panic::resume_unwind(Box::new("it panics"));
         }
         returned
@@ -230,7 +230,7 @@ impl ErasedListener for Scripted {
         let version = version(&record);
         let now = (self.sim.clock.micros(), self.sim.cluster.now());
         let run = self.sim.checker().started(&self.node, &delivery.id, delivery.fence, kind, now);
-        self.sim.overheard(&delivery.id, delivery.fence);
+        self.sim.known_runs(&delivery.id, delivery.fence);
         Box::pin(self.perform(kind, version, run))
     }
 

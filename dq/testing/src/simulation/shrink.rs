@@ -46,7 +46,7 @@ pub fn shrink_by(options: &Options, mut run: impl FnMut(&Options) -> Option<Repo
     let shows = |options: &Options| run(options).filter(same);
     let mut smaller = Smaller::than(quiet, report, MOST_TRIES, shows);
     smaller.until_least(
-        |report| (report.struck.len(), report.acts.len(), report.nodes, report.ids, report.busy),
+        |report| (report.injected.len(), report.acts.len(), report.nodes, report.ids, report.busy),
         |smaller| {
             less_time(smaller);
             smaller.fewer(names, |options, faults| options.faults = Some(faults));
@@ -71,7 +71,7 @@ fn less_time(smaller: &mut Smaller<Options, Report, impl FnMut(&Options) -> Opti
 }
 
 fn names(report: &Report) -> BTreeSet<String> {
-    report.struck.iter().map(|struck| struck.name.clone()).collect()
+    report.injected.iter().map(|injected| injected.name.clone()).collect()
 }
 
 fn acts(report: &Report) -> BTreeSet<u64> {

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::checker::{Caps, Checker, Did, Ghost};
+use super::checker::{Caps, Checker, Did, Expected};
 use super::cluster::{ClusterState, JumpyClock};
 use super::network_state::{NetworkState, Subscriber};
 use super::node::{CAPS, SimNode};
@@ -24,7 +24,7 @@ use dq::testing::seam::View;
 /// A fault that has happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Struck {
+pub struct InjectedFault {
     /// Its name, the same in every run of the seed.
     pub name: String,
     /// When, in µs of simulated time.
@@ -92,9 +92,9 @@ pub(super) struct Sim {
     pub(super) subscribers: Mutex<Vec<Arc<Subscriber>>>,
     pub(super) nodes: Mutex<Vec<Arc<SimNode>>>,
     pub(super) callers: Mutex<Vec<(Arc<Process>, Provider)>>,
-    pub(super) snapshot: Mutex<Option<(Snapshot, Ghost)>>,
+    pub(super) snapshot: Mutex<Option<(Snapshot, Expected)>>,
     /// Runs that a webhook could name.
-    pub(super) overheard: Mutex<VecDeque<(JobId, Fence)>>,
+    pub(super) known_runs: Mutex<VecDeque<(JobId, Fence)>>,
     pub(super) hidden: Mutex<BTreeSet<NodeId>>,
     calm: AtomicBool,
     pub(super) numbers: AtomicU64,
@@ -103,7 +103,7 @@ pub(super) struct Sim {
     /// Occasions for faults, and acts of callers.
     pub(super) occasions: AtomicU64,
     pub(super) acts: AtomicU64,
-    pub(super) struck: Mutex<Vec<Struck>>,
+    pub(super) injected: Mutex<Vec<InjectedFault>>,
     pub(super) acted: Mutex<Vec<u64>>,
     runs: Mutex<BTreeMap<u64, u64>>,
     pub(super) faults: AtomicU64,
@@ -145,7 +145,7 @@ impl Sim {
             nodes: Mutex::default(),
             callers: Mutex::default(),
             snapshot: Mutex::default(),
-            overheard: Mutex::default(),
+            known_runs: Mutex::default(),
             hidden: Mutex::default(),
             calm: AtomicBool::new(false),
             numbers: AtomicU64::new(0),
@@ -153,7 +153,7 @@ impl Sim {
             names: AtomicU64::new(0),
             occasions: AtomicU64::new(0),
             acts: AtomicU64::new(0),
-            struck: Mutex::default(),
+            injected: Mutex::default(),
             acted: Mutex::default(),
             runs: Mutex::default(),
             faults: AtomicU64::new(0),
@@ -212,11 +212,11 @@ impl Sim {
         self.numbers.fetch_add(1, Relaxed) + 1
     }
 
-    pub(super) fn overheard(&self, id: &JobId, fence: Fence) {
-        let mut overheard = lock(&self.overheard);
-        overheard.push_back((id.clone(), fence));
-        if overheard.len() > 12 {
-            overheard.pop_front();
+    pub(super) fn known_runs(&self, id: &JobId, fence: Fence) {
+        let mut known_runs = lock(&self.known_runs);
+        known_runs.push_back((id.clone(), fence));
+        if known_runs.len() > 12 {
+            known_runs.pop_front();
         }
     }
 
@@ -226,7 +226,7 @@ impl Sim {
         let happens = self.settings.only_faults.as_ref().is_none_or(|only| only.contains(&name));
         if happens {
             let at = self.cluster.now();
-            lock(&self.struck).push(Struck { name, at, what: what() });
+            lock(&self.injected).push(InjectedFault { name, at, what: what() });
         }
         happens
     }
@@ -254,13 +254,13 @@ impl Sim {
     }
 
     /// Writes an event into the log, and into the account where one is kept.
-    pub(super) fn tell(&self, text: impl FnOnce() -> String) {
+    pub(super) fn note(&self, text: impl FnOnce() -> String) {
         if self.workload.keeps_account() {
             let text = text();
             self.workload.account(self.cluster.now(), text.clone());
-            self.cluster.say(|| text);
+            self.cluster.log(|| text);
         } else {
-            self.cluster.say(text);
+            self.cluster.log(text);
         }
     }
 

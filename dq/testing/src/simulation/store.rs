@@ -49,9 +49,9 @@ impl Store for FaultyStore {
 
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
         let inner = self.sim.link(topic, node);
-        self.sim.cluster.say(|| format!("{} connects as {node}", self.process.name));
+        self.sim.cluster.log(|| format!("{} connects as {node}", self.process.name));
         let checker = self.sim.checker_of(topic);
-        lock(&checker).conduct.entry(node.clone()).or_default().settled = None;
+        lock(&checker).node_records.entry(node.clone()).or_default().settled = None;
         Arc::new(FaultyLink {
             connection: Connection::new(&self.sim, &self.process),
             inner,
@@ -145,7 +145,7 @@ impl FaultyLink {
         let (name, key, checker) = (self.connection.process.name.clone(), self.key.clone(), Arc::clone(&self.checker));
         let execute = move |sim: &Sim| {
             let answer = step(sim, &*inner, &node)?;
-            sim.cluster.say(|| format!("{name} {kind} -> {answer:?}"));
+            sim.cluster.log(|| format!("{name} {kind} -> {answer:?}"));
             sim.check(&key, what(&answer, &node));
             Ok(answer)
         };
@@ -178,7 +178,7 @@ const fn nothing<T>(_: &Sim, _: &mut Checker, _: &T, _: &NodeId) {}
 
 impl Link for FaultyLink {
     fn transfer(&self, mut request: Transfer) -> Pending<Sequenced<Transferred>> {
-        self.connection.sim.cluster.say(|| format!("{} sends {request:?}", self.connection.process.name));
+        self.connection.sim.cluster.log(|| format!("{} sends {request:?}", self.connection.process.name));
         let step = move |sim: &Sim, inner: &dyn Link, _: &NodeId| {
             request.last_seen = Self::last_seen(inner, request.last_seen);
             let mut answer = now(inner.transfer(request))?;
@@ -202,7 +202,7 @@ impl Link for FaultyLink {
 
     fn settle(&self, request: Settle) -> Pending<Settled> {
         let asked = request.outcomes.clone();
-        self.connection.sim.cluster.say(|| format!("{} sends {request:?}", self.connection.process.name));
+        self.connection.sim.cluster.log(|| format!("{} sends {request:?}", self.connection.process.name));
         let step = move |sim: &Sim, inner: &dyn Link, node: &NodeId| {
             let mut request = request;
             request.last_seen = Self::last_seen(inner, request.last_seen);

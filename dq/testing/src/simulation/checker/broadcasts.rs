@@ -69,7 +69,7 @@ pub(super) struct Received {
 impl Checker {
     pub(super) fn check_waiting_broadcasts(&mut self, did: &Did, before: &View, after: &View, micros: u64) {
         if let Did::Publish { published, expires_after } = did {
-            self.look_at_published(*published, *expires_after, (before, after), micros);
+            self.check_published(*published, *expires_after, (before, after), micros);
         }
         if before.broadcasts.is_empty() && after.broadcasts.is_empty() {
             return;
@@ -98,7 +98,7 @@ impl Checker {
     }
 
     /// What a step says that it published and dropped is what is gone, and was due.
-    fn look_at_published(
+    fn check_published(
         &mut self,
         answer: Published,
         expires_after: Duration,
@@ -108,17 +108,17 @@ impl Checker {
         let (mut published, mut dropped) = (0, 0);
         for (id, (due, record)) in before.broadcasts.iter().filter(|(id, _)| !after.broadcasts.contains_key(*id)) {
             let version = version(record);
-            let added = self.ghost.broadcasts.added.get(&version).copied();
+            let added = self.expected.broadcasts.added.get(&version).copied();
             if added.is_none_or(|added| now < added.due) {
                 self.bad(format!("[24] the broadcast {id} ({version}) is published at {now}, early: {added:?}"));
             }
             if self.is_dropped((*due, record), expires_after, now) {
                 dropped += 1;
-                self.ghost.broadcasts.over.insert(version, "dropped");
+                self.expected.broadcasts.over.insert(version, "dropped");
                 continue;
             }
             published += 1;
-            self.ghost.broadcasts.over.insert(version, "published");
+            self.expected.broadcasts.over.insert(version, "published");
             *self.received.published.entry(version).or_default() += 1;
             self.received.fresh.push(version);
             let put = added.and_then(|added| added.put).unwrap_or_default();
@@ -140,11 +140,11 @@ impl Checker {
     }
 
     fn check_new_broadcast(&mut self, id: &JobId, new: u64, micros: u64) {
-        let ended = self.ghost.broadcasts.over.get(&new).or_else(|| self.ghost.ended.get(&new));
+        let ended = self.expected.broadcasts.over.get(&new).or_else(|| self.expected.ended.get(&new));
         if let Some(why) = ended {
             self.bad(format!("[24] the broadcast {id} ({new}) RETURNED after its end: {why}"));
         }
-        match self.ghost.broadcasts.added.get_mut(&new) {
+        match self.expected.broadcasts.added.get_mut(&new) {
             Some(added) => added.put = Some(micros / 1000),
             None => self.bad(format!("[24] the broadcast {id} has version {new}, which nobody added as one")),
         }
@@ -169,7 +169,7 @@ impl Checker {
             _ => None,
         };
         match why {
-            Some(why) => drop(self.ghost.broadcasts.over.insert(old, why)),
+            Some(why) => drop(self.expected.broadcasts.over.insert(old, why)),
             None => self.bad(format!("[24] LOST: the broadcast {id} ({old}) is gone in {did:?}")),
         }
     }

@@ -23,7 +23,7 @@ pub(in super::super) struct Caps {
 
 impl Checker {
     /// A job is in a place: it has not crashed or failed more often than its topic allows.
-    pub(super) fn look_at_caps(&mut self, id: &JobId, version: u64, job: &JobView) {
+    pub(super) fn check_caps(&mut self, id: &JobId, version: u64, job: &JobView) {
         let Some(caps) = self.caps else { return };
         if job.crashes > caps.crashes {
             self.bad(format!("[19] {id} ({version}) has {} crashes of at most {}", job.crashes, caps.crashes));
@@ -35,9 +35,9 @@ impl Checker {
     }
 
     /// A handler has started.
-    pub(super) fn look_at_permits(&mut self, node: &NodeId) {
+    pub(super) fn check_handler_count(&mut self, node: &NodeId) {
         let Some(caps) = self.caps else { return };
-        let running = self.conduct.get(node).map_or(0, |conduct| conduct.handlers.len());
+        let running = self.node_records.get(node).map_or(0, |record| record.handlers.len());
         if running > caps.permits {
             self.bad(format!("[permits] {node} runs {running} handlers at once, allowed are {}", caps.permits));
         }

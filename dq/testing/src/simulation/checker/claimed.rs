@@ -13,12 +13,12 @@ impl Checker {
         run.acked = true;
         let version = run.version;
         if self.acks_on_claim {
-            self.ghost.claimed.insert(version, number);
+            self.expected.claimed.insert(version, number);
         }
     }
 
     /// `on_due` of a job that is acked on claim starts.
-    pub(super) fn look_at_acked(&mut self, id: &JobId, number: u64) {
+    pub(super) fn check_acked(&mut self, id: &JobId, number: u64) {
         let run = &self.runs[&number];
         let (version, acked) = (run.version, run.acked);
         if !acked {
@@ -34,7 +34,7 @@ impl Checker {
         // An ack of a lost part of the store's history removes nothing from what it has now.
         let still = self.before.jobs.get(id).filter(|job| super::version(&job.record) == version);
         if let Some(job) = still.filter(|job| job.state != State::Done)
-            && self.ghost.claimed.get(&version) == Some(&number)
+            && self.expected.claimed.get(&version) == Some(&number)
         {
             self.bad(format!("[16] {id} ({version}) is {} though it was acked on claim, and runs", job.state));
         }

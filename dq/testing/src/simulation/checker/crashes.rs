@@ -7,7 +7,7 @@ use dq::testing::seam::JobView;
 
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in super::super) struct Toll {
+pub(in super::super) struct CrashRecord {
     /// Crashes that were charged, since the last settled outcome.
     pub(in super::super) charged: u32,
     /// Whether the run that was charged last was begun, and whether it was alone.
@@ -18,33 +18,33 @@ pub(in super::super) struct Toll {
 
 impl Checker {
     /// A run is over, and its job is kept.
-    pub(super) fn note_toll(&mut self, number: u64, job: &JobView, kept: &JobView, reclaimed: bool) {
+    pub(super) fn note_crash(&mut self, number: u64, job: &JobView, kept: &JobView, reclaimed: bool) {
         debug_assert_eq!(version(&kept.record), number, "it is the same version");
-        let toll = self.tolls.entry(number).or_default();
+        let record = self.crash_records.entry(number).or_default();
         if kept.crashes > job.crashes {
-            toll.charged += 1;
-            toll.last = self.ghost.charged.get(&number).copied().unwrap_or_default();
+            record.charged += 1;
+            record.last = self.expected.charged.get(&number).copied().unwrap_or_default();
         }
         let by_crashes = || kept.record.metadata().is_ok_and(|metadata| metadata.cause == Some(Cause::Crashes));
         if kept.state == State::Dead && (reclaimed || by_crashes()) {
             self.crashed += 1;
-            toll.dead = Some(job.row.as_ref().is_some_and(|row| row.isolated));
+            record.dead = Some(job.row.as_ref().is_some_and(|row| row.isolated));
         }
     }
 
     /// The versions that were added.
     pub(in super::super) fn added(&self) -> impl Iterator<Item = u64> {
-        self.ghost.effected.iter().copied()
+        self.expected.effected.iter().copied()
     }
 
     /// How many jobs have neither ended nor are DEAD by crashes.
     pub(in super::super) fn open(&self) -> usize {
-        self.ghost.effected.len() - self.ghost.ended.len() - self.crashed
+        self.expected.effected.len() - self.expected.ended.len() - self.crashed
     }
 
     /// A death by crashes that should not be, unless they are only counted.
-    pub(super) fn bad_toll(&mut self, what: String) {
-        if !self.counts_tolls {
+    pub(super) fn bad_crash_death(&mut self, what: String) {
+        if !self.only_counts_crash_deaths {
             self.bad(what);
         }
     }

@@ -10,12 +10,12 @@ use dq::testing::seam::{JobView, View};
 use dq::time::Timestamp;
 
 impl Checker {
-    pub(super) fn look_at_effects(&mut self, did: &Did, before: &View, after: &View, micros: u64) {
+    pub(super) fn check_effects(&mut self, did: &Did, before: &View, after: &View, micros: u64) {
         let floor = Timestamp::floor_micros(micros);
         match did {
             Did::Add { jobs } => {
                 for (job, outcome) in jobs {
-                    self.look_at_added(job, outcome, after.jobs.get(&job.id));
+                    self.check_added(job, outcome, after.jobs.get(&job.id));
                 }
             }
             Did::Command { items } => {
@@ -79,7 +79,7 @@ impl Checker {
         }
     }
 
-    fn look_at_added(&mut self, job: &NewJob, outcome: &AddOutcome, is: Option<&JobView>) {
+    fn check_added(&mut self, job: &NewJob, outcome: &AddOutcome, is: Option<&JobView>) {
         let new = version(&job.record);
         let there = match outcome {
             AddOutcome::Added | AddOutcome::Replaced(_) if job.deliver == Deliver::Broadcast => true,
@@ -133,7 +133,7 @@ impl Checker {
 
     /// Whether its end was asked for, whichever run it is.
     fn is_ended_for_certain(&self, job: &JobView) -> bool {
-        let promised = self.ghost.promised.get(&version(&job.record));
+        let promised = self.expected.promised.get(&version(&job.record));
         promised.is_some_and(|ends| ends.iter().any(|(_, fence)| fence.is_none()))
     }
 }

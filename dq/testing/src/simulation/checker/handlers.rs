@@ -14,8 +14,8 @@ const MOMENT: u64 = 1_000;
 
 impl Checker {
     /// A handler starts: one that is a crash short of its cap is begun, and nothing starts beside a begun one.
-    pub(super) fn look_at_start(&mut self, node: &NodeId, id: &JobId, number: u64, kind: HandlerKind, time: u64) {
-        self.look_at_permits(node);
+    pub(super) fn check_start(&mut self, node: &NodeId, id: &JobId, number: u64, kind: HandlerKind, time: u64) {
+        self.check_handler_count(node);
         let (Some(caps), false) = (self.caps, without(19) || self.fell) else { return };
         let Some(job) = self.before.jobs.get(id) else { return };
         let Some(row) = job.row.as_ref().filter(|row| row.token == self.runs[&number].token && row.node == *node)
@@ -39,7 +39,7 @@ impl Checker {
             *other != id && row.is_some()
         });
         let runs = isolated.filter_map(|(other, _)| {
-            let run = self.runs.get(self.ghost.rows.get(&(node.clone(), other.clone()))?)?;
+            let run = self.runs.get(self.expected.rows.get(&(node.clone(), other.clone()))?)?;
             let lately = run.since.is_some_and(|since| time < since + self.timeout_micros);
             lately.then(|| other.clone())
         });
@@ -47,21 +47,21 @@ impl Checker {
     }
 
     /// What only shows over time of a node that is neither dead nor paused since `awake`.
-    pub(in super::super) fn look_at_handlers(&mut self, node: &NodeId, awake: u64, micros: u64, time: u64) {
+    pub(in super::super) fn check_handlers(&mut self, node: &NodeId, awake: u64, micros: u64, time: u64) {
         let (floor, length) = (Timestamp::floor_micros(micros), NodeSettings::default().lease);
         let leased = self.lease_of(node).is_some_and(|end| end > floor);
         let (fell, blocking) = (self.fell || self.jumped, &self.blocking);
         // A job that is acked on claim runs without a row.
-        let Some(conduct) = self.conduct.get_mut(node).filter(|_| !self.acks_on_claim) else { return };
+        let Some(record) = self.node_records.get_mut(node).filter(|_| !self.acks_on_claim) else { return };
         let mut older = None;
         let mut running: BTreeMap<&JobId, u64> = BTreeMap::new();
-        for (number, (id, since)) in conduct.handlers.iter().filter(|(number, _)| !blocking.contains(number)) {
+        for (number, (id, since)) in record.handlers.iter().filter(|(number, _)| !blocking.contains(number)) {
             let before = running.insert(id, *number).filter(|_| time > since.max(&awake) + MOMENT);
             older = older.or(before.map(|before| (before, id.clone())));
         }
         let lost = !leased && !fell && !running.is_empty();
-        conduct.leaseless = conduct.leaseless.filter(|_| lost).or(lost.then_some(time)).map(|since| since.max(awake));
-        let too_long = conduct.leaseless.is_some_and(|since| time > since + length.as_micros() as u64 + 1_000 * MOMENT);
+        record.leaseless = record.leaseless.filter(|_| lost).or(lost.then_some(time)).map(|since| since.max(awake));
+        let too_long = record.leaseless.is_some_and(|since| time > since + length.as_micros() as u64 + 1_000 * MOMENT);
         if let Some((number, id)) = older {
             self.bad(format!("[9] {node} runs {id} again, and its run {number} goes on"));
         }
@@ -77,7 +77,7 @@ impl Checker {
 
     /// A reclaim takes jobs from `from`, whose lease was seen to end at `seen`; `watched` µs went by between the making of its
     /// link and its sending.
-    pub(in super::super) fn check_call_timeouts(&mut self, from: &NodeId, seen: Timestamp, watched: u64, micros: u64) {
+    pub(in super::super) fn check_watch(&mut self, from: &NodeId, seen: Timestamp, watched: u64, micros: u64) {
         if self.caps.is_none() || without(20) {
             return;
         }

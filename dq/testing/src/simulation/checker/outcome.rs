@@ -10,7 +10,7 @@ use dq::testing::seam::JobView;
 impl Checker {
     /// An outcome that was accepted must be that of the run that holds the job.
     pub(super) fn note_outcome(&mut self, node: &NodeId, outcome: &Outcome, job: Option<&JobView>) {
-        let Some(number) = self.ghost.rows.get(&(node.clone(), outcome.id.clone())).copied() else {
+        let Some(number) = self.expected.rows.get(&(node.clone(), outcome.id.clone())).copied() else {
             return self
                 .bad(format!("[10] an outcome of {} is accepted from {node}, which does not hold it", outcome.id));
         };
@@ -68,7 +68,7 @@ impl Checker {
 
     /// What a handler decided; one whose time was over decides nothing, nor one whose job was acked before.
     pub(in super::super) fn decided(&mut self, node: &NodeId, number: u64, change: Change, time: u64) {
-        let started = self.conduct.get(node).and_then(|conduct| conduct.handlers.get(&number));
+        let started = self.node_records.get(node).and_then(|record| record.handlers.get(&number));
         let in_time = started.is_some_and(|(_, started)| time < started + self.timeout_micros) && !self.acks_on_claim;
         if let Some(run) = self.runs.get_mut(&number).filter(|_| in_time) {
             run.decided = Some(change);

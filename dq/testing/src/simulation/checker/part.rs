@@ -14,16 +14,16 @@ const ALL_AFTER: u64 = 256;
 
 impl Checker {
     /// As [`query`](Self::look), at what the step names.
-    pub(in super::super) fn look_at_part(&mut self, did: &Did, store: &MemoryStore, key: &TopicKey, micros: u64) {
+    pub(in super::super) fn check_part(&mut self, did: &Did, store: &MemoryStore, key: &TopicKey, micros: u64) {
         self.steps += 1;
         let mut before = std::mem::take(&mut self.before);
         let named = self.named(did);
         let after = store.view_of(key, &named);
         self.note(did, &before, micros);
         for id in &named {
-            self.look_at(did, id, (before.jobs.get(id), after.jobs.get(id)), None, micros);
+            self.check_job(did, id, (before.jobs.get(id), after.jobs.get(id)), None, micros);
         }
-        self.look_at_effects(did, &before, &after, micros);
+        self.check_effects(did, &before, &after, micros);
         for id in &named {
             before.jobs.remove(id);
         }
@@ -39,7 +39,7 @@ impl Checker {
         if !all.consistent {
             self.bad("[2] slots and places differ".into());
         }
-        self.scan_leases(did, known, all);
+        self.check_leases(did, known, all);
         let ids: BTreeSet<&JobId> = known.jobs.keys().chain(all.jobs.keys()).collect();
         for id in ids {
             let (was, is) = (known.jobs.get(id).map(place), all.jobs.get(id).map(place));
@@ -59,7 +59,7 @@ impl Checker {
             Did::Add { jobs } => jobs.iter().map(|(job, _)| job.id.clone()).collect(),
             Did::Command { items } => items.iter().map(|(item, _)| item.id.clone()).collect(),
             Did::Reclaim { from, .. } => {
-                self.ghost.rows.keys().filter(|(node, _)| node == from).map(|(_, id)| id.clone()).collect()
+                self.expected.rows.keys().filter(|(node, _)| node == from).map(|(_, id)| id.clone()).collect()
             }
         }
     }

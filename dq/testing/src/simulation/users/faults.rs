@@ -46,11 +46,11 @@ impl Default for Faults {
 
 /// What can be done on the occasion of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Blow {
+pub(super) enum PlannedFault {
     /// A fault of the engine, of one node where it is one of a node.
     Engine(Fault),
     /// One of the next requests of a process: it is lost, its answer is, or it is held up.
-    Wire,
+    Connection,
 }
 
 impl Faults {
@@ -125,19 +125,26 @@ impl Faults {
         1..=self.most
     }
 
-    /// Every blow there is, the likelier ones more than once.
-    pub(super) fn blows(&self) -> Vec<Blow> {
-        use Blow::{Engine, Wire};
+    /// Every planned there is, the likelier ones more than once.
+    pub(super) fn planned_faults(&self) -> Vec<PlannedFault> {
+        use PlannedFault::{Connection, Engine};
         let (kill, pause, out) = (Engine(Fault::Kill), Engine(Fault::Pause), Engine(Fault::Out));
-        let kinds: [(bool, &[Blow]); 7] = [
+        let kinds: [(bool, &[PlannedFault]); 7] = [
             (self.crashes, &[kill; 4]),
             (self.pauses, &[pause; 3]),
-            (self.network, &[Wire, Wire, Engine(Fault::Unresponsive), Engine(Fault::Slow), Engine(Fault::Subscribers)]),
+            (
+                self.network,
+                &[Connection, Connection, Engine(Fault::Unresponsive), Engine(Fault::Slow), Engine(Fault::Subscribers)],
+            ),
             (self.outages, &[out; 2]),
             (self.stops, &[Engine(Fault::Stop)]),
             (self.clock_jumps, &[Engine(Fault::Jump), Engine(Fault::Wall)]),
             (self.fall_backs, &[Engine(Fault::Snap), Engine(Fault::Snap), Engine(Fault::Fall)]),
         ];
-        kinds.iter().filter(|(happen, _)| *happen).flat_map(|(_, blows)| blows.iter().copied()).collect()
+        kinds
+            .iter()
+            .filter(|(happen, _)| *happen)
+            .flat_map(|(_, planned_faults)| planned_faults.iter().copied())
+            .collect()
     }
 }

@@ -1,6 +1,6 @@
 //! Jobs that a smaller run leaves out: the work adds them and is told that they were added, and nothing is.
 //!
-//! Whether the check bears that is asked apart, see `shrink.rs`: it may count the jobs.
+//! Whether the check passes_without that is asked apart, see `shrink.rs`: it may count the jobs.
 
 use super::super::process::Process;
 use super::super::sync::lock;

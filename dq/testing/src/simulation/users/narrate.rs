@@ -36,7 +36,7 @@ impl Program {
                         AddOutcome::Refused(why) => format!("is refused: {why}"),
                     };
                     let usual = (*outcome == AddOutcome::Added).then_some(Usual::Added);
-                    self.tell(sim, named(&job.id), usual, || format!("{topic}/{} {how}", job.id));
+                    self.note(sim, named(&job.id), usual, || format!("{topic}/{} {how}", job.id));
                 }
             }
             Did::Settle { node, outcomes } => {
@@ -50,7 +50,7 @@ impl Program {
                     };
                     let is_ack = matches!((&outcome.change, verdict), (Change::Ack, Verdict::Done));
                     let text = || format!("{how} the {what} of {topic}/{} from {node}", outcome.id);
-                    self.tell(sim, named(&outcome.id), is_ack.then_some(Usual::Acked), text);
+                    self.note(sim, named(&outcome.id), is_ack.then_some(Usual::Acked), text);
                 }
             }
             Did::Reclaim { from, .. } => {
@@ -58,7 +58,7 @@ impl Program {
                 for (id, job) in &checker.before.jobs {
                     let kept = after.jobs.get(id).is_some_and(|now| now.row == job.row);
                     if job.row.as_ref().is_some_and(|row| name_of(sim, &row.node) == from) && !kept {
-                        self.tell(sim, named(id), None, || {
+                        self.note(sim, named(id), None, || {
                             format!("{topic}/{id} is taken back from {from}, whose lease is over")
                         });
                     }
@@ -66,7 +66,7 @@ impl Program {
             }
             Did::Command { items } => {
                 for (item, outcome) in items {
-                    self.tell(sim, named(&item.id), None, || {
+                    self.note(sim, named(&item.id), None, || {
                         format!("{:?} of {topic}/{}: {outcome:?}", item.verb, item.id)
                     });
                 }

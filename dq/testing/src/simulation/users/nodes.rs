@@ -10,7 +10,7 @@ use super::super::process::Process;
 use super::super::sim::Sim;
 use super::super::store::FaultyStore;
 use super::super::sync::lock;
-use super::program::{Program, Seat};
+use super::program::{Host, Program};
 use super::watched::{Received, Watched};
 use dq::listener::AckMode;
 use dq::store::Store;
@@ -39,29 +39,29 @@ impl Program {
             pauses_after: AtomicU64::new(u64::MAX),
             pause: AtomicU64::new(0),
         });
-        sim.tell(|| format!("{} starts", process.name));
+        sim.note(|| format!("{} starts", process.name));
         sim.for_checkers(|checker| {
-            checker.conduct.entry(node.id.clone()).or_default().disturbed_at = sim.cluster.now()
+            checker.node_records.entry(node.id.clone()).or_default().disturbed_at = sim.cluster.now()
         });
         lock(&sim.nodes).push(Arc::clone(&node));
-        let seat = Seat { sim: Arc::clone(sim), program: Arc::clone(self), process, node: node.id.clone() };
-        watch(&mut plan, &seat);
+        let host = Host { sim: Arc::clone(sim), program: Arc::clone(self), process, node: node.id.clone() };
+        watch(&mut plan, &host);
         *lock(&node.running) = Some(seam::start(&plan));
     }
 }
 
 /// Puts the judge between a node and its listeners.
-fn watch(plan: &mut Plan, seat: &Seat) {
+fn watch(plan: &mut Plan, host: &Host) {
     for topic in &mut plan.topics {
-        let checker = seat.sim.checker_of(&topic.key);
+        let checker = host.sim.checker_of(&topic.key);
         let timeout = topic.settings.timeout.map_or(u64::MAX / 4, |timeout| timeout.as_micros() as u64);
         let mut known = lock(&checker);
         (known.timeout_micros, known.acks_on_claim) = (timeout, topic.settings.ack == AckMode::OnClaim);
         drop(known);
-        topic.listener = Arc::new(Watched { inner: Arc::clone(&topic.listener), seat: seat.clone(), checker });
+        topic.listener = Arc::new(Watched { inner: Arc::clone(&topic.listener), host: host.clone(), checker });
     }
     for broadcast in &mut plan.broadcasts {
         let (inner, name) = (Arc::clone(&broadcast.listener), broadcast.name);
-        broadcast.listener = Arc::new(Received { inner, name, seat: seat.clone() });
+        broadcast.listener = Arc::new(Received { inner, name, host: host.clone() });
     }
 }

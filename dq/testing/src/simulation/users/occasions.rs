@@ -10,7 +10,7 @@ use super::super::checker::Did;
 use super::super::profile::Fault;
 use super::super::sim::Sim;
 use super::super::sync::lock;
-use super::faults::Blow;
+use super::faults::PlannedFault;
 use super::only::name_of;
 use super::program::Program;
 use dq::job::{JobId, TopicKey};
@@ -49,9 +49,10 @@ impl Program {
             if !random.chance(likely) {
                 continue;
             }
-            let blow = random.pick(&self.blows);
-            let hits = node.is_some() || matches!(blow, Blow::Wire | Blow::Engine(Fault::Out | Fault::Slow));
-            if !hits || !sim.happens(|| format!("{name}{number}"), || format!("{blow:?}")) {
+            let planned = random.pick(&self.planned_faults);
+            let hits = node.is_some()
+                || matches!(planned, PlannedFault::Connection | PlannedFault::Engine(Fault::Out | Fault::Slow));
+            if !hits || !sim.happens(|| format!("{name}{number}"), || format!("{planned:?}")) {
                 continue;
             }
             self.left.fetch_sub(1, Relaxed);
@@ -60,7 +61,7 @@ impl Program {
             return sim
                 .clone()
                 .cluster
-                .at(sim.cluster.now(), move || sim.inject(&program, blow, node.as_ref(), random));
+                .at(sim.cluster.now(), move || sim.inject(&program, planned, node.as_ref(), random));
         }
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct Only {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct How<'a> {
     /// With its account and its log.
-    pub(super) told: bool,
+    pub(super) traced: bool,
     pub(super) only: &'a Only,
     pub(super) print: Print,
     /// The run is given up at this time, and found nothing.

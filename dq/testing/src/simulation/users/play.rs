@@ -12,7 +12,7 @@ use tokio::runtime::Builder;
 use super::super::cluster::ClusterState;
 use super::super::process::Process;
 use super::super::settings::RunSettings;
-use super::super::sim::{Sim, Struck, Workload};
+use super::super::sim::{InjectedFault, Sim, Workload};
 use super::super::store::FaultyStore;
 use super::super::sync::lock;
 use super::super::tokio_time::Idle;
@@ -30,7 +30,7 @@ use dq::job::{AppName, State};
 use dq::provider::Provider;
 
 /// How often the run is asked whether it is over.
-const LOOK: u64 = 5 * SECOND;
+const POLL_INTERVAL: u64 = 5 * SECOND;
 
 /// How long nothing must wait or run until it is: as long as any request is held up, or any node paused.
 const QUIET: u64 = 60 * SECOND;
@@ -40,7 +40,7 @@ const QUIET: u64 = 60 * SECOND;
 pub(super) struct Played {
     pub(super) found: Option<String>,
     /// The faults that happened, or would have, and the jobs that the work added.
-    pub(super) struck: Vec<Struck>,
+    pub(super) injected: Vec<InjectedFault>,
     pub(super) added: BTreeSet<String>,
     pub(super) nodes: u64,
     pub(super) chosen: Chosen,
@@ -64,7 +64,7 @@ pub(super) fn play<S: Clone + Send + Sync + 'static>(of: &Simulation<S>, seed: u
         .expect("a runtime without input and output is given");
     runtime.block_on(async {
         let seed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let cluster = ClusterState::with_tokio(seed, how.told);
+        let cluster = ClusterState::with_tokio(seed, how.traced);
         let _running = Running::start();
         let choosing = Choosing::start(seed, &how.only.chosen);
         let state = (of.state)();
@@ -102,7 +102,7 @@ fn start_work<S: Clone + Send + Sync + 'static>(sim: &Arc<Sim>, program: &Arc<Pr
             }
         });
         match done.await {
-            Ok(Ok(())) => sim.tell(|| "work is done".into()),
+            Ok(Ok(())) => sim.note(|| "work is done".into()),
             Ok(Err(error)) => program.fail(format!("the work failed: {error}")),
             Err(panic) => program.fail(format!("the work panicked{panic}")),
         }
@@ -123,7 +123,7 @@ async fn let_all_happen<S>(
     loop {
         let now = sim.cluster.now();
         let ends = micros(of.ends_after.unwrap_or(of.longest));
-        run_until(sim, (now + LOOK).min(ends), idle).await;
+        run_until(sim, (now + POLL_INTERVAL).min(ends), idle).await;
         let now = sim.cluster.now();
         if sim.is_over() || of.ends_after.is_some() && now >= ends {
             return true;
@@ -195,7 +195,7 @@ fn played(sim: &Sim, program: &Program, found: Option<String>, chosen: Chosen) -
     sim.for_checkers(|checker| handled += checker.handled);
     Played {
         found,
-        struck: std::mem::take(&mut lock(&sim.struck)),
+        injected: std::mem::take(&mut lock(&sim.injected)),
         added: std::mem::take(&mut lock(&program.added)),
         nodes: sim.settings().nodes,
         chosen,

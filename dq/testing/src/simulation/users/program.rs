@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use futures_util::FutureExt;
 
-use super::super::checker::Ghost;
+use super::super::checker::Expected;
 use super::super::cluster::ClusterState;
 use super::super::process::Process;
 use super::super::profile::Fault;
 use super::super::random::RandomSource;
 use super::super::sim::Sim;
 use super::super::sync::lock;
-use super::faults::Blow;
+use super::faults::PlannedFault;
 use super::only::How;
 use super::panics::Print;
 use super::simulation::Simulation;
@@ -45,15 +45,15 @@ pub(super) struct AtStep {
 
 /// What waits to happen to a process; each counts down to its moment.
 #[derive(Debug, Default)]
-pub(super) struct Arms {
+pub(super) struct PendingFaults {
     /// At a step of a handler.
     pub(super) at_step: Option<AtStep>,
     /// At a request.
-    pub(super) wire: Option<u64>,
+    pub(super) connection: Option<u64>,
 }
 
 /// An earlier state of the store, and what was known of it.
-pub(super) type Kept = (Snapshot, Vec<(TopicKey, Ghost)>);
+pub(super) type Kept = (Snapshot, Vec<(TopicKey, Expected)>);
 
 type OnNode = Box<dyn Fn(ContextFactory) -> ContextFactory + Send + Sync>;
 
@@ -61,7 +61,7 @@ type OnNode = Box<dyn Fn(ContextFactory) -> ContextFactory + Send + Sync>;
 pub(super) struct Program {
     sim: OnceLock<Weak<Sim>>,
     node: OnNode,
-    pub(super) blows: Vec<Blow>,
+    pub(super) planned_faults: Vec<PlannedFault>,
     /// How many faults there still are.
     pub(super) left: AtomicU64,
     /// How likely an occasion is taken.
@@ -72,7 +72,7 @@ pub(super) struct Program {
     pub(super) trace: Option<Trace>,
     wrong: Mutex<Option<String>>,
     work_done: AtomicBool,
-    pub(super) arms: Mutex<BTreeMap<String, Arms>>,
+    pub(super) pending_faults: Mutex<BTreeMap<String, PendingFaults>>,
     /// How often each job was an occasion for a fault.
     pub(super) occasions: Mutex<BTreeMap<String, u64>>,
     /// Only these jobs are added by the work; else all.
@@ -90,7 +90,10 @@ pub(super) struct Program {
 
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Program").field("blows", &self.blows).field("left", &self.left).finish_non_exhaustive()
+        f.debug_struct("Program")
+            .field("planned_faults", &self.planned_faults)
+            .field("left", &self.left)
+            .finish_non_exhaustive()
     }
 }
 
@@ -103,20 +106,20 @@ impl Program {
         let (state, found) = (state.clone(), of.found_listeners);
         let node: OnNode =
             Box::new(move |factory| node(if found { factory } else { factory.without_inventory() }, state.clone()));
-        let blows = of.faults.blows();
+        let planned_faults = of.faults.planned_faults();
         let most = of.faults.draw(cluster);
         Arc::new(Self {
             sim: OnceLock::new(),
             node,
-            left: AtomicU64::new(if blows.is_empty() { 0 } else { most }),
-            blows,
+            left: AtomicU64::new(if planned_faults.is_empty() { 0 } else { most }),
+            planned_faults,
             eagerness: cluster.pick(&[0.3, 0.6, 1.0]),
             grace_millis: AtomicU64::new(0),
             versions: Versions::default(),
-            trace: how.told.then(Trace::default),
+            trace: how.traced.then(Trace::default),
             wrong: Mutex::default(),
             work_done: AtomicBool::new(false),
-            arms: Mutex::default(),
+            pending_faults: Mutex::default(),
             occasions: Mutex::default(),
             only_jobs: how.only.jobs.clone(),
             added: Mutex::default(),
@@ -160,13 +163,13 @@ impl Program {
     }
 
     /// Writes an event into the log, and into the account of the job.
-    pub(super) fn tell(&self, sim: &Sim, job: Option<Named>, usual: Option<Usual>, text: impl FnOnce() -> String) {
+    pub(super) fn note(&self, sim: &Sim, job: Option<Named>, usual: Option<Usual>, text: impl FnOnce() -> String) {
         if let Some(trace) = &self.trace {
             let text = text();
-            trace.tell(sim.cluster.now(), job, usual, text.clone());
-            sim.cluster.say(|| text);
+            trace.push(sim.cluster.now(), job, usual, text.clone());
+            sim.cluster.log(|| text);
         } else {
-            sim.cluster.say(text);
+            sim.cluster.log(text);
         }
     }
 
@@ -203,7 +206,7 @@ impl Program {
 
 /// The node of a listener.
 #[derive(Debug, Clone)]
-pub(super) struct Seat {
+pub(super) struct Host {
     pub(super) sim: Arc<Sim>,
     pub(super) program: Arc<Program>,
     pub(super) process: Arc<Process>,

@@ -82,7 +82,7 @@ impl<S: Clone + Send + Sync + 'static> Simulation<S> {
         for seed in seeds.clone() {
             progress.say(|| format!("nothing found in {} of {} seeds", summary.seeds, seeds.end - seeds.start));
             let first = seed == seeds.start;
-            let how = How { told: first, only: &only, print, until: None };
+            let how = How { traced: first, only: &only, print, until: None };
             let played = play(self, seed, how);
             summary.seeds += 1;
             summary.jobs += played.jobs;
@@ -142,7 +142,7 @@ impl<S: Clone + Send + Sync + 'static> Simulation<S> {
 
     /// A run that found this, and how it differs when it is run once more.
     fn twice(&self, seed: u64, what: &str, only: &Only) -> (Played, Option<String>) {
-        let run = || play(self, seed, How { told: true, only, print: Print::No, until: None });
+        let run = || play(self, seed, How { traced: true, only, print: Print::No, until: None });
         let (told, again) = (run(), run());
         let other = [&told.found, &again.found].into_iter().find_map(|found| match found {
             Some(found) if is_same(found, what) => None,

@@ -73,17 +73,17 @@ pub(super) fn shrink<S: Clone + Send + Sync + 'static>(
     let what = whole.found.clone()?;
     let until = Instant::now() + of.shrinks_for;
     let (before, mut runs) = (Parts::of(&whole), 0);
-    let mut bears = Bears { of, seed, until, known: BTreeMap::new() };
+    let mut passes_without = PassesWithout { of, seed, until, known: BTreeMap::new() };
     let shows = |only: &Only| {
         if Instant::now() >= until {
             return None;
         }
         runs += 1;
         progress.say(|| format!("seed {seed} found something, it is made smaller: {runs} runs so far"));
-        let how = How { told: false, only, print: Print::No, until: Some(until) };
+        let how = How { traced: false, only, print: Print::No, until: Some(until) };
         let played = play(of, seed, how);
         let same = played.found.as_ref().is_some_and(|found| is_same(found, &what));
-        (same && bears.all_that_is_left_out(only, &played)).then_some(played)
+        (same && passes_without.left_out_jobs(only, &played)).then_some(played)
     };
     let mut smaller = Smaller::than(Only::default(), whole, MOST_TRIES, shows);
     smaller.until_least(sizes, |smaller| {
@@ -102,7 +102,7 @@ pub(super) fn shrink<S: Clone + Send + Sync + 'static>(
     let with_all_jobs = Only { jobs: None, ..best.clone() };
     let same = best.jobs.is_some() && run(&with_all_jobs).is_some_and(|run| sizes(&run) == sizes(&report));
     let only = without_what_is_all(if same { with_all_jobs } else { best }, &report, &before);
-    let left = told(&only, &report, &before);
+    let left = described(&only, &report, &before);
     let ended_after = (Instant::now() >= until).then_some(of.shrinks_for);
     (only != Only::default()).then_some(Small { only, tried: runs, left, ended_after })
 }
@@ -122,12 +122,12 @@ impl Parts {
 }
 
 fn faults(run: &Played) -> BTreeSet<String> {
-    run.struck.iter().map(|struck| struck.name.clone()).collect()
+    run.injected.iter().map(|injected| injected.name.clone()).collect()
 }
 
 fn sizes(run: &Played) -> (usize, u64, Vec<u64>, usize) {
     let chosen = run.chosen.values().map(|(_, number)| *number).collect();
-    (run.struck.len(), run.nodes, chosen, run.added.len())
+    (run.injected.len(), run.nodes, chosen, run.added.len())
 }
 
 /// Drops what need not be said, as nothing is changed by it. Faults are named where anything is: another run has others.
@@ -140,13 +140,13 @@ fn without_what_is_all(mut only: Only, run: &Played, before: &Parts) -> Only {
 }
 
 /// What is left, for a person.
-fn told(only: &Only, run: &Played, before: &Parts) -> String {
+fn described(only: &Only, run: &Played, before: &Parts) -> String {
     let some = |number: usize, what: &str| if number == 1 { what.to_owned() } else { format!("{what}s") };
     let of = |now: usize, before: usize, what: &str| {
         let of_how_many = if now == before { String::new() } else { format!(" of {before}") };
         format!("{now}{of_how_many} {}", some(if now == before { now } else { before }, what))
     };
-    let mut left = vec![of(run.struck.len(), before.faults.len(), "fault")];
+    let mut left = vec![of(run.injected.len(), before.faults.len(), "fault")];
     left.push(of(run.nodes as usize, before.nodes as usize, "node"));
     if only.jobs.is_some() {
         left.push(of(run.added.len(), before.jobs.len(), "job"));
@@ -156,27 +156,27 @@ fn told(only: &Only, run: &Played, before: &Parts) -> String {
 }
 
 /// Whether the check passes without jobs, where nothing goes wrong.
-struct Bears<'a, S> {
+struct PassesWithout<'a, S> {
     of: &'a Simulation<S>,
     seed: u64,
     until: Instant,
     known: BTreeMap<BTreeSet<String>, bool>,
 }
 
-impl<S: Clone + Send + Sync + 'static> Bears<'_, S> {
-    fn all_that_is_left_out(&mut self, only: &Only, run: &Played) -> bool {
+impl<S: Clone + Send + Sync + 'static> PassesWithout<'_, S> {
+    fn left_out_jobs(&mut self, only: &Only, run: &Played) -> bool {
         let Some(jobs) = &only.jobs else { return true };
         if let Some(known) = self.known.get(jobs) {
             return *known;
         }
         let chosen = run.chosen.iter().map(|(name, (_, number))| (name.clone(), *number)).collect();
         let calm = Only { faults: Some(BTreeSet::new()), chosen, ..only.clone() };
-        let how = How { told: false, only: &calm, print: Print::No, until: Some(self.until) };
+        let how = How { traced: false, only: &calm, print: Print::No, until: Some(self.until) };
         // Without faults it may be found as well, by who comes first; then not with each seed.
         let passes = |other: u64| play(self.of, self.seed.wrapping_add(other), how).found.is_none();
-        let bears = (0..=OTHERS).any(passes) && Instant::now() < self.until;
-        self.known.insert(jobs.clone(), bears);
-        bears
+        let passes_without = (0..=OTHERS).any(passes) && Instant::now() < self.until;
+        self.known.insert(jobs.clone(), passes_without);
+        passes_without
     }
 }
 

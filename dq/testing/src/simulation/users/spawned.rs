@@ -25,7 +25,7 @@ impl Program {
         let tasks = spawned(&sim.cluster);
         if tasks > 0 && lock(&self.spawners).contains(&process.name) {
             let name = &process.name;
-            sim.tell(|| format!("unlike in life, what handlers of {name} have spawned GOES ON: {tasks} tasks at most"));
+            sim.note(|| format!("unlike in life, what handlers of {name} have spawned GOES ON: {tasks} tasks at most"));
         }
     }
 }

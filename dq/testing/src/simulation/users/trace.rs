@@ -44,7 +44,7 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    pub(super) fn tell(&self, at: u64, job: Option<Named>, usual: Option<Usual>, text: String) {
+    pub(super) fn push(&self, at: u64, job: Option<Named>, usual: Option<Usual>, text: String) {
         lock(&self.lines).push(TraceLine { at, job, usual, text });
     }
 
@@ -131,11 +131,11 @@ mod tests {
     }
 
     fn goes_well(trace: &Trace, id: u64) {
-        trace.tell(MS, job(id), Some(Usual::Added), format!("t/{id} is added"));
+        trace.push(MS, job(id), Some(Usual::Added), format!("t/{id} is added"));
         trace.next_run(&job(id).unwrap());
-        trace.tell(2 * MS, job(id), Some(Usual::Runs(format!("n1 runs t/{id}"))), format!("n1 runs t/{id}: run 1"));
-        trace.tell(5 * MS, job(id), Some(Usual::Returns), format!("n1 t/{id}: returns ack"));
-        trace.tell(6 * MS, job(id), Some(Usual::Acked), format!("the store has the ack of t/{id}"));
+        trace.push(2 * MS, job(id), Some(Usual::Runs(format!("n1 runs t/{id}"))), format!("n1 runs t/{id}: run 1"));
+        trace.push(5 * MS, job(id), Some(Usual::Returns), format!("n1 t/{id}: returns ack"));
+        trace.push(6 * MS, job(id), Some(Usual::Acked), format!("the store has the ack of t/{id}"));
     }
 
     #[test]
@@ -149,8 +149,8 @@ mod tests {
     fn beside_one_with_more_to_tell_a_job_has_one_line() {
         let trace = Trace::default();
         goes_well(&trace, 1);
-        trace.tell(MS, job(2), Some(Usual::Added), "t/2 is added".into());
-        trace.tell(3 * MS, None, None, "n1 IS KILLED".into());
+        trace.push(MS, job(2), Some(Usual::Added), "t/2 is added".into());
+        trace.push(3 * MS, None, None, "n1 IS KILLED".into());
         let account: Vec<_> = trace.account().lines().map(str::to_owned).collect();
         let told = ["n1 runs t/1, once, and it is acked 4 ms later", "t/2 is added", "n1 IS KILLED"];
         assert!(
@@ -174,7 +174,7 @@ mod tests {
         let trace = Trace::default();
         for run in 1..=1_000 {
             trace.next_run(&job(1).unwrap());
-            trace.tell(run * MS, job(1), None, format!("run {run} of t/1"));
+            trace.push(run * MS, job(1), None, format!("run {run} of t/1"));
         }
         let account = trace.account();
         assert_eq!(account.lines().count(), WHOLE + 1, "{account}");

@@ -14,7 +14,7 @@ use super::super::sim::Sim;
 use super::super::sync::lock;
 use super::super::version::version;
 use super::panics::caught;
-use super::program::Seat;
+use super::program::Host;
 use super::spawned::spawned;
 use super::trace::{Named, Usual};
 use dq::environment::StoreClock as _;
@@ -26,7 +26,7 @@ use dq::testing::seam::{Call, ErasedListener, Returned};
 /// A delay listener.
 pub(super) struct Watched {
     pub(super) inner: Arc<dyn ErasedListener>,
-    pub(super) seat: Seat,
+    pub(super) host: Host,
     pub(super) checker: Arc<Mutex<Checker>>,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Debug for Watched {
 
 impl ErasedListener for Watched {
     fn call(self: Arc<Self>, call: Call, record: Record, delivery: Delivery) -> BoxFuture<'static, Returned> {
-        let Seat { sim, program, process, node } = &self.seat;
+        let Host { sim, program, process, node } = &self.host;
         let (kind, handler) = match call {
             Call::OnDue => (HandlerKind::OnDue, ""),
             Call::FinalRetry(_) => (HandlerKind::Final, "final_retry of "),
@@ -53,10 +53,10 @@ impl ErasedListener for Watched {
         let failed = if attempt > 0 { format!(", {attempt} failed before") } else { String::new() };
         let who = format!("{} runs {name}", process.name);
         let usual = (run == 1 && kind == HandlerKind::OnDue && attempt == 0).then(|| Usual::Runs(who.clone()));
-        program.tell(sim, Some(job.clone()), usual, || format!("{who}: run {run}, fence {fence}{failed}"));
+        program.note(sim, Some(job.clone()), usual, || format!("{who}: run {run}, fence {fence}{failed}"));
         Box::pin(Run {
             handler: Arc::clone(&self.inner).call(call, record, delivery),
-            seat: self.seat.clone(),
+            host: self.host.clone(),
             checker: Arc::clone(&self.checker),
             job,
             name,
@@ -74,7 +74,7 @@ impl ErasedListener for Watched {
 /// A run of a handler.
 struct Run {
     handler: BoxFuture<'static, Returned>,
-    seat: Seat,
+    host: Host,
     checker: Arc<Mutex<Checker>>,
     job: Named,
     name: String,
@@ -90,13 +90,13 @@ impl Future for Run {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Returned> {
         let this = &mut *self;
-        let Seat { sim, program, process, .. } = &this.seat;
-        let is_struck = |returned| {
-            program.inject_at_step(&this.seat, this.number, returned, &this.name);
+        let Host { sim, program, process, .. } = &this.host;
+        let is_hit = |returned| {
+            program.inject_at_step(&this.host, this.number, returned, &this.name);
             process.is_dead() || process.is_paused()
         };
         if this.returned.is_none() {
-            if is_struck(false) {
+            if is_hit(false) {
                 process.park(cx);
                 return Poll::Pending;
             }
@@ -108,18 +108,18 @@ impl Future for Run {
             }
             let polled = polled.unwrap_or_else(|panic| {
                 this.end = Some(End::Failed);
-                program.tell(sim, Some(this.job.clone()), None, || {
+                program.note(sim, Some(this.job.clone()), None, || {
                     format!("{} {}: panics{panic}", process.name, this.name)
                 });
                 resume_unwind(panic.payload)
             });
             let Poll::Ready(returned) = polled else { return Poll::Pending };
-            let (end, text) = told(&returned);
+            let (end, text) = described(&returned);
             let usual = (end == End::Acked).then_some(Usual::Returns);
-            program.tell(sim, Some(this.job.clone()), usual, || format!("{} {}: {text}", process.name, this.name));
+            program.note(sim, Some(this.job.clone()), usual, || format!("{} {}: {text}", process.name, this.name));
             this.end = Some(end);
             this.returned = Some(returned);
-            if is_struck(true) {
+            if is_hit(true) {
                 process.park(cx);
                 return Poll::Pending;
             }
@@ -129,7 +129,7 @@ impl Future for Run {
 }
 
 /// How a handler ended, for the judge and for people.
-fn told(returned: &Returned) -> (End, String) {
+fn described(returned: &Returned) -> (End, String) {
     match returned {
         Returned::Decided(Decision::Ack) => (End::Acked, "returns ack".into()),
         Returned::Decided(Decision::Rejoin) => (End::Rejoined, "returns rejoin".into()),
@@ -150,11 +150,11 @@ fn told(returned: &Returned) -> (End, String) {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        let Seat { sim, program, process, node } = &self.seat;
+        let Host { sim, program, process, node } = &self.host;
         lock(&self.checker).ended(node, self.number, self.end.unwrap_or(End::Dropped));
         if self.end.is_none() && !sim.is_over() {
             let how = if process.is_dead() { "is gone with its node" } else { "is cancelled where it waits" };
-            program.tell(sim, Some(self.job.clone()), None, || format!("{} {}: {how}", process.name, self.name));
+            program.note(sim, Some(self.job.clone()), None, || format!("{} {}: {how}", process.name, self.name));
         }
     }
 }
@@ -163,7 +163,7 @@ impl Drop for Run {
 pub(super) struct Received {
     pub(super) inner: Arc<dyn ErasedBroadcast>,
     pub(super) name: &'static str,
-    pub(super) seat: Seat,
+    pub(super) host: Host,
 }
 
 impl fmt::Debug for Received {
@@ -179,13 +179,13 @@ impl ErasedBroadcast for Received {
         id: JobId,
         record: Record,
     ) -> BoxFuture<'static, Result<(), Failure>> {
-        let Seat { sim, program, process, .. } = &self.seat;
+        let Host { sim, program, process, .. } = &self.host;
         let broadcast = (channel.clone(), id.clone());
         let key = (process.name.clone(), self.name, broadcast.clone(), version(&record));
         if !lock(&program.received).insert(key) && !has_fallen_back(sim) {
             program.fail(format!("{} heard the broadcast {channel}/{id} twice", process.name));
         }
-        program.tell(sim, Some(broadcast), None, || format!("{} {} hears {channel}/{id}", process.name, self.name));
+        program.note(sim, Some(broadcast), None, || format!("{} {} hears {channel}/{id}", process.name, self.name));
         Arc::clone(&self.inner).deliver(channel, id, record)
     }
 }

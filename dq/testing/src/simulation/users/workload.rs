@@ -50,7 +50,7 @@ impl Workload for Program {
 
     fn account(&self, time: u64, event: String) {
         if let Some(trace) = &self.trace {
-            trace.tell(time, None, None, event);
+            trace.push(time, None, None, event);
         }
     }
 
