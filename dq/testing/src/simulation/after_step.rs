@@ -10,11 +10,11 @@ use super::sync::lock;
 use dq::environment::StoreClock as _;
 use dq::job::TopicKey;
 
-/// The most steps of a run: a hundred times as many as most have.
+/// The most steps of a run, a hundred times as many as most runs have.
 const MOST_STEPS: u64 = 60_000;
 
 impl Sim {
-    /// The judge looks at what a step did in a topic.
+    /// The checker compares what a step did in a topic with what is allowed.
     #[expect(clippy::needless_pass_by_value, reason = "a step that was judged is over")]
     pub(super) fn check(&self, key: &TopicKey, did: Did) {
         let micros = self.clock.micros();
@@ -42,7 +42,7 @@ impl Sim {
         Arc::clone(&self.workload).stepped(self, key, &did);
     }
 
-    /// Whether nodes ask the store without end. Users' programs, and the experiment with kills, may have many jobs.
+    /// Returns whether nodes send requests without end. Users' programs and the experiment with kills may have many jobs.
     fn is_endless(&self, checker: &Checker) -> bool {
         checker.steps > MOST_STEPS && self.settings().kills.is_none() && !self.workload.is_program()
     }
@@ -52,7 +52,7 @@ impl Sim {
         self.check_nodes();
     }
 
-    /// Without faults every listener of a node that is connected hears what is published, soon.
+    /// Without faults, every listener of a connected node receives what is published, within two seconds.
     pub(super) fn check_broadcasts(&self, checker: &mut Checker, micros: u64) {
         let published = checker.take_published();
         if self.workload.is_program() || !self.settings().are_calm() || self.settings().profile != Profile::Broadcasts {

@@ -1,4 +1,4 @@
-//! Who adds and withdraws: programs with a provider of their own, and handlers.
+//! Programs that add jobs and send commands, with providers of their own, and handlers that do the same.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,11 +20,11 @@ use dq::environment::Runtime;
 use dq::job::Deliver;
 use dq::provider::{AddError, Addition, Provider};
 
-/// The most jobs of one act.
+/// The most jobs that one act of a caller adds.
 const MOST_ADDS: u64 = 64;
 
 impl Sim {
-    /// Starts a program that adds.
+    /// Starts a program that adds jobs and sends commands.
     pub(super) fn start_caller(self: &Arc<Self>) -> (Arc<Process>, Provider) {
         let number = self.names.fetch_add(1, Relaxed) + 1;
         let process = Process::new(format!("p{number}"), &self.cluster);
@@ -33,7 +33,7 @@ impl Sim {
         (process, provider)
     }
 
-    /// A caller acts now, and again later.
+    /// A caller acts now, and some caller acts again later.
     pub(super) fn act(self: &Arc<Self>) {
         if self.is_calm() || self.is_over() {
             return;
@@ -53,7 +53,7 @@ impl Sim {
         self.cluster.at(self.cluster.now() + next, move || sim.act());
     }
 
-    /// One act; its number is one that no other has.
+    /// One act of a caller. No other act has its number.
     pub(super) async fn act_as(self: &Arc<Self>, provider: Provider, number: u64, random: &RandomSource) {
         if random.chance(0.72) {
             let crowd = self.settings().profile == Profile::Crowd;
@@ -70,7 +70,7 @@ impl Sim {
         format!("j{}", random.below(self.settings().ids))
     }
 
-    /// How the handler of a job is to behave.
+    /// Draws how the handler of a job behaves.
     fn version_flags(&self, random: &RandomSource) -> u64 {
         let terms = self.settings();
         let killers = terms.profile == Profile::Killers;

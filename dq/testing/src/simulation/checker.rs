@@ -1,7 +1,7 @@
-//! The judge: looks at the store after every step and says what is broken. It has run numbers of its own, never fences.
+//! The checker compares the store with what is allowed after every step. It numbers runs itself and never relies on fences.
 //!
-//! It knows what every step was asked and what it answered, and keeps, apart from the store, which versions of jobs took
-//! effect, which ended and why, and what callers were promised. What it knows of the store falls back with the store.
+//! It knows every request and every answer. Apart from the store, it records which versions of jobs took effect, which
+//! ended and why, and what callers were promised. When the store falls back to an earlier state, so do these records.
 
 mod after;
 mod broadcasts;
@@ -47,7 +47,7 @@ pub(super) enum Did {
         from: NodeId,
         /// The lease end that the request named.
         seen: Timestamp,
-        /// How old its link was when it was sent, in µs.
+        /// The age of the link when the request was sent, in µs.
         watched: u64,
         charged: bool,
     },
@@ -57,7 +57,7 @@ pub(super) enum Did {
     Add {
         jobs: Vec<(NewJob, AddOutcome)>,
     },
-    /// `isolate`, or else `exhaust`.
+    /// `isolate` if `begins`, otherwise `exhaust`.
     Note {
         id: JobId,
         node: NodeId,
@@ -70,7 +70,7 @@ pub(super) enum Did {
     },
     Publish {
         published: Published,
-        /// When one is dropped that does not say so itself.
+        /// How long after its due time a broadcast without an expiry of its own is dropped.
         expires_after: Duration,
     },
 }
@@ -93,7 +93,7 @@ pub(super) enum HandlerKind {
     Swept,
 }
 
-/// A claim that was executed.
+/// A claim that the store executed.
 #[derive(Debug, Clone)]
 struct Run {
     node: NodeId,
@@ -104,56 +104,56 @@ struct Run {
     /// When its last handler started.
     since: Option<u64>,
     ended: Vec<End>,
-    /// The time it is to run again, as its handler said it, in µs on the store's clock.
+    /// When the job must run again, as its handler decided, in µs on the store's clock.
     again_at: Option<u64>,
-    /// What its handler decided in time.
+    /// What its handler decided within its timeout.
     decided: Option<Change>,
-    /// It had expired when it was claimed.
+    /// The job had expired when it was claimed.
     expired: bool,
-    /// Its row was gone once, be it in a part of the store's history that is lost: its node need not hold it any more.
+    /// The row was gone once, perhaps in a lost part of the store's history, so the node need not hold the job any more.
     over: bool,
-    /// It was acked, before its handler ran where that is the setting.
+    /// It was acked; under `ack = "on_claim"` before its handler ran.
     acked: bool,
 }
 
-/// What falls back with the store.
+/// What the checker expects of the store. It falls back with the store.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Expected {
     effected: BTreeSet<u64>,
     ended: BTreeMap<u64, &'static str>,
-    /// Ends that callers were promised for a running version, each perhaps for one run alone.
+    /// The ends that callers were promised for a running version, some of them for one run only.
     promised: BTreeMap<u64, Vec<(CommandKind, Option<Fence>)>>,
-    /// The exact time before which a version must not run, on the store's clock.
+    /// The exact time before which a version must not run, in µs on the store's clock.
     due: BTreeMap<u64, u64>,
-    /// When it was put into DELAYED, on the store's clock, in ms.
+    /// When a version became DELAYED, in ms on the store's clock.
     put: BTreeMap<u64, u64>,
     rows: BTreeMap<(NodeId, JobId), u64>,
     finals: BTreeSet<u64>,
     parked: BTreeSet<u64>,
     executed: BTreeSet<(ProducerId, u64)>,
-    /// Of versions that are exhausted by crashes: whether the last charged run was begun, and whether it was alone.
+    /// For each version that crashes exhausted: whether the last charged run was isolated, and whether it was alone.
     charged: BTreeMap<u64, (bool, bool)>,
-    /// Of versions that were acked on claim: the run that was.
+    /// For each version that was acked on claim: the run that was acked.
     claimed: BTreeMap<u64, u64>,
     broadcasts: Broadcasts,
 }
 
-/// What the judge knows of a node beside the store.
+/// What the checker knows of a node besides what the store shows.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NodeRecord {
-    /// When something last went wrong between it and the store.
+    /// When the connection between node and store last failed.
     pub(super) disturbed_at: u64,
-    /// Since when it has had handlers and no lease.
+    /// Since when the node has had handlers but no lease.
     leaseless: Option<u64>,
-    /// Since when it is connected and reconciled.
+    /// Since when the node has been connected and reconciled.
     pub(super) settled: Option<u64>,
     pub(super) dead: bool,
     pub(super) died_at: u64,
-    /// Handlers that run: run number and when it started. What ran when it died stays.
+    /// The handlers that run: run number, job and start time. Those that ran when the node died stay.
     pub(super) handlers: BTreeMap<u64, (JobId, u64)>,
 }
 
-/// See the module.
+/// Everything the checker knows of one topic.
 #[derive(Debug, Default)]
 pub(super) struct Checker {
     pub(super) expected: Expected,
@@ -165,36 +165,37 @@ pub(super) struct Checker {
     pub(super) node_records: BTreeMap<NodeId, NodeRecord>,
     /// Runs whose handlers block their threads.
     blocking: BTreeSet<u64>,
-    /// Nothing goes wrong in this run.
+    /// This run has no faults.
     pub(super) is_calm: bool,
     pub(super) fell: bool,
     pub(super) jumped: bool,
     pub(super) found: Option<String>,
-    /// What crashes did to jobs.
+    /// What crashes did to each job.
     pub(super) crash_records: BTreeMap<u64, CrashRecord>,
-    /// How many jobs are DEAD by crashes, if none comes back from there.
+    /// How many jobs are DEAD by crashes, if none of them is requeued.
     crashed: usize,
-    /// Whether deaths by crashes are only counted.
+    /// Deaths by crashes are counted and not reported.
     pub(super) only_counts_crash_deaths: bool,
     pub(super) steps: u64,
     pub(super) handled: u64,
     pub(super) timeout_micros: u64,
     pub(super) caps: Option<Caps>,
-    /// Whether jobs are acked before their handlers start.
+    /// Jobs are acked before their handlers start.
     pub(super) acks_on_claim: bool,
-    /// Of versions whose `on_due` was called: the first run of it.
+    /// The first run that called `on_due`, for each version.
     isolated: BTreeMap<u64, u64>,
     received: Received,
-    /// Whether lateness of broadcasts is judged: the time since when somebody listens, on the store's clock in ms.
+    /// Since when a listener has been connected, in ms on the store's clock; `None` while lateness of broadcasts is
+    /// allowed.
     pub(super) broadcasts_since: Option<u64>,
-    /// Whether lateness is judged: the earliest time since when a permit was free, on the store's clock in ms.
+    /// Since when a permit has been free, in ms on the store's clock; `None` while lateness is allowed.
     pub(super) punctual_since: Option<u64>,
-    /// Whether a permit was free after the last step.
+    /// A permit was free after the last step.
     pub(super) permit_free: bool,
 }
 
 impl Checker {
-    /// Of a topic whose handlers have this timeout, in µs.
+    /// The checker of a topic whose handlers have this timeout, in µs.
     pub(super) fn of(timeout_micros: u64) -> Self {
         Self { timeout_micros, ..Self::default() }
     }
@@ -215,7 +216,7 @@ impl Checker {
         self.before.jobs.get(id)?.row.as_ref().filter(|row| row.node == *node).map(|row| row.token)
     }
 
-    /// Whether a node has received this claim.
+    /// Returns whether a node has received this claim.
     pub(super) fn has_received(&self, node: &NodeId, id: &JobId, fence: Fence) -> bool {
         self.delivered.contains_key(&(node.clone(), id.clone(), fence))
     }
@@ -224,8 +225,8 @@ impl Checker {
         self.before.leases.get(node).copied()
     }
 
-    /// Whether a node has a row whose run it must still hold. A store that falls back may show a row again that was gone: the
-    /// node has given that one up, so it need not renew for it, and a reclaim takes it from nobody.
+    /// Returns whether a node has a row whose run it must still hold. A store that falls back may show a row again that was
+    /// gone. The node has given that job up, so it need not renew for it, and a reclaim of it takes nothing from the node.
     pub(super) fn holds(&self, node: &NodeId) -> bool {
         let rows = self.before.jobs.iter().filter(|(_, job)| job.row.as_ref().is_some_and(|row| row.node == *node));
         let mut runs = rows.filter_map(|(id, _)| self.expected.rows.get(&(node.clone(), id.clone())));
@@ -235,7 +236,7 @@ impl Checker {
     pub(super) fn claims_received(&mut self, node: &NodeId, claims: &[Claim]) {
         for claim in claims {
             let key = (node.clone(), claim.id.clone());
-            // The answer of a step is of the row it made, which may be another's by now: look for the run of that token.
+            // The row may be another node's by now, so look for the run with the token of the claim.
             let run = self.expected.rows.get(&key).copied().filter(|run| self.runs[run].token == claim.token);
             let of_token = |(_, run): &(&u64, &Run)| {
                 run.node == *node && run.token == claim.token && run.version == version(&claim.record)
@@ -247,7 +248,7 @@ impl Checker {
         }
     }
 
-    /// Looks after a step.
+    /// Checks the store after a step.
     pub(super) fn check_step(&mut self, did: &Did, after: View, micros: u64) {
         self.steps += 1;
         let before = std::mem::take(&mut self.before);
@@ -270,7 +271,7 @@ impl Checker {
         self.before = after;
     }
 
-    /// What a step says it did, before what it did is looked at.
+    /// Records what a step says it did, before the checker compares.
     fn note(&mut self, did: &Did, before: &View, micros: u64) {
         match did {
             Did::Add { jobs } => {
@@ -376,7 +377,7 @@ impl Checker {
         self.runs.insert(number, run);
     }
 
-    /// A handler starts. Gives the number of its run.
+    /// Records that a handler starts, and returns the number of its run.
     pub(super) fn started(
         &mut self,
         node: &NodeId,
@@ -415,14 +416,14 @@ impl Checker {
         if current && kind == HandlerKind::OnDue && self.expected.parked.contains(&version) {
             self.bad(format!("[25] on_due of {id} ({version}), which is parked"));
         }
-        // What a node runs of a part of the store's history that is lost, the store need not know.
+        // The store need not know of a run that belongs to a lost part of its history.
         if kind == HandlerKind::Final && (current || !self.fell) {
             self.expected.finals.insert(version);
         }
         number
     }
 
-    /// A handler has ended, or was given up and has gone.
+    /// Records that a handler has ended, or was abandoned and is gone.
     pub(super) fn ended(&mut self, node: &NodeId, number: u64, end: End) {
         if let Some(run) = self.runs.get_mut(&number) {
             run.ended.push(end);
@@ -432,15 +433,15 @@ impl Checker {
         }
     }
 
-    /// The handler of a run decides that its job runs again at this time, in µs.
+    /// Records that the handler of a run decided that its job runs again at this time, in µs.
     pub(super) fn wants_at(&mut self, number: u64, at: u64) {
         if let Some(run) = self.runs.get_mut(&number) {
             run.again_at = Some(at);
         }
     }
 
-    /// No node is known to agree with the store until it has reconciled: after an outage, and after a fall-back, of which
-    /// an idle node learns at its next request only.
+    /// After an outage or a fall-back no node is known to agree with the store until it has reconciled. An idle node learns
+    /// of a fall-back only with its next request.
     pub(super) fn unsettle(&mut self, now: u64) {
         for record in self.node_records.values_mut() {
             (record.disturbed_at, record.settled) = (now, None);
@@ -451,7 +452,7 @@ impl Checker {
         self.node_records.entry(node.clone()).or_default().settled.get_or_insert(now);
     }
 
-    /// What a caller was told of an add.
+    /// Checks what a caller learns of its add.
     pub(super) fn add_answered(&mut self, version: u64, result: AddResult) {
         match result {
             AddResult::Added if !self.expected.effected.contains(&version) && !self.fell => {
@@ -468,13 +469,13 @@ impl Checker {
         }
     }
 
-    /// How many versions have ended; what is DEAD or DONE has.
+    /// How many versions have ended, including DEAD and DONE jobs.
     pub(super) fn lives(&self) -> u64 {
         let kept = self.before.jobs.values().filter(|job| matches!(job.state, State::Dead | State::Done));
         (self.expected.ended.len() + self.expected.broadcasts.over() + kept.count()) as u64
     }
 
-    /// What is not over yet.
+    /// What has not ended yet.
     pub(super) fn unfinished(&self) -> Option<String> {
         let open = |state| matches!(state, State::Delayed | State::Running | State::Unacked);
         let left: Vec<_> = self.before.jobs.iter().filter(|(_, job)| open(job.state)).collect();
@@ -485,7 +486,7 @@ impl Checker {
     }
 }
 
-/// What a caller was told.
+/// What a caller learns of its add.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AddResult {
     Added,

@@ -1,4 +1,4 @@
-//! What a run without faults may cost the store: so many requests for what was done, and a few for each second of a node.
+//! How many requests a run without faults may send: some for each job and command, and a few for each second of a node.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -7,8 +7,8 @@ use super::sync::lock;
 use super::units::SECOND;
 
 impl Sim {
-    /// 4 for a run, 3 for an add and 3 for a withdrawal, one in 4 s for a node, and 50: under twice what the dearest of 400
-    /// seeds asked.
+    /// Allows 4 requests for a run, 3 for an add, 3 for a command, one in 4 s for a node, and 50 more: under twice what the
+    /// costliest of 400 seeds sent.
     pub(super) fn check_cost(&self) {
         if !self.settings().are_calm() || self.is_over() {
             return;

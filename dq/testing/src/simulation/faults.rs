@@ -1,4 +1,4 @@
-//! What goes wrong, and when.
+//! Faults: what goes wrong, and when.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -10,11 +10,11 @@ use super::sim::Sim;
 use super::sync::lock;
 use super::units::{MS, SECOND};
 
-/// How long a node is deaf, or mute, when nothing else happens, in µs.
+/// How long a node is unresponsive or mute while no other fault happens, in µs.
 const LONG: u64 = 120 * SECOND;
 
 impl Sim {
-    /// Something goes wrong now, and something else later.
+    /// Injects a fault now, and another one later.
     pub(super) fn next_fault(self: &Arc<Self>) {
         if self.is_calm() || self.is_over() {
             return;
@@ -25,13 +25,13 @@ impl Sim {
         let mut next = random.between(SECOND, 12 * SECOND);
         if !kinds.is_empty() {
             let fault = random.pick(kinds);
-            // One direction fails as easily as the other.
+            // Both directions fail equally often.
             let fault = if fault == Fault::Unresponsive && random.chance(0.5) { Fault::Mute } else { fault };
             if self.happens(|| format!("f{number}"), || format!("{fault:?}")) {
                 self.cluster.log(|| format!("FAULT {number}: {fault:?}"));
                 self.fault();
                 self.cause(fault, &random);
-                // Beside what takes so long to see nothing else happens.
+                // No other fault happens during one that takes so long to show.
                 next += if matches!(fault, Fault::UnresponsiveLong | Fault::MuteLong) { LONG } else { 0 };
             }
         }

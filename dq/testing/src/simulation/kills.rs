@@ -1,9 +1,9 @@
-//! An experiment with crashes and nothing else: ten minutes in which nodes are killed all the time, by jobs or from outside.
+//! An experiment with crashes only: ten minutes in which jobs, or something outside, kill nodes all the time.
 //!
-//! Four nodes with the settings that users have by default: 64 handlers at once, leases of 15 s, a cap of three crashes.
-//! Handlers take half a second. A killer is a job that kills its node somewhere in its half second, every time it runs,
-//! every second killer in `final_retry` too. A killed node is replaced within a second. When the ten minutes are over
-//! callers add nothing more and nobody kills from outside; then everything must end.
+//! Four nodes have the default settings: 64 handlers at once, leases of 15 s, a cap of three crashes. Handlers take half a
+//! second. A killer is a job that kills its node within that half second, each time it runs; every second killer does so in
+//! `final_retry` too. A killed node is replaced within a second. After the ten minutes callers add nothing more, nothing
+//! outside kills, and everything must end.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,16 +25,16 @@ use super::version::KILLER;
 use dq::environment::Runtime;
 use dq::provider::{AddError, Provider};
 
-/// How long callers add, and how long kills are counted, in µs.
+/// How long callers add jobs and kills are counted, in µs.
 const BUSY: u64 = 600 * SECOND;
 
-/// Callers add while fewer jobs are open: what killed nodes held, until it is taken back, and a full hand for every node.
+/// Callers add while fewer jobs are open: enough for what killed nodes held until others reclaim it, and for every permit.
 const OPEN: usize = 2048;
 
-/// How many jobs callers add at once; one of [`INNOCENT`] + 1 is a killer.
+/// How many jobs callers add at once. One in [`INNOCENT`] + 1 of them is a killer.
 const CROWD: u64 = 64;
 
-/// What became of the jobs.
+/// The outcomes of the jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct KillReport {
@@ -44,34 +44,34 @@ pub struct KillReport {
     pub kills_in_all: u64,
     /// Jobs that kill no node.
     pub innocent: u64,
-    /// Of these, how many are DEAD.
+    /// DEAD jobs among these.
     pub innocent_dead: u64,
     /// Jobs that kill their node.
     pub killers: u64,
-    /// Of these, how many are DEAD.
+    /// DEAD jobs among these.
     pub killers_dead: u64,
-    /// Jobs that are DEAD by crashes and were charged exactly as many as the cap.
+    /// Jobs that are DEAD by crashes after exactly as many charged crashes as the cap.
     pub charged_the_cap: u64,
-    /// Jobs that are DEAD by crashes and whose last charged run was begun, with no other handler beside it on its node.
+    /// Jobs that are DEAD by crashes and whose last charged run was isolated, with no other handler beside it on its node.
     pub isolated_and_alone: u64,
-    /// Jobs that are DEAD by crashes and whose `final_retry` was begun.
+    /// Jobs that are DEAD by crashes and whose `final_retry` ran isolated.
     pub final_isolated: u64,
     /// Handlers that were started.
     pub handled: u64,
-    /// Steps of the store, each of which was judged.
+    /// Steps of the store, each of which was checked.
     pub steps: u64,
     /// Simulated time until everything had ended, in µs.
     pub time: u64,
-    /// What is broken, apart from deaths that this report counts.
+    /// The violation that the checker found, apart from deaths that this report counts.
     pub found: Option<String>,
-    /// Everything that happened, if it was asked for.
+    /// Every event, if the log was asked for.
     pub log: Vec<String>,
 }
 
-/// Runs the experiment; `without` takes a rule of PROTOCOL.md away.
+/// Runs the experiment with a seed; `without` takes a rule of the protocol away.
 ///
 /// # Panics
-/// When the operating system gives no runtime.
+/// If the operating system cannot provide a runtime.
 pub fn simulate_kills(seed: u64, killing: Killing, without: Option<u8>, log: bool) -> KillReport {
     let _away = RuleAway::take(without);
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime without drivers is given");
@@ -143,7 +143,7 @@ fn count(checker: &Checker) -> KillReport {
 }
 
 impl Sim {
-    /// Adds a crowd when few jobs wait, again and again.
+    /// Adds a batch of jobs whenever few are open.
     fn feed(self: &Arc<Self>) {
         if self.is_calm() || self.is_over() {
             return;
@@ -171,7 +171,7 @@ impl Sim {
         self.checker().add_answered(version, result);
     }
 
-    /// Kills a node now, and another later.
+    /// Kills a node now, and another one later.
     fn kill_from_outside(self: &Arc<Self>) {
         if self.is_calm() || self.is_over() || self.settings().kills != Some(Killing::FromOutside) {
             return;

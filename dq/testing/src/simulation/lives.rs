@@ -20,7 +20,7 @@ impl Sim {
         lock(&self.nodes).iter().find(|node| Arc::ptr_eq(&node.process, process)).cloned()
     }
 
-    /// A process dies, and another node starts some time later.
+    /// Kills a process. If it is a node, another node starts some time later.
     pub(super) fn kill(self: &Arc<Self>, process: &Arc<Process>) {
         if process.is_dead() {
             return;
@@ -43,7 +43,7 @@ impl Sim {
         process.kill();
     }
 
-    /// A process sends a request: the faults that wait for that happen.
+    /// A process sends a request: faults that wait for this happen now.
     pub(super) fn process_acts(self: &Arc<Self>, process: &Arc<Process>, kind: &'static str) {
         *lock(&self.requests).entry(kind).or_default() += 1;
         let Some(node) = self.node_of(process) else { return };
@@ -67,7 +67,7 @@ impl Sim {
         }
     }
 
-    /// Something went wrong between a process and the store.
+    /// Records that something went wrong between a process and the store.
     pub(super) fn note_fault(&self, process: &Arc<Process>) {
         if let Some(node) = self.node_of(process) {
             self.for_checkers(|checker| {

@@ -1,7 +1,7 @@
-//! The way between a process and the store: requests in order over a wire, answers in order, and all that goes wrong.
+//! The network between a process and the store: requests and answers travel in order over a wire, and the wire fails.
 //!
-//! A request may be lost, or its answer, or it may be executed much later, after the client has given it up and gone on:
-//! what a wire carries is executed in order, also when nobody holds the wire any more.
+//! A request may be lost, its answer may be lost, or the store executes it much later, after the client has given up and
+//! gone on. Requests on one wire are executed in order, even if the client has dropped its end.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
@@ -26,7 +26,7 @@ struct Wire {
     loses_answers: bool,
 }
 
-/// An end of a wire.
+/// The client's end of a wire.
 #[derive(Debug, Clone)]
 pub(super) struct Connection {
     pub(super) sim: Arc<Sim>,
@@ -34,10 +34,10 @@ pub(super) struct Connection {
     wire: Arc<Mutex<Wire>>,
 }
 
-/// What a request does once it is executed.
+/// Executes a request.
 type Execute<T> = Box<dyn FnOnce(&Sim) -> Result<T, StoreError> + Send>;
 
-/// What follows when its answer is read.
+/// Runs when the client reads the answer.
 type Received<T> = Box<dyn FnOnce(&Sim, &T) + Send>;
 
 /// A request on its way.
@@ -45,10 +45,10 @@ struct Request<T> {
     kind: &'static str,
     connection: Connection,
     execute: Execute<T>,
-    /// What the judge is told when the answer arrives.
+    /// Runs when the answer arrives, for the checker.
     received: Received<T>,
     answer: oneshot::Sender<Result<T, StoreError>>,
-    /// The number of the request in its process, and its dice.
+    /// The number of the request in its process, and its random source.
     number: u64,
     random: RandomSource,
 }
@@ -63,7 +63,7 @@ impl Connection {
         random.between(100, 900) * if cluster.now() < self.sim.network_state().slow_until { 200 } else { 1 }
     }
 
-    /// Sends a request; the future is its answer.
+    /// Sends a request and returns a future of its answer.
     pub(super) fn ask<T: Send + 'static>(
         &self,
         kind: &'static str,
@@ -99,7 +99,8 @@ impl Connection {
             cluster.log(|| format!("{} wire fails: {:?}", self.process.name, *wire));
         }
         if self.process.is_mute() {
-            // The wire fails for good with the first request that it loses, or brings all of them when it is whole again.
+            // Either the wire fails for good with the first request that it loses, or it delivers all of them once it works
+            // again.
             if request.random.chance(0.7) {
                 wire.loses_requests = true;
             } else {
@@ -131,7 +132,7 @@ impl<T: Send + 'static> Request<T> {
             return;
         }
         if process.is_mute() {
-            // It was on its way before: what follows of its silence begins now.
+            // The request was sent before the process became mute, so the silence begins now.
             process.mute_since.store(sim.cluster.now(), Relaxed);
         }
         if sim.cluster.now() < network_state.out_until {
@@ -193,7 +194,7 @@ impl<T: Send + 'static> Request<T> {
             if let Ok(answer) = &answer {
                 (self.received)(&sim, answer);
             }
-            // Closed was asked above.
+            // The receiver was open a moment ago.
             let _ = self.answer.send(answer);
         });
     }

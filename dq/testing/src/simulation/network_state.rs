@@ -1,4 +1,4 @@
-//! What the network and the store's signals are like at the moment: data that the faults change.
+//! The state of the network, and the subscriptions to the store's signals: data that faults change.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -8,29 +8,29 @@ use tokio::sync::mpsc;
 use super::process::Process;
 use dq::store::{Signal, Signals};
 
-/// What is the matter with the store as a whole.
+/// The state of the network: how slow and lossy it is, and whether the store can be reached.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct NetworkState {
-    /// How likely a request makes its wire fail.
+    /// The probability that a request breaks its wire.
     pub(super) failing: f64,
     pub(super) slow_until: u64,
     pub(super) out_until: u64,
     pub(super) outage: Outage,
-    /// Steps that add are refused until then: the memory is full.
+    /// The store refuses steps that add until this time: its memory is full.
     pub(super) full_until: u64,
 }
 
-/// What becomes of requests during an outage.
+/// What happens to requests during an outage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Outage {
     /// They are lost.
     #[default]
     Silent,
-    /// They are refused: certainly not done.
+    /// They are refused, and certainly not executed.
     Loading,
-    /// The connection is reset: nobody knows.
+    /// The connection is reset, and whether they were executed is unknown.
     Reset,
-    /// They are executed after it.
+    /// They are executed after the outage.
     Frozen,
 }
 
@@ -41,6 +41,6 @@ pub(super) struct Subscriber {
     pub(super) inner: Mutex<Signals>,
     pub(super) outer: mpsc::Sender<Signal>,
     pub(super) last: AtomicU64,
-    /// It hears broadcasts.
+    /// It receives broadcasts.
     pub(super) broadcasts: bool,
 }

@@ -1,4 +1,4 @@
-//! A node of a run, and what its topic allows.
+//! A node of a run, and the limits of its topic.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use super::process::Process;
 use dq::job::NodeId;
 use dq::testing::seam::Running;
 
-/// What the topic allows.
+/// The limits of the topic.
 pub(super) const CAPS: Caps = Caps {
     crashes: 3,
     attempts: 4,
@@ -25,7 +25,7 @@ pub(super) struct SimNode {
     pub(super) id: NodeId,
     pub(super) running: Mutex<Option<Running>>,
     pub(super) stopping: AtomicBool,
-    /// It dies when it has sent this many requests; it stops for a while then.
+    /// The node is killed after it has sent this many requests. The next two: it pauses, and for how long, in µs.
     pub(super) dies_after: AtomicU64,
     pub(super) pauses_after: AtomicU64,
     pub(super) pause: AtomicU64,

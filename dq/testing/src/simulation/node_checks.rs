@@ -1,4 +1,4 @@
-//! What must hold of the nodes after each step, beyond what the store shows.
+//! What must hold of nodes after each step, beyond what the store shows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,7 +14,7 @@ use dq::job::NodeId;
 use dq::time::Timestamp;
 
 impl Sim {
-    /// What only shows over time: a node that is deaf, or mute, must not keep jobs while another is well.
+    /// Checks what only shows over time: an unresponsive or mute node must not keep jobs while another node is well.
     pub(super) fn check_nodes(&self) {
         const LONG: u64 = 60 * SECOND;
         let now = self.cluster.now();
@@ -28,7 +28,7 @@ impl Sim {
         }
         for node in alive.iter().filter(|node| node.process.is_unresponsive() || node.process.is_mute()) {
             let (process, mut checker) = (&node.process, self.checker());
-            // No renewal makes a lease this long: the store's clock has jumped back under it. The minute begins at its end.
+            // No renewal makes a lease this long: the store's clock has jumped back. The minute begins when the lease ends.
             if checker.lease_of(&node.id).is_some_and(|end| end.since(clock) > NodeSettings::default().lease) {
                 process.unresponsive_since.store(now, Relaxed);
                 process.mute_since.store(now, Relaxed);
@@ -47,8 +47,8 @@ impl Sim {
         }
     }
 
-    /// Which rule jobs show that never end: rows of a node that is gone are for others to find, those of a living one are
-    /// for itself to find.
+    /// Which rule jobs that never end break: other nodes must find the rows of a node that is gone, a living node finds its
+    /// own.
     pub(super) fn rule_of_stuck(&self) -> &'static str {
         let (alive, checker) = (self.alive(), self.checker());
         let rows = checker.before.jobs.values().filter_map(|job| job.row.as_ref());
@@ -60,18 +60,18 @@ impl Sim {
         }
     }
 
-    /// Whether a node has been connected and reconciled for this long.
+    /// Returns whether a node has been connected and reconciled for this long.
     pub(super) fn is_well(&self, checker: &Checker, node: &SimNode, long: u64) -> bool {
         let now = self.cluster.now();
         let settled = checker.node_records.get(&node.id).and_then(|record| record.settled);
         let process = &node.process;
         let free = !process.is_dead() && !process.is_unresponsive() && !process.is_mute() && !process.is_paused();
-        // What arrived while it was paused it reads when it goes on.
+        // A node reads what arrived during a pause when it resumes.
         let since = |settled: u64| settled.max(node.process.paused_until.load(Relaxed));
         free && !node.stopping.load(Relaxed) && settled.is_some_and(|settled| since(settled) + long < now)
     }
 
-    /// Nobody takes the jobs of a node that is connected and renews its lease.
+    /// Checks that no node reclaims the jobs of a node that is connected and renews its lease.
     pub(super) fn check_reclaim(&self, checker: &mut Checker, from: &NodeId) {
         let Some(node) = lock(&self.nodes).iter().find(|node| node.id == *from).cloned() else { return };
         if checker.holds(from) && self.is_well(checker, &node, SECOND) {
@@ -79,7 +79,7 @@ impl Sim {
         }
     }
 
-    /// Without faults a job is late only while no permit is free.
+    /// Checks that, without faults, a job is late only while no permit is free.
     pub(super) fn check_permits(&self, checker: &mut Checker, micros: u64) {
         if !self.settings().are_calm() {
             return;

@@ -1,4 +1,4 @@
-//! The nodes of a run: real ones, each in a process of its own.
+//! The nodes of dq's own simulation: real ones, each in a process of its own, with scripted handlers.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -102,7 +102,7 @@ impl Sim {
         let mut settings = TopicSettings::default();
         settings.concurrency = terms.concurrency;
         settings.timeout = Some(Duration::from_micros(terms.timeout));
-        // As many retries as `CAPS` has attempts, less one.
+        // `CAPS` allows one attempt more than there are retries.
         settings.retry = "200ms, 1s, 4s".parse().expect("it is a good policy");
         settings.max_crashes = if without(19) { u32::MAX } else { CAPS.crashes };
         settings.dead_kept = self.checker().caps.unwrap_or(CAPS).dead_kept;

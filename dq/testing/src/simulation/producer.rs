@@ -1,4 +1,4 @@
-//! Who adds and withdraws, as the store sees it: the producer of a process behind a wire that fails.
+//! The producer of a process, behind a wire that fails.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use super::version::version;
 use dq::job::{ProducerId, TopicKey};
 use dq::store::{AddOutcome, BatchAnswer, Command, CommandOutcome, NewJob, Numbered, Pending, Producer};
 
-/// See the module.
+/// A producer of the memory store behind a wire.
 #[derive(Debug)]
 pub(super) struct FaultyProducer {
     pub(super) connection: Connection,
@@ -23,7 +23,7 @@ pub(super) struct FaultyProducer {
 }
 
 impl FaultyProducer {
-    /// The number that a batch is sent under: its own, or always a new one, without rule 18.
+    /// The number under which a batch is sent: its own, or without rule 18 always a new one.
     fn number(&self, number: u64) -> u64 {
         if without(18) { self.connection.sim.next_number() } else { number }
     }
@@ -80,7 +80,7 @@ impl Producer for FaultyProducer {
     }
 }
 
-/// The answer to a whole batch, some jobs of which were left out.
+/// Puts outcomes for the jobs that were left out into the answer to a batch.
 fn put_back(left_out: Vec<usize>, mut answer: BatchAnswer<AddOutcome>) -> BatchAnswer<AddOutcome> {
     if let BatchAnswer::Done(outcomes) = &mut answer {
         for place in left_out {
@@ -90,7 +90,7 @@ fn put_back(left_out: Vec<usize>, mut answer: BatchAnswer<AddOutcome>) -> BatchA
     answer
 }
 
-/// Tells the judge what a batch did. One that was executed before, as the judge knows, does nothing.
+/// Reports to the checker what a batch did. A batch that was executed before does nothing.
 fn check_batch<T: Clone>(
     sim: &Sim,
     key: &TopicKey,

@@ -1,36 +1,36 @@
-//! Which faults a run has.
+//! Profiles: which faults a run has.
 
 use super::cluster::ClusterState;
 
 /// Which faults a run has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// None but clean stops: lateness and the number of store calls are bounded.
+    /// Only clean stops. Lateness and the number of requests are bounded.
     Calm,
-    /// Jobs that take their node with them, and nothing else.
+    /// Jobs that kill their nodes, and nothing else.
     Killers,
     /// A bad network.
     Net,
-    /// Everything but clocks and fall-backs.
+    /// Every fault except clock jumps and fall-backs.
     NoClock,
-    /// Everything.
+    /// Every fault.
     All,
     /// The store falls back to an earlier state.
     Fall,
     /// Clocks jump.
     Clock,
-    /// One node turns deaf for two minutes, or its requests do not arrive for as long.
+    /// One node is unresponsive for two minutes, or its requests do not arrive for as long.
     Unresponsive,
-    /// Short jobs in crowds, so that nodes hold some unstarted; nodes turn deaf and are paused.
+    /// Many short jobs, so that nodes hold some unstarted; nodes become unresponsive and are paused.
     Crowd,
-    /// Everything, with a listener whose jobs are acked before they run.
+    /// Every fault, with a listener whose jobs are acked before they run.
     Claim,
-    /// Broadcasts among the jobs: with everything, or in a third of the seeds as in `Calm`.
+    /// Broadcasts among the jobs, with every fault; in a third of the seeds only with clean stops, as in `Calm`.
     Broadcasts,
 }
 
 impl Profile {
-    /// All of them.
+    /// All profiles.
     pub const ALL: [Self; 11] = [
         Self::Calm,
         Self::Killers,
@@ -45,7 +45,7 @@ impl Profile {
         Self::Broadcasts,
     ];
 
-    /// How it is called.
+    /// The name of the profile, as `tests/simulate --profile` takes it.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Calm => "calm",
@@ -62,12 +62,12 @@ impl Profile {
         }
     }
 
-    /// The one of that name.
+    /// The profile with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|profile| profile.name() == name)
     }
 
-    /// Of how many seeds of a hundred; a crowd costs four times as much as any other.
+    /// The number of seeds in a hundred that have this profile. A seed of `Crowd` costs four times as much as any other.
     const fn share(self) -> u64 {
         match self {
             Self::Calm | Self::Killers => 8,
@@ -80,7 +80,7 @@ impl Profile {
         }
     }
 
-    /// The one that a seed picks.
+    /// The profile that a seed picks.
     pub(super) fn pick(cluster: &ClusterState) -> Self {
         let mut left = cluster.below(Self::ALL.iter().map(|profile| profile.share()).sum());
         for profile in Self::ALL {
@@ -111,7 +111,7 @@ pub(super) enum Fault {
     Caller,
     Subscribers,
     UnresponsiveLong,
-    /// In the place of every second `Unresponsive`.
+    /// Replaces every second `Unresponsive`.
     Mute,
     MuteLong,
 }

@@ -1,4 +1,4 @@
-//! Broadcast listeners that do what such listeners do: handle, fail, panic, hang; and whether each hears what it is to hear.
+//! Scripted broadcast listeners: they succeed, fail, panic or hang.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ struct Receiving {
 }
 
 impl Receiving {
-    /// What it does, as its dice say, and after how long.
+    /// Does what its random source decides, after some time.
     async fn handle(self: Arc<Self>, version: u64) -> Result<(), Failure> {
         let random = self.sim.cluster.random(&format!("{} {}", self.process.name, self.name), version);
         let chaos = self.sim.settings().chaos && !self.sim.is_calm();
@@ -63,7 +63,7 @@ impl ErasedBroadcast for Receiving {
 }
 
 impl Sim {
-    /// The broadcast listeners of a node, where there are any.
+    /// The broadcast listeners of a node; none unless the profile has broadcasts.
     pub(super) fn broadcast_listeners(
         self: &Arc<Self>,
         process: &Arc<Process>,

@@ -1,4 +1,4 @@
-//! A run from its seed to its verdict.
+//! Runs a seed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,52 +13,52 @@ use super::sim::{InjectedFault, Sim};
 use super::sync::lock;
 use super::units::SECOND;
 
-/// How long everything may take to end after the last fault, in µs: a parked job comes every five minutes to a handler that may
-/// park it again.
+/// How long everything may take to end after the last fault, in µs: a parked job returns to its handler every five minutes,
+/// and the handler may park it again.
 pub(super) const LONGEST_END: u64 = 7_200 * SECOND;
 
 /// How often tasks may be polled at one moment.
 const MOST_POLLS: u64 = 100_000;
 
-/// What to run.
+/// The options of a run.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// Go without this rule of PROTOCOL.md.
+    /// Take this rule of the protocol away.
     pub without: Option<u8>,
-    /// Only these faults; else the seed picks.
+    /// Only the faults of this profile; otherwise the seed picks one.
     pub profile: Option<Profile>,
-    /// Keep a log of everything.
+    /// Keep a log of every event.
     pub log: bool,
-    /// How many nodes there are; else the seed picks. Those that take the place of others come beside.
+    /// The number of nodes; otherwise the seed picks one. Nodes that replace others come on top.
     pub nodes: Option<u64>,
-    /// How many ids callers choose from; else the seed picks.
+    /// The number of ids that callers choose from; otherwise the seed picks one.
     pub ids: Option<u64>,
-    /// How long callers and faults go on, in µs of simulated time; else the seed picks.
+    /// How long callers act and faults happen, in µs of simulated time; otherwise the seed picks.
     pub busy: Option<u64>,
-    /// Only faults of these names happen, as [`Report::injected`] has them; else all that the seed picks.
+    /// Only faults with these names happen, as in [`Report::injected`]; otherwise all that the seed picks.
     pub faults: Option<BTreeSet<String>>,
-    /// Only these acts of callers happen, as [`Report::acts`] has them; else all.
+    /// Only these acts of callers happen, as in [`Report::acts`]; otherwise all.
     pub acts: Option<BTreeSet<u64>>,
 }
 
-/// What was seen.
+/// The result of a run.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Report {
     /// The seed.
     pub seed: u64,
-    /// The faults it had.
+    /// The profile of its faults.
     pub profile: Profile,
-    /// Jobs that callers wanted to add.
+    /// Jobs that callers tried to add.
     pub jobs: u64,
-    /// Jobs that were added and have ended: acked, deleted, replaced, DEAD.
+    /// Jobs that were added and have ended: acked, deleted, replaced or DEAD.
     pub lives: u64,
     /// Handlers that were started.
     pub handled: u64,
     /// Faults that happened.
     pub faults: u64,
-    /// Every single fault, in order.
+    /// Each fault, in order.
     pub injected: Vec<InjectedFault>,
     /// The numbers of the acts of callers, in order.
     pub acts: Vec<u64>,
@@ -66,22 +66,29 @@ pub struct Report {
     pub nodes: u64,
     /// How many ids callers chose from.
     pub ids: u64,
-    /// How long callers and faults went on, in µs.
+    /// How long callers acted and faults happened, in µs.
     pub busy: u64,
     /// Steps of the store.
     pub steps: u64,
     /// Simulated time in µs.
     pub time: u64,
-    /// What is broken.
+    /// The violation that the checker found.
     pub found: Option<String>,
-    /// Everything that happened, if it was asked for.
+    /// Every event, if the log was asked for.
     pub log: Vec<String>,
 }
 
-/// Runs a seed.
+/// Runs a seed of dq's own simulation, and checks every rule after every step.
+///
+/// ```
+/// use dq_testing::simulation::{Options, simulate};
+///
+/// let report = simulate(1, &Options::default());
+/// assert_eq!(report.found, None);
+/// ```
 ///
 /// # Panics
-/// When the operating system gives no runtime.
+/// If the operating system cannot provide a runtime.
 pub fn simulate(seed: u64, options: &Options) -> Report {
     let _away = RuleAway::take(options.without);
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime without drivers is given");
@@ -145,7 +152,7 @@ async fn play(seed: u64, options: &Options) -> Report {
     }
 }
 
-/// Lets everything happen until then, or until something is found.
+/// Runs events until `end`, or until the checker finds something.
 pub(super) async fn run_until(sim: &Arc<Sim>, end: u64) {
     loop {
         let start = sim.cluster.polls.load(Relaxed);
@@ -165,7 +172,7 @@ pub(super) async fn run_until(sim: &Arc<Sim>, end: u64) {
     }
 }
 
-/// The faults stop. A node whose permits are with handlers that never return is replaced.
+/// Ends the faults. One node more starts, because handlers that never return may hold every permit of the others.
 fn calm_down(sim: &Arc<Sim>) {
     sim.cluster.log(|| "CALM".into());
     sim.calm_down();

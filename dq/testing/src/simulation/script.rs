@@ -1,5 +1,4 @@
-//! Handlers that do what handlers do: ack, fail, panic, hang, block their thread, rejoin, park, call the provider, and take
-//! their node with them.
+//! Scripted handlers: they ack, fail, panic, hang, block their thread, rejoin, park, call the provider, or kill their node.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -38,14 +37,14 @@ impl fmt::Debug for Scripted {
     }
 }
 
-/// What a handler is to do.
+/// What a handler does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Behavior {
     End(End),
     Panic,
-    /// Hangs: its future is dropped at its timeout.
+    /// Hangs; its future is dropped at its timeout.
     Hang,
-    /// Blocks its thread, and then hands in an ack.
+    /// Blocks its thread, then returns an ack.
     Block,
     Kill,
     CallProvider,
@@ -60,7 +59,7 @@ impl Scripted {
     fn plan(&self, kind: HandlerKind, version: u64, (random, nth): (&RandomSource, u64)) -> (Behavior, u64) {
         let terms = self.sim.settings();
         if terms.kills.is_some() {
-            // It kills in `on_due`, every second one in `final_retry` too.
+            // It kills in `on_due`; every second killer does so in `final_retry` too.
             let kills = version & KILLER != 0
                 && (kind == HandlerKind::OnDue || (version / (8 * (INNOCENT + 1))).is_multiple_of(2));
             let end = if kind == HandlerKind::Final { End::FinalOver } else { End::Acked };
@@ -181,7 +180,7 @@ impl Scripted {
                 } else if random.chance(0.5) {
                     Decision::RejoinAfter(Duration::from_micros(micros))
                 } else {
-                    // Of four times one is past, and none is a whole millisecond.
+                    // A quarter of the times are past, and none is a whole millisecond.
                     let at = self.sim.clock.micros() + micros - SECOND;
                     self.sim.checker().wants_at(run, at);
                     Decision::RejoinAt(SystemTime::UNIX_EPOCH + Duration::from_micros(at))
@@ -193,7 +192,7 @@ impl Scripted {
     }
 }
 
-/// What a decision makes of the job; a failure is for the node to decide.
+/// The outcome of a decision. The node decides the outcome of a failure.
 fn decided(returned: &Returned) -> Option<Change> {
     Some(match returned {
         Returned::Decided(Decision::Ack) => Change::Ack,
@@ -206,7 +205,7 @@ fn decided(returned: &Returned) -> Option<Change> {
     })
 }
 
-/// Tells the judge of the end of a handler in any case.
+/// Reports the end of a handler to the checker, however it ends.
 struct Alive {
     sim: Arc<Sim>,
     node: NodeId,

@@ -9,36 +9,36 @@ use super::units::SECOND;
 /// The names of the broadcast listeners of each node.
 pub(super) const LISTENERS: [&str; 2] = ["left", "right"];
 
-/// In the experiment with kills, one job of `INNOCENT` + 1 is a killer.
+/// In the experiment with kills, one job in `INNOCENT` + 1 is a killer.
 pub(super) const INNOCENT: u64 = 3;
 
-/// Who kills.
+/// What kills nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Killing {
     /// Jobs kill the node that runs them, and nothing else does.
     ByJobs,
-    /// Any node, at any time; no job has a part in it.
+    /// Something outside kills any node at any time; no job has a part in it.
     FromOutside,
 }
 
-/// See the module.
+/// The settings of a run.
 #[derive(Debug, Clone)]
 pub(super) struct RunSettings {
     pub(super) profile: Profile,
     pub(super) nodes: u64,
     pub(super) ids: u64,
-    /// How long callers and faults go on, in µs.
+    /// How long callers act and faults happen, in µs.
     pub(super) busy: u64,
     /// The longest pause between two acts of callers, in µs.
     pub(super) pace: u64,
-    /// Only these faults happen; else all that the seed picks.
+    /// Only these faults happen; otherwise all that the seed picks.
     pub(super) only_faults: Option<BTreeSet<String>>,
-    /// Only these acts of callers happen; else all.
+    /// Only these acts of callers happen; otherwise all.
     pub(super) only_acts: Option<BTreeSet<u64>>,
     pub(super) failing: f64,
     pub(super) concurrency: usize,
     pub(super) killers: bool,
-    /// It is an experiment with crashes and nothing else.
+    /// The run is an experiment with crashes only.
     pub(super) kills: Option<Killing>,
     pub(super) chaos: bool,
     /// The timeout of handlers, in µs.
@@ -85,13 +85,13 @@ impl RunSettings {
         }
     }
 
-    /// Of a user's program, which brings its jobs and its faults.
+    /// The settings for a user's program, which brings its own jobs and faults.
     pub(super) fn of_program(cluster: &ClusterState, nodes: u64) -> Self {
         let terms = Self::of(cluster, Some(Profile::NoClock));
         Self { nodes, failing: 0.0, killers: false, chaos: false, ..terms }
     }
 
-    /// Whether nothing goes wrong but that nodes are told to stop: what is to happen happens then, and in time.
+    /// Returns whether clean stops are the only faults, so that everything happens, and in time.
     pub(super) const fn are_calm(&self) -> bool {
         match self.profile {
             Profile::Calm => true,

@@ -22,13 +22,13 @@ impl Sim {
         lock(&self.subscribers).clone()
     }
 
-    /// Breaks the subscriptions of a process, as a lost connection does.
+    /// Breaks the subscriptions of a process, as a lost connection does; of every other process if none is named.
     pub(super) fn break_subscriptions(&self, process: Option<&Arc<Process>>) {
         lock(&self.subscribers)
             .retain(|subscriber| process.is_some_and(|process| !Arc::ptr_eq(process, &subscriber.process)));
     }
 
-    /// Hands out the signals that the last step left, some of them not.
+    /// Delivers the signals of the last step; some are lost.
     pub(super) fn hand_out_signals(self: &Arc<Self>) {
         for subscriber in self.subscribers() {
             while let Some(signal) = lock(&subscriber.inner).try_next() {

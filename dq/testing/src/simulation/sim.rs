@@ -1,4 +1,4 @@
-//! One simulation: the store, the processes, and what is known of the run.
+//! One simulation: the store, the processes, and what the run has recorded.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -21,15 +21,15 @@ use dq::store::memory::{MemoryStore, Snapshot};
 use dq::store::{NewJob, Numbered};
 use dq::testing::seam::View;
 
-/// A fault that has happened.
+/// A fault that happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InjectedFault {
-    /// Its name, the same in every run of the seed.
+    /// Its name, which is the same in every run of the seed.
     pub name: String,
-    /// When, in µs of simulated time.
+    /// When it happened, in µs of simulated time.
     pub at: u64,
-    /// What it was.
+    /// What happened.
     pub what: String,
 }
 
@@ -78,7 +78,7 @@ pub(super) trait Workload: fmt::Debug + Send + Sync {
     }
 }
 
-/// See the module.
+/// One simulation.
 pub(super) struct Sim {
     pub(super) cluster: Arc<ClusterState>,
     pub(super) clock: Arc<JumpyClock>,
@@ -87,20 +87,20 @@ pub(super) struct Sim {
     settings: RunSettings,
     network_state: Mutex<NetworkState>,
     checker: Arc<Mutex<Checker>>,
-    /// What is known of each topic; that of `key` is `checker`.
+    /// The checkers of all topics; that of `key` is also `checker`.
     checkers: Mutex<BTreeMap<TopicKey, Arc<Mutex<Checker>>>>,
     pub(super) subscribers: Mutex<Vec<Arc<Subscriber>>>,
     pub(super) nodes: Mutex<Vec<Arc<SimNode>>>,
     pub(super) callers: Mutex<Vec<(Arc<Process>, Provider)>>,
     pub(super) snapshot: Mutex<Option<(Snapshot, Expected)>>,
-    /// Runs that a webhook could name.
+    /// Runs that something outside, like a webhook, could name.
     pub(super) known_runs: Mutex<VecDeque<(JobId, Fence)>>,
     pub(super) hidden: Mutex<BTreeSet<NodeId>>,
     calm: AtomicBool,
     pub(super) numbers: AtomicU64,
     pub(super) versions: AtomicU64,
     pub(super) names: AtomicU64,
-    /// Occasions for faults, and acts of callers.
+    /// How many occasions for faults, and how many acts of callers, there were.
     pub(super) occasions: AtomicU64,
     pub(super) acts: AtomicU64,
     pub(super) injected: Mutex<Vec<InjectedFault>>,
@@ -124,7 +124,7 @@ impl Sim {
         let topic = TopicName::new("t").expect("it is a good name");
         let key = TopicKey { app, topic };
         let mut checker = Checker::of(settings.timeout);
-        // The experiment with kills counts the DEAD at its end.
+        // The experiment with kills counts the DEAD jobs at its end, so none may be pruned before.
         let dead_kept = if settings.kills.is_some() { TopicSettings::default().dead_kept } else { CAPS.dead_kept };
         checker.is_calm = settings.profile == Profile::Calm;
         checker.caps = Some(Caps { permits: settings.concurrency, dead_kept, ..CAPS });
@@ -178,23 +178,23 @@ impl Sim {
         lock(&self.checker)
     }
 
-    /// What is known of a topic.
+    /// The checker of a topic.
     pub(super) fn checker_of(&self, key: &TopicKey) -> Arc<Mutex<Checker>> {
         let new = || Arc::new(Mutex::new(Checker::of(self.settings.timeout)));
         Arc::clone(lock(&self.checkers).entry(key.clone()).or_insert_with(new))
     }
 
-    /// Does this with what is known of each topic.
+    /// Calls `act` with the checker of each topic.
     pub(super) fn for_checkers(&self, mut act: impl FnMut(&mut Checker)) {
         self.for_topics(|_, checker| act(checker));
     }
 
-    /// The same, with its name.
+    /// Calls `act` with each topic and its checker.
     pub(super) fn for_topics(&self, mut act: impl FnMut(&TopicKey, &mut Checker)) {
         lock(&self.checkers).iter().for_each(|(key, checker)| act(key, &mut lock(checker)));
     }
 
-    /// The faults have stopped; everything must end now.
+    /// Returns whether the faults have stopped, so that everything must end.
     pub(super) fn is_calm(&self) -> bool {
         self.calm.load(Relaxed)
     }
@@ -220,7 +220,7 @@ impl Sim {
         }
     }
 
-    /// Whether a fault of that name happens in this run; if so it is noted.
+    /// Returns whether a fault with this name happens in this run, and records it.
     pub(super) fn happens(&self, name: impl FnOnce() -> String, what: impl FnOnce() -> String) -> bool {
         let name = name();
         let happens = self.settings.only_faults.as_ref().is_none_or(|only| only.contains(&name));
@@ -231,7 +231,7 @@ impl Sim {
         happens
     }
 
-    /// The dice of a run of a version, and which run of it this is: 1 is the first.
+    /// The random source of a run of a version, and the number of that run; the first is 1.
     pub(super) fn random_of_run(&self, version: u64) -> (RandomSource, u64) {
         let mut runs = lock(&self.runs);
         let run = runs.entry(version).or_default();
@@ -239,7 +239,7 @@ impl Sim {
         (self.cluster.random("run", version.wrapping_mul(1 << 16) + *run), *run)
     }
 
-    /// Lets go of all that knows this simulation, and that it knows: else no run would ever be freed.
+    /// Breaks the reference cycles of this simulation; otherwise no run would ever be freed.
     pub(super) fn end(&self) {
         self.cluster.end();
         let nodes = std::mem::take(&mut *lock(&self.nodes));

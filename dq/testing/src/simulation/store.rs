@@ -28,10 +28,10 @@ use dq::store::{
 };
 use dq::time::Timestamp;
 
-/// The most rows of one step, so that pages and bounded steps are met.
+/// The most rows of one step, so that runs meet pages and bounded steps.
 const FEW: usize = 3;
 
-/// See the module.
+/// The memory store behind the wires of one process.
 #[derive(Debug)]
 pub(super) struct FaultyStore {
     pub(super) sim: Arc<Sim>,
@@ -127,13 +127,13 @@ struct FaultyLink {
 }
 
 impl FaultyLink {
-    /// The lease end that a reclaim names; without rule 20 whatever end there is.
+    /// The lease end that a reclaim names; without rule 20, whatever end there is.
     fn seen(&self, request: &Reclaim) -> Timestamp {
         let lease = if without(20) { lock(&self.checker).lease_of(&request.node) } else { None };
         lease.unwrap_or(request.seen)
     }
 
-    /// Sends a step; when it is executed, the judge is told `what` it did.
+    /// Sends a step. When the store has executed it, the checker learns `what` it did.
     fn step<T: std::fmt::Debug + Send + 'static>(
         &self,
         kind: &'static str,
@@ -152,12 +152,12 @@ impl FaultyLink {
         self.connection.ask(kind, execute, move |sim, answer| received(sim, &mut lock(&checker), answer, &listener))
     }
 
-    /// The turn that a request is to name: its own, or whatever the store has, without rule 6.
+    /// The sequence number that a request names: its own, or without rule 6 whatever the store has.
     fn last_seen(inner: &dyn Link, last_seen: Sequence) -> Sequence {
         if !without(6) {
             return last_seen;
         }
-        // A later page takes no turn, and tells the one there is.
+        // A later page takes no sequence number, and its answer has the current one.
         let page = Reconcile { last_seen, after: JobId::new("~").ok(), limit: 1 };
         match now(inner.reconcile(page)) {
             Ok(Sequenced::Done(page)) => page.lease_status.sequence,

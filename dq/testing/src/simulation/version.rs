@@ -5,16 +5,16 @@
 
 use dq::job::{Codec, Record};
 
-/// A job whose handler takes its node with it.
+/// The handler of the job kills its node.
 pub(super) const KILLER: u64 = 1;
-/// A job that runs longer than a lease.
+/// The handler runs longer than a lease.
 pub(super) const SLOW: u64 = 2;
-/// A job that fails every time.
+/// The handler fails every time.
 pub(super) const FAILING: u64 = 4;
 
 const DIGITS: usize = 32;
 
-/// The version of a job: its payload, whose lowest bits say how its handler behaves; of a user's job the mark behind it.
+/// The version of a job: the number that is its payload, or the one written behind a user's payload.
 pub(super) fn version(record: &Record) -> u64 {
     let payload = record.payload().ok().and_then(|(_, payload)| std::str::from_utf8(payload).ok());
     payload.and_then(|text| text.parse().ok().or_else(|| version_behind(text))).unwrap_or_default()
@@ -30,7 +30,7 @@ pub(super) fn with_version(record: &Record, version: u64) -> Option<Record> {
     Some(Record::new(&metadata, codec, &marked))
 }
 
-/// The version behind a payload.
+/// The version written behind a payload.
 fn version_behind(payload: &str) -> Option<u64> {
     let (_, digits) = payload.rsplit_once('\n')?;
     let of = |digit| match digit {

@@ -1,4 +1,4 @@
-//! What a step may do to a job, and what it must.
+//! What a step may do to a job, and what it must do.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -87,7 +87,7 @@ impl Checker {
         }
     }
 
-    /// From when on a version may run again.
+    /// Records from when on a version may run again.
     fn note_due(&mut self, id: &JobId, (before, job): (Option<&JobView>, &JobView), micros: u64, did: &Did) {
         let version = version(&job.record);
         if let Did::Settle { outcomes, .. } = did
@@ -99,7 +99,7 @@ impl Checker {
                 Change::Rejoin(Again::At(at)) => {
                     let wanted = self.wanted(id, before).unwrap_or(at.as_millis() * 1000);
                     self.expected.due.insert(version, wanted);
-                    // With a time that is past, or now, it rejoins as it was added.
+                    // If the time is past, or now, the job rejoins as it was added.
                     (wanted.div_ceil(1000) <= micros / 1000).then(|| job.record.fixed().delay)
                 }
                 _ => None,
@@ -115,13 +115,13 @@ impl Checker {
         }
     }
 
-    /// When a job that ran is to run again, as its handler said it, to the µs.
+    /// When a job that ran must run again, as its handler decided, in µs.
     fn wanted(&self, id: &JobId, before: Option<&JobView>) -> Option<u64> {
         let row = before?.row.as_ref()?;
         self.runs[self.expected.rows.get(&(row.node.clone(), id.clone()))?].again_at
     }
 
-    /// A version that is gone must have had a reason.
+    /// Checks that a version that is gone has a reason.
     fn check_gone(&mut self, did: &Did, id: &JobId, old: u64, (job, micros): (&JobView, u64), new: [Option<u64>; 2]) {
         let waited = job.replacement.as_ref().map(|(record, _)| version(record));
         let replaced = waited.is_some() && new.contains(&waited);
@@ -186,7 +186,7 @@ impl Checker {
         }
     }
 
-    /// Whether a delete or cancel was promised of its run.
+    /// Returns whether a caller was promised a delete or cancel of this version.
     fn is_deleted(&self, version: u64) -> bool {
         let deletes = |verb| matches!(verb, CommandKind::Delete | CommandKind::Cancel);
         self.expected.promised.get(&version).is_some_and(|ends| ends.iter().any(|(verb, _)| deletes(*verb)))
@@ -199,7 +199,7 @@ impl Checker {
         self.expected.promised.get(&version).is_some_and(|ends| ends.iter().any(|(_, fence)| named(*fence)))
     }
 
-    /// A run is over: what was promised for its end must have happened.
+    /// A run is over: checks that everything promised for its end has happened.
     fn check_left(
         &mut self,
         did: &Did,
@@ -249,7 +249,7 @@ impl Checker {
         }
     }
 
-    /// Without a `run` the row is one that came back when the store fell back: what its node does now says nothing of it.
+    /// Without a `run` the row came back when the store fell back, so what its node does now proves nothing.
     fn check_crash(&mut self, id: &JobId, version: u64, job: &JobView, kept: &JobView, run: Option<u64>) {
         let isolated = job.row.as_ref().is_some_and(|row| row.isolated);
         let record = job.row.as_ref().and_then(|row| self.node_records.get(&row.node));
@@ -266,7 +266,7 @@ impl Checker {
         }
     }
 
-    /// What waits for the end of a run does not get lost either.
+    /// Checks that a replacement does not get lost either.
     fn check_replacement(
         &mut self,
         did: &Did,
@@ -313,13 +313,13 @@ impl Checker {
     }
 }
 
-/// Whether the step drops it as one that was parked for too long.
+/// Returns whether the step drops the job because it was parked for too long.
 fn drops(did: &Did, id: &JobId) -> bool {
     matches!(did, Did::Settle { outcomes, .. }
         if outcomes.iter().any(|(outcome, _)| outcome.id == *id && outcome.change == Change::Drop))
 }
 
-/// Whether the step acks it.
+/// Returns whether the step acks the job.
 fn acks(did: &Did, id: &JobId) -> bool {
     match did {
         Did::Settle { outcomes, .. } => outcomes

@@ -1,9 +1,9 @@
-//! Broadcasts: each is published once, never early, and heard by each listener of a connected node at most once
-//! (PROTOCOL.md rule 24).
+//! Broadcasts: each is published once and never early, and each listener of a connected node receives it at most once (rule
+//! 24).
 //!
-//! What waits is compared after every step, as jobs are: a broadcast goes by being published or dropped, by a replacement,
-//! a delete or an ack, and by nothing else. What the judge knows of what waits falls back with the store; what was
-//! published and heard does not: a store that fell back may publish again, and then, and only then, it is heard again.
+//! Waiting broadcasts are compared after every step, as jobs are. Only a publish, a drop, a replacement, a delete or an ack
+//! removes one. What the checker expects to wait falls back with the store. What was published and received does not: a
+//! store that fell back may publish again, and only then may a listener receive again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,18 +16,18 @@ use dq::store::{AddOutcome, CommandKind};
 use dq::testing::seam::View;
 use dq::time::Timestamp;
 
-/// How late a broadcast is published while somebody listens, without a fault, in ms.
+/// How late a broadcast may be published while a listener is connected, without a fault, in ms.
 const LATE: u64 = 400;
 
-/// How long a listener may have others to handle before it hears one, without a fault, in µs.
+/// How long a listener may handle other broadcasts before it receives one, without a fault, in µs.
 const QUEUED: u64 = 2_000_000;
 
-/// A version with a broadcast.
+/// A version that has a broadcast.
 #[derive(Debug, Clone, Copy)]
 struct Added {
     /// The exact time before which it must not be published, in µs.
     due: u64,
-    /// There is a job of it, too.
+    /// It is a job, too.
     both: bool,
     /// When it began to wait, in ms.
     put: Option<u64>,
@@ -45,7 +45,7 @@ impl Broadcasts {
         self.added.insert(version, Added { due, both, put: None });
     }
 
-    /// Whether there is a job of a version, and whether a broadcast.
+    /// Returns whether a version is a job, and whether it is a broadcast.
     pub(super) fn parts(&self, version: u64) -> (bool, bool) {
         self.added.get(&version).map_or((true, false), |added| (added.both, true))
     }
@@ -60,9 +60,9 @@ impl Broadcasts {
 pub(super) struct Received {
     published: BTreeMap<u64, u32>,
     received: BTreeMap<(NodeId, &'static str, u64), u32>,
-    /// Published by the last step.
+    /// The versions that the last step published.
     fresh: Vec<u64>,
-    /// Who is still to hear what, and since when, in µs of simulated time; without faults only.
+    /// Which listener must still receive which version, and since when, in µs of simulated time; only without faults.
     awaited: BTreeMap<(NodeId, &'static str, u64), u64>,
 }
 
@@ -97,7 +97,7 @@ impl Checker {
         }
     }
 
-    /// What a step says that it published and dropped is what is gone, and was due.
+    /// Checks that what a step says it published and dropped is gone, and was due.
     fn check_published(
         &mut self,
         answer: Published,
@@ -133,7 +133,7 @@ impl Checker {
         }
     }
 
-    /// Whether nobody served it in time.
+    /// Returns whether it expired before any node published it.
     fn is_dropped(&self, (due, record): (Timestamp, &Record), expires_after: Duration, micros: u64) -> bool {
         let end = record.fixed().expires_at.unwrap_or_else(|| due.after(expires_after));
         end.as_millis() < micros / 1000
@@ -174,17 +174,17 @@ impl Checker {
         }
     }
 
-    /// What the last step has published.
+    /// The versions that the last step published.
     pub(in super::super) fn take_published(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.received.fresh)
     }
 
-    /// A listener that is connected is to hear a broadcast that was just published.
+    /// A connected listener must receive a broadcast that was just published.
     pub(in super::super) fn must_receive(&mut self, node: &NodeId, listener: &'static str, version: u64, time: u64) {
         self.received.awaited.insert((node.clone(), listener, version), time);
     }
 
-    /// A listener of a node hears a broadcast.
+    /// A listener of a node receives a broadcast.
     pub(in super::super) fn receives(&mut self, node: &NodeId, listener: &'static str, (id, version): (&JobId, u64)) {
         let key = (node.clone(), listener, version);
         self.received.awaited.remove(&key);
@@ -197,7 +197,7 @@ impl Checker {
         }
     }
 
-    /// Those that `is_here` and have not heard for too long what was published.
+    /// Checks that no connected listener has missed a broadcast for too long.
     pub(in super::super) fn check_awaited(&mut self, is_here: impl Fn(&NodeId) -> bool, time: u64) {
         self.received.awaited.retain(|(node, ..), _| is_here(node));
         let late = self.received.awaited.iter().find(|(_, since)| **since + QUEUED < time);

@@ -1,13 +1,13 @@
-//! Jobs that are acked before they run: at most once, and gone when their handler starts (PROTOCOL.md rule 16).
+//! Jobs that are acked before they run: each runs at most once, and is gone when its handler starts (rule 16).
 //!
-//! All of it goes by the judge's own numbers of runs. A store that fell back may give such a job out again, for it has
-//! lost the ack; also then each run has one start, behind its ack.
+//! The checker relies on its own numbers of runs. A store that fell back may give such a job out again, because it lost the
+//! ack; even then each run starts once, after its ack.
 
 use super::{Checker, HandlerKind};
 use dq::job::{JobId, State};
 
 impl Checker {
-    /// The ack of a run was accepted.
+    /// The store accepted the ack of a run.
     pub(super) fn note_ack(&mut self, number: u64) {
         let Some(run) = self.runs.get_mut(&number) else { return };
         run.acked = true;
@@ -31,7 +31,7 @@ impl Checker {
         if first != number && !self.fell {
             self.bad(format!("[16] {id} ({version}) runs twice: in run {first} and in run {number}"));
         }
-        // An ack of a lost part of the store's history removes nothing from what it has now.
+        // An ack from a lost part of the store's history removes nothing from the current state.
         let still = self.before.jobs.get(id).filter(|job| super::version(&job.record) == version);
         if let Some(job) = still.filter(|job| job.state != State::Done)
             && self.expected.claimed.get(&version) == Some(&number)

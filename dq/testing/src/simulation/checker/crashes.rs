@@ -1,23 +1,23 @@
-//! What crashes did to each job: how many were charged, and how the run was that was charged last.
+//! What crashes did to each job: how many were charged, and how the run that was charged last had run.
 
 use super::super::version::version;
 use super::Checker;
 use dq::job::{Cause, State};
 use dq::testing::seam::JobView;
 
-/// See the module.
+/// What crashes did to one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in super::super) struct CrashRecord {
-    /// Crashes that were charged, since the last settled outcome.
+    /// Charged crashes since the last settled outcome.
     pub(in super::super) charged: u32,
-    /// Whether the run that was charged last was begun, and whether it was alone.
+    /// Whether the run that was charged last was isolated, and whether it was alone.
     pub(in super::super) last: (bool, bool),
-    /// It is DEAD by crashes; whether the run that ended there was begun.
+    /// `Some` if the job is DEAD by crashes: whether the run that ended there was isolated.
     pub(in super::super) dead: Option<bool>,
 }
 
 impl Checker {
-    /// A run is over, and its job is kept.
+    /// A run is over, and the store keeps its job.
     pub(super) fn note_crash(&mut self, number: u64, job: &JobView, kept: &JobView, reclaimed: bool) {
         debug_assert_eq!(version(&kept.record), number, "it is the same version");
         let record = self.crash_records.entry(number).or_default();
@@ -42,7 +42,7 @@ impl Checker {
         self.expected.effected.len() - self.expected.ended.len() - self.crashed
     }
 
-    /// A death by crashes that should not be, unless they are only counted.
+    /// Reports a wrong death by crashes, unless deaths are only counted.
     pub(super) fn bad_crash_death(&mut self, what: String) {
         if !self.only_counts_crash_deaths {
             self.bad(what);

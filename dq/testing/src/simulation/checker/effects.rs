@@ -1,4 +1,4 @@
-//! A step did what it answered: whoever was told that something took effect finds it in the store, and nothing else.
+//! A step did exactly what its answer says.
 
 use super::super::version::version;
 use super::{Checker, Did};
@@ -102,7 +102,7 @@ impl Checker {
         }
     }
 
-    /// A withdrawal of a job that no other item of its batch names, and that has no broadcast beside it.
+    /// Checks a command for a job that no other command of its batch names, and that has no broadcast beside it.
     fn check_commanded(
         &mut self,
         item: &Command,
@@ -131,7 +131,7 @@ impl Checker {
         }
     }
 
-    /// Whether its end was asked for, whichever run it is.
+    /// Returns whether an end was promised for whatever run the job has.
     fn is_ended_for_certain(&self, job: &JobView) -> bool {
         let promised = self.expected.promised.get(&version(&job.record));
         promised.is_some_and(|ends| ends.iter().any(|(_, fence)| fence.is_none()))
@@ -146,7 +146,7 @@ fn is_at(is: Option<&JobView>, state: State) -> bool {
     is.is_some_and(|is| is.state == state)
 }
 
-/// As one that was just added.
+/// Returns whether the job is as if it was just added.
 fn is_afresh(job: &JobView) -> bool {
     job.record
         .metadata()

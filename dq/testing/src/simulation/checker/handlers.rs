@@ -1,4 +1,4 @@
-//! What a node does with its handlers: who may start beside whom (rule 19), and who may not go on (rules 9, 11 and 21).
+//! What a node does with its handlers: which may start beside which (rule 19), and which must stop (rules 9, 11 and 21).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use dq::config::NodeSettings;
 use dq::job::{JobId, NodeId};
 use dq::time::Timestamp;
 
-/// After a pause, or a start beside an older run, tasks need a moment to be polled, in µs.
+/// Tasks need a moment to be polled after a pause, or after a start beside an older run, in µs.
 const MOMENT: u64 = 1_000;
 
 impl Checker {
-    /// A handler starts: one that is a crash short of its cap is begun, and nothing starts beside a begun one.
+    /// A handler starts: a quarantined job must be isolated, and nothing starts beside an isolated one.
     pub(super) fn check_start(&mut self, node: &NodeId, id: &JobId, number: u64, kind: HandlerKind, time: u64) {
         self.check_handler_count(node);
         let (Some(caps), false) = (self.caps, without(19) || self.fell) else { return };
@@ -32,7 +32,7 @@ impl Checker {
         }
     }
 
-    /// A begun job of the node that has run and is not gone. The node counts two timeouts from its `isolate` on.
+    /// An isolated job of the node that has run and is not gone. The node counts two timeouts from its `isolate` on.
     fn isolated_beside(&self, node: &NodeId, id: &JobId, time: u64) -> Option<JobId> {
         let isolated = self.before.jobs.iter().filter(|(other, job)| {
             let row = job.row.as_ref().filter(|row| row.node == *node && row.isolated);
@@ -46,7 +46,7 @@ impl Checker {
         runs.into_iter().next()
     }
 
-    /// What only shows over time of a node that is neither dead nor paused since `awake`.
+    /// Checks what only shows over time of a node that is neither dead nor, since `awake`, paused.
     pub(in super::super) fn check_handlers(&mut self, node: &NodeId, awake: u64, micros: u64, time: u64) {
         let (floor, length) = (Timestamp::floor_micros(micros), NodeSettings::default().lease);
         let leased = self.lease_of(node).is_some_and(|end| end > floor);
@@ -70,13 +70,13 @@ impl Checker {
         }
     }
 
-    /// Its handler blocks its thread, so nobody can stop it.
+    /// The handler of this run blocks its thread, so nothing can stop it.
     pub(in super::super) fn blocks(&mut self, number: u64) {
         self.blocking.insert(number);
     }
 
-    /// A reclaim takes jobs from `from`, whose lease was seen to end at `seen`; `watched` µs went by between the making of its
-    /// link and its sending.
+    /// Checks how long the reclaimer of the jobs of `from` has watched: `watched` µs passed between the creation of its
+    /// link and the request, which names `seen` as the end of the lease.
     pub(in super::super) fn check_watch(&mut self, from: &NodeId, seen: Timestamp, watched: u64, micros: u64) {
         if self.caps.is_none() || without(20) {
             return;
@@ -84,7 +84,7 @@ impl Checker {
         if self.is_calm {
             self.bad(format!("[8] jobs of {from} are reclaimed, and nothing but clean stops has happened"));
         }
-        // A little less: clocks of nodes and of the store need not be equally fast.
+        // A little less is allowed, because clocks of nodes and of the store need not be equally fast.
         let watch = NodeSettings::default().renewal * 7 / 5;
         let (watched, expired) = (Duration::from_micros(watched), Timestamp::floor_micros(micros).since(seen));
         if seen != Timestamp::EPOCH && (watched < watch || expired < watch && !self.jumped) {
@@ -96,7 +96,7 @@ impl Checker {
 }
 
 impl Run {
-    /// Its handler has started.
+    /// A handler of the run starts.
     pub(super) fn starts(&mut self, kind: HandlerKind, time: u64) {
         self.started.push(kind);
         self.since = Some(time);

@@ -1,6 +1,6 @@
-//! Looks at the jobs that a step names only, where a topic has too many to look at all of them after each step.
+//! Checks only the jobs that a step names, for topics with too many jobs to compare all of them after each step.
 //!
-//! Now and then everything is compared with what is known, so a step that changes what it does not name is found too.
+//! Every 256 steps the checker compares everything, so it also finds a step that changes a job it does not name.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use dq::testing::seam::{JobView, View};
 const ALL_AFTER: u64 = 256;
 
 impl Checker {
-    /// As [`query`](Self::look), at what the step names.
+    /// Checks the jobs that a step names, as [`check_step`](Self::check_step) checks all.
     pub(in super::super) fn check_part(&mut self, did: &Did, store: &MemoryStore, key: &TopicKey, micros: u64) {
         self.steps += 1;
         let mut before = std::mem::take(&mut self.before);
@@ -49,7 +49,7 @@ impl Checker {
         }
     }
 
-    /// What a step may change.
+    /// The jobs that a step may change.
     fn named(&self, did: &Did) -> BTreeSet<JobId> {
         match did {
             Did::Nothing | Did::Release { .. } | Did::Publish { .. } => BTreeSet::new(),

@@ -1,4 +1,4 @@
-//! What a step says has taken effect is there: as a job, as a broadcast, or as both (PROTOCOL.md rules 2, 12 and 24).
+//! What a step says has taken effect is there: as a job, as a broadcast, or as both (rules 2, 12 and 24).
 
 use super::super::version::version;
 use super::{Checker, Did};
@@ -7,7 +7,7 @@ use dq::store::AddOutcome;
 use dq::testing::seam::View;
 
 impl Checker {
-    /// What a step says has taken effect is there.
+    /// Checks that what a step says has taken effect is there.
     pub(super) fn check_taken_effect(&mut self, did: &Did, before: &View, after: &View) {
         match did {
             Did::Add { jobs } => {
@@ -33,7 +33,7 @@ impl Checker {
         }
     }
 
-    /// A version has taken its place: as a job, as a broadcast, or both, as it was added.
+    /// A version has taken its place. Checks that it is a job, a broadcast or both, as it was added.
     fn check_parts(&mut self, id: &JobId, new: u64, after: &View) {
         let is = |record: &Record| version(record) == new;
         let job = after.jobs.get(id).is_some_and(|job| is(&job.record));

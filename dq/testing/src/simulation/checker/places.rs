@@ -1,5 +1,5 @@
-//! A job that changes its place: the new one is that of the step, from the very millisecond on, and what is counted of the
-//! job goes on as the rules say (rules 4, 15, 17, 19, 20 and 25).
+//! A job that moves: its new place, to the millisecond, is the one that the step says, and its counters go on as the rules
+//! say (rules 4, 15, 17, 19, 20 and 25).
 
 use super::{Checker, Did};
 use dq::job::{Cause, Fence, JobId, State};
@@ -7,7 +7,7 @@ use dq::store::step::{Again, Change, Verdict};
 use dq::testing::seam::JobView;
 use dq::time::Timestamp;
 
-/// Where a job must be, and what must be counted of it.
+/// Where a job must be, and what its counters must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Placement {
     state: State,
@@ -29,7 +29,7 @@ impl Placement {
         }
     }
 
-    /// It waits to run.
+    /// The same job, waiting to run.
     fn delayed(&self, due: Timestamp) -> Self {
         Self { state: State::Delayed, at: Some(due), crashes: 0, parked_by: None, ..*self }
     }
@@ -40,7 +40,7 @@ fn attempts(job: &JobView) -> u16 {
 }
 
 impl Checker {
-    /// A version is in another place than before.
+    /// Checks a version that is in another place than before.
     pub(super) fn check_move(&mut self, did: &Did, id: &JobId, was: &JobView, is: &JobView, micros: u64) {
         let found = Placement::of(is);
         let wanted = self.placement_after(did, id, was, is, micros);
@@ -49,7 +49,7 @@ impl Checker {
         }
     }
 
-    /// A version has come into the store, or what took the place of another.
+    /// Checks a version that is new in the store.
     pub(super) fn check_entry(&mut self, id: &JobId, version: u64, is: &JobView) {
         let due = self.expected.due.get(&version).map(|due| Timestamp::ceil_micros(*due));
         let fits =
@@ -84,7 +84,7 @@ impl Checker {
                 if !charged {
                     return Some(given_back);
                 }
-                // Without a cap that is known, any count will do.
+                // Without a known cap, any count is right.
                 let Some(caps) = self.caps else { return Some(Placement { crashes: is.crashes, ..given_back }) };
                 let isolated = was.row.as_ref().is_some_and(|row| row.isolated);
                 let last = was.crashes + 1 >= caps.crashes;
@@ -99,7 +99,7 @@ impl Checker {
         }
     }
 
-    /// Where the outcome of its run puts it.
+    /// Where the outcome of its run puts a job.
     fn settled(&self, change: &Change, was: &JobView, is: &JobView, micros: u64) -> Option<Placement> {
         let floor = Timestamp::floor_micros(micros);
         let after = |micros_more: u128| Timestamp::ceil_micros(micros + u64::try_from(micros_more).unwrap_or(u64::MAX));
@@ -134,7 +134,7 @@ impl Checker {
     }
 }
 
-/// Back where it was claimed from, as it was.
+/// Back where it was claimed from, unchanged.
 fn given_back(was: &JobView) -> Option<Placement> {
     let (stand, at) = (Placement::of(was), Some(was.row.as_ref()?.token.due));
     let state = if stand.parked_by.is_some() { State::Unacked } else { State::Delayed };
