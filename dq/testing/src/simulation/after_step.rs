@@ -36,7 +36,7 @@ impl Sim {
         }
         self.check_permits(&mut checker, micros);
         if self.is_endless(&checker) {
-            checker.bad(format!("ENDLESS: {MOST_STEPS} steps, and the nodes go on asking"));
+            checker.bad(format!("ENDLESS: {MOST_STEPS} steps, and the nodes send more requests"));
         }
         drop(checker);
         Arc::clone(&self.workload).stepped(self, key, &did);

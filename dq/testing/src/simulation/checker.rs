@@ -253,7 +253,7 @@ impl Checker {
         self.steps += 1;
         let before = std::mem::take(&mut self.before);
         if !after.consistent {
-            self.bad("[2] slots and places differ".into());
+            self.bad("[2] records and places differ".into());
         }
         self.note(did, &before, micros);
         self.check_waiting_broadcasts(did, &before, &after, micros);
@@ -305,7 +305,7 @@ impl Checker {
         let took_effect = !matches!(outcome, AddOutcome::Exists(_) | AddOutcome::Repeated | AddOutcome::Refused(_));
         if !took_effect {
             if self.expected.effected.contains(&version) {
-                self.bad(format!("[18] the add of {version} is told that its own job exists"));
+                self.bad(format!("[18] the add of {version} is answered that its own job exists"));
             }
             return;
         }
@@ -313,7 +313,7 @@ impl Checker {
             self.bad(format!("[18] the add of {version} ({}) took effect twice", job.id));
         }
         if self.not_added.contains(&version) {
-            self.bad(format!("[18] the add of {version} took effect after its caller was told NotAdded"));
+            self.bad(format!("[18] the add of {version} took effect after its caller got NotAdded"));
         }
         let due = match job.due {
             Due::After(delay) => micros + delay.as_micros() as u64,
@@ -389,7 +389,7 @@ impl Checker {
         let (micros, time) = now;
         self.handled += 1;
         let Some(number) = self.delivered.get(&(node.clone(), id.clone(), fence)).copied() else {
-            self.bad(format!("a handler of {id} starts on {node} under fence {fence}, which it never heard of"));
+            self.bad(format!("a handler of {id} starts on {node} under fence {fence}, which it never received"));
             return 0;
         };
         let Run { version, expired, .. } = self.runs[&number];
@@ -407,7 +407,7 @@ impl Checker {
             self.check_acked(id, number);
         }
         if !(self.jumped || self.fell || acked_before) && lease.as_millis() * 1000 <= micros {
-            self.bad(format!("[21] {node} starts a handler of {id} without a live lease"));
+            self.bad(format!("[21] {node} starts a handler of {id} without a lease"));
         }
         let current = self.expected.rows.get(&(node.clone(), id.clone())) == Some(&number);
         if current && kind == HandlerKind::OnDue && self.expected.finals.contains(&version) {
@@ -456,14 +456,14 @@ impl Checker {
     pub(super) fn add_answered(&mut self, version: u64, result: AddResult) {
         match result {
             AddResult::Added if !self.expected.effected.contains(&version) && !self.fell => {
-                self.bad(format!("[18] the caller of {version} was told that it is added, and it is not"));
+                self.bad(format!("[18] the caller of {version} was answered that it is added, but it is not"));
             }
             AddResult::NotAdded if self.expected.effected.contains(&version) => {
-                self.bad(format!("[18] the caller of {version} was told NotAdded, and it is added"));
+                self.bad(format!("[18] the caller of {version} was answered NotAdded, but it is added"));
             }
             AddResult::NotAdded => drop(self.not_added.insert(version)),
             AddResult::Exists if self.expected.effected.contains(&version) => {
-                self.bad(format!("[18] the caller of {version} was told that another job exists, and it is added"));
+                self.bad(format!("[18] the caller of {version} was answered that another job exists, but it is added"));
             }
             _ => {}
         }

@@ -21,7 +21,8 @@ impl Sim {
         let most = done + waking + 50;
         self.cluster.log(|| format!("{asked} requests of at most {most}: {requests:?}"));
         if asked > most {
-            self.checker().bad(format!("[23] {asked} requests without a fault, of at most {most}: {requests:?}"));
+            self.checker()
+                .bad(format!("[23] {asked} requests without a fault, but at most {most} are allowed: {requests:?}"));
         }
     }
 }

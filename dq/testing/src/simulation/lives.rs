@@ -61,7 +61,7 @@ impl Sim {
         if burns(&node.pauses_after) {
             let until = self.cluster.now() + node.pause.load(Relaxed);
             let millis = (until - self.cluster.now()) / MS;
-            self.note(|| format!("{} STANDS STILL for {millis} ms before it sends its {kind}", process.name));
+            self.note(|| format!("{} IS PAUSED for {millis} ms before it sends its {kind}", process.name));
             process.pause(until);
             self.note_fault(process);
         }

@@ -111,11 +111,11 @@ impl Connection {
             sim.note_fault(&self.process);
         }
         if wire.loses_requests {
-            return sim.note(|| format!("the {} of {} IS LOST on its way", request.kind, self.process.name));
+            return sim.note(|| format!("the {} of {} IS LOST", request.kind, self.process.name));
         }
         if wire.stalled_until > cluster.now() {
             let millis = (wire.stalled_until - cluster.now()) / MS;
-            sim.note(|| format!("the {} of {} IS HELD UP for {millis} ms", request.kind, self.process.name));
+            sim.note(|| format!("the {} of {} IS DELAYED for {millis} ms", request.kind, self.process.name));
         }
         wire.up = (wire.up + 1).max(wire.stalled_until).max(cluster.now() + self.latency(&request.random));
         let up = wire.up;

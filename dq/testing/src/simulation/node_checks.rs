@@ -41,8 +41,8 @@ impl Sim {
             let keeps = checker.before.jobs.values().any(|job| job.row.as_ref().is_some_and(|row| row.node == node.id));
             let well = |other: &&Arc<SimNode>| self.is_well(&checker, other, 50 * SECOND);
             if keeps && alive.iter().filter(|other| other.id != node.id).any(|other| well(&other)) {
-                let (rule, how) = if unresponsive { (6, "deaf") } else { (20, "mute") };
-                checker.bad(format!("[{rule}] {} has been {how} for a minute and keeps jobs", process.name));
+                let (rule, how) = if unresponsive { (6, "unresponsive") } else { (20, "mute") };
+                checker.bad(format!("[{rule}] {} has been {how} for a minute, but keeps jobs", process.name));
             }
         }
     }
@@ -75,7 +75,10 @@ impl Sim {
     pub(super) fn check_reclaim(&self, checker: &mut Checker, from: &NodeId) {
         let Some(node) = lock(&self.nodes).iter().find(|node| node.id == *from).cloned() else { return };
         if checker.holds(from) && self.is_well(checker, &node, SECOND) {
-            checker.bad(format!("[20] {} is connected and renewing, and its jobs are reclaimed", node.process.name));
+            checker.bad(format!(
+                "[20] {} is connected and renews its lease, but its jobs are reclaimed",
+                node.process.name
+            ));
         }
     }
 

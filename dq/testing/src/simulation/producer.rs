@@ -70,7 +70,7 @@ impl Producer for FaultyProducer {
             if let BatchAnswer::Done(outcomes) = &mut answer {
                 defused.into_iter().for_each(|place| outcomes[place].changed = true);
             }
-            sim.cluster.log(|| format!("{name} withdraw {number} {items:?} -> {answer:?}"));
+            sim.cluster.log(|| format!("{name} command {number} {items:?} -> {answer:?}"));
             check_batch(sim, &key, &checker, (&id, number), &answer, |outcomes| Did::Command {
                 items: items.into_iter().zip(outcomes).collect(),
             });

@@ -55,7 +55,7 @@ impl Profile {
             Self::All => "all",
             Self::Fall => "fall",
             Self::Clock => "clock",
-            Self::Unresponsive => "deaf",
+            Self::Unresponsive => "unresponsive",
             Self::Crowd => "crowd",
             Self::Claim => "claim",
             Self::Broadcasts => "broadcasts",

@@ -56,7 +56,7 @@ impl ErasedBroadcast for Receiving {
         record: Record,
     ) -> BoxFuture<'static, Result<(), Failure>> {
         let version = version(&record);
-        self.sim.cluster.log(|| format!("{} {} hears {id} ({version})", self.process.name, self.name));
+        self.sim.cluster.log(|| format!("{} {} receives {id} ({version})", self.process.name, self.name));
         self.sim.checker().receives(&self.node, self.name, (&id, version));
         Box::pin(self.handle(version))
     }

@@ -158,7 +158,7 @@ pub(super) async fn run_until(sim: &Arc<Sim>, end: u64) {
         let start = sim.cluster.polls.load(Relaxed);
         loop {
             if sim.cluster.polls.load(Relaxed) > start + MOST_POLLS {
-                return sim.checker().bad("tasks are busy without end at one moment".into());
+                return sim.checker().bad("tasks are polled without end at one moment".into());
             }
             let before = sim.cluster.polls.load(Relaxed);
             tokio::task::yield_now().await;

@@ -54,7 +54,7 @@ impl Sim {
         let lost = lossy
             && self.happens(
                 || format!("{}~{number}", process.name),
-                || format!("{} does not hear {signal:?}", process.name),
+                || format!("{} does not receive {signal:?}", process.name),
             );
         lost || without(23) && *signal == Signal::Due
     }

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_parts_that_it_takes_are_left() {
+    fn only_the_necessary_parts_are_left() {
         let (parts, tried) = least(|parts| parts.contains(&3) && parts.contains(&11), 1_000);
         assert_eq!(parts, [3, 11].into());
         assert!(tried < 60, "{tried}");
@@ -118,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_after_the_most_runs_with_the_smallest_that_showed_it() {
+    fn the_search_stops_after_the_most_runs_with_the_smallest() {
         let (parts, tried) = least(|parts| parts.contains(&3) && parts.contains(&11), 5);
         assert_eq!(tried, 5);
         assert!(parts.len() < 16 && parts.contains(&3) && parts.contains(&11), "{parts:?}");
     }
 
     #[test]
-    fn a_number_is_lowered_to_the_least_that_shows_it() {
+    fn a_number_is_lowered_to_the_least_that_shows_the_same() {
         for (least, start) in [(1, 4), (3, 4), (40, 1_000), (1, 1_000), (999, 1_000)] {
             let mut smaller = Smaller::than(start, start, 1_000, |number| (*number >= least).then_some(*number));
             smaller.until_least(|now| *now, |smaller| smaller.lower(1, smaller.report, |now, number| *now = number));

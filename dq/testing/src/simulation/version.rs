@@ -50,7 +50,7 @@ mod tests {
     use dq::job::Metadata;
 
     #[test]
-    fn a_version_stands_behind_a_payload_that_reads_as_before() {
+    fn a_version_follows_a_payload_and_leaves_its_value_alone() {
         let record = Record::new(&Metadata::default(), Codec::Json, br#"{"order":7}"#);
         let marked = with_version(&record, 1_000_003).unwrap();
         let payload = std::str::from_utf8(marked.payload().unwrap().1).unwrap();

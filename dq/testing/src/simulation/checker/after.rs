@@ -39,7 +39,7 @@ impl Checker {
         match (before, after) {
             (Some(was), Some(is)) if old == new && was.state != is.state => {
                 if is.state == State::Done && !acked && !acks(did, id) {
-                    self.bad(format!("[13] {id} is DONE, and nobody acked it"));
+                    self.bad(format!("[13] {id} is DONE, but was never acked"));
                 }
                 self.check_move(did, id, was, is, micros);
             }
@@ -62,7 +62,7 @@ impl Checker {
         did: &Did,
     ) {
         if !self.expected.effected.contains(&new) {
-            self.bad(format!("[18] {id} has version {new}, which nobody added"));
+            self.bad(format!("[18] {id} has version {new}, which was never added"));
         }
         if let Some(why) = self.expected.ended.get(&new) {
             self.bad(format!("[18] version {new} of {id} RETURNED after its end: {why}"));
@@ -166,7 +166,7 @@ impl Checker {
             && !job.record.fixed().retain.is_zero()
             && !(drops(did, id) || self.is_deleted(old))
         {
-            self.bad(format!("[13] version {old} of {id} is gone, though it was to be kept as DONE: {why:?}"));
+            self.bad(format!("[13] version {old} of {id} is gone, though it has a retention as DONE: {why:?}"));
         }
         match why {
             Some(why) => {
@@ -216,20 +216,20 @@ impl Checker {
         let still = after.filter(|_| new == Some(old));
         let unfenced = promises.iter().any(|(_, fence)| fence.is_none());
         if still.is_some() && promises.iter().any(|(verb, _)| *verb != CommandKind::Ack) {
-            self.bad(format!("[13] version {old} of {id} is there though its delete was promised"));
+            self.bad(format!("[13] version {old} of {id} is still there, though its delete was promised"));
         }
         if let Some(job) = still
             && unfenced
             && job.state != State::Done
         {
-            self.bad(format!("[13] version {old} of {id} is {} though its end was promised", job.state));
+            self.bad(format!("[13] version {old} of {id} is {}, though its end was promised", job.state));
         }
         let top = promises.iter().filter_map(|(_, fence)| *fence).max();
         if let Some(kept) = still
             && top == Some(row.token.fence)
             && kept.state != State::Done
         {
-            self.bad(format!("[17] version {old} of {id} is {} though the ack named its run", kept.state));
+            self.bad(format!("[17] version {old} of {id} is {}, though the ack named its run", kept.state));
         }
         if let (Did::Reclaim { charged: true, .. }, Some(kept)) = (did, still) {
             self.check_crash(id, old, job, kept, run.filter(|_| !again));
@@ -240,7 +240,7 @@ impl Checker {
             && !matches!(self.expected.charged.get(&old), Some((true, true)))
         {
             self.bad_crash_death(format!(
-                "[19] {id} ({old}) is DEAD by crashes, its last charged run: {:?}",
+                "[19] {id} ({old}) is DEAD by crashes: (isolated, alone) was {:?}",
                 self.expected.charged.get(&old)
             ));
         }
@@ -262,7 +262,9 @@ impl Checker {
             self.expected.charged.insert(version, (isolated, alone));
         }
         if kept.state == State::Dead && !(isolated && alone) {
-            self.bad_crash_death(format!("[19] {id} ({version}) is DEAD by crashes: begun {isolated}, alone {alone}"));
+            self.bad_crash_death(format!(
+                "[19] {id} ({version}) is DEAD by crashes: isolated {isolated}, alone {alone}"
+            ));
         }
     }
 

@@ -129,7 +129,7 @@ impl Checker {
             }
         }
         if (published, dropped) != (answer.published, answer.dropped) {
-            self.bad(format!("[24] {published} broadcasts were to publish and {dropped} to drop: {answer:?}"));
+            self.bad(format!("[24] {published} broadcasts are gone as published and {dropped} as dropped, but the answer is {answer:?}"));
         }
     }
 
@@ -146,7 +146,7 @@ impl Checker {
         }
         match self.expected.broadcasts.added.get_mut(&new) {
             Some(added) => added.put = Some(micros / 1000),
-            None => self.bad(format!("[24] the broadcast {id} has version {new}, which nobody added as one")),
+            None => self.bad(format!("[24] the broadcast {id} has version {new}, which was never added as one")),
         }
     }
 
@@ -192,8 +192,8 @@ impl Checker {
         *times += 1;
         let (times, published) = (*times, self.received.published.get(&version).copied().unwrap_or_default());
         if times > published {
-            let who = format!("{listener} on {node} hears the broadcast {id} ({version})");
-            self.bad(format!("[24] {who} for the time {times}, and it was published {published} times"));
+            let receives = format!("{listener} on {node} receives the broadcast {id} ({version})");
+            self.bad(format!("[24] {receives} {times} times, but it was published {published} times"));
         }
     }
 
@@ -202,7 +202,7 @@ impl Checker {
         self.received.awaited.retain(|(node, ..), _| is_here(node));
         let late = self.received.awaited.iter().find(|(_, since)| **since + QUEUED < time);
         if let Some(((node, listener, version), _)) = late {
-            let what = format!("[24] {listener} on {node} has not heard the broadcast {version} without a fault");
+            let what = format!("[24] {listener} on {node} has not received the broadcast {version}, without a fault");
             self.bad(what);
         }
     }

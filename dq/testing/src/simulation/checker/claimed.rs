@@ -36,7 +36,7 @@ impl Checker {
         if let Some(job) = still.filter(|job| job.state != State::Done)
             && self.expected.claimed.get(&version) == Some(&number)
         {
-            self.bad(format!("[16] {id} ({version}) is {} though it was acked on claim, and runs", job.state));
+            self.bad(format!("[16] {id} ({version}) is {}, though it was acked on claim and runs", job.state));
         }
     }
 }

@@ -35,7 +35,7 @@ impl Checker {
                     let runs = after.jobs.get(&outcome.id).is_some_and(|job| is_run(job, node, outcome.token));
                     if *verdict == Verdict::Done && runs || *verdict == Verdict::Stale && ran {
                         self.bad(format!(
-                            "[10] {} is told {verdict:?} of {}: it ran {ran}, runs {runs}",
+                            "[10] {} gets {verdict:?} for {}: it ran {ran}, runs {runs}",
                             node, outcome.id
                         ));
                     }
@@ -44,7 +44,7 @@ impl Checker {
             Did::Claim { node, claims, .. } => {
                 for claim in claims {
                     if !after.jobs.get(&claim.id).is_some_and(|job| is_run(job, node, claim.token)) {
-                        self.bad(format!("[7] {node} is given {}, and has no row of it", claim.id));
+                        self.bad(format!("[7] {node} is given {}, but has no row of it", claim.id));
                     }
                 }
                 let end = floor.after(NodeSettings::default().lease);
@@ -72,7 +72,7 @@ impl Checker {
                     Note::Stale => held.is_none() && was == is,
                 };
                 if !fits {
-                    self.bad(format!("[15] {node} notes of {id}: {note:?}; held {}, noted {noted}", held.is_some()));
+                    self.bad(format!("[15] {node} notes {id}: {note:?}; held {}, noted {noted}", held.is_some()));
                 }
             }
             Did::Nothing | Did::Release { .. } | Did::Publish { .. } => {}
@@ -127,7 +127,7 @@ impl Checker {
             (CommandKind::Ack | CommandKind::Requeue, _) => was == is && !outcome.changed,
         };
         if !fits {
-            self.bad(format!("[13] {item:?} of one that is {} is answered {outcome:?}: {is:?}", job.state));
+            self.bad(format!("[13] {item:?} for a job that is {} is answered {outcome:?}: {is:?}", job.state));
         }
     }
 

@@ -23,12 +23,12 @@ impl Checker {
             return;
         };
         if !row.isolated && job.crashes + 1 >= caps.crashes && kind != HandlerKind::Final {
-            return self.bad(format!("[19] {id} is one crash short of its cap, and starts on {node} without a begin"));
+            return self.bad(format!("[19] {id} is quarantined, but starts on {node} without being isolated"));
         }
         // A node that stops calls `final_retry` at once.
         let beside = self.isolated_beside(node, id, time).filter(|_| kind != HandlerKind::Final);
         if let Some(other) = beside {
-            self.bad(format!("[19] {id} starts on {node} beside {other}, which was begun"));
+            self.bad(format!("[19] {id} starts on {node} beside {other}, which is isolated"));
         }
     }
 
@@ -63,10 +63,10 @@ impl Checker {
         record.leaseless = record.leaseless.filter(|_| lost).or(lost.then_some(time)).map(|since| since.max(awake));
         let too_long = record.leaseless.is_some_and(|since| time > since + length.as_micros() as u64 + 1_000 * MOMENT);
         if let Some((number, id)) = older {
-            self.bad(format!("[9] {node} runs {id} again, and its run {number} goes on"));
+            self.bad(format!("[9] {node} runs {id} again, while its run {number} goes on"));
         }
         if too_long {
-            self.bad(format!("[21] {node} has had no lease for longer than one lasts, and its handlers go on"));
+            self.bad(format!("[21] {node} has had no lease for longer than a lease lasts, but its handlers go on"));
         }
     }
 
@@ -82,14 +82,14 @@ impl Checker {
             return;
         }
         if self.is_calm {
-            self.bad(format!("[8] jobs of {from} are reclaimed, and nothing but clean stops has happened"));
+            self.bad(format!("[8] jobs of {from} are reclaimed, though there were only clean stops"));
         }
         // A little less is allowed, because clocks of nodes and of the store need not be equally fast.
         let watch = NodeSettings::default().renewal * 7 / 5;
         let (watched, expired) = (Duration::from_micros(watched), Timestamp::floor_micros(micros).since(seen));
         if seen != Timestamp::EPOCH && (watched < watch || expired < watch && !self.jumped) {
             self.bad(format!(
-                "[20] jobs of {from} are reclaimed {expired:?} after its lease by who watched for {watched:?}"
+                "[20] jobs of {from} are reclaimed {expired:?} after the end of its lease by a node that watched for {watched:?}"
             ));
         }
     }

@@ -1,4 +1,4 @@
-//! Faults: at which moment they happen, and what they do.
+//! Faults of a user's program: when they happen, and what they do.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,13 +18,13 @@ use super::program::{AtStep, Host, Program, WORK};
 use dq::job::NodeId;
 
 impl Faults {
-    /// How many of them a run has.
+    /// How many faults a run has.
     pub(super) fn draw(&self, cluster: &ClusterState) -> u64 {
         if self.range().is_empty() || cluster.chance(0.1) { 0 } else { 1 + cluster.below(*self.range().end()) }
     }
 }
 
-/// Counts down; true at zero.
+/// Counts down, and returns true at zero.
 const fn is_now(left: &mut u64) -> bool {
     let now = *left == 0;
     *left = left.saturating_sub(1);
@@ -32,7 +32,7 @@ const fn is_now(left: &mut u64) -> bool {
 }
 
 impl Sim {
-    /// Chooses the moment: at a request, at a step of a handler, or some time later.
+    /// Chooses the moment of a fault: at a request, at a step of a handler, or some time later.
     pub(super) fn inject(
         self: &Arc<Self>,
         program: &Arc<Program>,
@@ -67,7 +67,7 @@ impl Sim {
         }
     }
 
-    /// A fault happens, to a node or to everybody.
+    /// A fault happens, to this node or to all.
     fn happen(
         self: &Arc<Self>,
         program: &Program,
@@ -99,7 +99,7 @@ impl Sim {
             }
             Fault::Stop => {
                 self.fault();
-                self.note(|| format!("{name} IS STOPPED, cleanly{when}"));
+                self.note(|| format!("{name} IS STOPPED cleanly{when}"));
                 node.stopping.store(true, Relaxed);
                 if let Some(running) = &*lock(&node.running) {
                     running.order_stop(Duration::from_millis(program.grace_millis.load(Relaxed)));
@@ -111,13 +111,13 @@ impl Sim {
             Fault::Pause => self.pause_node(&node.process, when, random),
             Fault::Unresponsive => {
                 let seconds = random.pick(&[1, 3, 10, 40]);
-                self.note(|| format!("{name} HEARS NOTHING from the store for {seconds} s{when}"));
+                self.note(|| format!("{name} RECEIVES NO ANSWERS for {seconds} s{when}"));
                 self.fault();
                 node.process.make_unresponsive(now + seconds * SECOND);
                 self.note_fault(&node.process);
             }
             Fault::Subscribers => {
-                self.note(|| format!("{name} LOSES ITS SUBSCRIPTION to signals{when}"));
+                self.note(|| format!("{name} LOSES ITS SIGNALS{when}"));
                 self.fault();
                 self.break_subscriptions(Some(&node.process));
             }
@@ -133,7 +133,7 @@ impl Sim {
         }
     }
 
-    /// What hits everybody.
+    /// A fault that hits all nodes.
     fn inject_store_fault(self: &Arc<Self>, fault: Fault, when: &str, random: &RandomSource) {
         self.fault();
         self.cause(fault, random);
@@ -147,7 +147,7 @@ impl Sim {
                     Outage::Reset => "connections are reset",
                     Outage::Frozen => "requests are executed afterwards",
                 };
-                self.note(|| format!("THE STORE IS AWAY for {millis} ms{when}: {outage}"));
+                self.note(|| format!("THE STORE CANNOT BE REACHED for {millis} ms{when}: {outage}"));
             }
             Fault::Slow => {
                 let millis = (network_state.slow_until - now) / MS;
@@ -164,7 +164,7 @@ impl Sim {
 
     fn pause_node(&self, process: &Arc<Process>, when: &str, random: &RandomSource) {
         let (now, length) = (self.cluster.now(), random.between(SECOND, 45 * SECOND));
-        self.note(|| format!("{} STANDS STILL for {} ms{when}", process.name, length / MS));
+        self.note(|| format!("{} IS PAUSED for {} ms{when}", process.name, length / MS));
         self.fault();
         process.pause(now + length);
         self.note_fault(process);
@@ -205,7 +205,7 @@ impl Program {
         })
     }
 
-    /// A handler makes a step: that may be the moment of a fault.
+    /// A handler makes a step, which may be the moment of a fault.
     pub(super) fn inject_at_step(&self, host: &Host, run: u64, returned: bool, name: &str) {
         let mut pending_faults = lock(&self.pending_faults);
         let Some(arms_of) = pending_faults.get_mut(&host.process.name) else { return };

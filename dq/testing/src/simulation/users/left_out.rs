@@ -1,6 +1,6 @@
-//! Jobs that a smaller run leaves out: the work adds them and is told that they were added, and nothing is.
+//! Jobs that a smaller run leaves out: the work learns that they were added, but they never reach the store.
 //!
-//! Whether the check passes_without that is asked apart, see `shrink.rs`: it may count the jobs.
+//! `shrink.rs` finds out whether the check passes without them: it may count the jobs.
 
 use super::super::process::Process;
 use super::super::sync::lock;
@@ -10,7 +10,7 @@ use dq::job::TopicKey;
 use dq::store::{NewJob, Numbered};
 
 impl Program {
-    /// Takes the jobs out of a batch of the work that are to be left out, and notes the others.
+    /// Takes the left-out jobs out of a batch of the work, records the others, and returns the places of those taken out.
     pub(super) fn without_left_out(
         &self,
         process: &Process,

@@ -1,4 +1,4 @@
-//! The steps of the store, told for a person.
+//! The steps of the store as lines of the account.
 
 use super::super::checker::{Checker, Did};
 use super::super::sim::Sim;
@@ -29,10 +29,10 @@ impl Program {
                         AddOutcome::Added => format!("is added, {due}"),
                         AddOutcome::Replaced(state) => format!("is added in place of the {state} one, {due}"),
                         AddOutcome::ReplacementWaits | AddOutcome::ReplacementIfEnds => {
-                            "is to replace the one that runs".into()
+                            "waits to replace the running one".into()
                         }
-                        AddOutcome::Exists(state) => format!("is there already, {state}"),
-                        AddOutcome::Repeated => "is named twice in one batch".into(),
+                        AddOutcome::Exists(state) => format!("exists already, {state}"),
+                        AddOutcome::Repeated => "comes twice in one batch".into(),
                         AddOutcome::Refused(why) => format!("is refused: {why}"),
                     };
                     let usual = (*outcome == AddOutcome::Added).then_some(Usual::Added);
@@ -44,9 +44,9 @@ impl Program {
                     let (node, what) = (name_of(sim, node), word(&outcome.change));
                     let how = match verdict {
                         Verdict::Done => "the store has",
-                        Verdict::Stale => "the store REFUSES, as that run no longer has the job,",
-                        Verdict::Dropped => "the store has nothing left for",
-                        Verdict::Failed(_) => "the store cannot do",
+                        Verdict::Stale => "the store REFUSES, because that run no longer holds the job,",
+                        Verdict::Dropped => "the store has no record left for",
+                        Verdict::Failed(_) => "the store could not apply",
                     };
                     let is_ack = matches!((&outcome.change, verdict), (Change::Ack, Verdict::Done));
                     let text = || format!("{how} the {what} of {topic}/{} from {node}", outcome.id);
@@ -59,7 +59,7 @@ impl Program {
                     let kept = after.jobs.get(id).is_some_and(|now| now.row == job.row);
                     if job.row.as_ref().is_some_and(|row| name_of(sim, &row.node) == from) && !kept {
                         self.note(sim, named(id), None, || {
-                            format!("{topic}/{id} is taken back from {from}, whose lease is over")
+                            format!("{topic}/{id} is reclaimed from {from}, whose lease has expired")
                         });
                     }
                 }

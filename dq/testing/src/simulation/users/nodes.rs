@@ -1,4 +1,4 @@
-//! The nodes of a user's program: made by the factory that programs use, on the network of the run.
+//! The nodes of a user's program: built by the factory that programs use, on the network of the run.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -27,7 +27,7 @@ impl Program {
         let mut plan = match seam::prepare(factory).now_or_never() {
             Some(Ok((plan, _))) => plan,
             Some(Err(problems)) => return self.fail(format!("a node cannot start: {problems}")),
-            None => return self.fail("a node cannot start: something of it waits".into()),
+            None => return self.fail("a node cannot start: its start waits for something".into()),
         };
         self.grace_millis.store(plan.settings.grace.as_millis() as u64, Relaxed);
         let node = Arc::new(SimNode {
@@ -50,7 +50,7 @@ impl Program {
     }
 }
 
-/// Puts the judge between a node and its listeners.
+/// Puts the checker between a node and its listeners.
 fn watch(plan: &mut Plan, host: &Host) {
     for topic in &mut plan.topics {
         let checker = host.sim.checker_of(&topic.key);

@@ -1,7 +1,7 @@
-//! When faults happen: on the occasion of a job, so that they hit something.
+//! When faults happen: at claims and adds, so that they hit something.
 //!
-//! Each job that is claimed is an occasion, and each that is added. It has a name, the job's with a number, and dice of its own:
-//! so a fault can be left out and the others stay as they were, also when other jobs are left out.
+//! Each claimed job and each added job is an occasion for a fault. An occasion has a name, made of the job and a number,
+//! and its own random source. So leaving out one fault, or other jobs, leaves the other faults as they were.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,7 +16,8 @@ use super::program::Program;
 use dq::job::{JobId, TopicKey};
 
 impl Program {
-    /// The names of the occasions that these jobs are now: the number of their claim after `:`, of their add after `+`.
+    /// The names of the occasions that these jobs are now: after `:` the number of the claim, after `+` the number of the
+    /// add.
     fn occasions<'a>(&self, key: &TopicKey, what: char, jobs: impl Iterator<Item = &'a JobId>) -> Vec<(String, u64)> {
         let mut occasions = lock(&self.occasions);
         let count = |id| {

@@ -29,17 +29,17 @@ use dq::environment::Runtime;
 use dq::job::{AppName, State};
 use dq::provider::Provider;
 
-/// How often the run is asked whether it is over.
+/// How often to ask whether the run is over.
 const POLL_INTERVAL: u64 = 5 * SECOND;
 
-/// How long nothing must wait or run until it is: as long as any request is held up, or any node paused.
+/// The run is over when nothing has waited or run for this long: no request is delayed, and no node paused, for longer.
 const QUIET: u64 = 60 * SECOND;
 
-/// What a run left.
+/// The result of a run.
 #[derive(Debug)]
 pub(super) struct Played {
     pub(super) found: Option<String>,
-    /// The faults that happened, or would have, and the jobs that the work added.
+    /// The faults that happened, and the jobs that the work added.
     pub(super) injected: Vec<InjectedFault>,
     pub(super) added: BTreeSet<String>,
     pub(super) nodes: u64,
@@ -110,7 +110,7 @@ fn start_work<S: Clone + Send + Sync + 'static>(sim: &Arc<Sim>, program: &Arc<Pr
     });
 }
 
-/// Lets the run happen until it is over; false if it was given up.
+/// Runs events until the run is over; returns false if it was abandoned.
 async fn let_all_happen<S>(
     sim: &Arc<Sim>,
     program: &Program,
@@ -142,15 +142,13 @@ async fn let_all_happen<S>(
             && now >= ends
         {
             let longest = humantime::format_duration(of.longest);
-            program.fail(format!(
-                "not over after {longest}: {left} (for jobs that come back for ever: `.ends_after(..)`)"
-            ));
+            program.fail(format!("not over after {longest}: {left} (for jobs that repeat forever: `.ends_after(..)`)"));
             return true;
         }
     }
 }
 
-/// Lets everything happen until then, or until something is found.
+/// Runs events until `end`, or until something is found.
 async fn run_until(sim: &Arc<Sim>, end: u64, idle: &Idle) {
     let cluster = &sim.cluster;
     let Some(tokio) = &cluster.tokio else { return };

@@ -1,4 +1,4 @@
-//! A user's program in one run: what its nodes are, which faults are left, and what is told of it.
+//! A user's program in one run: what its nodes are, which faults are left, and its account.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -31,19 +31,19 @@ pub(super) const APP: &str = "simulation";
 /// The name of the process that does the work.
 pub(super) const WORK: &str = "work";
 
-/// A fault that waits for a step of a handler: its start, where it goes on after an `.await`, or its return.
+/// A fault that waits for a step of a handler: its start, where it resumes after an `.await`, or its return.
 #[derive(Debug)]
 pub(super) struct AtStep {
     pub(super) fault: Fault,
-    /// How many steps of the run still come before; a run that returns earlier has it at its return.
+    /// How many steps of the run come before it. If the run returns earlier, the fault happens at its return.
     pub(super) left: u64,
-    /// The run: the first that makes a step.
+    /// The run: the first one that makes a step.
     pub(super) run: Option<u64>,
-    /// What decides about it.
+    /// The random source of the fault.
     pub(super) random: RandomSource,
 }
 
-/// What waits to happen to a process; each counts down to its moment.
+/// The faults that wait for a process; each counts down to its moment.
 #[derive(Debug, Default)]
 pub(super) struct PendingFaults {
     /// At a step of a handler.
@@ -52,21 +52,21 @@ pub(super) struct PendingFaults {
     pub(super) connection: Option<u64>,
 }
 
-/// An earlier state of the store, and what was known of it.
+/// An earlier state of the store, and what the checkers expected then.
 pub(super) type Kept = (Snapshot, Vec<(TopicKey, Expected)>);
 
 type OnNode = Box<dyn Fn(ContextFactory) -> ContextFactory + Send + Sync>;
 
-/// See the module.
+/// A user's program in one run.
 pub(super) struct Program {
     sim: OnceLock<Weak<Sim>>,
     node: OnNode,
     pub(super) planned_faults: Vec<PlannedFault>,
-    /// How many faults there still are.
+    /// How many faults are left.
     pub(super) left: AtomicU64,
-    /// How likely an occasion is taken.
+    /// The probability that an occasion brings a fault.
     pub(super) eagerness: f64,
-    /// How long a node that stops lets its handlers go on.
+    /// How long a stopping node lets its handlers go on, in ms.
     pub(super) grace_millis: AtomicU64,
     pub(super) versions: Versions,
     pub(super) trace: Option<Trace>,
@@ -75,15 +75,15 @@ pub(super) struct Program {
     pub(super) pending_faults: Mutex<BTreeMap<String, PendingFaults>>,
     /// How often each job was an occasion for a fault.
     pub(super) occasions: Mutex<BTreeMap<String, u64>>,
-    /// Only these jobs are added by the work; else all.
+    /// The work adds only these jobs; `None`: all.
     pub(super) only_jobs: Option<BTreeSet<String>>,
     /// The jobs that the work added.
     pub(super) added: Mutex<BTreeSet<String>>,
     /// The nodes whose handlers have spawned tasks.
     pub(super) spawners: Mutex<BTreeSet<String>>,
-    /// Whether panics of the user's code are printed.
+    /// Whether panics of user code are printed.
     pub(super) print: Print,
-    /// Which listener of which node heard which broadcast.
+    /// Which listener of which node received which broadcast.
     pub(super) received: Mutex<BTreeSet<(String, &'static str, Named, u64)>>,
     pub(super) kept: Mutex<Option<Kept>>,
 }
@@ -102,7 +102,7 @@ impl Program {
     where
         S: Clone + Send + Sync + 'static,
     {
-        let node = of.node.clone().expect("say what a node is: `.node(|factory, state| factory.listener::<..>())`");
+        let node = of.node.clone().expect("set what a node is: `.node(|factory, state| factory.listener::<..>())`");
         let (state, found) = (state.clone(), of.found_listeners);
         let node: OnNode =
             Box::new(move |factory| node(if found { factory } else { factory.without_inventory() }, state.clone()));
@@ -130,7 +130,7 @@ impl Program {
         })
     }
 
-    /// The factory of a node, as the user wants it.
+    /// The factory of a node, as the user configured it.
     pub(super) fn factory(&self) -> ContextFactory {
         (self.node)(ContextFactory::new(APP))
     }
@@ -139,7 +139,7 @@ impl Program {
         self.sim.get().and_then(Weak::upgrade)
     }
 
-    /// Something is wrong that the judge does not see; the first holds.
+    /// Records a violation that the checker does not see; the first one counts.
     pub(super) fn fail(&self, what: String) {
         lock(&self.wrong).get_or_insert(what);
     }
@@ -148,7 +148,7 @@ impl Program {
     pub(super) fn wrong(&self, sim: &Sim) -> Option<String> {
         let mut broken = None;
         sim.for_checkers(|checker| broken = broken.take().or_else(|| checker.found.clone()));
-        let broken = broken.map(|what| format!("dq broke its own rules, please report this: {what}"));
+        let broken = broken.map(|what| format!("dq broke one of its own rules, please report this: {what}"));
         broken.or_else(|| lock(&self.wrong).clone())
     }
 
@@ -156,7 +156,7 @@ impl Program {
         lock(&self.wrong).is_some()
     }
 
-    /// The run of this program.
+    /// Notes the run of this program.
     pub(super) fn begin(&self, sim: &Arc<Sim>) {
         let fresh = self.sim.set(Arc::downgrade(sim)).is_ok();
         debug_assert!(fresh, "a program has one run");
@@ -204,7 +204,7 @@ impl Program {
     }
 }
 
-/// The node of a listener.
+/// The node that a listener belongs to.
 #[derive(Debug, Clone)]
 pub(super) struct Host {
     pub(super) sim: Arc<Sim>,

@@ -1,7 +1,9 @@
-//! Tasks that handlers spawn with `tokio::spawn`: they belong to the runtime of the run, which cannot end them with their node.
+//! Tasks that handlers spawn with `tokio::spawn`. They belong to the runtime of the run, which cannot end them with their
+//! node.
 //!
-//! A runtime for each node could, but a paused clock belongs to a runtime, and nothing tells when its next timer is: several
-//! cannot go through one virtual time together. So a node that dies leaves them behind, and the account says so.
+//! A runtime for each node could, but a paused clock belongs to one runtime, and nothing reports when its next timer is
+//! due. So several runtimes cannot share one virtual time. A node that dies leaves its tasks behind, and the account says
+//! so.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -13,7 +15,7 @@ use super::super::sim::Sim;
 use super::super::sync::lock;
 use super::program::Program;
 
-/// How many tasks there are that code of users has spawned.
+/// How many tasks user code has spawned.
 pub(super) fn spawned(cluster: &ClusterState) -> u64 {
     let all = Handle::current().metrics().num_alive_tasks() as u64;
     all.saturating_sub(cluster.tasks.load(Relaxed))
@@ -25,7 +27,9 @@ impl Program {
         let tasks = spawned(&sim.cluster);
         if tasks > 0 && lock(&self.spawners).contains(&process.name) {
             let name = &process.name;
-            sim.note(|| format!("unlike in life, what handlers of {name} have spawned GOES ON: {tasks} tasks at most"));
+            sim.note(|| {
+                format!("tasks that handlers of {name} have spawned GO ON, unlike in reality: {tasks} at most")
+            });
         }
     }
 }

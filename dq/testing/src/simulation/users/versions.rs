@@ -1,6 +1,4 @@
-//! Versions for payloads of any kind: the judge tells jobs apart by a number of its own.
-//!
-//! The number stands behind the JSON text as spaces and tabs, which every reader of JSON skips: handlers see what was added.
+//! Versions for the payloads of a user's jobs, by which the checker tells jobs apart.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -10,12 +8,12 @@ use super::super::version::with_version;
 use dq::job::ProducerId;
 use dq::store::{NewJob, Numbered};
 
-/// The numbers that were given. A batch that is sent again keeps its own.
+/// The versions given so far. A batch that is sent again keeps its versions.
 #[derive(Debug, Default)]
 pub(super) struct Versions(Mutex<BTreeMap<(ProducerId, u64, usize), u64>>);
 
 impl Versions {
-    /// Numbers the jobs of a batch.
+    /// Gives each job of a batch its version.
     pub(super) fn stamp(&self, producer: &ProducerId, batch: &mut Numbered<NewJob>) {
         let mut given = lock(&self.0);
         for (place, job) in batch.items.iter_mut().enumerate() {
@@ -27,7 +25,7 @@ impl Versions {
         }
     }
 
-    /// How many were given.
+    /// How many versions were given.
     pub(super) fn given(&self) -> u64 {
         lock(&self.0).len() as u64
     }

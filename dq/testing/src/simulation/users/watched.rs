@@ -1,4 +1,4 @@
-//! The listeners of users with an eye on them: the judge hears what they do, and their node may die at each of their steps.
+//! The user's listeners, wrapped: the checker sees what they do, and their node may die at each of their steps.
 
 use std::fmt;
 use std::future::Future;
@@ -23,7 +23,7 @@ use dq::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
 use dq::testing::seam::ErasedBroadcast;
 use dq::testing::seam::{Call, ErasedListener, Returned};
 
-/// A delay listener.
+/// A wrapped delay listener.
 pub(super) struct Watched {
     pub(super) inner: Arc<dyn ErasedListener>,
     pub(super) host: Host,
@@ -78,9 +78,9 @@ struct Run {
     checker: Arc<Mutex<Checker>>,
     job: Named,
     name: String,
-    /// The judge's number of it.
+    /// The checker's number of the run.
     number: u64,
-    /// What it returned, while its node stands still before it hears that.
+    /// What the handler returned, while its node is paused and has not received it yet.
     returned: Option<Returned>,
     end: Option<End>,
 }
@@ -128,7 +128,7 @@ impl Future for Run {
     }
 }
 
-/// How a handler ended, for the judge and for people.
+/// How a handler ended, for the checker and for people.
 fn described(returned: &Returned) -> (End, String) {
     match returned {
         Returned::Decided(Decision::Ack) => (End::Acked, "returns ack".into()),
@@ -141,7 +141,7 @@ fn described(returned: &Returned) -> (End, String) {
         Returned::Decided(Decision::BadDelay(text)) => (End::Failed, format!("returns a bad delay: {text}")),
         Returned::Decided(other) => unreachable!("the simulation does not know the decision {other:?}"),
         Returned::Failed(failure) => (End::Failed, format!("fails: {failure}")),
-        Returned::FinalRetried => (End::FinalOver, "is over".into()),
+        Returned::FinalRetried => (End::FinalOver, "returns".into()),
         Returned::Unacked(UnackedDecision::Drop) => (End::Acked, "returns drop".into()),
         Returned::Unacked(UnackedDecision::Keep) => (End::Parked, "returns keep".into()),
         Returned::Unacked(UnackedDecision::Retry) => (End::Rejoined, "returns retry".into()),
@@ -153,13 +153,13 @@ impl Drop for Run {
         let Host { sim, program, process, node } = &self.host;
         lock(&self.checker).ended(node, self.number, self.end.unwrap_or(End::Dropped));
         if self.end.is_none() && !sim.is_over() {
-            let how = if process.is_dead() { "is gone with its node" } else { "is cancelled where it waits" };
+            let how = if process.is_dead() { "ends with its node" } else { "is cancelled" };
             program.note(sim, Some(self.job.clone()), None, || format!("{} {}: {how}", process.name, self.name));
         }
     }
 }
 
-/// A broadcast listener.
+/// A wrapped broadcast listener.
 pub(super) struct Received {
     pub(super) inner: Arc<dyn ErasedBroadcast>,
     pub(super) name: &'static str,
@@ -183,14 +183,14 @@ impl ErasedBroadcast for Received {
         let broadcast = (channel.clone(), id.clone());
         let key = (process.name.clone(), self.name, broadcast.clone(), version(&record));
         if !lock(&program.received).insert(key) && !has_fallen_back(sim) {
-            program.fail(format!("{} heard the broadcast {channel}/{id} twice", process.name));
+            program.fail(format!("{} received the broadcast {channel}/{id} twice", process.name));
         }
-        program.note(sim, Some(broadcast), None, || format!("{} {} hears {channel}/{id}", process.name, self.name));
+        program.note(sim, Some(broadcast), None, || format!("{} {} receives {channel}/{id}", process.name, self.name));
         Arc::clone(&self.inner).deliver(channel, id, record)
     }
 }
 
-/// Whether the store has fallen back.
+/// Returns whether the store has fallen back.
 fn has_fallen_back(sim: &Sim) -> bool {
     let mut fell = false;
     sim.for_checkers(|checker| fell |= checker.fell);

@@ -1,4 +1,4 @@
-//! A user's program as what the nodes of a run do.
+//! Connects a user's program to the engine.
 
 use std::sync::Arc;
 
