@@ -1,4 +1,4 @@
-//! Ten simulated minutes in which nodes are killed all the time, by jobs or from outside.
+//! Ten simulated minutes in which jobs, or something outside, kill nodes all the time.
 
 use dq_testing::simulation::{KillReport, Killing, simulate_kills};
 
@@ -22,7 +22,7 @@ fn killers_end_after_their_cap_and_no_innocent_job_is_dead() {
 }
 
 #[test]
-fn who_is_dead_by_kills_from_outside_was_isolated_and_alone() {
+fn jobs_dead_by_kills_from_outside_were_isolated_and_alone() {
     let report = run(Killing::FromOutside, None);
     assert_eq!(report.found, None);
     assert!(report.kills >= 600, "{} kills in ten minutes", report.kills);
@@ -35,5 +35,6 @@ fn who_is_dead_by_kills_from_outside_was_isolated_and_alone() {
 #[test]
 fn without_rule_19_innocent_jobs_are_dead() {
     let report = run(Killing::ByJobs, Some(19));
-    assert!(report.innocent_dead > 0 && report.isolated_and_alone == 0, "{report:?}");
+    assert!(report.innocent_dead > report.innocent / 2, "{report:?}");
+    assert!(report.isolated_and_alone < (report.innocent_dead + report.killers_dead) / 10, "{report:?}");
 }

@@ -32,7 +32,7 @@ fn a_run_that_shows_nothing_is_not_shrunk() {
 }
 
 #[test]
-fn a_kind_is_the_invariant_in_brackets_or_the_first_word() {
+fn a_kind_is_the_rule_in_brackets_or_the_first_word() {
     assert_eq!(kind("[19] j1 is DEAD"), "[19]");
     assert_eq!(kind("STUCK: j1"), "STUCK");
     assert_eq!(kind("tasks are busy"), "tasks");
