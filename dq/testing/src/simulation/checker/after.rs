@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::mem;
 
 use super::super::version::version;
-use super::{Checker, Did};
+use super::record::{Checker, Did};
 use dq::job::{Cause, Fence, JobId, Record, State};
 use dq::store::step::{Again, Change, Verdict};
 use dq::store::{AddOutcome, CommandKind, OnDuplicate};

@@ -5,11 +5,11 @@
 //! removes one. What the checker expects to wait falls back with the store. What was published and received does not: a
 //! store that fell back may publish again, and only then may a listener receive again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::super::version::version;
-use super::{Checker, Did};
+use super::record::{Checker, Did};
 use dq::job::{JobId, NodeId, Record, State};
 use dq::store::step::Published;
 use dq::store::{AddOutcome, CommandKind};
@@ -21,50 +21,6 @@ const LATE: u64 = 400;
 
 /// How long a listener may handle other broadcasts before it receives one, without a fault, in µs.
 const QUEUED: u64 = 2_000_000;
-
-/// A version that has a broadcast.
-#[derive(Debug, Clone, Copy)]
-struct Added {
-    /// The exact time before which it must not be published, in µs.
-    due: u64,
-    /// It is a job, too.
-    both: bool,
-    /// When it began to wait, in ms.
-    put: Option<u64>,
-}
-
-/// What falls back with the store.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Broadcasts {
-    added: BTreeMap<u64, Added>,
-    over: BTreeMap<u64, &'static str>,
-}
-
-impl Broadcasts {
-    pub(super) fn added(&mut self, version: u64, due: u64, both: bool) {
-        self.added.insert(version, Added { due, both, put: None });
-    }
-
-    /// Returns whether a version is a job, and whether it is a broadcast.
-    pub(super) fn parts(&self, version: u64) -> (bool, bool) {
-        self.added.get(&version).map_or((true, false), |added| (added.both, true))
-    }
-
-    pub(super) fn over(&self) -> usize {
-        self.over.len()
-    }
-}
-
-/// What does not fall back.
-#[derive(Debug, Default)]
-pub(super) struct Received {
-    published: BTreeMap<u64, u32>,
-    received: BTreeMap<(NodeId, &'static str, u64), u32>,
-    /// The versions that the last step published.
-    fresh: Vec<u64>,
-    /// Which listener must still receive which version, and since when, in µs of simulated time; only without faults.
-    awaited: BTreeMap<(NodeId, &'static str, u64), u64>,
-}
 
 impl Checker {
     pub(super) fn check_waiting_broadcasts(&mut self, did: &Did, before: &View, after: &View, micros: u64) {
@@ -175,17 +131,28 @@ impl Checker {
     }
 
     /// The versions that the last step published.
-    pub(in super::super) fn take_published(&mut self) -> Vec<u64> {
+    pub(in crate::simulation) fn take_published(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.received.fresh)
     }
 
     /// A connected listener must receive a broadcast that was just published.
-    pub(in super::super) fn must_receive(&mut self, node: &NodeId, listener: &'static str, version: u64, time: u64) {
+    pub(in crate::simulation) fn must_receive(
+        &mut self,
+        node: &NodeId,
+        listener: &'static str,
+        version: u64,
+        time: u64,
+    ) {
         self.received.awaited.insert((node.clone(), listener, version), time);
     }
 
     /// A listener of a node receives a broadcast.
-    pub(in super::super) fn receives(&mut self, node: &NodeId, listener: &'static str, (id, version): (&JobId, u64)) {
+    pub(in crate::simulation) fn receives(
+        &mut self,
+        node: &NodeId,
+        listener: &'static str,
+        (id, version): (&JobId, u64),
+    ) {
         let key = (node.clone(), listener, version);
         self.received.awaited.remove(&key);
         let times = self.received.received.entry(key).or_default();
@@ -198,7 +165,7 @@ impl Checker {
     }
 
     /// Checks that no connected listener has missed a broadcast for too long.
-    pub(in super::super) fn check_awaited(&mut self, is_here: impl Fn(&NodeId) -> bool, time: u64) {
+    pub(in crate::simulation) fn check_awaited(&mut self, is_here: impl Fn(&NodeId) -> bool, time: u64) {
         self.received.awaited.retain(|(node, ..), _| is_here(node));
         let late = self.received.awaited.iter().find(|(_, since)| **since + QUEUED < time);
         if let Some(((node, listener, version), _)) = late {

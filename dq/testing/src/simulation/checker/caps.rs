@@ -1,25 +1,9 @@
 //! How often a job may crash and fail, and the other limits of a topic.
 
-use std::time::Duration;
-
-use super::Checker;
+use super::record::Checker;
 use dq::job::{JobId, NodeId, State};
 use dq::testing::seam::JobView;
 use dq::time::Timestamp;
-
-/// The limits of a topic.
-#[derive(Debug, Clone, Copy)]
-pub(in super::super) struct Caps {
-    pub(in super::super) crashes: u32,
-    /// Failed runs: one more than there are retries.
-    pub(in super::super) attempts: u16,
-    /// The delay after each failed run.
-    pub(in super::super) backoff: &'static [Duration],
-    /// Handlers at once on a node.
-    pub(in super::super) permits: usize,
-    /// How long DEAD jobs are kept. There are never so many that `dead_most` counts.
-    pub(in super::super) dead_kept: Duration,
-}
 
 impl Checker {
     /// Checks that a job has not crashed or failed more often than its topic allows.

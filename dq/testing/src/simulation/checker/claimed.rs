@@ -3,7 +3,7 @@
 //! The checker relies on its own numbers of runs. A store that fell back may give such a job out again, because it lost the
 //! ack; even then each run starts once, after its ack.
 
-use super::{Checker, HandlerKind};
+use super::record::{Checker, HandlerKind};
 use dq::job::{JobId, State};
 
 impl Checker {
@@ -32,7 +32,7 @@ impl Checker {
             self.bad(format!("[16] {id} ({version}) runs twice: in run {first} and in run {number}"));
         }
         // An ack from a lost part of the store's history removes nothing from the current state.
-        let still = self.before.jobs.get(id).filter(|job| super::version(&job.record) == version);
+        let still = self.before.jobs.get(id).filter(|job| super::super::version::version(&job.record) == version);
         if let Some(job) = still.filter(|job| job.state != State::Done)
             && self.expected.claimed.get(&version) == Some(&number)
         {

@@ -1,20 +1,9 @@
 //! What crashes did to each job: how many were charged, and how the run that was charged last had run.
 
 use super::super::version::version;
-use super::Checker;
+use super::record::Checker;
 use dq::job::{Cause, State};
 use dq::testing::seam::JobView;
-
-/// What crashes did to one job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in super::super) struct CrashRecord {
-    /// Charged crashes since the last settled outcome.
-    pub(in super::super) charged: u32,
-    /// Whether the run that was charged last was isolated, and whether it was alone.
-    pub(in super::super) last: (bool, bool),
-    /// `Some` if the job is DEAD by crashes: whether the run that ended there was isolated.
-    pub(in super::super) dead: Option<bool>,
-}
 
 impl Checker {
     /// A run is over, and the store keeps its job.
@@ -33,12 +22,12 @@ impl Checker {
     }
 
     /// The versions that were added.
-    pub(in super::super) fn added(&self) -> impl Iterator<Item = u64> {
+    pub(in crate::simulation) fn added(&self) -> impl Iterator<Item = u64> {
         self.expected.effected.iter().copied()
     }
 
     /// How many jobs have neither ended nor are DEAD by crashes.
-    pub(in super::super) fn open(&self) -> usize {
+    pub(in crate::simulation) fn open(&self) -> usize {
         self.expected.effected.len() - self.expected.ended.len() - self.crashed
     }
 

@@ -1,7 +1,7 @@
 //! A step did exactly what its answer says.
 
 use super::super::version::version;
-use super::{Checker, Did};
+use super::record::{Checker, Did};
 use dq::config::NodeSettings;
 use dq::job::{Deliver, NodeId, State, Token};
 use dq::store::step::{Note, Verdict};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::rules::without;
-use super::{Checker, HandlerKind, Run};
+use super::record::{Checker, HandlerKind, Run};
 use dq::config::NodeSettings;
 use dq::job::{JobId, NodeId};
 use dq::time::Timestamp;
@@ -47,7 +47,7 @@ impl Checker {
     }
 
     /// Checks what only shows over time of a node that is neither dead nor, since `awake`, paused.
-    pub(in super::super) fn check_handlers(&mut self, node: &NodeId, awake: u64, micros: u64, time: u64) {
+    pub(in crate::simulation) fn check_handlers(&mut self, node: &NodeId, awake: u64, micros: u64, time: u64) {
         let (floor, length) = (Timestamp::floor_micros(micros), NodeSettings::default().lease);
         let leased = self.lease_of(node).is_some_and(|end| end > floor);
         let (fell, blocking) = (self.fell || self.jumped, &self.blocking);
@@ -71,13 +71,13 @@ impl Checker {
     }
 
     /// The handler of this run blocks its thread, so nothing can stop it.
-    pub(in super::super) fn blocks(&mut self, number: u64) {
+    pub(in crate::simulation) fn blocks(&mut self, number: u64) {
         self.blocking.insert(number);
     }
 
     /// Checks how long the reclaimer of the jobs of `from` has watched: `watched` µs passed between the creation of its
     /// link and the request, which names `seen` as the end of the lease.
-    pub(in super::super) fn check_watch(&mut self, from: &NodeId, seen: Timestamp, watched: u64, micros: u64) {
+    pub(in crate::simulation) fn check_watch(&mut self, from: &NodeId, seen: Timestamp, watched: u64, micros: u64) {
         if self.caps.is_none() || without(20) {
             return;
         }

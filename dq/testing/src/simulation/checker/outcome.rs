@@ -2,7 +2,7 @@
 
 use super::super::rules::without;
 use super::super::version::version;
-use super::{Checker, End, HandlerKind, Run};
+use super::record::{Checker, End, HandlerKind, Run};
 use dq::job::{Cause, NodeId};
 use dq::store::step::{Change, Outcome};
 use dq::testing::seam::JobView;
@@ -67,7 +67,7 @@ impl Checker {
     }
 
     /// Records what a handler decided. After its timeout, or after an ack on claim, a handler decides nothing.
-    pub(in super::super) fn decided(&mut self, node: &NodeId, number: u64, change: Change, time: u64) {
+    pub(in crate::simulation) fn decided(&mut self, node: &NodeId, number: u64, change: Change, time: u64) {
         let started = self.node_records.get(node).and_then(|record| record.handlers.get(&number));
         let in_time = started.is_some_and(|(_, started)| time < started + self.timeout_micros) && !self.acks_on_claim;
         if let Some(run) = self.runs.get_mut(&number).filter(|_| in_time) {

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Checker, Did};
+use super::record::{Checker, Did};
 use dq::job::{JobId, TopicKey};
 use dq::store::memory::MemoryStore;
 use dq::testing::seam::{JobView, View};
@@ -14,7 +14,7 @@ const ALL_AFTER: u64 = 256;
 
 impl Checker {
     /// Checks the jobs that a step names, as [`check_step`](Self::check_step) checks all.
-    pub(in super::super) fn check_part(&mut self, did: &Did, store: &MemoryStore, key: &TopicKey, micros: u64) {
+    pub(in crate::simulation) fn check_part(&mut self, did: &Did, store: &MemoryStore, key: &TopicKey, micros: u64) {
         self.steps += 1;
         let mut before = std::mem::take(&mut self.before);
         let named = self.named(did);

@@ -1,7 +1,7 @@
 //! What a step says has taken effect is there: as a job, as a broadcast, or as both (rules 2, 12 and 24).
 
 use super::super::version::version;
-use super::{Checker, Did};
+use super::record::{Checker, Did};
 use dq::job::{JobId, Record};
 use dq::store::AddOutcome;
 use dq::testing::seam::View;

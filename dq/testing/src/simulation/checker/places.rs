@@ -1,7 +1,7 @@
 //! A job that moves: its new place, to the millisecond, is the one that the step says, and its counters go on as the rules
 //! say (rules 4, 15, 17, 19, 20 and 25).
 
-use super::{Checker, Did};
+use super::record::{Checker, Did};
 use dq::job::{Cause, Fence, JobId, State};
 use dq::store::step::{Again, Change, Verdict};
 use dq::testing::seam::JobView;
