@@ -15,7 +15,7 @@ const MOST_STEPS: u64 = 60_000;
 
 impl Sim {
     /// The checker compares what a step did in a topic with what is allowed.
-    #[expect(clippy::needless_pass_by_value, reason = "a step that was judged is over")]
+    #[expect(clippy::needless_pass_by_value, reason = "a step that was checked is over")]
     pub(super) fn check(&self, key: &TopicKey, did: Did) {
         let micros = self.clock.micros();
         let checker = self.checker_of(key);

@@ -1,6 +1,6 @@
 //! Rules taken away at the link between a node and the store: requests and answers are altered on their way.
 //!
-//! The node and the store keep every rule. What one of them is told is false, so together they break one.
+//! The node and the store keep every rule. One of them gets false requests or answers, so together they break one.
 
 use std::future::ready;
 use std::sync::Arc;
@@ -114,7 +114,7 @@ impl Link for AlteredLink {
         self.noted(now(self.inner.isolate(Isolate { lease: lease(request.lease), ..request })))
     }
 
-    /// Without rule 15 the node is told that the store noted the exhausted job, and the store only renews the lease.
+    /// Without rule 15 the store only renews the lease, and the answer says that it noted the exhausted job.
     fn exhaust(&self, request: Exhaust) -> Pending<Noted> {
         let Exhaust { last_seen, lease: asked, .. } = request;
         if without(15) {

@@ -72,10 +72,10 @@ impl Sim {
 
     /// Draws how the handler of a job behaves.
     fn version_flags(&self, random: &RandomSource) -> u64 {
-        let terms = self.settings();
-        let killers = terms.profile == Profile::Killers;
-        let slow = terms.timeout > 30_000_000 && random.chance(if killers { 0.4 } else { 0.12 });
-        let killer = terms.killers && random.chance(if killers { 0.2 } else { 0.02 });
+        let settings = self.settings();
+        let killers = settings.profile == Profile::Killers;
+        let slow = settings.timeout > 30_000_000 && random.chance(if killers { 0.4 } else { 0.12 });
+        let killer = settings.killers && random.chance(if killers { 0.2 } else { 0.02 });
         let failing = random.chance(0.14);
         let flag = |is: bool, flag: u64| if is { flag } else { 0 };
         flag(slow, SLOW) | flag(killer, KILLER) | flag(failing, FAILING)

@@ -80,7 +80,7 @@ pub fn simulate_kills(seed: u64, killing: Killing, without: Option<u8>, log: boo
 
 async fn play(seed: u64, killing: Killing, log: bool) -> KillReport {
     let cluster = ClusterState::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), log);
-    let terms = RunSettings {
+    let settings = RunSettings {
         nodes: 4,
         busy: BUSY,
         concurrency: 64,
@@ -88,7 +88,7 @@ async fn play(seed: u64, killing: Killing, log: bool) -> KillReport {
         kills: Some(killing),
         ..RunSettings::of(&cluster, Some(Profile::Killers))
     };
-    let sim = Sim::new(&cluster, terms, Arc::new(ScriptedNodes));
+    let sim = Sim::new(&cluster, settings, Arc::new(ScriptedNodes));
     sim.prepare_rules();
     sim.checker().only_counts_crash_deaths = true;
     let caller = sim.start_caller();

@@ -25,8 +25,10 @@ pub(super) struct SimNode {
     pub(super) id: NodeId,
     pub(super) running: Mutex<Option<Running>>,
     pub(super) stopping: AtomicBool,
-    /// The node is killed after it has sent this many requests. The next two: it pauses, and for how long, in µs.
+    /// The node is killed after it has sent this many requests; never at `u64::MAX`.
     pub(super) dies_after: AtomicU64,
+    /// The node is paused after it has sent this many requests; never at `u64::MAX`.
     pub(super) pauses_after: AtomicU64,
+    /// How long it is paused then, in µs.
     pub(super) pause: AtomicU64,
 }

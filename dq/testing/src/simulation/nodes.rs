@@ -98,16 +98,16 @@ impl Sim {
     }
 
     fn topic_settings(&self) -> TopicSettings {
-        let terms = self.settings();
+        let run = self.settings();
         let mut settings = TopicSettings::default();
-        settings.concurrency = terms.concurrency;
-        settings.timeout = Some(Duration::from_micros(terms.timeout));
+        settings.concurrency = run.concurrency;
+        settings.timeout = Some(Duration::from_micros(run.timeout));
         // `CAPS` allows one attempt more than there are retries.
         settings.retry = "200ms, 1s, 4s".parse().expect("it is a good policy");
         settings.max_crashes = if without(19) { u32::MAX } else { CAPS.crashes };
         settings.dead_kept = self.checker().caps.unwrap_or(CAPS).dead_kept;
         settings.unacked_age = Duration::from_secs(20);
-        settings.ack = if terms.profile == Profile::Claim { AckMode::OnClaim } else { AckMode::OnReturn };
+        settings.ack = if run.profile == Profile::Claim { AckMode::OnClaim } else { AckMode::OnReturn };
         settings
     }
 }

@@ -1,7 +1,7 @@
 //! A process: tasks that can be paused or killed together, at any of their steps.
 //!
 //! A handler that blocks its thread cannot be stopped: an abort takes effect only after the handler returns. Scripted
-//! handlers mark themselves as blocking here, and their tasks go on until they take the mark back.
+//! handlers declare themselves blocking here, and their tasks go on until they declare the opposite.
 
 use std::cell::RefCell;
 use std::future::{Future, pending};
@@ -226,7 +226,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<Life>>> = const { RefCell::new(None) };
 }
 
-/// Marks the running handler as blocking its thread, or takes the mark back.
+/// Declares whether the running handler blocks its thread from now on.
 pub(super) fn block(blocks: bool) {
     CURRENT.with_borrow(|current| {
         if let Some(life) = current {

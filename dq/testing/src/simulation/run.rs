@@ -97,14 +97,14 @@ pub fn simulate(seed: u64, options: &Options) -> Report {
 
 async fn play(seed: u64, options: &Options) -> Report {
     let cluster = ClusterState::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), options.log);
-    let mut terms = RunSettings::of(&cluster, options.profile);
-    terms.nodes = options.nodes.unwrap_or(terms.nodes);
-    terms.ids = options.ids.unwrap_or(terms.ids);
-    terms.busy = options.busy.unwrap_or(terms.busy);
-    terms.only_faults.clone_from(&options.faults);
-    terms.only_acts.clone_from(&options.acts);
-    cluster.log(|| format!("seed {seed}: {terms:?}"));
-    let sim = Sim::new(&cluster, terms, Arc::new(ScriptedNodes));
+    let mut settings = RunSettings::of(&cluster, options.profile);
+    settings.nodes = options.nodes.unwrap_or(settings.nodes);
+    settings.ids = options.ids.unwrap_or(settings.ids);
+    settings.busy = options.busy.unwrap_or(settings.busy);
+    settings.only_faults.clone_from(&options.faults);
+    settings.only_acts.clone_from(&options.acts);
+    cluster.log(|| format!("seed {seed}: {settings:?}"));
+    let sim = Sim::new(&cluster, settings, Arc::new(ScriptedNodes));
     sim.prepare_rules();
     for _ in 0..2 {
         let caller = sim.start_caller();

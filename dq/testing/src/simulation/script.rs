@@ -57,15 +57,15 @@ impl Scripted {
 
     /// What to do, and after how long.
     fn plan(&self, kind: HandlerKind, version: u64, (random, nth): (&RandomSource, u64)) -> (Behavior, u64) {
-        let terms = self.sim.settings();
-        if terms.kills.is_some() {
+        let settings = self.sim.settings();
+        if settings.kills.is_some() {
             // It kills in `on_due`; every second killer does so in `final_retry` too.
             let kills = version & KILLER != 0
                 && (kind == HandlerKind::OnDue || (version / (8 * (INNOCENT + 1))).is_multiple_of(2));
             let end = if kind == HandlerKind::Final { End::FinalOver } else { End::Acked };
             return if kills { (Behavior::Kill, random.below(SECOND / 2)) } else { (Behavior::End(end), SECOND / 2) };
         }
-        let crowd = terms.profile == Profile::Crowd;
+        let crowd = settings.profile == Profile::Crowd;
         let quick = if crowd && random.chance(0.9) {
             random.between(MS, 8 * MS)
         } else if random.chance(0.3) {
@@ -74,10 +74,10 @@ impl Scripted {
             random.between(MS, 100 * MS)
         };
         let after = if version & SLOW != 0 { random.between(18 * SECOND, 36 * SECOND) } else { quick };
-        let chaos = terms.chaos && !self.sim.is_calm();
+        let chaos = settings.chaos && !self.sim.is_calm();
         if version & KILLER != 0
             && kind != HandlerKind::Swept
-            && terms.killers
+            && settings.killers
             && !self.sim.is_calm()
             && random.chance(0.7)
         {
@@ -96,7 +96,7 @@ impl Scripted {
         if version & FAILING != 0 && !self.sim.is_calm() {
             return (if random.chance(0.2) { Behavior::Panic } else { Behavior::End(End::Failed) }, after);
         }
-        if crowd || !chaos && terms.chaos || random.chance(0.5) {
+        if crowd || !chaos && settings.chaos || random.chance(0.5) {
             return (Behavior::End(End::Acked), after);
         }
         let acts = [

@@ -87,8 +87,8 @@ impl RunSettings {
 
     /// The settings for a user's program, which brings its own jobs and faults.
     pub(super) fn of_program(cluster: &ClusterState, nodes: u64) -> Self {
-        let terms = Self::of(cluster, Some(Profile::NoClock));
-        Self { nodes, failing: 0.0, killers: false, chaos: false, ..terms }
+        let settings = Self::of(cluster, Some(Profile::NoClock));
+        Self { nodes, failing: 0.0, killers: false, chaos: false, ..settings }
     }
 
     /// Returns whether clean stops are the only faults, so that everything happens, and in time.

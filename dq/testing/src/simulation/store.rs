@@ -167,11 +167,11 @@ impl FaultyLink {
     }
 }
 
-fn noted(id: JobId, node: &NodeId, token: Token, (begins, answer): (bool, &Noted)) -> Did {
-    if without(15) && !begins {
+fn noted(id: JobId, node: &NodeId, token: Token, (isolates, answer): (bool, &Noted)) -> Did {
+    if without(15) && !isolates {
         return Did::Nothing;
     }
-    Did::Note { id, node: node.clone(), token, begins, note: answer.note }
+    Did::Note { id, node: node.clone(), token, isolates, note: answer.note }
 }
 
 const fn nothing<T>(_: &Sim, _: &mut Checker, _: &T, _: &NodeId) {}

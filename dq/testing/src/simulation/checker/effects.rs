@@ -58,11 +58,11 @@ impl Checker {
                     self.bad(format!("[20] jobs of {from} are reclaimed at {floor}: lease {lease:?}, seen {seen}"));
                 }
             }
-            Did::Note { id, node, token, begins, note } => {
+            Did::Note { id, node, token, isolates, note } => {
                 let (was, is) = (before.jobs.get(id), after.jobs.get(id));
                 let held = was.filter(|job| is_run(job, node, *token));
                 let ended = held.is_some_and(|job| self.is_ended_for_certain(job));
-                let noted = is.is_some_and(|job| match begins {
+                let noted = is.is_some_and(|job| match isolates {
                     true => job.row.as_ref().is_some_and(|row| row.isolated),
                     false => job.record.fixed().exhausted,
                 });

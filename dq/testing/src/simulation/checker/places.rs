@@ -61,19 +61,19 @@ impl Checker {
 
     fn placement_after(&self, did: &Did, id: &JobId, was: &JobView, is: &JobView, micros: u64) -> Option<Placement> {
         let (floor, ceil) = (Timestamp::floor_micros(micros), Timestamp::ceil_micros(micros));
-        let stand = Placement::of(was);
+        let placement = Placement::of(was);
         if is.state == State::Done {
             let at = Some(floor.after(was.record.fixed().retain));
-            return Some(Placement { state: State::Done, at, crashes: 0, ..stand });
+            return Some(Placement { state: State::Done, at, crashes: 0, ..placement });
         }
         match did {
             Did::Claim { claims, .. } => {
                 let claim = claims.iter().find(|claim| claim.id == *id)?;
-                (Some(claim.token.due) == was.at).then_some(Placement { state: State::Running, at: None, ..stand })
+                (Some(claim.token.due) == was.at).then_some(Placement { state: State::Running, at: None, ..placement })
             }
             Did::Command { .. } => {
-                let attempts = if was.state == State::Dead { 0 } else { stand.attempts };
-                Some(Placement { attempts, ..stand.delayed(ceil) })
+                let attempts = if was.state == State::Dead { 0 } else { placement.attempts };
+                Some(Placement { attempts, ..placement.delayed(ceil) })
             }
             Did::Settle { outcomes, .. } => {
                 let ended = outcomes.iter().find(|(outcome, verdict)| outcome.id == *id && *verdict == Verdict::Done);
@@ -90,7 +90,7 @@ impl Checker {
                 let last = was.crashes + 1 >= caps.crashes;
                 Some(match (last, isolated) {
                     (true, false) => given_back,
-                    (true, true) if was.crashes >= caps.crashes => dead(&stand, floor),
+                    (true, true) if was.crashes >= caps.crashes => dead(&placement, floor),
                     (true, true) if !is.record.fixed().exhausted => return None,
                     _ => Placement { crashes: was.crashes + 1, ..given_back },
                 })
@@ -103,26 +103,26 @@ impl Checker {
     fn settled(&self, change: &Change, was: &JobView, is: &JobView, micros: u64) -> Option<Placement> {
         let floor = Timestamp::floor_micros(micros);
         let after = |micros_more: u128| Timestamp::ceil_micros(micros + u64::try_from(micros_more).unwrap_or(u64::MAX));
-        let (stand, as_added) = (Placement::of(was), was.record.fixed().delay);
+        let (placement, as_added) = (Placement::of(was), was.record.fixed().delay);
         Some(match *change {
             Change::Ack | Change::Drop => return None,
             Change::Retry(delay) => {
                 let backoff = self.caps.map(|caps| caps.backoff);
-                if backoff.is_some_and(|steps| steps.get(usize::from(stand.attempts)) != Some(&delay)) {
+                if backoff.is_some_and(|steps| steps.get(usize::from(placement.attempts)) != Some(&delay)) {
                     return None;
                 }
-                Placement { attempts: stand.attempts + 1, ..stand.delayed(after(delay.as_micros())) }
+                Placement { attempts: placement.attempts + 1, ..placement.delayed(after(delay.as_micros())) }
             }
-            Change::Rejoin(Again::After(delay)) => stand.delayed(after(delay.as_micros())),
-            Change::Rejoin(Again::At(at)) if at > floor => stand.delayed(at),
-            Change::Rejoin(Again::AsAdded | Again::At(_)) => stand.delayed(after(as_added.as_micros())),
+            Change::Rejoin(Again::After(delay)) => placement.delayed(after(delay.as_micros())),
+            Change::Rejoin(Again::At(at)) if at > floor => placement.delayed(at),
+            Change::Rejoin(Again::AsAdded | Again::At(_)) => placement.delayed(after(as_added.as_micros())),
             Change::Rollback => given_back(was)?,
             Change::Park => {
-                let parked_by = stand.parked_by.or(was.row.as_ref().map(|row| row.token.fence));
-                Placement { state: State::Unacked, at: Some(floor), crashes: 0, parked_by, ..stand }
+                let parked_by = placement.parked_by.or(was.row.as_ref().map(|row| row.token.fence));
+                Placement { state: State::Unacked, at: Some(floor), crashes: 0, parked_by, ..placement }
             }
             Change::Dead => {
-                let dead = dead(&stand, floor);
+                let dead = dead(&placement, floor);
                 let cause = is.record.metadata().ok()?.cause;
                 let failed = matches!(cause, Some(Cause::Error | Cause::Panic | Cause::Timeout));
                 match self.caps {
@@ -136,11 +136,11 @@ impl Checker {
 
 /// Back where it was claimed from, unchanged.
 fn given_back(was: &JobView) -> Option<Placement> {
-    let (stand, at) = (Placement::of(was), Some(was.row.as_ref()?.token.due));
-    let state = if stand.parked_by.is_some() { State::Unacked } else { State::Delayed };
-    Some(Placement { state, at, ..stand })
+    let (placement, at) = (Placement::of(was), Some(was.row.as_ref()?.token.due));
+    let state = if placement.parked_by.is_some() { State::Unacked } else { State::Delayed };
+    Some(Placement { state, at, ..placement })
 }
 
-fn dead(stand: &Placement, since: Timestamp) -> Placement {
-    Placement { state: State::Dead, at: Some(since), crashes: 0, parked_by: None, ..*stand }
+fn dead(placement: &Placement, since: Timestamp) -> Placement {
+    Placement { state: State::Dead, at: Some(since), crashes: 0, parked_by: None, ..*placement }
 }

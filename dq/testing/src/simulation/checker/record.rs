@@ -37,12 +37,12 @@ pub(in crate::simulation) enum Did {
     Add {
         jobs: Vec<(NewJob, AddOutcome)>,
     },
-    /// `isolate` if `begins`, otherwise `exhaust`.
+    /// `isolate` if `isolates`, otherwise `exhaust`.
     Note {
         id: JobId,
         node: NodeId,
         token: Token,
-        begins: bool,
+        isolates: bool,
         note: Note,
     },
     Command {

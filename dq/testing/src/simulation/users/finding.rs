@@ -7,7 +7,8 @@ use std::fmt;
 /// ```
 /// use dq_testing::simulate;
 ///
-/// let finding = simulate(|| ()).check(|(), _| Err("the ledger is empty")).try_run().unwrap_err();
+/// let simulation = simulate(|| ()).node(|factory, ()| factory.without_listeners());
+/// let finding = simulation.check(|(), _| Err("the ledger is empty")).try_run().unwrap_err();
 /// assert_eq!(finding.what, "the ledger is empty");
 /// println!("{finding}");                               // the account, and the command that runs this again
 /// ```

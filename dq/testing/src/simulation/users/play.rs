@@ -69,9 +69,9 @@ pub(super) fn play<S: Clone + Send + Sync + 'static>(of: &Simulation<S>, seed: u
         let choosing = Choosing::start(seed, &how.only.chosen);
         let state = (of.state)();
         let nodes = how.only.nodes.unwrap_or(of.nodes);
-        let terms = RunSettings { only_faults: how.only.faults.clone(), ..RunSettings::of_program(&cluster, nodes) };
+        let settings = RunSettings { only_faults: how.only.faults.clone(), ..RunSettings::of_program(&cluster, nodes) };
         let program = Program::new(of, &state, &cluster, how);
-        let sim = Sim::new(&cluster, terms, Arc::clone(&program) as Arc<dyn Workload>);
+        let sim = Sim::new(&cluster, settings, Arc::clone(&program) as Arc<dyn Workload>);
         program.begin(&sim);
         for _ in 0..nodes {
             sim.start_node();

@@ -10,7 +10,7 @@ use dq::job::{DelayJob, State};
 /// ```
 /// use dq_testing::simulate;
 ///
-/// let summary = simulate(|| ()).node(|factory, ()| factory).seeds(0..3).run();
+/// let summary = simulate(|| ()).node(|factory, ()| factory.without_listeners()).seeds(0..3).run();
 /// assert_eq!((summary.seeds, summary.jobs, summary.differs), (3, 0, None));
 /// ```
 #[derive(Debug, Clone, Default)]

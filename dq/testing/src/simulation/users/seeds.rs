@@ -115,12 +115,12 @@ impl<S: Clone + Send + Sync + 'static> Simulation<S> {
             (None, Some(progress)) => shrink(self, seed, found, progress),
             _ => None,
         };
-        let finding = |told: Played, only: &Only, smaller| Finding {
+        let finding = |traced: Played, only: &Only, smaller| Finding {
             seed,
             only: if *only == Only::default() { "all".into() } else { only.to_string() },
-            what: told.found.unwrap_or(what.clone()),
-            account: told.account,
-            log: told.log,
+            what: traced.found.unwrap_or(what.clone()),
+            account: traced.account,
+            log: traced.log,
             differs,
             smaller,
             test: None,
@@ -128,13 +128,13 @@ impl<S: Clone + Send + Sync + 'static> Simulation<S> {
         };
         let Some(small) = small else { return finding(whole, only, None) };
         match self.twice(seed, &what, &small.only) {
-            (told, None) => {
-                let first = if told.found.as_ref() == Some(&what) {
+            (traced, None) => {
+                let first = if traced.found.as_ref() == Some(&what) {
                     String::new()
                 } else {
                     format!("; at first: {}", what.lines().next().unwrap_or_default())
                 };
-                finding(told, &small.only, Some(format!("{small}{first}")))
+                finding(traced, &small.only, Some(format!("{small}{first}")))
             }
             _ => finding(whole, only, None),
         }
@@ -143,14 +143,14 @@ impl<S: Clone + Send + Sync + 'static> Simulation<S> {
     /// Runs a seed that found this twice, and returns how the second run differs from the first.
     fn twice(&self, seed: u64, what: &str, only: &Only) -> (Played, Option<String>) {
         let run = || play(self, seed, How { traced: true, only, print: Print::No, until: None });
-        let (told, again) = (run(), run());
-        let other = [&told.found, &again.found].into_iter().find_map(|found| match found {
+        let (traced, again) = (run(), run());
+        let other = [&traced.found, &again.found].into_iter().find_map(|found| match found {
             Some(found) if is_same(found, what) => None,
             Some(found) => Some(format!("then it found: {found}")),
             None => Some("then it found nothing".into()),
         });
-        let differs = other.or_else(|| difference(&told, &again));
-        (told, differs)
+        let differs = other.or_else(|| difference(&traced, &again));
+        (traced, differs)
     }
 }
 

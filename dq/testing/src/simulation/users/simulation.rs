@@ -86,8 +86,8 @@ pub fn simulate<S: Clone + Send + Sync + 'static>(state: impl Fn() -> S + Send +
 /// ```
 /// use dq_testing::{Faults, simulate};
 ///
-/// let simulation = simulate(|| ()).node(|factory, ()| factory).nodes(3).faults(Faults::none()).seeds(0..2);
-/// assert_eq!(simulation.run().seeds, 2);
+/// let simulation = simulate(|| ()).node(|factory, ()| factory.without_listeners()).nodes(3).seeds(0..2);
+/// assert_eq!(simulation.faults(Faults::none()).run().seeds, 2);
 /// ```
 #[must_use = "nothing is simulated before `.run()`"]
 pub struct Simulation<S> {

@@ -85,14 +85,14 @@ impl Trace {
             return written(account.into_iter());
         }
         let again = |job: &Named| runs.get(job).is_some_and(|runs| *runs > 1);
-        let told: Vec<_> = lines.iter().filter(|line| line.job.as_ref().is_none_or(again)).collect();
+        let kept: Vec<_> = lines.iter().filter(|line| line.job.as_ref().is_none_or(again)).collect();
         let line = |line: &&TraceLine| (line.at, line.text.clone());
-        let left_out = lines.len() - told.len();
-        let mut account = if told.len() <= WHOLE {
-            written(told.iter().map(line))
+        let left_out = lines.len() - kept.len();
+        let mut account = if kept.len() <= WHOLE {
+            written(kept.iter().map(line))
         } else {
-            let (begin, end) = (&told[..WHOLE / 2], &told[told.len() - WHOLE / 2..]);
-            let between = told.len() - WHOLE;
+            let (begin, end) = (&kept[..WHOLE / 2], &kept[kept.len() - WHOLE / 2..]);
+            let between = kept.len() - WHOLE;
             format!("{}  (.. {between} lines ..)\n{}", written(begin.iter().map(line)), written(end.iter().map(line)))
         };
         if left_out > 0 {
@@ -152,9 +152,9 @@ mod tests {
         trace.push(MS, job(2), Some(Usual::Added), "t/2 is added".into());
         trace.push(3 * MS, None, None, "n1 IS KILLED".into());
         let account: Vec<_> = trace.account().lines().map(str::to_owned).collect();
-        let told = ["n1 runs t/1, once, and it is acked 4 ms later", "t/2 is added", "n1 IS KILLED"];
+        let kept = ["n1 runs t/1, once, and it is acked 4 ms later", "t/2 is added", "n1 IS KILLED"];
         assert!(
-            account.len() == 3 && told.iter().zip(&account).all(|(text, line)| line.ends_with(text)),
+            account.len() == 3 && kept.iter().zip(&account).all(|(text, line)| line.ends_with(text)),
             "{account:?}"
         );
     }
@@ -178,8 +178,8 @@ mod tests {
         }
         let account = trace.account();
         assert_eq!(account.lines().count(), WHOLE + 1, "{account}");
-        for told in ["run 1 of", "run 40 of", "\n  (.. 920 lines ..)\n", "run 961 of", "run 1000 of"] {
-            assert!(account.contains(told), "{told}: {account}");
+        for kept in ["run 1 of", "run 40 of", "\n  (.. 920 lines ..)\n", "run 961 of", "run 1000 of"] {
+            assert!(account.contains(kept), "{kept}: {account}");
         }
         assert!(!account.contains("ran once"), "{account}");
     }
