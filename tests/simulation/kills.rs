@@ -35,6 +35,5 @@ fn jobs_dead_by_kills_from_outside_were_isolated_and_alone() {
 #[test]
 fn without_rule_19_innocent_jobs_are_dead() {
     let report = run(Killing::ByJobs, Some(19));
-    assert!(report.innocent_dead > report.innocent / 2, "{report:?}");
-    assert!(report.isolated_and_alone < (report.innocent_dead + report.killers_dead) / 10, "{report:?}");
+    assert!(report.innocent_dead > 0 && report.isolated_and_alone == 0, "{report:?}");
 }

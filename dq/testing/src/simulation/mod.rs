@@ -18,7 +18,7 @@
 //!    `producer`, `store`.
 //! 6. dq's own workload: `callers`, `script`, `receiving`, `nodes`, `faults`, `cost`.
 //! 7. Runs: `run`, `kills`, `smaller`, `shrink`.
-//! 8. [`users`]: simulations of users' programs, the other workload.
+//! 8. `users`: simulations of users' programs, the other workload.
 
 mod after_step;
 mod altered;

@@ -55,7 +55,7 @@ impl Sim {
         });
         self.cluster.log(|| format!("{} starts as {id}", process.name));
         self.for_checkers(|checker| {
-            checker.node_records.entry(id.clone()).or_default().disturbed_at = self.cluster.now()
+            checker.node_records.entry(id.clone()).or_default().disturbed_at = self.cluster.now();
         });
         lock(&self.nodes).push(Arc::clone(&node));
         let store = Arc::new(FaultyStore { sim: Arc::clone(self), process: Arc::clone(&process) });

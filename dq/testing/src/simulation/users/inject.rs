@@ -48,7 +48,7 @@ impl Sim {
         match (planned, at) {
             (PlannedFault::Connection, _) => pending_faults.connection = Some(random.below(4)),
             (PlannedFault::Engine(Fault::Kill), Some(node)) if moment == 0 => {
-                node.dies_after.store(random.below(4), Relaxed)
+                node.dies_after.store(random.below(4), Relaxed);
             }
             (PlannedFault::Engine(Fault::Pause), Some(node)) if moment == 0 => {
                 node.pause.store(random.between(SECOND, 45 * SECOND), Relaxed);

@@ -41,7 +41,7 @@ impl Program {
         });
         sim.note(|| format!("{} starts", process.name));
         sim.for_checkers(|checker| {
-            checker.node_records.entry(node.id.clone()).or_default().disturbed_at = sim.cluster.now()
+            checker.node_records.entry(node.id.clone()).or_default().disturbed_at = sim.cluster.now();
         });
         lock(&sim.nodes).push(Arc::clone(&node));
         let host = Host { sim: Arc::clone(sim), program: Arc::clone(self), process, node: node.id.clone() };
