@@ -1,6 +1,6 @@
 //! The style that a program can see. What it finds is a place to mend, not a number to argue with.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -169,6 +169,86 @@ fn dependencies_between_folders_go_one_way() {
         }
     }
     report("an arrow goes up", &found);
+}
+
+/// The modules of `folder`, each with the siblings that it imports: files and folders beside each other, tests left out.
+fn sibling_imports(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let files = code_of(&[folder]);
+    let module = |path: &str| {
+        let name = path.trim_start_matches(folder).trim_start_matches('/').split(['/', '.']).next().unwrap();
+        (!matches!(name, "mod" | "lib" | "tests")).then(|| name.to_owned())
+    };
+    let siblings: BTreeSet<String> = files.iter().filter_map(|(path, _)| module(path)).collect();
+    let top = folder.split("/src").nth(1).unwrap().replace('/', "::");
+    let mut imports: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (path, text) in &files {
+        let Some(own) = module(path) else { continue };
+        // `super::` names a sibling of the module itself, `super::super::` one of the folder it is in.
+        let within = path.trim_start_matches(folder).trim_start_matches('/');
+        let depth = within.matches('/').count() + usize::from(!within.ends_with("/mod.rs"));
+        let paths = ["super::".repeat(depth), format!("crate{top}::")];
+        let code: String = text.lines().map(|line| line.split("//").next().unwrap().to_owned() + "\n").collect();
+        for (path, at) in paths.iter().flat_map(|path| code.match_indices(path.as_str()).map(move |(at, _)| (path, at)))
+        {
+            let after = &code[at + path.len()..];
+            if code[..at].ends_with("super::") || after.starts_with("super::") {
+                continue;
+            }
+            let list = after.strip_prefix('{').and_then(|list| list.split('}').next());
+            for item in list.map_or(vec![after], |list| list.split(',').collect()) {
+                let name = item.trim_start().chars();
+                let used: String = name.take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
+                if used != own && siblings.contains(&used) {
+                    imports.entry(own.clone()).or_default().insert(used);
+                }
+            }
+        }
+    }
+    imports
+}
+
+/// A circle of imports, if there is one: what is left when modules that import no other are taken away, again and again.
+fn circle(mut imports: BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
+    loop {
+        let before = imports.clone();
+        imports.retain(|_, used| used.iter().any(|module| before.contains_key(module)));
+        imports.retain(|module, _| before.values().any(|used| used.contains(module)));
+        if imports.len() == before.len() {
+            let used = |(module, used): (&String, &BTreeSet<String>)| {
+                let used: Vec<_> = used.iter().filter(|module| before.contains_key(*module)).cloned().collect();
+                format!("{module} -> {}", used.join(", "))
+            };
+            return imports.iter().map(used).collect();
+        }
+    }
+}
+
+/// Files and folders beside each other form an order: data and traits below, what uses them above. A parent that only
+/// re-exports its modules does not count.
+#[test]
+fn modules_of_a_folder_do_not_import_each_other_in_circles() {
+    let files = code_of(&["dq/src", "dq/testing/src"]);
+    let folder = |path: &String| Path::new(path).parent().unwrap().to_string_lossy().into_owned();
+    let folders: BTreeSet<String> = files.iter().map(|(path, _)| folder(path)).collect();
+    assert!(folders.contains("dq/testing/src/simulation"), "{folders:?}");
+    // What a listener of jobs and one of broadcasts have in common, they take from each other.
+    for folder in folders.iter().filter(|folder| *folder != "dq/src") {
+        report(&format!("modules of {folder} import each other in a circle"), &circle(sibling_imports(folder)));
+    }
+}
+
+#[test]
+fn a_circle_of_imports_is_found() {
+    let imports = |of: &[(&str, &str)]| {
+        let mut imports: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (from, to) in of {
+            imports.entry((*from).into()).or_default().insert((*to).into());
+        }
+        imports
+    };
+    assert_eq!(circle(imports(&[("a", "b"), ("b", "c"), ("a", "c")])), [""; 0]);
+    let found = circle(imports(&[("a", "b"), ("b", "c"), ("c", "b"), ("c", "d")]));
+    assert_eq!(found, ["b -> c", "c -> b"]);
 }
 
 #[test]

@@ -21,7 +21,6 @@ use crate::time::Timestamp;
 
 mod clock;
 mod entropy;
-pub(crate) mod rules;
 mod spawn;
 mod thread;
 

@@ -4,7 +4,7 @@ use dq_testing::simulation::{Options, Profile, RULES};
 
 use crate::shrunk;
 
-/// What the command is asked for.
+/// What to run.
 pub struct Arguments {
     pub seeds: u64,
     pub from: u64,
@@ -14,31 +14,31 @@ pub struct Arguments {
     pub options: Options,
 }
 
-/// What the words of the command line ask for.
-pub enum Asked {
+/// What the command line asks for.
+pub enum Request {
     Run(Box<Arguments>),
     Rules,
     Help,
 }
 
-/// How the command is used.
+/// The help text.
 pub fn usage() -> String {
     let profiles: Vec<_> = Profile::ALL.iter().map(|profile| profile.name()).collect();
     let rules: Vec<_> = RULES.iter().map(ToString::to_string).collect();
     format!(
         "tests/simulate [OPTION ...]\n\
-         runs seeds of the simulation, shows progress, and ends with one line of JSON\n\
-         {{\"seeds\",\"jobs\",\"faults\",\"found\",\"seed\",\"what\"}}; exit 1 when something was found, 2 when an option is wrong\n\n\
+         runs seeds of the simulation, shows progress, and prints one line of JSON at the end\n\
+         {{\"seeds\",\"jobs\",\"faults\",\"found\",\"seed\",\"what\"}}; exits with 1 after a finding, with 2 if an option is wrong\n\n\
          \x20 --seeds N        how many seeds (1000)\n\
          \x20 --from SEED      the first of them (0)\n\
-         \x20 --profile NAME   only these faults: {}\n\
+         \x20 --profile NAME   only the faults of this profile: {}\n\
          \x20 --without RULE   take a rule of the protocol away: {}\n\
-         \x20 --log            print all that happens; a seed gives the same log again\n\
-         \x20 --keep-going     go on when something was found\n\
-         \x20 --threads N      how many seeds at a time (one a core)\n\
-         \x20 --no-shrink      do not make what was found first as small as possible\n\
+         \x20 --log            print every event; a seed prints the same log each time\n\
+         \x20 --keep-going     go on after a finding\n\
+         \x20 --threads N      how many seeds at a time (one per core)\n\
+         \x20 --no-shrink      do not shrink the first finding\n\
          \x20 --nodes N, --ids N, --busy SECONDS, --faults NAME,.. --acts N,N-N,..\n\
-         \x20                  what shrinking has left of a run; `none` is no fault, no act\n\
+         \x20                  the parts of a run that shrinking left; `none`: no fault, no act\n\
          \x20 --rules          take each rule away once, and print the table of docs/internals/guarantees.md\n\
          \x20 --help           this text",
         profiles.join(", "),
@@ -46,39 +46,39 @@ pub fn usage() -> String {
     )
 }
 
-/// Reads the words of the command line.
+/// Reads the command line.
 ///
 /// # Errors
-/// What is wrong with them.
-pub fn read(words: impl Iterator<Item = String>) -> Result<Asked, String> {
+/// What is wrong with it.
+pub fn read(words: impl Iterator<Item = String>) -> Result<Request, String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let (options, keep_going) = Default::default();
-    let mut asked = Arguments { seeds: 1_000, from: 0, threads, keep_going, shrinks: true, options };
+    let mut arguments = Arguments { seeds: 1_000, from: 0, threads, keep_going, shrinks: true, options };
     let mut words = words;
     while let Some(word) = words.next() {
         match word.as_str() {
-            "--seeds" => asked.seeds = number(&word, words.next())?,
-            "--from" => asked.from = number(&word, words.next())?,
-            "--threads" => asked.threads = number::<std::num::NonZeroUsize>(&word, words.next())?.get(),
-            "--without" => asked.options.without = Some(rule(&word, words.next())?),
-            "--profile" => asked.options.profile = Some(profile(&word, words.next())?),
-            "--log" => asked.options.log = true,
-            "--keep-going" => asked.keep_going = true,
-            "--no-shrink" => asked.shrinks = false,
-            "--nodes" => asked.options.nodes = Some(number::<std::num::NonZeroU64>(&word, words.next())?.get()),
-            "--ids" => asked.options.ids = Some(number::<std::num::NonZeroU64>(&word, words.next())?.get()),
-            "--busy" => asked.options.busy = Some(shrunk::micros(&word, words.next())?),
-            "--faults" => asked.options.faults = Some(shrunk::names(&word, words.next())?),
-            "--acts" => asked.options.acts = Some(shrunk::numbers(&word, words.next())?),
-            "--rules" => return Ok(Asked::Rules),
-            "--help" | "-h" => return Ok(Asked::Help),
+            "--seeds" => arguments.seeds = number(&word, words.next())?,
+            "--from" => arguments.from = number(&word, words.next())?,
+            "--threads" => arguments.threads = number::<std::num::NonZeroUsize>(&word, words.next())?.get(),
+            "--without" => arguments.options.without = Some(rule(&word, words.next())?),
+            "--profile" => arguments.options.profile = Some(profile(&word, words.next())?),
+            "--log" => arguments.options.log = true,
+            "--keep-going" => arguments.keep_going = true,
+            "--no-shrink" => arguments.shrinks = false,
+            "--nodes" => arguments.options.nodes = Some(number::<std::num::NonZeroU64>(&word, words.next())?.get()),
+            "--ids" => arguments.options.ids = Some(number::<std::num::NonZeroU64>(&word, words.next())?.get()),
+            "--busy" => arguments.options.busy = Some(shrunk::micros(&word, words.next())?),
+            "--faults" => arguments.options.faults = Some(shrunk::names(&word, words.next())?),
+            "--acts" => arguments.options.acts = Some(shrunk::numbers(&word, words.next())?),
+            "--rules" => return Ok(Request::Rules),
+            "--help" | "-h" => return Ok(Request::Help),
             other => return Err(format!("there is no option `{other}`")),
         }
     }
-    if asked.from.checked_add(asked.seeds).is_none() {
-        return Err(format!("there are no {} seeds from {} on", asked.seeds, asked.from));
+    if arguments.from.checked_add(arguments.seeds).is_none() {
+        return Err(format!("there are no {} seeds from {} on", arguments.seeds, arguments.from));
     }
-    Ok(Asked::Run(Box::new(asked)))
+    Ok(Request::Run(Box::new(arguments)))
 }
 
 fn number<N: std::str::FromStr>(option: &str, word: Option<String>) -> Result<N, String> {

@@ -1,4 +1,4 @@
-//! Ten simulated minutes in which nodes are killed all the time, by jobs or from outside.
+//! Ten simulated minutes in which jobs, or something outside, kill nodes all the time.
 
 use dq_testing::simulation::{KillReport, Killing, simulate_kills};
 
@@ -22,7 +22,7 @@ fn killers_end_after_their_cap_and_no_innocent_job_is_dead() {
 }
 
 #[test]
-fn who_is_dead_by_kills_from_outside_was_isolated_and_alone() {
+fn jobs_dead_by_kills_from_outside_were_isolated_and_alone() {
     let report = run(Killing::FromOutside, None);
     assert_eq!(report.found, None);
     assert!(report.kills >= 600, "{} kills in ten minutes", report.kills);

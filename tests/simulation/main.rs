@@ -1,4 +1,4 @@
-//! The simulation in the test run: a few seeds, and that a seed is the same run again. `tests/simulate` runs many.
+//! A few seeds of the simulation, and that a seed is the same run again. `tests/simulate` runs many.
 
 mod kills;
 mod shrink;
@@ -17,7 +17,7 @@ fn nothing_is_found() {
             "seed {seed} ({:?}): tests/simulate --seeds 1 --from {seed} --log",
             report.profile
         );
-        assert!(report.handled > 0 && report.steps > 0, "seed {seed} did nothing");
+        assert!(report.handled > 0 && report.steps > 0, "seed {seed} ran no handler");
     }
 }
 
@@ -36,12 +36,12 @@ fn jobs_acked_on_claim_run_at_most_once_and_are_gone_then() {
 }
 
 #[test]
-fn broadcasts_are_heard_at_most_once_never_early_and_by_all_where_nothing_fails() {
+fn broadcasts_arrive_at_most_once_never_early_and_everywhere_without_faults() {
     nothing_is_found_with(Profile::Broadcasts);
 }
 
 #[test]
-fn a_node_that_is_cut_off_in_one_direction_keeps_nothing() {
+fn a_node_cut_off_in_one_direction_keeps_no_job() {
     nothing_is_found_with(Profile::Unresponsive);
 }
 

@@ -1,11 +1,11 @@
-//! What was done so far, and how long the rest will take.
+//! The progress of a long run, and how long the rest will take.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 
 use dq_testing::simulation::Report;
 
-/// See the module.
+/// What the seeds did so far.
 pub struct Progress {
     start: Instant,
     shown: Instant,
@@ -23,7 +23,7 @@ impl Progress {
         Self { start: now, shown: now, all, seeds: 0, jobs: 0, faults: 0, lives: 0, steps: 0 }
     }
 
-    /// A seed was run.
+    /// Counts a seed that was run.
     pub fn count(&mut self, report: Option<&Report>) {
         self.seeds += 1;
         if let Some(report) = report {
@@ -60,7 +60,7 @@ impl Progress {
             a_second(self.lives)
         );
         if stderr().is_terminal() {
-            // Where nobody reads it, nothing is lost.
+            // A closed stderr must not fail the run.
             let _ = write!(stderr(), "\r{line}\x1b[K");
         } else {
             eprintln!("{line}");

@@ -1,5 +1,5 @@
-//! Runs seeds on all cores and hands their results over in the order of the seeds, so that what is found first does not
-//! follow from which thread was faster.
+//! Runs seeds on all cores and hands their results over in the order of the seeds, so that the
+//! first finding does not depend on which thread was faster.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -11,7 +11,7 @@ use std::thread;
 
 use dq_testing::simulation::{Options, Report, simulate};
 
-/// How a seed ended: with a report, which may have found something, or with a panic beside it.
+/// How a seed ended: with a report, which may have a finding, or with a panic.
 pub struct Ran {
     pub report: Option<Report>,
     pub found: Option<String>,
@@ -22,7 +22,7 @@ thread_local! {
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// A panic anywhere in the code that is simulated is a find, also one that a task or the node itself would catch.
+/// A panic anywhere in the simulated code is a finding, even if a task or the node itself would catch it.
 pub fn watch_panics() {
     std::panic::set_hook(Box::new(|panic| {
         PANIC.with_borrow_mut(|first| *first = first.take().or_else(|| Some(format!("PANIC: {panic}"))));
@@ -40,7 +40,7 @@ pub fn run(seed: u64, options: &Options) -> Ran {
     Ran { report, found }
 }
 
-/// Runs `seeds` seeds from `from` on with so many threads, and gives each to `take` in order until that says stop.
+/// Runs `seeds` seeds from `from` on with `threads` threads, and gives each to `take` in order until it returns false.
 pub fn run_all(from: u64, seeds: u64, threads: usize, options: &Options, mut take: impl FnMut(u64, Ran) -> bool) {
     let (next, stop) = (AtomicU64::new(from), AtomicBool::new(false));
     let end = from + seeds;
@@ -51,7 +51,7 @@ pub fn run_all(from: u64, seeds: u64, threads: usize, options: &Options, mut tak
             scope.spawn(move || {
                 while !stop.load(Relaxed) {
                     let seed = next.fetch_add(1, Relaxed);
-                    // Nobody takes it any more: the run was stopped.
+                    // The receiver is gone: the run was stopped.
                     if seed >= end || done.send((seed, run(seed, options))).is_err() {
                         break;
                     }

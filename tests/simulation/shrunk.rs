@@ -1,4 +1,4 @@
-//! What was found, made small, as a person reads it; and the command line that runs it again.
+//! A shrunk finding as text, and the command line that runs it again.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -7,18 +7,18 @@ use dq_testing::simulation::{Options, Report, Shrunk, shrink_by};
 
 use crate::seeds;
 
-/// How many lines of the log are told.
+/// How many lines of the log are printed.
 const LINES: usize = 30;
 
-/// The longest line that is told whole.
+/// The longest line that is printed whole.
 const LONGEST: usize = 240;
 
-/// Shrinks the run of a seed and tells on stderr what is left.
-pub fn tell(seed: u64, options: &Options) {
+/// Shrinks the run of a seed and prints what is left on stderr.
+pub fn print(seed: u64, options: &Options) {
     eprintln!("\nshrinking seed {seed} ..");
     match shrink_by(options, |options| run(seed, options)) {
         Some(shrunk) => eprint!("{}", account(seed, &shrunk)),
-        None => eprintln!("it cannot be shrunk: run it with --log"),
+        None => eprintln!("this run cannot be shrunk: run it with --log"),
     }
 }
 
@@ -40,12 +40,12 @@ fn account(seed: u64, shrunk: &Shrunk) -> String {
         report.nodes,
         report.ids,
         report.acts.len(),
-        report.struck.len(),
+        report.injected.len(),
         seconds(report.time),
         report.found.as_deref().map_or_else(String::new, cut)
     );
-    for struck in &report.struck {
-        let _ = writeln!(text, "  fault {} at {}: {}", struck.name, seconds(struck.at), struck.what);
+    for injected in &report.injected {
+        let _ = writeln!(text, "  fault {} at {}: {}", injected.name, seconds(injected.at), injected.what);
     }
     let skipped = report.log.len().saturating_sub(LINES);
     let _ = writeln!(text, "  the last {} lines of its log, of {}:", report.log.len() - skipped, report.log.len());

@@ -1,4 +1,4 @@
-//! Runs seeds of the simulation and says what was found, as `tests/simulate --help` says.
+//! The command `tests/simulate`: runs seeds of the simulation and reports findings; see `--help`.
 
 mod arguments;
 mod progress;
@@ -8,15 +8,15 @@ mod taken;
 
 use std::process::ExitCode;
 
-use arguments::{Arguments, Asked};
+use arguments::{Arguments, Request};
 use dq_testing::simulation::{Options, simulate};
 use progress::Progress;
 
 fn main() -> ExitCode {
     match arguments::read(std::env::args().skip(1)) {
-        Ok(Asked::Run(arguments)) => run(&arguments),
-        Ok(Asked::Rules) => print_rules(),
-        Ok(Asked::Help) => {
+        Ok(Request::Run(arguments)) => run(&arguments),
+        Ok(Request::Rules) => print_rules(),
+        Ok(Request::Help) => {
             println!("{}", arguments::usage());
             ExitCode::SUCCESS
         }
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The first seed that shows that the rule is gone, and the judge's words.
+/// The first seed that shows that the rule is missing, and what the checker says.
 fn first(taken: &taken::Taken) -> Option<(u64, String)> {
     let mut options = Options::default();
     (options.without, options.profile) = (Some(taken.rule), Some(taken.faults));
@@ -39,16 +39,19 @@ fn print_rules() -> ExitCode {
     for taken in &taken::TAKEN {
         let first = first(taken);
         missed |= first.as_ref().is_none_or(|(_, what)| !what.contains(taken.says));
-        println!("{}", taken.row(&first.map_or("not found".into(), |(seed, _)| seed.to_string())));
+        println!("{}", taken.row(&first.as_ref().map_or("not found".into(), |(seed, _)| seed.to_string())));
+        if let Some((_, what)) = first.filter(|(_, what)| !what.contains(taken.says)) {
+            eprintln!("rule {}: the checker says: {what}", taken.rule);
+        }
     }
     if missed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-fn run(asked: &Arguments) -> ExitCode {
+fn run(arguments: &Arguments) -> ExitCode {
     seeds::watch_panics();
-    let mut progress = Progress::new(asked.seeds);
+    let mut progress = Progress::new(arguments.seeds);
     let (mut found, mut first) = (0, None);
-    seeds::run_all(asked.from, asked.seeds, asked.threads, &asked.options, |seed, ran| {
+    seeds::run_all(arguments.from, arguments.seeds, arguments.threads, &arguments.options, |seed, ran| {
         progress.count(ran.report.as_ref());
         if let Some(report) = &ran.report {
             report.log.iter().for_each(|line| println!("{line}"));
@@ -62,11 +65,11 @@ fn run(asked: &Arguments) -> ExitCode {
             None => eprintln!("seed {seed}: {what}"),
         }
         first.get_or_insert((seed, what));
-        asked.keep_going
+        arguments.keep_going
     });
     progress.end();
-    if let Some((seed, _)) = first.as_ref().filter(|_| asked.shrinks) {
-        shrunk::tell(*seed, &asked.options);
+    if let Some((seed, _)) = first.as_ref().filter(|_| arguments.shrinks) {
+        shrunk::print(*seed, &arguments.options);
     }
     let line = serde_json::json!({
         "seeds": progress.seeds, "jobs": progress.jobs, "faults": progress.faults, "found": found,

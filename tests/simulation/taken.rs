@@ -1,25 +1,25 @@
-//! Each rule of the protocol taken away once: what is gone, the faults that show it, and what the judge says then.
+//! Each rule of the protocol taken away once: what is missing, the faults that show it, and what the checker says then.
 //!
-//! `docs/internals/guarantees.md` has this table with the first seed of each row; `tests/simulate --rules` prints it anew.
+//! `docs/internals/guarantees.md` has this table with the first seed of each row; `tests/simulate --rules` prints it.
 
 use dq_testing::simulation::Profile;
 
-/// A rule, and how the simulation notices that it is gone.
+/// A rule, and how the simulation notices that it is missing.
 pub struct Taken {
     pub rule: u8,
-    /// What the switch takes away.
+    /// What the rule says, and what happens without it.
     pub gone: &'static str,
     pub faults: Profile,
     /// Found in fewer seeds than this.
     pub within: u64,
-    /// What the judge says, after the rule.
+    /// A part of what the checker says.
     pub says: &'static str,
     /// What has happened.
     pub seen: &'static str,
 }
 
 impl Taken {
-    /// Its row, of which the seed is not known yet.
+    /// Its row with this first seed.
     pub fn row(&self, seed: &str) -> String {
         let Self { rule, gone, faults, says, seen, .. } = self;
         format!("| {rule} | {gone} | `{}` | {seed} | {seen}: `{says}` |", faults.name())
@@ -42,7 +42,7 @@ pub const TAKEN: [Taken; 15] = [
         2,
         Profile::Killers,
         500,
-        "a reclaimed job is waiting again in the step that takes its row; here two steps, and the reclaimer dies between them",
+        "a reclaimed job waits again in the step that removes its row; here the row goes first, and the reclaimer dies before the second step",
         "a job that was running is nowhere",
         "LOST: version",
     ),
@@ -50,32 +50,32 @@ pub const TAKEN: [Taken; 15] = [
         6,
         Profile::Unresponsive,
         500,
-        "a request names the last turn its node heard, and a reconcile renews nothing; here the store takes any turn for the right one",
-        "a node that hears nothing holds what it swallowed, and its lease never runs out",
-        "has been deaf for a minute and keeps jobs",
+        "a request names the last seen sequence number, and a reconcile renews nothing; here the store accepts any sequence number",
+        "a node that receives no answers keeps the jobs it claimed, and its lease never expires",
+        "has been unresponsive for a minute, but keeps jobs",
     ),
     taken(
         7,
         Profile::Fall,
         1_000,
-        "a lost answer, another turn or another number of rows starts a reconcile",
-        "a node holds a job of which the store knows nothing, and asks for its lease again and again",
-        "ENDLESS",
+        "a lost answer, another sequence number or another number of rows starts a reconcile; here no answer shows a row whose claim was lost",
+        "a node keeps a row that it does not know, and the job never runs again",
+        "STUCK",
     ),
     taken(
         8,
         Profile::Fall,
         500,
         "a lease stays while rows are left; here it goes with the first bounded step, or with the release",
-        "nobody finds the jobs of a node that is gone",
+        "no node finds the jobs of a node that is gone",
         "STUCK",
     ),
     taken(
         9,
         Profile::Fall,
         500,
-        "fences come from the clock, and a node gives up the older run of an id it is given again; here from a counter, and it does not",
-        "the store falls back, and a fence is given out twice",
+        "fences come from the store's clock; here from a counter",
+        "the store falls back and gives a fence out twice",
         "the fence of",
     ),
     taken(
@@ -83,14 +83,14 @@ pub const TAKEN: [Taken; 15] = [
         Profile::All,
         500,
         "a step that takes a job out of RUNNING compares the token",
-        "the outcome of an older run is taken for that of the one that holds the job",
+        "the outcome of an older run is taken for that of the run that holds the job",
         "is accepted for run",
     ),
     taken(
         12,
         Profile::Calm,
         500,
-        "a replacement of a running job waits for the end of its run; here it overwrites the record",
+        "a replacement of a running job waits for the end of its run; here it takes the job's place at once",
         "the job that was running is nowhere",
         "LOST: version",
     ),
@@ -98,8 +98,8 @@ pub const TAKEN: [Taken; 15] = [
         13,
         Profile::Calm,
         500,
-        "a delete, cancel or ack of a running job leaves an end",
-        "the run ends, and the job that was to be gone waits again",
+        "a delete, cancel or ack of a running job leaves a pending command",
+        "the run ends, and the job that should be gone waits again",
         "though",
     ),
     taken(
@@ -107,14 +107,14 @@ pub const TAKEN: [Taken; 15] = [
         Profile::Crowd,
         500,
         "exhaustion is written before `final_retry` is called",
-        "the node loses its lease in `final_retry`, and the next one calls `on_due`",
+        "the node loses its lease in `final_retry`, and the next node calls `on_due`",
         "after its final_retry",
     ),
     taken(
         17,
         Profile::Calm,
         500,
-        "an ack or requeue that names a run does nothing to another one; here it names none",
+        "an ack or requeue that names a run does nothing to another run; here it names none",
         "the late ack of an older run ends the job",
         "LOST: version",
     ),
@@ -122,33 +122,33 @@ pub const TAKEN: [Taken; 15] = [
         18,
         Profile::NoClock,
         500,
-        "a repeated batch goes under its own number; here under a new one",
-        "one add is done twice",
+        "a repeated batch has its own call number; here it has a new one",
+        "one add takes effect twice",
         "the add of",
     ),
     taken(
         19,
         Profile::Killers,
         500,
-        "a job one crash short of its cap is begun, alone, and only begun ones are charged the last crash",
-        "a job that sat beside killers is dead by crashes",
-        "is DEAD by crashes: begun false",
+        "a quarantined job runs isolated, and only isolated jobs are charged the last crash; here it is noted as isolated and runs beside others",
+        "a job that ran beside killers is dead by crashes",
+        "is DEAD by crashes",
     ),
     taken(
         20,
         Profile::All,
         500,
-        "a reclaimer watches an expired lease for one and a half renewals, and names the end it saw; here it takes at once, whatever the end",
-        "the clock of the store jumps ahead, and a node that renews loses its jobs to the first that looks",
-        "is connected and renewing, and its jobs are reclaimed",
+        "a reclaimer watches an expired lease for one and a half renewal intervals and names the end it saw; here it reclaims at once, whatever the end",
+        "the store's clock jumps ahead, and a node that renews loses its jobs to the first reclaimer",
+        "is connected and renews its lease, but its jobs are reclaimed",
     ),
     taken(
         21,
         Profile::NoClock,
         500,
-        "no handler starts, and none goes on, unless the lease is provably good",
-        "a node that could not renew for longer than its lease starts handlers all the same",
-        "without a live lease",
+        "no handler starts, and none goes on, unless the lease is provably good; here the node believes in a longer lease than the store",
+        "a node that could not renew for longer than its lease starts handlers",
+        "without a lease",
     ),
     taken(
         23,

@@ -1,20 +1,18 @@
-//! What `dq-testing` uses of dq beyond its public items. Programs must not: it may change with every version.
+//! What `dq-testing` uses of dq beyond its public items. Programs must not use it: it may change with every version.
 //!
-//! * A node from its parts: [`Plan`], [`TopicPlan`], [`BroadcastPlan`], [`start`], [`Running`], [`prepare`].
-//! * A listener of any payload type, to stand between a node and a user's handlers: [`ErasedListener`], [`ErasedBroadcast`].
-//! * Everything that a memory store keeps: [`View`], [`JobView`], [`Row`].
-//! * The rules that a simulation takes away: [`take_away`], [`without`].
+//! * Build and start a node from its parts: [`Plan`], [`TopicPlan`], [`BroadcastPlan`], [`start`], [`Running`], [`prepare`].
+//! * Wrap a listener of any payload type between a node and a user's handlers: [`ErasedListener`], [`ErasedBroadcast`].
+//! * Read everything that a memory store keeps: [`View`], [`JobView`], [`Row`].
 
 pub use crate::broadcast::erased::ErasedBroadcast;
 pub use crate::context::node::{BroadcastPlan, Plan, Running, TopicPlan, start};
-pub use crate::environment::rules::{take_away, without};
 pub use crate::listener::erased::{Call, ErasedListener, Returned};
 pub use crate::store::memory::{JobView, Row, View};
 
 use crate::context::{ContextFactory, StartError};
 use crate::provider::Provider;
 
-/// Checks what a factory was given, and makes the plan of its node and its provider, without starting it.
+/// Checks the settings of a factory, and returns the plan of its node and its provider without starting the node.
 ///
 /// # Errors
 /// As [`ContextFactory::start`].

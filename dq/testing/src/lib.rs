@@ -1,13 +1,14 @@
 //! Tests for stores of dq, and for programs that use it.
 //!
 //! * [`simulate`]: runs a program's own listeners on several nodes, with faults, in virtual time. It finds handlers that are
-//!   not idempotent, and replays each finding from its seed.
-//! * [`conformance`]: the list of behaviours that every store has. The author of a store runs it with
+//!   not idempotent, and replays each finding from its seed. [`Faults`], [`choose`] and [`now`] belong to it, and so do its
+//!   results [`Summary`], [`Finding`] and [`Ended`].
+//! * [`conformance`]: the behaviours that every store must have. The author of a store runs them with
 //!   [`store_conformance!`](crate::store_conformance).
-//! * [`model`]: random histories, executed on a store and on a plain reference.
+//! * [`model`]: random histories, executed on a store and on a simple reference.
 //! * [`simulation`]: the engine behind `simulate`. dq's own tests run it with a checker of every rule.
 //!
-//! Nothing here is meant for production: misuse panics.
+//! Nothing here is for production: misuse panics.
 
 pub mod conformance;
 pub mod model;

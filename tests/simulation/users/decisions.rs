@@ -1,4 +1,4 @@
-//! Everything a listener can decide, broadcasts, and what the work and the check may do.
+//! Every decision of a listener, broadcasts, and what the work and the check may do.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -26,7 +26,7 @@ struct FollowUp {
 #[job(topic = "news", deliver = "broadcast")]
 struct News(u64);
 
-/// What happened, with how often.
+/// What happened, and how often.
 type Seen = Arc<Mutex<BTreeMap<String, u64>>>;
 
 fn see(seen: &Seen, what: &str) -> u64 {
@@ -117,14 +117,14 @@ fn every_job_ended(seen: &Seen, ended: &Ended) {
 }
 
 #[test]
-fn every_decision_of_a_listener_is_right_under_faults() {
+fn every_decision_takes_effect_under_faults() {
     let run = simulate(Seen::default).node(node).work(|jobs, _| add_all(jobs));
     let summary = run.check(|seen, ended| every_job_ended(&seen, ended)).nodes(3).seeds(0..200).run();
     assert_eq!(summary.differs, None);
 }
 
 #[test]
-fn the_checker_accuses_nobody_whatever_goes_wrong() {
+fn the_checker_reports_nothing_under_all_faults() {
     let faults = Faults::default().clock_jumps(true).fall_backs(true).most(8);
     let summary = simulate(Seen::default).node(node).work(|jobs, _| add_all(jobs)).faults(faults).seeds(0..100).run();
     assert!(summary.faults > 200, "{summary:?}");
@@ -163,7 +163,7 @@ fn a_broadcast_reaches_every_node_once_without_faults() {
 }
 
 #[test]
-fn what_parks_is_told_from_outside_by_the_work() {
+fn the_work_acks_parked_jobs() {
     let work = |jobs: Provider, _| async move {
         while jobs.add(Act { how: "parks".into() }).keep_existing().await.is_err() {}
         loop {
@@ -188,14 +188,14 @@ fn an_error_of_the_work_is_a_finding() {
 }
 
 #[test]
-fn a_node_that_cannot_start_is_a_finding_that_says_why() {
+fn a_node_that_cannot_start_is_a_finding_with_its_reason() {
     let without = |factory: ContextFactory, _| factory.listener::<Acts>();
     let finding = simulate(Seen::default).node(without).try_run().unwrap_err();
     assert!(finding.what.contains("`Acts`") && finding.what.contains("was not provided"), "{finding}");
 }
 
 #[test]
-fn jobs_that_nobody_runs_are_a_finding() {
+fn jobs_without_a_listener_are_a_finding() {
     let only = |factory: ContextFactory, seen| factory.provide(seen).listener::<FollowsUp>();
     let finding = simulate(Seen::default)
         .node(only)
@@ -215,7 +215,7 @@ async fn found(_job: Job<Find>, seen: &Seen) -> Result<(), JobError> {
 }
 
 #[test]
-fn annotated_listeners_are_found_when_that_is_wanted() {
+fn annotated_listeners_register_on_request() {
     let work = |jobs: Provider, _| async move { jobs.add(Find).await.map(drop) };
     let run = simulate(Seen::default).node(|factory, seen| factory.provide(seen)).work(work).faults(Faults::none());
     let run = run.check(|seen, _| assert_eq!(seen.lock().unwrap()["found"], 1)).seeds(0..2);

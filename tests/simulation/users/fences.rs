@@ -1,4 +1,4 @@
-//! A run that was only paused goes on while a later one runs: without a look at the fence it overwrites what that one wrote.
+//! A paused run resumes while a later one runs: unless it compares fences, it overwrites what the later one wrote.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -59,9 +59,9 @@ fn reports(looks: bool) -> Simulation<Arc<Page>> {
 }
 
 #[test]
-fn a_paused_run_that_overwrites_a_later_one_is_found_and_the_fence_mends_it() {
+fn a_paused_run_that_overwrites_a_later_one_is_found_and_the_fence_fixes_it() {
     let finding = reports(false).try_run().unwrap_err();
-    assert!(finding.account.contains("STANDS STILL") && finding.what.starts_with("written: ["), "{finding}");
+    assert!(finding.account.contains("IS PAUSED") && finding.what.starts_with("written: ["), "{finding}");
     assert_eq!(finding.differs, None, "{finding}");
     reports(true).run();
 }

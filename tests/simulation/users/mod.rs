@@ -1,4 +1,4 @@
-//! The simulation as users of dq have it: it finds what is wrong with their listeners, and accuses no right one.
+//! `dq_testing::simulate`: it finds what is wrong with users' listeners, and reports nothing about right ones.
 
 mod decisions;
 mod fences;

@@ -1,4 +1,4 @@
-//! A handler that is not idempotent is found; what mends it is not accused.
+//! A handler that is not idempotent is found, and one that is idempotent passes.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -87,12 +87,12 @@ fn payments<L: DelayListener>() -> Simulation<Arc<Bank>> {
 }
 
 #[test]
-fn a_handler_that_is_not_idempotent_is_found_and_its_account_tells_why() {
+fn a_handler_that_is_not_idempotent_is_found_and_its_account_says_why() {
     let finding = payments::<ChargesAgain>().try_run().unwrap_err();
     assert!(finding.seed < 30, "{finding}");
     assert!(finding.what.contains("was charged 2 times"), "{finding}");
-    for told in ["is added, due in 1m", "run 1, fence", "run 2, fence", "the store has the ack of charge/"] {
-        assert!(finding.account.contains(told), "{told}: {finding}");
+    for line in ["is added, due in 1m", "run 1, fence", "run 2, fence", "the store has the ack of charge/"] {
+        assert!(finding.account.contains(line), "{line}: {finding}");
     }
     let again = format!(
         "DQ_SEED={} DQ_ONLY='{}' cargo test -p dq-tests users::payments::a_handler_that_is_not",
@@ -103,7 +103,7 @@ fn a_handler_that_is_not_idempotent_is_found_and_its_account_tells_why() {
 }
 
 #[test]
-fn an_idempotent_handler_is_accused_of_nothing() {
+fn an_idempotent_handler_passes() {
     let summary = payments::<ChargesOnce>().run();
     assert_eq!((summary.seeds, summary.jobs / 500, summary.differs), (500, 4, None));
     assert!(summary.handled > 2_000 && summary.faults > 300, "{} {}", summary.handled, summary.faults);

@@ -1,4 +1,4 @@
-//! A seed is the same run again, and what the seed does not decide is noticed.
+//! A seed is the same run again, and a run that differs from itself is reported.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -66,7 +66,7 @@ fn tokio_time_in_handlers_and_what_they_spawn_is_simulated() {
 }
 
 #[test]
-fn what_the_seed_does_not_decide_is_noticed() {
+fn a_run_that_differs_from_itself_is_reported() {
     let calls = AtomicU64::new(0);
     let takes = move || Duration::from_millis(1_000 + calls.fetch_add(1, Relaxed));
     let finding = ticks(takes).check(|_, _| Err("always")).try_run().unwrap_err();
@@ -76,13 +76,13 @@ fn what_the_seed_does_not_decide_is_noticed() {
 
 #[test]
 fn a_variable_names_the_one_seed_to_run() {
-    let test = "users::decisions::every_decision_of_a_listener_is_right_under_faults";
+    let test = "users::decisions::every_decision_takes_effect_under_faults";
     let mut run = std::process::Command::new(std::env::current_exe().unwrap());
     let run = run.args([test, "--exact", "--nocapture"]).env("DQ_SEED", "5").output().unwrap();
-    let told = String::from_utf8_lossy(&run.stderr);
-    assert!(run.status.success(), "{told}");
-    assert!(told.contains("seed 5 finds nothing. What happened, in simulated time:"), "{told}");
-    assert!(told.contains(" runs act/fails: run 3, fence "), "{told}");
+    let printed = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{printed}");
+    assert!(printed.contains("seed 5 finds nothing. What happened, in simulated time:"), "{printed}");
+    assert!(printed.contains(" runs act/fails: run 3, fence "), "{printed}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What is found is made smaller, shows the same, and is told so that one line runs it again.
+//! A finding is shrunk, still shows the same, and prints a command that runs it again.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -62,7 +62,7 @@ fn none_is_sent_twice(sent: &Sent) -> Result<(), String> {
     twice.map_or(Ok(()), |(letter, times)| Err(format!("letter {letter} is sent {times} times")))
 }
 
-/// What says how much is left, and the command of the line that begins so.
+/// The rest of the line that starts with this.
 fn line<'a>(text: &'a str, begin: &str) -> &'a str {
     text.lines().find_map(|line| line.strip_prefix(begin)).unwrap_or_else(|| panic!("no `{begin}`: {text}"))
 }
@@ -92,7 +92,7 @@ fn jobs_are_left_out_only_where_the_check_passes_without_them() {
 }
 
 #[test]
-fn what_is_chosen_is_shrunk_to_the_least_that_shows_it() {
+fn choices_are_shrunk_to_the_least_that_shows_the_finding() {
     let choice = || choose("letters", 1..=30);
     let check = move |sent: Sent, _: &dq_testing::Ended| {
         let sent = sent.lock().unwrap().len() as u64;
@@ -107,7 +107,7 @@ fn what_is_chosen_is_shrunk_to_the_least_that_shows_it() {
 }
 
 #[test]
-fn choices_differ_from_seed_to_seed_and_are_the_least_elsewhere() {
+fn choices_differ_from_seed_to_seed_and_are_the_start_of_their_range_elsewhere() {
     let seen: Arc<Mutex<Vec<u64>>> = Arc::default();
     let sees = Arc::clone(&seen);
     let run = simulate(move || sees.lock().unwrap().push(choose("x", 3..=1_000))).faults(Faults::none());
@@ -121,59 +121,62 @@ fn choices_differ_from_seed_to_seed_and_are_the_least_elsewhere() {
 }
 
 #[test]
-fn the_line_that_is_told_runs_exactly_that() {
-    let text = told(&[]);
-    let (again, whole) = (line(&text, "the same again: "), line(&text, "the whole run:  "));
+fn the_printed_command_runs_the_shrunk_run() {
+    let text = printed(&[]);
+    let (again, whole) = (line(&text, "run it again:  "), line(&text, "the whole run: "));
     assert_ne!(again, whole);
     let only = again.split('\'').nth(1).unwrap();
     let seed = again.strip_prefix("DQ_SEED=").and_then(|rest| rest.split(' ').next()).unwrap();
-    let replayed = told(&[("DQ_SEED", seed), ("DQ_ONLY", only)]);
-    let account =
-        |text: &str| text[text.find("what happened").unwrap()..text.find("the same again").unwrap()].to_owned();
+    let replayed = printed(&[("DQ_SEED", seed), ("DQ_ONLY", only)]);
+    let account = |text: &str| text[text.find("what happened").unwrap()..text.find("run it again").unwrap()].to_owned();
     assert_eq!(account(&replayed), account(&text));
     assert!(!replayed.contains("shrunk in"), "{replayed}");
-    assert!(whole.contains("DQ_ONLY=all cargo test -p dq-tests users::shrinking::tells -- --exact"), "{whole}");
-    let all = told(&[("DQ_SEED", seed), ("DQ_ONLY", "all")]);
+    assert!(
+        whole.contains("DQ_ONLY=all cargo test -p dq-tests users::shrinking::prints_a_finding -- --exact"),
+        "{whole}"
+    );
+    let all = printed(&[("DQ_SEED", seed), ("DQ_ONLY", "all")]);
     assert!(all.contains("n3 starts") && !text.contains("n3 starts"), "{all}");
 }
 
 #[test]
-fn a_variable_that_is_not_understood_is_said() {
-    assert!(told(&[("DQ_SEED", "1"), ("DQ_ONLY", "node=1")]).contains("DQ_ONLY: `node=1` is none of"));
-    assert!(told(&[("DQ_ONLY", "nodes=1")]).contains("set DQ_SEED, too"));
+fn a_malformed_variable_panics_with_the_reason() {
+    assert!(printed(&[("DQ_SEED", "1"), ("DQ_ONLY", "node=1")]).contains("DQ_ONLY: `node=1` is not one of"));
+    assert!(printed(&[("DQ_ONLY", "nodes=1")]).contains("set DQ_SEED as well"));
 }
 
-/// What the test `tells` prints in a process of its own, with these variables.
-fn told(variables: &[(&str, &str)]) -> String {
+/// What the test `prints_a_finding` prints in a process of its own, with these variables.
+fn printed(variables: &[(&str, &str)]) -> String {
     let mut run = Command::new(std::env::current_exe().unwrap());
-    let run = run.args(["users::shrinking::tells", "--exact", "--nocapture"]).envs(variables.iter().copied());
+    let run =
+        run.args(["users::shrinking::prints_a_finding", "--exact", "--nocapture"]).envs(variables.iter().copied());
     let run = run.output().unwrap();
     format!("{}{}", String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr))
 }
 
 #[test]
-fn tells() {
+fn prints_a_finding() {
     let letters = letters(998, || 3).check(|sent, _| none_is_sent_twice(&sent));
     println!("{}", letters.faults(Faults::none().crashes(true)).try_run().unwrap_err()); // a letter panics and is sent again
 }
 
 #[test]
-fn panics_in_a_run_are_told_with_their_place_and_not_printed() {
-    let text = told(&[]);
+fn panics_in_a_run_are_reported_with_their_location_and_not_printed() {
+    let text = printed(&[]);
     assert!(text.contains("send/1000: panics at tests/simulation/users/shrinking.rs:"), "{text}");
     assert!(!text.contains("panicked at"), "{text}");
-    assert!(told(&[("DQ_SEED", "0")]).contains("panicked at tests/simulation/users/shrinking.rs:"));
+    assert!(printed(&[("DQ_SEED", "0")]).contains("panicked at tests/simulation/users/shrinking.rs:"));
 }
 
 #[test]
-fn without_time_to_shrink_it_is_found_as_it_is() {
+fn without_time_to_shrink_the_whole_run_is_reported() {
     let run = || letters(0, || 5).check(|sent, _| none_is_sent_twice(&sent));
     let (small, whole) = (run().try_run().unwrap_err(), run().shrinks_for(Duration::ZERO).try_run().unwrap_err());
     assert_eq!((small.seed, whole.only.as_str()), (whole.seed, "all"));
     assert!(whole.account.contains("n3 starts") && !whole.to_string().contains("shrunk"), "{whole}");
 }
 
-/// Finds something in its first runs, and never again.
+/// A check that fails in the first runs, and never again.
 fn finds_at_first(runs: u64) -> Box<Finding> {
     let calls = AtomicU64::new(0);
     let check = move |_, _: &_| if calls.fetch_add(1, Relaxed) < runs { Err("for a while") } else { Ok(()) };
@@ -181,8 +184,8 @@ fn finds_at_first(runs: u64) -> Box<Finding> {
 }
 
 #[test]
-fn what_was_found_stays_found_whatever_comes_of_shrinking_it() {
-    // The run that finds it, two that tell it, then those that shrink it.
+fn a_finding_stays_when_shrinking_fails() {
+    // The run that finds it, two that trace it, then those that shrink it.
     for runs in [1, 2, 3, 4, 5, 6, 8] {
         let finding = finds_at_first(runs);
         assert_eq!((finding.what.as_str(), finding.seed), ("for a while", 0), "{runs}: {finding}");

@@ -9,7 +9,6 @@ use std::time::Duration;
 use super::pipeline::RequestKind;
 use super::runs::longest_count;
 use super::{HeldJob, Stage, Topic};
-use crate::environment::rules::without;
 use crate::job::{JobId, Sequence, Token};
 use crate::store::step::{Change, Isolate, MOST_JOBS, NoteVerdict, Noted};
 
@@ -96,7 +95,7 @@ impl Topic {
 
     /// Whether the job is one crash short of its limit.
     pub(super) fn is_quarantined(&self, job: &HeldJob) -> bool {
-        job.crashes + 1 >= self.parts.topic.max_crashes && !without(19)
+        job.crashes + 1 >= self.parts.topic.max_crashes
     }
 
     /// Whether nothing that is claimed now could start soon, because a job runs alone or waits until it can.

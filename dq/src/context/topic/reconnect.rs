@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::pipeline::RequestKind;
 use super::{Stage, Topic};
-use crate::environment::rules::without;
 use crate::store::StoreError;
 
 impl Topic {
@@ -30,9 +29,7 @@ impl Topic {
         tracing::warn!(topic = %self.parts.key, error = %error, "lost the connection to the store; reconnecting");
         self.parts.stats.store_error(error);
         self.pipeline.disconnect(now);
-        if !without(7) {
-            self.reconciliation.need();
-        }
+        self.reconciliation.need();
         self.reclaims.forget();
         self.send_again(None);
     }

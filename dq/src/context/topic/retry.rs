@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use super::pipeline::RequestKind;
 use super::{HeldJob, Stage, Topic};
-use crate::environment::rules::without;
 use crate::job::{Cause, JobId, RetryPolicy, Sequence, Token};
 use crate::listener::{Failure, OnTimeout, RetryDelay};
 use crate::store::step::{Change, Exhaust, NoteVerdict, Noted};
@@ -32,7 +31,6 @@ impl Topic {
         let stage = match delay {
             Some(delay) => Stage::settling(Change::Retry(delay)),
             None if undecodable => Stage::settling(Change::Dead),
-            None if without(15) => return self.start_held(id, self.parts.environment.now(), false),
             None => Stage::Exhausting { sent: false },
         };
         self.held.set(id, stage);

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::pipeline::RequestKind;
 use super::{HeldJob, Mode, Stage, Topic};
-use crate::environment::rules::without;
 use crate::job::{Cause, Metadata};
 use crate::listener::Failure;
 use crate::store::step::{Change, Claim, Sequenced, Transfer, Transferred, Wake};
@@ -90,9 +89,6 @@ impl Topic {
     /// Takes in the claimed jobs. The older run of a job that is held already is given up first (rule 9).
     pub(super) fn admit(&mut self, claims: Vec<Claim>, mode: Mode, clock: Timestamp) {
         for claim in claims {
-            if without(9) {
-                self.held.remove(&claim.id);
-            }
             self.drop_held(&claim.id);
             let (metadata, stage) = self.first_stage(&claim, mode, clock);
             tracing::debug!(job.id = %claim.id, attempt = metadata.attempts, fence = claim.token.fence.0, "claimed");

@@ -10,7 +10,6 @@ use super::now::Now;
 use super::pending::{AddedJob, PendingCommand, Replacement};
 use super::places::{Place, TimedPlace};
 use super::topic::{Topic, within};
-use crate::environment::rules::without;
 use crate::job::{Deliver, JobId, ProducerId, Record, State};
 use crate::store::{AddOutcome, BatchAnswer, Due, NewJob, Numbered, OnDuplicate, StoreError};
 use crate::time::Timestamp;
@@ -73,10 +72,6 @@ impl Topic {
     fn add_over_run(&mut self, id: &JobId, new: AddedJob, on_duplicate: OnDuplicate) -> AddOutcome {
         let broadcast_waits = self.broadcasts.contains(id);
         let slot = self.jobs.get_mut(id);
-        if without(12) && on_duplicate == OnDuplicate::Replace {
-            slot.expect("the state of the job is RUNNING").record = new.record;
-            return AddOutcome::ReplacementWaits;
-        }
         let Some(Place::Running(run)) = slot.map(|slot| &mut slot.place) else {
             unreachable!("the state of the job is RUNNING")
         };

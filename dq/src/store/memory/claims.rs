@@ -7,7 +7,6 @@ use super::leases::lease_end;
 use super::now::Now;
 use super::places::TimedPlace;
 use super::topic::{Topic, within};
-use crate::environment::rules::without;
 use crate::job::{Fence, NodeId, Sequence};
 use crate::store::StoreError;
 use crate::store::step::{Claim, Sequenced, Sweep, Swept, Transfer, Transferred};
@@ -81,8 +80,7 @@ impl Topic {
         from: (TimedPlace, Timestamp, usize),
         (last_seen, lease): (Sequence, Duration),
     ) -> Vec<Claim> {
-        let clock = if without(9) { 0 } else { now.micros() };
-        let fence = Fence(clock.max(self.fence.0 + 1));
+        let fence = Fence(now.micros().max(self.fence.0 + 1));
         let end = lease_end(now, lease);
         let claims = self.jobs.claim(from, node, (fence, end));
         if !claims.is_empty() {

@@ -5,7 +5,6 @@ use super::now::Now;
 use super::pending::{End, Ended, PendingCommand};
 use super::places::Place;
 use super::topic::{Topic, within};
-use crate::environment::rules::without;
 use crate::job::{Fence, JobId, ProducerId, Record, State};
 use crate::store::{BatchAnswer, Command, CommandKind, CommandOutcome, Numbered, StoreError};
 
@@ -50,9 +49,6 @@ impl Topic {
             return (true, self.jobs.remove(id).or(broadcast));
         }
         let end = Some(End { how, fence: None });
-        if without(13) {
-            return (true, None);
-        }
         let changed = self.change_pending(id, |pending| {
             let changes = pending.end != end || pending.replacement.is_some();
             *pending = PendingCommand { end, replacement: None };
@@ -84,9 +80,6 @@ impl Topic {
     /// Combines the ack with the end that is pending: of two fenced acks the larger fence wins, an unfenced ack overrides
     /// a fenced one, and a delete or cancel stays.
     fn ack_run(&mut self, id: &JobId, fence: Option<Fence>) -> bool {
-        if without(13) {
-            return true;
-        }
         let end = Some(End { how: Ended::Acked, fence });
         let changed = self.change_pending(id, |pending| {
             let counts = match pending.end {

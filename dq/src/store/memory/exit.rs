@@ -10,7 +10,6 @@ use super::now::Now;
 use super::pending::{Ended, PendingCommand};
 use super::places::{Place, Run, Slot, TimedPlace};
 use super::topic::Topic;
-use crate::environment::rules::without;
 use crate::job::{Cause, Fence, JobId, Metadata, Record, Token};
 use crate::store::step::{Change, RejoinDue};
 use crate::time::Timestamp;
@@ -136,9 +135,6 @@ impl Topic {
     fn charge(&mut self, id: &JobId, run: &EndedRun, cap: u32) -> Option<u32> {
         let slot = self.jobs.get_mut(id).expect("the job is known");
         let (crashes, cap) = (run.crashes, cap.max(1));
-        if without(19) {
-            return Some(crashes + 1).filter(|crashes| *crashes < cap);
-        }
         if crashes + 1 >= cap && !run.isolated {
             return Some(crashes);
         }

@@ -1,4 +1,4 @@
-//! Who adds and withdraws: programs with a provider of their own, and handlers.
+//! Programs that add jobs and send commands, with providers of their own, and handlers that do the same.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -6,24 +6,25 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use super::checker::Told;
-use super::cluster::{MS, lock};
+use super::checker::AddResult;
 use super::process::Process;
+use super::profile::Profile;
 use super::random::RandomSource;
-use super::script::{FAILING, KILLER, SLOW};
 use super::sim::Sim;
 use super::store::FaultyStore;
-use super::terms::Profile;
+use super::sync::lock;
+use super::units::MS;
+use super::version::{FAILING, KILLER, SLOW};
 use dq::config::NodeSettings;
 use dq::environment::Runtime;
 use dq::job::Deliver;
 use dq::provider::{AddError, Addition, Provider};
 
-/// The most jobs of one act.
+/// The most jobs that one act of a caller adds.
 const MOST_ADDS: u64 = 64;
 
 impl Sim {
-    /// Starts a program that adds.
+    /// Starts a program that adds jobs and sends commands.
     pub(super) fn start_caller(self: &Arc<Self>) -> (Arc<Process>, Provider) {
         let number = self.names.fetch_add(1, Relaxed) + 1;
         let process = Process::new(format!("p{number}"), &self.cluster);
@@ -32,15 +33,15 @@ impl Sim {
         (process, provider)
     }
 
-    /// A caller acts now, and again later.
+    /// A caller acts now, and some caller acts again later.
     pub(super) fn act(self: &Arc<Self>) {
         if self.is_calm() || self.is_over() {
             return;
         }
         let number = self.acts.fetch_add(1, Relaxed) + 1;
         let random = self.cluster.random("act", number);
-        let next = random.between(20 * MS, self.terms().pace);
-        if self.terms().only_acts.as_ref().is_none_or(|only| only.contains(&number)) {
+        let next = random.between(20 * MS, self.settings().pace);
+        if self.settings().only_acts.as_ref().is_none_or(|only| only.contains(&number)) {
             lock(&self.acted).push(number);
             let callers = lock(&self.callers);
             let (process, provider) = callers[random.below(callers.len() as u64) as usize].clone();
@@ -52,10 +53,10 @@ impl Sim {
         self.cluster.at(self.cluster.now() + next, move || sim.act());
     }
 
-    /// One act; its number is one that no other has.
+    /// One act of a caller. No other act has its number.
     pub(super) async fn act_as(self: &Arc<Self>, provider: Provider, number: u64, random: &RandomSource) {
         if random.chance(0.72) {
-            let crowd = self.terms().profile == Profile::Crowd;
+            let crowd = self.settings().profile == Profile::Crowd;
             let many = if crowd { 30 } else { random.pick(&[1, 1, 1, 2]) };
             let adds = (0..many).map(|nth| (number * MOST_ADDS + nth, self.version_flags(random)));
             let adds: Vec<_> = adds.map(|(number, flags)| (number * 8) | flags).collect();
@@ -66,15 +67,15 @@ impl Sim {
     }
 
     fn id(&self, random: &RandomSource) -> String {
-        format!("j{}", random.below(self.terms().ids))
+        format!("j{}", random.below(self.settings().ids))
     }
 
-    /// How the handler of a job is to behave.
+    /// Draws how the handler of a job behaves.
     fn version_flags(&self, random: &RandomSource) -> u64 {
-        let terms = self.terms();
-        let killers = terms.profile == Profile::Killers;
-        let slow = terms.timeout > 30_000_000 && random.chance(if killers { 0.4 } else { 0.12 });
-        let killer = terms.killers && random.chance(if killers { 0.2 } else { 0.02 });
+        let settings = self.settings();
+        let killers = settings.profile == Profile::Killers;
+        let slow = settings.timeout > 30_000_000 && random.chance(if killers { 0.4 } else { 0.12 });
+        let killer = settings.killers && random.chance(if killers { 0.2 } else { 0.02 });
         let failing = random.chance(0.14);
         let flag = |is: bool, flag: u64| if is { flag } else { 0 };
         flag(slow, SLOW) | flag(killer, KILLER) | flag(failing, FAILING)
@@ -101,30 +102,30 @@ impl Sim {
         if random.chance(0.15) {
             add = add.retain(Duration::from_secs(30));
         }
-        if self.terms().profile == Profile::Broadcasts && random.chance(0.6) {
+        if self.settings().profile == Profile::Broadcasts && random.chance(0.6) {
             let both = random.chance(0.3);
             add = add.deliver(if both { Deliver::Both } else { Deliver::Broadcast });
         }
-        let told = match add.await {
+        let result = match add.await {
             Ok(added) => match added.how {
                 Addition::New | Addition::Replaced(_) | Addition::ReplacementWaits | Addition::ReplacementIfEnds => {
-                    Told::Added
+                    AddResult::Added
                 }
-                Addition::Kept(_) => Told::Exists,
+                Addition::Kept(_) => AddResult::Exists,
                 other => unreachable!("the simulation does not know the result {other:?}"),
             },
-            Err(AddError::AlreadyExists { .. }) => Told::Exists,
-            Err(AddError::NotAdded { .. } | AddError::Stopped { .. }) => Told::NotAdded,
-            Err(_) => Told::Unknown,
+            Err(AddError::AlreadyExists { .. }) => AddResult::Exists,
+            Err(AddError::NotAdded { .. } | AddError::Stopped { .. }) => AddResult::NotAdded,
+            Err(_) => AddResult::Unknown,
         };
-        cluster.say(|| format!("the caller of {version} is told {told:?}"));
-        self.checker().told(version, told);
+        cluster.log(|| format!("the caller of {version} gets {result:?}"));
+        self.checker().add_answered(version, result);
     }
 
     async fn command(self: &Arc<Self>, provider: &Provider, random: &RandomSource) {
         let Ok(topic) = provider.topic(self.key.topic.as_str()) else { return };
         let id = self.id(random);
-        let received = lock(&self.overheard).get(random.below(12) as usize).cloned().filter(|_| random.chance(0.7));
+        let received = lock(&self.known_runs).get(random.below(12) as usize).cloned().filter(|_| random.chance(0.7));
         let _ = match (random.below(7), received) {
             (0, _) => topic.delete(id).await,
             (1, _) => topic.cancel(id).await,

@@ -1,4 +1,4 @@
-//! Virtual time: events in order of their time, then of their making. Nothing waits; time goes on from event to event.
+//! Virtual time: events in the order of their times, then of their creation. Nothing waits; time jumps from event to event.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,26 +6,17 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
 use super::random::RandomSource;
+use super::sync::lock;
 use super::tokio_time::TokioTime;
+use super::units::{MS, SECOND, START};
 use dq::environment::{Clock, StoreClock};
-
-pub(super) const MS: u64 = 1_000;
-pub(super) const SECOND: u64 = 1_000_000;
-
-/// What every clock shows at the start, in µs since the Unix epoch: not a whole millisecond.
-pub(super) const START: u64 = 1_700_000_000_000_000 + 417;
-
-/// Nothing a simulation runs panics under a lock; if it does, the run has failed already.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 type Slot = Arc<Mutex<Option<Waker>>>;
 
@@ -66,19 +57,19 @@ struct Queue {
     made: u64,
 }
 
-/// Time, randomness and what is to happen.
+/// The cluster state: time, randomness and the events to come.
 pub(super) struct ClusterState {
     now: AtomicU64,
     queue: Mutex<Queue>,
     seed: u64,
-    /// For what is drawn once, and for what is never left out.
+    /// For what is drawn once, and for what shrinking never leaves out.
     pub(super) main: RandomSource,
-    /// How often tasks were polled: while it grows, something still happens at this time.
+    /// How often tasks were polled. While this grows, something still happens at the current time.
     pub(super) polls: AtomicU64,
-    /// How many tasks of processes there are. What else is on the runtime, code of users started.
+    /// How many tasks of processes there are. User code started every other task on the runtime.
     pub(super) tasks: AtomicU64,
     log: Option<Mutex<Vec<String>>>,
-    /// Tokio's clock, where code that uses it takes part.
+    /// Tokio's clock, if user code takes part.
     pub(super) tokio: Option<TokioTime>,
 }
 
@@ -102,13 +93,13 @@ impl ClusterState {
         })
     }
 
-    /// A world whose time goes with tokio's paused clock. Call it on the runtime of the run.
+    /// A cluster state whose time goes with tokio's paused clock. Call this on the runtime of the run.
     pub(super) fn with_tokio(seed: u64, log: bool) -> Arc<Self> {
         let tokio = Some(TokioTime::new());
         Arc::new(Self { tokio, ..Arc::into_inner(Self::new(seed, log)).expect("nobody else has it") })
     }
 
-    /// µs since the start of the run.
+    /// The time since the start of the run, in µs.
     pub(super) fn now(&self) -> u64 {
         let now = self.now.load(Relaxed);
         self.tokio.as_ref().map_or(now, |tokio| now.max(tokio.micros()))
@@ -119,13 +110,13 @@ impl ClusterState {
         lock(&self.queue).events.peek().map(|Reverse(event)| event.at)
     }
 
-    /// Nothing happens any more: lets go of everything that was to.
+    /// Drops all events to come.
     pub(super) fn end(&self) {
         let events = std::mem::take(&mut lock(&self.queue).events);
         drop(events);
     }
 
-    /// The dice of a part of the run.
+    /// The random source of a part of the run.
     pub(super) fn random(&self, name: &str, number: u64) -> RandomSource {
         RandomSource::of(self.seed, name, number)
     }
@@ -146,7 +137,7 @@ impl ClusterState {
         self.main.pick(of)
     }
 
-    /// Does this at that time, or now where that is past.
+    /// Runs `event` at this time, or now if the time is past.
     pub(super) fn at(&self, at: u64, event: impl FnOnce() + Send + 'static) {
         self.push(at, What::Do(Box::new(event)));
     }
@@ -162,7 +153,7 @@ impl ClusterState {
         }
     }
 
-    /// Goes on to the next event and lets it happen; false when there is none until `end`, and then it is that time.
+    /// Goes to the next event and runs it. Returns false, and goes to `end`, if there is no event until then.
     pub(super) fn step(&self, end: u64) -> bool {
         loop {
             let mut queue = lock(&self.queue);
@@ -189,7 +180,7 @@ impl ClusterState {
         }
     }
 
-    pub(super) fn say(&self, text: impl FnOnce() -> String) {
+    pub(super) fn log(&self, text: impl FnOnce() -> String) {
         if let Some(log) = &self.log {
             let now = self.now();
             lock(log).push(format!("{:>4}.{:06} {}", now / SECOND, now % SECOND, text()));
@@ -201,7 +192,7 @@ impl ClusterState {
     }
 }
 
-/// The clock of a machine: goes on evenly from a start of its own; its wall clock may be set.
+/// The clock of a machine. It runs evenly from a start of its own, and its wall clock can be set.
 #[derive(Debug)]
 pub(super) struct MachineClock {
     cluster: Arc<ClusterState>,
@@ -266,7 +257,7 @@ impl Drop for Sleep {
     }
 }
 
-/// The clock of the store, which may be set.
+/// The clock of the store, which faults can set.
 #[derive(Debug)]
 pub(super) struct JumpyClock {
     cluster: Arc<ClusterState>,

@@ -1,15 +1,16 @@
-//! What a run without faults may cost the store: so many requests for what was done, and a few for each second of a node.
+//! How many requests a run without faults may send: some for each job and command, and a few for each second of a node.
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::cluster::{SECOND, lock};
 use super::sim::Sim;
+use super::sync::lock;
+use super::units::SECOND;
 
 impl Sim {
-    /// 4 for a run, 3 for an add and 3 for a withdrawal, one in 4 s for a node, and 50: under twice what the dearest of 400
-    /// seeds asked.
+    /// Allows 4 requests for a run, 3 for an add, 3 for a command, one in 4 s for a node, and 50 more: under twice what the
+    /// costliest of 400 seeds sent.
     pub(super) fn check_cost(&self) {
-        if !self.terms().are_calm() || self.is_over() {
+        if !self.settings().are_calm() || self.is_over() {
             return;
         }
         let requests = lock(&self.requests);
@@ -18,9 +19,10 @@ impl Sim {
         let waking = lock(&self.nodes).len() as u64 * self.cluster.now() / (4 * SECOND);
         let done = 4 * self.checker().handled + 3 * self.versions.load(Relaxed) + 3 * commands;
         let most = done + waking + 50;
-        self.cluster.say(|| format!("{asked} requests of at most {most}: {requests:?}"));
+        self.cluster.log(|| format!("{asked} requests of at most {most}: {requests:?}"));
         if asked > most {
-            self.checker().bad(format!("[23] {asked} requests without a fault, of at most {most}: {requests:?}"));
+            self.checker()
+                .bad(format!("[23] {asked} requests without a fault, but at most {most} are allowed: {requests:?}"));
         }
     }
 }

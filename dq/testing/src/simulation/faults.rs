@@ -1,36 +1,37 @@
-//! What goes wrong, and when.
+//! Faults: what goes wrong, and when.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::cluster::{MS, SECOND, lock};
-use super::network::Outage;
+use super::network_state::Outage;
+use super::profile::Fault;
 use super::random::RandomSource;
 use super::sim::Sim;
-use super::terms::Fault;
+use super::sync::lock;
+use super::units::{MS, SECOND};
 
-/// How long a node is deaf, or mute, when nothing else happens, in µs.
+/// How long a node is unresponsive or mute while no other fault happens, in µs.
 const LONG: u64 = 120 * SECOND;
 
 impl Sim {
-    /// Something goes wrong now, and something else later.
+    /// Injects a fault now, and another one later.
     pub(super) fn next_fault(self: &Arc<Self>) {
         if self.is_calm() || self.is_over() {
             return;
         }
-        let kinds = self.terms().faults();
+        let kinds = self.settings().faults();
         let number = self.occasions.fetch_add(1, Relaxed) + 1;
         let random = self.cluster.random("fault", number);
         let mut next = random.between(SECOND, 12 * SECOND);
         if !kinds.is_empty() {
             let fault = random.pick(kinds);
-            // One direction fails as easily as the other.
+            // Both directions fail equally often.
             let fault = if fault == Fault::Unresponsive && random.chance(0.5) { Fault::Mute } else { fault };
             if self.happens(|| format!("f{number}"), || format!("{fault:?}")) {
-                self.cluster.say(|| format!("FAULT {number}: {fault:?}"));
+                self.cluster.log(|| format!("FAULT {number}: {fault:?}"));
                 self.fault();
                 self.cause(fault, &random);
-                // Beside what takes so long to see nothing else happens.
+                // No other fault happens during one that takes so long to show.
                 next += if matches!(fault, Fault::UnresponsiveLong | Fault::MuteLong) { LONG } else { 0 };
             }
         }
@@ -46,7 +47,7 @@ impl Sim {
                     random.pick(&[Outage::Silent, Outage::Loading, Outage::Reset, Outage::Frozen, Outage::Frozen]);
                 let until = now + random.between(SECOND, 40 * SECOND);
                 self.change_network_state(|network_state| {
-                    (network_state.out_until, network_state.outage) = (until, outage)
+                    (network_state.out_until, network_state.outage) = (until, outage);
                 });
                 self.break_subscriptions(None);
                 self.note_fault_of_all();
@@ -62,8 +63,8 @@ impl Sim {
             Fault::Jump => self.jump(random),
             Fault::Snap => {
                 if let Ok(snapshot) = self.store.snapshot() {
-                    let ghost = self.checker().ghost.clone();
-                    *lock(&self.snapshot) = Some((snapshot, ghost));
+                    let expected = self.checker().expected.clone();
+                    *lock(&self.snapshot) = Some((snapshot, expected));
                 }
             }
             Fault::Fall => self.fall_back(),
@@ -96,7 +97,7 @@ impl Sim {
             return;
         }
         let node = &alive[random.below(alive.len() as u64) as usize];
-        cluster.say(|| format!("  .. of {}", node.process.name));
+        cluster.log(|| format!("  .. of {}", node.process.name));
         match fault {
             Fault::Kill => self.kill(&node.process),
             Fault::KillAtSend => node.dies_after.store(random.below(8), Relaxed),
@@ -139,22 +140,22 @@ impl Sim {
         let skew = (self.clock.skew.load(Relaxed) + by).clamp(-most, most);
         self.clock.skew.store(skew, Relaxed);
         self.checker().jumped = true;
-        self.cluster.say(|| format!("the store's clock is {skew} µs ahead"));
+        self.cluster.log(|| format!("the store's clock is {skew} µs ahead"));
     }
 
     fn fall_back(&self) {
-        let Some((snapshot, ghost)) = lock(&self.snapshot).take() else { return };
+        let Some((snapshot, expected)) = lock(&self.snapshot).take() else { return };
         if self.store.restore(&snapshot).is_err() {
             return;
         }
         let view = self.store.view(&self.key);
         let mut checker = self.checker();
-        checker.ghost = ghost;
+        checker.expected = expected;
         checker.before = view;
         checker.fell = true;
         checker.unsettle(self.cluster.now());
         drop(checker);
-        self.cluster.say(|| "the store falls back".into());
+        self.cluster.log(|| "the store falls back".into());
     }
 
     fn note_fault_of_all(&self) {

@@ -1,46 +1,40 @@
-//! An experiment with crashes and nothing else: ten minutes in which nodes are killed all the time, by jobs or from outside.
+//! An experiment with crashes only: ten minutes in which jobs, or something outside, kill nodes all the time.
 //!
-//! Four nodes with the settings that users have by default: 64 handlers at once, leases of 15 s, a cap of three crashes.
-//! Handlers take half a second. A killer is a job that kills its node somewhere in its half second, every time it runs,
-//! every second killer in `final_retry` too. A killed node is replaced within a second. When the ten minutes are over
-//! callers add nothing more and nobody kills from outside; then everything must end.
+//! Four nodes have the default settings: 64 handlers at once, leases of 15 s, a cap of three crashes. Handlers take half a
+//! second. A killer is a job that kills its node within that half second, each time it runs; every second killer does so in
+//! `final_retry` too. A killed node is replaced within a second. After the ten minutes callers add nothing more, nothing
+//! outside kills, and everything must end.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use futures_util::future::join_all;
 
-use super::checker::{Checker, Told};
-use super::cluster::{ClusterState, MS, SECOND, lock};
-use super::nodes::CAPS;
+use super::checker::{AddResult, Checker};
+use super::cluster::ClusterState;
+use super::node::CAPS;
+use super::nodes::ScriptedNodes;
+use super::profile::Profile;
+use super::rules::RuleAway;
 use super::run::{LONGEST_END, run_until};
-use super::script::KILLER;
+use super::settings::{INNOCENT, Killing, RunSettings};
 use super::sim::Sim;
-use super::terms::{Profile, Terms};
+use super::sync::lock;
+use super::units::{MS, SECOND};
+use super::version::KILLER;
 use dq::environment::Runtime;
 use dq::provider::{AddError, Provider};
-use dq::testing::seam;
 
-/// How long callers add, and how long kills are counted, in µs.
+/// How long callers add jobs and kills are counted, in µs.
 const BUSY: u64 = 600 * SECOND;
 
-/// Callers add while fewer jobs are open: what killed nodes held, until it is taken back, and a full hand for every node.
+/// Callers add while fewer jobs are open: enough for what killed nodes held until others reclaim it, and for every permit.
 const OPEN: usize = 2048;
 
-/// How many jobs callers add at once; one of [`INNOCENT`] + 1 is a killer.
+/// How many jobs callers add at once. One in [`INNOCENT`] + 1 of them is a killer.
 const CROWD: u64 = 64;
-pub(super) const INNOCENT: u64 = 3;
 
-/// Who kills.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Killing {
-    /// Jobs kill the node that runs them, and nothing else does.
-    ByJobs,
-    /// Any node, at any time; no job has a part in it.
-    FromOutside,
-}
-
-/// What became of the jobs.
+/// The outcomes of the jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct KillReport {
@@ -50,57 +44,56 @@ pub struct KillReport {
     pub kills_in_all: u64,
     /// Jobs that kill no node.
     pub innocent: u64,
-    /// Of these, how many are DEAD.
+    /// DEAD jobs among these.
     pub innocent_dead: u64,
     /// Jobs that kill their node.
     pub killers: u64,
-    /// Of these, how many are DEAD.
+    /// DEAD jobs among these.
     pub killers_dead: u64,
-    /// Jobs that are DEAD by crashes and were charged exactly as many as the cap.
+    /// Jobs that are DEAD by crashes after exactly as many charged crashes as the cap.
     pub charged_the_cap: u64,
-    /// Jobs that are DEAD by crashes and whose last charged run was begun, with no other handler beside it on its node.
+    /// Jobs that are DEAD by crashes and whose last charged run was isolated, with no other handler beside it on its node.
     pub isolated_and_alone: u64,
-    /// Jobs that are DEAD by crashes and whose `final_retry` was begun.
+    /// Jobs that are DEAD by crashes and whose `final_retry` ran isolated.
     pub final_isolated: u64,
     /// Handlers that were started.
     pub handled: u64,
-    /// Steps of the store, each of which was judged.
+    /// Steps of the store, each of which was checked.
     pub steps: u64,
     /// Simulated time until everything had ended, in µs.
     pub time: u64,
-    /// What is broken, apart from deaths that this report counts.
+    /// The violation that the checker found, apart from deaths that this report counts.
     pub found: Option<String>,
-    /// Everything that happened, if it was asked for.
+    /// Every event, if the log was asked for.
     pub log: Vec<String>,
 }
 
-/// Runs the experiment; `without` takes a rule of PROTOCOL.md away.
+/// Runs the experiment with a seed; `without` takes a rule of the protocol away.
 ///
 /// # Panics
-/// When the operating system gives no runtime.
+/// If the operating system cannot provide a runtime.
 pub fn simulate_kills(seed: u64, killing: Killing, without: Option<u8>, log: bool) -> KillReport {
-    seam::take_away(without);
+    let _away = RuleAway::take(without);
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime without drivers is given");
-    let report = runtime.block_on(play(seed, killing, log));
-    seam::take_away(None);
-    report
+    runtime.block_on(play(seed, killing, log))
 }
 
 async fn play(seed: u64, killing: Killing, log: bool) -> KillReport {
     let cluster = ClusterState::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), log);
-    let terms = Terms {
+    let settings = RunSettings {
         nodes: 4,
         busy: BUSY,
         concurrency: 64,
         timeout: 30 * SECOND,
         kills: Some(killing),
-        ..Terms::of(&cluster, Some(Profile::Killers))
+        ..RunSettings::of(&cluster, Some(Profile::Killers))
     };
-    let sim = Sim::new(&cluster, terms);
-    sim.checker().counts_tolls = true;
+    let sim = Sim::new(&cluster, settings, Arc::new(ScriptedNodes));
+    sim.prepare_rules();
+    sim.checker().only_counts_crash_deaths = true;
     let caller = sim.start_caller();
     lock(&sim.callers).push(caller);
-    for _ in 0..sim.terms().nodes {
+    for _ in 0..sim.settings().nodes {
         sim.start_node();
     }
     sim.feed();
@@ -131,8 +124,8 @@ fn count(checker: &Checker) -> KillReport {
         ..KillReport::default()
     };
     for version in checker.added() {
-        let toll = checker.tolls.get(&version).copied().unwrap_or_default();
-        let dead = u64::from(toll.dead.is_some());
+        let crashes = checker.crash_records.get(&version).copied().unwrap_or_default();
+        let dead = u64::from(crashes.dead.is_some());
         if version & KILLER == 0 {
             report.innocent += 1;
             report.innocent_dead += dead;
@@ -140,9 +133,9 @@ fn count(checker: &Checker) -> KillReport {
             report.killers += 1;
             report.killers_dead += dead;
         }
-        if let Some(final_isolated) = toll.dead {
-            report.charged_the_cap += u64::from(toll.charged == CAPS.crashes);
-            report.isolated_and_alone += u64::from(toll.last == (true, true));
+        if let Some(final_isolated) = crashes.dead {
+            report.charged_the_cap += u64::from(crashes.charged == CAPS.crashes);
+            report.isolated_and_alone += u64::from(crashes.last == (true, true));
             report.final_isolated += u64::from(final_isolated);
         }
     }
@@ -150,12 +143,7 @@ fn count(checker: &Checker) -> KillReport {
 }
 
 impl Sim {
-    /// How long it takes until a killed node is replaced, in µs.
-    pub(super) fn replaced_after(&self) -> u64 {
-        self.cluster.between(100 * MS, SECOND)
-    }
-
-    /// Adds a crowd when few jobs wait, again and again.
+    /// Adds a batch of jobs whenever few are open.
     fn feed(self: &Arc<Self>) {
         if self.is_calm() || self.is_over() {
             return;
@@ -172,20 +160,20 @@ impl Sim {
 
     async fn feed_one(&self, provider: &Provider) {
         let number = self.versions.fetch_add(1, Relaxed) + 1;
-        let kills = self.terms().kills == Some(Killing::ByJobs) && number.is_multiple_of(INNOCENT + 1);
+        let kills = self.settings().kills == Some(Killing::ByJobs) && number.is_multiple_of(INNOCENT + 1);
         let version = (number * 8) | if kills { KILLER } else { 0 };
         let Ok(topic) = provider.topic(self.key.topic.as_str()) else { return };
-        let told = match topic.add_json(version.to_string()).await {
-            Ok(_) => Told::Added,
-            Err(AddError::NotAdded { .. } | AddError::Stopped { .. }) => Told::NotAdded,
-            Err(_) => Told::Unknown,
+        let result = match topic.add_json(version.to_string()).await {
+            Ok(_) => AddResult::Added,
+            Err(AddError::NotAdded { .. } | AddError::Stopped { .. }) => AddResult::NotAdded,
+            Err(_) => AddResult::Unknown,
         };
-        self.checker().told(version, told);
+        self.checker().add_answered(version, result);
     }
 
-    /// Kills a node now, and another later.
+    /// Kills a node now, and another one later.
     fn kill_from_outside(self: &Arc<Self>) {
-        if self.is_calm() || self.is_over() || self.terms().kills != Some(Killing::FromOutside) {
+        if self.is_calm() || self.is_over() || self.settings().kills != Some(Killing::FromOutside) {
             return;
         }
         let alive = self.alive();

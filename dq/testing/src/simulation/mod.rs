@@ -1,37 +1,63 @@
-//! A simulation of many nodes that one seed decides: time, randomness, faults, who comes first.
+//! A simulation of many nodes. One seed decides everything: time, randomness, faults and the order of events.
 //!
-//! Real nodes, real providers and the memory store run on one thread under a virtual clock; between them is a network that
-//! loses requests and answers, delays them, and executes requests after their client gave them up and went on. Processes
-//! are paused and killed, the store falls back to an earlier state, clocks jump. After every step of the store a judge
-//! looks at what it holds. A seed gives the same run again, byte for byte of its log.
+//! Real nodes, real providers and the memory store run on one thread in virtual time. Between them is a network that loses and
+//! delays requests and answers, and that executes requests after their client has given up. Processes are paused and killed, the
+//! store falls back to an earlier state, and clocks jump. After every step of the store a checker compares everything with what
+//! is allowed. A seed gives the same run again, down to each byte of its log.
+//!
+//! # The order of the modules
+//!
+//! A module imports only modules that come before it; `tests/tidy.rs` rejects circles. Data and traits are below, the engine is
+//! above them, and what runs in it comes last.
+//!
+//! 1. Basics: `units`, `sync`, `random`, `rules` (which rule a run goes without), `version` (how jobs are told apart).
+//! 2. Time: `tokio_time`, `cluster` (events and clocks), `process` (tasks that can be paused and killed).
+//! 3. Data: `profile` and `settings` (what the seed decides), `checker`, `node`, `network_state`.
+//! 4. One simulation: `sim` with the trait `Workload`, which is what the nodes do.
+//! 5. The engine: `lives` (how nodes end), `node_checks`, `signals`, `after_step`, `altered` (rules taken away at the link), `network`,
+//!    `producer`, `store`.
+//! 6. dq's own workload: `callers`, `script`, `receiving`, `nodes`, `faults`, `cost`.
+//! 7. Runs: `run`, `kills`, `smaller`, `shrink`.
+//! 8. `users`: simulations of users' programs, the other workload.
 
+mod after_step;
+mod altered;
 mod callers;
 mod checker;
 mod cluster;
 mod cost;
 mod faults;
 mod kills;
+mod lives;
 mod network;
+mod network_state;
+mod node;
+mod node_checks;
 mod nodes;
 mod process;
 mod producer;
+mod profile;
 mod random;
 mod receiving;
+mod rules;
 mod run;
 mod script;
+mod settings;
 mod shrink;
+mod signals;
 mod sim;
 mod smaller;
 mod store;
-mod terms;
+mod sync;
 mod tokio_time;
+mod units;
 pub(super) mod users;
+mod version;
 
-pub use kills::{KillReport, Killing, simulate_kills};
+pub use kills::{KillReport, simulate_kills};
+pub use profile::Profile;
+pub use rules::RULES;
 pub use run::{Options, Report, simulate};
+pub use settings::Killing;
 pub use shrink::{Shrunk, kind, shrink, shrink_by};
-pub use sim::Struck;
-pub use terms::Profile;
-
-/// The rules of PROTOCOL.md that can be taken away, to see that the judge notices.
-pub const RULES: [u8; 15] = [2, 6, 7, 8, 9, 10, 12, 13, 15, 17, 18, 19, 20, 21, 23];
+pub use sim::InjectedFault;

@@ -1,7 +1,7 @@
-//! The way between a process and the store: requests in order over a wire, answers in order, and all that goes wrong.
+//! The network between a process and the store: requests and answers travel in order over a wire, and the wire fails.
 //!
-//! A request may be lost, or its answer, or it may be executed much later, after the client has given it up and gone on:
-//! what a wire carries is executed in order, also when nobody holds the wire any more.
+//! A request may be lost, its answer may be lost, or the store executes it much later, after the client has given up and
+//! gone on. Requests on one wire are executed in order, even if the client has dropped its end.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
@@ -9,37 +9,13 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
-use super::cluster::{MS, SECOND, lock};
+use super::network_state::Outage;
 use super::process::Process;
 use super::random::RandomSource;
 use super::sim::Sim;
+use super::sync::lock;
+use super::units::{MS, SECOND};
 use dq::store::{Pending, StoreError};
-
-/// What is the matter with the store as a whole.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct NetworkState {
-    /// How likely a request makes its wire fail.
-    pub(super) failing: f64,
-    pub(super) slow_until: u64,
-    pub(super) out_until: u64,
-    pub(super) outage: Outage,
-    /// Steps that add are refused until then: the memory is full.
-    pub(super) full_until: u64,
-}
-
-/// What becomes of requests during an outage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Outage {
-    /// They are lost.
-    #[default]
-    Silent,
-    /// They are refused: certainly not done.
-    Loading,
-    /// The connection is reset: nobody knows.
-    Reset,
-    /// They are executed after it.
-    Frozen,
-}
 
 #[derive(Debug, Default)]
 struct Wire {
@@ -50,7 +26,7 @@ struct Wire {
     loses_answers: bool,
 }
 
-/// An end of a wire.
+/// The client's end of a wire.
 #[derive(Debug, Clone)]
 pub(super) struct Connection {
     pub(super) sim: Arc<Sim>,
@@ -58,10 +34,10 @@ pub(super) struct Connection {
     wire: Arc<Mutex<Wire>>,
 }
 
-/// What a request does once it is executed.
+/// Executes a request.
 type Execute<T> = Box<dyn FnOnce(&Sim) -> Result<T, StoreError> + Send>;
 
-/// What follows when its answer is read.
+/// Runs when the client reads the answer.
 type Received<T> = Box<dyn FnOnce(&Sim, &T) + Send>;
 
 /// A request on its way.
@@ -69,10 +45,10 @@ struct Request<T> {
     kind: &'static str,
     connection: Connection,
     execute: Execute<T>,
-    /// What the judge is told when the answer arrives.
+    /// Runs when the answer arrives, for the checker.
     received: Received<T>,
     answer: oneshot::Sender<Result<T, StoreError>>,
-    /// The number of the request in its process, and its dice.
+    /// The number of the request in its process, and its random source.
     number: u64,
     random: RandomSource,
 }
@@ -87,7 +63,7 @@ impl Connection {
         random.between(100, 900) * if cluster.now() < self.sim.network_state().slow_until { 200 } else { 1 }
     }
 
-    /// Sends a request; the future is its answer.
+    /// Sends a request and returns a future of its answer.
     pub(super) fn ask<T: Send + 'static>(
         &self,
         kind: &'static str,
@@ -114,16 +90,17 @@ impl Connection {
             return;
         }
         let mut wire = lock(&self.wire);
-        if let Some(how) = sim.wire_fault(&self.process, request.number, &request.random) {
+        if let Some(how) = sim.workload.connection_fault(sim, &self.process, request.number, &request.random) {
             match how {
                 0 => wire.loses_requests = true,
                 1 | 2 => wire.loses_answers = true,
                 _ => wire.stalled_until = cluster.now() + request.random.between(SECOND / 2, 45 * SECOND),
             }
-            cluster.say(|| format!("{} wire fails: {:?}", self.process.name, *wire));
+            cluster.log(|| format!("{} wire fails: {:?}", self.process.name, *wire));
         }
         if self.process.is_mute() {
-            // The wire fails for good with the first request that it loses, or brings all of them when it is whole again.
+            // Either the wire fails for good with the first request that it loses, or it delivers all of them once it works
+            // again.
             if request.random.chance(0.7) {
                 wire.loses_requests = true;
             } else {
@@ -134,11 +111,11 @@ impl Connection {
             sim.note_fault(&self.process);
         }
         if wire.loses_requests {
-            return sim.tell(None, || format!("the {} of {} IS LOST on its way", request.kind, self.process.name));
+            return sim.note(|| format!("the {} of {} IS LOST", request.kind, self.process.name));
         }
         if wire.stalled_until > cluster.now() {
             let millis = (wire.stalled_until - cluster.now()) / MS;
-            sim.tell(None, || format!("the {} of {} IS HELD UP for {millis} ms", request.kind, self.process.name));
+            sim.note(|| format!("the {} of {} IS DELAYED for {millis} ms", request.kind, self.process.name));
         }
         wire.up = (wire.up + 1).max(wire.stalled_until).max(cluster.now() + self.latency(&request.random));
         let up = wire.up;
@@ -155,7 +132,7 @@ impl<T: Send + 'static> Request<T> {
             return;
         }
         if process.is_mute() {
-            // It was on its way before: what follows of its silence begins now.
+            // The request was sent before the process became mute, so the silence begins now.
             process.mute_since.store(sim.cluster.now(), Relaxed);
         }
         if sim.cluster.now() < network_state.out_until {
@@ -200,7 +177,7 @@ impl<T: Send + 'static> Request<T> {
         let mut wire = lock(wire);
         if process.is_unresponsive() || wire.loses_answers {
             sim.note_fault(process);
-            sim.tell(None, || format!("the answer to the {} of {} IS LOST", self.kind, process.name));
+            sim.note(|| format!("the answer to the {} of {} IS LOST", self.kind, process.name));
             return;
         }
         wire.down = (wire.down + 1).max(sim.cluster.now() + latency);
@@ -217,31 +194,8 @@ impl<T: Send + 'static> Request<T> {
             if let Ok(answer) = &answer {
                 (self.received)(&sim, answer);
             }
-            // Closed was asked above.
+            // The receiver was open a moment ago.
             let _ = self.answer.send(answer);
         });
-    }
-}
-
-impl Sim {
-    /// Hands out the signals that the last step left, some of them not.
-    pub(super) fn hand_out_signals(self: &Arc<Self>) {
-        for subscriber in self.subscribers() {
-            while let Some(signal) = lock(&subscriber.inner).try_next() {
-                let number = subscriber.process.signals.fetch_add(1, Relaxed) + 1;
-                let random = self.cluster.random(&subscriber.process.name, !number);
-                let lost = self.loses_signal(&signal, &subscriber.process, number, &random)
-                    || subscriber.process.is_unresponsive()
-                    || subscriber.process.is_dead();
-                if lost {
-                    continue;
-                }
-                let at = self.cluster.now() + random.between(100, 900);
-                let at = at.max(subscriber.last.load(Relaxed) + 1);
-                subscriber.last.store(at, Relaxed);
-                let outer = subscriber.outer.clone();
-                self.cluster.at(at, move || drop(outer.try_send(signal)));
-            }
-        }
     }
 }

@@ -1,7 +1,7 @@
-//! A process: tasks that can be paused together, and killed together, at any of their steps.
+//! A process: tasks that can be paused or killed together, at any of their steps.
 //!
-//! A handler that blocks its thread cannot be stopped: an abort reaches its task only when it has returned. Here such a
-//! handler says that it blocks, and then its task goes on until it says that it does not.
+//! A handler that blocks its thread cannot be stopped: an abort takes effect only after the handler returns. Scripted
+//! handlers declare themselves blocking here, and their tasks go on until they declare the opposite.
 
 use std::cell::RefCell;
 use std::future::{Future, pending};
@@ -13,33 +13,34 @@ use std::task::{Context, Poll, Waker};
 use futures_util::future::BoxFuture;
 use tokio::task::AbortHandle;
 
-use super::cluster::{ClusterState, MachineClock, lock};
+use super::cluster::{ClusterState, MachineClock};
 use super::random::RandomSource;
+use super::sync::lock;
 use dq::environment::{Environment, Runtime, Seeded, Spawn, Task};
 
-/// See the module.
+/// A simulated process.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) name: String,
     pub(super) cluster: Arc<ClusterState>,
     pub(super) clock: Arc<MachineClock>,
     random: RandomSource,
-    /// How many requests it has sent, and how many signals were for it.
+    /// How many requests it has sent.
     pub(super) requests: AtomicU64,
     pub(super) signals: AtomicU64,
     dead: AtomicBool,
-    /// The end of its last pause.
+    /// When its last pause ends, in µs.
     pub(super) paused_until: AtomicU64,
-    /// It hears no answers and no signals until then.
+    /// It is unresponsive, and receives no answers and no signals, until then.
     pub(super) unresponsive_until: AtomicU64,
-    /// Since when it is deaf without a break.
+    /// Since when it has been unresponsive without a break.
     pub(super) unresponsive_since: AtomicU64,
-    /// The other direction: none of its requests arrives until then, on whatever wire, while it hears.
+    /// It is mute until then: none of its requests arrives on any wire, while it still receives.
     pub(super) mute_until: AtomicU64,
-    /// Since when it is mute without a break.
+    /// Since when it has been mute without a break.
     pub(super) mute_since: AtomicU64,
     parked: Mutex<Vec<Waker>>,
-    /// Its handlers, in a user's program: they are dropped when it dies, not when they would go on.
+    /// The handlers of a user's program. They are dropped when the process dies, not when they would be polled again.
     handlers: Mutex<Vec<Weak<Life>>>,
 }
 
@@ -64,7 +65,7 @@ impl Process {
         })
     }
 
-    /// Its time, its randomness, and itself as the place of its tasks.
+    /// Its environment: its clock, its randomness, and itself as the spawner of its tasks.
     pub(super) fn environment(self: &Arc<Self>) -> Environment {
         let entropy = Arc::new(Seeded::new(self.random.seed()));
         Environment::new(self.clock.clone(), entropy, Arc::new(Here(Arc::clone(self))))
@@ -86,7 +87,7 @@ impl Process {
         self.mute_until.load(Relaxed) > self.cluster.now()
     }
 
-    /// Ends every task where it is; one that is running ends at its next `await`.
+    /// Ends every task where it is; a running task ends at its next `await`.
     pub(super) fn kill(&self) {
         self.dead.store(true, Relaxed);
         lock(&self.parked).drain(..).for_each(Waker::wake);
@@ -94,7 +95,7 @@ impl Process {
         handlers.iter().filter_map(Weak::upgrade).filter_map(|life| lock(&life.waker).take()).for_each(Waker::wake);
     }
 
-    /// Stops all tasks until then; time goes on.
+    /// Pauses all tasks until then; time goes on.
     pub(super) fn pause(self: &Arc<Self>, until: u64) {
         self.paused_until.fetch_max(until, Relaxed);
         let this = Arc::clone(self);
@@ -105,8 +106,8 @@ impl Process {
         });
     }
 
-    /// Wakes all that wanted to run during a pause. In a user's program a handler may go on before its node learns that it
-    /// has lost the job: in life they are on different threads.
+    /// Wakes all tasks that wanted to run during a pause. In a user's program a handler may resume before its node learns
+    /// that it lost the job, because real handlers run on other threads.
     fn go_on(&self) {
         let mut parked = std::mem::take(&mut *lock(&self.parked));
         if self.cluster.tokio.is_some() && self.random.chance(0.5) {
@@ -115,12 +116,12 @@ impl Process {
         parked.into_iter().for_each(Waker::wake);
     }
 
-    /// Wakes who polls now when the process goes on, or is dead.
+    /// Wakes the polled task when the process resumes or dies.
     pub(super) fn park(&self, cx: &Context<'_>) {
         lock(&self.parked).push(cx.waker().clone());
     }
 
-    /// It hears again, and is heard.
+    /// Makes it responsive again, in both directions.
     pub(super) fn heal(&self) {
         self.unresponsive_until.store(0, Relaxed);
         self.mute_until.store(0, Relaxed);
@@ -172,7 +173,7 @@ impl Spawn for Here {
     }
 }
 
-/// Starts a task that is counted for as long as it is there.
+/// Starts a task that is counted as long as it exists.
 fn start(cluster: &Arc<ClusterState>, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
     let counted = Counted::of(cluster);
     let task = async move {
@@ -197,7 +198,7 @@ impl Drop for Counted {
     }
 }
 
-/// What an abort and the task of a handler know of each other.
+/// What the abort handle and the task of a handler share.
 #[derive(Debug, Default)]
 struct Life {
     aborted: AtomicBool,
@@ -225,7 +226,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<Life>>> = const { RefCell::new(None) };
 }
 
-/// Says of the running handler that it blocks its thread from now on, or that it does not any more.
+/// Declares whether the running handler blocks its thread from now on.
 pub(super) fn block(blocks: bool) {
     CURRENT.with_borrow(|current| {
         if let Some(life) = current {

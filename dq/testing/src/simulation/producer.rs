@@ -1,17 +1,18 @@
-//! Who adds and withdraws, as the store sees it: the producer of a process behind a wire that fails.
+//! The producer of a process, behind a wire that fails.
 
 use std::sync::{Arc, Mutex};
 
-use super::checker::{Checker, Did, version};
-use super::cluster::lock;
+use super::altered::now;
+use super::checker::{Checker, Did};
 use super::network::Connection;
+use super::rules::without;
 use super::sim::Sim;
-use super::store::now;
+use super::sync::lock;
+use super::version::version;
 use dq::job::{ProducerId, TopicKey};
 use dq::store::{AddOutcome, BatchAnswer, Command, CommandOutcome, NewJob, Numbered, Pending, Producer};
-use dq::testing::seam::without;
 
-/// See the module.
+/// A producer of the memory store behind a wire.
 #[derive(Debug)]
 pub(super) struct FaultyProducer {
     pub(super) connection: Connection,
@@ -22,7 +23,7 @@ pub(super) struct FaultyProducer {
 }
 
 impl FaultyProducer {
-    /// The number that a batch is sent under: its own, or always a new one, without rule 18.
+    /// The number under which a batch is sent: its own, or without rule 18 always a new one.
     fn number(&self, number: u64) -> u64 {
         if without(18) { self.connection.sim.next_number() } else { number }
     }
@@ -31,27 +32,25 @@ impl FaultyProducer {
 impl Producer for FaultyProducer {
     fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
         let mut batch = Numbered { number: self.number(batch.number), ..batch };
-        let program = self.connection.sim.program.get();
-        let left_out = program.map(|program| {
-            program.stamp(&self.id, &mut batch);
-            program.leave_out(&self.connection.process, &self.key, &mut batch)
-        });
+        let workload = &self.connection.sim.workload;
+        workload.stamp(&self.id, &mut batch);
+        let left_out = workload.leave_out(&self.connection.process, &self.key, &mut batch);
         let (inner, id, items) = (Arc::clone(&self.inner), self.id.clone(), batch.items.clone());
         let (name, key, checker) = (self.connection.process.name.clone(), self.key.clone(), Arc::clone(&self.checker));
         let execute = move |sim: &Sim| {
             let number = batch.number;
+            if without(12) && !lock(&checker).is_repeated(&id, number, false) {
+                sim.end_replaced_runs(&key, &batch.items);
+            }
             let answer = now(inner.add(batch))?;
-            sim.cluster.say(|| {
+            sim.cluster.log(|| {
                 let ids: Vec<_> = items.iter().map(|job| format!("{} {:?}", job.id, version(&job.record))).collect();
                 format!("{name} add {number} {ids:?} -> {answer:?}")
             });
             check_batch(sim, &key, &checker, (&id, number), &answer, |outcomes| Did::Add {
                 jobs: items.into_iter().zip(outcomes).collect(),
             });
-            Ok(match left_out {
-                Some(left_out) => left_out.put_back(answer),
-                None => answer,
-            })
+            Ok(put_back(left_out, answer))
         };
         self.connection.ask("add", execute, |_, _| {})
     }
@@ -66,8 +65,12 @@ impl Producer for FaultyProducer {
             if without(17) {
                 batch.items.iter_mut().for_each(|item| item.fence = None);
             }
-            let answer = now(inner.command(batch))?;
-            sim.cluster.say(|| format!("{name} withdraw {number} {items:?} -> {answer:?}"));
+            let defused = if without(13) { sim.defuse(&key, &mut batch.items) } else { Vec::new() };
+            let mut answer = now(inner.command(batch))?;
+            if let BatchAnswer::Done(outcomes) = &mut answer {
+                defused.into_iter().for_each(|place| outcomes[place].changed = true);
+            }
+            sim.cluster.log(|| format!("{name} command {number} {items:?} -> {answer:?}"));
             check_batch(sim, &key, &checker, (&id, number), &answer, |outcomes| Did::Command {
                 items: items.into_iter().zip(outcomes).collect(),
             });
@@ -77,7 +80,17 @@ impl Producer for FaultyProducer {
     }
 }
 
-/// Tells the judge what a batch did. One that was executed before, as the judge knows, does nothing.
+/// Puts outcomes for the jobs that were left out into the answer to a batch.
+fn put_back(left_out: Vec<usize>, mut answer: BatchAnswer<AddOutcome>) -> BatchAnswer<AddOutcome> {
+    if let BatchAnswer::Done(outcomes) = &mut answer {
+        for place in left_out {
+            outcomes.insert(place.min(outcomes.len()), AddOutcome::Added);
+        }
+    }
+    answer
+}
+
+/// Reports to the checker what a batch did. A batch that was executed before does nothing.
 fn check_batch<T: Clone>(
     sim: &Sim,
     key: &TopicKey,

@@ -1,9 +1,9 @@
-//! Randomness. Each part of a run draws from dice of its own, so that what is left out of a run changes nothing of what the
-//! other parts draw: that is what lets a run that shows something be shrunk.
+//! Random sources. Each part of a run draws from a source of its own, so leaving a part out changes nothing that the other
+//! parts draw. This is what makes shrinking possible.
 
 use dq::environment::{Entropy, Seeded};
 
-/// See the module.
+/// A named sequence of random numbers.
 #[derive(Debug)]
 pub(super) struct RandomSource(Seeded);
 
@@ -12,14 +12,14 @@ impl RandomSource {
         Self(Seeded::new(seed))
     }
 
-    /// The dice of a part of a run, by its name and number (FNV-1a over both, from the seed on).
+    /// The random source of a part of a run, by name and number (FNV-1a over both, starting from the seed).
     pub(super) fn of(seed: u64, name: &str, number: u64) -> Self {
         let bytes = name.bytes().chain(number.to_le_bytes());
         let start = 0xCBF2_9CE4_8422_2325 ^ seed;
         Self::new(bytes.fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)))
     }
 
-    /// A number below `most`, which is not zero.
+    /// A number below `most`, which must not be zero.
     pub(super) fn below(&self, most: u64) -> u64 {
         self.0.next() % most
     }
@@ -28,7 +28,7 @@ impl RandomSource {
         from + self.below(to - from)
     }
 
-    /// True with this probability.
+    /// Returns true with this probability.
     pub(super) fn chance(&self, probability: f64) -> bool {
         probability > 0.0 && (self.0.next() >> 11) as f64 / ((1_u64 << 53) as f64) < probability
     }

@@ -1,15 +1,15 @@
-//! Broadcast listeners that do what such listeners do: handle, fail, panic, hang; and whether each hears what it is to hear.
+//! Scripted broadcast listeners: they succeed, fail, panic or hang.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use super::checker::{Checker, version};
-use super::cluster::{MS, SECOND};
 use super::process::Process;
+use super::profile::Profile;
 use super::sim::Sim;
-use super::terms::Profile;
+use super::units::{MS, SECOND};
+use super::version::version;
 use dq::environment::Environment;
 use dq::job::{Cause, JobId, NodeId, Record, TopicName};
 use dq::listener::Failure;
@@ -30,10 +30,10 @@ struct Receiving {
 }
 
 impl Receiving {
-    /// What it does, as its dice say, and after how long.
+    /// Does what its random source decides, after some time.
     async fn handle(self: Arc<Self>, version: u64) -> Result<(), Failure> {
         let random = self.sim.cluster.random(&format!("{} {}", self.process.name, self.name), version);
-        let chaos = self.sim.terms().chaos && !self.sim.is_calm();
+        let chaos = self.sim.settings().chaos && !self.sim.is_calm();
         let micros = match random.below(20) {
             0 if chaos => SECOND * SECOND,
             1..4 if chaos => random.between(MS, 3 * SECOND),
@@ -56,21 +56,21 @@ impl ErasedBroadcast for Receiving {
         record: Record,
     ) -> BoxFuture<'static, Result<(), Failure>> {
         let version = version(&record);
-        self.sim.cluster.say(|| format!("{} {} hears {id} ({version})", self.process.name, self.name));
+        self.sim.cluster.log(|| format!("{} {} receives {id} ({version})", self.process.name, self.name));
         self.sim.checker().receives(&self.node, self.name, (&id, version));
         Box::pin(self.handle(version))
     }
 }
 
 impl Sim {
-    /// The broadcast listeners of a node, where there are any.
+    /// The broadcast listeners of a node; none unless the profile has broadcasts.
     pub(super) fn broadcast_listeners(
         self: &Arc<Self>,
         process: &Arc<Process>,
         node: &NodeId,
         environment: &Environment,
     ) -> Vec<BroadcastPlan> {
-        if self.terms().profile != Profile::Broadcasts {
+        if self.settings().profile != Profile::Broadcasts {
             return Vec::new();
         }
         let plan = |name| {
@@ -79,33 +79,5 @@ impl Sim {
             BroadcastPlan { channels: vec![self.key.clone()], listener: Arc::new(listener), name }
         };
         LISTENERS.into_iter().map(plan).collect()
-    }
-
-    /// Without faults every listener of a node that is connected hears what is published, soon.
-    pub(super) fn check_broadcasts(&self, checker: &mut Checker, micros: u64) {
-        let published = checker.take_published();
-        if self.program.get().is_some() || !self.terms().are_calm() || self.terms().profile != Profile::Broadcasts {
-            return;
-        }
-        let (now, subscribers) = (self.cluster.now(), self.subscribers());
-        let mut receiving = self.alive();
-        receiving.retain(|node| {
-            subscribers.iter().any(|subscriber| {
-                subscriber.broadcasts
-                    && !subscriber.outer.is_closed()
-                    && Arc::ptr_eq(&subscriber.process, &node.process)
-            })
-        });
-        if receiving.is_empty() {
-            checker.broadcasts_since = None;
-        } else {
-            checker.broadcasts_since.get_or_insert(micros / 1000);
-        }
-        for version in published {
-            for (node, listener) in receiving.iter().flat_map(|node| LISTENERS.map(|listener| (node, listener))) {
-                checker.must_receive(&node.id, listener, version, now);
-            }
-        }
-        checker.check_awaited(|id| receiving.iter().any(|node| node.id == *id), now);
     }
 }

@@ -1,112 +1,122 @@
-//! A run from its seed to its verdict.
+//! Runs a seed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::cluster::{ClusterState, SECOND, lock};
-use super::sim::{Sim, Struck};
-use super::terms::{Profile, Terms};
-use dq::testing::seam;
+use super::cluster::ClusterState;
+use super::nodes::ScriptedNodes;
+use super::profile::Profile;
+use super::rules::RuleAway;
+use super::settings::RunSettings;
+use super::sim::{InjectedFault, Sim};
+use super::sync::lock;
+use super::units::SECOND;
 
-/// How long everything may take to end after the last fault, in µs: a parked job comes every five minutes to a handler that may
-/// park it again.
+/// How long everything may take to end after the last fault, in µs: a parked job returns to its handler every five minutes,
+/// and the handler may park it again.
 pub(super) const LONGEST_END: u64 = 7_200 * SECOND;
 
 /// How often tasks may be polled at one moment.
 const MOST_POLLS: u64 = 100_000;
 
-/// What to run.
+/// The options of a run.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// Go without this rule of PROTOCOL.md.
+    /// Take this rule of the protocol away.
     pub without: Option<u8>,
-    /// Only these faults; else the seed picks.
+    /// Only the faults of this profile; otherwise the seed picks one.
     pub profile: Option<Profile>,
-    /// Keep a log of everything.
+    /// Keep a log of every event.
     pub log: bool,
-    /// How many nodes there are; else the seed picks. Those that take the place of others come beside.
+    /// The number of nodes; otherwise the seed picks one. Nodes that replace others come on top.
     pub nodes: Option<u64>,
-    /// How many ids callers choose from; else the seed picks.
+    /// The number of ids that callers choose from; otherwise the seed picks one.
     pub ids: Option<u64>,
-    /// How long callers and faults go on, in µs of simulated time; else the seed picks.
+    /// How long callers act and faults happen, in µs of simulated time; otherwise the seed picks.
     pub busy: Option<u64>,
-    /// Only faults of these names happen, as [`Report::struck`] has them; else all that the seed picks.
+    /// Only faults with these names happen, as in [`Report::injected`]; otherwise all that the seed picks.
     pub faults: Option<BTreeSet<String>>,
-    /// Only these acts of callers happen, as [`Report::acts`] has them; else all.
+    /// Only these acts of callers happen, as in [`Report::acts`]; otherwise all.
     pub acts: Option<BTreeSet<u64>>,
 }
 
-/// What was seen.
+/// The result of a run.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Report {
     /// The seed.
     pub seed: u64,
-    /// The faults it had.
+    /// The profile of its faults.
     pub profile: Profile,
-    /// Jobs that callers wanted to add.
+    /// Jobs that callers tried to add.
     pub jobs: u64,
-    /// Jobs that were added and have ended: acked, deleted, replaced, DEAD.
+    /// Jobs that were added and have ended: acked, deleted, replaced or DEAD.
     pub lives: u64,
     /// Handlers that were started.
     pub handled: u64,
     /// Faults that happened.
     pub faults: u64,
-    /// Every single fault, in order.
-    pub struck: Vec<Struck>,
+    /// Each fault, in order.
+    pub injected: Vec<InjectedFault>,
     /// The numbers of the acts of callers, in order.
     pub acts: Vec<u64>,
     /// How many nodes it began with.
     pub nodes: u64,
     /// How many ids callers chose from.
     pub ids: u64,
-    /// How long callers and faults went on, in µs.
+    /// How long callers acted and faults happened, in µs.
     pub busy: u64,
     /// Steps of the store.
     pub steps: u64,
     /// Simulated time in µs.
     pub time: u64,
-    /// What is broken.
+    /// The violation that the checker found.
     pub found: Option<String>,
-    /// Everything that happened, if it was asked for.
+    /// Every event, if the log was asked for.
     pub log: Vec<String>,
 }
 
-/// Runs a seed.
+/// Runs a seed of dq's own simulation, and checks every rule after every step.
+///
+/// ```
+/// use dq_testing::simulation::{Options, simulate};
+///
+/// let report = simulate(1, &Options::default());
+/// assert_eq!(report.found, None);
+/// ```
 ///
 /// # Panics
-/// When the operating system gives no runtime.
+/// If the operating system cannot provide a runtime.
 pub fn simulate(seed: u64, options: &Options) -> Report {
-    seam::take_away(options.without);
+    let _away = RuleAway::take(options.without);
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime without drivers is given");
-    let report = runtime.block_on(play(seed, options));
-    seam::take_away(None);
-    report
+    runtime.block_on(play(seed, options))
 }
 
 async fn play(seed: u64, options: &Options) -> Report {
     let cluster = ClusterState::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), options.log);
-    let mut terms = Terms::of(&cluster, options.profile);
-    terms.nodes = options.nodes.unwrap_or(terms.nodes);
-    terms.ids = options.ids.unwrap_or(terms.ids);
-    terms.busy = options.busy.unwrap_or(terms.busy);
-    terms.only_faults.clone_from(&options.faults);
-    terms.only_acts.clone_from(&options.acts);
-    cluster.say(|| format!("seed {seed}: {terms:?}"));
-    let sim = Sim::new(&cluster, terms);
+    let mut settings = RunSettings::of(&cluster, options.profile);
+    settings.nodes = options.nodes.unwrap_or(settings.nodes);
+    settings.ids = options.ids.unwrap_or(settings.ids);
+    settings.busy = options.busy.unwrap_or(settings.busy);
+    settings.only_faults.clone_from(&options.faults);
+    settings.only_acts.clone_from(&options.acts);
+    cluster.log(|| format!("seed {seed}: {settings:?}"));
+    let sim = Sim::new(&cluster, settings, Arc::new(ScriptedNodes));
+    sim.prepare_rules();
     for _ in 0..2 {
         let caller = sim.start_caller();
         lock(&sim.callers).push(caller);
     }
-    for _ in 0..sim.terms().nodes {
+    for _ in 0..sim.settings().nodes {
         sim.start_node();
     }
     let (actor, fault) = (Arc::clone(&sim), Arc::clone(&sim));
     cluster.at(SECOND, move || actor.act());
     cluster.at(2 * SECOND, move || fault.next_fault());
-    run_until(&sim, sim.terms().busy).await;
+    run_until(&sim, sim.settings().busy).await;
     sim.check_cost();
     calm_down(&sim);
     let end = cluster.now() + LONGEST_END;
@@ -125,16 +135,16 @@ async fn play(seed: u64, options: &Options) -> Report {
     let checker = sim.checker();
     Report {
         seed,
-        profile: sim.terms().profile,
+        profile: sim.settings().profile,
         jobs: sim.versions.load(Relaxed),
         lives: checker.lives(),
         handled: checker.handled,
         faults: sim.faults.load(Relaxed),
-        struck: std::mem::take(&mut lock(&sim.struck)),
+        injected: std::mem::take(&mut lock(&sim.injected)),
         acts: std::mem::take(&mut lock(&sim.acted)),
-        nodes: sim.terms().nodes,
-        ids: sim.terms().ids,
-        busy: sim.terms().busy,
+        nodes: sim.settings().nodes,
+        ids: sim.settings().ids,
+        busy: sim.settings().busy,
         steps: checker.steps,
         time: cluster.now(),
         found: checker.found.clone(),
@@ -142,13 +152,13 @@ async fn play(seed: u64, options: &Options) -> Report {
     }
 }
 
-/// Lets everything happen until then, or until something is found.
+/// Runs events until `end`, or until the checker finds something.
 pub(super) async fn run_until(sim: &Arc<Sim>, end: u64) {
     loop {
         let start = sim.cluster.polls.load(Relaxed);
         loop {
             if sim.cluster.polls.load(Relaxed) > start + MOST_POLLS {
-                return sim.checker().bad("tasks are busy without end at one moment".into());
+                return sim.checker().bad("tasks are polled without end at one moment".into());
             }
             let before = sim.cluster.polls.load(Relaxed);
             tokio::task::yield_now().await;
@@ -162,9 +172,9 @@ pub(super) async fn run_until(sim: &Arc<Sim>, end: u64) {
     }
 }
 
-/// The faults stop. A node whose permits are with handlers that never return is replaced.
+/// Ends the faults. One node more starts, because handlers that never return may hold every permit of the others.
 fn calm_down(sim: &Arc<Sim>) {
-    sim.cluster.say(|| "CALM".into());
+    sim.cluster.log(|| "CALM".into());
     sim.calm_down();
     for node in sim.alive() {
         node.process.heal();

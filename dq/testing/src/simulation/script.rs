@@ -1,5 +1,4 @@
-//! Handlers that do what handlers do: ack, fail, panic, hang, block their thread, rejoin, park, call the provider, and take
-//! their node with them.
+//! Scripted handlers: they ack, fail, panic, hang, block their thread, rejoin, park, call the provider, or kill their node.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -7,13 +6,14 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::future::BoxFuture;
 
-use super::checker::{End, HandlerKind, version};
-use super::cluster::{MS, SECOND};
-use super::kills::INNOCENT;
+use super::checker::{End, HandlerKind};
 use super::process::{Process, block};
+use super::profile::Profile;
 use super::random::RandomSource;
+use super::settings::INNOCENT;
 use super::sim::Sim;
-use super::terms::Profile;
+use super::units::{MS, SECOND};
+use super::version::{FAILING, KILLER, SLOW, version};
 use dq::environment::{Environment, StoreClock as _};
 use dq::job::{Cause, NodeId, Record};
 use dq::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
@@ -21,13 +21,6 @@ use dq::provider::Provider;
 use dq::store::step::{Change, RejoinDue};
 use dq::testing::seam::{Call, ErasedListener, Returned};
 use dq::time::Timestamp;
-
-/// A job whose handler takes its node with it.
-pub(super) const KILLER: u64 = 1;
-/// A job that runs longer than a lease.
-pub(super) const SLOW: u64 = 2;
-/// A job that fails every time.
-pub(super) const FAILING: u64 = 4;
 
 /// The listener of a node.
 pub(super) struct Scripted {
@@ -44,14 +37,14 @@ impl fmt::Debug for Scripted {
     }
 }
 
-/// What a handler is to do.
+/// What a handler does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Act {
+enum Behavior {
     End(End),
     Panic,
-    /// Hangs: its future is dropped at its timeout.
+    /// Hangs; its future is dropped at its timeout.
     Hang,
-    /// Blocks its thread, and then hands in an ack.
+    /// Blocks its thread, then returns an ack.
     Block,
     Kill,
     CallProvider,
@@ -63,16 +56,16 @@ impl Scripted {
     }
 
     /// What to do, and after how long.
-    fn plan(&self, kind: HandlerKind, version: u64, (random, nth): (&RandomSource, u64)) -> (Act, u64) {
-        let terms = self.sim.terms();
-        if terms.kills.is_some() {
-            // It kills in `on_due`, every second one in `final_retry` too.
+    fn plan(&self, kind: HandlerKind, version: u64, (random, nth): (&RandomSource, u64)) -> (Behavior, u64) {
+        let settings = self.sim.settings();
+        if settings.kills.is_some() {
+            // It kills in `on_due`; every second killer does so in `final_retry` too.
             let kills = version & KILLER != 0
                 && (kind == HandlerKind::OnDue || (version / (8 * (INNOCENT + 1))).is_multiple_of(2));
             let end = if kind == HandlerKind::Final { End::FinalOver } else { End::Acked };
-            return if kills { (Act::Kill, random.below(SECOND / 2)) } else { (Act::End(end), SECOND / 2) };
+            return if kills { (Behavior::Kill, random.below(SECOND / 2)) } else { (Behavior::End(end), SECOND / 2) };
         }
-        let crowd = terms.profile == Profile::Crowd;
+        let crowd = settings.profile == Profile::Crowd;
         let quick = if crowd && random.chance(0.9) {
             random.between(MS, 8 * MS)
         } else if random.chance(0.3) {
@@ -81,38 +74,38 @@ impl Scripted {
             random.between(MS, 100 * MS)
         };
         let after = if version & SLOW != 0 { random.between(18 * SECOND, 36 * SECOND) } else { quick };
-        let chaos = terms.chaos && !self.sim.is_calm();
+        let chaos = settings.chaos && !self.sim.is_calm();
         if version & KILLER != 0
             && kind != HandlerKind::Swept
-            && terms.killers
+            && settings.killers
             && !self.sim.is_calm()
             && random.chance(0.7)
         {
             let what = || format!("{version} kills {} in its run {nth}", self.process.name);
             if self.sim.happens(|| format!("k{version}.{nth}"), what) {
-                return (Act::Kill, after);
+                return (Behavior::Kill, after);
             }
         }
         if kind == HandlerKind::Final {
             let panics = chaos && random.chance(0.2);
-            return (if panics { Act::Panic } else { Act::End(End::FinalOver) }, after);
+            return (if panics { Behavior::Panic } else { Behavior::End(End::FinalOver) }, after);
         }
         if chaos && random.chance(0.06) {
-            return (if random.chance(0.7) { Act::Block } else { Act::Hang }, after);
+            return (if random.chance(0.7) { Behavior::Block } else { Behavior::Hang }, after);
         }
         if version & FAILING != 0 && !self.sim.is_calm() {
-            return (if random.chance(0.2) { Act::Panic } else { Act::End(End::Failed) }, after);
+            return (if random.chance(0.2) { Behavior::Panic } else { Behavior::End(End::Failed) }, after);
         }
-        if crowd || !chaos && terms.chaos || random.chance(0.5) {
-            return (Act::End(End::Acked), after);
+        if crowd || !chaos && settings.chaos || random.chance(0.5) {
+            return (Behavior::End(End::Acked), after);
         }
         let acts = [
-            Act::End(End::Failed),
-            Act::End(End::Failed),
-            Act::End(End::Rejoined),
-            Act::End(End::Parked),
-            Act::End(End::Acked),
-            Act::CallProvider,
+            Behavior::End(End::Failed),
+            Behavior::End(End::Failed),
+            Behavior::End(End::Rejoined),
+            Behavior::End(End::Parked),
+            Behavior::End(End::Acked),
+            Behavior::CallProvider,
         ];
         (random.pick(&acts), after)
     }
@@ -120,23 +113,23 @@ impl Scripted {
     async fn perform(self: Arc<Self>, kind: HandlerKind, version: u64, run: u64) -> Returned {
         let (random, nth) = self.sim.random_of_run(version);
         let (act, after) = self.plan(kind, version, (&random, nth));
-        self.sim.cluster.say(|| format!("{} runs {kind:?} of {version} (run {run}): {act:?}", self.process.name));
+        self.sim.cluster.log(|| format!("{} runs {kind:?} of {version} (run {run}): {act:?}", self.process.name));
         let alive = Alive { sim: Arc::clone(&self.sim), node: self.node.clone(), run, end: End::Dropped };
         match act {
-            Act::Hang => self.sleep(1_000_000 * SECOND).await,
-            Act::Block => {
+            Behavior::Hang => self.sleep(1_000_000 * SECOND).await,
+            Behavior::Block => {
                 block(true);
                 self.sim.checker().blocks(run);
                 let beyond = if random.chance(0.1) { 1_000_000 } else { random.between(1, 40) };
-                self.sleep(self.sim.terms().timeout + beyond * SECOND).await;
+                self.sleep(self.sim.settings().timeout + beyond * SECOND).await;
                 block(false);
             }
-            Act::Kill => {
+            Behavior::Kill => {
                 self.sleep(after).await;
                 self.sim.kill(&self.process);
                 std::future::pending::<()>().await;
             }
-            Act::CallProvider => {
+            Behavior::CallProvider => {
                 self.sleep(after).await;
                 if let Some(provider) = self.provider.get() {
                     // No act of a caller has such a number.
@@ -144,16 +137,16 @@ impl Scripted {
                     self.sim.act_as(provider.clone(), number, &random).await;
                 }
             }
-            Act::End(_) | Act::Panic => self.sleep(after).await,
+            Behavior::End(_) | Behavior::Panic => self.sleep(after).await,
         }
         self.conclude(kind, act, alive, &random)
     }
 
-    fn conclude(&self, kind: HandlerKind, act: Act, mut alive: Alive, random: &RandomSource) -> Returned {
+    fn conclude(&self, kind: HandlerKind, act: Behavior, mut alive: Alive, random: &RandomSource) -> Returned {
         let end = match act {
-            Act::End(end) => end,
-            Act::Panic => End::Failed,
-            Act::Hang | Act::Block | Act::Kill | Act::CallProvider => End::Acked,
+            Behavior::End(end) => end,
+            Behavior::Panic => End::Failed,
+            Behavior::Hang | Behavior::Block | Behavior::Kill | Behavior::CallProvider => End::Acked,
         };
         alive.end = if kind == HandlerKind::Final { End::FinalOver } else { end };
         let returned = self.returned(kind, end, alive.run, random);
@@ -161,7 +154,7 @@ impl Scripted {
             self.sim.checker().decided(&self.node, alive.run, change, self.sim.cluster.now());
         }
         drop(alive);
-        if act == Act::Panic {
+        if act == Behavior::Panic {
             std::panic::resume_unwind(Box::new("it panics"));
         }
         returned
@@ -172,7 +165,7 @@ impl Scripted {
             (HandlerKind::Final, _) => Returned::FinalRetried,
             (_, End::Failed) => Returned::Failed(Failure::new(Cause::Error, "it fails")),
             (HandlerKind::Swept, _) => {
-                let kept = self.sim.terms().chaos && !self.sim.is_calm() && random.chance(0.7);
+                let kept = self.sim.settings().chaos && !self.sim.is_calm() && random.chance(0.7);
                 let decision = if kept {
                     random.pick(&[UnackedDecision::Keep, UnackedDecision::Retry])
                 } else {
@@ -187,7 +180,7 @@ impl Scripted {
                 } else if random.chance(0.5) {
                     Decision::RejoinAfter(Duration::from_micros(micros))
                 } else {
-                    // Of four times one is past, and none is a whole millisecond.
+                    // A quarter of the times are past, and none is a whole millisecond.
                     let at = self.sim.clock.micros() + micros - SECOND;
                     self.sim.checker().wants_at(run, at);
                     Decision::RejoinAt(SystemTime::UNIX_EPOCH + Duration::from_micros(at))
@@ -199,7 +192,7 @@ impl Scripted {
     }
 }
 
-/// What a decision makes of the job; a failure is for the node to decide.
+/// The outcome of a decision. The node decides the outcome of a failure.
 fn decided(returned: &Returned) -> Option<Change> {
     Some(match returned {
         Returned::Decided(Decision::Ack) => Change::Ack,
@@ -212,7 +205,7 @@ fn decided(returned: &Returned) -> Option<Change> {
     })
 }
 
-/// Tells the judge of the end of a handler in any case.
+/// Reports the end of a handler to the checker, however it ends.
 struct Alive {
     sim: Arc<Sim>,
     node: NodeId,
@@ -236,7 +229,7 @@ impl ErasedListener for Scripted {
         let version = version(&record);
         let now = (self.sim.clock.micros(), self.sim.cluster.now());
         let run = self.sim.checker().started(&self.node, &delivery.id, delivery.fence, kind, now);
-        self.sim.overheard(&delivery.id, delivery.fence);
+        self.sim.known_runs(&delivery.id, delivery.fence);
         Box::pin(self.perform(kind, version, run))
     }
 

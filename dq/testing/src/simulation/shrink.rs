@@ -1,35 +1,36 @@
-//! Makes a run that shows something smaller while it still shows the same: less time, fewer faults, acts, nodes and ids.
+//! Shrinks a run that shows a finding while it still shows the same: less time, fewer faults, acts, nodes and ids.
 //!
-//! Every part of a run has dice of its own, so a run without one fault, or without one act of a caller, is else the same
-//! for as long as that made no difference. How the search goes is in `smaller.rs`.
+//! Every part of a run has its own random source, so a run without one fault, or without one act of a caller, is otherwise
+//! the same until the missing part makes a difference. `smaller.rs` does the search.
 
 use std::collections::BTreeSet;
 
 use super::run::{Options, Report, simulate};
 use super::smaller::Smaller;
 
-/// The most runs of one shrinking.
+/// The most runs of one search.
 const MOST_TRIES: u64 = 1_000;
 
-/// A run as small as it could be made.
+/// The smallest run that was found.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Shrunk {
-    /// What to run, with the seed: the same run again, byte for byte of its log.
+    /// The options that run it with the seed: the same run again, down to each byte of its log.
     pub options: Options,
-    /// What was seen, with its log.
+    /// Its report, with the log.
     pub report: Report,
-    /// How many runs it took.
+    /// The number of runs that the search took.
     pub tried: u64,
 }
 
-/// What kind of finding it is: the invariant in brackets, or its first word.
+/// The kind of a finding: the rule in brackets, or the first word.
 pub fn kind(found: &str) -> &str {
     let end = if found.starts_with('[') { found.find(']').map(|at| at + 1) } else { found.find([':', ' ']) };
     &found[..end.unwrap_or(found.len())]
 }
 
-/// Shrinks the run of a seed; `None` if nothing is found in it. Takes at most a thousand times as long as the run.
+/// Shrinks the run of a seed. Returns `None` if the run shows no finding. Takes at most a thousand times as long as the
+/// run.
 ///
 /// # Panics
 /// As [`simulate`].
@@ -37,7 +38,7 @@ pub fn shrink(seed: u64, options: &Options) -> Option<Shrunk> {
     shrink_by(options, |options| Some(simulate(seed, options)))
 }
 
-/// Shrinks what `run` runs; `None` of it, or a report in which nothing is found, is a run that is too small.
+/// Shrinks what `run` runs. A run is too small if `run` returns `None`, or a report without a finding.
 pub fn shrink_by(options: &Options, mut run: impl FnMut(&Options) -> Option<Report>) -> Option<Shrunk> {
     let quiet = Options { log: false, ..options.clone() };
     let report = run(&quiet)?;
@@ -46,7 +47,7 @@ pub fn shrink_by(options: &Options, mut run: impl FnMut(&Options) -> Option<Repo
     let shows = |options: &Options| run(options).filter(same);
     let mut smaller = Smaller::than(quiet, report, MOST_TRIES, shows);
     smaller.until_least(
-        |report| (report.struck.len(), report.acts.len(), report.nodes, report.ids, report.busy),
+        |report| (report.injected.len(), report.acts.len(), report.nodes, report.ids, report.busy),
         |smaller| {
             less_time(smaller);
             smaller.fewer(names, |options, faults| options.faults = Some(faults));
@@ -60,7 +61,7 @@ pub fn shrink_by(options: &Options, mut run: impl FnMut(&Options) -> Option<Repo
     Some(Shrunk { options: best, report, tried: tried + 2 })
 }
 
-/// What comes after the finding has no part in it; and a part of the time may do where it is found at the end only.
+/// What comes after the finding has no part in it. If a finding shows only at the end, part of the time may do.
 fn less_time(smaller: &mut Smaller<Options, Report, impl FnMut(&Options) -> Option<Report>>) {
     let (busy, time) = (smaller.report.busy, smaller.report.time);
     for less in [time, busy / 4, busy / 2, busy * 3 / 4, busy * 7 / 8] {
@@ -71,7 +72,7 @@ fn less_time(smaller: &mut Smaller<Options, Report, impl FnMut(&Options) -> Opti
 }
 
 fn names(report: &Report) -> BTreeSet<String> {
-    report.struck.iter().map(|struck| struck.name.clone()).collect()
+    report.injected.iter().map(|injected| injected.name.clone()).collect()
 }
 
 fn acts(report: &Report) -> BTreeSet<u64> {

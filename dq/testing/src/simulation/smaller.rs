@@ -1,28 +1,29 @@
-//! The search for a smaller run that still shows what a larger one showed.
+//! The search for a smaller run that still shows the same finding.
 //!
-//! Parts are left out in halves first and one by one in the end (delta debugging: Zeller, Hildebrandt, "Simplifying and
-//! Isolating Failure-Inducing Input", IEEE TSE 2002). Nothing in it is random, and it ends after a bounded number of runs,
-//! with the smallest that was seen. What a run is, and when two show the same, is for the caller to say.
+//! It leaves out halves first and single parts last (delta debugging: Zeller, Hildebrandt, "Simplifying and Isolating
+//! Failure-Inducing Input", IEEE TSE 2002). It draws nothing at random, stops after a bounded number of runs, and ends with
+//! the smallest run that showed the finding. The caller defines what a run is, and when two show the same.
 
 use std::collections::BTreeSet;
 
-/// A difference of numbers up to which each number between is tried.
+/// Up to this difference, `lower` tries each number.
 const FEW: u64 = 8;
 
-/// See the module. `O` says what to run, `R` what was seen; `F` runs it and gives `None` where the run does not show the same.
+/// A search. `O` is the options of a run, `R` its report; `F` runs the options and returns `None` if the run does not show
+/// the same.
 #[derive(Debug)]
 pub(super) struct Smaller<O, R, F> {
     pub(super) run: F,
-    /// The smallest run so far,
+    /// The options of the smallest run so far,
     pub(super) best: O,
-    /// and what was seen in it.
+    /// and its report.
     pub(super) report: R,
     pub(super) tried: u64,
     most: u64,
 }
 
 impl<O: Clone, R, F: FnMut(&O) -> Option<R>> Smaller<O, R, F> {
-    /// From a run that shows it, with at most this many more.
+    /// A search from this run on, with at most `most` further runs.
     pub(super) const fn than(best: O, report: R, most: u64, run: F) -> Self {
         Self { run, best, report, tried: 0, most }
     }
@@ -38,7 +39,7 @@ impl<O: Clone, R, F: FnMut(&O) -> Option<R>> Smaller<O, R, F> {
         }
     }
 
-    /// Whether the best run with this change shows the same; then that is the best one.
+    /// Returns whether the best run with this change shows the same. If so, the changed run is the best one now.
     pub(super) fn shows(&mut self, change: impl FnOnce(&mut O)) -> bool {
         if self.tried >= self.most {
             return false;
@@ -51,7 +52,7 @@ impl<O: Clone, R, F: FnMut(&O) -> Option<R>> Smaller<O, R, F> {
         true
     }
 
-    /// Lowers a number, of which `now` shows it, towards `low`: that first, then what is nearer.
+    /// Lowers a number, which is `now` in the best run, towards `low`: tries `low` first, then numbers closer to `now`.
     pub(super) fn lower(&mut self, low: u64, now: u64, set: impl Fn(&mut O, u64)) {
         let difference = now.saturating_sub(low);
         let tries: Vec<u64> = if difference <= FEW {
@@ -66,7 +67,7 @@ impl<O: Clone, R, F: FnMut(&O) -> Option<R>> Smaller<O, R, F> {
         }
     }
 
-    /// Leaves parts out, halves first: all of them, then smaller ones, as long as that shows the same.
+    /// Leaves parts out, all first, then halves and smaller shares, while the run shows the same.
     pub(super) fn fewer<T: Clone + Ord>(
         &mut self,
         parts_of: impl Fn(&R) -> BTreeSet<T>,
@@ -80,7 +81,7 @@ impl<O: Clone, R, F: FnMut(&O) -> Option<R>> Smaller<O, R, F> {
                 let end = (at + size).min(parts.len());
                 let rest: Vec<T> = parts[..at].iter().chain(&parts[end..]).cloned().collect();
                 if self.shows(|options| set(options, rest.iter().cloned().collect())) {
-                    // What did not happen any more need not be left out.
+                    // Parts that no longer happen need not be left out.
                     let left = parts_of(&self.report);
                     parts = rest.into_iter().filter(|part| left.contains(part)).collect();
                 } else {
@@ -99,7 +100,7 @@ mod tests {
 
     type Parts = BTreeSet<u64>;
 
-    /// A search over the parts 0..16, in which a run with these parts shows it.
+    /// Searches the parts 0..16 for the fewest that show it.
     fn least(shows: impl Fn(&Parts) -> bool, most: u64) -> (Parts, u64) {
         let all: Parts = (0..16).collect();
         let mut smaller = Smaller::than(all.clone(), all, most, |parts: &Parts| shows(parts).then_some(parts.clone()));
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_parts_that_it_takes_are_left() {
+    fn only_the_necessary_parts_are_left() {
         let (parts, tried) = least(|parts| parts.contains(&3) && parts.contains(&11), 1_000);
         assert_eq!(parts, [3, 11].into());
         assert!(tried < 60, "{tried}");
@@ -117,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_after_the_most_runs_with_the_smallest_that_showed_it() {
+    fn the_search_stops_after_the_most_runs_with_the_smallest() {
         let (parts, tried) = least(|parts| parts.contains(&3) && parts.contains(&11), 5);
         assert_eq!(tried, 5);
         assert!(parts.len() < 16 && parts.contains(&3) && parts.contains(&11), "{parts:?}");
     }
 
     #[test]
-    fn a_number_is_lowered_to_the_least_that_shows_it() {
+    fn a_number_is_lowered_to_the_least_that_shows_the_same() {
         for (least, start) in [(1, 4), (3, 4), (40, 1_000), (1, 1_000), (999, 1_000)] {
             let mut smaller = Smaller::than(start, start, 1_000, |number| (*number >= least).then_some(*number));
             smaller.until_least(|now| *now, |smaller| smaller.lower(1, smaller.report, |now, number| *now = number));

@@ -7,48 +7,33 @@ use std::sync::atomic::AtomicU64;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use tokio::sync::mpsc;
 
+use super::altered::now;
 use super::checker::{Checker, Did};
-use super::cluster::lock;
 use super::network::Connection;
+use super::network_state::Subscriber;
 use super::process::Process;
 use super::producer::FaultyProducer;
+use super::rules::without;
 use super::sim::Sim;
+use super::sync::lock;
 use dq::config::NodeSettings;
 use dq::job::{AppName, JobId, NodeId, ProducerId, Sequence, TopicKey, TopicName};
 use dq::store::step::{Exhaust, Isolate, Reclaimed, Reconcile, Renew, Sequenced, Settle};
 use dq::store::{
-    Answer, Interest, Link, Page, PageRequest, Pending, Producer, Request, RequestKind, Signal, Signals, Store,
-    StoreError, Stored, TopicCounts,
+    Answer, Interest, Link, Page, PageRequest, Pending, Producer, Request, RequestKind, Signals, Store, StoreError,
+    Stored, TopicCounts,
 };
-use dq::testing::seam::without;
 use dq::time::Timestamp;
 
-/// The most rows of one step, so that pages and bounded steps are met.
+/// The most rows of one step, so that runs meet pages and bounded steps.
 const FEW: usize = 3;
 
-/// See the module.
+/// The memory store behind the wires of one process.
 #[derive(Debug)]
 pub(super) struct FaultyStore {
     pub(super) sim: Arc<Sim>,
     pub(super) process: Arc<Process>,
-}
-
-/// A subscription of a process.
-#[derive(Debug)]
-pub(super) struct Subscriber {
-    pub(super) process: Arc<Process>,
-    pub(super) inner: Mutex<Signals>,
-    pub(super) outer: mpsc::Sender<Signal>,
-    pub(super) last: AtomicU64,
-    /// It hears broadcasts.
-    pub(super) broadcasts: bool,
-}
-
-/// The answer of a step of the memory store is there when the step was called.
-pub(super) fn now<T>(answer: Pending<T>) -> Result<T, StoreError> {
-    answer.now_or_never().expect("the memory store answers at once")
 }
 
 impl Store for FaultyStore {
@@ -61,10 +46,10 @@ impl Store for FaultyStore {
     }
 
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
-        let inner = self.sim.store.link(topic, node);
-        self.sim.cluster.say(|| format!("{} connects as {node}", self.process.name));
+        let inner = self.sim.link(topic, node);
+        self.sim.cluster.log(|| format!("{} connects as {node}", self.process.name));
         let checker = self.sim.checker_of(topic);
-        lock(&checker).conduct.entry(node.clone()).or_default().settled = None;
+        lock(&checker).node_records.entry(node.clone()).or_default().settled = None;
         Arc::new(FaultyLink {
             connection: Connection::new(&self.sim, &self.process),
             inner,
@@ -144,14 +129,14 @@ impl Link for FaultyLink {
     fn ask(&self, request: Request) -> Pending<Answer> {
         let (name, key, checker) = (self.connection.process.name.clone(), self.key.clone(), Arc::clone(&self.checker));
         let (inner, node, receiver) = (Arc::clone(&self.inner), self.node.clone(), self.node.clone());
-        let (kind, request) = (request.kind(), with_few(request));
+        let (kind, request) = (request.kind(), self.altered(request));
         if matches!(kind, RequestKind::Transfer | RequestKind::Settle) {
-            self.connection.sim.cluster.say(|| format!("{name} sends {request:?}"));
+            self.connection.sim.cluster.log(|| format!("{name} sends {request:?}"));
         }
         let watched = self.connection.sim.cluster.now() - self.made;
         let execute = move |sim: &Sim| {
             let answer = execute(sim, &*inner, &node, request.clone())?;
-            sim.cluster.say(|| format!("{name} {} -> {answer:?}", kind.name()));
+            sim.cluster.log(|| format!("{name} {} -> {answer:?}", kind.name()));
             sim.check(&key, what_it_did(request, &answer, &node, watched));
             Ok(answer)
         };
@@ -160,15 +145,22 @@ impl Link for FaultyLink {
     }
 }
 
-/// The request with a limit so low that pages and rounds come often.
-fn with_few(mut request: Request) -> Request {
-    match &mut request {
-        Request::Reconcile(request) => request.limit = request.limit.min(FEW),
-        Request::Reclaim(request) => request.limit = request.limit.min(FEW),
-        Request::Publish(request) => request.limit = request.limit.min(FEW),
-        _ => {}
+impl FaultyLink {
+    /// The request with a limit so low that pages and rounds come often. Without rule 20 a reclaim names whatever lease end
+    /// there is.
+    fn altered(&self, mut request: Request) -> Request {
+        match &mut request {
+            Request::Reconcile(reconcile) => reconcile.limit = reconcile.limit.min(FEW),
+            Request::Publish(publish) => publish.limit = publish.limit.min(FEW),
+            Request::Reclaim(reclaim) => {
+                reclaim.limit = reclaim.limit.min(FEW);
+                let lease = if without(20) { lock(&self.checker).lease_of(&reclaim.node) } else { None };
+                reclaim.seen = lease.unwrap_or(reclaim.seen);
+            }
+            _ => {}
+        }
+        request
     }
-    request
 }
 
 /// Executes a request on the store, without the rule that is taken away.
@@ -239,10 +231,11 @@ fn what_it_did(request: Request, answer: &Answer, node: &NodeId, watched: u64) -
             Did::Settle { node, outcomes: outcomes.into_iter().zip(settled.verdicts.iter().cloned()).collect() }
         }
         (Request::Isolate(Isolate { id, token, .. }), Answer::Isolate(answer)) => {
-            Did::Note { id, node, token, begins: true, note: answer.note }
+            Did::Note { id, node, token, isolates: true, note: answer.note }
         }
+        (Request::Exhaust(_), Answer::Exhaust(_)) if without(15) => Did::Nothing,
         (Request::Exhaust(Exhaust { id, token, .. }), Answer::Exhaust(answer)) => {
-            Did::Note { id, node, token, begins: false, note: answer.note }
+            Did::Note { id, node, token, isolates: false, note: answer.note }
         }
         (Request::Reclaim(request), Answer::Reclaim(Reclaimed { moved: 1.., .. })) => {
             let charged = request.seen != Timestamp::EPOCH;
@@ -265,23 +258,5 @@ fn receive(sim: &Sim, checker: &mut Checker, answer: &Answer, node: &NodeId) {
             checker.reconciled(node, sim.cluster.now());
         }
         _ => {}
-    }
-}
-
-impl Sim {
-    pub(super) fn listen(&self, subscriber: Subscriber) {
-        let mut subscribers = lock(&self.subscribers);
-        subscribers.retain(|subscriber| !subscriber.outer.is_closed() && !subscriber.process.is_dead());
-        subscribers.push(Arc::new(subscriber));
-    }
-
-    pub(super) fn subscribers(&self) -> Vec<Arc<Subscriber>> {
-        lock(&self.subscribers).clone()
-    }
-
-    /// Breaks the subscriptions of a process, as a lost connection does.
-    pub(super) fn break_subscriptions(&self, process: Option<&Arc<Process>>) {
-        lock(&self.subscribers)
-            .retain(|subscriber| process.is_some_and(|process| !Arc::ptr_eq(process, &subscriber.process)));
     }
 }

@@ -1,8 +1,8 @@
-//! Tokio's clock beside the virtual time of a run, so that `tokio::time` works in the code of users.
+//! Tokio's clock beside the virtual time of a run, so that `tokio::time` works in user code.
 //!
-//! Tokio's clock is paused: it stands still while any task can run, and then goes to the next timer. Events of the run lie
-//! between its milliseconds. Who goes on to the next event waits for tokio's clock up to the millisecond that event is in:
-//! timers of users before it fire at their time, and what they cause may come before it.
+//! Tokio's clock is paused: it stands still while any task can run, then jumps to the next timer. Events of the run lie
+//! between its milliseconds. Before the run goes to its next event, it waits for tokio's clock to reach the millisecond of
+//! that event. So users' timers fire in time, and what they cause may come before the event.
 
 use std::future::poll_fn;
 use std::sync::Mutex;
@@ -13,13 +13,14 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::cluster::{MS, lock};
+use super::sync::lock;
+use super::units::MS;
 
-/// See the module.
+/// Tokio's clock, and the event that the run waits for.
 #[derive(Debug)]
 pub(super) struct TokioTime {
     start: Instant,
-    /// The event that is waited for; zero: none.
+    /// The time of the event that the run waits for; zero: none.
     awaited: AtomicU64,
     earlier: Notify,
 }
@@ -34,19 +35,19 @@ impl TokioTime {
         self.start.elapsed().as_micros() as u64
     }
 
-    /// An event was made.
+    /// An event was created.
     pub(super) fn event_at(&self, at: u64) {
         if at < self.awaited.load(Relaxed) {
             self.earlier.notify_one();
         }
     }
 
-    /// Whether an event at this time is the next that can happen once all tasks have run.
+    /// Returns whether an event at this time is the next to happen once all tasks have run.
     pub(super) fn is_near(&self, at: u64) -> bool {
         at / MS <= self.micros() / MS
     }
 
-    /// Lets tokio's clock go on to the millisecond of `at`. Ends early when an earlier event was made.
+    /// Lets tokio's clock go on to the millisecond of `at`. Returns early if an earlier event is created.
     pub(super) async fn approach(&self, at: u64) {
         self.awaited.store(at, Relaxed);
         tokio::select! {
@@ -58,7 +59,7 @@ impl TokioTime {
     }
 }
 
-/// Tells when every task of a runtime has run as far as it can: also those that users started.
+/// Detects when every task of a runtime, including those that users started, has run as far as it can.
 #[derive(Debug, Default)]
 pub(super) struct Idle {
     waiting: Mutex<Option<Waker>>,
@@ -66,7 +67,7 @@ pub(super) struct Idle {
 }
 
 impl Idle {
-    /// To be called before the thread of the runtime parks.
+    /// Call this before the thread of the runtime parks.
     pub(super) fn parks(&self) {
         if let Some(waker) = lock(&self.waiting).take() {
             self.reached.store(true, Relaxed);
@@ -74,7 +75,7 @@ impl Idle {
         }
     }
 
-    /// Waits until everybody else waits.
+    /// Waits until every other task waits.
     pub(super) async fn wait(&self) {
         poll_fn(|cx| {
             if self.reached.swap(false, Relaxed) {

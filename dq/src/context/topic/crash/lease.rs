@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use crate::context::topic::pipeline::RequestKind;
 use crate::context::topic::{Stage, Topic};
-use crate::environment::rules::without;
 use crate::job::Sequence;
 use crate::store::step::{LeaseStatus, Renew};
 
@@ -42,7 +41,7 @@ impl Lease {
 
     /// Whether the lease is provably good.
     pub(in crate::context::topic) fn is_good(&self, now: Duration) -> bool {
-        now < self.good_until || without(21)
+        now < self.good_until
     }
 
     /// Makes a heartbeat due at once.
@@ -65,7 +64,7 @@ impl Topic {
 
     pub(in crate::context::topic) fn compare_rows(&mut self, lease_status: LeaseStatus) {
         let differs = lease_status.rows != self.held.len() || lease_status.sequence != self.pipeline.last_seen;
-        if self.reconciliation.is_settled() && differs && !without(7) {
+        if self.reconciliation.is_settled() && differs {
             tracing::debug!(topic = %self.parts.key, rows = lease_status.rows, held = self.held.len(), "the store counts other jobs for this node than it holds; reconciling");
             self.reconciliation.need();
         }
@@ -89,7 +88,7 @@ impl Topic {
 
     /// Cancels the handlers of a node that could not renew: other nodes may run their jobs by now.
     pub(in crate::context::topic) fn expire_lease(&mut self, now: Duration) -> Option<Duration> {
-        if self.runs.running() == 0 || without(21) {
+        if self.runs.running() == 0 {
             return None;
         }
         if self.lease.is_good(now) {

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use crate::context::topic::pipeline::RequestKind;
 use crate::context::topic::{Topic, earliest};
-use crate::environment::rules::without;
 use crate::job::NodeId;
 use crate::store::step::{MOST_JOBS, Reclaim, Reclaimed, Role, Scan, Scanned};
 use crate::time::Timestamp;
@@ -91,8 +90,7 @@ impl Topic {
         }
         let watch = self.parts.node.renewal * 3 / 2;
         let ready = |lease: &Expired| {
-            let is_certain = lease.end == Timestamp::EPOCH || without(20);
-            if is_certain { lease.since } else { lease.since + watch }
+            if lease.end == Timestamp::EPOCH { lease.since } else { lease.since + watch }
         };
         let next = self.reclaims.expired.iter().min_by_key(|(_, lease)| ready(lease))?;
         let (node, lease) = (next.0.clone(), *next.1);

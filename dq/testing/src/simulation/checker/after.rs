@@ -1,9 +1,10 @@
-//! What a step may do to a job, and what it must.
+//! What a step may do to a job, and what it must do.
 
 use std::collections::BTreeSet;
 use std::mem;
 
-use super::{Checker, Did, version};
+use super::super::version::version;
+use super::record::{Checker, Did};
 use dq::job::{Cause, Fence, JobId, Record, State};
 use dq::store::step::{Change, RejoinDue, Verdict};
 use dq::store::{AddOutcome, CommandKind, OnDuplicate};
@@ -11,7 +12,7 @@ use dq::testing::seam::{JobView, View};
 use dq::time::Timestamp;
 
 impl Checker {
-    pub(super) fn look_at(
+    pub(super) fn check_job(
         &mut self,
         did: &Did,
         id: &JobId,
@@ -23,34 +24,34 @@ impl Checker {
         let old = before.map(|job| version(&job.record));
         let new = after.map(|job| version(&job.record));
         if let (Some(new), Some(job)) = (new, after) {
-            self.look_at_new(id, new, old, before, job, micros, did);
+            self.check_new(id, new, old, before, job, micros, did);
         }
         let acked = old.zip(before).is_some_and(|(old, job)| self.is_promised(old, job));
         if let (Some(old), Some(job)) = (old, before) {
             if new != Some(old) {
-                self.look_at_gone(did, id, old, (job, micros), [new, publish]);
+                self.check_gone(did, id, old, (job, micros), [new, publish]);
             }
             if job.row.is_some() && after.is_none_or(|job| job.row.is_none()) {
-                self.look_at_left(did, id, old, job, after, new);
+                self.check_left(did, id, old, job, after, new);
             }
-            self.look_at_replacement(did, id, job, after, publish);
+            self.check_replacement(did, id, job, after, publish);
         }
         match (before, after) {
             (Some(was), Some(is)) if old == new && was.state != is.state => {
                 if is.state == State::Done && !acked && !acks(did, id) {
-                    self.bad(format!("[13] {id} is DONE, and nobody acked it"));
+                    self.bad(format!("[13] {id} is DONE, but was never acked"));
                 }
-                self.look_at_move(did, id, was, is, micros);
+                self.check_move(did, id, was, is, micros);
             }
             (was, Some(is)) if old != new && was.is_none_or(|was| was.row.is_none() || is.row.is_none()) => {
-                self.look_at_entry(id, version(&is.record), is);
+                self.check_entry(id, version(&is.record), is);
             }
             _ => {}
         }
     }
 
     #[expect(clippy::too_many_arguments, reason = "each is one thing that the step has shown")]
-    fn look_at_new(
+    fn check_new(
         &mut self,
         id: &JobId,
         new: u64,
@@ -60,25 +61,25 @@ impl Checker {
         micros: u64,
         did: &Did,
     ) {
-        if !self.ghost.effected.contains(&new) {
-            self.bad(format!("[18] {id} has version {new}, which nobody added"));
+        if !self.expected.effected.contains(&new) {
+            self.bad(format!("[18] {id} has version {new}, which was never added"));
         }
-        if let Some(why) = self.ghost.ended.get(&new) {
+        if let Some(why) = self.expected.ended.get(&new) {
             self.bad(format!("[18] version {new} of {id} RETURNED after its end: {why}"));
         }
         let moved = old != Some(new) || before.map(|before| before.state) != Some(job.state);
         if moved {
-            self.look_at_caps(id, new, job);
+            self.check_caps(id, new, job);
         }
         if moved && job.state == State::Delayed {
-            self.ghost.put.insert(new, micros / 1000);
-            self.ghost.parked.remove(&new);
+            self.expected.put.insert(new, micros / 1000);
+            self.expected.parked.remove(&new);
             if old == Some(new) {
                 self.note_due(id, (before, job), micros, did);
             }
         }
         if moved && job.state == State::Unacked {
-            self.ghost.parked.insert(new);
+            self.expected.parked.insert(new);
         }
         if job.crashes > 0 && job.state != State::Delayed && job.state != State::Running && job.state != State::Unacked
         {
@@ -86,7 +87,7 @@ impl Checker {
         }
     }
 
-    /// From when on a version may run again.
+    /// Records from when on a version may run again.
     fn note_due(&mut self, id: &JobId, (before, job): (Option<&JobView>, &JobView), micros: u64, did: &Did) {
         let version = version(&job.record);
         if let Did::Settle { outcomes, .. } = did
@@ -97,31 +98,31 @@ impl Checker {
                 Change::Rejoin(RejoinDue::AsAdded) => Some(job.record.fixed().delay),
                 Change::Rejoin(RejoinDue::At(at)) => {
                     let wanted = self.wanted(id, before).unwrap_or(at.as_millis() * 1000);
-                    self.ghost.due.insert(version, wanted);
-                    // With a time that is past, or now, it rejoins as it was added.
+                    self.expected.due.insert(version, wanted);
+                    // If the time is past, or now, the job rejoins as it was added.
                     (wanted.div_ceil(1000) <= micros / 1000).then(|| job.record.fixed().delay)
                 }
                 _ => None,
             };
             if let Some(delay) = after {
-                self.ghost.due.insert(version, micros + delay.as_micros() as u64);
+                self.expected.due.insert(version, micros + delay.as_micros() as u64);
             }
         }
         if let Did::Command { .. } = did {
-            self.ghost.due.insert(version, micros.min(self.ghost.due.get(&version).copied().unwrap_or(micros)));
-            self.ghost.finals.remove(&version);
-            self.ghost.charged.remove(&version);
+            self.expected.due.insert(version, micros.min(self.expected.due.get(&version).copied().unwrap_or(micros)));
+            self.expected.finals.remove(&version);
+            self.expected.charged.remove(&version);
         }
     }
 
-    /// When a job that ran is to run again, as its handler said it, to the µs.
+    /// When a job that ran must run again, as its handler decided, in µs.
     fn wanted(&self, id: &JobId, before: Option<&JobView>) -> Option<u64> {
         let row = before?.row.as_ref()?;
-        self.runs[self.ghost.rows.get(&(row.node.clone(), id.clone()))?].again_at
+        self.runs[self.expected.rows.get(&(row.node.clone(), id.clone()))?].again_at
     }
 
-    /// A version that is gone must have had a reason.
-    fn look_at_gone(&mut self, did: &Did, id: &JobId, old: u64, (job, micros): (&JobView, u64), new: [Option<u64>; 2]) {
+    /// Checks that a version that is gone has a reason.
+    fn check_gone(&mut self, did: &Did, id: &JobId, old: u64, (job, micros): (&JobView, u64), new: [Option<u64>; 2]) {
         let waited = job.replacement.as_ref().map(|(record, _)| version(record));
         let replaced = waited.is_some() && new.contains(&waited);
         let why = match did {
@@ -165,11 +166,11 @@ impl Checker {
             && !job.record.fixed().retain.is_zero()
             && !(drops(did, id) || self.is_deleted(old))
         {
-            self.bad(format!("[13] version {old} of {id} is gone, though it was to be kept as DONE: {why:?}"));
+            self.bad(format!("[13] version {old} of {id} is gone, though it has a retention as DONE: {why:?}"));
         }
         match why {
             Some(why) => {
-                self.ghost.ended.insert(old, why);
+                self.expected.ended.insert(old, why);
             }
             None => {
                 let step = format!("{did:?}");
@@ -185,21 +186,21 @@ impl Checker {
         }
     }
 
-    /// Whether a delete or cancel was promised of its run.
+    /// Returns whether a caller was promised a delete or cancel of this version.
     fn is_deleted(&self, version: u64) -> bool {
         let deletes = |verb| matches!(verb, CommandKind::Delete | CommandKind::Cancel);
-        self.ghost.promised.get(&version).is_some_and(|ends| ends.iter().any(|(verb, _)| deletes(*verb)))
+        self.expected.promised.get(&version).is_some_and(|ends| ends.iter().any(|(verb, _)| deletes(*verb)))
     }
 
     fn is_promised(&self, version: u64, job: &JobView) -> bool {
         let Some(row) = &job.row else { return false };
         let parked_by = job.record.fixed().parked_by;
         let named = |fence: Option<Fence>| fence.is_none() || fence == Some(row.token.fence) || fence == parked_by;
-        self.ghost.promised.get(&version).is_some_and(|ends| ends.iter().any(|(_, fence)| named(*fence)))
+        self.expected.promised.get(&version).is_some_and(|ends| ends.iter().any(|(_, fence)| named(*fence)))
     }
 
-    /// A run is over: what was promised for its end must have happened.
-    fn look_at_left(
+    /// A run is over: checks that everything promised for its end has happened.
+    fn check_left(
         &mut self,
         did: &Did,
         id: &JobId,
@@ -209,64 +210,66 @@ impl Checker {
         new: Option<u64>,
     ) {
         let Some(row) = &job.row else { return };
-        let run = self.ghost.rows.remove(&(row.node.clone(), id.clone()));
+        let run = self.expected.rows.remove(&(row.node.clone(), id.clone()));
         let again = run.and_then(|run| self.runs.get_mut(&run)).is_some_and(|run| mem::replace(&mut run.over, true));
-        let promises = self.ghost.promised.remove(&old).unwrap_or_default();
+        let promises = self.expected.promised.remove(&old).unwrap_or_default();
         let still = after.filter(|_| new == Some(old));
         let unfenced = promises.iter().any(|(_, fence)| fence.is_none());
         if still.is_some() && promises.iter().any(|(verb, _)| *verb != CommandKind::Ack) {
-            self.bad(format!("[13] version {old} of {id} is there though its delete was promised"));
+            self.bad(format!("[13] version {old} of {id} is still there, though its delete was promised"));
         }
         if let Some(job) = still
             && unfenced
             && job.state != State::Done
         {
-            self.bad(format!("[13] version {old} of {id} is {} though its end was promised", job.state));
+            self.bad(format!("[13] version {old} of {id} is {}, though its end was promised", job.state));
         }
         let top = promises.iter().filter_map(|(_, fence)| *fence).max();
         if let Some(kept) = still
             && top == Some(row.token.fence)
             && kept.state != State::Done
         {
-            self.bad(format!("[17] version {old} of {id} is {} though the ack named its run", kept.state));
+            self.bad(format!("[17] version {old} of {id} is {}, though the ack named its run", kept.state));
         }
         if let (Did::Reclaim { charged: true, .. }, Some(kept)) = (did, still) {
-            self.look_at_crash(id, old, job, kept, run.filter(|_| !again));
+            self.check_crash(id, old, job, kept, run.filter(|_| !again));
         }
         if let (Some(kept), Did::Settle { .. }) = (still, did)
             && kept.state == State::Dead
             && kept.record.metadata().is_ok_and(|metadata| metadata.cause == Some(Cause::Crashes))
-            && !matches!(self.ghost.charged.get(&old), Some((true, true)))
+            && !matches!(self.expected.charged.get(&old), Some((true, true)))
         {
-            self.bad_toll(format!(
-                "[19] {id} ({old}) is DEAD by crashes, its last charged run: {:?}",
-                self.ghost.charged.get(&old)
+            self.bad_crash_death(format!(
+                "[19] {id} ({old}) is DEAD by crashes: (isolated, alone) was {:?}",
+                self.expected.charged.get(&old)
             ));
         }
         if let Some(kept) = still {
-            self.note_toll(old, job, kept, matches!(did, Did::Reclaim { .. }));
+            self.note_crash(old, job, kept, matches!(did, Did::Reclaim { .. }));
         }
     }
 
-    /// Without a `run` the row is one that came back when the store fell back: what its node does now says nothing of it.
-    fn look_at_crash(&mut self, id: &JobId, version: u64, job: &JobView, kept: &JobView, run: Option<u64>) {
+    /// Without a `run` the row came back when the store fell back, so what its node does now proves nothing.
+    fn check_crash(&mut self, id: &JobId, version: u64, job: &JobView, kept: &JobView, run: Option<u64>) {
         let isolated = job.row.as_ref().is_some_and(|row| row.isolated);
-        let conduct = job.row.as_ref().and_then(|row| self.conduct.get(&row.node));
-        let alone = conduct.zip(run).is_none_or(|(conduct, run)| {
-            let mut others = conduct.handlers.iter().filter(|(other, _)| **other != run);
-            let counts = |started: u64| !conduct.dead || conduct.died_at < started + 2 * self.timeout_micros;
+        let record = job.row.as_ref().and_then(|row| self.node_records.get(&row.node));
+        let alone = record.zip(run).is_none_or(|(record, run)| {
+            let mut others = record.handlers.iter().filter(|(other, _)| **other != run);
+            let counts = |started: u64| !record.dead || record.died_at < started + 2 * self.timeout_micros;
             !others.any(|(_, (_, started))| counts(*started))
         });
         if kept.crashes > job.crashes || kept.state == State::Dead {
-            self.ghost.charged.insert(version, (isolated, alone));
+            self.expected.charged.insert(version, (isolated, alone));
         }
         if kept.state == State::Dead && !(isolated && alone) {
-            self.bad_toll(format!("[19] {id} ({version}) is DEAD by crashes: begun {isolated}, alone {alone}"));
+            self.bad_crash_death(format!(
+                "[19] {id} ({version}) is DEAD by crashes: isolated {isolated}, alone {alone}"
+            ));
         }
     }
 
-    /// What waits for the end of a run does not get lost either.
-    fn look_at_replacement(
+    /// Checks that a replacement does not get lost either.
+    fn check_replacement(
         &mut self,
         did: &Did,
         id: &JobId,
@@ -293,12 +296,12 @@ impl Checker {
             _ => None,
         };
         match why {
-            Some(why) => drop(self.ghost.ended.insert(waited, why)),
+            Some(why) => drop(self.expected.ended.insert(waited, why)),
             None => self.bad(format!("[12] LOST: {waited}, which was to replace {id}")),
         }
     }
 
-    pub(super) fn scan_leases(&mut self, did: &Did, before: &View, after: &View) {
+    pub(super) fn check_leases(&mut self, did: &Did, before: &View, after: &View) {
         let holders: BTreeSet<_> = after.jobs.values().filter_map(|job| Some(&job.row.as_ref()?.node)).collect();
         if holders != after.leases.keys().collect() {
             self.bad("[8] leases are not exactly where rows are".into());
@@ -312,13 +315,13 @@ impl Checker {
     }
 }
 
-/// Whether the step drops it as one that was parked for too long.
+/// Returns whether the step drops the job because it was parked for too long.
 fn drops(did: &Did, id: &JobId) -> bool {
     matches!(did, Did::Settle { outcomes, .. }
         if outcomes.iter().any(|(outcome, _)| outcome.id == *id && outcome.change == Change::Drop))
 }
 
-/// Whether the step acks it.
+/// Returns whether the step acks the job.
 fn acks(did: &Did, id: &JobId) -> bool {
     match did {
         Did::Settle { outcomes, .. } => outcomes

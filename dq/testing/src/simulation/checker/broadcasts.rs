@@ -1,74 +1,31 @@
-//! Broadcasts: each is published once, never early, and heard by each listener of a connected node at most once
-//! (PROTOCOL.md rule 24).
+//! Broadcasts: each is published once and never early, and each listener of a connected node receives it at most once (rule
+//! 24).
 //!
-//! What waits is compared after every step, as jobs are: a broadcast goes by being published or dropped, by a replacement,
-//! a delete or an ack, and by nothing else. What the judge knows of what waits falls back with the store; what was
-//! published and heard does not: a store that fell back may publish again, and then, and only then, it is heard again.
+//! Waiting broadcasts are compared after every step, as jobs are. Only a publish, a drop, a replacement, a delete or an ack
+//! removes one. What the checker expects to wait falls back with the store. What was published and received does not: a
+//! store that fell back may publish again, and only then may a listener receive again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::{Checker, Did, version};
+use super::super::version::version;
+use super::record::{Checker, Did};
 use dq::job::{JobId, NodeId, Record, State};
 use dq::store::step::Published;
 use dq::store::{AddOutcome, CommandKind};
 use dq::testing::seam::View;
 use dq::time::Timestamp;
 
-/// How late a broadcast is published while somebody listens, without a fault, in ms.
+/// How late a broadcast may be published while a listener is connected, without a fault, in ms.
 const LATE: u64 = 400;
 
-/// How long a listener may have others to handle before it hears one, without a fault, in µs.
+/// How long a listener may handle other broadcasts before it receives one, without a fault, in µs.
 const QUEUED: u64 = 2_000_000;
-
-/// A version with a broadcast.
-#[derive(Debug, Clone, Copy)]
-struct Added {
-    /// The exact time before which it must not be published, in µs.
-    due: u64,
-    /// There is a job of it, too.
-    both: bool,
-    /// When it began to wait, in ms.
-    put: Option<u64>,
-}
-
-/// What falls back with the store.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Broadcasts {
-    added: BTreeMap<u64, Added>,
-    over: BTreeMap<u64, &'static str>,
-}
-
-impl Broadcasts {
-    pub(super) fn added(&mut self, version: u64, due: u64, both: bool) {
-        self.added.insert(version, Added { due, both, put: None });
-    }
-
-    /// Whether there is a job of a version, and whether a broadcast.
-    pub(super) fn parts(&self, version: u64) -> (bool, bool) {
-        self.added.get(&version).map_or((true, false), |added| (added.both, true))
-    }
-
-    pub(super) fn over(&self) -> usize {
-        self.over.len()
-    }
-}
-
-/// What does not fall back.
-#[derive(Debug, Default)]
-pub(super) struct Received {
-    published: BTreeMap<u64, u32>,
-    received: BTreeMap<(NodeId, &'static str, u64), u32>,
-    /// Published by the last step.
-    fresh: Vec<u64>,
-    /// Who is still to hear what, and since when, in µs of simulated time; without faults only.
-    awaited: BTreeMap<(NodeId, &'static str, u64), u64>,
-}
 
 impl Checker {
     pub(super) fn check_waiting_broadcasts(&mut self, did: &Did, before: &View, after: &View, micros: u64) {
         if let Did::Publish { published, expires_after } = did {
-            self.look_at_published(*published, *expires_after, (before, after), micros);
+            self.check_published(*published, *expires_after, (before, after), micros);
         }
         if before.broadcasts.is_empty() && after.broadcasts.is_empty() {
             return;
@@ -96,8 +53,8 @@ impl Checker {
         }
     }
 
-    /// What a step says that it published and dropped is what is gone, and was due.
-    fn look_at_published(
+    /// Checks that what a step says it published and dropped is gone, and was due.
+    fn check_published(
         &mut self,
         answer: Published,
         expires_after: Duration,
@@ -107,17 +64,17 @@ impl Checker {
         let (mut published, mut dropped) = (0, 0);
         for (id, (due, record)) in before.broadcasts.iter().filter(|(id, _)| !after.broadcasts.contains_key(*id)) {
             let version = version(record);
-            let added = self.ghost.broadcasts.added.get(&version).copied();
+            let added = self.expected.broadcasts.added.get(&version).copied();
             if added.is_none_or(|added| now < added.due) {
                 self.bad(format!("[24] the broadcast {id} ({version}) is published at {now}, early: {added:?}"));
             }
             if self.is_dropped((*due, record), expires_after, now) {
                 dropped += 1;
-                self.ghost.broadcasts.over.insert(version, "dropped");
+                self.expected.broadcasts.over.insert(version, "dropped");
                 continue;
             }
             published += 1;
-            self.ghost.broadcasts.over.insert(version, "published");
+            self.expected.broadcasts.over.insert(version, "published");
             *self.received.published.entry(version).or_default() += 1;
             self.received.fresh.push(version);
             let put = added.and_then(|added| added.put).unwrap_or_default();
@@ -128,24 +85,24 @@ impl Checker {
             }
         }
         if (published, dropped) != (answer.published, answer.dropped) {
-            self.bad(format!("[24] {published} broadcasts were to publish and {dropped} to drop: {answer:?}"));
+            self.bad(format!("[24] {published} broadcasts are gone as published and {dropped} as dropped, but the answer is {answer:?}"));
         }
     }
 
-    /// Whether nobody served it in time.
+    /// Returns whether it expired before any node published it.
     fn is_dropped(&self, (due, record): (Timestamp, &Record), expires_after: Duration, micros: u64) -> bool {
         let end = record.fixed().expires_at.unwrap_or_else(|| due.after(expires_after));
         end.as_millis() < micros / 1000
     }
 
     fn check_new_broadcast(&mut self, id: &JobId, new: u64, micros: u64) {
-        let ended = self.ghost.broadcasts.over.get(&new).or_else(|| self.ghost.ended.get(&new));
+        let ended = self.expected.broadcasts.over.get(&new).or_else(|| self.expected.ended.get(&new));
         if let Some(why) = ended {
             self.bad(format!("[24] the broadcast {id} ({new}) RETURNED after its end: {why}"));
         }
-        match self.ghost.broadcasts.added.get_mut(&new) {
+        match self.expected.broadcasts.added.get_mut(&new) {
             Some(added) => added.put = Some(micros / 1000),
-            None => self.bad(format!("[24] the broadcast {id} has version {new}, which nobody added as one")),
+            None => self.bad(format!("[24] the broadcast {id} has version {new}, which was never added as one")),
         }
     }
 
@@ -168,40 +125,51 @@ impl Checker {
             _ => None,
         };
         match why {
-            Some(why) => drop(self.ghost.broadcasts.over.insert(old, why)),
+            Some(why) => drop(self.expected.broadcasts.over.insert(old, why)),
             None => self.bad(format!("[24] LOST: the broadcast {id} ({old}) is gone in {did:?}")),
         }
     }
 
-    /// What the last step has published.
-    pub(in super::super) fn take_published(&mut self) -> Vec<u64> {
+    /// The versions that the last step published.
+    pub(in crate::simulation) fn take_published(&mut self) -> Vec<u64> {
         std::mem::take(&mut self.received.fresh)
     }
 
-    /// A listener that is connected is to hear a broadcast that was just published.
-    pub(in super::super) fn must_receive(&mut self, node: &NodeId, listener: &'static str, version: u64, time: u64) {
+    /// A connected listener must receive a broadcast that was just published.
+    pub(in crate::simulation) fn must_receive(
+        &mut self,
+        node: &NodeId,
+        listener: &'static str,
+        version: u64,
+        time: u64,
+    ) {
         self.received.awaited.insert((node.clone(), listener, version), time);
     }
 
-    /// A listener of a node hears a broadcast.
-    pub(in super::super) fn receives(&mut self, node: &NodeId, listener: &'static str, (id, version): (&JobId, u64)) {
+    /// A listener of a node receives a broadcast.
+    pub(in crate::simulation) fn receives(
+        &mut self,
+        node: &NodeId,
+        listener: &'static str,
+        (id, version): (&JobId, u64),
+    ) {
         let key = (node.clone(), listener, version);
         self.received.awaited.remove(&key);
         let times = self.received.received.entry(key).or_default();
         *times += 1;
         let (times, published) = (*times, self.received.published.get(&version).copied().unwrap_or_default());
         if times > published {
-            let who = format!("{listener} on {node} hears the broadcast {id} ({version})");
-            self.bad(format!("[24] {who} for the time {times}, and it was published {published} times"));
+            let receives = format!("{listener} on {node} receives the broadcast {id} ({version})");
+            self.bad(format!("[24] {receives} {times} times, but it was published {published} times"));
         }
     }
 
-    /// Those that `is_here` and have not heard for too long what was published.
-    pub(in super::super) fn check_awaited(&mut self, is_here: impl Fn(&NodeId) -> bool, time: u64) {
+    /// Checks that no connected listener has missed a broadcast for too long.
+    pub(in crate::simulation) fn check_awaited(&mut self, is_here: impl Fn(&NodeId) -> bool, time: u64) {
         self.received.awaited.retain(|(node, ..), _| is_here(node));
         let late = self.received.awaited.iter().find(|(_, since)| **since + QUEUED < time);
         if let Some(((node, listener, version), _)) = late {
-            let what = format!("[24] {listener} on {node} has not heard the broadcast {version} without a fault");
+            let what = format!("[24] {listener} on {node} has not received the broadcast {version}, without a fault");
             self.bad(what);
         }
     }

@@ -1,29 +1,13 @@
-//! How often a job may crash and fail, and what else the settings of a topic bound.
+//! How often a job may crash and fail, and the other limits of a topic.
 
-use std::time::Duration;
-
-use super::Checker;
+use super::record::Checker;
 use dq::job::{JobId, NodeId, State};
 use dq::testing::seam::JobView;
 use dq::time::Timestamp;
 
-/// What the settings of a topic allow.
-#[derive(Debug, Clone, Copy)]
-pub(in super::super) struct Caps {
-    pub(in super::super) crashes: u32,
-    /// Failed runs: one more than retries.
-    pub(in super::super) attempts: u16,
-    /// How long to wait after each failed run.
-    pub(in super::super) backoff: &'static [Duration],
-    /// Handlers at once on a node.
-    pub(in super::super) permits: usize,
-    /// How long DEAD jobs are kept; there are never so many that their number counts.
-    pub(in super::super) dead_kept: Duration,
-}
-
 impl Checker {
-    /// A job is in a place: it has not crashed or failed more often than its topic allows.
-    pub(super) fn look_at_caps(&mut self, id: &JobId, version: u64, job: &JobView) {
+    /// Checks that a job has not crashed or failed more often than its topic allows.
+    pub(super) fn check_caps(&mut self, id: &JobId, version: u64, job: &JobView) {
         let Some(caps) = self.caps else { return };
         if job.crashes > caps.crashes {
             self.bad(format!("[19] {id} ({version}) has {} crashes of at most {}", job.crashes, caps.crashes));
@@ -34,16 +18,16 @@ impl Checker {
         }
     }
 
-    /// A handler has started.
-    pub(super) fn look_at_permits(&mut self, node: &NodeId) {
+    /// Checks, when a handler starts, that its node has a permit for it.
+    pub(super) fn check_handler_count(&mut self, node: &NodeId) {
         let Some(caps) = self.caps else { return };
-        let running = self.conduct.get(node).map_or(0, |conduct| conduct.handlers.len());
+        let running = self.node_records.get(node).map_or(0, |record| record.handlers.len());
         if running > caps.permits {
             self.bad(format!("[permits] {node} runs {running} handlers at once, allowed are {}", caps.permits));
         }
     }
 
-    /// Whether the retention of a job is over. Users' topics have retentions of their own.
+    /// Returns whether the retention of a job is over. Users' topics have retentions of their own.
     pub(super) fn may_be_forgotten(&self, job: &JobView, micros: u64) -> bool {
         let (now, Some(at)) = (Timestamp::floor_micros(micros), job.at) else { return false };
         match job.state {

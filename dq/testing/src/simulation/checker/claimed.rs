@@ -1,24 +1,24 @@
-//! Jobs that are acked before they run: at most once, and gone when their handler starts (PROTOCOL.md rule 16).
+//! Jobs that are acked before they run: each runs at most once, and is gone when its handler starts (rule 16).
 //!
-//! All of it goes by the judge's own numbers of runs. A store that fell back may give such a job out again, for it has
-//! lost the ack; also then each run has one start, behind its ack.
+//! The checker relies on its own numbers of runs. A store that fell back may give such a job out again, because it lost the
+//! ack; even then each run starts once, after its ack.
 
-use super::{Checker, HandlerKind};
+use super::record::{Checker, HandlerKind};
 use dq::job::{JobId, State};
 
 impl Checker {
-    /// The ack of a run was accepted.
+    /// The store accepted the ack of a run.
     pub(super) fn note_ack(&mut self, number: u64) {
         let Some(run) = self.runs.get_mut(&number) else { return };
         run.acked = true;
         let version = run.version;
         if self.acks_on_claim {
-            self.ghost.claimed.insert(version, number);
+            self.expected.claimed.insert(version, number);
         }
     }
 
     /// `on_due` of a job that is acked on claim starts.
-    pub(super) fn look_at_acked(&mut self, id: &JobId, number: u64) {
+    pub(super) fn check_acked(&mut self, id: &JobId, number: u64) {
         let run = &self.runs[&number];
         let (version, acked) = (run.version, run.acked);
         if !acked {
@@ -31,12 +31,12 @@ impl Checker {
         if first != number && !self.fell {
             self.bad(format!("[16] {id} ({version}) runs twice: in run {first} and in run {number}"));
         }
-        // An ack of a lost part of the store's history removes nothing from what it has now.
-        let still = self.before.jobs.get(id).filter(|job| super::version(&job.record) == version);
+        // An ack from a lost part of the store's history removes nothing from the current state.
+        let still = self.before.jobs.get(id).filter(|job| super::super::version::version(&job.record) == version);
         if let Some(job) = still.filter(|job| job.state != State::Done)
-            && self.ghost.claimed.get(&version) == Some(&number)
+            && self.expected.claimed.get(&version) == Some(&number)
         {
-            self.bad(format!("[16] {id} ({version}) is {} though it was acked on claim, and runs", job.state));
+            self.bad(format!("[16] {id} ({version}) is {}, though it was acked on claim and runs", job.state));
         }
     }
 }

@@ -1,49 +1,39 @@
-//! What crashes did to each job: how many were charged, and how the run was that was charged last.
+//! What crashes did to each job: how many were charged, and how the run that was charged last had run.
 
-use super::{Checker, version};
+use super::super::version::version;
+use super::record::Checker;
 use dq::job::{Cause, State};
 use dq::testing::seam::JobView;
 
-/// See the module.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(in super::super) struct Toll {
-    /// Crashes that were charged, since the last settled outcome.
-    pub(in super::super) charged: u32,
-    /// Whether the run that was charged last was begun, and whether it was alone.
-    pub(in super::super) last: (bool, bool),
-    /// It is DEAD by crashes; whether the run that ended there was begun.
-    pub(in super::super) dead: Option<bool>,
-}
-
 impl Checker {
-    /// A run is over, and its job is kept.
-    pub(super) fn note_toll(&mut self, number: u64, job: &JobView, kept: &JobView, reclaimed: bool) {
+    /// A run is over, and the store keeps its job.
+    pub(super) fn note_crash(&mut self, number: u64, job: &JobView, kept: &JobView, reclaimed: bool) {
         debug_assert_eq!(version(&kept.record), number, "it is the same version");
-        let toll = self.tolls.entry(number).or_default();
+        let record = self.crash_records.entry(number).or_default();
         if kept.crashes > job.crashes {
-            toll.charged += 1;
-            toll.last = self.ghost.charged.get(&number).copied().unwrap_or_default();
+            record.charged += 1;
+            record.last = self.expected.charged.get(&number).copied().unwrap_or_default();
         }
         let by_crashes = || kept.record.metadata().is_ok_and(|metadata| metadata.cause == Some(Cause::Crashes));
         if kept.state == State::Dead && (reclaimed || by_crashes()) {
             self.crashed += 1;
-            toll.dead = Some(job.row.as_ref().is_some_and(|row| row.isolated));
+            record.dead = Some(job.row.as_ref().is_some_and(|row| row.isolated));
         }
     }
 
     /// The versions that were added.
-    pub(in super::super) fn added(&self) -> impl Iterator<Item = u64> {
-        self.ghost.effected.iter().copied()
+    pub(in crate::simulation) fn added(&self) -> impl Iterator<Item = u64> {
+        self.expected.effected.iter().copied()
     }
 
     /// How many jobs have neither ended nor are DEAD by crashes.
-    pub(in super::super) fn open(&self) -> usize {
-        self.ghost.effected.len() - self.ghost.ended.len() - self.crashed
+    pub(in crate::simulation) fn open(&self) -> usize {
+        self.expected.effected.len() - self.expected.ended.len() - self.crashed
     }
 
-    /// A death by crashes that should not be, unless they are only counted.
-    pub(super) fn bad_toll(&mut self, what: String) {
-        if !self.counts_tolls {
+    /// Reports a wrong death by crashes, unless deaths are only counted.
+    pub(super) fn bad_crash_death(&mut self, what: String) {
+        if !self.only_counts_crash_deaths {
             self.bad(what);
         }
     }

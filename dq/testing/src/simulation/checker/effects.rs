@@ -1,6 +1,7 @@
-//! A step did what it answered: whoever was told that something took effect finds it in the store, and nothing else.
+//! A step did exactly what its answer says.
 
-use super::{Checker, Did, version};
+use super::super::version::version;
+use super::record::{Checker, Did};
 use dq::config::NodeSettings;
 use dq::job::{Deliver, NodeId, State, Token};
 use dq::store::step::{NoteVerdict, Verdict};
@@ -9,12 +10,12 @@ use dq::testing::seam::{JobView, View};
 use dq::time::Timestamp;
 
 impl Checker {
-    pub(super) fn look_at_effects(&mut self, did: &Did, before: &View, after: &View, micros: u64) {
+    pub(super) fn check_effects(&mut self, did: &Did, before: &View, after: &View, micros: u64) {
         let floor = Timestamp::floor_micros(micros);
         match did {
             Did::Add { jobs } => {
                 for (job, outcome) in jobs {
-                    self.look_at_added(job, outcome, after.jobs.get(&job.id));
+                    self.check_added(job, outcome, after.jobs.get(&job.id));
                 }
             }
             Did::Command { items } => {
@@ -34,7 +35,7 @@ impl Checker {
                     let runs = after.jobs.get(&outcome.id).is_some_and(|job| is_run(job, node, outcome.token));
                     if *verdict == Verdict::Done && runs || *verdict == Verdict::Stale && ran {
                         self.bad(format!(
-                            "[10] {} is told {verdict:?} of {}: it ran {ran}, runs {runs}",
+                            "[10] {} gets {verdict:?} for {}: it ran {ran}, runs {runs}",
                             node, outcome.id
                         ));
                     }
@@ -43,7 +44,7 @@ impl Checker {
             Did::Claim { node, claims, .. } => {
                 for claim in claims {
                     if !after.jobs.get(&claim.id).is_some_and(|job| is_run(job, node, claim.token)) {
-                        self.bad(format!("[7] {node} is given {}, and has no row of it", claim.id));
+                        self.bad(format!("[7] {node} is given {}, but has no row of it", claim.id));
                     }
                 }
                 let end = floor.after(NodeSettings::default().lease);
@@ -57,11 +58,11 @@ impl Checker {
                     self.bad(format!("[20] jobs of {from} are reclaimed at {floor}: lease {lease:?}, seen {seen}"));
                 }
             }
-            Did::Note { id, node, token, begins, note } => {
+            Did::Note { id, node, token, isolates, note } => {
                 let (was, is) = (before.jobs.get(id), after.jobs.get(id));
                 let held = was.filter(|job| is_run(job, node, *token));
                 let ended = held.is_some_and(|job| self.is_ended_for_certain(job));
-                let noted = is.is_some_and(|job| match begins {
+                let noted = is.is_some_and(|job| match isolates {
                     true => job.row.as_ref().is_some_and(|row| row.isolated),
                     false => job.record.fixed().exhausted,
                 });
@@ -71,14 +72,14 @@ impl Checker {
                     NoteVerdict::Stale => held.is_none() && was == is,
                 };
                 if !fits {
-                    self.bad(format!("[15] {node} notes of {id}: {note:?}; held {}, noted {noted}", held.is_some()));
+                    self.bad(format!("[15] {node} notes {id}: {note:?}; held {}, noted {noted}", held.is_some()));
                 }
             }
             Did::Nothing | Did::Release { .. } | Did::Publish { .. } => {}
         }
     }
 
-    fn look_at_added(&mut self, job: &NewJob, outcome: &AddOutcome, is: Option<&JobView>) {
+    fn check_added(&mut self, job: &NewJob, outcome: &AddOutcome, is: Option<&JobView>) {
         let new = version(&job.record);
         let there = match outcome {
             AddOutcome::Added | AddOutcome::Replaced(_) if job.deliver == Deliver::Broadcast => true,
@@ -101,7 +102,7 @@ impl Checker {
         }
     }
 
-    /// A withdrawal of a job that no other item of its batch names, and that has no broadcast beside it.
+    /// Checks a command for a job that no other command of its batch names, and that has no broadcast beside it.
     fn check_commanded(
         &mut self,
         item: &Command,
@@ -126,13 +127,13 @@ impl Checker {
             (CommandKind::Ack | CommandKind::Requeue, _) => was == is && !outcome.changed,
         };
         if !fits {
-            self.bad(format!("[13] {item:?} of one that is {} is answered {outcome:?}: {is:?}", job.state));
+            self.bad(format!("[13] {item:?} for a job that is {} is answered {outcome:?}: {is:?}", job.state));
         }
     }
 
-    /// Whether its end was asked for, whichever run it is.
+    /// Returns whether an end was promised for whatever run the job has.
     fn is_ended_for_certain(&self, job: &JobView) -> bool {
-        let promised = self.ghost.promised.get(&version(&job.record));
+        let promised = self.expected.promised.get(&version(&job.record));
         promised.is_some_and(|ends| ends.iter().any(|(_, fence)| fence.is_none()))
     }
 }
@@ -145,7 +146,7 @@ fn is_at(is: Option<&JobView>, state: State) -> bool {
     is.is_some_and(|is| is.state == state)
 }
 
-/// As one that was just added.
+/// Returns whether the job is as if it was just added.
 fn is_afresh(job: &JobView) -> bool {
     job.record
         .metadata()

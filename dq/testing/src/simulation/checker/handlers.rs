@@ -1,21 +1,21 @@
-//! What a node does with its handlers: who may start beside whom (rule 19), and who may not go on (rules 9, 11 and 21).
+//! What a node does with its handlers: which may start beside which (rule 19), and which must stop (rules 9, 11 and 21).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Checker, HandlerKind, Run};
+use super::super::rules::without;
+use super::record::{Checker, HandlerKind, Run};
 use dq::config::NodeSettings;
 use dq::job::{JobId, NodeId};
-use dq::testing::seam::without;
 use dq::time::Timestamp;
 
-/// After a pause, or a start beside an older run, tasks need a moment to be polled, in µs.
+/// Tasks need a moment to be polled after a pause, or after a start beside an older run, in µs.
 const MOMENT: u64 = 1_000;
 
 impl Checker {
-    /// A handler starts: one that is a crash short of its cap is begun, and nothing starts beside a begun one.
-    pub(super) fn look_at_start(&mut self, node: &NodeId, id: &JobId, number: u64, kind: HandlerKind, time: u64) {
-        self.look_at_permits(node);
+    /// A handler starts: a quarantined job must be isolated, and nothing starts beside an isolated one.
+    pub(super) fn check_start(&mut self, node: &NodeId, id: &JobId, number: u64, kind: HandlerKind, time: u64) {
+        self.check_handler_count(node);
         let (Some(caps), false) = (self.caps, without(19) || self.fell) else { return };
         let Some(job) = self.before.jobs.get(id) else { return };
         let Some(row) = job.row.as_ref().filter(|row| row.token == self.runs[&number].token && row.node == *node)
@@ -23,80 +23,80 @@ impl Checker {
             return;
         };
         if !row.isolated && job.crashes + 1 >= caps.crashes && kind != HandlerKind::Final {
-            return self.bad(format!("[19] {id} is one crash short of its cap, and starts on {node} without a begin"));
+            return self.bad(format!("[19] {id} is quarantined, but starts on {node} without being isolated"));
         }
         // A node that stops calls `final_retry` at once.
         let beside = self.isolated_beside(node, id, time).filter(|_| kind != HandlerKind::Final);
         if let Some(other) = beside {
-            self.bad(format!("[19] {id} starts on {node} beside {other}, which was begun"));
+            self.bad(format!("[19] {id} starts on {node} beside {other}, which is isolated"));
         }
     }
 
-    /// A begun job of the node that has run and is not gone. The node counts two timeouts from its `isolate` on.
+    /// An isolated job of the node that has run and is not gone. The node counts two timeouts from its `isolate` on.
     fn isolated_beside(&self, node: &NodeId, id: &JobId, time: u64) -> Option<JobId> {
         let isolated = self.before.jobs.iter().filter(|(other, job)| {
             let row = job.row.as_ref().filter(|row| row.node == *node && row.isolated);
             *other != id && row.is_some()
         });
         let runs = isolated.filter_map(|(other, _)| {
-            let run = self.runs.get(self.ghost.rows.get(&(node.clone(), other.clone()))?)?;
+            let run = self.runs.get(self.expected.rows.get(&(node.clone(), other.clone()))?)?;
             let lately = run.since.is_some_and(|since| time < since + self.timeout_micros);
             lately.then(|| other.clone())
         });
         runs.into_iter().next()
     }
 
-    /// What only shows over time of a node that is neither dead nor paused since `awake`.
-    pub(in super::super) fn look_at_handlers(&mut self, node: &NodeId, awake: u64, micros: u64, time: u64) {
+    /// Checks what only shows over time of a node that is neither dead nor, since `awake`, paused.
+    pub(in crate::simulation) fn check_handlers(&mut self, node: &NodeId, awake: u64, micros: u64, time: u64) {
         let (floor, length) = (Timestamp::floor_micros(micros), NodeSettings::default().lease);
         let leased = self.lease_of(node).is_some_and(|end| end > floor);
         let (fell, blocking) = (self.fell || self.jumped, &self.blocking);
         // A job that is acked on claim runs without a row.
-        let Some(conduct) = self.conduct.get_mut(node).filter(|_| !self.acks_on_claim) else { return };
+        let Some(record) = self.node_records.get_mut(node).filter(|_| !self.acks_on_claim) else { return };
         let mut older = None;
         let mut running: BTreeMap<&JobId, u64> = BTreeMap::new();
-        for (number, (id, since)) in conduct.handlers.iter().filter(|(number, _)| !blocking.contains(number)) {
+        for (number, (id, since)) in record.handlers.iter().filter(|(number, _)| !blocking.contains(number)) {
             let before = running.insert(id, *number).filter(|_| time > since.max(&awake) + MOMENT);
             older = older.or(before.map(|before| (before, id.clone())));
         }
         let lost = !leased && !fell && !running.is_empty();
-        conduct.leaseless = conduct.leaseless.filter(|_| lost).or(lost.then_some(time)).map(|since| since.max(awake));
-        let too_long = conduct.leaseless.is_some_and(|since| time > since + length.as_micros() as u64 + 1_000 * MOMENT);
+        record.leaseless = record.leaseless.filter(|_| lost).or(lost.then_some(time)).map(|since| since.max(awake));
+        let too_long = record.leaseless.is_some_and(|since| time > since + length.as_micros() as u64 + 1_000 * MOMENT);
         if let Some((number, id)) = older {
-            self.bad(format!("[9] {node} runs {id} again, and its run {number} goes on"));
+            self.bad(format!("[9] {node} runs {id} again, while its run {number} goes on"));
         }
         if too_long {
-            self.bad(format!("[21] {node} has had no lease for longer than one lasts, and its handlers go on"));
+            self.bad(format!("[21] {node} has had no lease for longer than a lease lasts, but its handlers go on"));
         }
     }
 
-    /// Its handler blocks its thread, so nobody can stop it.
-    pub(in super::super) fn blocks(&mut self, number: u64) {
+    /// The handler of this run blocks its thread, so nothing can stop it.
+    pub(in crate::simulation) fn blocks(&mut self, number: u64) {
         self.blocking.insert(number);
     }
 
-    /// A reclaim takes jobs from `from`, whose lease was seen to end at `seen`; `watched` µs went by between the making of its
-    /// link and its sending.
-    pub(in super::super) fn check_call_timeouts(&mut self, from: &NodeId, seen: Timestamp, watched: u64, micros: u64) {
+    /// Checks how long the reclaimer of the jobs of `from` has watched: `watched` µs passed between the creation of its
+    /// link and the request, which names `seen` as the end of the lease.
+    pub(in crate::simulation) fn check_watch(&mut self, from: &NodeId, seen: Timestamp, watched: u64, micros: u64) {
         if self.caps.is_none() || without(20) {
             return;
         }
         if self.is_calm {
-            self.bad(format!("[8] jobs of {from} are reclaimed, and nothing but clean stops has happened"));
+            self.bad(format!("[8] jobs of {from} are reclaimed, though there were only clean stops"));
         }
-        // A little less: clocks of nodes and of the store need not be equally fast.
+        // A little less is allowed, because clocks of nodes and of the store need not be equally fast.
         let watch = NodeSettings::default().renewal * 7 / 5;
         let (watched, expired) = (Duration::from_micros(watched), Timestamp::floor_micros(micros).since(seen));
         if seen != Timestamp::EPOCH && (watched < watch || expired < watch && !self.jumped) {
             self.bad(format!(
-                "[20] jobs of {from} are reclaimed {expired:?} after its lease by who watched for {watched:?}"
+                "[20] jobs of {from} are reclaimed {expired:?} after the end of its lease by a node that watched for {watched:?}"
             ));
         }
     }
 }
 
 impl Run {
-    /// Its handler has started.
+    /// A handler of the run starts.
     pub(super) fn starts(&mut self, kind: HandlerKind, time: u64) {
         self.started.push(kind);
         self.since = Some(time);

@@ -1,15 +1,16 @@
-//! Outcomes that the store accepted: each must be that of the run that holds the job (PROTOCOL.md rule 10).
+//! Outcomes that the store accepted: each must be the outcome of the run that holds the job (rule 10).
 
-use super::{Checker, End, HandlerKind, Run, version};
+use super::super::rules::without;
+use super::super::version::version;
+use super::record::{Checker, End, HandlerKind, Run};
 use dq::job::{Cause, NodeId};
 use dq::store::step::{Change, Outcome};
 use dq::testing::seam::JobView;
-use dq::testing::seam::without;
 
 impl Checker {
-    /// An outcome that was accepted must be that of the run that holds the job.
+    /// Checks that an accepted outcome is that of the run that holds the job.
     pub(super) fn note_outcome(&mut self, node: &NodeId, outcome: &Outcome, job: Option<&JobView>) {
-        let Some(number) = self.ghost.rows.get(&(node.clone(), outcome.id.clone())).copied() else {
+        let Some(number) = self.expected.rows.get(&(node.clone(), outcome.id.clone())).copied() else {
             return self
                 .bad(format!("[10] an outcome of {} is accepted from {node}, which does not hold it", outcome.id));
         };
@@ -19,8 +20,8 @@ impl Checker {
             self.bad(format!("[12] an outcome of a run of {} settles {holds} ({})", run.version, outcome.id));
         }
         let exhausted = job.is_some_and(|job| job.record.fixed().exhausted);
-        // After a jump back of its clock and a fall back a store may give a token out again (rule 9): a late outcome of the
-        // older run under it is taken for one of the newer.
+        // If its clock jumped back and it fell back, a store may give a token out again (rule 9), and then takes a late
+        // outcome of the older run for that of the newer.
         let mut runs = self.runs.values().filter(|other| {
             self.fell && self.jumped && (&other.node, other.token, other.version) == (node, run.token, run.version)
         });
@@ -35,12 +36,12 @@ impl Checker {
         }
     }
 
-    /// Whether an outcome is that of the run, by what became of its handlers.
+    /// Returns whether an outcome fits what the handlers of the run did.
     fn fits(&self, run: &Run, outcome: &Outcome, exhausted: bool) -> bool {
         let is = |end: End| run.ended.contains(&end);
         let is_it = match &outcome.change {
             Change::Ack => is(End::Acked) || self.acks_on_claim,
-            // Of a job that was acked on claim no end of its handler is an outcome.
+            // The end of a handler decides nothing if its job was acked on claim.
             Change::Rejoin(_) | Change::Park | Change::Retry(_) if self.acks_on_claim => false,
             Change::Rejoin(_) => is(End::Rejoined),
             Change::Park => {
@@ -60,14 +61,14 @@ impl Checker {
             }
         };
         let is_another = run.decided.as_ref().is_some_and(|decided| *decided != outcome.change);
-        // A row that came back when the store fell back is given back, whatever its run had decided.
+        // A row that came back when the store fell back is rolled back, whatever its run had decided.
         let is_lost = outcome.change == Change::Rollback && (run.over || self.fell);
         is_it && (!is_another || is_lost)
     }
 
-    /// What a handler decided; one whose time was over decides nothing, nor one whose job was acked before.
-    pub(in super::super) fn decided(&mut self, node: &NodeId, number: u64, change: Change, time: u64) {
-        let started = self.conduct.get(node).and_then(|conduct| conduct.handlers.get(&number));
+    /// Records what a handler decided. After its timeout, or after an ack on claim, a handler decides nothing.
+    pub(in crate::simulation) fn decided(&mut self, node: &NodeId, number: u64, change: Change, time: u64) {
+        let started = self.node_records.get(node).and_then(|record| record.handlers.get(&number));
         let in_time = started.is_some_and(|(_, started)| time < started + self.timeout_micros) && !self.acks_on_claim;
         if let Some(run) = self.runs.get_mut(&number).filter(|_| in_time) {
             run.decided = Some(change);

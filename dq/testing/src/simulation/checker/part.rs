@@ -1,10 +1,10 @@
-//! Looks at the jobs that a step names only, where a topic has too many to look at all of them after each step.
+//! Checks only the jobs that a step names, for topics with too many jobs to compare all of them after each step.
 //!
-//! Now and then everything is compared with what is known, so a step that changes what it does not name is found too.
+//! Every 256 steps the checker compares everything, so it also finds a step that changes a job it does not name.
 
 use std::collections::BTreeSet;
 
-use super::{Checker, Did};
+use super::record::{Checker, Did};
 use dq::job::{JobId, TopicKey};
 use dq::store::memory::MemoryStore;
 use dq::testing::seam::{JobView, View};
@@ -13,17 +13,17 @@ use dq::testing::seam::{JobView, View};
 const ALL_AFTER: u64 = 256;
 
 impl Checker {
-    /// As [`query`](Self::look), at what the step names.
-    pub(in super::super) fn look_at_part(&mut self, did: &Did, store: &MemoryStore, key: &TopicKey, micros: u64) {
+    /// Checks the jobs that a step names, as [`check_step`](Self::check_step) checks all.
+    pub(in crate::simulation) fn check_part(&mut self, did: &Did, store: &MemoryStore, key: &TopicKey, micros: u64) {
         self.steps += 1;
         let mut before = std::mem::take(&mut self.before);
         let named = self.named(did);
         let after = store.view_of(key, &named);
         self.note(did, &before, micros);
         for id in &named {
-            self.look_at(did, id, (before.jobs.get(id), after.jobs.get(id)), None, micros);
+            self.check_job(did, id, (before.jobs.get(id), after.jobs.get(id)), None, micros);
         }
-        self.look_at_effects(did, &before, &after, micros);
+        self.check_effects(did, &before, &after, micros);
         for id in &named {
             before.jobs.remove(id);
         }
@@ -39,7 +39,7 @@ impl Checker {
         if !all.consistent {
             self.bad("[2] slots and places differ".into());
         }
-        self.scan_leases(did, known, all);
+        self.check_leases(did, known, all);
         let ids: BTreeSet<&JobId> = known.jobs.keys().chain(all.jobs.keys()).collect();
         for id in ids {
             let (was, is) = (known.jobs.get(id).map(place), all.jobs.get(id).map(place));
@@ -49,7 +49,7 @@ impl Checker {
         }
     }
 
-    /// What a step may change.
+    /// The jobs that a step may change.
     fn named(&self, did: &Did) -> BTreeSet<JobId> {
         match did {
             Did::Nothing | Did::Release { .. } | Did::Publish { .. } => BTreeSet::new(),
@@ -59,7 +59,7 @@ impl Checker {
             Did::Add { jobs } => jobs.iter().map(|(job, _)| job.id.clone()).collect(),
             Did::Command { items } => items.iter().map(|(item, _)| item.id.clone()).collect(),
             Did::Reclaim { from, .. } => {
-                self.ghost.rows.keys().filter(|(node, _)| node == from).map(|(_, id)| id.clone()).collect()
+                self.expected.rows.keys().filter(|(node, _)| node == from).map(|(_, id)| id.clone()).collect()
             }
         }
     }

@@ -1,19 +1,20 @@
-//! What a step says has taken effect is there: as a job, as a broadcast, or as both (PROTOCOL.md rules 2, 12 and 24).
+//! What a step says has taken effect is there: as a job, as a broadcast, or as both (rules 2, 12 and 24).
 
-use super::{Checker, Did, version};
+use super::super::version::version;
+use super::record::{Checker, Did};
 use dq::job::{JobId, Record};
 use dq::store::AddOutcome;
 use dq::testing::seam::View;
 
 impl Checker {
-    /// What a step says has taken effect is there.
+    /// Checks that what a step says has taken effect is there.
     pub(super) fn check_taken_effect(&mut self, did: &Did, before: &View, after: &View) {
         match did {
             Did::Add { jobs } => {
                 for (job, outcome) in jobs {
                     let version = version(&job.record);
                     if matches!(outcome, AddOutcome::Added | AddOutcome::Replaced(_)) {
-                        self.look_at_parts(&job.id, version, after);
+                        self.check_parts(&job.id, version, after);
                     }
                 }
             }
@@ -24,7 +25,7 @@ impl Checker {
                     let is_it = |record: &Record| version(record) == waited;
                     let came = after.jobs.get(id).is_some_and(|job| is_it(&job.record));
                     if came || after.broadcasts.get(id).is_some_and(|(_, record)| is_it(record)) {
-                        self.look_at_parts(id, waited, after);
+                        self.check_parts(id, waited, after);
                     }
                 }
             }
@@ -32,12 +33,12 @@ impl Checker {
         }
     }
 
-    /// A version has taken its place: as a job, as a broadcast, or both, as it was added.
-    fn look_at_parts(&mut self, id: &JobId, new: u64, after: &View) {
+    /// A version has taken its place. Checks that it is a job, a broadcast or both, as it was added.
+    fn check_parts(&mut self, id: &JobId, new: u64, after: &View) {
         let is = |record: &Record| version(record) == new;
         let job = after.jobs.get(id).is_some_and(|job| is(&job.record));
         let publish = after.broadcasts.get(id).is_some_and(|(_, record)| is(record));
-        let wanted = self.ghost.broadcasts.parts(new);
+        let wanted = self.expected.broadcasts.parts(new);
         if (job, publish) != wanted {
             self.bad(format!("[24] {id} ({new}) is there as (job, broadcast): {:?}, not {wanted:?}", (job, publish)));
         }

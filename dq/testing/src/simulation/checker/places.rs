@@ -1,15 +1,15 @@
-//! A job that changes its place: the new one is that of the step, from the very millisecond on, and what is counted of the
-//! job goes on as the rules say (rules 4, 15, 17, 19, 20 and 25).
+//! A job that moves: its new place, to the millisecond, is the one that the step says, and its counters go on as the rules
+//! say (rules 4, 15, 17, 19, 20 and 25).
 
-use super::{Checker, Did};
+use super::record::{Checker, Did};
 use dq::job::{Cause, Fence, JobId, State};
 use dq::store::step::{Change, RejoinDue, Verdict};
 use dq::testing::seam::JobView;
 use dq::time::Timestamp;
 
-/// Where a job must be, and what must be counted of it.
+/// Where a job must be, and what its counters must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Stand {
+struct Placement {
     state: State,
     /// Until when, or since when; `None` while it is RUNNING.
     at: Option<Timestamp>,
@@ -18,7 +18,7 @@ struct Stand {
     parked_by: Option<Fence>,
 }
 
-impl Stand {
+impl Placement {
     fn of(job: &JobView) -> Self {
         Self {
             state: job.state,
@@ -29,7 +29,7 @@ impl Stand {
         }
     }
 
-    /// It waits to run.
+    /// The same job, waiting to run.
     fn delayed(&self, due: Timestamp) -> Self {
         Self { state: State::Delayed, at: Some(due), crashes: 0, parked_by: None, ..*self }
     }
@@ -40,40 +40,40 @@ fn attempts(job: &JobView) -> u16 {
 }
 
 impl Checker {
-    /// A version is in another place than before.
-    pub(super) fn look_at_move(&mut self, did: &Did, id: &JobId, was: &JobView, is: &JobView, micros: u64) {
-        let found = Stand::of(is);
-        let wanted = self.stand_after(did, id, was, is, micros);
+    /// Checks a version that is in another place than before.
+    pub(super) fn check_move(&mut self, did: &Did, id: &JobId, was: &JobView, is: &JobView, micros: u64) {
+        let found = Placement::of(is);
+        let wanted = self.placement_after(did, id, was, is, micros);
         if wanted.as_ref() != Some(&found) {
-            self.bad_toll(format!("[4] {id} was {} and is {found:?}, not {wanted:?}", was.state));
+            self.bad_crash_death(format!("[4] {id} was {} and is {found:?}, not {wanted:?}", was.state));
         }
     }
 
-    /// A version has come into the store, or what took the place of another.
-    pub(super) fn look_at_entry(&mut self, id: &JobId, version: u64, is: &JobView) {
-        let due = self.ghost.due.get(&version).map(|due| Timestamp::ceil_micros(*due));
+    /// Checks a version that is new in the store.
+    pub(super) fn check_entry(&mut self, id: &JobId, version: u64, is: &JobView) {
+        let due = self.expected.due.get(&version).map(|due| Timestamp::ceil_micros(*due));
         let fits =
             is.state == State::Delayed && is.at == due && is.crashes == 0 && is.record.fixed().parked_by.is_none();
         if !fits {
-            self.bad(format!("[4] {id} ({version}) was added for {due:?} and is {:?}", Stand::of(is)));
+            self.bad(format!("[4] {id} ({version}) was added for {due:?} and is {:?}", Placement::of(is)));
         }
     }
 
-    fn stand_after(&self, did: &Did, id: &JobId, was: &JobView, is: &JobView, micros: u64) -> Option<Stand> {
+    fn placement_after(&self, did: &Did, id: &JobId, was: &JobView, is: &JobView, micros: u64) -> Option<Placement> {
         let (floor, ceil) = (Timestamp::floor_micros(micros), Timestamp::ceil_micros(micros));
-        let stand = Stand::of(was);
+        let placement = Placement::of(was);
         if is.state == State::Done {
             let at = Some(floor.after(was.record.fixed().retain));
-            return Some(Stand { state: State::Done, at, crashes: 0, ..stand });
+            return Some(Placement { state: State::Done, at, crashes: 0, ..placement });
         }
         match did {
             Did::Claim { claims, .. } => {
                 let claim = claims.iter().find(|claim| claim.id == *id)?;
-                (Some(claim.token.due) == was.at).then_some(Stand { state: State::Running, at: None, ..stand })
+                (Some(claim.token.due) == was.at).then_some(Placement { state: State::Running, at: None, ..placement })
             }
             Did::Command { .. } => {
-                let attempts = if was.state == State::Dead { 0 } else { stand.attempts };
-                Some(Stand { attempts, ..stand.delayed(ceil) })
+                let attempts = if was.state == State::Dead { 0 } else { placement.attempts };
+                Some(Placement { attempts, ..placement.delayed(ceil) })
             }
             Did::Settle { outcomes, .. } => {
                 let ended = outcomes.iter().find(|(outcome, verdict)| outcome.id == *id && *verdict == Verdict::Done);
@@ -84,63 +84,63 @@ impl Checker {
                 if !charged {
                     return Some(given_back);
                 }
-                // Without a cap that is known, any count will do.
-                let Some(caps) = self.caps else { return Some(Stand { crashes: is.crashes, ..given_back }) };
+                // Without a known cap, any count is right.
+                let Some(caps) = self.caps else { return Some(Placement { crashes: is.crashes, ..given_back }) };
                 let isolated = was.row.as_ref().is_some_and(|row| row.isolated);
                 let last = was.crashes + 1 >= caps.crashes;
                 Some(match (last, isolated) {
                     (true, false) => given_back,
-                    (true, true) if was.crashes >= caps.crashes => dead(&stand, floor),
+                    (true, true) if was.crashes >= caps.crashes => dead(&placement, floor),
                     (true, true) if !is.record.fixed().exhausted => return None,
-                    _ => Stand { crashes: was.crashes + 1, ..given_back },
+                    _ => Placement { crashes: was.crashes + 1, ..given_back },
                 })
             }
             Did::Nothing | Did::Add { .. } | Did::Note { .. } | Did::Release { .. } | Did::Publish { .. } => None,
         }
     }
 
-    /// Where the outcome of its run puts it.
-    fn settled(&self, change: &Change, was: &JobView, is: &JobView, micros: u64) -> Option<Stand> {
+    /// Where the outcome of its run puts a job.
+    fn settled(&self, change: &Change, was: &JobView, is: &JobView, micros: u64) -> Option<Placement> {
         let floor = Timestamp::floor_micros(micros);
         let after = |micros_more: u128| Timestamp::ceil_micros(micros + u64::try_from(micros_more).unwrap_or(u64::MAX));
-        let (stand, as_added) = (Stand::of(was), was.record.fixed().delay);
+        let (placement, as_added) = (Placement::of(was), was.record.fixed().delay);
         Some(match *change {
             Change::Ack | Change::Drop => return None,
             Change::Retry(delay) => {
                 let backoff = self.caps.map(|caps| caps.backoff);
-                if backoff.is_some_and(|steps| steps.get(usize::from(stand.attempts)) != Some(&delay)) {
+                if backoff.is_some_and(|steps| steps.get(usize::from(placement.attempts)) != Some(&delay)) {
                     return None;
                 }
-                Stand { attempts: stand.attempts + 1, ..stand.delayed(after(delay.as_micros())) }
+                Placement { attempts: placement.attempts + 1, ..placement.delayed(after(delay.as_micros())) }
             }
-            Change::Rejoin(RejoinDue::After(delay)) => stand.delayed(after(delay.as_micros())),
-            Change::Rejoin(RejoinDue::At(at)) if at > floor => stand.delayed(at),
-            Change::Rejoin(RejoinDue::AsAdded | RejoinDue::At(_)) => stand.delayed(after(as_added.as_micros())),
+            Change::Rejoin(RejoinDue::After(delay)) => placement.delayed(after(delay.as_micros())),
+            Change::Rejoin(RejoinDue::At(at)) if at > floor => placement.delayed(at),
+            Change::Rejoin(RejoinDue::AsAdded | RejoinDue::At(_)) => placement.delayed(after(as_added.as_micros())),
             Change::Rollback => given_back(was)?,
             Change::Park => {
-                let parked_by = stand.parked_by.or(was.row.as_ref().map(|row| row.token.fence));
-                Stand { state: State::Unacked, at: Some(floor), crashes: 0, parked_by, ..stand }
+                let parked_by = placement.parked_by.or(was.row.as_ref().map(|row| row.token.fence));
+                Placement { state: State::Unacked, at: Some(floor), crashes: 0, parked_by, ..placement }
             }
             Change::Dead => {
-                let dead = dead(&stand, floor);
+                let dead = dead(&placement, floor);
                 let cause = is.record.metadata().ok()?.cause;
                 let failed = matches!(cause, Some(Cause::Error | Cause::Panic | Cause::Timeout));
                 match self.caps {
-                    Some(caps) if failed => Stand { attempts: caps.attempts, ..dead },
-                    _ => Stand { attempts: attempts(is), ..dead },
+                    Some(caps) if failed => Placement { attempts: caps.attempts, ..dead },
+                    _ => Placement { attempts: attempts(is), ..dead },
                 }
             }
         })
     }
 }
 
-/// Back where it was claimed from, as it was.
-fn given_back(was: &JobView) -> Option<Stand> {
-    let (stand, at) = (Stand::of(was), Some(was.row.as_ref()?.token.due));
-    let state = if stand.parked_by.is_some() { State::Unacked } else { State::Delayed };
-    Some(Stand { state, at, ..stand })
+/// Back where it was claimed from, unchanged.
+fn given_back(was: &JobView) -> Option<Placement> {
+    let (placement, at) = (Placement::of(was), Some(was.row.as_ref()?.token.due));
+    let state = if placement.parked_by.is_some() { State::Unacked } else { State::Delayed };
+    Some(Placement { state, at, ..placement })
 }
 
-fn dead(stand: &Stand, since: Timestamp) -> Stand {
-    Stand { state: State::Dead, at: Some(since), crashes: 0, parked_by: None, ..*stand }
+fn dead(placement: &Placement, since: Timestamp) -> Placement {
+    Placement { state: State::Dead, at: Some(since), crashes: 0, parked_by: None, ..*placement }
 }

@@ -1,7 +1,7 @@
-//! Numbers that the seed of a run decides, for the code of users: how many jobs, which amounts, how long between them.
+//! Numbers that the seed of a run decides, for user code: how many jobs, which amounts, how long between them.
 //!
-//! They are of the run, not of a moment in it: who asks first, and how often, changes nothing. So the state, the work and the
-//! check of a simulation may all ask for the same one, and a finding can be shrunk to smaller ones.
+//! A number belongs to the run, not to a moment in it: which code asks first, and how often, changes nothing. So state,
+//! work and check may all ask for the same number, and a finding can be shrunk to smaller numbers.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::ops::RangeInclusive;
 
 use super::super::random::RandomSource;
 
-/// What was chosen in a run: for each name the least and the number.
+/// What was chosen in a run: for each name the start of the range and the number.
 pub(super) type Chosen = BTreeMap<String, (u64, u64)>;
 
 #[derive(Debug)]
@@ -20,15 +20,18 @@ struct Choices {
 }
 
 thread_local! {
-    /// Those of the run on this thread.
+    /// The choices of the run on this thread.
     static CHOICES: RefCell<Option<Choices>> = const { RefCell::new(None) };
 }
 
-/// A number for this run of a [`simulate`](super::simulate), which its seed decides; for the same name the same in the whole
-/// run. A finding is shrunk towards the start of the range, so let the start be what is simplest.
+/// Returns a number from a range, which the seed of the [`simulate`](super::simulate) run decides.
 ///
-/// Use it for what differs from run to run: how many jobs the work adds, how long it waits between them, what is in them.
-/// Outside of a simulation, and on threads that user code starts, it is the start of the range.
+/// Within one run, every call with the same name returns the same number, in whichever order state, nodes, work and check
+/// ask. Another seed has another number. Shrinking moves the number of a finding towards the start of the range, so let the
+/// range start with the simplest value.
+///
+/// Use it for whatever should differ from run to run: how many jobs the work adds, how long it waits between them, what is
+/// in them. Outside of a simulation, and on threads that user code starts, it returns the start of the range.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -42,7 +45,7 @@ thread_local! {
 /// ```
 ///
 /// # Panics
-/// When the range is empty.
+/// If the range is empty.
 pub fn choose(name: &str, among: RangeInclusive<u64>) -> u64 {
     let (least, most) = (*among.start(), *among.end());
     assert!(least <= most, "`choose(\"{name}\", {among:?})`: the range is empty");
@@ -58,7 +61,7 @@ pub fn choose(name: &str, among: RangeInclusive<u64>) -> u64 {
     })
 }
 
-/// Choices are for the run on this thread; they end when this is dropped.
+/// Choices for the run on this thread; they end when this is dropped.
 #[derive(Debug)]
 pub(super) struct Choosing;
 
@@ -68,7 +71,7 @@ impl Choosing {
         Self
     }
 
-    /// What was chosen since.
+    /// What the run has chosen.
     pub(super) fn chosen(&self) -> Chosen {
         CHOICES.with_borrow(|choices| choices.as_ref().map(|choices| choices.chosen.clone()).unwrap_or_default())
     }

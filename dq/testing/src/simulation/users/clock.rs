@@ -1,21 +1,29 @@
-//! The wall clock of a run, for the code of users.
+//! The wall clock of a run, for user code.
 
 use std::cell::Cell;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::time::Instant;
 
-use super::super::cluster::START;
+use super::super::units::START;
 
 thread_local! {
     /// When the run of this thread started.
     static START_OF_RUN: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// The wall clock: within a [`simulate`](super::simulate) run the simulated one, which starts on 14 November 2023 with every
-/// run; elsewhere `SystemTime::now()`.
+/// Returns the wall-clock time: within a [`simulate`](super::simulate) run the simulated time, otherwise
+/// `SystemTime::now()`.
 ///
-/// A job with an absolute time needs it: `jobs.add(..).at(dq_testing::now() + Duration::from_secs(60))`.
+/// Every run starts at the same moment of 14 November 2023. A job with an absolute due time needs this clock:
+///
+/// ```
+/// use std::time::Duration;
+/// use dq_testing::now;
+///
+/// let at = now() + Duration::from_secs(60);            // jobs.add(..).at(at)
+/// assert!(at > now());
+/// ```
 pub fn now() -> SystemTime {
     match START_OF_RUN.get() {
         Some(start) => UNIX_EPOCH + Duration::from_micros(START) + start.elapsed(),
@@ -23,7 +31,7 @@ pub fn now() -> SystemTime {
     }
 }
 
-/// A run starts on this thread; it ends when this is dropped.
+/// A run on this thread; it ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Running;
 

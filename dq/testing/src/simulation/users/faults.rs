@@ -2,12 +2,13 @@
 
 use std::ops::RangeInclusive;
 
-use super::super::terms::Fault;
+use super::super::profile::Fault;
 
 /// Which faults happen, and how many in one run.
 ///
-/// Default: crashes, pauses, a bad network, outages and clean stops, at most 2 in a run. Few faults in many runs find as
-/// much as many in a few, and their accounts can be read.
+/// By default: crashes, pauses, a bad network, outages and clean stops, at most 2 in a run. Few faults in many runs find as
+/// much as many faults in few runs, and their accounts are readable. What each method names is on or off for all runs of a
+/// [`simulate`](super::simulate); the seed of a run decides what happens when.
 ///
 /// ```
 /// use dq_testing::Faults;
@@ -44,17 +45,17 @@ impl Default for Faults {
     }
 }
 
-/// What can be done on the occasion of a job.
+/// A fault that an occasion can bring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Blow {
-    /// A fault of the engine, of one node where it is one of a node.
+pub(super) enum PlannedFault {
+    /// A fault of the engine; if it is a fault of a node, it hits the node of the occasion.
     Engine(Fault),
-    /// One of the next requests of a process: it is lost, its answer is, or it is held up.
-    Wire,
+    /// A connection fault: one of the next requests of a process is lost, its answer is lost, or it is delayed.
+    Connection,
 }
 
 impl Faults {
-    /// None at all. Jobs run on time and once; a run costs a fraction.
+    /// No faults: jobs run on time and once, and a run costs a fraction.
     pub const fn none() -> Self {
         Self {
             crashes: false,
@@ -68,54 +69,56 @@ impl Faults {
         }
     }
 
-    /// Nodes die as by `kill -9`: at a time, at any request to the store, or where a handler goes on after an `.await`.
-    /// Another node starts 1 to 6 s later. Default: yes.
+    /// Nodes are killed as by `kill -9`: at any time, at any request to the store, or where a handler resumes after an
+    /// `.await`. Another node starts 1 to 6 s later. Default: on.
     pub const fn crashes(mut self, happen: bool) -> Self {
         self.crashes = happen;
         self
     }
 
-    /// Nodes stand still for 1 to 45 s, at the same places, and go on: most lose their lease meanwhile, and a handler goes
-    /// on while its job runs elsewhere. Default: yes.
+    /// Nodes are paused for 1 to 45 s at the same places, then resume. Most lose their lease meanwhile, so a handler goes
+    /// on while its job runs elsewhere. Default: on.
     pub const fn pauses(mut self, happen: bool) -> Self {
         self.pauses = happen;
         self
     }
 
-    /// Requests to the store are lost, or their answers are, or they are executed up to 45 s late; signals are lost; all
-    /// are slow for a while; a node hears no answers for up to 40 s. Default: yes.
+    /// Requests to the store are lost, their answers are lost, or the store executes them up to 45 s late; signals are
+    /// lost; everything is slow for a while; a node receives no answers for up to 40 s. Default: on.
     pub const fn network(mut self, happen: bool) -> Self {
         self.network = happen;
         self
     }
 
-    /// The store is away for 1 to 40 s: requests are lost, refused, reset, or executed afterwards. Default: yes.
+    /// The store cannot be reached for 1 to 40 s: requests are lost, refused, reset, or executed afterwards. Default: on.
     pub const fn outages(mut self, happen: bool) -> Self {
         self.outages = happen;
         self
     }
 
-    /// Nodes stop cleanly, as at a deployment, and others start 1 to 8 s later. Default: yes.
+    /// Nodes stop cleanly, as in a deployment, and others start 1 to 8 s later. Default: on.
     pub const fn stops(mut self, happen: bool) -> Self {
         self.stops = happen;
         self
     }
 
-    /// The clocks of the store and of nodes jump, up to 10 minutes both ways: jobs may run early or late by that. Default: no.
+    /// The clocks of the store and of nodes jump by up to 10 minutes in both directions, so jobs may run that much early or
+    /// late. Default: off.
     pub const fn clock_jumps(mut self, happen: bool) -> Self {
         self.clock_jumps = happen;
         self
     }
 
     /// The store falls back to an earlier state, as one that loses its latest writes: jobs may be lost, or run again after
-    /// their ack. Only the judge's rules that hold then are judged; let the check allow it. Default: no.
+    /// their ack. Your check must allow that. Default: off.
     pub const fn fall_backs(mut self, happen: bool) -> Self {
         self.fall_backs = happen;
         self
     }
 
-    /// The most faults of one run; a run draws how many of them it has. Default: 2, fewer than the default cap of crashes
-    /// (3), so that no job ends in DEAD because its node died under it again and again. With more, a check must allow DEAD jobs.
+    /// The maximum number of faults in one run; each run draws its number, which may be 0. Default: 2. That is fewer than
+    /// the default cap of crashes (3), so no job becomes DEAD only because its nodes died. With more faults, a check must
+    /// allow DEAD jobs.
     pub const fn most(mut self, faults: u64) -> Self {
         self.most = faults;
         self
@@ -125,19 +128,26 @@ impl Faults {
         1..=self.most
     }
 
-    /// Every blow there is, the likelier ones more than once.
-    pub(super) fn blows(&self) -> Vec<Blow> {
-        use Blow::{Engine, Wire};
+    /// Every fault that can be planned, the likelier ones more than once.
+    pub(super) fn planned_faults(&self) -> Vec<PlannedFault> {
+        use PlannedFault::{Connection, Engine};
         let (kill, pause, out) = (Engine(Fault::Kill), Engine(Fault::Pause), Engine(Fault::Out));
-        let kinds: [(bool, &[Blow]); 7] = [
+        let kinds: [(bool, &[PlannedFault]); 7] = [
             (self.crashes, &[kill; 4]),
             (self.pauses, &[pause; 3]),
-            (self.network, &[Wire, Wire, Engine(Fault::Unresponsive), Engine(Fault::Slow), Engine(Fault::Subscribers)]),
+            (
+                self.network,
+                &[Connection, Connection, Engine(Fault::Unresponsive), Engine(Fault::Slow), Engine(Fault::Subscribers)],
+            ),
             (self.outages, &[out; 2]),
             (self.stops, &[Engine(Fault::Stop)]),
             (self.clock_jumps, &[Engine(Fault::Jump), Engine(Fault::Wall)]),
             (self.fall_backs, &[Engine(Fault::Snap), Engine(Fault::Snap), Engine(Fault::Fall)]),
         ];
-        kinds.iter().filter(|(happen, _)| *happen).flat_map(|(_, blows)| blows.iter().copied()).collect()
+        kinds
+            .iter()
+            .filter(|(happen, _)| *happen)
+            .flat_map(|(_, planned_faults)| planned_faults.iter().copied())
+            .collect()
     }
 }

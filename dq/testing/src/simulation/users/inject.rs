@@ -1,29 +1,30 @@
-//! Faults: at which moment they happen, and what they do.
+//! Faults of a user's program: when they happen, and what they do.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use super::super::cluster::{ClusterState, MS, SECOND, lock};
-use super::super::network::Outage;
-use super::super::nodes::NodeAt;
+use super::super::cluster::ClusterState;
+use super::super::network_state::Outage;
+use super::super::node::SimNode;
 use super::super::process::Process;
+use super::super::profile::Fault;
 use super::super::random::RandomSource;
 use super::super::sim::Sim;
-use super::super::terms::Fault;
-use super::faults::{Blow, Faults};
-use super::program::{AtStep, Program, WORK};
-use super::watched::Seat;
+use super::super::sync::lock;
+use super::super::units::{MS, SECOND};
+use super::faults::{Faults, PlannedFault};
+use super::program::{AtStep, Host, Program, WORK};
 use dq::job::NodeId;
 
 impl Faults {
-    /// How many of them a run has.
+    /// How many faults a run has.
     pub(super) fn draw(&self, cluster: &ClusterState) -> u64 {
         if self.range().is_empty() || cluster.chance(0.1) { 0 } else { 1 + cluster.below(*self.range().end()) }
     }
 }
 
-/// Counts down; true at zero.
+/// Counts down, and returns true at zero.
 const fn is_now(left: &mut u64) -> bool {
     let now = *left == 0;
     *left = left.saturating_sub(1);
@@ -31,31 +32,33 @@ const fn is_now(left: &mut u64) -> bool {
 }
 
 impl Sim {
-    /// Chooses the moment: at a request, at a step of a handler, or some time later.
+    /// Chooses the moment of a fault: at a request, at a step of a handler, or some time later.
     pub(super) fn inject(
         self: &Arc<Self>,
         program: &Arc<Program>,
-        blow: Blow,
+        planned: PlannedFault,
         node: Option<&NodeId>,
         random: RandomSource,
     ) {
         let at = lock(&self.nodes).iter().find(|at| Some(&at.id) == node && !at.process.is_dead()).cloned();
         let name = at.as_ref().map_or(WORK, |at| &at.process.name);
-        let mut arms = lock(&program.arms);
-        let arms = arms.entry(name.to_owned()).or_default();
+        let mut pending_faults = lock(&program.pending_faults);
+        let pending_faults = pending_faults.entry(name.to_owned()).or_default();
         let moment = random.below(4);
-        match (blow, at) {
-            (Blow::Wire, _) => arms.wire = Some(random.below(4)),
-            (Blow::Engine(Fault::Kill), Some(node)) if moment == 0 => node.dies_after.store(random.below(4), Relaxed),
-            (Blow::Engine(Fault::Pause), Some(node)) if moment == 0 => {
+        match (planned, at) {
+            (PlannedFault::Connection, _) => pending_faults.connection = Some(random.below(4)),
+            (PlannedFault::Engine(Fault::Kill), Some(node)) if moment == 0 => {
+                node.dies_after.store(random.below(4), Relaxed);
+            }
+            (PlannedFault::Engine(Fault::Pause), Some(node)) if moment == 0 => {
                 node.pause.store(random.between(SECOND, 45 * SECOND), Relaxed);
                 node.pauses_after.store(random.below(4), Relaxed);
             }
-            (Blow::Engine(fault), Some(_)) if moment < 3 => {
+            (PlannedFault::Engine(fault), Some(_)) if moment < 3 => {
                 let left = random.below(random.pick(&[2, 4, 8, 16]));
-                arms.at_step = Some(AtStep { fault, left, run: None, random });
+                pending_faults.at_step = Some(AtStep { fault, left, run: None, random });
             }
-            (Blow::Engine(fault), node) => {
+            (PlannedFault::Engine(fault), node) => {
                 let after = random.below(random.pick(&[MS, 10 * MS, 100 * MS, SECOND, 10 * SECOND]));
                 let (sim, program) = (Arc::clone(self), Arc::clone(program));
                 let at = self.cluster.now() + after;
@@ -64,12 +67,12 @@ impl Sim {
         }
     }
 
-    /// A fault happens, to a node or to everybody.
+    /// A fault happens, to this node or to all.
     fn happen(
         self: &Arc<Self>,
         program: &Program,
         fault: Fault,
-        node: Option<&Arc<NodeAt>>,
+        node: Option<&Arc<SimNode>>,
         when: &str,
         random: &RandomSource,
     ) {
@@ -84,19 +87,19 @@ impl Sim {
         self: &Arc<Self>,
         program: &Program,
         fault: Fault,
-        node: &Arc<NodeAt>,
+        node: &Arc<SimNode>,
         when: &str,
         random: &RandomSource,
     ) {
         let (cluster, now, name) = (&self.cluster, self.cluster.now(), &node.process.name);
         match fault {
             Fault::Kill => {
-                self.tell(None, || format!("{name} IS KILLED{when}"));
+                self.note(|| format!("{name} IS KILLED{when}"));
                 self.kill(&node.process);
             }
             Fault::Stop => {
                 self.fault();
-                self.tell(None, || format!("{name} IS STOPPED, cleanly{when}"));
+                self.note(|| format!("{name} IS STOPPED cleanly{when}"));
                 node.stopping.store(true, Relaxed);
                 if let Some(running) = &*lock(&node.running) {
                     running.order_stop(Duration::from_millis(program.grace_millis.load(Relaxed)));
@@ -108,19 +111,19 @@ impl Sim {
             Fault::Pause => self.pause_node(&node.process, when, random),
             Fault::Unresponsive => {
                 let seconds = random.pick(&[1, 3, 10, 40]);
-                self.tell(None, || format!("{name} HEARS NOTHING from the store for {seconds} s{when}"));
+                self.note(|| format!("{name} RECEIVES NO ANSWERS for {seconds} s{when}"));
                 self.fault();
                 node.process.make_unresponsive(now + seconds * SECOND);
                 self.note_fault(&node.process);
             }
             Fault::Subscribers => {
-                self.tell(None, || format!("{name} LOSES ITS SUBSCRIPTION to signals{when}"));
+                self.note(|| format!("{name} LOSES ITS SIGNALS{when}"));
                 self.fault();
                 self.break_subscriptions(Some(&node.process));
             }
             Fault::Wall => {
                 let by = random.between(0, 1_200 * SECOND) as i64 - 600 * SECOND as i64;
-                self.tell(None, || format!("THE CLOCK of {name} is {} s ahead", by / SECOND as i64));
+                self.note(|| format!("THE CLOCK of {name} is {} s ahead", by / SECOND as i64));
                 self.fault();
                 node.process.clock.skew.store(by, Relaxed);
             }
@@ -130,7 +133,7 @@ impl Sim {
         }
     }
 
-    /// What hits everybody.
+    /// A fault that hits all nodes.
     fn inject_store_fault(self: &Arc<Self>, fault: Fault, when: &str, random: &RandomSource) {
         self.fault();
         self.cause(fault, random);
@@ -144,16 +147,16 @@ impl Sim {
                     Outage::Reset => "connections are reset",
                     Outage::Frozen => "requests are executed afterwards",
                 };
-                self.tell(None, || format!("THE STORE IS AWAY for {millis} ms{when}: {outage}"));
+                self.note(|| format!("THE STORE CANNOT BE REACHED for {millis} ms{when}: {outage}"));
             }
             Fault::Slow => {
                 let millis = (network_state.slow_until - now) / MS;
-                self.tell(None, || format!("THE NETWORK IS SLOW for {millis} ms{when}"));
+                self.note(|| format!("THE NETWORK IS SLOW for {millis} ms{when}"));
             }
             Fault::Jump => {
                 self.for_checkers(|checker| checker.jumped = true);
                 let ahead = self.clock.skew.load(Relaxed) / MS as i64;
-                self.tell(None, || format!("THE CLOCK OF THE STORE is {ahead} ms ahead"));
+                self.note(|| format!("THE CLOCK OF THE STORE is {ahead} ms ahead"));
             }
             _ => {}
         }
@@ -161,7 +164,7 @@ impl Sim {
 
     fn pause_node(&self, process: &Arc<Process>, when: &str, random: &RandomSource) {
         let (now, length) = (self.cluster.now(), random.between(SECOND, 45 * SECOND));
-        self.tell(None, || format!("{} STANDS STILL for {} ms{when}", process.name, length / MS));
+        self.note(|| format!("{} IS PAUSED for {} ms{when}", process.name, length / MS));
         self.fault();
         process.pause(now + length);
         self.note_fault(process);
@@ -169,64 +172,43 @@ impl Sim {
 
     fn keep_all(&self, program: &Program) {
         let Ok(snapshot) = self.store.snapshot() else { return };
-        let mut ghosts = Vec::new();
-        self.for_topics(|key, checker| ghosts.push((key.clone(), checker.ghost.clone())));
-        *lock(&program.kept) = Some((snapshot, ghosts));
+        let mut expected = Vec::new();
+        self.for_topics(|key, checker| expected.push((key.clone(), checker.expected.clone())));
+        *lock(&program.kept) = Some((snapshot, expected));
     }
 
     fn fall_back_to_kept(&self, program: &Program) {
-        let Some((snapshot, ghosts)) = lock(&program.kept).take() else { return };
+        let Some((snapshot, expected)) = lock(&program.kept).take() else { return };
         if self.store.restore(&snapshot).is_err() {
             return;
         }
         self.fault();
         self.for_topics(|key, checker| {
-            let ghost = ghosts.iter().find(|(kept, _)| kept == key);
-            checker.ghost = ghost.map(|(_, ghost)| ghost.clone()).unwrap_or_default();
+            let expected = expected.iter().find(|(kept, _)| kept == key);
+            checker.expected = expected.map(|(_, expected)| expected.clone()).unwrap_or_default();
             (checker.before, checker.fell) = (self.store.view(key), true);
             checker.unsettle(self.cluster.now());
         });
-        self.tell(None, || "THE STORE FALLS BACK to an earlier state".into());
-    }
-
-    /// Whether the store has fallen back.
-    pub(super) fn has_fallen_back(&self) -> bool {
-        let mut fell = false;
-        self.for_checkers(|checker| fell |= checker.fell);
-        fell
-    }
-
-    /// What becomes of the wire of a process that sends now: 0: requests are lost, 1 and 2: answers, else a request is held up.
-    pub(in crate::simulation) fn wire_fault(
-        &self,
-        process: &Process,
-        number: u64,
-        random: &RandomSource,
-    ) -> Option<u64> {
-        match self.program.get() {
-            None => {
-                let fails = random.chance(self.network_state().failing).then(|| random.below(5));
-                let name = || format!("{}:{number}", process.name);
-                fails.filter(|_| self.happens(name, || format!("the wire of {} fails", process.name)))
-            }
-            Some(program) => {
-                let mut arms = lock(&program.arms);
-                let arms = arms.get_mut(&process.name);
-                let faults = arms.is_some_and(|arms| arms.wire.take_if(is_now).is_some());
-                faults.then(|| {
-                    self.fault();
-                    random.below(5)
-                })
-            }
-        }
+        self.note(|| "THE STORE FALLS BACK to an earlier state".into());
     }
 }
 
 impl Program {
-    /// A handler makes a step: that may be the moment of a fault.
-    pub(super) fn inject_at_step(&self, seat: &Seat, run: u64, returned: bool, name: &str) {
-        let mut arms = lock(&self.arms);
-        let Some(arms_of) = arms.get_mut(&seat.process.name) else { return };
+    /// Takes the connection fault that waits for this request of a process, if one does.
+    pub(super) fn take_connection_fault(&self, sim: &Sim, process: &Process, random: &RandomSource) -> Option<u64> {
+        let mut pending_faults = lock(&self.pending_faults);
+        let pending_faults = pending_faults.get_mut(&process.name);
+        let faults = pending_faults.is_some_and(|pending_faults| pending_faults.connection.take_if(is_now).is_some());
+        faults.then(|| {
+            sim.fault();
+            random.below(5)
+        })
+    }
+
+    /// A handler makes a step, which may be the moment of a fault.
+    pub(super) fn inject_at_step(&self, host: &Host, run: u64, returned: bool, name: &str) {
+        let mut pending_faults = lock(&self.pending_faults);
+        let Some(arms_of) = pending_faults.get_mut(&host.process.name) else { return };
         let is_now = |at: &mut AtStep| {
             let of_this = *at.run.get_or_insert(run) == run;
             let now = of_this && (at.left == 0 || returned);
@@ -234,9 +216,9 @@ impl Program {
             now
         };
         let Some(AtStep { fault, random, .. }) = arms_of.at_step.take_if(is_now) else { return };
-        drop(arms);
-        let node = lock(&seat.sim.nodes).iter().find(|node| node.id == seat.node).cloned();
+        drop(pending_faults);
+        let node = lock(&host.sim.nodes).iter().find(|node| node.id == host.node).cloned();
         let after = if returned { ", just after it ran" } else { " while it runs" };
-        seat.sim.happen(self, fault, node.as_ref(), &format!("{after} {name}"), &random);
+        host.sim.happen(self, fault, node.as_ref(), &format!("{after} {name}"), &random);
     }
 }

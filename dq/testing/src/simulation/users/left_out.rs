@@ -1,41 +1,25 @@
-//! Jobs that a smaller run leaves out: the work adds them and is told that they were added, and nothing is.
+//! Jobs that a smaller run leaves out: the work learns that they were added, but they never reach the store.
 //!
-//! Whether the check bears that is asked apart, see `shrink.rs`: it may count the jobs.
+//! `shrink.rs` finds out whether the check passes without them: it may count the jobs.
 
-use super::super::cluster::lock;
 use super::super::process::Process;
+use super::super::sync::lock;
 use super::only::name_of;
 use super::program::{Program, WORK};
 use dq::job::TopicKey;
-use dq::store::{AddOutcome, BatchAnswer, NewJob, Numbered};
-
-/// The places of the jobs of a batch that were left out.
-#[derive(Debug)]
-pub(in crate::simulation) struct LeftOut(Vec<usize>);
-
-impl LeftOut {
-    /// The answer to the whole batch.
-    pub(in crate::simulation) fn put_back(self, mut answer: BatchAnswer<AddOutcome>) -> BatchAnswer<AddOutcome> {
-        if let BatchAnswer::Done(outcomes) = &mut answer {
-            for place in self.0 {
-                outcomes.insert(place.min(outcomes.len()), AddOutcome::Added);
-            }
-        }
-        answer
-    }
-}
+use dq::store::{NewJob, Numbered};
 
 impl Program {
-    /// Takes the jobs out of a batch of the work that are to be left out, and notes the others.
-    pub(in crate::simulation) fn leave_out(
+    /// Takes the left-out jobs out of a batch of the work, records the others, and returns the places of those taken out.
+    pub(super) fn without_left_out(
         &self,
         process: &Process,
         key: &TopicKey,
         batch: &mut Numbered<NewJob>,
-    ) -> LeftOut {
+    ) -> Vec<usize> {
         let mut places = Vec::new();
         if process.name != WORK {
-            return LeftOut(places);
+            return places;
         }
         let mut place = 0;
         batch.items.retain(|job| {
@@ -49,6 +33,6 @@ impl Program {
             place += 1;
             stays
         });
-        LeftOut(places)
+        places
     }
 }

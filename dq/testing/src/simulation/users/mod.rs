@@ -1,7 +1,14 @@
-//! Simulations of a user's program: its own listeners on real nodes, with faults, in virtual time, each run decided by a seed.
+//! Simulations of a user's program: its own listeners on real nodes, with faults, in virtual time. A seed decides each run.
 //!
-//! [`simulate`] begins one. What the nodes of the engine are for dq's own tests, they are here with the user's listeners:
-//! the same network, the same judge, and an account of what happened to each job that a person can read.
+//! [`simulate`] builds one. It uses the network and the checker of dq's own simulation, with the user's listeners, and it
+//! writes a readable account of what happened to each job.
+//!
+//! The modules in their order; each uses only modules before it, and those of the engine:
+//!
+//! * what users see: `verdict`, `faults`, `report`, `finding`, `choose`, `clock`, `simulation`;
+//! * one run: `panics`, `only`, `versions`, `trace`, `program`, then what a program does in it (`spawned`, `left_out`,
+//!   `narrate`, `inject`, `watched`, `nodes`, `occasions`, `workload`), and `play`;
+//! * many runs: `progress`, `shrink`, `seeds`.
 
 mod choose;
 mod clock;
@@ -26,6 +33,7 @@ mod trace;
 mod verdict;
 mod versions;
 mod watched;
+mod workload;
 
 pub use choose::choose;
 pub use clock::now;
@@ -34,6 +42,3 @@ pub use finding::Finding;
 pub use report::{Ended, Summary};
 pub use simulation::{Simulation, simulate};
 pub use verdict::Verdict;
-
-pub(super) use program::Program;
-pub(super) use versions::version_behind;

@@ -1,18 +1,19 @@
-//! The steps of the store, told for a person.
+//! The steps of the store as lines of the account.
 
 use super::super::checker::{Checker, Did};
-use super::super::cluster::lock;
 use super::super::sim::Sim;
+use super::super::sync::lock;
+use super::program::Program;
 use super::trace::{Named, Usual};
 use dq::job::{JobId, NodeId, TopicKey};
 use dq::store::step::{Change, Verdict};
 use dq::store::{AddOutcome, Due};
 use dq::testing::seam::View;
 
-impl Sim {
-    /// Tells what a step did in a topic; the judge still knows what was before it.
-    pub(in crate::simulation) fn narrate(&self, key: &TopicKey, did: &Did, checker: &Checker, after: &View) {
-        if self.program.get().is_none_or(|program| program.trace.is_none()) {
+impl Program {
+    /// Describes what a step did in a topic; the checker still has the state before it.
+    pub(super) fn describe(&self, sim: &Sim, key: &TopicKey, did: &Did, checker: &Checker, after: &View) {
+        if self.trace.is_none() {
             return;
         }
         let named = |id: &JobId| -> Option<Named> { Some((key.topic.clone(), id.clone())) };
@@ -28,53 +29,57 @@ impl Sim {
                         AddOutcome::Added => format!("is added, {due}"),
                         AddOutcome::Replaced(state) => format!("is added in place of the {state} one, {due}"),
                         AddOutcome::ReplacementWaits | AddOutcome::ReplacementIfEnds => {
-                            "is to replace the one that runs".into()
+                            "waits to replace the running one".into()
                         }
-                        AddOutcome::Exists(state) => format!("is there already, {state}"),
-                        AddOutcome::Repeated => "is named twice in one batch".into(),
+                        AddOutcome::Exists(state) => format!("exists already, {state}"),
+                        AddOutcome::Repeated => "comes twice in one batch".into(),
                         AddOutcome::Refused(why) => format!("is refused: {why}"),
                     };
                     let usual = (*outcome == AddOutcome::Added).then_some(Usual::Added);
-                    self.tell_usual(named(&job.id), usual, || format!("{topic}/{} {how}", job.id));
+                    self.note(sim, named(&job.id), usual, || format!("{topic}/{} {how}", job.id));
                 }
             }
             Did::Settle { node, outcomes } => {
                 for (outcome, verdict) in outcomes {
-                    let (node, what) = (self.name_of(node), word(&outcome.change));
+                    let (node, what) = (name_of(sim, node), word(&outcome.change));
                     let how = match verdict {
                         Verdict::Done => "the store has",
-                        Verdict::Stale => "the store REFUSES, as that run no longer has the job,",
-                        Verdict::Dropped => "the store has nothing left for",
-                        Verdict::Failed(_) => "the store cannot do",
+                        Verdict::Stale => "the store REFUSES, because that run no longer holds the job,",
+                        Verdict::Dropped => "the store has no record left for",
+                        Verdict::Failed(_) => "the store could not apply",
                     };
                     let is_ack = matches!((&outcome.change, verdict), (Change::Ack, Verdict::Done));
                     let text = || format!("{how} the {what} of {topic}/{} from {node}", outcome.id);
-                    self.tell_usual(named(&outcome.id), is_ack.then_some(Usual::Acked), text);
+                    self.note(sim, named(&outcome.id), is_ack.then_some(Usual::Acked), text);
                 }
             }
             Did::Reclaim { from, .. } => {
-                let from = self.name_of(from);
+                let from = name_of(sim, from);
                 for (id, job) in &checker.before.jobs {
                     let kept = after.jobs.get(id).is_some_and(|now| now.row == job.row);
-                    if job.row.as_ref().is_some_and(|row| self.name_of(&row.node) == from) && !kept {
-                        self.tell(named(id), || format!("{topic}/{id} is taken back from {from}, whose lease is over"));
+                    if job.row.as_ref().is_some_and(|row| name_of(sim, &row.node) == from) && !kept {
+                        self.note(sim, named(id), None, || {
+                            format!("{topic}/{id} is reclaimed from {from}, whose lease has expired")
+                        });
                     }
                 }
             }
             Did::Command { items } => {
                 for (item, outcome) in items {
-                    self.tell(named(&item.id), || format!("{:?} of {topic}/{}: {outcome:?}", item.verb, item.id));
+                    self.note(sim, named(&item.id), None, || {
+                        format!("{:?} of {topic}/{}: {outcome:?}", item.verb, item.id)
+                    });
                 }
             }
             Did::Claim { .. } | Did::Nothing | Did::Note { .. } | Did::Release { .. } | Did::Publish { .. } => {}
         }
     }
+}
 
-    /// The name of a node's process.
-    fn name_of(&self, node: &NodeId) -> String {
-        let nodes = lock(&self.nodes);
-        nodes.iter().find(|at| at.id == *node).map_or_else(|| node.to_string(), |at| at.process.name.clone())
-    }
+/// The name of a node's process.
+fn name_of(sim: &Sim, node: &NodeId) -> String {
+    let nodes = lock(&sim.nodes);
+    nodes.iter().find(|at| at.id == *node).map_or_else(|| node.to_string(), |at| at.process.name.clone())
 }
 
 const fn word(change: &Change) -> &'static str {

@@ -1,36 +1,36 @@
-//! The nodes of a user's program: made by the factory that programs use, on the network of the run.
+//! The nodes of a user's program: built by the factory that programs use, on the network of the run.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
 
-use super::super::cluster::lock;
-use super::super::nodes::NodeAt;
+use super::super::node::SimNode;
 use super::super::process::Process;
 use super::super::sim::Sim;
 use super::super::store::FaultyStore;
-use super::program::Program;
-use super::watched::{Received, Seat, Watched};
+use super::super::sync::lock;
+use super::program::{Host, Program};
+use super::watched::{Received, Watched};
 use dq::listener::AckMode;
 use dq::store::Store;
 use dq::testing::seam;
 use dq::testing::seam::Plan;
 
-impl Sim {
+impl Program {
     /// Starts a node of the program.
-    pub(in crate::simulation) fn start_program_node(self: &Arc<Self>, program: &Arc<Program>) {
-        let number = self.names.fetch_add(1, Relaxed) + 1;
-        let process = Process::new(format!("n{number}"), &self.cluster);
-        let store: Arc<dyn Store> = Arc::new(FaultyStore { sim: Arc::clone(self), process: Arc::clone(&process) });
-        let factory = program.factory().variables([("", ""); 0]).environment(process.environment()).store(store);
+    pub(super) fn start(self: &Arc<Self>, sim: &Arc<Sim>) {
+        let number = sim.names.fetch_add(1, Relaxed) + 1;
+        let process = Process::new(format!("n{number}"), &sim.cluster);
+        let store: Arc<dyn Store> = Arc::new(FaultyStore { sim: Arc::clone(sim), process: Arc::clone(&process) });
+        let factory = self.factory().variables([("", ""); 0]).environment(process.environment()).store(store);
         let mut plan = match seam::prepare(factory).now_or_never() {
             Some(Ok((plan, _))) => plan,
-            Some(Err(problems)) => return program.fail(format!("a node cannot start: {problems}")),
-            None => return program.fail("a node cannot start: something of it waits".into()),
+            Some(Err(problems)) => return self.fail(format!("a node cannot start: {problems}")),
+            None => return self.fail("a node cannot start: its start waits for something".into()),
         };
-        program.grace_millis.store(plan.settings.grace.as_millis() as u64, Relaxed);
-        let node = Arc::new(NodeAt {
+        self.grace_millis.store(plan.settings.grace.as_millis() as u64, Relaxed);
+        let node = Arc::new(SimNode {
             process: Arc::clone(&process),
             id: plan.node.clone(),
             running: Mutex::default(),
@@ -39,29 +39,29 @@ impl Sim {
             pauses_after: AtomicU64::new(u64::MAX),
             pause: AtomicU64::new(0),
         });
-        self.tell(None, || format!("{} starts", process.name));
-        self.for_checkers(|checker| {
-            checker.conduct.entry(node.id.clone()).or_default().disturbed_at = self.cluster.now()
+        sim.note(|| format!("{} starts", process.name));
+        sim.for_checkers(|checker| {
+            checker.node_records.entry(node.id.clone()).or_default().disturbed_at = sim.cluster.now();
         });
-        lock(&self.nodes).push(Arc::clone(&node));
-        let seat = Seat { sim: Arc::clone(self), program: Arc::clone(program), process, node: node.id.clone() };
-        self.watch(&mut plan, &seat);
+        lock(&sim.nodes).push(Arc::clone(&node));
+        let host = Host { sim: Arc::clone(sim), program: Arc::clone(self), process, node: node.id.clone() };
+        watch(&mut plan, &host);
         *lock(&node.running) = Some(seam::start(&plan));
     }
+}
 
-    /// Puts the judge between a node and its listeners.
-    fn watch(&self, plan: &mut Plan, seat: &Seat) {
-        for topic in &mut plan.topics {
-            let checker = self.checker_of(&topic.key);
-            let timeout = topic.settings.timeout.map_or(u64::MAX / 4, |timeout| timeout.as_micros() as u64);
-            let mut known = lock(&checker);
-            (known.timeout_micros, known.acks_on_claim) = (timeout, topic.settings.ack == AckMode::OnClaim);
-            drop(known);
-            topic.listener = Arc::new(Watched { inner: Arc::clone(&topic.listener), seat: seat.clone(), checker });
-        }
-        for broadcast in &mut plan.broadcasts {
-            let (inner, name) = (Arc::clone(&broadcast.listener), broadcast.name);
-            broadcast.listener = Arc::new(Received { inner, name, seat: seat.clone() });
-        }
+/// Puts the checker between a node and its listeners.
+fn watch(plan: &mut Plan, host: &Host) {
+    for topic in &mut plan.topics {
+        let checker = host.sim.checker_of(&topic.key);
+        let timeout = topic.settings.timeout.map_or(u64::MAX / 4, |timeout| timeout.as_micros() as u64);
+        let mut known = lock(&checker);
+        (known.timeout_micros, known.acks_on_claim) = (timeout, topic.settings.ack == AckMode::OnClaim);
+        drop(known);
+        topic.listener = Arc::new(Watched { inner: Arc::clone(&topic.listener), host: host.clone(), checker });
+    }
+    for broadcast in &mut plan.broadcasts {
+        let (inner, name) = (Arc::clone(&broadcast.listener), broadcast.name);
+        broadcast.listener = Arc::new(Received { inner, name, host: host.clone() });
     }
 }

@@ -1,28 +1,43 @@
-//! What of a run happens: all that its seed decides, or only parts of it, written so that a shell takes it as one word.
+//! Which parts of a run happen: everything that its seed decides, or only some parts, written as one word for a shell.
 //!
-//! `nodes=1 faults=charge/3:1 jobs=charge/3 choose:orders=1`. Names come from users and may hold anything; what is neither a
-//! letter, a digit nor one of `/_.~-` is written as `%` and two hexadecimal digits for each of its bytes.
+//! `nodes=1 faults=charge/3:1 jobs=charge/3 choose:orders=1`
+//!
+//! Users choose the names, so these may contain anything. A byte other than a letter, a digit or one of `/_.~-` is written
+//! as `%` and two hexadecimal digits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write};
 use std::str::FromStr;
+use std::time::Instant;
 
+use super::panics::Print;
 use dq::job::{JobId, TopicName};
 
 const NONE: &str = "none";
 const CHOOSE: &str = "choose:";
 
-/// See the module. The default is all.
+/// The parts of a run that happen. The default is all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Only {
-    /// So many nodes at the start.
+    /// The number of nodes at the start.
     pub(super) nodes: Option<u64>,
-    /// Faults of these names.
+    /// The faults with these names.
     pub(super) faults: Option<BTreeSet<String>>,
     /// The work's adds of these jobs.
     pub(super) jobs: Option<BTreeSet<String>>,
-    /// What [`choose`](super::choose()) gives.
+    /// The numbers that [`choose`](super::choose()) returns.
     pub(super) chosen: BTreeMap<String, u64>,
+}
+
+/// How to run a seed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct How<'a> {
+    /// Keeps an account and a log.
+    pub(super) traced: bool,
+    pub(super) only: &'a Only,
+    pub(super) print: Print,
+    /// Abandons the run at this time, without a finding.
+    pub(super) until: Option<Instant>,
 }
 
 /// The name of a job in an [`Only`].
@@ -30,7 +45,7 @@ pub(super) fn name_of(topic: &TopicName, id: &JobId) -> String {
     word(&format!("{topic}/{id}"))
 }
 
-/// Text as a word that needs no quotes.
+/// Text as a word that a shell takes without quotes.
 fn word(text: &str) -> String {
     let mut word = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -43,7 +58,7 @@ fn word(text: &str) -> String {
     word
 }
 
-/// What [`word`] was made of.
+/// The text that [`word`] was made of.
 fn text(word: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(word.len());
     let mut parts = word.split('%');
@@ -77,7 +92,7 @@ impl FromStr for Only {
         let names = |list: &str| list.split(',').filter(|name| *name != NONE).map(str::to_owned).collect();
         let mut only = Self::default();
         for part in written.split_whitespace().filter(|part| *part != "all") {
-            let wrong = || format!("`{part}` is none of nodes=, faults=, jobs= and {CHOOSE}NAME=");
+            let wrong = || format!("`{part}` is not one of nodes=, faults=, jobs= and {CHOOSE}NAME=");
             let (name, value) = part.split_once('=').ok_or_else(wrong)?;
             let number = || value.parse::<u64>().map_err(|_| format!("`{part}` needs a number"));
             match name {
@@ -99,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again_whatever_the_names() {
+    fn parts_are_read_back_whatever_their_names() {
         let job = name_of(&TopicName::new("charge").unwrap(), &JobId::new("A 'b', ü=%2").unwrap());
         let only = Only {
             nodes: Some(1),
@@ -116,9 +131,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_said() {
+    fn a_malformed_part_is_an_error() {
         assert_eq!("nodes=two".parse::<Only>(), Err("`nodes=two` needs a number".into()));
         let wrong = "node=1".parse::<Only>().unwrap_err();
-        assert_eq!(wrong, "`node=1` is none of nodes=, faults=, jobs= and choose:NAME=");
+        assert_eq!(wrong, "`node=1` is not one of nodes=, faults=, jobs= and choose:NAME=");
     }
 }

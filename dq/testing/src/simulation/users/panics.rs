@@ -1,7 +1,7 @@
-//! Panics of users' code in a run: caught, and told with their place in the finding, not printed for each of hundreds of runs.
+//! Panics of user code: caught, and reported with their location in the finding, not printed for each of hundreds of runs.
 //!
-//! Rust's hook prints a panic before anybody can catch it. The one that is put before it here keeps quiet while code of a
-//! user runs in a simulation on this thread, and notes where it was; every other panic goes on to the hook that was there.
+//! Rust's hook prints a panic before any code can catch it. The hook that this module installs stays quiet while user code
+//! runs in a simulation on this thread, and records the location. It passes every other panic on to the previous hook.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -9,7 +9,7 @@ use std::fmt;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
-/// Whether panics that are caught are printed as well.
+/// Whether caught panics are printed as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Print {
     No,
@@ -17,12 +17,12 @@ pub(super) enum Print {
 }
 
 thread_local! {
-    /// Code of a user runs on this thread.
+    /// Set while user code runs on this thread.
     static CATCHING: Cell<Option<Print>> = const { Cell::new(None) };
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// A panic of a user's code.
+/// A panic of user code.
 pub(super) struct Panicked {
     pub(super) payload: Box<dyn Any + Send>,
     place: Option<String>,
@@ -40,7 +40,7 @@ impl fmt::Display for Panicked {
     }
 }
 
-/// Calls code of a user.
+/// Calls user code and catches its panic.
 pub(super) fn caught<R>(print: Print, code: impl FnOnce() -> R) -> Result<R, Panicked> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

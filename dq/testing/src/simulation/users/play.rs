@@ -9,15 +9,17 @@ use std::time::Instant;
 
 use tokio::runtime::Builder;
 
-use super::super::cluster::{ClusterState, SECOND, lock};
+use super::super::cluster::ClusterState;
 use super::super::process::Process;
-use super::super::sim::{Sim, Struck};
+use super::super::settings::RunSettings;
+use super::super::sim::{InjectedFault, Sim, Workload};
 use super::super::store::FaultyStore;
-use super::super::terms::Terms;
+use super::super::sync::lock;
 use super::super::tokio_time::Idle;
+use super::super::units::SECOND;
 use super::choose::{Choosing, Chosen};
 use super::clock::Running;
-use super::only::Only;
+use super::only::How;
 use super::panics::{Print, caught};
 use super::program::{APP, Program, WORK};
 use super::report::Ended;
@@ -27,29 +29,18 @@ use dq::environment::Runtime;
 use dq::job::{AppName, State};
 use dq::provider::Provider;
 
-/// How often the run is asked whether it is over.
-const LOOK: u64 = 5 * SECOND;
+/// How often to ask whether the run is over.
+const POLL_INTERVAL: u64 = 5 * SECOND;
 
-/// How long nothing must wait or run until it is: as long as any request is held up, or any node paused.
+/// The run is over when nothing has waited or run for this long: no request is delayed, and no node paused, for longer.
 const QUIET: u64 = 60 * SECOND;
 
-/// How to run a seed.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct How<'a> {
-    /// With its account and its log.
-    pub(super) told: bool,
-    pub(super) only: &'a Only,
-    pub(super) print: Print,
-    /// The run is given up at this time, and found nothing.
-    pub(super) until: Option<Instant>,
-}
-
-/// What a run left.
+/// The result of a run.
 #[derive(Debug)]
 pub(super) struct Played {
     pub(super) found: Option<String>,
-    /// The faults that happened, or would have, and the jobs that the work added.
-    pub(super) struck: Vec<Struck>,
+    /// The faults that happened, and the jobs that the work added.
+    pub(super) injected: Vec<InjectedFault>,
     pub(super) added: BTreeSet<String>,
     pub(super) nodes: u64,
     pub(super) chosen: Chosen,
@@ -73,21 +64,21 @@ pub(super) fn play<S: Clone + Send + Sync + 'static>(of: &Simulation<S>, seed: u
         .expect("a runtime without input and output is given");
     runtime.block_on(async {
         let seed = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let cluster = ClusterState::with_tokio(seed, how.told);
+        let cluster = ClusterState::with_tokio(seed, how.traced);
         let _running = Running::start();
         let choosing = Choosing::start(seed, &how.only.chosen);
         let state = (of.state)();
         let nodes = how.only.nodes.unwrap_or(of.nodes);
-        let terms = Terms { only_faults: how.only.faults.clone(), ..Terms::of_program(&cluster, nodes) };
-        let sim = Sim::new(&cluster, terms);
+        let settings = RunSettings { only_faults: how.only.faults.clone(), ..RunSettings::of_program(&cluster, nodes) };
         let program = Program::new(of, &state, &cluster, how);
-        sim.begin(&program);
+        let sim = Sim::new(&cluster, settings, Arc::clone(&program) as Arc<dyn Workload>);
+        program.begin(&sim);
         for _ in 0..nodes {
             sim.start_node();
         }
         start_work(&sim, &program, of, state.clone());
         let ended = let_all_happen(&sim, &program, of, &idle, how.until).await;
-        let found = sim.wrong(&program).or_else(|| ended.then(|| check(&sim, of, state, how.print)).flatten());
+        let found = program.wrong(&sim).or_else(|| ended.then(|| check(&sim, of, state, how.print)).flatten());
         let played = played(&sim, &program, found, choosing.chosen());
         sim.end();
         played
@@ -111,7 +102,7 @@ fn start_work<S: Clone + Send + Sync + 'static>(sim: &Arc<Sim>, program: &Arc<Pr
             }
         });
         match done.await {
-            Ok(Ok(())) => sim.tell(None, || "work is done".into()),
+            Ok(Ok(())) => sim.note(|| "work is done".into()),
             Ok(Err(error)) => program.fail(format!("the work failed: {error}")),
             Err(panic) => program.fail(format!("the work panicked{panic}")),
         }
@@ -119,7 +110,7 @@ fn start_work<S: Clone + Send + Sync + 'static>(sim: &Arc<Sim>, program: &Arc<Pr
     });
 }
 
-/// Lets the run happen until it is over; false if it was given up.
+/// Runs events until the run is over; returns false if it was abandoned.
 async fn let_all_happen<S>(
     sim: &Arc<Sim>,
     program: &Program,
@@ -132,7 +123,7 @@ async fn let_all_happen<S>(
     loop {
         let now = sim.cluster.now();
         let ends = micros(of.ends_after.unwrap_or(of.longest));
-        run_until(sim, (now + LOOK).min(ends), idle).await;
+        run_until(sim, (now + POLL_INTERVAL).min(ends), idle).await;
         let now = sim.cluster.now();
         if sim.is_over() || of.ends_after.is_some() && now >= ends {
             return true;
@@ -151,15 +142,13 @@ async fn let_all_happen<S>(
             && now >= ends
         {
             let longest = humantime::format_duration(of.longest);
-            program.fail(format!(
-                "not over after {longest}: {left} (for jobs that come back for ever: `.ends_after(..)`)"
-            ));
+            program.fail(format!("not over after {longest}: {left} (for jobs that repeat forever: `.ends_after(..)`)"));
             return true;
         }
     }
 }
 
-/// Lets everything happen until then, or until something is found.
+/// Runs events until `end`, or until something is found.
 async fn run_until(sim: &Arc<Sim>, end: u64, idle: &Idle) {
     let cluster = &sim.cluster;
     let Some(tokio) = &cluster.tokio else { return };
@@ -204,9 +193,9 @@ fn played(sim: &Sim, program: &Program, found: Option<String>, chosen: Chosen) -
     sim.for_checkers(|checker| handled += checker.handled);
     Played {
         found,
-        struck: std::mem::take(&mut lock(&sim.struck)),
+        injected: std::mem::take(&mut lock(&sim.injected)),
         added: std::mem::take(&mut lock(&program.added)),
-        nodes: sim.terms().nodes,
+        nodes: sim.settings().nodes,
         chosen,
         account: program.account(),
         log: sim.cluster.take_log(),

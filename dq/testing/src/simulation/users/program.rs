@@ -1,4 +1,4 @@
-//! A user's program in one run: what its nodes are, which faults are left, and what is told of it.
+//! A user's program in one run: what its nodes are, which faults are left, and its account.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,21 +7,23 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use futures_util::FutureExt;
 
-use super::super::checker::Ghost;
-use super::super::cluster::{ClusterState, lock};
+use super::super::checker::Expected;
+use super::super::cluster::ClusterState;
+use super::super::process::Process;
+use super::super::profile::Fault;
 use super::super::random::RandomSource;
 use super::super::sim::Sim;
-use super::super::terms::Fault;
-use super::faults::Blow;
+use super::super::sync::lock;
+use super::faults::PlannedFault;
+use super::only::How;
 use super::panics::Print;
-use super::play::How;
 use super::simulation::Simulation;
 use super::trace::{Named, Trace, Usual};
 use super::versions::Versions;
 use dq::context::ContextFactory;
-use dq::job::{AppName, ProducerId, TopicKey};
+use dq::job::{AppName, NodeId, TopicKey};
+use dq::store::Store as _;
 use dq::store::memory::Snapshot;
-use dq::store::{NewJob, Numbered, Store as _};
 
 /// The app of all simulated programs.
 pub(super) const APP: &str = "simulation";
@@ -29,66 +31,69 @@ pub(super) const APP: &str = "simulation";
 /// The name of the process that does the work.
 pub(super) const WORK: &str = "work";
 
-/// A fault that waits for a step of a handler: its start, where it goes on after an `.await`, or its return.
+/// A fault that waits for a step of a handler: its start, where it resumes after an `.await`, or its return.
 #[derive(Debug)]
 pub(super) struct AtStep {
     pub(super) fault: Fault,
-    /// How many steps of the run still come before; a run that returns earlier has it at its return.
+    /// How many steps of the run come before it. If the run returns earlier, the fault happens at its return.
     pub(super) left: u64,
-    /// The run: the first that makes a step.
+    /// The run: the first one that makes a step.
     pub(super) run: Option<u64>,
-    /// What decides about it.
+    /// The random source of the fault.
     pub(super) random: RandomSource,
 }
 
-/// What waits to happen to a process; each counts down to its moment.
+/// The faults that wait for a process; each counts down to its moment.
 #[derive(Debug, Default)]
-pub(super) struct Arms {
+pub(super) struct PendingFaults {
     /// At a step of a handler.
     pub(super) at_step: Option<AtStep>,
     /// At a request.
-    pub(super) wire: Option<u64>,
+    pub(super) connection: Option<u64>,
 }
 
-/// An earlier state of the store, and what was known of it.
-pub(super) type Kept = (Snapshot, Vec<(TopicKey, Ghost)>);
+/// An earlier state of the store, and what the checkers expected then.
+pub(super) type Kept = (Snapshot, Vec<(TopicKey, Expected)>);
 
 type OnNode = Box<dyn Fn(ContextFactory) -> ContextFactory + Send + Sync>;
 
-/// See the module.
-pub(in crate::simulation) struct Program {
+/// A user's program in one run.
+pub(super) struct Program {
     sim: OnceLock<Weak<Sim>>,
     node: OnNode,
-    pub(super) blows: Vec<Blow>,
-    /// How many faults there still are.
+    pub(super) planned_faults: Vec<PlannedFault>,
+    /// How many faults are left.
     pub(super) left: AtomicU64,
-    /// How likely an occasion is taken.
+    /// The probability that an occasion brings a fault.
     pub(super) eagerness: f64,
-    /// How long a node that stops lets its handlers go on.
+    /// How long a stopping node lets its handlers go on, in ms.
     pub(super) grace_millis: AtomicU64,
     pub(super) versions: Versions,
     pub(super) trace: Option<Trace>,
     wrong: Mutex<Option<String>>,
     work_done: AtomicBool,
-    pub(super) arms: Mutex<BTreeMap<String, Arms>>,
+    pub(super) pending_faults: Mutex<BTreeMap<String, PendingFaults>>,
     /// How often each job was an occasion for a fault.
     pub(super) occasions: Mutex<BTreeMap<String, u64>>,
-    /// Only these jobs are added by the work; else all.
+    /// The work adds only these jobs; `None`: all.
     pub(super) only_jobs: Option<BTreeSet<String>>,
     /// The jobs that the work added.
     pub(super) added: Mutex<BTreeSet<String>>,
     /// The nodes whose handlers have spawned tasks.
     pub(super) spawners: Mutex<BTreeSet<String>>,
-    /// Whether panics of the user's code are printed.
+    /// Whether panics of user code are printed.
     pub(super) print: Print,
-    /// Which listener of which node heard which broadcast.
+    /// Which listener of which node received which broadcast.
     pub(super) received: Mutex<BTreeSet<(String, &'static str, Named, u64)>>,
     pub(super) kept: Mutex<Option<Kept>>,
 }
 
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Program").field("blows", &self.blows).field("left", &self.left).finish_non_exhaustive()
+        f.debug_struct("Program")
+            .field("planned_faults", &self.planned_faults)
+            .field("left", &self.left)
+            .finish_non_exhaustive()
     }
 }
 
@@ -97,24 +102,24 @@ impl Program {
     where
         S: Clone + Send + Sync + 'static,
     {
-        let node = of.node.clone().expect("say what a node is: `.node(|factory, state| factory.listener::<..>())`");
+        let node = of.node.clone().expect("set what a node is: `.node(|factory, state| factory.listener::<..>())`");
         let (state, found) = (state.clone(), of.found_listeners);
         let node: OnNode =
             Box::new(move |factory| node(if found { factory } else { factory.without_inventory() }, state.clone()));
-        let blows = of.faults.blows();
+        let planned_faults = of.faults.planned_faults();
         let most = of.faults.draw(cluster);
         Arc::new(Self {
             sim: OnceLock::new(),
             node,
-            left: AtomicU64::new(if blows.is_empty() { 0 } else { most }),
-            blows,
+            left: AtomicU64::new(if planned_faults.is_empty() { 0 } else { most }),
+            planned_faults,
             eagerness: cluster.pick(&[0.3, 0.6, 1.0]),
             grace_millis: AtomicU64::new(0),
             versions: Versions::default(),
-            trace: how.told.then(Trace::default),
+            trace: how.traced.then(Trace::default),
             wrong: Mutex::default(),
             work_done: AtomicBool::new(false),
-            arms: Mutex::default(),
+            pending_faults: Mutex::default(),
             occasions: Mutex::default(),
             only_jobs: how.only.jobs.clone(),
             added: Mutex::default(),
@@ -125,7 +130,7 @@ impl Program {
         })
     }
 
-    /// The factory of a node, as the user wants it.
+    /// The factory of a node, as the user configured it.
     pub(super) fn factory(&self) -> ContextFactory {
         (self.node)(ContextFactory::new(APP))
     }
@@ -134,18 +139,42 @@ impl Program {
         self.sim.get().and_then(Weak::upgrade)
     }
 
-    /// Something is wrong that the judge does not see; the first holds.
+    /// Records a violation that the checker does not see; the first one counts.
     pub(super) fn fail(&self, what: String) {
         lock(&self.wrong).get_or_insert(what);
     }
 
-    pub(super) fn work_is_done(&self) {
-        self.work_done.store(true, Relaxed);
+    /// Returns what is wrong: what the checker says, or what the program says.
+    pub(super) fn wrong(&self, sim: &Sim) -> Option<String> {
+        let mut broken = None;
+        sim.for_checkers(|checker| broken = broken.take().or_else(|| checker.found.clone()));
+        let broken = broken.map(|what| format!("dq broke one of its own rules, please report this: {what}"));
+        broken.or_else(|| lock(&self.wrong).clone())
     }
 
-    /// Gives the jobs of a batch their versions.
-    pub(in crate::simulation) fn stamp(&self, producer: &ProducerId, batch: &mut Numbered<NewJob>) {
-        self.versions.stamp(producer, batch);
+    pub(super) fn has_failed(&self) -> bool {
+        lock(&self.wrong).is_some()
+    }
+
+    /// Notes the run of this program.
+    pub(super) fn begin(&self, sim: &Arc<Sim>) {
+        let fresh = self.sim.set(Arc::downgrade(sim)).is_ok();
+        debug_assert!(fresh, "a program has one run");
+    }
+
+    /// Writes an event into the log, and into the account of the job.
+    pub(super) fn note(&self, sim: &Sim, job: Option<Named>, usual: Option<Usual>, text: impl FnOnce() -> String) {
+        if let Some(trace) = &self.trace {
+            let text = text();
+            trace.push(sim.cluster.now(), job, usual, text.clone());
+            sim.cluster.log(|| text);
+        } else {
+            sim.cluster.log(text);
+        }
+    }
+
+    pub(super) fn work_is_done(&self) {
+        self.work_done.store(true, Relaxed);
     }
 
     pub(super) fn jobs(&self) -> u64 {
@@ -175,41 +204,11 @@ impl Program {
     }
 }
 
-impl Sim {
-    /// From now on this is a run of a user's program.
-    pub(super) fn begin(self: &Arc<Self>, program: &Arc<Program>) {
-        let sim = Arc::downgrade(self);
-        let fresh = program.sim.set(sim).is_ok() && self.program.set(Arc::clone(program)).is_ok();
-        debug_assert!(fresh, "a run has one program");
-    }
-
-    /// What is wrong, by the judge or else.
-    pub(super) fn wrong(&self, program: &Program) -> Option<String> {
-        let mut broken = None;
-        self.for_checkers(|checker| broken = broken.take().or_else(|| checker.found.clone()));
-        let broken = broken.map(|what| format!("dq broke its own rules, please report this: {what}"));
-        broken.or_else(|| lock(&program.wrong).clone())
-    }
-
-    /// Whether a program's run is over before its time.
-    pub(in crate::simulation) fn has_failed(&self) -> bool {
-        self.program.get().is_some_and(|program| lock(&program.wrong).is_some())
-    }
-
-    /// Tells of something: in the log, and in the account of a program.
-    pub(in crate::simulation) fn tell(&self, job: Option<Named>, text: impl FnOnce() -> String) {
-        self.tell_usual(job, None, text);
-    }
-
-    /// The same, of what is perhaps usual.
-    pub(super) fn tell_usual(&self, job: Option<Named>, usual: Option<Usual>, text: impl FnOnce() -> String) {
-        let trace = self.program.get().and_then(|program| program.trace.as_ref());
-        if let Some(trace) = trace {
-            let text = text();
-            trace.tell(self.cluster.now(), job, usual, text.clone());
-            self.cluster.say(|| text);
-        } else {
-            self.cluster.say(text);
-        }
-    }
+/// The node that a listener belongs to.
+#[derive(Debug, Clone)]
+pub(super) struct Host {
+    pub(super) sim: Arc<Sim>,
+    pub(super) program: Arc<Program>,
+    pub(super) process: Arc<Process>,
+    pub(super) node: NodeId,
 }

@@ -1,13 +1,13 @@
-//! Seed after seed, until one finds something; then that one again, smaller, to tell it and to see whether it is the same.
+//! Runs seed after seed until one finds something, then runs that one again and shrinks it.
 
 use std::panic::resume_unwind;
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use super::finding::Finding;
-use super::only::Only;
+use super::only::{How, Only};
 use super::panics::Print;
-use super::play::{How, Played, play};
+use super::play::{Played, play};
 use super::progress::Progress;
 use super::report::Summary;
 use super::shrink::{is_same, shrink};
@@ -16,10 +16,10 @@ use super::simulation::Simulation;
 /// Names the one seed to run.
 const SEED: &str = "DQ_SEED";
 
-/// Names the parts of its run that are to happen; then, and where it is `all`, it is not made smaller.
+/// Names the parts of its run that happen; with this variable, even with `all`, a finding is not shrunk.
 const ONLY: &str = "DQ_ONLY";
 
-/// What is asked for by variables.
+/// What the variables ask for.
 #[derive(Debug, Clone)]
 struct Named {
     seed: u64,
@@ -28,28 +28,41 @@ struct Named {
 
 impl Named {
     /// # Panics
-    /// When a variable is not what it is to be.
+    /// If a variable is malformed.
     fn read() -> Option<Self> {
         let only = std::env::var(ONLY).ok().map(|text| text.parse().unwrap_or_else(|wrong| panic!("{ONLY}: {wrong}")));
         match std::env::var(SEED) {
             Ok(text) => {
-                let seed = text.trim().parse().unwrap_or_else(|_| panic!("{SEED}={text} is no seed"));
+                let seed = text.trim().parse().unwrap_or_else(|_| panic!("{SEED}={text} is not a seed"));
                 Some(Self { seed, only })
             }
-            Err(_) if only.is_some() => panic!("{ONLY} names parts of the run of a seed: set {SEED}, too"),
+            Err(_) if only.is_some() => panic!("{ONLY} names parts of the run of a seed: set {SEED} as well"),
             Err(_) => None,
         }
     }
 }
 
 impl<S: Clone + Send + Sync + 'static> Simulation<S> {
-    /// As [`run`](Self::run), and gives what was found instead of a panic.
+    /// Runs the seeds one after the other on a thread of its own. It blocks the caller, also in an async test.
+    ///
+    /// # Panics
+    /// With the [`Finding`] as the message, if a seed finds something; if a node has no [`node`](Self::node) closure; if
+    /// `DQ_SEED` is not a number, or `DQ_ONLY` is malformed.
+    #[track_caller]
+    pub fn run(self) -> Summary {
+        match self.try_run() {
+            Ok(summary) => summary,
+            Err(finding) => panic!("{finding}"),
+        }
+    }
+
+    /// Like [`run`](Self::run), but returns the finding instead of a panic.
     ///
     /// # Errors
     /// The [`Finding`] of the first seed that found something.
     ///
     /// # Panics
-    /// When `DQ_SEED` is no number, or `DQ_ONLY` is not as a finding has it.
+    /// If a node has no [`node`](Self::node) closure; if `DQ_SEED` is not a number, or `DQ_ONLY` is malformed.
     pub fn try_run(self) -> Result<Summary, Box<Finding>> {
         let test = std::thread::current().name().filter(|name| *name != "main").map(str::to_owned);
         let runs = Builder::new().name("dq-simulation".into()).spawn(move || self.run_seeds(test));
@@ -67,9 +80,9 @@ impl<S: Clone + Send + Sync + 'static> Simulation<S> {
         let (start, mut summary) = (Instant::now(), Summary::default());
         let mut progress = Progress::of(test.as_deref());
         for seed in seeds.clone() {
-            progress.say(|| format!("nothing found in {} of {} seeds", summary.seeds, seeds.end - seeds.start));
+            progress.report(|| format!("nothing found in {} of {} seeds", summary.seeds, seeds.end - seeds.start));
             let first = seed == seeds.start;
-            let how = How { told: first, only: &only, print, until: None };
+            let how = How { traced: first, only: &only, print, until: None };
             let played = play(self, seed, how);
             summary.seeds += 1;
             summary.jobs += played.jobs;
@@ -94,7 +107,7 @@ impl<S: Clone + Send + Sync + 'static> Simulation<S> {
         Ok(summary)
     }
 
-    /// Runs a seed that found something again, and makes its run smaller. Whatever comes of that, it was found.
+    /// Runs a seed that found something again, and shrinks its run. The finding stays, whatever comes of that.
     fn tell(&self, seed: u64, found: Played, only: &Only, shrinks: Option<&mut Progress>) -> Finding {
         let what = found.found.clone().unwrap_or_default();
         let (whole, differs) = self.twice(seed, &what, only);
@@ -102,12 +115,12 @@ impl<S: Clone + Send + Sync + 'static> Simulation<S> {
             (None, Some(progress)) => shrink(self, seed, found, progress),
             _ => None,
         };
-        let finding = |told: Played, only: &Only, smaller| Finding {
+        let finding = |traced: Played, only: &Only, smaller| Finding {
             seed,
             only: if *only == Only::default() { "all".into() } else { only.to_string() },
-            what: told.found.unwrap_or(what.clone()),
-            account: told.account,
-            log: told.log,
+            what: traced.found.unwrap_or(what.clone()),
+            account: traced.account,
+            log: traced.log,
             differs,
             smaller,
             test: None,
@@ -115,29 +128,29 @@ impl<S: Clone + Send + Sync + 'static> Simulation<S> {
         };
         let Some(small) = small else { return finding(whole, only, None) };
         match self.twice(seed, &what, &small.only) {
-            (told, None) => {
-                let first = if told.found.as_ref() == Some(&what) {
+            (traced, None) => {
+                let first = if traced.found.as_ref() == Some(&what) {
                     String::new()
                 } else {
                     format!("; at first: {}", what.lines().next().unwrap_or_default())
                 };
-                finding(told, &small.only, Some(format!("{small}{first}")))
+                finding(traced, &small.only, Some(format!("{small}{first}")))
             }
             _ => finding(whole, only, None),
         }
     }
 
-    /// A run that found this, and how it differs when it is run once more.
+    /// Runs a seed that found this twice, and returns how the second run differs from the first.
     fn twice(&self, seed: u64, what: &str, only: &Only) -> (Played, Option<String>) {
-        let run = || play(self, seed, How { told: true, only, print: Print::No, until: None });
-        let (told, again) = (run(), run());
-        let other = [&told.found, &again.found].into_iter().find_map(|found| match found {
+        let run = || play(self, seed, How { traced: true, only, print: Print::No, until: None });
+        let (traced, again) = (run(), run());
+        let other = [&traced.found, &again.found].into_iter().find_map(|found| match found {
             Some(found) if is_same(found, what) => None,
             Some(found) => Some(format!("then it found: {found}")),
             None => Some("then it found nothing".into()),
         });
-        let differs = other.or_else(|| difference(&told, &again));
-        (told, differs)
+        let differs = other.or_else(|| difference(&traced, &again));
+        (traced, differs)
     }
 }
 

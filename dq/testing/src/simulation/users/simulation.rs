@@ -1,4 +1,4 @@
-//! What a user writes: a simulation of their program.
+//! The builder with which users describe a simulation.
 
 use std::fmt;
 use std::future::Future;
@@ -11,10 +11,12 @@ use futures_util::future::BoxFuture;
 
 use super::faults::Faults;
 use super::report::Ended;
-use super::shrink;
 use super::verdict::Verdict;
 use dq::context::ContextFactory;
 use dq::provider::Provider;
+
+/// How long shrinking may take by default.
+const SHRINKS_FOR: Duration = Duration::from_secs(30);
 
 type Make<S> = Arc<dyn Fn() -> S + Send + Sync>;
 type OnNode<S> = Arc<dyn Fn(ContextFactory, S) -> ContextFactory + Send + Sync>;
@@ -23,8 +25,8 @@ type Check<S> = Arc<dyn Fn(S, &Ended) -> Result<(), String> + Send + Sync>;
 
 /// Simulates a program: its own listeners on several nodes, in virtual time, with faults, once for each seed.
 ///
-/// `state` makes what outlives the nodes: it stands for the user's database, mail server, bank. It is called anew for each
-/// run, and every node, the work and the check get a clone of what it gave (an `Arc`, mostly).
+/// `state` creates what outlives the nodes: it stands for the user's database, mail server or bank. It is called for each
+/// run; every node, the work and the check get a clone of what it returned (usually an `Arc`).
 ///
 /// ```
 /// # use std::collections::BTreeMap;
@@ -60,7 +62,8 @@ type Check<S> = Arc<dyn Fn(S, &Ended) -> Result<(), String> + Send + Sync>;
 ///     .run();
 /// ```
 ///
-/// `docs/guide/testing.md` says which bugs it finds, what an account of one looks like, and what makes a run differ from itself.
+/// `docs/internals/simulation.md` says which bugs a simulation finds, how to read an account, and what makes a run differ
+/// from itself.
 pub fn simulate<S: Clone + Send + Sync + 'static>(state: impl Fn() -> S + Send + Sync + 'static) -> Simulation<S> {
     Simulation {
         state: Arc::new(state),
@@ -73,11 +76,19 @@ pub fn simulate<S: Clone + Send + Sync + 'static>(state: impl Fn() -> S + Send +
         longest: Duration::from_secs(24 * 60 * 60),
         ends_after: None,
         found_listeners: false,
-        shrinks_for: shrink::LONGEST,
+        shrinks_for: SHRINKS_FOR,
     }
 }
 
-/// A simulation of a program, from [`simulate`]. It does nothing before [`run`](Self::run).
+/// A simulation of a program, built by [`simulate`]. It does nothing before [`run`](Self::run) or
+/// [`try_run`](Self::try_run).
+///
+/// ```
+/// use dq_testing::{Faults, simulate};
+///
+/// let simulation = simulate(|| ()).node(|factory, ()| factory.without_listeners()).nodes(3).seeds(0..2);
+/// assert_eq!(simulation.faults(Faults::none()).run().seeds, 2);
+/// ```
 #[must_use = "nothing is simulated before `.run()`"]
 pub struct Simulation<S> {
     pub(super) state: Make<S>,
@@ -103,26 +114,26 @@ impl<S> fmt::Debug for Simulation<S> {
 }
 
 impl<S: Clone + Send + Sync + 'static> Simulation<S> {
-    /// What each node is: its listeners, what they need, settings. Called whenever a node starts, also in place of one that
-    /// died. Store, clock and variables are the simulation's. Required.
+    /// Sets what each node is: its listeners, what they need, and settings. The closure is called whenever a node starts,
+    /// also for a node that replaces a dead one. The simulation provides store, clock and variables. Required.
     ///
-    /// As in the [`Harness`](dq::testing::Harness) only listeners that are named here run, a function by its name; see
+    /// As in the [`Harness`](dq::testing::Harness), only listeners that are named here run, a function by its name; see
     /// [`found_listeners`](Self::found_listeners).
     pub fn node(mut self, node: impl Fn(ContextFactory, S) -> ContextFactory + Send + Sync + 'static) -> Self {
         self.node = Some(Arc::new(node));
         self
     }
 
-    /// Runs every annotated listener that is linked, as a program does: all that it needs must be provided. Default: those
-    /// that [`node`](Self::node) names.
+    /// Runs every annotated listener that is linked, as a program does, so everything that these need must be provided. By
+    /// default only listeners that [`node`](Self::node) names run.
     pub const fn found_listeners(mut self) -> Self {
         self.found_listeners = true;
         self
     }
 
-    /// What is done from outside: adds, deletes, acks of parked jobs, over simulated time (`tokio::time::sleep`). It runs in
-    /// a process that never dies; its requests get lost like those of every other, so it meets `Unknown` and `NotAdded` as
-    /// in life. An error or a panic of it is a finding. Default: nothing.
+    /// Sets what happens from outside over simulated time (`tokio::time::sleep`): adds, deletes, acks of parked jobs. It
+    /// runs in a process that never dies. Its requests get lost like all others, so it meets `Unknown` and `NotAdded`. An
+    /// error or a panic is a finding. Default: nothing.
     pub fn work<F, V>(mut self, work: impl Fn(Provider, S) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = V> + Send + 'static,
@@ -132,64 +143,49 @@ impl<S: Clone + Send + Sync + 'static> Simulation<S> {
         self
     }
 
-    /// What must hold at the end, when every job has ended. An error or a panic of it is a finding. Default: nothing but
-    /// that dq keeps its own promises.
+    /// Sets what must hold at the end of each run. An error or a panic is a finding. Default: only the rules of dq itself.
     pub fn check<V: Verdict>(mut self, check: impl Fn(S, &Ended) -> V + Send + Sync + 'static) -> Self {
         self.check = Arc::new(move |state, ended| check(state, ended).verdict());
         self
     }
 
-    /// One run for each of these seeds, until one finds something. Default: `0..100`. The variable `DQ_SEED` outweighs it:
-    /// then that seed alone is run, and its account is printed in any case.
+    /// Sets the seeds, with one run each, until one finds something. Default: `0..100`. The variable `DQ_SEED` overrides
+    /// this: then only that seed runs, and its account is always printed.
     pub const fn seeds(mut self, seeds: Range<u64>) -> Self {
         self.seeds = seeds;
         self
     }
 
-    /// Which faults happen. Default: [`Faults::default`].
+    /// Sets which faults happen. Default: [`Faults::default`].
     pub const fn faults(mut self, faults: Faults) -> Self {
         self.faults = faults;
         self
     }
 
-    /// How many nodes there are. Default: 2; at least 1.
+    /// Sets the number of nodes at the start of a run; 0 means 1. Default: 2.
     pub const fn nodes(mut self, nodes: u64) -> Self {
         self.nodes = if nodes == 0 { 1 } else { nodes };
         self
     }
 
-    /// How long everything may take to end, in simulated time; jobs that wait or run then are a finding. Default: 24 h.
-    /// A day in which nothing happens costs about 0.2 s, unoptimized 2 s.
+    /// Sets how long a run may take, in simulated time. Jobs that still wait or run then are a finding. Default: 24 h. A
+    /// day in which nothing happens costs about 0.2 s optimized and 2 s unoptimized.
     pub const fn longest(mut self, longest: Duration) -> Self {
         self.longest = longest;
         self
     }
 
-    /// Ends each run at this simulated time, whatever still waits or runs: for jobs that come back for ever. Default: a
-    /// run ends when the work is done, nothing waits or runs, and that has been so for a minute. Parked and DEAD jobs do
-    /// not keep it from its end.
+    /// Ends each run at this simulated time, even if jobs still wait or run: for jobs that repeat forever. By default a run
+    /// ends when the work is done and nothing has waited or run for a minute; parked and DEAD jobs may be left.
     pub const fn ends_after(mut self, time: Duration) -> Self {
         self.ends_after = Some(time);
         self
     }
 
-    /// How long a finding may take to be made smaller: the same with fewer faults and nodes, smaller
-    /// [choices](super::choose()) and fewer jobs, in at most 1,000 further runs. Default: 30 s; zero: it stays as it is.
+    /// Sets how long a finding may be shrunk, in real time: fewer faults, fewer nodes, smaller [choices](super::choose())
+    /// and fewer jobs, in at most 1,000 further runs. Default: 30 s; zero means not at all.
     pub const fn shrinks_for(mut self, longest: Duration) -> Self {
         self.shrinks_for = longest;
         self
-    }
-
-    /// Runs the seeds one after the other, on a thread of its own: also from an async test, which it blocks.
-    ///
-    /// # Panics
-    /// With the [`Finding`](super::Finding) as its message, when a seed finds something; when a node cannot start, with
-    /// its problems; when `DQ_SEED` is no number, or `DQ_ONLY` is not as a finding has it.
-    #[track_caller]
-    pub fn run(self) -> super::Summary {
-        match self.try_run() {
-            Ok(summary) => summary,
-            Err(finding) => panic!("{finding}"),
-        }
     }
 }

@@ -1,31 +1,34 @@
-//! Tasks that handlers spawn with `tokio::spawn`: they belong to the runtime of the run, which cannot end them with their node.
+//! Tasks that handlers spawn with `tokio::spawn`. They belong to the runtime of the run, which cannot end them with their
+//! node.
 //!
-//! A runtime for each node could, but a paused clock belongs to a runtime, and nothing tells when its next timer is: several
-//! cannot go through one virtual time together. So a node that dies leaves them behind, and the account says so.
+//! A runtime for each node could, but a paused clock belongs to one runtime, and nothing reports when its next timer is
+//! due. So several runtimes cannot share one virtual time. A node that dies leaves its tasks behind, and the account says
+//! so.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use tokio::runtime::Handle;
 
-use super::super::cluster::{ClusterState, lock};
+use super::super::cluster::ClusterState;
 use super::super::process::Process;
 use super::super::sim::Sim;
+use super::super::sync::lock;
+use super::program::Program;
 
-/// How many tasks there are that code of users has spawned.
+/// How many tasks user code has spawned.
 pub(super) fn spawned(cluster: &ClusterState) -> u64 {
     let all = Handle::current().metrics().num_alive_tasks() as u64;
     all.saturating_sub(cluster.tasks.load(Relaxed))
 }
 
-impl Sim {
-    /// A process is about to die: tells of what goes on all the same.
-    pub(in crate::simulation) fn tell_what_outlives(&self, process: &Process) {
-        let Some(program) = self.program.get() else { return };
-        let tasks = spawned(&self.cluster);
-        if tasks > 0 && lock(&program.spawners).contains(&process.name) {
+impl Program {
+    /// Notes in the account which tasks outlive a process that is about to be killed.
+    pub(super) fn note_spawned(&self, sim: &Sim, process: &Process) {
+        let tasks = spawned(&sim.cluster);
+        if tasks > 0 && lock(&self.spawners).contains(&process.name) {
             let name = &process.name;
-            self.tell(None, || {
-                format!("unlike in life, what handlers of {name} have spawned GOES ON: {tasks} tasks at most")
+            sim.note(|| {
+                format!("tasks that handlers of {name} have spawned GO ON, unlike in reality: {tasks} at most")
             });
         }
     }

@@ -1,27 +1,28 @@
-//! What happened in a run, told for a person: who did what, and what became of each job.
+//! The trace of a run: what happened, as an account for people.
 //!
-//! Every line is kept; how short the account is depends on how many there are. A job that was added, ran once and was acked
-//! has one line where others have more to tell, and none in a long account; what is still too long is told from its begin and
-//! its end.
+//! The trace keeps every line; the account leaves some out. A job that was added, ran once and was acked has one line
+//! beside jobs with more events, and none in a long account. An account that is still too long keeps its first and last
+//! lines.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Mutex;
 
-use super::super::cluster::{MS, SECOND, lock};
+use super::super::sync::lock;
+use super::super::units::{MS, SECOND};
 use dq::job::{JobId, TopicName};
 
-/// Accounts of at most this many lines are told with all jobs.
+/// An account of at most this many lines has all jobs.
 const WHOLE: usize = 80;
 
-/// A job, by its names.
+/// A job: its topic and id.
 pub(in super::super) type Named = (TopicName, JobId);
 
-/// What every job does with which nothing is the matter, in this order.
+/// What happens to every job without trouble, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) enum Usual {
     Added,
-    /// Who runs what.
+    /// Which node runs which job.
     Runs(String),
     Returns,
     Acked,
@@ -35,7 +36,7 @@ struct TraceLine {
     text: String,
 }
 
-/// What happened, in order.
+/// Everything that happened, in order.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     lines: Mutex<Vec<TraceLine>>,
@@ -43,11 +44,11 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    pub(super) fn tell(&self, at: u64, job: Option<Named>, usual: Option<Usual>, text: String) {
+    pub(super) fn push(&self, at: u64, job: Option<Named>, usual: Option<Usual>, text: String) {
         lock(&self.lines).push(TraceLine { at, job, usual, text });
     }
 
-    /// A handler is called: which run of its job it is.
+    /// A handler is called: returns which run of its job this is.
     pub(super) fn next_run(&self, job: &Named) -> u64 {
         let mut runs = lock(&self.runs);
         let run = runs.entry(job.clone()).or_default();
@@ -55,7 +56,7 @@ impl Trace {
         *run
     }
 
-    /// The account.
+    /// The account of the run.
     pub(super) fn account(&self) -> String {
         let (lines, runs) = (lock(&self.lines), lock(&self.runs));
         let mut of_jobs: BTreeMap<&Named, Vec<&TraceLine>> = BTreeMap::new();
@@ -84,14 +85,14 @@ impl Trace {
             return written(account.into_iter());
         }
         let again = |job: &Named| runs.get(job).is_some_and(|runs| *runs > 1);
-        let told: Vec<_> = lines.iter().filter(|line| line.job.as_ref().is_none_or(again)).collect();
+        let kept: Vec<_> = lines.iter().filter(|line| line.job.as_ref().is_none_or(again)).collect();
         let line = |line: &&TraceLine| (line.at, line.text.clone());
-        let left_out = lines.len() - told.len();
-        let mut account = if told.len() <= WHOLE {
-            written(told.iter().map(line))
+        let left_out = lines.len() - kept.len();
+        let mut account = if kept.len() <= WHOLE {
+            written(kept.iter().map(line))
         } else {
-            let (begin, end) = (&told[..WHOLE / 2], &told[told.len() - WHOLE / 2..]);
-            let between = told.len() - WHOLE;
+            let (begin, end) = (&kept[..WHOLE / 2], &kept[kept.len() - WHOLE / 2..]);
+            let between = kept.len() - WHOLE;
             format!("{}  (.. {between} lines ..)\n{}", written(begin.iter().map(line)), written(end.iter().map(line)))
         };
         if left_out > 0 {
@@ -102,7 +103,7 @@ impl Trace {
     }
 }
 
-/// Of a job with which nothing was the matter: when its run starts, and when it is acked.
+/// For a job without trouble: when its run starts, and when it is acked.
 fn smooth(lines: &[&TraceLine]) -> Option<(u64, u64)> {
     let [added, runs, returns, acked] = lines else { return None };
     let usual = matches!(runs.usual, Some(Usual::Runs(_)))
@@ -129,31 +130,31 @@ mod tests {
         Some((TopicName::new("t").unwrap(), JobId::new(id.to_string()).unwrap()))
     }
 
-    fn goes_well(trace: &Trace, id: u64) {
-        trace.tell(MS, job(id), Some(Usual::Added), format!("t/{id} is added"));
+    fn runs_once(trace: &Trace, id: u64) {
+        trace.push(MS, job(id), Some(Usual::Added), format!("t/{id} is added"));
         trace.next_run(&job(id).unwrap());
-        trace.tell(2 * MS, job(id), Some(Usual::Runs(format!("n1 runs t/{id}"))), format!("n1 runs t/{id}: run 1"));
-        trace.tell(5 * MS, job(id), Some(Usual::Returns), format!("n1 t/{id}: returns ack"));
-        trace.tell(6 * MS, job(id), Some(Usual::Acked), format!("the store has the ack of t/{id}"));
+        trace.push(2 * MS, job(id), Some(Usual::Runs(format!("n1 runs t/{id}"))), format!("n1 runs t/{id}: run 1"));
+        trace.push(5 * MS, job(id), Some(Usual::Returns), format!("n1 t/{id}: returns ack"));
+        trace.push(6 * MS, job(id), Some(Usual::Acked), format!("the store has the ack of t/{id}"));
     }
 
     #[test]
-    fn where_all_goes_well_all_is_told() {
+    fn an_account_without_trouble_has_every_line() {
         let trace = Trace::default();
-        (0..3).for_each(|id| goes_well(&trace, id));
+        (0..3).for_each(|id| runs_once(&trace, id));
         assert_eq!(trace.account().lines().count(), 12);
     }
 
     #[test]
-    fn beside_one_with_more_to_tell_a_job_has_one_line() {
+    fn a_job_without_trouble_has_one_line_beside_others() {
         let trace = Trace::default();
-        goes_well(&trace, 1);
-        trace.tell(MS, job(2), Some(Usual::Added), "t/2 is added".into());
-        trace.tell(3 * MS, None, None, "n1 IS KILLED".into());
+        runs_once(&trace, 1);
+        trace.push(MS, job(2), Some(Usual::Added), "t/2 is added".into());
+        trace.push(3 * MS, None, None, "n1 IS KILLED".into());
         let account: Vec<_> = trace.account().lines().map(str::to_owned).collect();
-        let told = ["n1 runs t/1, once, and it is acked 4 ms later", "t/2 is added", "n1 IS KILLED"];
+        let kept = ["n1 runs t/1, once, and it is acked 4 ms later", "t/2 is added", "n1 IS KILLED"];
         assert!(
-            account.len() == 3 && told.iter().zip(&account).all(|(text, line)| line.ends_with(text)),
+            account.len() == 3 && kept.iter().zip(&account).all(|(text, line)| line.ends_with(text)),
             "{account:?}"
         );
     }
@@ -161,7 +162,7 @@ mod tests {
     #[test]
     fn a_long_account_leaves_out_jobs_that_ran_once() {
         let trace = Trace::default();
-        (0..100).for_each(|id| goes_well(&trace, id));
+        (0..100).for_each(|id| runs_once(&trace, id));
         trace.next_run(&job(7).unwrap());
         let account = trace.account();
         assert_eq!(account.lines().count(), 5, "{account}");
@@ -169,16 +170,16 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_for_ever_is_told_from_its_begin_and_its_end() {
+    fn an_endless_account_keeps_its_first_and_last_lines() {
         let trace = Trace::default();
         for run in 1..=1_000 {
             trace.next_run(&job(1).unwrap());
-            trace.tell(run * MS, job(1), None, format!("run {run} of t/1"));
+            trace.push(run * MS, job(1), None, format!("run {run} of t/1"));
         }
         let account = trace.account();
         assert_eq!(account.lines().count(), WHOLE + 1, "{account}");
-        for told in ["run 1 of", "run 40 of", "\n  (.. 920 lines ..)\n", "run 961 of", "run 1000 of"] {
-            assert!(account.contains(told), "{told}: {account}");
+        for kept in ["run 1 of", "run 40 of", "\n  (.. 920 lines ..)\n", "run 961 of", "run 1000 of"] {
+            assert!(account.contains(kept), "{kept}: {account}");
         }
         assert!(!account.contains("ran once"), "{account}");
     }

@@ -1,10 +1,17 @@
-//! What a check, or the work of a simulation, may return.
+//! What the check and the work of a simulation may return.
 
 use std::fmt::Display;
 
-/// Nothing is wrong, or what is: `()` for code that asserts, or a `Result` whose error says what is wrong.
+/// The result of a check or of the work: `()` if the code asserts, or a `Result` whose error says what is wrong.
+///
+/// ```
+/// use dq_testing::Verdict;
+///
+/// assert_eq!(().verdict(), Ok(()));
+/// assert_eq!(Err::<(), _>("order 7 was charged twice").verdict(), Err("order 7 was charged twice".to_owned()));
+/// ```
 pub trait Verdict {
-    /// What is wrong.
+    /// Converts the result.
     ///
     /// # Errors
     /// What is wrong, as text.

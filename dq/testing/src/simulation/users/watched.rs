@@ -1,4 +1,4 @@
-//! The listeners of users with an eye on them: the judge hears what they do, and their node may die at each of their steps.
+//! The user's listeners, wrapped: the checker sees what they do, and their node may die at each of their steps.
 
 use std::fmt;
 use std::future::Future;
@@ -9,33 +9,24 @@ use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
 
-use super::super::checker::{Checker, End, HandlerKind, version};
-use super::super::cluster::lock;
-use super::super::process::Process;
+use super::super::checker::{Checker, End, HandlerKind};
 use super::super::sim::Sim;
+use super::super::sync::lock;
+use super::super::version::version;
 use super::panics::caught;
-use super::program::Program;
+use super::program::Host;
 use super::spawned::spawned;
 use super::trace::{Named, Usual};
 use dq::environment::StoreClock as _;
-use dq::job::{JobId, NodeId, Record, TopicName};
+use dq::job::{JobId, Record, TopicName};
 use dq::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
 use dq::testing::seam::ErasedBroadcast;
 use dq::testing::seam::{Call, ErasedListener, Returned};
 
-/// The node of a listener.
-#[derive(Debug, Clone)]
-pub(super) struct Seat {
-    pub(super) sim: Arc<Sim>,
-    pub(super) program: Arc<Program>,
-    pub(super) process: Arc<Process>,
-    pub(super) node: NodeId,
-}
-
-/// A delay listener.
+/// A wrapped delay listener.
 pub(super) struct Watched {
     pub(super) inner: Arc<dyn ErasedListener>,
-    pub(super) seat: Seat,
+    pub(super) host: Host,
     pub(super) checker: Arc<Mutex<Checker>>,
 }
 
@@ -47,7 +38,7 @@ impl fmt::Debug for Watched {
 
 impl ErasedListener for Watched {
     fn call(self: Arc<Self>, call: Call, record: Record, delivery: Delivery) -> BoxFuture<'static, Returned> {
-        let Seat { sim, program, process, node } = &self.seat;
+        let Host { sim, program, process, node } = &self.host;
         let (kind, handler) = match call {
             Call::OnDue => (HandlerKind::OnDue, ""),
             Call::FinalRetry(_) => (HandlerKind::Final, "final_retry of "),
@@ -62,10 +53,10 @@ impl ErasedListener for Watched {
         let failed = if attempt > 0 { format!(", {attempt} failed before") } else { String::new() };
         let who = format!("{} runs {name}", process.name);
         let usual = (run == 1 && kind == HandlerKind::OnDue && attempt == 0).then(|| Usual::Runs(who.clone()));
-        sim.tell_usual(Some(job.clone()), usual, || format!("{who}: run {run}, fence {fence}{failed}"));
+        program.note(sim, Some(job.clone()), usual, || format!("{who}: run {run}, fence {fence}{failed}"));
         Box::pin(Run {
             handler: Arc::clone(&self.inner).call(call, record, delivery),
-            seat: self.seat.clone(),
+            host: self.host.clone(),
             checker: Arc::clone(&self.checker),
             job,
             name,
@@ -83,13 +74,13 @@ impl ErasedListener for Watched {
 /// A run of a handler.
 struct Run {
     handler: BoxFuture<'static, Returned>,
-    seat: Seat,
+    host: Host,
     checker: Arc<Mutex<Checker>>,
     job: Named,
     name: String,
-    /// The judge's number of it.
+    /// The checker's number of the run.
     number: u64,
-    /// What it returned, while its node stands still before it hears that.
+    /// What the handler returned, while its node is paused and has not received it yet.
     returned: Option<Returned>,
     end: Option<End>,
 }
@@ -99,13 +90,13 @@ impl Future for Run {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Returned> {
         let this = &mut *self;
-        let Seat { sim, program, process, .. } = &this.seat;
-        let is_struck = |returned| {
-            program.inject_at_step(&this.seat, this.number, returned, &this.name);
+        let Host { sim, program, process, .. } = &this.host;
+        let is_hit = |returned| {
+            program.inject_at_step(&this.host, this.number, returned, &this.name);
             process.is_dead() || process.is_paused()
         };
         if this.returned.is_none() {
-            if is_struck(false) {
+            if is_hit(false) {
                 process.park(cx);
                 return Poll::Pending;
             }
@@ -117,16 +108,18 @@ impl Future for Run {
             }
             let polled = polled.unwrap_or_else(|panic| {
                 this.end = Some(End::Failed);
-                sim.tell(Some(this.job.clone()), || format!("{} {}: panics{panic}", process.name, this.name));
+                program.note(sim, Some(this.job.clone()), None, || {
+                    format!("{} {}: panics{panic}", process.name, this.name)
+                });
                 resume_unwind(panic.payload)
             });
             let Poll::Ready(returned) = polled else { return Poll::Pending };
-            let (end, text) = told(&returned);
+            let (end, text) = described(&returned);
             let usual = (end == End::Acked).then_some(Usual::Returns);
-            sim.tell_usual(Some(this.job.clone()), usual, || format!("{} {}: {text}", process.name, this.name));
+            program.note(sim, Some(this.job.clone()), usual, || format!("{} {}: {text}", process.name, this.name));
             this.end = Some(end);
             this.returned = Some(returned);
-            if is_struck(true) {
+            if is_hit(true) {
                 process.park(cx);
                 return Poll::Pending;
             }
@@ -135,8 +128,8 @@ impl Future for Run {
     }
 }
 
-/// How a handler ended, for the judge and for people.
-fn told(returned: &Returned) -> (End, String) {
+/// How a handler ended, for the checker and for people.
+fn described(returned: &Returned) -> (End, String) {
     match returned {
         Returned::Decided(Decision::Ack) => (End::Acked, "returns ack".into()),
         Returned::Decided(Decision::Rejoin) => (End::Rejoined, "returns rejoin".into()),
@@ -148,7 +141,7 @@ fn told(returned: &Returned) -> (End, String) {
         Returned::Decided(Decision::BadDelay(text)) => (End::Failed, format!("returns a bad delay: {text}")),
         Returned::Decided(other) => unreachable!("the simulation does not know the decision {other:?}"),
         Returned::Failed(failure) => (End::Failed, format!("fails: {failure}")),
-        Returned::FinalRetried => (End::FinalOver, "is over".into()),
+        Returned::FinalRetried => (End::FinalOver, "returns".into()),
         Returned::Unacked(UnackedDecision::Drop) => (End::Acked, "returns drop".into()),
         Returned::Unacked(UnackedDecision::Keep) => (End::Parked, "returns keep".into()),
         Returned::Unacked(UnackedDecision::Retry) => (End::Rejoined, "returns retry".into()),
@@ -158,20 +151,20 @@ fn told(returned: &Returned) -> (End, String) {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        let Seat { sim, process, node, .. } = &self.seat;
+        let Host { sim, program, process, node } = &self.host;
         lock(&self.checker).ended(node, self.number, self.end.unwrap_or(End::Dropped));
         if self.end.is_none() && !sim.is_over() {
-            let how = if process.is_dead() { "is gone with its node" } else { "is cancelled where it waits" };
-            sim.tell(Some(self.job.clone()), || format!("{} {}: {how}", process.name, self.name));
+            let how = if process.is_dead() { "ends with its node" } else { "is cancelled" };
+            program.note(sim, Some(self.job.clone()), None, || format!("{} {}: {how}", process.name, self.name));
         }
     }
 }
 
-/// A broadcast listener.
+/// A wrapped broadcast listener.
 pub(super) struct Received {
     pub(super) inner: Arc<dyn ErasedBroadcast>,
     pub(super) name: &'static str,
-    pub(super) seat: Seat,
+    pub(super) host: Host,
 }
 
 impl fmt::Debug for Received {
@@ -187,13 +180,20 @@ impl ErasedBroadcast for Received {
         id: JobId,
         record: Record,
     ) -> BoxFuture<'static, Result<(), Failure>> {
-        let Seat { sim, program, process, .. } = &self.seat;
+        let Host { sim, program, process, .. } = &self.host;
         let broadcast = (channel.clone(), id.clone());
         let key = (process.name.clone(), self.name, broadcast.clone(), version(&record));
-        if !lock(&program.received).insert(key) && !sim.has_fallen_back() {
-            program.fail(format!("{} heard the broadcast {channel}/{id} twice", process.name));
+        if !lock(&program.received).insert(key) && !has_fallen_back(sim) {
+            program.fail(format!("{} received the broadcast {channel}/{id} twice", process.name));
         }
-        sim.tell(Some(broadcast), || format!("{} {} hears {channel}/{id}", process.name, self.name));
+        program.note(sim, Some(broadcast), None, || format!("{} {} receives {channel}/{id}", process.name, self.name));
         Arc::clone(&self.inner).deliver(channel, id, record)
     }
+}
+
+/// Returns whether the store has fallen back.
+fn has_fallen_back(sim: &Sim) -> bool {
+    let mut fell = false;
+    sim.for_checkers(|checker| fell |= checker.fell);
+    fell
 }

@@ -1,149 +1,51 @@
-//! The terms of a run: all that the seed decides at its start, and all that shrinking makes smaller.
+//! The settings of a run: everything that the seed decides at its start, and that shrinking makes smaller.
 
 use std::collections::BTreeSet;
 
-use super::cluster::{ClusterState, SECOND};
-use super::kills::Killing;
+use super::cluster::ClusterState;
+use super::profile::{Fault, Profile};
+use super::units::SECOND;
 
-/// Which faults a run has.
+/// The names of the broadcast listeners of each node.
+pub(super) const LISTENERS: [&str; 2] = ["left", "right"];
+
+/// In the experiment with kills, one job in `INNOCENT` + 1 is a killer.
+pub(super) const INNOCENT: u64 = 3;
+
+/// What kills nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Profile {
-    /// None but clean stops: lateness and the number of store calls are bounded.
-    Calm,
-    /// Jobs that take their node with them, and nothing else.
-    Killers,
-    /// A bad network.
-    Net,
-    /// Everything but clocks and fall-backs.
-    NoClock,
-    /// Everything.
-    All,
-    /// The store falls back to an earlier state.
-    Fall,
-    /// Clocks jump.
-    Clock,
-    /// One node turns deaf for two minutes, or its requests do not arrive for as long.
-    Unresponsive,
-    /// Short jobs in crowds, so that nodes hold some unstarted; nodes turn deaf and are paused.
-    Crowd,
-    /// Everything, with a listener whose jobs are acked before they run.
-    Claim,
-    /// Broadcasts among the jobs: with everything, or in a third of the seeds as in `Calm`.
-    Broadcasts,
+pub enum Killing {
+    /// Jobs kill the node that runs them, and nothing else does.
+    ByJobs,
+    /// Something outside kills any node at any time; no job has a part in it.
+    FromOutside,
 }
 
-impl Profile {
-    /// All of them.
-    pub const ALL: [Self; 11] = [
-        Self::Calm,
-        Self::Killers,
-        Self::Net,
-        Self::NoClock,
-        Self::All,
-        Self::Fall,
-        Self::Clock,
-        Self::Unresponsive,
-        Self::Crowd,
-        Self::Claim,
-        Self::Broadcasts,
-    ];
-
-    /// How it is called.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Calm => "calm",
-            Self::Killers => "killers",
-            Self::Net => "net",
-            Self::NoClock => "noclock",
-            Self::All => "all",
-            Self::Fall => "fall",
-            Self::Clock => "clock",
-            Self::Unresponsive => "deaf",
-            Self::Crowd => "crowd",
-            Self::Claim => "claim",
-            Self::Broadcasts => "broadcasts",
-        }
-    }
-
-    /// The one of that name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|profile| profile.name() == name)
-    }
-
-    /// Of how many seeds of a hundred; a crowd costs four times as much as any other.
-    const fn share(self) -> u64 {
-        match self {
-            Self::Calm | Self::Killers => 8,
-            Self::Fall | Self::Broadcasts => 10,
-            Self::Net => 12,
-            Self::NoClock | Self::All => 17,
-            Self::Clock | Self::Claim => 6,
-            Self::Unresponsive => 4,
-            Self::Crowd => 2,
-        }
-    }
-
-    /// The one that a seed picks.
-    fn pick(cluster: &ClusterState) -> Self {
-        let mut left = cluster.below(Self::ALL.iter().map(|profile| profile.share()).sum());
-        for profile in Self::ALL {
-            if left < profile.share() {
-                return profile;
-            }
-            left -= profile.share();
-        }
-        unreachable!("the shares add up")
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
-    Kill,
-    KillAtSend,
-    Stop,
-    Pause,
-    PauseAtSend,
-    Unresponsive,
-    Out,
-    Jump,
-    Wall,
-    Snap,
-    Fall,
-    Slow,
-    Full,
-    Caller,
-    Subscribers,
-    UnresponsiveLong,
-    /// In the place of every second `Unresponsive`.
-    Mute,
-    MuteLong,
-}
-
-/// See the module.
+/// The settings of a run.
 #[derive(Debug, Clone)]
-pub(super) struct Terms {
+pub(super) struct RunSettings {
     pub(super) profile: Profile,
     pub(super) nodes: u64,
     pub(super) ids: u64,
-    /// How long callers and faults go on, in µs.
+    /// How long callers act and faults happen, in µs.
     pub(super) busy: u64,
     /// The longest pause between two acts of callers, in µs.
     pub(super) pace: u64,
-    /// Only these faults happen; else all that the seed picks.
+    /// Only these faults happen; otherwise all that the seed picks.
     pub(super) only_faults: Option<BTreeSet<String>>,
-    /// Only these acts of callers happen; else all.
+    /// Only these acts of callers happen; otherwise all.
     pub(super) only_acts: Option<BTreeSet<u64>>,
     pub(super) failing: f64,
     pub(super) concurrency: usize,
     pub(super) killers: bool,
-    /// It is an experiment with crashes and nothing else.
+    /// The run is an experiment with crashes only.
     pub(super) kills: Option<Killing>,
     pub(super) chaos: bool,
     /// The timeout of handlers, in µs.
     pub(super) timeout: u64,
 }
 
-impl Terms {
+impl RunSettings {
     pub(super) fn of(cluster: &ClusterState, profile: Option<Profile>) -> Self {
         let profile = profile.unwrap_or_else(|| Profile::pick(cluster));
         let chaos = match profile {
@@ -183,13 +85,13 @@ impl Terms {
         }
     }
 
-    /// Of a user's program, which brings its jobs and its faults.
+    /// The settings for a user's program, which brings its own jobs and faults.
     pub(super) fn of_program(cluster: &ClusterState, nodes: u64) -> Self {
-        let terms = Self::of(cluster, Some(Profile::NoClock));
-        Self { nodes, failing: 0.0, killers: false, chaos: false, ..terms }
+        let settings = Self::of(cluster, Some(Profile::NoClock));
+        Self { nodes, failing: 0.0, killers: false, chaos: false, ..settings }
     }
 
-    /// Whether nothing goes wrong but that nodes are told to stop: what is to happen happens then, and in time.
+    /// Returns whether clean stops are the only faults, so that everything happens, and in time.
     pub(super) const fn are_calm(&self) -> bool {
         match self.profile {
             Profile::Calm => true,

@@ -1,0 +1,259 @@
+//! Rules taken away at the link between a node and the store: requests and answers are altered on their way.
+//!
+//! The node and the store keep every rule. One of them gets false requests or answers, so together they break one.
+
+use std::future::ready;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+
+use super::node::CAPS;
+use super::rules::{is_any_away, without};
+use super::sim::Sim;
+use super::sync::lock;
+use super::units::SECOND;
+use dq::config::NodeSettings;
+use dq::job::{Codec, Deliver, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, TopicKey};
+use dq::store::step::{
+    Change, Claim, Isolate, LeaseStatus, NoteVerdict, Noted, Outcome, Reconcile, Release, Renew, Sequenced, Settle,
+    Transfer,
+};
+use dq::store::{
+    Answer, Command, CommandKind, Due, Link, NewJob, Numbered, OnDuplicate, Pending, Request, Store as _, StoreError,
+};
+use dq::testing::seam::JobView;
+use dq::time::Timestamp;
+
+/// A lease that no run outlives: without rule 21 a node believes that it has such a one.
+pub(super) const ENDLESS_LEASE: Duration = Duration::from_secs(24 * 3_600);
+
+/// The link to the memory store in a run that goes without a rule.
+#[derive(Debug)]
+pub(super) struct AlteredLink {
+    pub(super) sim: Arc<Sim>,
+    pub(super) inner: Arc<dyn Link>,
+    pub(super) node: NodeId,
+    pub(super) key: TopicKey,
+}
+
+impl AlteredLink {
+    /// Without rule 7 no answer counts a row whose claim the node has not received, so nothing starts a reconcile for it.
+    fn hide_rows(&self, lease_status: &mut LeaseStatus, claims: &[Claim]) {
+        if without(7) {
+            lease_status.rows -= self.sim.undelivered(&self.key, &self.node, claims).len();
+        }
+    }
+
+    /// Without rule 19 a quarantined job is noted as isolated, and its node, which does not know that it is quarantined,
+    /// runs it beside others.
+    fn isolate_all(&self, last_seen: Sequence, claims: &[Claim]) -> Result<(), StoreError> {
+        let quarantined = claims.iter().filter(|claim| without(19) && claim.crashes + 1 >= CAPS.crashes);
+        for claim in quarantined {
+            let (id, token, lease) = (claim.id.clone(), claim.token, NodeSettings::default().lease);
+            now(self.inner.step(Isolate { last_seen, lease, id, token }))?;
+        }
+        Ok(())
+    }
+}
+
+/// The answer of a step of the memory store is there when the step was called.
+pub(super) fn now<T>(answer: Pending<T>) -> Result<T, StoreError> {
+    answer.now_or_never().expect("the memory store answers at once")
+}
+
+/// The lease that a request asks for: without rule 21 its node believes in a longer one.
+fn lease(asked: Duration) -> Duration {
+    if without(21) { NodeSettings::default().lease } else { asked }
+}
+
+impl Link for AlteredLink {
+    fn ask(&self, request: Request) -> Pending<Answer> {
+        let exhausts = matches!(request, Request::Exhaust(_));
+        let answer = now(self.inner.ask(self.altered(request))).and_then(|answer| self.altered_answer(answer));
+        Box::pin(ready(answer.map(|answer| match answer {
+            Answer::Renew(lease_status) if exhausts => Answer::Exhaust(Noted { lease_status, note: NoteVerdict::Done }),
+            answer => answer,
+        })))
+    }
+}
+
+impl AlteredLink {
+    /// Without rule 21 a node gets the usual lease; without rule 15 an `exhaust` only renews it; without rule 19 nodes do not
+    /// know the cap of crashes.
+    fn altered(&self, mut request: Request) -> Request {
+        match &mut request {
+            Request::Transfer(transfer) => transfer.lease = lease(transfer.lease),
+            Request::Settle(settle) => settle.lease = lease(settle.lease),
+            Request::Renew(renew) => renew.lease = lease(renew.lease),
+            Request::Isolate(isolate) => isolate.lease = lease(isolate.lease),
+            Request::Sweep(sweep) => sweep.lease = lease(sweep.lease),
+            Request::Exhaust(exhaust) if without(15) => {
+                return Renew { last_seen: exhaust.last_seen, lease: exhaust.lease }.into();
+            }
+            Request::Exhaust(exhaust) => exhaust.lease = lease(exhaust.lease),
+            Request::Reclaim(reclaim) if without(19) => reclaim.max_crashes = CAPS.crashes,
+            _ => {}
+        }
+        request
+    }
+
+    fn altered_answer(&self, mut answer: Answer) -> Result<Answer, StoreError> {
+        match &mut answer {
+            Answer::Transfer(Sequenced::Done(done)) => {
+                self.isolate_all(done.lease_status.sequence, &done.claims)?;
+                self.hide_rows(&mut done.lease_status, &done.claims);
+            }
+            Answer::Sweep(Sequenced::Done(done)) => self.hide_rows(&mut done.lease_status, &done.claims),
+            Answer::Reconcile(Sequenced::Done(page)) => {
+                self.hide_rows(&mut page.lease_status, &[]);
+                if without(7) {
+                    let hidden = self.sim.undelivered(&self.key, &self.node, &[]);
+                    page.rows.retain(|(id, _)| !hidden.contains(id));
+                }
+            }
+            Answer::Transfer(Sequenced::Reconcile(lease_status))
+            | Answer::Sweep(Sequenced::Reconcile(lease_status))
+            | Answer::Reconcile(Sequenced::Reconcile(lease_status))
+            | Answer::Renew(lease_status)
+            | Answer::Release(lease_status) => self.hide_rows(lease_status, &[]),
+            Answer::Settle(settled) => self.hide_rows(&mut settled.lease_status, &[]),
+            Answer::Isolate(noted) | Answer::Exhaust(noted) => self.hide_rows(&mut noted.lease_status, &[]),
+            // Without rule 20 every expired lease looks like that of a node that has stopped.
+            Answer::Scan(scanned) if without(20) => {
+                let clock = scanned.clock;
+                let expired = scanned.leases.iter_mut().filter(|(_, end)| *end <= clock);
+                expired.for_each(|(_, end)| *end = Timestamp::EPOCH);
+            }
+            _ => {}
+        }
+        Ok(answer)
+    }
+}
+
+impl Sim {
+    /// A link to the memory store, altered in a run that goes without a rule.
+    pub(super) fn link(self: &Arc<Self>, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
+        let inner = self.store.link(topic, node);
+        if !is_any_away() {
+            return inner;
+        }
+        Arc::new(AlteredLink { sim: Arc::clone(self), inner, node: node.clone(), key: topic.clone() })
+    }
+
+    /// Prepares the store for a run that goes without a rule.
+    pub(super) fn prepare_rules(&self) {
+        if without(9) {
+            self.count_fences();
+        }
+    }
+
+    /// Rows of a node whose claims it has neither received nor finds among these.
+    fn undelivered(&self, key: &TopicKey, node: &NodeId, claims: &[Claim]) -> Vec<JobId> {
+        let (view, checker) = (self.store.view(key), self.checker_of(key));
+        let checker = lock(&checker);
+        let is_hidden = |(id, job): &(&JobId, &JobView)| {
+            let Some(row) = job.row.as_ref().filter(|row| row.node == *node) else { return false };
+            !checker.has_received(node, id, row.token.fence) && !claims.iter().any(|claim| claim.id == **id)
+        };
+        view.jobs.iter().filter(is_hidden).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Without rule 9 fences come from a counter: the store claims one job while its clock is ahead by years, so every later
+    /// fence is only one more than the one before. The job is gone before the run begins.
+    fn count_fences(&self) {
+        const YEARS: i64 = 10 * 365 * 24 * 3_600;
+        let id = JobId::new("counted").expect("it is a valid id");
+        let record = Record::new(&Metadata::default(), Codec::Json, b"0");
+        let job = NewJob {
+            id: id.clone(),
+            generated: false,
+            due: Due::After(Duration::ZERO),
+            expires_after: None,
+            record,
+            on_duplicate: OnDuplicate::Reject,
+            deliver: Deliver::Queue,
+        };
+        let node = NodeId::new("counting");
+        let link = self.store.link(&self.key, &node);
+        let producer = self.store.producer(&self.key, &ProducerId::new("counting"));
+        let lease = NodeSettings::default().lease;
+        self.clock.skew.store(YEARS * SECOND as i64, Relaxed);
+        let count = || {
+            now(producer.add(Numbered { number: 1, items: vec![job] }))?;
+            self.clock.skew.fetch_add(SECOND as i64, Relaxed);
+            let Sequenced::Reconcile(known) = now(link.step(transfer(Sequence::default(), lease)))? else {
+                return Ok(());
+            };
+            let page = now(link.step(Reconcile { last_seen: known.sequence, after: None, limit: 1 }))?;
+            let Sequenced::Done(page) = page else { return Ok(()) };
+            let Sequenced::Done(done) = now(link.step(transfer(page.lease_status.sequence, lease)))? else {
+                return Ok(());
+            };
+            let last_seen = done.lease_status.sequence;
+            let outcome =
+                |claim: Claim| Outcome { id: claim.id, token: claim.token, change: Change::Ack, metadata: None };
+            now(link.step(Settle { last_seen, lease, outcomes: done.claims.into_iter().map(outcome).collect() }))?;
+            now(link.step(Release { last_seen })).map(drop)
+        };
+        let counted: Result<_, StoreError> = count();
+        self.clock.skew.store(0, Relaxed);
+        debug_assert!(counted.is_ok(), "the memory store cannot fail: {counted:?}");
+    }
+
+    /// Without rule 12 a replacement does not wait: the run that it would wait for loses its job at once.
+    pub(super) fn end_replaced_runs(&self, key: &TopicKey, jobs: &[NewJob]) {
+        let view = self.store.view(key);
+        let replaced = jobs.iter().filter(|job| job.on_duplicate == OnDuplicate::Replace);
+        for (id, row) in replaced.filter_map(|job| Some((&job.id, view.jobs.get(&job.id)?.row.as_ref()?))) {
+            let outcome = Outcome { id: id.clone(), token: row.token, change: Change::Ack, metadata: None };
+            // No node has this sequence number, so nothing is renewed.
+            let settle = Settle { last_seen: Sequence::default(), lease: Duration::ZERO, outcomes: vec![outcome] };
+            drop(self.store.link(key, &row.node).step(settle));
+        }
+    }
+
+    /// Without rule 13 a delete, cancel or ack of a running job becomes a requeue, which a running job ignores. Returns the
+    /// places of these commands.
+    pub(super) fn defuse(&self, key: &TopicKey, commands: &mut [Command]) -> Vec<usize> {
+        let view = self.store.view(key);
+        let runs = |id: &JobId| view.jobs.get(id).is_some_and(|job| job.state == State::Running);
+        let mut places = Vec::new();
+        for (place, command) in commands.iter_mut().enumerate() {
+            if command.verb != CommandKind::Requeue && runs(&command.id) {
+                command.verb = CommandKind::Requeue;
+                places.push(place);
+            }
+        }
+        places
+    }
+
+    /// Without rule 8 nobody finds this node's lease any more.
+    pub(super) fn hide(&self, node: &NodeId) {
+        lock(&self.hidden).insert(node.clone());
+    }
+
+    pub(super) fn is_hidden(&self, node: &NodeId) -> bool {
+        lock(&self.hidden).contains(node)
+    }
+
+    /// Without rule 2 a reclaim is two steps: the rows go first, and the reclaimer dies before it puts the jobs back.
+    pub(super) fn split_reclaim(&self, node: &NodeId) {
+        let back = self.store.view(&self.key);
+        let held: Vec<_> =
+            self.checker().before.jobs.iter().filter(|(_, job)| holds(job, node)).map(|(id, _)| id.clone()).collect();
+        let gone = held.into_iter().filter(|id| back.jobs.get(id).is_some_and(|job| !holds(job, node)));
+        let items = gone.map(|id| Command { verb: CommandKind::Delete, id, fence: None }).collect();
+        let producer = self.store.producer(&self.key, &ProducerId::new("between"));
+        drop(producer.command(Numbered { number: self.next_number(), items }));
+    }
+}
+
+const fn transfer(last_seen: Sequence, lease: Duration) -> Transfer {
+    Transfer { last_seen, limit: 1, lease, fallback: Duration::from_secs(1) }
+}
+
+fn holds(job: &JobView, node: &NodeId) -> bool {
+    job.row.as_ref().is_some_and(|row| row.node == *node)
+}

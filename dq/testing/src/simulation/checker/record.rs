@@ -1,0 +1,253 @@
+//! What the checker records: of a step, of runs, of nodes, and of what the store must have.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use dq::job::{Fence, JobId, NodeId, ProducerId, Token};
+use dq::store::step::{Change, Claim, NoteVerdict, Outcome, Published, Verdict};
+use dq::store::{AddOutcome, Command, CommandKind, CommandOutcome, NewJob};
+use dq::testing::seam::View;
+use dq::time::Timestamp;
+
+/// What a step did.
+#[derive(Debug, Clone)]
+pub(in crate::simulation) enum Did {
+    /// Nothing that moves jobs.
+    Nothing,
+    Claim {
+        node: NodeId,
+        claims: Vec<Claim>,
+        aged: bool,
+    },
+    Settle {
+        node: NodeId,
+        outcomes: Vec<(Outcome, Verdict)>,
+    },
+    Reclaim {
+        from: NodeId,
+        /// The lease end that the request named.
+        seen: Timestamp,
+        /// The age of the link when the request was sent, in µs.
+        watched: u64,
+        charged: bool,
+    },
+    Release {
+        node: NodeId,
+    },
+    Add {
+        jobs: Vec<(NewJob, AddOutcome)>,
+    },
+    /// `isolate` if `isolates`, otherwise `exhaust`.
+    Note {
+        id: JobId,
+        node: NodeId,
+        token: Token,
+        isolates: bool,
+        note: NoteVerdict,
+    },
+    Command {
+        items: Vec<(Command, CommandOutcome)>,
+    },
+    Publish {
+        published: Published,
+        /// How long after its due time a broadcast without an expiry of its own is dropped.
+        expires_after: Duration,
+    },
+}
+
+/// How a handler ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::simulation) enum End {
+    Acked,
+    Rejoined,
+    Parked,
+    Failed,
+    FinalOver,
+    Dropped,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::simulation) enum HandlerKind {
+    OnDue,
+    Final,
+    Swept,
+}
+
+/// A claim that the store executed.
+#[derive(Debug, Clone)]
+pub(super) struct Run {
+    pub(super) node: NodeId,
+    pub(super) token: Token,
+    pub(super) version: u64,
+    pub(super) aged: bool,
+    pub(super) started: Vec<HandlerKind>,
+    /// When its last handler started.
+    pub(super) since: Option<u64>,
+    pub(super) ended: Vec<End>,
+    /// When the job must run again, as its handler decided, in µs on the store's clock.
+    pub(super) again_at: Option<u64>,
+    /// What its handler decided within its timeout.
+    pub(super) decided: Option<Change>,
+    /// The job had expired when it was claimed.
+    pub(super) expired: bool,
+    /// The row was gone once, perhaps in a lost part of the store's history, so the node need not hold the job any more.
+    pub(super) over: bool,
+    /// It was acked; under `ack = "on_claim"` before its handler ran.
+    pub(super) acked: bool,
+}
+
+/// What the checker expects of the store. It falls back with the store.
+#[derive(Debug, Clone, Default)]
+pub(in crate::simulation) struct Expected {
+    pub(super) effected: BTreeSet<u64>,
+    pub(super) ended: BTreeMap<u64, &'static str>,
+    /// The ends that callers were promised for a running version, some of them for one run only.
+    pub(super) promised: BTreeMap<u64, Vec<(CommandKind, Option<Fence>)>>,
+    /// The exact time before which a version must not run, in µs on the store's clock.
+    pub(super) due: BTreeMap<u64, u64>,
+    /// When a version became DELAYED, in ms on the store's clock.
+    pub(super) put: BTreeMap<u64, u64>,
+    pub(super) rows: BTreeMap<(NodeId, JobId), u64>,
+    pub(super) finals: BTreeSet<u64>,
+    pub(super) parked: BTreeSet<u64>,
+    pub(super) executed: BTreeSet<(ProducerId, u64)>,
+    /// For each version that crashes exhausted: whether the last charged run was isolated, and whether it was alone.
+    pub(super) charged: BTreeMap<u64, (bool, bool)>,
+    /// For each version that was acked on claim: the run that was acked.
+    pub(super) claimed: BTreeMap<u64, u64>,
+    pub(super) broadcasts: Broadcasts,
+}
+
+/// What the checker knows of a node besides what the store shows.
+#[derive(Debug, Clone, Default)]
+pub(in crate::simulation) struct NodeRecord {
+    /// When the connection between node and store last failed.
+    pub(in crate::simulation) disturbed_at: u64,
+    /// Since when the node has had handlers but no lease.
+    pub(super) leaseless: Option<u64>,
+    /// Since when the node has been connected and reconciled.
+    pub(in crate::simulation) settled: Option<u64>,
+    pub(in crate::simulation) dead: bool,
+    pub(in crate::simulation) died_at: u64,
+    /// The handlers that run: run number, job and start time. Those that ran when the node died stay.
+    pub(in crate::simulation) handlers: BTreeMap<u64, (JobId, u64)>,
+}
+
+/// Everything the checker knows of one topic.
+#[derive(Debug, Default)]
+pub(in crate::simulation) struct Checker {
+    pub(in crate::simulation) expected: Expected,
+    pub(in crate::simulation) before: View,
+    pub(super) runs: BTreeMap<u64, Run>,
+    pub(super) delivered: BTreeMap<(NodeId, JobId, Fence), u64>,
+    pub(super) fences: BTreeMap<JobId, Fence>,
+    pub(super) not_added: BTreeSet<u64>,
+    pub(in crate::simulation) node_records: BTreeMap<NodeId, NodeRecord>,
+    /// Runs whose handlers block their threads.
+    pub(super) blocking: BTreeSet<u64>,
+    /// This run has no faults.
+    pub(in crate::simulation) is_calm: bool,
+    pub(in crate::simulation) fell: bool,
+    pub(in crate::simulation) jumped: bool,
+    pub(in crate::simulation) found: Option<String>,
+    /// What crashes did to each job.
+    pub(in crate::simulation) crash_records: BTreeMap<u64, CrashRecord>,
+    /// How many jobs are DEAD by crashes, if none of them is requeued.
+    pub(super) crashed: usize,
+    /// Deaths by crashes are counted and not reported.
+    pub(in crate::simulation) only_counts_crash_deaths: bool,
+    pub(in crate::simulation) steps: u64,
+    pub(in crate::simulation) handled: u64,
+    pub(in crate::simulation) timeout_micros: u64,
+    pub(in crate::simulation) caps: Option<Caps>,
+    /// Jobs are acked before their handlers start.
+    pub(in crate::simulation) acks_on_claim: bool,
+    /// The first run that called `on_due`, for each version.
+    pub(super) isolated: BTreeMap<u64, u64>,
+    pub(super) received: Received,
+    /// Since when a listener has been connected, in ms on the store's clock; `None` while lateness of broadcasts is
+    /// allowed.
+    pub(in crate::simulation) broadcasts_since: Option<u64>,
+    /// Since when a permit has been free, in ms on the store's clock; `None` while lateness is allowed.
+    pub(in crate::simulation) punctual_since: Option<u64>,
+    /// A permit was free after the last step.
+    pub(in crate::simulation) permit_free: bool,
+}
+
+/// What a caller learns of its add.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::simulation) enum AddResult {
+    Added,
+    Exists,
+    NotAdded,
+    Unknown,
+}
+
+/// What crashes did to one job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::simulation) struct CrashRecord {
+    /// Charged crashes since the last settled outcome.
+    pub(in crate::simulation) charged: u32,
+    /// Whether the run that was charged last was isolated, and whether it was alone.
+    pub(in crate::simulation) last: (bool, bool),
+    /// `Some` if the job is DEAD by crashes: whether the run that ended there was isolated.
+    pub(in crate::simulation) dead: Option<bool>,
+}
+
+/// The limits of a topic.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::simulation) struct Caps {
+    pub(in crate::simulation) crashes: u32,
+    /// Failed runs: one more than there are retries.
+    pub(in crate::simulation) attempts: u16,
+    /// The delay after each failed run.
+    pub(in crate::simulation) backoff: &'static [Duration],
+    /// Handlers at once on a node.
+    pub(in crate::simulation) permits: usize,
+    /// How long DEAD jobs are kept. There are never so many that `dead_most` counts.
+    pub(in crate::simulation) dead_kept: Duration,
+}
+
+/// A version that has a broadcast.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Added {
+    /// The exact time before which it must not be published, in µs.
+    pub(super) due: u64,
+    /// It is a job, too.
+    pub(super) both: bool,
+    /// When it began to wait, in ms.
+    pub(super) put: Option<u64>,
+}
+
+/// What falls back with the store.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Broadcasts {
+    pub(super) added: BTreeMap<u64, Added>,
+    pub(super) over: BTreeMap<u64, &'static str>,
+}
+
+impl Broadcasts {
+    pub(super) fn added(&mut self, version: u64, due: u64, both: bool) {
+        self.added.insert(version, Added { due, both, put: None });
+    }
+
+    /// Returns whether a version is a job, and whether it is a broadcast.
+    pub(super) fn parts(&self, version: u64) -> (bool, bool) {
+        self.added.get(&version).map_or((true, false), |added| (added.both, true))
+    }
+
+    pub(super) fn over(&self) -> usize {
+        self.over.len()
+    }
+}
+
+/// What does not fall back.
+#[derive(Debug, Default)]
+pub(super) struct Received {
+    pub(super) published: BTreeMap<u64, u32>,
+    pub(super) received: BTreeMap<(NodeId, &'static str, u64), u32>,
+    /// The versions that the last step published.
+    pub(super) fresh: Vec<u64>,
+    /// Which listener must still receive which version, and since when, in µs of simulated time; only without faults.
+    pub(super) awaited: BTreeMap<(NodeId, &'static str, u64), u64>,
+}

@@ -1,0 +1,301 @@
+//! A step, compared with what the checker knows, and what nodes and callers report.
+
+use super::super::version::version;
+use super::record::{AddResult, Checker, Did, End, HandlerKind, Run};
+use dq::job::{Deliver, Fence, JobId, NodeId, ProducerId, State, Token};
+use dq::store::step::{Claim, Verdict};
+use dq::store::{AddOutcome, Command, CommandKind, Due, NewJob};
+use dq::testing::seam::{JobView, View};
+use dq::time::Timestamp;
+
+impl Checker {
+    /// The checker of a topic whose handlers have this timeout, in µs.
+    pub(in crate::simulation) fn of(timeout_micros: u64) -> Self {
+        Self { timeout_micros, ..Self::default() }
+    }
+
+    pub(in crate::simulation) fn bad(&mut self, what: String) {
+        self.found.get_or_insert(what);
+    }
+
+    pub(in crate::simulation) fn is_repeated(&self, producer: &ProducerId, number: u64, never: bool) -> bool {
+        !never && self.expected.executed.contains(&(producer.clone(), number))
+    }
+
+    pub(in crate::simulation) fn executed(&mut self, producer: &ProducerId, number: u64) {
+        self.expected.executed.insert((producer.clone(), number));
+    }
+
+    pub(in crate::simulation) fn token_of(&self, node: &NodeId, id: &JobId) -> Option<Token> {
+        self.before.jobs.get(id)?.row.as_ref().filter(|row| row.node == *node).map(|row| row.token)
+    }
+
+    /// Returns whether a node has received this claim.
+    pub(in crate::simulation) fn has_received(&self, node: &NodeId, id: &JobId, fence: Fence) -> bool {
+        self.delivered.contains_key(&(node.clone(), id.clone(), fence))
+    }
+
+    pub(in crate::simulation) fn lease_of(&self, node: &NodeId) -> Option<Timestamp> {
+        self.before.leases.get(node).copied()
+    }
+
+    /// Returns whether a node has a row whose run it must still hold. A store that falls back may show a row again that was
+    /// gone. The node has given that job up, so it need not renew for it, and a reclaim of it takes nothing from the node.
+    pub(in crate::simulation) fn holds(&self, node: &NodeId) -> bool {
+        let rows = self.before.jobs.iter().filter(|(_, job)| job.row.as_ref().is_some_and(|row| row.node == *node));
+        let mut runs = rows.filter_map(|(id, _)| self.expected.rows.get(&(node.clone(), id.clone())));
+        runs.any(|run| !self.runs[run].over)
+    }
+
+    pub(in crate::simulation) fn claims_received(&mut self, node: &NodeId, claims: &[Claim]) {
+        for claim in claims {
+            let key = (node.clone(), claim.id.clone());
+            // The row may be another node's by now, so look for the run with the token of the claim.
+            let run = self.expected.rows.get(&key).copied().filter(|run| self.runs[run].token == claim.token);
+            let of_token = |(_, run): &(&u64, &Run)| {
+                run.node == *node && run.token == claim.token && run.version == version(&claim.record)
+            };
+            let run = run.or_else(|| self.runs.iter().rev().find(of_token).map(|(number, _)| *number));
+            if let Some(run) = run {
+                self.delivered.insert((node.clone(), claim.id.clone(), claim.token.fence), run);
+            }
+        }
+    }
+
+    /// Checks the store after a step.
+    pub(in crate::simulation) fn check_step(&mut self, did: &Did, after: View, micros: u64) {
+        self.steps += 1;
+        let before = std::mem::take(&mut self.before);
+        if !after.consistent {
+            self.bad("[2] records and places differ".into());
+        }
+        self.note(did, &before, micros);
+        self.check_waiting_broadcasts(did, &before, &after, micros);
+        let (mut old, mut new) = (before.jobs.iter().peekable(), after.jobs.iter().peekable());
+        while let Some(id) = old.peek().into_iter().chain(new.peek()).map(|(id, _)| *id).min() {
+            let was = old.next_if(|(other, _)| *other == id).map(|(_, job)| job);
+            let is = new.next_if(|(other, _)| *other == id).map(|(_, job)| job);
+            if was != is {
+                self.check_job(did, id, (was, is), after.broadcasts.get(id), micros);
+            }
+        }
+        self.check_effects(did, &before, &after, micros);
+        self.check_leases(did, &before, &after);
+        self.check_taken_effect(did, &before, &after);
+        self.before = after;
+    }
+
+    /// Records what a step says it did, before the checker compares.
+    pub(super) fn note(&mut self, did: &Did, before: &View, micros: u64) {
+        match did {
+            Did::Add { jobs } => {
+                for (job, outcome) in jobs {
+                    self.note_add(job, outcome, micros);
+                }
+            }
+            Did::Command { items } => {
+                for (item, _) in items {
+                    self.note_command(item, before.jobs.get(&item.id));
+                }
+            }
+            Did::Claim { node, claims, aged } => {
+                for claim in claims {
+                    self.note_claim(node, claim, *aged, micros);
+                }
+            }
+            Did::Settle { node, outcomes } => {
+                for (outcome, verdict) in outcomes {
+                    if *verdict == Verdict::Done {
+                        self.note_outcome(node, outcome, before.jobs.get(&outcome.id));
+                    }
+                }
+            }
+            Did::Nothing | Did::Note { .. } | Did::Reclaim { .. } | Did::Release { .. } | Did::Publish { .. } => {}
+        }
+    }
+
+    fn note_add(&mut self, job: &NewJob, outcome: &AddOutcome, micros: u64) {
+        let version = version(&job.record);
+        let took_effect = !matches!(outcome, AddOutcome::Exists(_) | AddOutcome::Repeated | AddOutcome::Refused(_));
+        if !took_effect {
+            if self.expected.effected.contains(&version) {
+                self.bad(format!("[18] the add of {version} is answered that its own job exists"));
+            }
+            return;
+        }
+        if !self.expected.effected.insert(version) {
+            self.bad(format!("[18] the add of {version} ({}) took effect twice", job.id));
+        }
+        if self.not_added.contains(&version) {
+            self.bad(format!("[18] the add of {version} took effect after its caller got NotAdded"));
+        }
+        let due = match job.due {
+            Due::After(delay) => micros + delay.as_micros() as u64,
+            Due::At(at) => micros.max(at.as_millis() * 1000),
+        };
+        self.expected.due.insert(version, due);
+        if job.deliver != Deliver::Queue {
+            self.expected.broadcasts.added(version, due, job.deliver == Deliver::Both);
+        }
+    }
+
+    fn note_command(&mut self, item: &Command, job: Option<&JobView>) {
+        let Some(job) = job else { return };
+        if job.state != State::Running || item.verb == CommandKind::Requeue {
+            return;
+        }
+        let promised = self.expected.promised.entry(version(&job.record)).or_default();
+        let ended = promised.iter().any(|(_, fence)| fence.is_none());
+        if !ended || item.verb != CommandKind::Ack {
+            promised.push((item.verb, item.fence));
+        }
+    }
+
+    fn note_claim(&mut self, node: &NodeId, claim: &Claim, aged: bool, micros: u64) {
+        let version = version(&claim.record);
+        if !aged && self.expected.due.get(&version).is_some_and(|due| micros < *due) {
+            let early = self.expected.due[&version] - micros;
+            self.bad(format!("[4] {} ({version}) is claimed {early} µs early", claim.id));
+        }
+        let last = self.fences.entry(claim.id.clone()).or_default();
+        let fell = claim.token.fence <= *last;
+        *last = claim.token.fence.max(*last);
+        if fell && !(self.fell && self.jumped) {
+            self.bad(format!("[9] the fence of {} does not grow: {}", claim.id, claim.token.fence));
+        }
+        if let (Some(since), Some(put), false) = (self.punctual_since, self.expected.put.get(&version), aged) {
+            let wanted = claim.token.due.as_millis().max(since).max(*put);
+            let late = (micros / 1000).saturating_sub(wanted);
+            if late > 400 {
+                self.bad(format!("[23] {} ({version}) is claimed {late} ms late without a fault", claim.id));
+            }
+        }
+        let number = self.runs.len() as u64 + 1;
+        self.expected.rows.insert((node.clone(), claim.id.clone()), number);
+        let fixed = claim.record.fixed();
+        let is_over = |at: Timestamp| at < Timestamp::floor_micros(micros);
+        let run = Run {
+            node: node.clone(),
+            token: claim.token,
+            version,
+            aged,
+            started: Vec::new(),
+            since: None,
+            ended: Vec::new(),
+            again_at: None,
+            decided: None,
+            expired: !aged && !fixed.exhausted && fixed.expires_at.is_some_and(is_over),
+            over: false,
+            acked: false,
+        };
+        self.runs.insert(number, run);
+    }
+
+    /// Records that a handler starts, and returns the number of its run.
+    pub(in crate::simulation) fn started(
+        &mut self,
+        node: &NodeId,
+        id: &JobId,
+        fence: Fence,
+        kind: HandlerKind,
+        now: (u64, u64),
+    ) -> u64 {
+        let (micros, time) = now;
+        self.handled += 1;
+        let Some(number) = self.delivered.get(&(node.clone(), id.clone(), fence)).copied() else {
+            self.bad(format!("a handler of {id} starts on {node} under fence {fence}, which it never received"));
+            return 0;
+        };
+        let Run { version, expired, .. } = self.runs[&number];
+        if kind == HandlerKind::OnDue && expired {
+            self.bad(format!("[4] on_due of {id} ({version}), which had expired when it was claimed"));
+        }
+        if let Some(run) = self.runs.get_mut(&number) {
+            run.starts(kind, time);
+        }
+        self.node_records.entry(node.clone()).or_default().handlers.insert(number, (id.clone(), time.max(1)));
+        self.check_start(node, id, number, kind, time);
+        let lease = self.lease_of(node).unwrap_or_default();
+        let acked_before = self.acks_on_claim && kind == HandlerKind::OnDue;
+        if acked_before {
+            self.check_acked(id, number);
+        }
+        if !(self.jumped || self.fell || acked_before) && lease.as_millis() * 1000 <= micros {
+            self.bad(format!("[21] {node} starts a handler of {id} without a lease"));
+        }
+        let current = self.expected.rows.get(&(node.clone(), id.clone())) == Some(&number);
+        if current && kind == HandlerKind::OnDue && self.expected.finals.contains(&version) {
+            self.bad(format!("[15] on_due of {id} ({version}) after its final_retry"));
+        }
+        if current && kind == HandlerKind::OnDue && self.expected.parked.contains(&version) {
+            self.bad(format!("[25] on_due of {id} ({version}), which is parked"));
+        }
+        // The store need not know of a run that belongs to a lost part of its history.
+        if kind == HandlerKind::Final && (current || !self.fell) {
+            self.expected.finals.insert(version);
+        }
+        number
+    }
+
+    /// Records that a handler has ended, or was abandoned and is gone.
+    pub(in crate::simulation) fn ended(&mut self, node: &NodeId, number: u64, end: End) {
+        if let Some(run) = self.runs.get_mut(&number) {
+            run.ended.push(end);
+        }
+        if let Some(record) = self.node_records.get_mut(node).filter(|record| !record.dead) {
+            record.handlers.remove(&number);
+        }
+    }
+
+    /// Records that the handler of a run decided that its job runs again at this time, in µs.
+    pub(in crate::simulation) fn wants_at(&mut self, number: u64, at: u64) {
+        if let Some(run) = self.runs.get_mut(&number) {
+            run.again_at = Some(at);
+        }
+    }
+
+    /// After an outage or a fall-back no node is known to agree with the store until it has reconciled. An idle node learns
+    /// of a fall-back only with its next request.
+    pub(in crate::simulation) fn unsettle(&mut self, now: u64) {
+        for record in self.node_records.values_mut() {
+            (record.disturbed_at, record.settled) = (now, None);
+        }
+    }
+
+    pub(in crate::simulation) fn reconciled(&mut self, node: &NodeId, now: u64) {
+        self.node_records.entry(node.clone()).or_default().settled.get_or_insert(now);
+    }
+
+    /// Checks what a caller learns of its add.
+    pub(in crate::simulation) fn add_answered(&mut self, version: u64, result: AddResult) {
+        match result {
+            AddResult::Added if !self.expected.effected.contains(&version) && !self.fell => {
+                self.bad(format!("[18] the caller of {version} was answered that it is added, but it is not"));
+            }
+            AddResult::NotAdded if self.expected.effected.contains(&version) => {
+                self.bad(format!("[18] the caller of {version} was answered NotAdded, but it is added"));
+            }
+            AddResult::NotAdded => drop(self.not_added.insert(version)),
+            AddResult::Exists if self.expected.effected.contains(&version) => {
+                self.bad(format!("[18] the caller of {version} was answered that another job exists, but it is added"));
+            }
+            _ => {}
+        }
+    }
+
+    /// How many versions have ended, including DEAD and DONE jobs.
+    pub(in crate::simulation) fn lives(&self) -> u64 {
+        let kept = self.before.jobs.values().filter(|job| matches!(job.state, State::Dead | State::Done));
+        (self.expected.ended.len() + self.expected.broadcasts.over() + kept.count()) as u64
+    }
+
+    /// What has not ended yet.
+    pub(in crate::simulation) fn unfinished(&self) -> Option<String> {
+        let open = |state| matches!(state, State::Delayed | State::Running | State::Unacked);
+        let left: Vec<_> = self.before.jobs.iter().filter(|(_, job)| open(job.state)).collect();
+        let text = |(id, job): &(&JobId, &JobView)| format!("{id} {} {:?}", job.state, job.row);
+        let broadcasts = self.before.broadcasts.iter().map(|(id, (due, _))| format!("the broadcast {id} due at {due}"));
+        let left: Vec<_> = left.iter().map(text).chain(broadcasts).collect();
+        (!left.is_empty()).then(|| left.join(", "))
+    }
+}

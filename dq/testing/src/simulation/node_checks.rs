@@ -1,0 +1,100 @@
+//! What must hold of nodes after each step, beyond what the store shows.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::checker::Checker;
+use super::node::SimNode;
+use super::sim::Sim;
+use super::sync::lock;
+use super::units::SECOND;
+use dq::config::NodeSettings;
+use dq::environment::StoreClock as _;
+use dq::job::NodeId;
+use dq::time::Timestamp;
+
+impl Sim {
+    /// Checks what only shows over time: an unresponsive or mute node must not keep jobs while another node is well.
+    pub(super) fn check_nodes(&self) {
+        const LONG: u64 = 60 * SECOND;
+        let now = self.cluster.now();
+        if self.is_calm() {
+            return;
+        }
+        let (alive, micros) = (self.alive(), self.clock.micros());
+        let clock = Timestamp::floor_micros(micros);
+        for node in alive.iter().filter(|node| !node.process.is_paused() && self.settings().kills.is_none()) {
+            self.checker().check_handlers(&node.id, node.process.paused_until.load(Relaxed), micros, now);
+        }
+        for node in alive.iter().filter(|node| node.process.is_unresponsive() || node.process.is_mute()) {
+            let (process, mut checker) = (&node.process, self.checker());
+            // No renewal makes a lease this long: the store's clock has jumped back. The minute begins when the lease ends.
+            if checker.lease_of(&node.id).is_some_and(|end| end.since(clock) > NodeSettings::default().lease) {
+                process.unresponsive_since.store(now, Relaxed);
+                process.mute_since.store(now, Relaxed);
+            }
+            let long = |since: &AtomicU64| now >= since.load(Relaxed) + LONG;
+            let unresponsive = process.is_unresponsive() && long(&process.unresponsive_since);
+            if !(unresponsive || process.is_mute() && long(&process.mute_since)) {
+                continue;
+            }
+            let keeps = checker.before.jobs.values().any(|job| job.row.as_ref().is_some_and(|row| row.node == node.id));
+            let well = |other: &&Arc<SimNode>| self.is_well(&checker, other, 50 * SECOND);
+            if keeps && alive.iter().filter(|other| other.id != node.id).any(|other| well(&other)) {
+                let (rule, how) = if unresponsive { (6, "unresponsive") } else { (20, "mute") };
+                checker.bad(format!("[{rule}] {} has been {how} for a minute, but keeps jobs", process.name));
+            }
+        }
+    }
+
+    /// Which rule jobs that never end break: other nodes must find the rows of a node that is gone, a living node finds its
+    /// own.
+    pub(super) fn rule_of_stuck(&self) -> &'static str {
+        let (alive, checker) = (self.alive(), self.checker());
+        let rows = checker.before.jobs.values().filter_map(|job| job.row.as_ref());
+        let (known, gone): (Vec<_>, Vec<_>) = rows.partition(|row| alive.iter().any(|node| node.id == row.node));
+        match (gone.is_empty(), known.is_empty()) {
+            (false, _) => "[8] ",
+            (true, false) => "[7] ",
+            (true, true) => "",
+        }
+    }
+
+    /// Returns whether a node has been connected and reconciled for this long.
+    pub(super) fn is_well(&self, checker: &Checker, node: &SimNode, long: u64) -> bool {
+        let now = self.cluster.now();
+        let settled = checker.node_records.get(&node.id).and_then(|record| record.settled);
+        let process = &node.process;
+        let free = !process.is_dead() && !process.is_unresponsive() && !process.is_mute() && !process.is_paused();
+        // A node reads what arrived during a pause when it resumes.
+        let since = |settled: u64| settled.max(node.process.paused_until.load(Relaxed));
+        free && !node.stopping.load(Relaxed) && settled.is_some_and(|settled| since(settled) + long < now)
+    }
+
+    /// Checks that no node reclaims the jobs of a node that is connected and renews its lease.
+    pub(super) fn check_reclaim(&self, checker: &mut Checker, from: &NodeId) {
+        let Some(node) = lock(&self.nodes).iter().find(|node| node.id == *from).cloned() else { return };
+        if checker.holds(from) && self.is_well(checker, &node, SECOND) {
+            checker.bad(format!(
+                "[20] {} is connected and renews its lease, but its jobs are reclaimed",
+                node.process.name
+            ));
+        }
+    }
+
+    /// Checks that, without faults, a job is late only while no permit is free.
+    pub(super) fn check_permits(&self, checker: &mut Checker, micros: u64) {
+        if !self.settings().are_calm() {
+            return;
+        }
+        let rows = |node: &SimNode| {
+            checker.before.jobs.values().filter(|job| job.row.as_ref().is_some_and(|row| row.node == node.id)).count()
+        };
+        let is_free = |node: &Arc<SimNode>| self.is_well(checker, node, 0) && rows(node) < self.settings().concurrency;
+        let free = self.alive().iter().any(is_free);
+        if !(free && checker.permit_free) {
+            checker.punctual_since = Some(micros / 1000);
+        }
+        checker.permit_free = free;
+    }
+}

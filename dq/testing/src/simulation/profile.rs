@@ -1,0 +1,117 @@
+//! Profiles: which faults a run has.
+
+use super::cluster::ClusterState;
+
+/// Which faults a run has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Profile {
+    /// Only clean stops. Lateness and the number of requests are bounded.
+    Calm,
+    /// Jobs that kill their nodes, and nothing else.
+    Killers,
+    /// A bad network.
+    Net,
+    /// Every fault except clock jumps and fall-backs.
+    NoClock,
+    /// Every fault.
+    All,
+    /// The store falls back to an earlier state.
+    Fall,
+    /// Clocks jump.
+    Clock,
+    /// One node is unresponsive for two minutes, or its requests do not arrive for as long.
+    Unresponsive,
+    /// Many short jobs, so that nodes hold some unstarted; nodes become unresponsive and are paused.
+    Crowd,
+    /// Every fault, with a listener whose jobs are acked before they run.
+    Claim,
+    /// Broadcasts among the jobs, with every fault; in a third of the seeds only with clean stops, as in `Calm`.
+    Broadcasts,
+}
+
+impl Profile {
+    /// All profiles.
+    pub const ALL: [Self; 11] = [
+        Self::Calm,
+        Self::Killers,
+        Self::Net,
+        Self::NoClock,
+        Self::All,
+        Self::Fall,
+        Self::Clock,
+        Self::Unresponsive,
+        Self::Crowd,
+        Self::Claim,
+        Self::Broadcasts,
+    ];
+
+    /// The name of the profile, as `tests/simulate --profile` takes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Calm => "calm",
+            Self::Killers => "killers",
+            Self::Net => "net",
+            Self::NoClock => "noclock",
+            Self::All => "all",
+            Self::Fall => "fall",
+            Self::Clock => "clock",
+            Self::Unresponsive => "unresponsive",
+            Self::Crowd => "crowd",
+            Self::Claim => "claim",
+            Self::Broadcasts => "broadcasts",
+        }
+    }
+
+    /// The profile with this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|profile| profile.name() == name)
+    }
+
+    /// The number of seeds in a hundred that have this profile. A seed of `Crowd` costs four times as much as any other.
+    const fn share(self) -> u64 {
+        match self {
+            Self::Calm | Self::Killers => 8,
+            Self::Fall | Self::Broadcasts => 10,
+            Self::Net => 12,
+            Self::NoClock | Self::All => 17,
+            Self::Clock | Self::Claim => 6,
+            Self::Unresponsive => 4,
+            Self::Crowd => 2,
+        }
+    }
+
+    /// The profile that a seed picks.
+    pub(super) fn pick(cluster: &ClusterState) -> Self {
+        let mut left = cluster.below(Self::ALL.iter().map(|profile| profile.share()).sum());
+        for profile in Self::ALL {
+            if left < profile.share() {
+                return profile;
+            }
+            left -= profile.share();
+        }
+        unreachable!("the shares add up")
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    Kill,
+    KillAtSend,
+    Stop,
+    Pause,
+    PauseAtSend,
+    Unresponsive,
+    Out,
+    Jump,
+    Wall,
+    Snap,
+    Fall,
+    Slow,
+    Full,
+    Caller,
+    Subscribers,
+    UnresponsiveLong,
+    /// Replaces every second `Unresponsive`.
+    Mute,
+    MuteLong,
+}

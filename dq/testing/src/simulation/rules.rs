@@ -1,0 +1,41 @@
+//! Which rule of the protocol a simulation takes away, to see that its checker notices.
+//!
+//! Nodes and stores know nothing of this. Wrappers at their seams take the rules away: the link ([`altered`](super::altered)),
+//! the producer, the store's clock and the settings of the nodes. `docs/internals/simulation.md` lists them.
+
+use std::cell::Cell;
+
+/// The rules that can be taken away.
+pub const RULES: [u8; 15] = [2, 6, 7, 8, 9, 10, 12, 13, 15, 17, 18, 19, 20, 21, 23];
+
+thread_local! {
+    /// The rule that the run of this thread goes without; 0: all hold.
+    static AWAY: Cell<u8> = const { Cell::new(0) };
+}
+
+/// Returns whether the run of this thread goes without this rule.
+pub(super) fn without(rule: u8) -> bool {
+    AWAY.get() == rule
+}
+
+/// Returns whether the run of this thread goes without any rule.
+pub(super) fn is_any_away() -> bool {
+    AWAY.get() != 0
+}
+
+/// Takes a rule away on this thread until this is dropped; `None` takes none away.
+#[derive(Debug)]
+pub(super) struct RuleAway;
+
+impl RuleAway {
+    pub(super) fn take(rule: Option<u8>) -> Self {
+        AWAY.set(rule.unwrap_or_default());
+        Self
+    }
+}
+
+impl Drop for RuleAway {
+    fn drop(&mut self) {
+        AWAY.set(0);
+    }
+}

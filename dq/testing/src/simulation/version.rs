@@ -1,0 +1,61 @@
+//! The version of a job: the number by which the checker tells jobs apart.
+//!
+//! In dq's own simulation the version is the payload, and its lowest bits say how the handler of the job behaves. Behind a
+//! user's JSON payload the version is written as spaces and tabs, which every JSON parser skips: handlers see what was added.
+
+use dq::job::{Codec, Record};
+
+/// The handler of the job kills its node.
+pub(super) const KILLER: u64 = 1;
+/// The handler runs longer than a lease.
+pub(super) const SLOW: u64 = 2;
+/// The handler fails every time.
+pub(super) const FAILING: u64 = 4;
+
+const DIGITS: usize = 32;
+
+/// The version of a job: the number that is its payload, or the one written behind a user's payload.
+pub(super) fn version(record: &Record) -> u64 {
+    let payload = record.payload().ok().and_then(|(_, payload)| std::str::from_utf8(payload).ok());
+    payload.and_then(|text| text.parse().ok().or_else(|| version_behind(text))).unwrap_or_default()
+}
+
+pub(super) fn with_version(record: &Record, version: u64) -> Option<Record> {
+    let (metadata, (codec, payload)) = (record.metadata().ok()?, record.payload().ok()?);
+    if codec != Codec::Json {
+        return None;
+    }
+    let digit = |place| if version >> place & 1 == 1 { b'\t' } else { b' ' };
+    let marked: Vec<u8> = payload.iter().copied().chain([b'\n']).chain((0..DIGITS).map(digit)).collect();
+    Some(Record::new(&metadata, codec, &marked))
+}
+
+/// The version written behind a payload.
+fn version_behind(payload: &str) -> Option<u64> {
+    let (_, digits) = payload.rsplit_once('\n')?;
+    let of = |digit| match digit {
+        b' ' => Some(0),
+        b'\t' => Some(1),
+        _ => None,
+    };
+    let digits: Option<Vec<u64>> = digits.bytes().map(of).collect();
+    digits
+        .filter(|digits| digits.len() == DIGITS)
+        .map(|digits| digits.iter().rev().fold(0, |sum, digit| sum * 2 + digit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dq::job::Metadata;
+
+    #[test]
+    fn a_version_follows_a_payload_and_leaves_its_value_alone() {
+        let record = Record::new(&Metadata::default(), Codec::Json, br#"{"order":7}"#);
+        let marked = with_version(&record, 1_000_003).unwrap();
+        let payload = std::str::from_utf8(marked.payload().unwrap().1).unwrap();
+        assert_eq!(version_behind(payload), Some(1_000_003));
+        assert_eq!(serde_json::from_str::<serde_json::Value>(payload).unwrap(), serde_json::json!({ "order": 7 }));
+        assert_eq!(version_behind("8"), None);
+    }
+}
