@@ -141,7 +141,7 @@ async fn a_refusing_store_is_logged_once_with_its_reason_and_once_when_it_answer
     dq.advance(HOUR).await;
     let lines = std::mem::take(&mut traces.0.lock().unwrap().lines);
     let logged = |what: &str| lines.iter().filter(|line| line.contains(what)).collect::<Vec<_>>();
-    let refuses = logged("the store refuses, trying again");
+    let refuses = logged("the store refused a request; dq sends it again");
     assert!(refuses.len() == 1 && refuses[0].contains("error=the store refuses"), "{refuses:#?}");
     assert_eq!(logged("the store answers again").len(), 1, "{lines:#?}");
 }

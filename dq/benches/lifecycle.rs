@@ -125,7 +125,7 @@ async fn bare_store(jobs: usize) -> Round {
     let lease = Duration::from_secs(15);
     let first = link.step(Reconcile { last_seen: Sequence::default(), after: None, limit: 1 }).await.unwrap();
     let Sequenced::Done(Reconciled { lease_status: LeaseStatus { sequence: mut last_seen, .. }, .. }) = first else {
-        panic!("the first request takes a turn")
+        panic!("the first request takes a sequence number")
     };
     let (start, cpu_start) = (Instant::now(), cpu());
     for number in 1..=(jobs as u64 / 100) {
@@ -143,7 +143,9 @@ async fn bare_store(jobs: usize) -> Round {
     let mut left = jobs / 100 * 100;
     while left > 0 {
         let request = Transfer { last_seen, limit: 100, lease, fallback: lease };
-        let Sequenced::Done(answer) = link.step(request).await.unwrap() else { panic!("nobody else takes turns") };
+        let Sequenced::Done(answer) = link.step(request).await.unwrap() else {
+            panic!("no other node takes a sequence number")
+        };
         last_seen = answer.lease_status.sequence;
         let done = answer.claims.into_iter();
         let outcomes: Vec<_> =

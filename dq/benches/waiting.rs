@@ -84,7 +84,7 @@ struct Entry {
 }
 
 struct Wheel {
-    turned: u64,
+    rotated: u64,
     entries: Vec<Entry>,
     free: u32,
     heads: [[u32; SLOTS]; LEVELS],
@@ -95,7 +95,7 @@ struct Wheel {
 impl Default for Wheel {
     fn default() -> Self {
         Self {
-            turned: START_MS,
+            rotated: START_MS,
             entries: Vec::new(),
             free: NONE,
             heads: [[NONE; SLOTS]; LEVELS],
@@ -107,7 +107,7 @@ impl Default for Wheel {
 
 impl Wheel {
     fn home(&self, due: u64) -> Home {
-        let differing = (self.turned ^ due) | (SLOTS as u64 - 1);
+        let differing = (self.rotated ^ due) | (SLOTS as u64 - 1);
         let level = ((63 - differing.leading_zeros()) / SLOT_BITS) as usize;
         if level >= LEVELS {
             return Home::Overflow;
@@ -116,7 +116,7 @@ impl Wheel {
     }
 
     fn hang(&mut self, at: u32) {
-        let due = self.entries[at as usize].due.max(self.turned);
+        let due = self.entries[at as usize].due.max(self.rotated);
         let home = self.home(due);
         let mut behind = NONE;
         match home {
@@ -164,20 +164,20 @@ impl Wheel {
         (0..LEVELS).find(|level| self.occupied[*level] != 0).map(|level| {
             let slot = self.occupied[level].trailing_zeros() as usize;
             let shift = level as u32 * SLOT_BITS;
-            let round = self.turned >> (shift + SLOT_BITS) << (shift + SLOT_BITS);
+            let round = self.rotated >> (shift + SLOT_BITS) << (shift + SLOT_BITS);
             (level, slot, round | (slot as u64) << shift)
         })
     }
 
     /// Turns to the first tick with a job and gives it, spreading slots of higher levels on the way; not beyond `until`.
-    fn turn(&mut self, until: u64) -> Option<(usize, u64)> {
+    fn rotate(&mut self, until: u64) -> Option<(usize, u64)> {
         loop {
             let Some((level, slot, begin)) = self.first() else {
                 let due = self.overflow.first_key_value()?.0.0;
                 if due > until {
                     return None;
                 }
-                self.turned = due;
+                self.rotated = due;
                 while let Some(((due, at), ())) = self.overflow.first_key_value().map(|(key, ())| (*key, ())) {
                     if self.home(due) == Home::Overflow {
                         break;
@@ -193,7 +193,7 @@ impl Wheel {
             if level == 0 {
                 return Some((slot, begin));
             }
-            self.turned = self.turned.max(begin);
+            self.rotated = self.rotated.max(begin);
             let mut at = std::mem::replace(&mut self.heads[level][slot], NONE);
             self.occupied[level] &= !(1 << slot);
             while at != NONE {
@@ -231,14 +231,14 @@ impl Index for Wheel {
     /// When to look again: the first tick with a job, or the begin of the first slot of a higher level.
     fn head(&mut self) -> Option<u64> {
         let overflow = || self.overflow.first_key_value().map(|((due, _), ())| *due);
-        self.first().map(|(_, _, begin)| begin.max(self.turned)).or_else(overflow)
+        self.first().map(|(_, _, begin)| begin.max(self.rotated)).or_else(overflow)
     }
 
     fn take(&mut self, until: u64, limit: usize, taken: &mut Vec<(u64, JobId)>) {
         while taken.len() < limit
-            && let Some((slot, begin)) = self.turn(until)
+            && let Some((slot, begin)) = self.rotate(until)
         {
-            self.turned = begin;
+            self.rotated = begin;
             while taken.len() < limit && self.heads[0][slot] != NONE {
                 let at = self.heads[0][slot];
                 self.unhang(at);

@@ -68,7 +68,7 @@ async fn a_killed_process_causes_second_runs_only_of_jobs_it_held_and_loses_none
     victim.kill().await;
     let held = server.command(&["EVAL", "return table.concat(redis.call('HKEYS', KEYS[1]), ' ')", "1", &rows]);
     let held: BTreeSet<u64> = held.split_whitespace().map(|id| id.parse().unwrap()).collect();
-    assert!(log.runs().of_job.len() < JOBS, "the process was killed before all jobs had begun");
+    assert!(log.runs().of_job.len() < JOBS, "the process was killed before all jobs had started");
 
     survivor.go_on().await;
     log.until(|runs| runs.of_job.len() == JOBS).await;
@@ -78,10 +78,10 @@ async fn a_killed_process_causes_second_runs_only_of_jobs_it_held_and_loses_none
     let ran_twice: BTreeSet<u64> = runs.of_job.iter().filter(|(_, times)| **times > 1).map(|(n, _)| *n).collect();
     let began: BTreeSet<u64> = runs.by("victim").iter().copied().collect();
     assert!(ran_twice.is_subset(&held), "{ran_twice:?} ran twice, and the killed process held {held:?}");
-    assert!(ran_twice.is_subset(&began), "only jobs that it had begun run a second time");
+    assert!(ran_twice.is_subset(&began), "only jobs that it had started run a second time");
     assert!(runs.of_job.values().all(|times| *times <= 2));
     println!(
-        "{} of {JOBS} ran twice; the killed process had begun {} and held {}",
+        "{} of {JOBS} ran twice; the killed process had started {} and held {}",
         ran_twice.len(),
         began.len(),
         held.len()

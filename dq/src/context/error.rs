@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-use super::factory::problems::StartError;
+use super::problems::StartError;
 use crate::job::BadName;
 use crate::provider::{AddError, CommandError, QueryError, SweepError};
 use crate::store::StoreError;

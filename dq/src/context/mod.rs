@@ -9,14 +9,16 @@
 // * `node/` has what belongs to the node: supervisor, handle, health, shutdown, broadcasts. It uses the parts and the counters
 //   of its topics.
 // * `topic/` has what belongs to one topic: its task, its state, and all that happens to its jobs on this node. It uses
-//   neither of the two, but for the stop order.
+//   neither of the two.
+// * `problems/` has every reason why a node does not start, with its text.
 //
-// All three use the files that stand beside the folders.
+// All use the files that stand beside the folders.
 
 mod condition;
 pub(crate) mod error;
 pub(crate) mod factory;
 pub(crate) mod node;
+mod problems;
 mod subscription;
 mod timer;
 mod topic;
@@ -24,10 +26,10 @@ mod topic;
 use std::any::Any;
 
 pub use condition::Condition;
-pub use factory::problems::StartError;
 pub use node::channel_stats::ChannelHealth;
 pub use node::health::{Health, HealthProbe};
 pub use node::shutdown::Stopped;
+pub use problems::StartError;
 pub use topic::stats::{Counters, TopicHealth};
 
 #[doc(hidden)] // documented at the root
@@ -35,11 +37,11 @@ pub use error::Error;
 #[doc(hidden)] // documented at the root
 pub use factory::ContextFactory;
 #[doc(hidden)]
-pub use factory::problems::{BadStoreUrl, ListenerAt, Need, Problem};
-#[doc(hidden)]
 pub use factory::{IntoStore, StoreChoice};
 #[doc(hidden)] // documented at the root
 pub use node::handle::Context;
+#[doc(hidden)]
+pub use problems::{BadStoreUrl, ListenerAt, Need, Problem};
 
 #[cfg(test)]
 mod tests;

@@ -19,8 +19,8 @@ pub(super) struct BatchQueue {
     ids: HashSet<JobId, FixedState>,
     /// Whether the last batch can grow.
     open: bool,
-    /// How many batches were begun.
-    begun: u64,
+    /// How many batches were started.
+    started: u64,
     /// The emptied vector of a batch, for the next one.
     spare: Vec<Posted>,
 }
@@ -32,7 +32,7 @@ impl BatchQueue {
             batches: VecDeque::new(),
             ids: HashSet::with_hasher(FixedState::with_seed(seed)),
             open: false,
-            begun: 0,
+            started: 0,
             spare: Vec::new(),
         }
     }
@@ -50,8 +50,8 @@ impl BatchQueue {
         self.ids.clear();
         self.ids.extend(chosen);
         self.open = true;
-        self.begun += 1;
-        self.batches.push_back(Batch::new(self.begun, posted, std::mem::take(&mut self.spare)));
+        self.started += 1;
+        self.batches.push_back(Batch::new(self.started, posted, std::mem::take(&mut self.spare)));
     }
 
     /// Puts a batch that needs a new number back where it was in the order of batches.

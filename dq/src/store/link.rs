@@ -5,7 +5,7 @@ use std::fmt;
 use futures_util::future::BoxFuture;
 
 use super::error::StoreError;
-use super::request::{Answer, Request};
+use super::request::{Answer, Request, StepRequest};
 
 /// The answer to a request that is in flight.
 pub type Pending<T> = BoxFuture<'static, Result<T, StoreError>>;
@@ -24,3 +24,18 @@ pub trait Link: fmt::Debug + Send + Sync + 'static {
 }
 
 const _: Option<&dyn Link> = None;
+
+impl dyn Link {
+    /// Asks a request of one kind, with its own answer type. As [`ask`](Link::ask), it has sent the request when it returns.
+    pub fn step<R: StepRequest>(&self, request: R) -> Pending<R::Answer> {
+        let request = request.into();
+        let operation = request.kind().name();
+        let answer = self.ask(request);
+        Box::pin(async move {
+            R::answer(answer.await?).ok_or_else(|| StoreError::Other {
+                operation,
+                source: "the store answered a request of another kind".into(),
+            })
+        })
+    }
+}

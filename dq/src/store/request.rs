@@ -3,8 +3,6 @@
 //! A store answers a [`Request`] in one place, and whoever wraps a store (for telemetry, faults or tests) does so in one
 //! place too: [`Link::ask`](super::Link::ask).
 
-use super::error::StoreError;
-use super::link::{Link, Pending};
 use super::step::{
     Exhaust, Isolate, LeaseStatus, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile, Reconciled, Release,
     Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Wake,
@@ -94,19 +92,4 @@ requests! {
     Wake "wake" -> ();
     /// Every lease end, and the audit: records against the sum of all places.
     Scan "scan" -> Scanned;
-}
-
-impl dyn Link {
-    /// Asks a request of one kind, with its own answer type. As [`ask`](Link::ask), it has sent the request when it returns.
-    pub fn step<R: StepRequest>(&self, request: R) -> Pending<R::Answer> {
-        let request = request.into();
-        let operation = request.kind().name();
-        let answer = self.ask(request);
-        Box::pin(async move {
-            R::answer(answer.await?).ok_or_else(|| StoreError::Other {
-                operation,
-                source: "the store answered a request of another kind".into(),
-            })
-        })
-    }
 }

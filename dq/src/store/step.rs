@@ -60,7 +60,7 @@ pub enum Role {
     Standby,
 }
 
-/// Request of [`transfer`](super::Link::transfer).
+/// Request of [`transfer`](super::Request::Transfer).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transfer {
     /// The last sequence number whose answer the node has read.
@@ -73,7 +73,7 @@ pub struct Transfer {
     pub fallback: Duration,
 }
 
-/// Answer of [`transfer`](super::Link::transfer).
+/// Answer of [`transfer`](super::Request::Transfer).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transferred {
     /// The lease status after the step.
@@ -101,7 +101,7 @@ pub enum Change {
     Ack,
     /// As it was added, due again after this.
     Rejoin(RejoinDue),
-    /// Failed, due again after this; the new front has the attempt and the error.
+    /// Failed, due again after this. The new metadata has the attempt and the error.
     Retry(Duration),
     /// Give it back with its old due time. A job that a sweep claimed becomes UNACKED.
     Rollback,
@@ -137,7 +137,7 @@ pub struct Outcome {
     pub metadata: Option<Metadata>,
 }
 
-/// Request of [`settle`](super::Link::settle).
+/// Request of [`settle`](super::Request::Settle).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settle {
     /// The last sequence number whose answer the node has read.
@@ -162,7 +162,7 @@ pub enum Verdict {
     Failed(String),
 }
 
-/// Answer of [`settle`](super::Link::settle).
+/// Answer of [`settle`](super::Request::Settle).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settled {
     /// The lease status after the step.
@@ -171,7 +171,7 @@ pub struct Settled {
     pub verdicts: Vec<Verdict>,
 }
 
-/// Request of [`renew`](super::Link::renew).
+/// Request of [`renew`](super::Request::Renew).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Renew {
     /// The last sequence number whose answer the node has read.
@@ -180,7 +180,7 @@ pub struct Renew {
     pub lease: Duration,
 }
 
-/// Request of [`isolate`](super::Link::isolate).
+/// Request of [`isolate`](super::Request::Isolate).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Isolate {
     /// The last sequence number whose answer the node has read.
@@ -193,7 +193,7 @@ pub struct Isolate {
     pub token: Token,
 }
 
-/// Request of [`exhaust`](super::Link::exhaust).
+/// Request of [`exhaust`](super::Request::Exhaust).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exhaust {
     /// The last sequence number whose answer the node has read.
@@ -208,7 +208,7 @@ pub struct Exhaust {
     pub metadata: Metadata,
 }
 
-/// Answer of [`isolate`](super::Link::isolate) and [`exhaust`](super::Link::exhaust).
+/// Answer of [`isolate`](super::Request::Isolate) and [`exhaust`](super::Request::Exhaust).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Noted {
     /// The lease status after the step.
@@ -228,7 +228,7 @@ pub enum NoteVerdict {
     Ended,
 }
 
-/// Request of [`reconcile`](super::Link::reconcile).
+/// Request of [`reconcile`](super::Request::Reconcile).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reconcile {
     /// The last sequence number whose answer the node has read.
@@ -240,7 +240,7 @@ pub struct Reconcile {
     pub limit: usize,
 }
 
-/// Answer of [`reconcile`](super::Link::reconcile).
+/// Answer of [`reconcile`](super::Request::Reconcile).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reconciled {
     /// The lease status after the step.
@@ -251,7 +251,7 @@ pub struct Reconciled {
     pub next: Option<JobId>,
 }
 
-/// Request of [`reclaim`](super::Link::reclaim).
+/// Request of [`reclaim`](super::Request::Reclaim).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reclaim {
     /// The node that seems dead.
@@ -264,7 +264,7 @@ pub struct Reclaim {
     pub max_crashes: u32,
 }
 
-/// Answer of [`reclaim`](super::Link::reclaim).
+/// Answer of [`reclaim`](super::Request::Reclaim).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reclaimed {
     /// How many rows the store took.
@@ -273,14 +273,14 @@ pub struct Reclaimed {
     pub left: usize,
 }
 
-/// Request of [`release`](super::Link::release).
+/// Request of [`release`](super::Request::Release).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Release {
     /// The last sequence number whose answer the node has read.
     pub last_seen: Sequence,
 }
 
-/// Request of [`sweep`](super::Link::sweep).
+/// Request of [`sweep`](super::Request::Sweep).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sweep {
     /// The last sequence number whose answer the node has read.
@@ -297,7 +297,7 @@ pub struct Sweep {
     pub dead_most: usize,
 }
 
-/// Answer of [`sweep`](super::Link::sweep).
+/// Answer of [`sweep`](super::Request::Sweep).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Swept {
     /// The lease status after the step.
@@ -314,7 +314,7 @@ pub struct Swept {
     pub more: bool,
 }
 
-/// Request of [`publish`](super::Link::publish).
+/// Request of [`publish`](super::Request::Publish).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Publish {
     /// The most broadcasts to publish or drop, 1 to [`MOST_JOBS`].
@@ -325,7 +325,7 @@ pub struct Publish {
     pub expires_after: Duration,
 }
 
-/// Answer of [`publish`](super::Link::publish).
+/// Answer of [`publish`](super::Request::Publish).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
     /// How many broadcasts the step published.
@@ -338,15 +338,15 @@ pub struct Published {
     pub more: bool,
 }
 
-/// Request of [`wake`](super::Link::wake).
+/// Request of [`wake`](super::Request::Wake).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wake;
 
-/// Request of [`scan`](super::Link::scan).
+/// Request of [`scan`](super::Request::Scan).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scan;
 
-/// Answer of [`scan`](super::Link::scan).
+/// Answer of [`scan`](super::Request::Scan).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scanned {
     /// The store's clock, rounded down.

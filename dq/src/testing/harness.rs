@@ -119,11 +119,11 @@ impl Harness {
     pub async fn settle(&self) {
         loop {
             InFlight::wait_for_none().await;
-            let before = (self.context.health(), InFlight::count_begun());
+            let before = (self.context.health(), InFlight::count_started());
             for _ in 0..YIELDS {
                 tokio::task::yield_now().await;
             }
-            if (self.context.health(), InFlight::count_begun()) == before {
+            if (self.context.health(), InFlight::count_started()) == before {
                 return;
             }
         }

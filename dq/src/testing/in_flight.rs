@@ -20,7 +20,7 @@ thread_local! {
 #[derive(Default)]
 struct Ongoing {
     now: Mutex<Now>,
-    begun: AtomicU64,
+    started: AtomicU64,
     quiet: Notify,
 }
 
@@ -48,7 +48,7 @@ impl InFlight {
     /// Outside a tokio runtime.
     pub fn begin() -> Self {
         let here = HERE.with(Arc::clone);
-        here.begun.fetch_add(1, Ordering::Relaxed);
+        here.started.fetch_add(1, Ordering::Relaxed);
         let mut now = here.now();
         now.count += 1;
         if now.count == 1 {
@@ -60,9 +60,9 @@ impl InFlight {
         Self(here)
     }
 
-    /// How often work has begun on this thread.
-    pub(super) fn count_begun() -> u64 {
-        HERE.with(|here| here.begun.load(Ordering::Relaxed))
+    /// How often work has started on this thread.
+    pub(super) fn count_started() -> u64 {
+        HERE.with(|here| here.started.load(Ordering::Relaxed))
     }
 
     /// Waits until no work is in flight on this thread.
@@ -126,7 +126,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn wait_for_none_waits_for_all_work() {
-        let before = InFlight::count_begun();
+        let before = InFlight::count_started();
         let (one, two) = (InFlight::begin(), InFlight::begin());
         let end = async {
             tokio::task::yield_now().await;
@@ -136,6 +136,6 @@ mod tests {
         };
         tokio::join!(biased; InFlight::wait_for_none(), end);
         InFlight::wait_for_none().await;
-        assert_eq!(InFlight::count_begun(), before + 2);
+        assert_eq!(InFlight::count_started(), before + 2);
     }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::discover::{Listeners, listener_at};
-use super::problems::{Need, Problem, StartError};
 use crate::config::{Listing, NodeSettings, Resolved, TopicSettings};
 use crate::context::node::{BroadcastPlan, Plan, TopicPlan};
+use crate::context::problems::{Need, Problem, StartError};
 use crate::environment::Environment;
 use crate::job::{AppName, TopicKey, TopicName};
 use crate::listener::{Build, Built, Injector, Registration};

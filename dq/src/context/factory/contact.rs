@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use super::discover::Listeners;
-use super::problems::Problem;
+use crate::context::problems::Problem;
 use crate::environment::Environment;
 use crate::job::{AppName, TopicKey, TopicName};
 use crate::store::{Store, StoreError};

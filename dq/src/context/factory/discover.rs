@@ -3,8 +3,8 @@
 use std::any::TypeId;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::problems::{ListenerAt, Need, Problem};
 use crate::config::{SourceLocation, nearest};
+use crate::context::problems::{ListenerAt, Need, Problem};
 use crate::job::TopicName;
 use crate::listener::{Injector, ListenerKind, Registration};
 

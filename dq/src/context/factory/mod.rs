@@ -23,7 +23,6 @@ mod build;
 mod contact;
 mod discover;
 mod prepare;
-pub(super) mod problems;
 mod settings;
 mod stores;
 #[cfg(test)]

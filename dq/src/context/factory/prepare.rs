@@ -10,13 +10,13 @@ use super::ContextFactory;
 use super::build::{Checked, Prepared, ResolvedTopic, build};
 use super::contact::FirstContact;
 use super::discover::Listeners;
-use super::problems::{Problem, StartError};
 use super::stores::{self, IntoStore, without_secrets};
 use crate::config::{
     Layers, Listing, NodeSettings, Resolved, Setting, SettingProblem, SourceLocation, check_node, check_topic,
     of_this_process, read_file, read_variables,
 };
 use crate::context::error::Error;
+use crate::context::problems::{Problem, StartError};
 use crate::environment::Environment;
 use crate::job::AppName;
 use crate::listener::Injector;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::problems::BadStoreUrl;
 use crate::config::nearest;
+use crate::context::problems::BadStoreUrl;
 use crate::environment::TokioClock;
 use crate::job::AppName;
 use crate::store::memory::MemoryStore;

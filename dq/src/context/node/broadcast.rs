@@ -17,12 +17,12 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
 use super::channel_stats::ChannelStats;
-use super::shutdown::StopOrder;
 use crate::broadcast::ErasedBroadcast;
 use crate::config::NodeSettings;
 use crate::context::panic_message;
 use crate::context::subscription::Subscription;
 use crate::context::timer::Timer;
+use crate::context::topic::shutdown::StopOrder;
 use crate::environment::{Environment, Runtime, Task};
 use crate::job::{JobId, NodeId, Record, Sequence, TopicKey, TopicName};
 use crate::store::step::{MOST_JOBS, Publish, Published, Release};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::shutdown::StopOrder;
+use crate::context::topic::shutdown::StopOrder;
 use crate::environment::Environment;
 use crate::job::TopicKey;
 use crate::store::{Store, StoreError};

@@ -10,18 +10,6 @@ use super::handle::Context;
 use crate::context::error::Error;
 use crate::context::topic::stats::TopicHealth;
 
-/// What the supervisor orders its tasks to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::context) enum StopOrder {
-    /// Go on.
-    Continue,
-    /// Stop. Handlers may go on until this time of the node's clock.
-    Stop {
-        /// The end of the grace.
-        grace_until: Duration,
-    },
-}
-
 /// What a node left behind when it stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

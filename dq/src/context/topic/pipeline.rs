@@ -1,7 +1,7 @@
-//! The line of a topic to its store: requests go out in order over one link, answers are read in order.
+//! The pipeline of a topic: requests go out in order over one link, and their answers are read in that order.
 //!
-//! When an answer does not come in time the link is dropped, and everything that was under way on it: it may be executed
-//! later, or never (PROTOCOL.md rule 6). A new link is made after a pause, and the topic reconciles.
+//! When an answer does not come in time, the pipeline drops the link and everything in flight on it, which may be executed
+//! later, or never (rule 6). After a pause it opens a new link, and the topic reconciles.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -70,7 +70,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// The longest wait for a new link.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// See the module.
+/// The requests of a topic that are in flight over its link, in order.
 pub(super) struct Pipeline {
     store: Arc<dyn Store>,
     topic: TopicKey,
@@ -79,11 +79,11 @@ pub(super) struct Pipeline {
     call_timeout: Duration,
     link: Option<Arc<dyn Link>>,
     in_flight: VecDeque<InFlight>,
-    /// The last turn whose answer was read.
+    /// The last seen sequence number.
     pub(super) last_seen: Sequence,
-    /// Not before this is a request of this kind sent again.
+    /// The time before which no request of this kind is sent again.
     paused: [Duration; RequestKind::COUNT],
-    /// How often in a row each kind was refused.
+    /// How often in a row the store refused each kind.
     refused: [u32; RequestKind::COUNT],
     failures: u32,
     pub(super) reconnect_at: Duration,
@@ -131,22 +131,22 @@ impl Pipeline {
         self.link.is_some()
     }
 
-    /// Jobs that the store has dropped, and of which no answer tells.
+    /// How many jobs the store has dropped that no answer reports.
     pub(super) fn dropped(&self) -> usize {
         self.link.as_ref().map_or(0, |link| link.dropped())
     }
 
-    /// Whether a request of one of these kinds is under way.
+    /// Whether a request of one of these kinds is in flight.
     pub(super) fn busy(&self, kinds: &[RequestKind]) -> bool {
         self.in_flight.iter().any(|request| kinds.contains(&request.kind))
     }
 
-    /// Whether a request of this kind can be sent now: connected, none of its kind under way, not paused.
+    /// Whether a request of this kind can be sent now: connected, none of its kind in flight, not paused.
     pub(super) fn can_send(&self, kind: RequestKind, now: Duration) -> bool {
         self.link.is_some() && now >= self.paused[kind as usize] && !self.busy(&[kind])
     }
 
-    /// Whether a request of this kind can be sent now though some of its kind are under way: connected, fewer than `most`
+    /// Whether a request of this kind can be sent now while some of its kind are in flight: connected, fewer than `most`
     /// of them, not paused.
     pub(super) fn can_send_beside(&self, kind: RequestKind, most: usize, now: Duration) -> bool {
         let in_flight = self.in_flight.iter().filter(|request| request.kind == kind).count();
@@ -158,8 +158,8 @@ impl Pipeline {
         Some(self.paused[kind as usize]).filter(|end| *end > now && self.link.is_some())
     }
 
-    /// Sends no request of this kind for a while: for half a second at most, then longer each time it is refused, up to two
-    /// seconds; or for several.
+    /// Pauses requests of this kind: at first for up to half a second, then longer with each refusal, up to two seconds. A
+    /// `long` pause takes up to five seconds.
     pub(super) fn pause(&mut self, kind: RequestKind, now: Duration, long: bool) {
         let refused = &mut self.refused[kind as usize];
         let first = if long { LONGEST_PAUSE } else { FIRST_REFUSAL };
@@ -168,7 +168,7 @@ impl Pipeline {
         *refused = refused.saturating_add(1);
     }
 
-    /// The store has answered a request of this kind: it is reachable.
+    /// Notes that the store has answered a request of this kind.
     pub(super) const fn answered(&mut self, kind: RequestKind) {
         self.failures = 0;
         self.refused[kind as usize] = 0;
@@ -187,7 +187,7 @@ impl Pipeline {
         });
     }
 
-    /// The next answer; waits for ever while nothing is under way. Cancel safe.
+    /// Returns the next answer. Waits for ever while nothing is in flight. Cancel safe.
     pub(super) async fn next_answer(&mut self) -> Answered {
         let Some(first) = self.in_flight.front_mut() else { return std::future::pending().await };
         let answer = (&mut first.answer).await;

@@ -10,7 +10,6 @@ use tokio::sync::watch;
 
 use super::Topic;
 use super::pipeline::RequestKind;
-use crate::context::node::shutdown::StopOrder;
 use crate::store::step::{Release, Wake};
 
 /// How long the last outcomes may take, and then the release.
@@ -18,6 +17,18 @@ const FLUSH: Duration = Duration::from_secs(5);
 
 /// How long cancelled handlers have to return. A handler that blocks its thread takes longer.
 const DROP: Duration = Duration::from_millis(100);
+
+/// What the supervisor orders its tasks to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::context) enum StopOrder {
+    /// Go on.
+    Continue,
+    /// Stop. Handlers may go on until this time of the node's clock.
+    Stop {
+        /// The end of the grace.
+        grace_until: Duration,
+    },
+}
 
 /// The phases of a stop, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

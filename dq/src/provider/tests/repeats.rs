@@ -162,7 +162,7 @@ async fn one_lost_answer_among_refusals_is_unknown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn late_turns_unknown_into_not_added() {
+async fn late_makes_unknown_not_added() {
     let (_provider, topic, mut store) = provider();
     let adding = start_add(&topic, "a").await;
     drop(store.expect(1, "add a").await);

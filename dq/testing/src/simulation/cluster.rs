@@ -75,7 +75,7 @@ pub(super) struct ClusterState {
 
 impl fmt::Debug for ClusterState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("World").field("now", &self.now).finish_non_exhaustive()
+        f.debug_struct("ClusterState").field("now", &self.now).finish_non_exhaustive()
     }
 }
 
