@@ -16,7 +16,7 @@
 //! that one mistake gives one error.
 //!
 //! Generated code names everything by an absolute path (`::core::..`, or through `dq::__private`) and its locals by
-//! `locals`, so that nothing of the user's can take the place of either.
+//! `locals`, so that no name of the user's code can shadow either.
 
 mod arguments;
 mod broadcast;
@@ -159,7 +159,7 @@ pub fn derive_delay_job(item: TokenStream) -> TokenStream {
 /// }
 ///
 /// async fn give_up(job: Job<Remind>, cause: &Failure) {
-///     eprintln!("nobody reminded {}: {cause}", job.who);
+///     eprintln!("no reminder for {}: {cause}", job.who);
 /// }
 /// ```
 ///

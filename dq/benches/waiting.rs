@@ -248,11 +248,11 @@ impl Index for Wheel {
     }
 }
 
-/// CPU time of this thread, else time.
+/// The CPU time of this thread; the wall-clock time where the system does not report it.
 fn spent() -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    let told = fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanos = told.and_then(|line| line.split(' ').next()?.parse().ok());
+    let stats = fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanos = stats.and_then(|line| line.split(' ').next()?.parse().ok());
     nanos.map_or_else(|| START.elapsed(), Duration::from_nanos)
 }
 

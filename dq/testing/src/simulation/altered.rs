@@ -26,7 +26,7 @@ use dq::store::{
 use dq::testing::seam::JobView;
 use dq::time::Timestamp;
 
-/// A lease that no run outlives: without rule 21 a node believes that it has such a one.
+/// A lease longer than any run: without rule 21 a node believes that it has one.
 pub(super) const ENDLESS_LEASE: Duration = Duration::from_secs(24 * 3_600);
 
 /// The link to the memory store in a run that goes without a rule.
@@ -58,7 +58,7 @@ impl AlteredLink {
     }
 }
 
-/// The answer of a step of the memory store is there when the step was called.
+/// The answer to a step; the memory store has it as soon as the step is called.
 pub(super) fn now<T>(answer: Pending<T>) -> Result<T, StoreError> {
     answer.now_or_never().expect("the memory store answers at once")
 }
@@ -229,7 +229,7 @@ impl Sim {
         places
     }
 
-    /// Without rule 8 nobody finds this node's lease any more.
+    /// Without rule 8 no node finds this node's lease any more.
     pub(super) fn hide(&self, node: &NodeId) {
         lock(&self.hidden).insert(node.clone());
     }
