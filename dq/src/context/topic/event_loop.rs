@@ -137,6 +137,6 @@ impl Topic {
 
     fn update_stats(&self) {
         let stats = &self.parts.stats;
-        stats.now(self.held.len(), self.runs.active(), self.held.waiting(), self.held.settling());
+        stats.set_current(self.held.len(), self.runs.active(), self.held.waiting(), self.held.settling());
     }
 }

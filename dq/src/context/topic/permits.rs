@@ -53,7 +53,7 @@ impl Topic {
                 self.start_held(&id, now, false);
                 continue;
             }
-            // Nothing overtakes a quarantined job, or it would starve; and no other job may be on its way to a handler.
+            // Nothing overtakes a quarantined job, or it would starve; and no other job may be about to start.
             if self.runs.counted(now, timeout).any {
                 return self.runs.next_uncounted(now, timeout);
             }

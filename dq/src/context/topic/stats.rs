@@ -181,7 +181,7 @@ impl TopicStats {
         self.condition.set(Condition::Stopping);
     }
 
-    pub(super) fn now(&self, held: usize, running: usize, waiting: usize, settling: usize) {
+    pub(super) fn set_current(&self, held: usize, running: usize, waiting: usize, settling: usize) {
         self.held.store(held, Relaxed);
         self.running.store(running, Relaxed);
         self.waiting.store(waiting, Relaxed);
