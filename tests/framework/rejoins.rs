@@ -53,6 +53,18 @@ async fn a_rejoin_at_a_time_more_than_ten_years_away_is_a_failure() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_rejoin_that_is_too_far_away_counts_as_a_failure_of_the_handler() {
+    let too_late = once(|job, channel| channel.rejoin_at(job.due() + 11 * 366 * 24 * HOUR));
+    let too_long = once(|_, channel| channel.rejoin_after(11 * 366 * 24 * HOUR));
+    for script in [too_late, too_long] {
+        let dq = script.start(|topic| topic.retry("none")).await;
+        dq.provider().add(test_job("a")).await.unwrap();
+        dq.advance(MINUTE).await;
+        assert_eq!(dq.health().topics[0].counters.failed, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_rejoined_job_keeps_payload_headers_and_attempts_whatever_its_handler_did() {
     let script = Script::new(|job, channel| async move {
         assert_eq!((job.header("trace"), job.attempt()), (Some("7"), 0));

@@ -2,11 +2,15 @@
 
 use dq::job::NodeId;
 use dq::prelude::*;
+use std::sync::atomic::Ordering::SeqCst;
+
+use dq::store::redis::RedisStore;
 use dq::store::{Interest, Signal, Store};
 use dq_tests::redis::RedisServer;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
+use super::scripted;
 use super::topic::{Topic, job};
 
 fn interest() -> Interest {
@@ -113,6 +117,15 @@ async fn the_url_chooses_the_database() {
     let Topic { store, key, .. } = &topic;
     assert_eq!(store.topics(&key.app).await.unwrap(), std::slice::from_ref(&key.topic));
     assert!(server.command(&["INFO", "keyspace"]).contains("db3:"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn subscriptions_return_after_the_server_refused_to_renew_them() {
+    let (url, connections) = scripted::start_counted(scripted::Behaviour::BusyAtResubscription);
+    let (store, key) = (RedisStore::new(&url).unwrap(), super::topic::key("t"));
+    let mut signals = store.signals(&key, interest()).await.unwrap();
+    assert_eq!(signals.next().await, Some(Signal::Resubscribed));
+    assert_eq!(connections.load(SeqCst), 3, "the connection that was refused is dropped");
 }
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]

@@ -80,7 +80,7 @@ async fn a_node_recovers_from_a_server_that_is_a_replica_or_has_too_few_replicas
     let watched = Watched::start().await;
     watched.command(&["REPLICAOF", "127.0.0.1", "1"]);
     watched.recovers("READONLY").await;
-    watched.recovers("(it is a replica: let the URL lead to the master)").await;
+    watched.recovers("(the server is a replica: point the URL at the master)").await;
     watched.command(&["REPLICAOF", "NO", "ONE"]);
     watched.until(|condition| *condition == Condition::Working).await;
     if watched.server.command(&["INFO", "server"]).contains("redis_version:6.") {
@@ -88,7 +88,7 @@ async fn a_node_recovers_from_a_server_that_is_a_replica_or_has_too_few_replicas
         return watched.works_again().await;
     }
     watched.command(&["CONFIG", "SET", "min-replicas-to-write", "1"]);
-    watched.recovers("(fewer replicas are connected than its `min-replicas-to-write`)").await;
+    watched.recovers("(connect more replicas, or lower the server's `min-replicas-to-write`)").await;
     watched.command(&["CONFIG", "SET", "min-replicas-to-write", "0"]);
     watched.works_again().await;
 }
@@ -98,7 +98,7 @@ async fn a_node_recovers_from_a_server_that_cannot_save() {
     let watched = Watched::start().await;
     watched.command(&["CONFIG", "SET", "save", "3600 1"]);
     watched.server.break_snapshots();
-    watched.recovers("(it cannot save to its disk: see its log)").await;
+    watched.recovers("(the server cannot save to its disk: see its log)").await;
     watched.command(&["CONFIG", "SET", "stop-writes-on-bgsave-error", "no"]);
     watched.works_again().await;
 }
@@ -107,7 +107,7 @@ async fn a_node_recovers_from_a_server_that_cannot_save() {
 async fn a_topic_stops_until_its_password_and_permissions_are_restored() {
     let watched = Watched::start().await;
     watched.command(&["ACL", "SETUSER", "dq", "-zrange"]);
-    watched.stopped("(give its user the permissions in docs/guide/deploying-on-redis.md)").await;
+    watched.stopped("(give the user the permissions in docs/guide/deploying-on-redis.md)").await;
     watched.command(&["ACL", "SETUSER", "dq", "+zrange", "resetpass", ">other"]);
     watched.command(&["CLIENT", "KILL", "USER", "dq"]);
     watched.stopped("the store does not let this program in: WRONGPASS").await;
@@ -127,7 +127,7 @@ async fn a_topic_stops_while_a_key_has_a_wrong_type_or_the_protocol_version_diff
     watched.command(&["DEL", "dq:{shop:work}:delayed"]);
     watched.until(|condition| *condition == Condition::Working).await;
     watched.command(&["HSET", "dq:{shop:work}:meta", "protocol", "7"]);
-    watched.stopped("protocol version 7, this dq speaks version 1: upgrade the older one").await;
+    watched.stopped("protocol version 7, but this version of dq speaks version 1: upgrade the older program").await;
     watched.command(&["HSET", "dq:{shop:work}:meta", "protocol", "1"]);
     watched.works_again().await;
 }

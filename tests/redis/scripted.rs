@@ -16,6 +16,9 @@ pub enum Behaviour {
     NeverAnswers,
     /// Answers every script with 1; confirms every subscription and then closes its connection.
     ClosesSubscriptions,
+    /// Confirms the subscriptions of its first connection and closes it, is busy when the second one subscribes, and
+    /// confirms those of later ones.
+    BusyAtResubscription,
 }
 
 /// Starts a fake server and returns its URL. It lives as long as the test's process.
@@ -31,14 +34,14 @@ pub fn start_counted(behaviour: Behaviour) -> (String, Arc<AtomicU64>) {
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            count.fetch_add(1, Ordering::SeqCst);
-            std::thread::spawn(move || serve(stream, behaviour));
+            let number = count.fetch_add(1, Ordering::SeqCst);
+            std::thread::spawn(move || serve(stream, number, behaviour));
         }
     });
     (format!("redis://127.0.0.1:{port}/"), connections)
 }
 
-fn serve(mut stream: TcpStream, behaviour: Behaviour) -> Option<()> {
+fn serve(mut stream: TcpStream, number: u64, behaviour: Behaviour) -> Option<()> {
     let mut requests = BufReader::new(stream.try_clone().ok()?);
     loop {
         let words = request(&mut requests)?;
@@ -48,10 +51,14 @@ fn serve(mut stream: TcpStream, behaviour: Behaviour) -> Option<()> {
             ("EVALSHA" | "EVAL", Behaviour::Closes) => return None,
             ("EVALSHA" | "EVAL", Behaviour::NeverAnswers) => continue,
             ("EVALSHA" | "EVAL", Behaviour::ClosesSubscriptions) => ":1\r\n".to_owned(),
-            ("SUBSCRIBE", Behaviour::ClosesSubscriptions) => {
+            ("SUBSCRIBE", Behaviour::BusyAtResubscription) if number == 1 => "-BUSY a script is running\r\n".to_owned(),
+            ("SUBSCRIBE", Behaviour::ClosesSubscriptions | Behaviour::BusyAtResubscription) => {
                 let confirmed =
                     words[1..].iter().map(|name| format!(">3\r\n+subscribe\r\n${}\r\n{name}\r\n:1\r\n", name.len()));
                 stream.write_all(confirmed.collect::<String>().as_bytes()).ok()?;
+                if number > 1 && matches!(behaviour, Behaviour::BusyAtResubscription) {
+                    continue;
+                }
                 return None;
             }
             _ => "+OK\r\n".to_owned(),

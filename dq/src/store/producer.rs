@@ -132,7 +132,8 @@ pub struct Command {
 pub struct CommandOutcome {
     /// The state of the job; `None` if there is no such job. A broadcast that waits counts as DELAYED.
     pub found: Option<State>,
-    /// Whether anything changed: the job was removed or moved, or the command is pending until its run ends.
+    /// Whether anything changed: the job was removed or moved, or the command is pending until its run ends. A fenced ack of
+    /// a running job is pending whatever its fence is, and does nothing when that run has another fence.
     pub changed: bool,
     /// The record of the job, if the command removed it. The answer to a repeat has no records.
     pub removed: Option<Record>,

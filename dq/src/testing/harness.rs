@@ -116,6 +116,8 @@ impl Harness {
     }
 
     /// Lets all tasks run without advancing the clock. Returns when no task has anything left to do.
+    ///
+    /// Jobs that are due run. A broadcast without a delay needs [`advance`](Self::advance) by a millisecond.
     pub async fn settle(&self) {
         loop {
             InFlight::wait_for_none().await;

@@ -1,6 +1,6 @@
 //! A struct that names its topic; the compiler compares it with the payload's.
 
-use dq::listener::{Declared, Kind, Registration};
+use dq::listener::{Declared, ListenerKind, Registration};
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -25,5 +25,5 @@ impl DelayListener for OrderTimeout {
 fn main() {
     assert_eq!(OrderTimeout::TOPIC, Some("order-timeout"));
     let all: Vec<_> = Registration::all().iter().map(|registration| (registration.name, registration.kind)).collect();
-    assert_eq!(all, [("OrderTimeout", Kind::Delay { topic: "order-timeout" })]);
+    assert_eq!(all, [("OrderTimeout", ListenerKind::Delay { topic: "order-timeout" })]);
 }

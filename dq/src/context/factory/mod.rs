@@ -123,6 +123,9 @@ impl ContextFactory {
 
     /// Adds a delay listener that does not register automatically: a generic one, one with `register = false`, or any listener
     /// under [`without_inventory`](Self::without_inventory). A listener that is also registered counts once.
+    ///
+    /// A function listener can be named only in its own module. Elsewhere the compiler says "constant provided when a type was
+    /// expected"; give that module a `pub fn listeners(factory: ContextFactory) -> ContextFactory` that calls this.
     pub fn listener<L: DelayListener>(mut self) -> Self {
         self.selection.by_hand.push(const { Registration::delay::<L>() });
         self

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::config::nearest;
 use crate::context::problems::BadStoreUrl;
-use crate::environment::TokioClock;
+use crate::environment::{StoreClock, TokioClock, WallClock};
 use crate::job::AppName;
 use crate::store::memory::MemoryStore;
 use crate::store::{Durability, Store};
@@ -64,14 +64,19 @@ impl<S: Store> IntoStore for Arc<S> {
 /// `durability` matters only to stores with replicas.
 #[cfg_attr(not(feature = "redis"), expect(unused_variables))]
 pub(crate) fn open(url: &str, shared: bool, durability: Durability) -> Result<Arc<dyn Store>, BadStoreUrl> {
-    let clock = || Arc::new(TokioClock::new());
     Ok(match Address::parse(url)? {
         Address::PrivateMemory if shared => return Err(BadStoreUrl::Private),
-        Address::PrivateMemory => Arc::new(MemoryStore::new(clock())),
-        Address::NamedMemory(name) => Arc::new(MemoryStore::named(&name, clock())),
+        Address::PrivateMemory => Arc::new(MemoryStore::new(memory_clock())),
+        Address::NamedMemory(name) => Arc::new(MemoryStore::named(&name, memory_clock())),
         #[cfg(feature = "redis")]
         Address::Redis => Arc::new(crate::store::redis::RedisStore::new(url)?.with_durability(durability)),
     })
+}
+
+/// The clock of a memory store: the wall clock, which is right after a suspend and a step of the time; tokio's where it is
+/// paused.
+fn memory_clock() -> Arc<dyn StoreClock> {
+    if TokioClock::is_paused() { Arc::new(TokioClock::new()) } else { Arc::new(WallClock) }
 }
 
 /// Whether a store behind this URL belongs to this process, without replicas to wait for.
@@ -145,6 +150,13 @@ mod tests {
 
     fn refused(url: &str) -> String {
         Address::parse(url).unwrap_err().to_string()
+    }
+
+    #[tokio::test]
+    async fn a_memory_store_keeps_the_wall_clock() {
+        assert_eq!(format!("{:?}", memory_clock()), "WallClock");
+        tokio::time::pause();
+        assert!(format!("{:?}", memory_clock()).starts_with("TokioClock"), "and tokio's where that is paused");
     }
 
     #[test]

@@ -151,8 +151,8 @@ async fn names_and_texts_that_were_written_by_hand_are_checked() {
     let error = start_error(shop(Moody::new(Mood::Well)).listener::<Wrong>().listener::<Spaced>()).await;
     let expected = "cannot start, 3 problems:
   1. `Spaced` (src/hand.rs:11): the topic `with space` contains ' ', allowed are A-Z a-z 0-9 . _ : -
-  2. `concurrency` of topic `wrong` is 0 (listener at src/hand.rs:9), allowed is 1 to 100000: write `concurrency = 1` or \
-more
+  2. `concurrency` of topic `wrong` is 0 (listener at src/hand.rs:9), but it must be between 1 and 100000: write \
+`concurrency = 1` or more
   3. `retry` of topic `wrong` (listener at src/hand.rs:9): `5x` is not a retry policy: write `none`, \
 `immediate x 3`, `30s x 5`, `1m, 5m, 10m` or `exponential 10s x 5`";
     assert_eq!(error.to_string(), expected);

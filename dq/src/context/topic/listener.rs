@@ -157,19 +157,22 @@ impl Topic {
             Decision::RejoinAt(time) => {
                 let at = Timestamp::from(time);
                 if at.since(self.parts.environment.wall()) > LONGEST_DELAY {
-                    let text = "rejoin_at: the time is further away than ten years, which is the limit";
-                    return self.on_failure(id, Failure::new(Cause::Error, text));
+                    return self
+                        .refuse_decision(id, "rejoin_at: the time is further away than ten years, which is the limit");
                 }
                 Change::Rejoin(RejoinDue::At(at))
             }
             Decision::Park => Change::Park,
-            Decision::BadDelay(text) => {
-                let failure = Failure::new(Cause::Error, text);
-                self.report_failure(id, &failure);
-                return self.on_failure(id, failure);
-            }
+            Decision::BadDelay(text) => return self.refuse_decision(id, text),
         };
         self.held.set(id, Stage::settling(change));
+    }
+
+    /// A decision that dq cannot carry out is a failure of the handler.
+    fn refuse_decision(&mut self, id: &JobId, text: impl Into<String>) {
+        let failure = Failure::new(Cause::Error, text);
+        self.report_failure(id, &failure);
+        self.on_failure(id, failure);
     }
 
     fn on_unacked_decision(&mut self, id: &JobId, decision: UnackedDecision) {

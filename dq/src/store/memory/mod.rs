@@ -17,8 +17,7 @@
 //!   | `settle` | `settle`, `reclaim` |
 //!   | `leases` | `renew`, `reconcile`, `release`, `scan` |
 //!   | `notes` | `isolate`, `exhaust` |
-//!   | `roles` | `wake` |
-//!   | `broadcasts` | `publish` |
+//!   | `publish` | `publish`, `wake` |
 //!   | `adds`, `command` | `add`, `command` |
 //!   | `inspect` | the queries |
 //!
@@ -41,6 +40,7 @@ mod notes;
 mod now;
 mod pending;
 mod places;
+mod publish;
 mod roles;
 mod sequences;
 mod settle;

@@ -1,10 +1,7 @@
-//! The roles of nodes: watcher and standby watcher for jobs, publisher for broadcasts (rules 23 and 24), and the step
-//! `wake`. Only a node with a role learns when the head is due, so that not every node transfers for one job.
+//! The roles of nodes: watcher and standby watcher for jobs, publisher for broadcasts (rules 23 and 24). Only a node with a
+//! role learns when the head is due, so that not every node transfers for one job.
 
 use super::now::Now;
-use super::places::TimedPlace;
-use super::signals::Recipient;
-use super::topic::Topic;
 use crate::job::NodeId;
 use crate::store::step::{ROLE_SLACK, Role, STANDBY_DELAY};
 use crate::time::Timestamp;
@@ -95,27 +92,5 @@ impl Roles {
     /// Frees the publisher role of `node`. Returns whether it had it.
     pub(super) fn free_publisher(&mut self, node: &NodeId) -> bool {
         leave(&mut self.publisher, node)
-    }
-}
-
-impl Topic {
-    /// Frees the watcher roles of the node and signals all nodes.
-    pub(crate) fn wake(&mut self, node: &NodeId) {
-        self.free_roles(node);
-        self.notices.due(Recipient::Nodes);
-    }
-
-    /// Frees the watcher roles of the node; signals all nodes if it had one and a job waits.
-    pub(super) fn free_roles(&mut self, node: &NodeId) {
-        if self.roles.free(node) && self.jobs.index(TimedPlace::Delayed).head().is_some() {
-            self.notices.due(Recipient::Nodes);
-        }
-    }
-
-    /// Frees the publisher role of the node; signals all nodes if it had that role and a broadcast waits.
-    pub(super) fn free_publisher(&mut self, node: &NodeId) {
-        if self.roles.free_publisher(node) && self.broadcasts.head().is_some() {
-            self.notices.broadcast_due(Recipient::Nodes);
-        }
     }
 }

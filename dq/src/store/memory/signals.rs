@@ -85,16 +85,26 @@ impl Subscribers {
         signals
     }
 
-    /// Sends every signal to the subscribers that asked for it.
+    /// Sends every signal to the subscribers that asked for it. A signal to one node that reaches no subscriber goes to all
+    /// nodes.
     pub(super) fn send(&mut self, notices: Vec<Notice>) {
         for Notice { to, signal } in notices {
-            for (interest, feed) in &self.0 {
-                if is_for(&to, interest) {
-                    // The buffer is full or closed: the node's fallback repairs what it missed.
-                    drop(feed.try_send(signal.clone()));
-                }
+            let reached = self.send_to(&to, &signal);
+            if !reached && matches!(to, Recipient::Node(_)) {
+                self.send_to(&Recipient::Nodes, &signal);
             }
         }
+    }
+
+    /// Returns whether a subscriber was there.
+    fn send_to(&self, to: &Recipient, signal: &Signal) -> bool {
+        let mut reached = false;
+        for (_, feed) in self.0.iter().filter(|(interest, feed)| is_for(to, interest) && !feed.is_closed()) {
+            reached = true;
+            // The buffer is full: the node's fallback repairs what it missed.
+            drop(feed.try_send(signal.clone()));
+        }
+        reached
     }
 }
 

@@ -158,11 +158,20 @@ pub async fn earlier_head_wakes_the_watcher(t: &Topic) {
     assert_eq!((w.received(t).await, o.received(t).await), (vec![Signal::Due], vec![]));
 }
 
+/// An earlier head is signalled to every node when the signal to the watcher reaches no subscriber: the watcher has just
+/// died, and nobody waits for its role to lapse (rule 23).
+pub async fn earlier_head_wakes_all_nodes_when_the_watcher_does_not_listen(t: &Topic) {
+    role_and_sleep(t, "w").await;
+    let mut o = t.subscribe("o").await;
+    t.add_later("a", secs(9)).await;
+    assert_eq!(o.received(t).await, [Signal::Due]);
+}
+
 /// An earlier head is signalled to every node once the watcher's role has lapsed, because the watcher may be dead (rule
 /// 23).
 pub async fn earlier_head_wakes_all_nodes_once_the_watcher_has_lapsed(t: &Topic) {
     role_and_sleep(t, "w").await;
-    let mut o = t.subscribe("o").await;
+    let (_w, mut o) = (t.subscribe("w").await, t.subscribe("o").await);
     t.advance(FALLBACK + ms(200)).await;
     t.add_later("a", secs(9)).await;
     assert_eq!(o.received(t).await, [], "the watcher is still in time");

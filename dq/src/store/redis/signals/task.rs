@@ -145,9 +145,13 @@ impl SubscriptionTask {
         subscribed
     }
 
-    /// Connects and renews all subscriptions. An error that the operator must fix ends them.
+    /// Connects and renews all subscriptions. After any error the connection is dropped, so that the task tries again; an
+    /// error that the operator must fix ends the subscriptions.
     async fn connect(&mut self) -> Result<(), StoreError> {
         let connected = self.subscribe_all().await;
+        if connected.is_err() {
+            self.connection = None;
+        }
         if connected.as_ref().is_err_and(|error| !error.is_outage()) {
             self.subscribers.clear();
         }
@@ -189,11 +193,13 @@ impl SubscriptionTask {
         }
         let names: Vec<_> = new.iter().collect();
         if let Err(error) = connection.subscribe(&names).await {
-            // Other subscriptions go on, unless the connection is broken.
-            if matches!(classify("signals", None, error.clone()), Failure::Broken(_)) {
+            let is_broken = matches!(classify("signals", None, error.clone()), Failure::Broken(_));
+            let error = of_command("signals", error);
+            // Other subscriptions go on when the user may not listen to these channels.
+            if is_broken || error.is_outage() {
                 self.disconnected();
             }
-            return Err(of_command("signals", error));
+            return Err(error);
         }
         self.channels.extend(new);
         Ok(())

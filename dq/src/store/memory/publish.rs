@@ -1,0 +1,63 @@
+//! The steps that concern roles: `publish` sends due broadcasts (rule 24), `wake` gives the watcher roles up (rule 23).
+
+use super::now::Now;
+use super::places::TimedPlace;
+use super::signals::Recipient;
+use super::topic::{Topic, within};
+use crate::job::{JobId, NodeId, Record};
+use crate::store::step::{Publish, Published};
+use crate::store::{BroadcastMessage, StoreError};
+use crate::time::Timestamp;
+
+impl Topic {
+    /// Adds a broadcast with an unknown id; signals the publisher if it is due before all others.
+    pub(super) fn delay_broadcast(&mut self, now: Now, id: JobId, record: Record, due: Timestamp) {
+        if self.broadcasts.head().is_none_or(|head| due < head) {
+            let to = self.roles.publisher(now).map_or(Recipient::Nodes, |node| Recipient::Node(node.clone()));
+            self.notices.broadcast_due(to);
+        }
+        self.broadcasts.insert(id, record, due);
+    }
+
+    /// Removes and publishes due broadcasts; drops those that have expired. O(limit log n).
+    pub(crate) fn publish(&mut self, now: Now, node: &NodeId, request: Publish) -> Result<Published, StoreError> {
+        within("the limit of a publish", request.limit)?;
+        let (mut published, mut dropped) = (0, 0);
+        for (due, id, record) in self.broadcasts.take(now.floor(), request.limit) {
+            let expires_at = record.fixed().expires_at.unwrap_or_else(|| due.after(request.expires_after));
+            if expires_at < now.floor() {
+                dropped += 1;
+            } else {
+                published += 1;
+                self.notices.broadcast(BroadcastMessage { id, record: record.as_bytes().clone() });
+            }
+        }
+        let wake_at = self.roles.assign_publisher(node, now, self.broadcasts.head(), now.after(request.fallback));
+        Ok(Published {
+            published,
+            dropped,
+            sleep: now.until(wake_at).min(request.fallback),
+            more: self.broadcasts.is_due(now.floor()),
+        })
+    }
+
+    /// Frees the watcher roles of the node and signals all nodes.
+    pub(crate) fn wake(&mut self, node: &NodeId) {
+        self.free_roles(node);
+        self.notices.due(Recipient::Nodes);
+    }
+
+    /// Frees the watcher roles of the node; signals all nodes if it had one and a job waits.
+    pub(super) fn free_roles(&mut self, node: &NodeId) {
+        if self.roles.free(node) && self.jobs.index(TimedPlace::Delayed).head().is_some() {
+            self.notices.due(Recipient::Nodes);
+        }
+    }
+
+    /// Frees the publisher role of the node; signals all nodes if it had that role and a broadcast waits.
+    pub(super) fn free_publisher(&mut self, node: &NodeId) {
+        if self.roles.free_publisher(node) && self.broadcasts.head().is_some() {
+            self.notices.broadcast_due(Recipient::Nodes);
+        }
+    }
+}
