@@ -8,7 +8,7 @@ use dq_testing::model::{self, Difference};
 use dq_tests::memory::MemoryFixture;
 use dq_tests::redis::RedisFixture;
 
-/// The seeds in `DQ_MODEL_SEEDS`, or else the usual ones, which take a few seconds.
+/// The seeds in `DQ_MODEL_SEEDS`, or the usual ones, which take a few seconds.
 fn seeds(usual: Range<u64>) -> Range<u64> {
     let Ok(text) = std::env::var("DQ_MODEL_SEEDS") else { return usual };
     let (from, to) = text.split_once("..").expect("DQ_MODEL_SEEDS=FROM..TO");

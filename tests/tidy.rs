@@ -1,4 +1,4 @@
-//! The style that a program can see. What it finds is a place to mend, not a number to argue with.
+//! The rules of style that a program can check. Fix the place that it names; do not argue with the number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -140,7 +140,7 @@ fn every_select_is_biased() {
     report("the order of `select!` must not be random", &found);
 }
 
-/// The floors of the house: a folder may use those on its left only, as `docs/internals/architecture.md` draws it.
+/// A folder uses only folders of its own floor and of the floors before it, as `docs/internals/architecture.md` draws them.
 #[test]
 fn dependencies_between_folders_go_one_way() {
     let floors: [&[&str]; 6] = [
@@ -168,7 +168,7 @@ fn dependencies_between_folders_go_one_way() {
             }
         }
     }
-    report("an arrow goes up", &found);
+    report("a folder uses one of a floor above", &found);
 }
 
 /// The modules of `folder`, each with the siblings that it imports: files and folders beside each other, tests left out.
@@ -260,7 +260,7 @@ fn the_contexts_name_no_store() {
     );
 }
 
-/// Every text a macro can say stands in the output of a program that fails because of it.
+/// The output of a failing program in `tests/ui` has every error text of the macros.
 #[test]
 fn every_error_text_of_the_macros_is_shown_by_a_failing_program() {
     let shown: String = texts(&["tests/ui"], ".stderr").into_iter().map(|(_, text)| text).collect();

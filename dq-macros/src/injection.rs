@@ -65,7 +65,7 @@ impl Injection {
                 && reference.lifetime.is_none()
             {
                 errors.at(&*reference, "a listener owns its fields: write `Arc<..>` instead of a reference");
-                reference.lifetime = Some(parse_quote!('static)); // else the compiler asks for a lifetime too
+                reference.lifetime = Some(parse_quote!('static)); // otherwise the compiler asks for a lifetime, too
             }
             let name = field.ident.clone().unwrap_or_else(|| format_ident!("_{index}"));
             Field { cfg: cfg_of(&field.attrs), name, ty: field.ty.clone(), source }

@@ -16,7 +16,7 @@
 //! that one mistake gives one error.
 //!
 //! Generated code names everything by an absolute path (`::core::..`, or through `dq::__private`) and its locals by
-//! `locals`, so that nothing of the user's can take the place of either.
+//! `locals`, so that no name of the user's code can shadow either.
 
 mod arguments;
 mod broadcast;
@@ -57,8 +57,8 @@ use proc_macro::TokenStream;
 /// |---|---|---|
 /// | `topic = "order-timeout"` | 1 to 128 bytes of `A-Z a-z 0-9 . _ : -` | none: this key is required |
 /// | `delay = "30m"` | the time from the `add` until the job is due, unless the `add` sets one; at most ten years | due at once |
-/// | `retry = "1m, 5m, 10m"` | the [retry policy](#retry-policies) of these jobs; the listener's own goes before it | the listener's |
-/// | `expires_after = "1h"` | how long after its first due time a job may still run; more than zero, at most ten years | without end |
+/// | `retry = "1m, 5m, 10m"` | the [retry policy](#retry-policies) of these jobs; the listener's own overrides it | the listener's |
+/// | `expires_after = "1h"` | how long after its first due time a job may still run; more than zero, at most ten years | no limit |
 /// | `retain = "1d"` | how long dq keeps a job as DONE after its ack; at most ten years | not at all |
 /// | `deliver = "both"` | who receives a due job: `"queue"` (one listener), `"broadcast"` (every connected node that listens to the topic as a broadcast channel) or `"both"` | `"queue"` |
 /// | `id = "{tenant}:{order_id}"` | the id, built from fields; `{{` and `}}` stand for braces | see below |
@@ -159,7 +159,7 @@ pub fn derive_delay_job(item: TokenStream) -> TokenStream {
 /// }
 ///
 /// async fn give_up(job: Job<Remind>, cause: &Failure) {
-///     eprintln!("nobody reminded {}: {cause}", job.who);
+///     eprintln!("no reminder for {}: {cause}", job.who);
 /// }
 /// ```
 ///

@@ -1,5 +1,5 @@
-//! Whole job lives a second on the memory store: added one by one by concurrent callers, claimed, decoded, run by a handler
-//! that does nothing, acked. Beside it, in turn, the same jobs through the bare store: three steps a batch, no framework.
+//! Jobs a second on the memory store: concurrent callers add them one by one; a node claims and decodes them, runs a handler
+//! that does nothing, and acks them. For comparison, the same jobs through the bare store: three steps a batch.
 //!
 //! `cargo bench -p dq --bench lifecycle -- [--quick]`
 

@@ -4,11 +4,11 @@
 //! One million jobs due over one hour in ticks of a millisecond; 10 % are cancelled, the rest drained at most 100 at a
 //! time, once tick by tick as they fall due and once as a backlog that is due already. Both sides take the same jobs and
 //! must give the same ones in the same order of due times. Sides alternate; medians and ranges of five rounds; CPU time
-//! where the system tells it, since other programs disturb that less than the wall clock.
+//! where the system reports it, because other programs disturb that less than the wall clock.
 //!
-//! The wheel is as small as it can be made fair: seven levels of 64 slots, occupancy in a word a level, entries in a slab
-//! with links, cancelled by handle, and a level for what is further than 2^42 ms. What it cannot do is not asked of it
-//! here: order by id within a tick, pages in order, and a clock that jumps back (it never turns back).
+//! The wheel is the smallest fair one: seven levels of 64 slots, one word of occupancy for each level, linked entries in a
+//! slab, cancelled by handle, and a level for times beyond 2^42 ms. The benchmark does not ask for what it cannot do: order
+//! by id within a tick, pages in order, and a clock that jumps back.
 
 #![allow(clippy::print_stdout, reason = "the table is what the program is for")]
 
@@ -169,7 +169,7 @@ impl Wheel {
         })
     }
 
-    /// Turns to the first tick with a job and gives it, spreading slots of higher levels on the way; not beyond `until`.
+    /// Advances to the first tick with a job, at most to `until`, and returns that job; redistributes slots of higher levels.
     fn rotate(&mut self, until: u64) -> Option<(usize, u64)> {
         loop {
             let Some((level, slot, begin)) = self.first() else {
@@ -248,15 +248,15 @@ impl Index for Wheel {
     }
 }
 
-/// CPU time of this thread, else time.
+/// The CPU time of this thread; the wall-clock time where the system does not report it.
 fn spent() -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    let told = fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanos = told.and_then(|line| line.split(' ').next()?.parse().ok());
+    let stats = fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanos = stats.and_then(|line| line.split(' ').next()?.parse().ok());
     nanos.map_or_else(|| START.elapsed(), Duration::from_nanos)
 }
 
-/// What a round took, and what it gave.
+/// The times of a round, and its result.
 struct Round {
     insert: Duration,
     cancel: Duration,

@@ -1,4 +1,4 @@
-//! The words of `docs/internals/glossary.md`: what it retires stands nowhere as an identifier, a key or a term.
+//! The words of `docs/internals/glossary.md`: no identifier, key or term uses a word that it retires.
 
 use super::{report, texts};
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 const DQ: &str = "dq";
 
-/// The name of dq in the crate that is being compiled; `dq` where its Cargo.toml does not tell.
+/// The name of dq in the crate that is being compiled; `dq` if its Cargo.toml has no such dependency.
 pub(super) fn name_of_dq() -> String {
     let folder = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let renamed = folder.and_then(|folder| {

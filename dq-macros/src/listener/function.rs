@@ -36,7 +36,7 @@ pub(super) enum Parameter {
 }
 
 impl Function {
-    /// Whether a parameter is dq's channel for sure.
+    /// Whether a parameter is certainly dq's channel.
     pub(super) fn decides(&self) -> bool {
         self.parameters.iter().any(|parameter| matches!(parameter, Parameter::Channel))
     }
@@ -47,7 +47,7 @@ impl Function {
     }
 }
 
-/// Reads the parameters; `None` for a function of an impl, beside which no struct can stand.
+/// Reads the parameters; `None` for a function of an impl, where no struct can be declared.
 pub(super) fn read(item: FunctionItem, errors: &mut Errors) -> Option<Function> {
     const TEXT: &str = "a function in an `impl` cannot be a listener: move it out of the `impl`, or put \
                         `#[delay_listener]` above a struct";

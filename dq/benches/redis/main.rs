@@ -1,5 +1,5 @@
-//! Whole job lives a second on Redis: added, claimed, decoded, run by a handler that does nothing, acked; and the draining of
-//! a backlog. Beside it, in turn, a bare pipelined client that moves the same jobs in batches of the same size.
+//! Jobs a second on Redis, from add to ack, with a handler that does nothing; and the draining of a backlog. For comparison, a
+//! bare pipelined client moves the same jobs in batches of the same size.
 //!
 //! `cargo bench -p dq --bench redis -- [--quick] [--only WORDS OF A LINE]`; starts a server of its own (`redis-server`, or `DQ_REDIS_SERVER`).
 

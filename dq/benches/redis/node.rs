@@ -1,4 +1,4 @@
-//! The same through dq: a node, its provider and a handler that does nothing.
+//! The jobs through dq: a node, its provider and a handler that does nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -22,7 +22,7 @@ fn cpu() -> Duration {
     Duration::from_millis(ticks * 10) // 100 ticks a second on Linux
 }
 
-/// What a job cost.
+/// The cost of a job.
 #[derive(Clone, Copy)]
 pub(crate) struct Round {
     pub(crate) per_second: f64,
@@ -80,7 +80,7 @@ pub(crate) fn table(name: &str, rounds: &[Round]) {
     );
 }
 
-/// What the second is of the first, round by round.
+/// The ratio of the second to the first, round by round.
 pub(crate) fn ratio(name: &str, bare: &[Round], node: &[Round]) {
     if bare.is_empty() || node.is_empty() {
         return;

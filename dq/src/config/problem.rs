@@ -61,7 +61,7 @@ pub enum SettingProblem {
         key: String,
         /// The topic, for a setting of a topic.
         topic: Option<String>,
-        /// Where it stands.
+        /// Where the source has it.
         at: Source,
         /// The nearest setting.
         suggestion: Option<String>,

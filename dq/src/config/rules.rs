@@ -19,45 +19,45 @@ const LONGEST_PAYLOAD: usize = 16 * 1024 * 1024;
 
 /// Every problem with the settings of a node.
 pub(crate) fn check_node(node: &Resolved<NodeSettings>) -> Vec<SettingProblem> {
-    let mut checker = Checker { topic: None, resolved: node, problems: Vec::new() };
+    let mut limits = Limits { topic: None, resolved: node, problems: Vec::new() };
     let is = &node.settings;
-    checker.within("lease", is.lease, SHORTEST_LEASE, LONGEST_LEASE);
-    checker.within("renewal", is.renewal, MS, LONGEST_LEASE);
-    checker.within("fallback_scan", is.fallback_scan, 10 * MS, HOUR);
-    checker.within("grace", is.grace, Duration::ZERO, HOUR);
-    checker.within("call_timeout", is.call_timeout, MS, LONGEST_LEASE);
-    checker.within("call_total", is.call_total, MS, HOUR);
-    checker.within("broadcast_expires_after", is.broadcast_expires_after, MS, LONGEST_DELAY);
-    checker.within("payload_limit", is.payload_limit, 1, LONGEST_PAYLOAD);
-    checker.within("unanswered_limit", is.unanswered_limit, 1, 1_000_000);
-    checker.durability();
-    if checker.problems.is_empty() {
-        checker.intervals();
+    limits.within("lease", is.lease, SHORTEST_LEASE, LONGEST_LEASE);
+    limits.within("renewal", is.renewal, MS, LONGEST_LEASE);
+    limits.within("fallback_scan", is.fallback_scan, 10 * MS, HOUR);
+    limits.within("grace", is.grace, Duration::ZERO, HOUR);
+    limits.within("call_timeout", is.call_timeout, MS, LONGEST_LEASE);
+    limits.within("call_total", is.call_total, MS, HOUR);
+    limits.within("broadcast_expires_after", is.broadcast_expires_after, MS, LONGEST_DELAY);
+    limits.within("payload_limit", is.payload_limit, 1, LONGEST_PAYLOAD);
+    limits.within("unanswered_limit", is.unanswered_limit, 1, 1_000_000);
+    limits.durability();
+    if limits.problems.is_empty() {
+        limits.intervals();
     }
-    checker.problems
+    limits.problems
 }
 
 /// Every problem with the settings of a topic.
 pub(crate) fn check_topic(name: &str, topic: &Resolved<TopicSettings>) -> Vec<SettingProblem> {
-    let mut checker = Checker { topic: Some(name), resolved: topic, problems: Vec::new() };
+    let mut limits = Limits { topic: Some(name), resolved: topic, problems: Vec::new() };
     let is = &topic.settings;
-    checker.within("concurrency", is.concurrency, 1, 100_000);
-    checker.within("timeout", is.timeout.unwrap_or(MS), MS, LONGEST_DELAY);
-    checker.within("max_crashes", is.max_crashes, 1, 1_000);
-    checker.within("unacked_age", is.unacked_age, MS, LONGEST_DELAY);
-    checker.within("dead_kept", is.dead_kept, MS, LONGEST_DELAY);
-    checker.within("dead_most", is.dead_most, 1, 10_000_000);
-    checker.retries();
-    checker.problems
+    limits.within("concurrency", is.concurrency, 1, 100_000);
+    limits.within("timeout", is.timeout.unwrap_or(MS), MS, LONGEST_DELAY);
+    limits.within("max_crashes", is.max_crashes, 1, 1_000);
+    limits.within("unacked_age", is.unacked_age, MS, LONGEST_DELAY);
+    limits.within("dead_kept", is.dead_kept, MS, LONGEST_DELAY);
+    limits.within("dead_most", is.dead_most, 1, 10_000_000);
+    limits.retries();
+    limits.problems
 }
 
-struct Checker<'a, S> {
+struct Limits<'a, S> {
     topic: Option<&'a str>,
     resolved: &'a Resolved<S>,
     problems: Vec<SettingProblem>,
 }
 
-impl<S: Keyed> Checker<'_, S> {
+impl<S: Keyed> Limits<'_, S> {
     fn within<T: Value + PartialOrd + Copy>(&mut self, key: &'static str, value: T, least: T, most: T) {
         let limit = format!("between {} and {}", least.show(), most.show());
         if value < least {
@@ -74,13 +74,13 @@ impl<S: Keyed> Checker<'_, S> {
     }
 
     /// `key`, its value and where the value came from, for the limit of another setting.
-    fn other(&self, key: &'static str) -> String {
+    fn describe(&self, key: &'static str) -> String {
         let value = S::key(key).map_or_else(String::new, |entry| (entry.show)(&self.resolved.settings));
         format!("`{key}`, which is {value} ({})", self.resolved.source(key))
     }
 }
 
-impl Checker<'_, NodeSettings> {
+impl Limits<'_, NodeSettings> {
     /// Replicas must answer before dq considers the call lost.
     fn durability(&mut self) {
         let Durability::Wait { replicas, timeout } = self.resolved.settings.durability else { return };
@@ -90,7 +90,7 @@ impl Checker<'_, NodeSettings> {
             let write = written(replicas.clamp(1, MOST_REPLICAS), timeout.clamp(MS, half));
             self.refuse("durability", format!("a wait for 1 to {MOST_REPLICAS} replicas"), write);
         } else if timeout < MS || timeout > half {
-            let limit = format!("a wait of between 1ms and half of {}", self.other("call_timeout"));
+            let limit = format!("a wait of between 1ms and half of {}", self.describe("call_timeout"));
             self.refuse("durability", limit, written(replicas, timeout.clamp(MS, half)));
         }
     }
@@ -101,22 +101,22 @@ impl Checker<'_, NodeSettings> {
         let third = floor_ms(is.lease / 3);
         if is.renewal > is.lease / 3 {
             let write = format!("`renewal = {}` or less, or a longer `lease`", third.quoted());
-            self.refuse("renewal", format!("at most a third of {}", self.other("lease")), write);
+            self.refuse("renewal", format!("at most a third of {}", self.describe("lease")), write);
         } else if is.renewal + is.call_timeout > is.lease {
             // Otherwise one lost answer costs the lease: the node misses the answer after the call timeout, too late to
             // renew.
             let rest = is.lease - is.renewal;
-            let limit = format!("at most {}, minus {}", self.other("lease"), self.other("renewal"));
+            let limit = format!("at most {}, minus {}", self.describe("lease"), self.describe("renewal"));
             self.refuse("call_timeout", limit, format!("`call_timeout = {}` or less", rest.quoted()));
         }
         if is.call_timeout > is.call_total {
             let write = format!("`call_total = {}` or more", is.call_timeout.quoted());
-            self.refuse("call_total", format!("at least {}", self.other("call_timeout")), write);
+            self.refuse("call_total", format!("at least {}", self.describe("call_timeout")), write);
         }
     }
 }
 
-impl Checker<'_, TopicSettings> {
+impl Limits<'_, TopicSettings> {
     /// No retry waits longer than a job may.
     fn retries(&mut self) {
         let policy = &self.resolved.settings.retry;

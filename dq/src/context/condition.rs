@@ -38,7 +38,7 @@ impl LiveCondition {
         Self { now: Mutex::new(Condition::Starting), changed }
     }
 
-    /// A condition is valid at every moment, so a poisoned lock is as good as any.
+    /// A condition is always valid, so dq ignores that a lock is poisoned.
     fn lock(&self) -> MutexGuard<'_, Condition> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -65,7 +65,8 @@ impl LiveCondition {
         self.set(Condition::Working);
     }
 
-    /// The store has not answered, or has refused a request. Returns whether the condition changed its kind, whatever the text.
+    /// The store has not answered, or has refused a request. Returns whether the kind of the condition changed; a
+    /// new text alone does not count.
     pub(super) fn store_error(&self, error: &StoreError) -> bool {
         let text = error.to_string();
         let next = if error.is_outage() { Condition::Recovering(text) } else { Condition::Stopped(text) };

@@ -3,7 +3,7 @@
 //! [`ContextFactory`] checks what a program asks for and starts a node. [`Context`] is the handle of the running node, and
 //! [`Health`] its state. [`StartError`] lists every reason why a node did not start.
 
-// What stands where:
+// What is where:
 //
 // * `factory/` checks what a program asks for and makes a node of it. It uses the plan and the handle of the node.
 // * `node/` has what belongs to the node: supervisor, handle, health, shutdown, broadcasts. It uses the parts and the counters
@@ -12,7 +12,7 @@
 //   neither of the two.
 // * `problems/` has every reason why a node does not start, with its text.
 //
-// All use the files that stand beside the folders.
+// All use the files beside the folders.
 
 mod condition;
 pub(crate) mod error;

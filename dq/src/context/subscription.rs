@@ -1,4 +1,4 @@
-//! A subscription to the signals of a topic that renews itself, after growing pauses.
+//! A subscription to the signals of a topic, which is renewed automatically after growing pauses.
 //!
 //! Without it jobs still run, after the fallback scan at the latest, but broadcasts are not received. So a failure to subscribe
 //! goes to the log and to the task that waits for signals.
@@ -23,7 +23,7 @@ enum State {
     Live(Signals),
 }
 
-/// A subscription that is there, is being made, or waits to be made again.
+/// A subscription that exists, is being made, or waits to be made again.
 pub(super) struct Subscription {
     store: Arc<dyn Store>,
     topic: TopicKey,

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 
 use crate::environment::Environment;
 
-/// Waits for one point in time after the other. Asking for the same one again costs nothing.
+/// Waits for one point in time after another. Asking for the same one again costs nothing.
 pub(super) struct Timer {
     environment: Environment,
     sleep: Option<(Duration, BoxFuture<'static, ()>)>,

@@ -1,14 +1,14 @@
 //! The states of a job and every transition between them.
 //!
 //! ```text
-//!         add ──▶ DELAYED ── due, taken by a node ──▶ RUNNING ── ack ──▶ gone (or kept as DONE for `retain`)
-//!                  ▲ ▲ ▲ ▲                              │ │ │ │
-//!                  │ │ │ └─ rejoin (same attempt) ──────┘ │ │ │ │
-//!                  │ │ └─── retry (attempt + 1, backoff) ─┘ │ │ │
-//!                  │ └───── rollback at shutdown (same attempt, due unchanged)
-//!                  │ └───── reclaim from a dead node (crash count + 1, due unchanged)
-//!                  ├─ requeue ── UNACKED ◀── park ──────────────────────── ┤
-//!                  └─ requeue ── DEAD    ◀── retries or crashes exhausted ──┘
+//!  add ──▶ DELAYED ── transfer, when due ──▶ RUNNING ── ack ──▶ gone, or DONE for its `retain`
+//!           ▲ ▲ ▲ ▲                            │ │ │ │
+//!           │ │ │ └─ rejoin (same attempt) ────┘ │ │ │
+//!           │ │ └─── retry (attempt + 1) ────────┘ │ │
+//!           │ └───── rollback (unchanged) ─────────┤ │
+//!           │ └───── reclaim (crashes + 1) ────────┘ │
+//!           ├─ requeue ── UNACKED ◀── park ──────────┤
+//!           └─ requeue ── DEAD    ◀── exhausted, expired or not decodable
 //! ```
 //!
 //! The picture leaves out that

@@ -1,4 +1,4 @@
-//! The registry: listeners that `inventory` collected, and listeners that the program named.
+//! Registrations: the listeners that `inventory` collected, and those that the program named.
 
 use std::any::TypeId;
 use std::fmt;

@@ -14,7 +14,7 @@ use crate::listener::{Channel, Decided, Dependency, Injectable, Injector, JobErr
     note = "share it: take `&Arc<{Self}>`, or `&Arc<Mutex<{Self}>>` if it is not `Sync`, and call `.provide(Arc::new(..))`"
 )]
 pub trait Parameter: Sized {
-    /// What the call is after this parameter, if it was `Before`.
+    /// The type of the call after this parameter, if its type was `Before`.
     type After<Before>;
 
     /// Whether it is dq's channel.
@@ -26,7 +26,7 @@ pub trait Parameter: Sized {
     /// The field of the listener's struct for it: a dependency's value, nothing for the channel.
     ///
     /// # Errors
-    /// [`Missing`] when it is a dependency that nobody provided.
+    /// [`Missing`] when it is a dependency that the program did not provide.
     fn inject(injector: &Injector) -> Result<Option<Self>, Missing>;
 
     /// Its value for one call.
@@ -66,7 +66,7 @@ impl Parameter for Channel {
     }
 
     fn give<Before>(_: &Option<Self>, call: Call<Before>) -> (Self, Call<Deciding>) {
-        let channel = call.channel.expect("`assert_one_channel` stands beside every function with two such parameters");
+        let channel = call.channel.expect("every function with two such parameters calls `assert_one_channel`");
         (channel, Call { channel: None, returns: PhantomData })
     }
 }
@@ -87,7 +87,7 @@ pub struct Acking;
 pub struct Deciding;
 
 impl Call<Acking> {
-    /// A call that has the channel still to give.
+    /// A call that still has the channel for a parameter.
     pub fn new(channel: Channel) -> Self {
         Self { channel: Some(channel), returns: PhantomData }
     }
@@ -97,7 +97,7 @@ impl Call<Acking> {
     /// # Errors
     /// That of the function.
     pub fn finish<R: Acks>(self, returned: R) -> Result<Decided, JobError> {
-        returned.acked(self.channel.expect("nobody took the channel"))
+        returned.acked(self.channel.expect("no parameter took the channel"))
     }
 }
 

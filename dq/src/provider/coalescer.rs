@@ -193,7 +193,7 @@ impl Coalescer {
         }
     }
 
-    fn may_number(&self) -> bool {
+    fn may_send_next(&self) -> bool {
         self.in_flight.front().is_none_or(|first| self.last_number + 1 < first.number + CALL_SLOTS)
     }
 
@@ -203,7 +203,7 @@ impl Coalescer {
         }
         let alone = self.in_flight.is_empty();
         let mut sent = false;
-        while self.may_number() && (alone || self.queue.has_closed()) {
+        while self.may_send_next() && (alone || self.queue.has_closed()) {
             let Some(mut batch) = self.queue.next() else { break };
             if self.in_flight.is_empty() {
                 self.quiet_since = now;
@@ -221,7 +221,7 @@ impl Coalescer {
         let before = self.alarm.as_ref().map_or(Duration::ZERO, |(at, _)| *at);
         match self.send_state {
             SendState::Open if self.in_flight.is_empty() => WakeAt { requests: 1, bytes: 0, before },
-            SendState::Open if self.may_number() => WakeAt { requests: MOST_JOBS, bytes: BATCH_BYTES, before },
+            SendState::Open if self.may_send_next() => WakeAt { requests: MOST_JOBS, bytes: BATCH_BYTES, before },
             _ => WakeAt { requests: usize::MAX, bytes: usize::MAX, before },
         }
     }

@@ -68,7 +68,7 @@ pub enum StoreError {
         /// The protocol version of this program.
         ours: u32,
     },
-    /// A key of the topic has a type that dq did not give it. The topic stands still until you rename or delete that
+    /// A key of the topic has a type that dq did not give it. The topic is stopped until you rename or delete that
     /// key.
     #[error("key `{key}` has the wrong type: expected {expected}; rename or delete it, dq did not create it")]
     WrongType {
@@ -111,7 +111,7 @@ impl StoreError {
         )
     }
 
-    /// Returns whether the error passes by itself, so that dq repeats the request.
+    /// Returns whether the error is temporary, so that dq repeats the request.
     pub const fn is_outage(&self) -> bool {
         matches!(self, Self::Unavailable { .. } | Self::Refused { .. } | Self::NotReplicated { .. })
     }

@@ -9,7 +9,8 @@
 //!
 //! A node's requests name the last sequence number whose answer it has read, and every answer to a link carries a
 //! [`LeaseStatus`](step::LeaseStatus): the sequence number and the number of rows. A node that finds a difference
-//! reconciles. `docs/internals/architecture.md` explains why.
+//! reconciles. Rules 6 and 7 of the protocol
+//! (`docs/internals/protocol/README.md`) say why.
 //!
 //! An error of a step means *unknown*: the store may have executed the request, may execute it later, or may never
 //! execute it, unless [`StoreError::nothing_done`] returns `true`.

@@ -1,7 +1,7 @@
 //! One request type and one answer type for all steps of a node.
 //!
-//! A store answers a [`Request`] in one place, and whoever wraps a store (for telemetry, faults or tests) does so in one
-//! place too: [`Link::ask`](super::Link::ask).
+//! A store answers a [`Request`] in one place, and a wrapper of a store (for telemetry, faults or tests) needs one method
+//! too: [`Link::ask`](super::Link::ask).
 
 use super::step::{
     Exhaust, Isolate, LeaseStatus, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile, Reconciled, Release,

@@ -13,10 +13,10 @@ pub const MOST_JOBS: usize = 1_000;
 /// The longest lease. A store cuts a lease that ends later.
 pub const LONGEST_LEASE: Duration = Duration::from_secs(300);
 
-/// How long a role stays taken after the time that its holder was told.
+/// How long after its holder should have acted a role lapses.
 pub const ROLE_SLACK: Duration = Duration::from_millis(200);
 
-/// How long after the head the standby watcher is told to come.
+/// How long after the head is due the standby watcher should transfer.
 pub const STANDBY_DELAY: Duration = Duration::from_millis(250);
 
 /// The store's view of a node, in every answer to its link.
@@ -50,13 +50,13 @@ pub struct Claim {
     pub crashes: u32,
 }
 
-/// The role of a node that is told when the head is due. Other nodes are not told, so that they do not all come for one
-/// job.
+/// The role of a node that learns when the head is due. Other nodes learn only the fallback, so that they do not all
+/// transfer for one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// It is told the true head.
+    /// The node sleeps until the head is due.
     Watcher,
-    /// It is told a quarter of a second after the head.
+    /// The node sleeps until a quarter of a second after the head is due.
     Standby,
 }
 

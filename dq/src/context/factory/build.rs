@@ -1,4 +1,4 @@
-//! The last step of a start: the listeners are made from what was provided.
+//! The last step of a start: makes the listeners from the provided values.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

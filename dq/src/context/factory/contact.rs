@@ -1,6 +1,7 @@
-//! First contact with the store: is it there, can it serve the topics, and do jobs wait that no listener of this program runs.
+//! First contact with the store: checks that it answers and can serve the topics, and warns of waiting jobs that no listener of
+//! this program runs.
 //!
-//! Each answer may take `call_total`. An outage is reported once and ends the questions. A topic with a key of a wrong type
+//! Each answer may take `call_total`. The first outage is reported and ends the contact. A topic with a key of a wrong type
 //! does not keep the others from starting (rule 1), unless there are no others.
 
 use std::collections::BTreeMap;

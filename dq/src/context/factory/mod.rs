@@ -51,7 +51,7 @@ use stores::Chosen;
 ///
 /// Settings made here override the attributes of listeners. A [config file](Self::config_file) overrides the settings made
 /// here, and `DQ_*` environment variables override both; [`config`](crate::config) lists every name. A factory starts one
-/// node. A process may have many factories, and so many nodes.
+/// node. A process may have many factories, and with them many nodes.
 #[derive(Debug)]
 #[must_use = "nothing runs before `.start().await`"]
 pub struct ContextFactory {

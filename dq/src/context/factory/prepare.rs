@@ -82,7 +82,7 @@ impl Provider {
     }
 }
 
-/// The types of which dq provides the value itself.
+/// The types whose values dq provides itself.
 fn own() -> [(&'static str, TypeId); 2] {
     [(type_name::<AppName>(), TypeId::of::<AppName>()), (type_name::<Provider>(), TypeId::of::<Provider>())]
 }

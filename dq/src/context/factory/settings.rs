@@ -17,15 +17,15 @@ impl ContextFactory {
         self.duration("lease", lease, |node, lease| node.lease = lease)
     }
 
-    /// Sets after what time a node renews its lease if no other request did. Default 5 s; at most a third of the
+    /// Sets how often a node renews a lease that no other step renews. Default 5 s; at most a third of the
     /// [lease](Self::lease).
     #[track_caller]
     pub fn renewal(self, renewal: impl IntoDelay) -> Self {
         self.duration("renewal", renewal, |node, renewal| node.renewal = renewal)
     }
 
-    /// Sets after what time the node looks for due jobs without a signal, less a random part of up to a fifth. This repairs a
-    /// lost signal. Default 15 s; 10 ms to 1 h.
+    /// Sets how often a node looks for due jobs without a signal, minus a random part of up to a fifth. It repairs lost
+    /// signals. Default 15 s; 10 ms to 1 h.
     #[track_caller]
     pub fn fallback_scan(self, period: impl IntoDelay) -> Self {
         self.duration("fallback_scan", period, |node, period| node.fallback_scan = period)

@@ -60,7 +60,7 @@ impl<S: Store> IntoStore for Arc<S> {
     }
 }
 
-/// Makes the store behind a URL, without asking whether it is there. `shared` refuses a store that no node could reach, and
+/// Makes the store behind a URL, without connecting to it. `shared` refuses a store that no node could reach, and
 /// `durability` matters only to stores with replicas.
 #[cfg_attr(not(feature = "redis"), expect(unused_variables))]
 pub(crate) fn open(url: &str, shared: bool, durability: Durability) -> Result<Arc<dyn Store>, BadStoreUrl> {

@@ -70,7 +70,7 @@ impl Channel {
         let (queues, tasks): (Vec<_>, Vec<_>) = started.unzip();
         workers.close();
         let mut timer = Timer::new(self.environment.clone());
-        let mut broadcast_at = None; // not before the subscription is there, or this node would miss it
+        let mut broadcast_at = None; // not before the subscription exists, or this node would miss the broadcast
         let (mut ordered, topics) = (stop.clone(), self.topics.clone());
         let mut over = pin!(async move {
             // An error means that the supervisor is gone, so it is an order to stop, too.
@@ -102,8 +102,8 @@ impl Channel {
         tokio::join!(let_finish(&workers, &tasks, stop, &environment), self.release());
     }
 
-    /// Gives the role up, so that another node publishes at once and not only after its fallback. An answer that does not come
-    /// in time is not waited for.
+    /// Gives up the role, so that another node publishes at once instead of after its fallback. Waits for the answer no longer
+    /// than the call timeout.
     async fn release(&mut self) {
         let Some(link) = self.link.take() else { return };
         let too_late = self.environment.sleep_until(self.environment.now() + self.settings.call_timeout);
@@ -207,7 +207,7 @@ struct Worker {
 }
 
 impl Worker {
-    /// Hands one broadcast after the other to the listener, until the channel ends.
+    /// Hands broadcasts to the listener, one after another, until the channel ends.
     async fn listen(self, mut deliveries: mpsc::Receiver<Delivery>) {
         let Self { channel, name, listener, environment, stats } = self;
         while let Some(Delivery { id, record }) = deliveries.recv().await {

@@ -46,7 +46,7 @@ impl Context {
         self.topics.keys()
     }
 
-    /// Starts what the plan says.
+    /// Starts the node of this plan.
     pub(in crate::context) fn launch(plan: &Plan, provider: Provider) -> Self {
         log(plan);
         let (settings, grace) = (plan.listing.clone(), plan.settings.grace);
@@ -60,7 +60,7 @@ impl Context {
     }
 
     /// Waits until every topic and broadcast channel is in touch with the store ([`Health::ready`]). From then on this node
-    /// receives every broadcast. Waits for ever while the store cannot be reached. Cancel safe.
+    /// receives every broadcast. Waits forever while the store cannot be reached. Cancel safe.
     pub async fn ready(&self) {
         self.running.ready().await;
     }
@@ -91,6 +91,6 @@ fn log(plan: &Plan) {
         tracing::info!(channels = channels.join(", "), listener = broadcast.name, "listening to broadcasts");
     }
     for (topic, error) in &plan.refused {
-        tracing::error!(%topic, error = %error, "this topic stands still until an operator fixes the cause; the others run");
+        tracing::error!(%topic, error = %error, "this topic is stopped until an operator fixes the cause; the others run");
     }
 }

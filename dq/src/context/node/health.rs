@@ -1,4 +1,4 @@
-//! Health: the state of a node, fit for a readiness probe.
+//! Health: the state of a node, for readiness probes and people.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct Health {
     pub store: String,
     /// The settings of the node, as `lease = 15s, renewal = 5s, ..`.
     pub settings: String,
-    /// Whether every topic and broadcast channel is in touch with the store and none is stopping: fit for a readiness probe.
+    /// Whether every topic and broadcast channel is in touch with the store and none is stopping. Suitable for a readiness probe.
     pub ready: bool,
     /// The topics that the node listens to, in order of their names.
     pub topics: Vec<TopicHealth>,
@@ -41,7 +41,7 @@ impl HealthProbe {
         self.0.health()
     }
 
-    /// Waits until the node is [`ready`](Health::ready). Waits for ever while the store cannot be reached, and once the node
+    /// Waits until the node is [`ready`](Health::ready). Waits forever while the store cannot be reached, and once the node
     /// stops. Cancel safe.
     pub async fn ready(&self) {
         self.0.ready().await;

@@ -3,7 +3,7 @@
 //! * The factory checks everything, makes a [`Plan`], and hands it to [`handle`].
 //! * [`supervisor`] starts a task per topic and per broadcast channel, restarts one that panicked, and passes on the stop order.
 //! * `broadcast` is the task of a channel. `refused` waits for a topic that the store cannot serve.
-//! * [`health`] reads what all tasks write down about themselves; [`shutdown`] has the signals of the operating system.
+//! * [`health`] reads the stats that all tasks keep; [`shutdown`] has the signals of the operating system.
 //!
 //! The factory may use the plan and the handle. The node makes topics from their parts, gives them the stop order and reads
 //! their counters; it sees nothing else of them. A topic uses nothing of the node.

@@ -1,7 +1,7 @@
 //! A topic that the store could not serve when the node started, because a key of the topic has a wrong type (rule 1).
 //!
-//! The topic stands still, reports that in `health()` and the log, and asks again until an operator has removed the key. Then
-//! it starts as any other. Meanwhile everything else on the node runs, and the topic has claimed nothing.
+//! The topic is stopped, reports that in `health()` and the log, and asks again until an operator has removed the key. Then it
+//! starts like any other. Meanwhile everything else on the node runs, and the topic has claimed nothing.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Shutdown: how a node is told to stop, by its handle or by a signal of the operating system.
+//! Shutdown: a node stops when its handle or a signal of the operating system says so.
 //!
 //! The stop order goes to every task of the node. `topic/shutdown.rs` has the phases in which a topic follows it.
 

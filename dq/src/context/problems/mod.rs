@@ -185,7 +185,7 @@ fn needs(needs: &[Need]) -> String {
 }
 
 impl Problem {
-    /// The group of the report in which the problem stands.
+    /// The group of the report that has the problem.
     const fn group(&self) -> u8 {
         match self {
             Self::AppName { .. } => 0,

@@ -13,7 +13,7 @@ pub struct StartError {
 }
 
 impl StartError {
-    /// Sorts the problems. `provided` lists the provided values, for the case that one is missing.
+    /// Sorts the problems. `provided` lists the provided values; the report shows them if one is missing.
     pub(crate) fn new(mut problems: Vec<Problem>, provided: Vec<Provided>) -> Self {
         problems.sort_by_cached_key(|problem| (problem.group(), problem.place(), problem.to_string()));
         Self { problems, provided }

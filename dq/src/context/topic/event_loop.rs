@@ -53,7 +53,7 @@ impl Topic {
         }
     }
 
-    /// Lets every subsystem do what is due. Returns when the first of them wants to be asked again. A subsystem stands after
+    /// Lets every subsystem do what is due. Returns when the first of them wants to be asked again. A subsystem comes after
     /// those whose work it watches: timeouts after starts, and the call timeout after all requests.
     fn run_subsystems(&mut self, now: Duration) -> Option<Duration> {
         let deadlines = [
@@ -112,12 +112,12 @@ impl Topic {
     /// An error decides nothing about a job. Tokens and sequence numbers judge what the store may still execute. A request
     /// that the store certainly did not execute is sent again after a pause, a long one if an operator must act first.
     fn on_error(&mut self, kind: RequestKind, error: &StoreError, now: Duration) {
-        // A link without permission is of no use either.
+        // A link without permission is useless, too.
         if !error.nothing_done() || matches!(error, StoreError::Denied { .. }) {
             return self.fail_link(error, now);
         }
         if !error.is_outage() {
-            tracing::error!(topic = %self.parts.key, ?kind, error = %error, "this topic stands still until an operator fixes the cause; dq goes on asking");
+            tracing::error!(topic = %self.parts.key, ?kind, error = %error, "this topic is stopped until an operator fixes the cause; dq goes on asking");
             self.stopped_by = Some(kind);
         }
         if self.parts.stats.store_error(error) && error.is_outage() {
@@ -137,6 +137,6 @@ impl Topic {
 
     fn update_stats(&self) {
         let stats = &self.parts.stats;
-        stats.now(self.held.len(), self.runs.active(), self.held.waiting(), self.held.settling());
+        stats.set_current(self.held.len(), self.runs.active(), self.held.waiting(), self.held.settling());
     }
 }

@@ -1,4 +1,4 @@
-//! What this node holds of a topic: every job that is not yet confirmed gone, and the order in which they go on.
+//! What this node holds of a topic: every job that is not yet confirmed gone, and the order in which they proceed.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;

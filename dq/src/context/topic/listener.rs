@@ -2,7 +2,7 @@
 //!
 //! 1. [`start_held`](Topic::start_held) chooses the handler that the job needs, and `start` builds the task that calls it.
 //! 2. [`hand_over`](Topic::hand_over) gives all new tasks to the user's runtime.
-//! 3. The task ends: [`on_run_end`](Topic::on_run_end). Or its time is over first: [`expire_timeouts`](Topic::expire_timeouts).
+//! 3. The task ends: [`on_run_end`](Topic::on_run_end). Or its timeout passes first: [`expire_timeouts`](Topic::expire_timeouts).
 //! 4. `decide` turns what the handler returned into the next [`Stage`] of the job, mostly an outcome to send.
 //!
 //! `permits.rs` says when a job may start, `retry.rs` when a failed one runs again; `ack.rs` sends the outcome.
@@ -111,7 +111,7 @@ impl Topic {
         }
     }
 
-    /// Gives up every run whose time is over.
+    /// Gives up every run whose timeout has passed.
     pub(super) fn expire_timeouts(&mut self, now: Duration) -> Option<Duration> {
         while let Some((run_id, deadline)) = self.runs.first_deadline() {
             if now < deadline {

@@ -18,19 +18,19 @@ impl Topic {
         self.held.needing_permits() - self.held.waiting() + self.runs.without_job()
     }
 
-    /// How many more jobs this node wants. Zero while it holds enough for now, and while nothing could start: a job that runs
-    /// alone, or waits until it can, may do so for long.
+    /// How many more jobs this node wants. Zero while it holds enough, and while no other job could start: a job that runs
+    /// alone, or waits until it can, may block the others for long.
     pub(super) fn wanted(&mut self, now: Duration) -> usize {
         if self.is_held_up(now) {
             return 0;
         }
         let most = self.parts.topic.concurrency + self.prefetch.ahead(now);
         let free = most.saturating_sub(self.held.needing_permits() + self.runs.without_job()).min(MOST_JOBS);
-        // A few at a time would cost a round trip each: while there is something to start, ask for a good part at once.
+        // Each transfer costs a round trip, so while jobs wait for a permit, the node claims only a quarter of its limit or more.
         if self.held.waiting() > 0 && free < most / 4 { 0 } else { free }
     }
 
-    /// Starts waiting jobs as long as there are permits and the lease is provably good (rule 21).
+    /// Starts waiting jobs as long as there are permits and the lease is provably valid (rule 21).
     pub(super) fn start_handlers(&mut self, now: Duration) -> Option<Duration> {
         while self.permits_used() < self.parts.topic.concurrency && !self.takes_no_more() {
             let isolated = self.held.isolated(now).map(|(id, job, until)| (id.clone(), job.token, job.stage(), until));
@@ -53,7 +53,7 @@ impl Topic {
                 self.start_held(&id, now, false);
                 continue;
             }
-            // Nothing overtakes a quarantined job, or it would starve; and no other job may be on its way to a handler.
+            // Nothing overtakes a quarantined job, or it would starve; and no other job may be about to start.
             if self.runs.counted(now, timeout).any {
                 return self.runs.next_uncounted(now, timeout);
             }

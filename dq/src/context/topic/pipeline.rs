@@ -153,7 +153,7 @@ impl Pipeline {
         self.link.is_some() && now >= self.paused[kind as usize] && in_flight < most
     }
 
-    /// When a pause of this kind ends, if one is on.
+    /// When the pause of this kind ends, if there is one.
     pub(super) fn pause_end(&self, kind: RequestKind, now: Duration) -> Option<Duration> {
         Some(self.paused[kind as usize]).filter(|end| *end > now && self.link.is_some())
     }
@@ -187,7 +187,7 @@ impl Pipeline {
         });
     }
 
-    /// Returns the next answer. Waits for ever while nothing is in flight. Cancel safe.
+    /// Returns the next answer. Waits forever while nothing is in flight. Cancel safe.
     pub(super) async fn next_answer(&mut self) -> Answered {
         let Some(first) = self.in_flight.front_mut() else { return std::future::pending().await };
         let answer = (&mut first.answer).await;

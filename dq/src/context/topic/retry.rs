@@ -36,8 +36,8 @@ impl Topic {
         self.held.set(id, stage);
     }
 
-    /// The delay before the next attempt; `None`: there is none. The job's own policy goes before the listener's function, and
-    /// that before the settings.
+    /// The delay before the next attempt; `None`: there is none. The job's own policy overrides the listener's function, which
+    /// overrides the settings.
     fn delay(&self, job: &HeldJob, failed: u32, failure: &Failure) -> Option<Duration> {
         let random = self.parts.environment.random();
         let own = job.metadata.retry.as_deref().and_then(|text| text.parse::<RetryPolicy>().ok());

@@ -68,7 +68,7 @@ impl EndReport {
 impl Drop for EndReport {
     fn drop(&mut self) {
         let ended = std::mem::replace(&mut self.ended, Ended::Dropped);
-        // This fails if the topic is gone, and then the end of the run matters to nothing.
+        // This fails only if the topic is gone; then the end of the run does not matter.
         let _ = self.ends.send(RunEnd { run: self.run, ended });
     }
 }

@@ -1,6 +1,6 @@
 //! Shutdown: how a topic stops, as a list of phases.
 //!
-//! A topic goes through the phases one after the other. While its lease is good no node takes its jobs, and a topic that
+//! A topic goes through the phases one after the other. While its lease is valid no node takes its jobs, and a topic that
 //! stops cleanly leaves none. Other nodes can reclaim at once what could not go back in time, and charge no crash for it.
 
 use std::future::pending;

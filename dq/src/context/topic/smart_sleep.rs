@@ -22,7 +22,7 @@ pub(super) struct SmartSleep {
 }
 
 impl SmartSleep {
-    /// A topic that is awake.
+    /// A topic that transfers at once.
     pub(super) const fn new(now: Duration) -> Self {
         Self { woken: true, more: false, until: now, role: None, called_wake_at: None }
     }
@@ -37,7 +37,7 @@ impl SmartSleep {
     }
 
     /// When the topic wakes without a signal.
-    pub(super) const fn until(&self) -> Duration {
+    pub(super) const fn wakes_at(&self) -> Duration {
         self.until
     }
 

@@ -36,7 +36,7 @@ pub struct TopicHealth {
     pub settling: usize,
     /// Counters since the start of the node.
     pub counters: Counters,
-    /// Records in the store less jobs in a state, at the last audit. Anything but 0 is a defect of dq.
+    /// How many more records than jobs in a state the store had at the last audit. Anything but 0 is a defect of dq.
     pub audit_difference: i64,
 }
 
@@ -166,7 +166,8 @@ impl TopicStats {
         self.condition.contact(&self.topic);
     }
 
-    /// The store has not answered, or has refused a request. Returns whether that is news.
+    /// The store has not answered, or has refused a request. Returns whether the kind of the condition
+    /// changed.
     pub(in crate::context) fn store_error(&self, error: &StoreError) -> bool {
         self.condition.store_error(error)
     }
@@ -180,7 +181,7 @@ impl TopicStats {
         self.condition.set(Condition::Stopping);
     }
 
-    pub(super) fn now(&self, held: usize, running: usize, waiting: usize, settling: usize) {
+    pub(super) fn set_current(&self, held: usize, running: usize, waiting: usize, settling: usize) {
         self.held.store(held, Relaxed);
         self.running.store(running, Relaxed);
         self.waiting.store(waiting, Relaxed);

@@ -8,11 +8,11 @@ use super::pipeline::RequestKind;
 use super::{Mode, Topic};
 use crate::store::step::{Role, Sequenced, Sweep, Swept};
 
-/// The pause between two sweeps: ages are days, and an idle topic is to cost less than a request in ten seconds.
+/// The pause between two sweeps. Ages are days, and an idle topic must cost less than one request in ten seconds.
 pub(super) const SWEEP_PERIOD: Duration = Duration::from_secs(300);
 
 impl Topic {
-    /// Sends a sweep when it is time.
+    /// Sends a sweep when one is due.
     pub(super) fn sweep(&mut self, now: Duration) -> Option<Duration> {
         if self.takes_no_more()
             || self.sleep.role() != Some(Role::Watcher)

@@ -10,7 +10,7 @@ use crate::store::step::{Change, Claim, Sequenced, Transfer, Transferred, Wake};
 use crate::time::Timestamp;
 
 impl Topic {
-    /// Sends a transfer when it is time. A node that has a role and no room gives the role up and wakes others.
+    /// Sends a transfer when one is due. A node that has a role and no room gives the role up and wakes others.
     pub(super) fn transfer(&mut self, now: Duration) -> Option<Duration> {
         if self.takes_no_more()
             || !self.reconciliation.is_settled()
@@ -19,7 +19,7 @@ impl Topic {
             return None;
         }
         if !self.sleep.is_awake(now) {
-            return Some(self.sleep.until());
+            return Some(self.sleep.wakes_at());
         }
         let limit = self.wanted(now);
         if limit == 0 {

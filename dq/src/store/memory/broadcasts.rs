@@ -1,4 +1,4 @@
-//! The waiting broadcasts of a topic, which belong to no run (rule 24).
+//! The waiting broadcasts of a topic, which are separate from its jobs (rule 24).
 
 use std::collections::HashMap;
 

@@ -17,7 +17,7 @@
 //!   | `settle` | `settle`, `reclaim` |
 //!   | `leases` | `renew`, `reconcile`, `release`, `scan` |
 //!   | `notes` | `isolate`, `exhaust` |
-//!   | `publish` | `wake`, `publish` |
+//!   | `publish` | `publish`, `wake` |
 //!   | `adds`, `command` | `add`, `command` |
 //!   | `inspect` | the queries |
 //!

@@ -1,4 +1,4 @@
-//! The steps that wake nodes or send broadcasts: `wake` and `publish` (rules 23 and 24).
+//! The steps that concern roles: `publish` sends due broadcasts (rule 24), `wake` gives the watcher roles up (rule 23).
 
 use super::now::Now;
 use super::places::TimedPlace;
@@ -10,26 +10,6 @@ use crate::store::{BroadcastMessage, StoreError};
 use crate::time::Timestamp;
 
 impl Topic {
-    /// Frees the watcher roles of the node and signals all nodes.
-    pub(crate) fn wake(&mut self, node: &NodeId) {
-        self.free_roles(node);
-        self.notices.due(Recipient::Nodes);
-    }
-
-    /// Frees the watcher roles of the node; signals all nodes if it had one and a job waits.
-    pub(super) fn free_roles(&mut self, node: &NodeId) {
-        if self.roles.free(node) && self.jobs.index(TimedPlace::Delayed).head().is_some() {
-            self.notices.due(Recipient::Nodes);
-        }
-    }
-
-    /// Frees the publisher role of the node; signals all nodes if it had that role and a broadcast waits.
-    pub(super) fn free_publisher(&mut self, node: &NodeId) {
-        if self.roles.free_publisher(node) && self.broadcasts.head().is_some() {
-            self.notices.broadcast_due(Recipient::Nodes);
-        }
-    }
-
     /// Adds a broadcast with an unknown id; signals the publisher if it is due before all others.
     pub(super) fn delay_broadcast(&mut self, now: Now, id: JobId, record: Record, due: Timestamp) {
         if self.broadcasts.head().is_none_or(|head| due < head) {
@@ -59,5 +39,25 @@ impl Topic {
             sleep: now.until(wake_at).min(request.fallback),
             more: self.broadcasts.is_due(now.floor()),
         })
+    }
+
+    /// Frees the watcher roles of the node and signals all nodes.
+    pub(crate) fn wake(&mut self, node: &NodeId) {
+        self.free_roles(node);
+        self.notices.due(Recipient::Nodes);
+    }
+
+    /// Frees the watcher roles of the node; signals all nodes if it had one and a job waits.
+    pub(super) fn free_roles(&mut self, node: &NodeId) {
+        if self.roles.free(node) && self.jobs.index(TimedPlace::Delayed).head().is_some() {
+            self.notices.due(Recipient::Nodes);
+        }
+    }
+
+    /// Frees the publisher role of the node; signals all nodes if it had that role and a broadcast waits.
+    pub(super) fn free_publisher(&mut self, node: &NodeId) {
+        if self.roles.free_publisher(node) && self.broadcasts.head().is_some() {
+            self.notices.broadcast_due(Recipient::Nodes);
+        }
     }
 }

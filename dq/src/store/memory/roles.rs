@@ -1,12 +1,12 @@
-//! The roles of nodes: watcher and standby watcher for jobs, publisher for broadcasts (rules 23 and 24).
-//! Only a node with a role is told the head, so that not every node comes for one job.
+//! The roles of nodes: watcher and standby watcher for jobs, publisher for broadcasts (rules 23 and 24). Only a node with a
+//! role learns when the head is due, so that not every node transfers for one job.
 
 use super::now::Now;
 use crate::job::NodeId;
 use crate::store::step::{ROLE_SLACK, Role, STANDBY_DELAY};
 use crate::time::Timestamp;
 
-/// The node that has a role, and when the role lapses: a little after the time that the node was told.
+/// The node that has a role, and when the role lapses: a little after the node should have acted.
 #[derive(Debug, Clone)]
 struct RoleHolder {
     node: NodeId,

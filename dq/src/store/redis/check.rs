@@ -1,5 +1,5 @@
 //! Checks once, at first contact, whether the settings of the server keep jobs safe. A bad setting is a warning in the
-//! log: whoever runs the server decides.
+//! log, because the operator decides.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

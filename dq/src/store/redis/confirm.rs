@@ -39,7 +39,7 @@ impl Confirm {
         cmd: &Cmd,
     ) -> RedisResult<(RedisResult<Value>, RedisResult<Value>)> {
         let mut both = redis::Pipeline::with_capacity(2);
-        // At least a millisecond: 0 means for ever.
+        // At least a millisecond: 0 means forever.
         both.add_command(cmd.clone()).cmd("WAIT").arg(self.replicas).arg(millis(self.timeout).max(1));
         let mut answers = connection.send_packed_commands(&both, 0, 2).await?.into_iter();
         let mut next = || match answers.next() {
@@ -49,7 +49,7 @@ impl Confirm {
         Ok((next(), next()))
     }
 
-    /// Checks the answer to the `WAIT` behind a step that was executed. No answer means that nothing was done.
+    /// Checks the answer to the `WAIT` behind a step that was executed. So whatever the answer is, the step was done.
     pub(super) fn check(self, operation: &'static str, answer: RedisResult<Value>) -> Result<(), Failure> {
         let unconfirmed = |confirmed: u32| {
             let Self { replicas: wanted, timeout: waited } = self;

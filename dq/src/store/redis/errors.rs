@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | connection refused, reset or closed, no answer in time | `Unavailable` | the step may have been executed, or may still be |
 //! | the same while connecting | `Refused`, by the connection | nothing was sent |
-//! | `LOADING`, `MASTERDOWN`, `CLUSTERDOWN`, `TRYAGAIN`, `BUSY` | `Refused` | refused before the script began; it passes by itself |
+//! | `LOADING`, `MASTERDOWN`, `CLUSTERDOWN`, `TRYAGAIN`, `BUSY` | `Refused` | refused before the script began; temporary |
 //! | `READONLY`, `OOM`, `MISCONF`, `NOREPLICAS` | `Refused` | refused at the first write of the script, which reads and checks everything before |
 //! | `NOSCRIPT` | – | the script is sent in full; the caller never sees it |
 //! | `DQTYPE`, `WRONGTYPE` (a key of a wrong type) | `WrongType` | the script checked before it wrote; for `WRONGTYPE` a second script finds the key |
@@ -71,7 +71,7 @@ pub(super) fn of_command(operation: &'static str, error: RedisError) -> StoreErr
     }
 }
 
-/// The error of a request that the server refused for a reason that is gone: a key of a wrong type was removed
+/// The error of a request that the server refused for a reason that no longer holds: a key of a wrong type was removed
 /// meanwhile, or the server forgot a script that it was just sent.
 pub(super) fn server_changed(operation: &'static str) -> StoreError {
     StoreError::Refused { operation, reason: "the server changed during the request".into() }
@@ -114,7 +114,7 @@ fn reason_of(error: &RedisError) -> String {
 /// What the operator can do about an error with this code.
 fn advice(code: &str) -> Option<&'static str> {
     Some(match code {
-        "LOADING" | "TRYAGAIN" => "this passes by itself",
+        "LOADING" | "TRYAGAIN" => "this is temporary",
         "CLUSTERDOWN" => "this passes when the cluster has recovered",
         "MASTERDOWN" => "the server is a replica that has lost its master: point the URL at a master",
         "READONLY" => "the server is a replica: point the URL at the master",

@@ -4,7 +4,7 @@ use redis::Value;
 
 use super::keys::{Key, Keys};
 use super::producer::state;
-use super::reply::{Reply, fence_of, strange};
+use super::reply::{Reply, fence_of, malformed};
 use super::scripts::Step;
 use super::{RedisStore, within};
 use crate::job::{AppName, JobId, NodeId, State, TopicKey, TopicName};
@@ -27,7 +27,8 @@ impl RedisStore {
                 continue;
             };
             let (letter, at) = (job.text()?, job.time()?);
-            let state = letter.chars().next().and_then(state).ok_or_else(|| strange("get", "the state is unknown"))?;
+            let state =
+                letter.chars().next().and_then(state).ok_or_else(|| malformed("get", "the state is unknown"))?;
             found.push(Some(Stored { id: id.clone(), record: job.record()?, place: place(state, at) }));
         }
         Ok(found)

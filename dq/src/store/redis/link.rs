@@ -8,8 +8,8 @@ use bytes::Bytes;
 
 use super::connection::OrderedConnection;
 use super::keys::{Key, Keys};
-use super::outcomes::{Sorted, sorted};
-use super::reply::{Reply, strange};
+use super::outcomes::{Sorted, sort};
+use super::reply::{Reply, malformed};
 use super::scripts::{Scripts, Step};
 use super::{metadata_bytes, micros, millis, within};
 use crate::job::{JobId, NodeId, Token};
@@ -154,7 +154,7 @@ impl RedisLink {
             return refused(error);
         }
         let call = self.call(Step::Settle).arg(request.last_seen.0).arg(millis(request.lease));
-        let Sorted { call, places, mut verdicts } = sorted(call, request.outcomes);
+        let Sorted { call, places, mut verdicts } = sort(call, request.outcomes);
         let answer = self.connection.ask_list(call);
         Box::pin(async move {
             let mut reply = answer.await?;
@@ -163,7 +163,9 @@ impl RedisLink {
                 let mut numbers = reply.nested()?;
                 while numbers.len() > 0 {
                     let place = numbers.count()?.checked_sub(1).and_then(|n| places.get(n));
-                    verdicts[*place.ok_or_else(|| strange("settle", "it judges what was not sent"))?] = verdict.clone();
+                    verdicts[*place
+                        .ok_or_else(|| malformed("settle", "it has a verdict for an outcome that was not sent"))?] =
+                        verdict.clone();
                 }
             }
             Ok(Answer::Settle(Settled { lease_status, verdicts }))

@@ -9,7 +9,7 @@ use foldhash::fast::FixedState;
 
 use super::connection::OrderedConnection;
 use super::keys::Keys;
-use super::reply::{Reply, strange};
+use super::reply::{Reply, malformed};
 use super::scripts::{Call, Scripts, Step};
 use super::{LAST_MS, micros, millis, within};
 use crate::job::{Deliver, ProducerId, Record, State};
@@ -61,7 +61,7 @@ impl Producer for RedisProducer {
         call.push(sent.iter().filter(|(job, _)| !is_plain(job)).count());
         for (job, record) in sent {
             call.push(job.id.as_str());
-            call.push(how(job));
+            call.push(options_of(job));
             call.push(record.as_bytes().as_ref());
         }
         let answer = self.connection.ask_list(call);
@@ -107,7 +107,7 @@ fn is_plain(job: &NewJob) -> bool {
 }
 
 /// The options of a job, as the header of `add.lua` describes them.
-fn how(job: &NewJob) -> String {
+fn options_of(job: &NewJob) -> String {
     let duplicate = match job.on_duplicate {
         _ if job.generated => 'g',
         OnDuplicate::Reject => 'r',
@@ -149,7 +149,7 @@ fn added(mut reply: Reply, outcomes: Vec<Option<AddOutcome>>) -> Result<BatchAns
     let mut next = || if all { Some('A') } else { codes.next() };
     let outcomes = outcomes.into_iter().map(|known| match known {
         Some(known) => Ok(known),
-        None => next().and_then(outcome).ok_or_else(|| strange("add", "it has another number of outcomes")),
+        None => next().and_then(outcome).ok_or_else(|| malformed("add", "it has another number of outcomes")),
     });
     outcomes.collect::<Result<_, _>>().map(BatchAnswer::Done)
 }

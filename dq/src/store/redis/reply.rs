@@ -24,12 +24,12 @@ impl Reply {
     pub(super) fn list(operation: &'static str, value: Value) -> Result<Self, StoreError> {
         match value {
             Value::Array(values) => Ok(Self { operation, values: values.into_iter() }),
-            other => Err(strange(operation, &format!("expected a list, got {}", kind(&other)))),
+            other => Err(malformed(operation, &format!("expected a list, got {}", kind(&other)))),
         }
     }
 
     fn next(&mut self) -> Result<Value, StoreError> {
-        self.values.next().ok_or_else(|| strange(self.operation, "it ends too early"))
+        self.values.next().ok_or_else(|| malformed(self.operation, "it ends too early"))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -66,8 +66,8 @@ impl Reply {
 
     fn parse<T: FromStr>(&self, value: Value) -> Result<T, StoreError> {
         let bytes = self.bytes_of(value)?;
-        let text = std::str::from_utf8(&bytes).map_err(|_| strange(self.operation, "a text is not UTF-8"))?;
-        text.parse().map_err(|_| strange(self.operation, &format!("`{text}` is not a number")))
+        let text = std::str::from_utf8(&bytes).map_err(|_| malformed(self.operation, "a text is not UTF-8"))?;
+        text.parse().map_err(|_| malformed(self.operation, &format!("`{text}` is not a number")))
     }
 
     fn bytes_of(&self, value: Value) -> Result<Vec<u8>, StoreError> {
@@ -75,7 +75,7 @@ impl Reply {
             Value::BulkString(bytes) => Ok(bytes),
             Value::SimpleString(text) => Ok(text.into_bytes()),
             Value::Okay => Ok(b"OK".to_vec()),
-            other => Err(strange(self.operation, &format!("expected a text, got {}", kind(&other)))),
+            other => Err(malformed(self.operation, &format!("expected a text, got {}", kind(&other)))),
         }
     }
 
@@ -86,7 +86,7 @@ impl Reply {
 
     pub(super) fn text(&mut self) -> Result<String, StoreError> {
         let value = self.next()?;
-        String::from_utf8(self.bytes_of(value)?).map_err(|_| strange(self.operation, "a text is not UTF-8"))
+        String::from_utf8(self.bytes_of(value)?).map_err(|_| malformed(self.operation, "a text is not UTF-8"))
     }
 
     pub(super) fn record(&mut self) -> Result<Record, StoreError> {
@@ -143,7 +143,7 @@ pub(super) fn fence_of(token: &str) -> Fence {
 }
 
 /// The error of an answer that has another form than the script gives it.
-pub(super) fn strange(operation: &'static str, what: &str) -> StoreError {
+pub(super) fn malformed(operation: &'static str, what: &str) -> StoreError {
     StoreError::Other { operation, source: format!("the answer of the script is malformed: {what}").into() }
 }
 

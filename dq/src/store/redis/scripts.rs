@@ -1,7 +1,7 @@
 //! The Lua scripts: one file per step, assembled from its parts when the store is made.
 //!
-//! The header of a file names its keys and arguments; a line `-- include PART.lua` stands for a part. The loader writes
-//! the types of the [keys](Step::keys) and the protocol version in front, so a script checks exactly the keys that it
+//! The header of a file names its keys and arguments; the loader replaces a line `-- include PART.lua` with that part. It
+//! also writes the types of the [keys](Step::keys) and the protocol version in front, so a script checks exactly the keys that it
 //! is given. Scripts are called by their hash. A server that does not know a script (because it is new, was flushed or
 //! failed over) is sent the text once. A server keeps the scripts of an older dq beside those of a newer one.
 

@@ -1,6 +1,6 @@
 //! Signals: one connection for all subscriptions of a store, owned by one [task](SubscriptionTask).
 //!
-//! Signals are hints: one that does not parse is dropped. An error that passes by itself interrupts the subscriptions;
+//! Signals are hints: one that does not parse is dropped. A temporary error interrupts the subscriptions;
 //! one that the operator must fix (a password, the permission to subscribe) ends them. The subscriber then subscribes
 //! again and gets the error.
 

@@ -211,7 +211,7 @@ pub async fn release_accepts_any_sequence_number(t: &Topic) {
     assert_eq!(t.lease("n").await, Some(Timestamp::EPOCH));
 }
 
-/// Lease ends are in milliseconds, and a lease is valid until its last millisecond begins, no longer (rule 20).
+/// Lease ends are in milliseconds, and a lease has expired from the millisecond of its end on (rule 20).
 pub async fn lease_ends_at_its_millisecond(t: &Topic) {
     t.advance(std::time::Duration::from_micros(700)).await;
     t.add("a").await;

@@ -203,7 +203,7 @@ pub async fn job_named_twice_is_settled_once(t: &Topic) {
     assert_eq!(t.state("a").await, Some(State::Delayed));
 }
 
-/// An outcome counts after the lease has expired, as long as nobody has reclaimed the job (rule 11).
+/// An outcome counts after the lease has expired, as long as no node has reclaimed the job (rule 11).
 pub async fn outcome_under_an_expired_lease_counts(t: &Topic) {
     let claim = t.running("n", "a").await;
     t.advance(LEASE * 3).await;

@@ -324,7 +324,7 @@ impl Topic {
     /// Crashes a node: its lease expires, and another node reclaims all its jobs.
     pub async fn crash(&self, node: &str) {
         self.advance(LEASE + ms(1)).await;
-        let seen = self.lease(node).await.expect("who crashes holds jobs");
+        let seen = self.lease(node).await.expect("a node that crashes holds jobs");
         let held = self.rows(node).await.len();
         assert_eq!(self.reclaim("reclaimer", node, seen, MOST_JOBS).await, Reclaimed { moved: held, left: 0 });
     }

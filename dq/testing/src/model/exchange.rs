@@ -64,8 +64,8 @@ impl Connections {
         self.producers.entry(producer.clone()).or_insert_with(made).clone()
     }
 
-    /// Sends a request that is no move of the clock. One whose answer is lost has been executed when this returns: another
-    /// that changes nothing was answered behind it.
+    /// Sends a request that does not move the clock. If its answer is lost, a second request that changes nothing follows, and
+    /// its answer shows that the first one was executed.
     pub(super) async fn send(&mut self, exchange: &Exchange) -> Result<Answer, StoreError> {
         let lost = exchange.lost;
         let answered = match &exchange.request {
@@ -87,7 +87,8 @@ impl Connections {
         answered
     }
 
-    /// Waits until what was sent before over the same connection was executed: a repeated batch, or a renewal under no sequence number.
+    /// Waits until everything that was sent before over the same connection was executed: sends a repeated batch, or a renewal
+    /// that names no sequence number.
     async fn pass(&mut self, request: &Request) -> Result<(), StoreError> {
         match request {
             Request::Add(by, batch) => drop(self.producer(by).add(batch.clone()).await?),

@@ -1,4 +1,4 @@
-//! The model test: runs random histories of a topic on a store and on a reference that is too simple to be wrong, and compares
+//! The model test: runs random histories of a topic on a store and on a reference that is simple enough to be right, and compares
 //! them.
 //!
 //! A history is a list of operations of several nodes and producers: every kind of request, with right, old and wrong sequence

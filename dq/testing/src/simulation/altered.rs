@@ -26,7 +26,7 @@ use dq::store::{
 use dq::testing::seam::JobView;
 use dq::time::Timestamp;
 
-/// A lease that no run outlives: without rule 21 a node believes that it has such a one.
+/// A lease longer than any run: without rule 21 a node believes that it has one.
 pub(super) const ENDLESS_LEASE: Duration = Duration::from_secs(24 * 3_600);
 
 /// The link to the memory store in a run that goes without a rule.
@@ -52,14 +52,14 @@ impl AlteredLink {
         let quarantined = claims.iter().filter(|claim| without(19) && claim.crashes + 1 >= CAPS.crashes);
         for claim in quarantined {
             let (id, token, lease) = (claim.id.clone(), claim.token, NodeSettings::default().lease);
-            now(self.inner.step(Isolate { last_seen, lease, id, token }))?;
+            answer_of(self.inner.step(Isolate { last_seen, lease, id, token }))?;
         }
         Ok(())
     }
 }
 
-/// The answer of a step of the memory store is there when the step was called.
-pub(super) fn now<T>(answer: Pending<T>) -> Result<T, StoreError> {
+/// The answer to a step; the memory store has it as soon as the step is called.
+pub(super) fn answer_of<T>(answer: Pending<T>) -> Result<T, StoreError> {
     answer.now_or_never().expect("the memory store answers at once")
 }
 
@@ -71,7 +71,7 @@ fn lease(asked: Duration) -> Duration {
 impl Link for AlteredLink {
     fn ask(&self, request: Request) -> Pending<Answer> {
         let exhausts = matches!(request, Request::Exhaust(_));
-        let answer = now(self.inner.ask(self.altered(request))).and_then(|answer| self.altered_answer(answer));
+        let answer = answer_of(self.inner.ask(self.altered(request))).and_then(|answer| self.altered_answer(answer));
         Box::pin(ready(answer.map(|answer| match answer {
             Answer::Renew(lease_status) if exhausts => Answer::Exhaust(Noted { lease_status, note: NoteVerdict::Done }),
             answer => answer,
@@ -181,21 +181,25 @@ impl Sim {
         let lease = NodeSettings::default().lease;
         self.clock.skew.store(YEARS * SECOND as i64, Relaxed);
         let count = || {
-            now(producer.add(Numbered { number: 1, items: vec![job] }))?;
+            answer_of(producer.add(Numbered { number: 1, items: vec![job] }))?;
             self.clock.skew.fetch_add(SECOND as i64, Relaxed);
-            let Sequenced::Reconcile(known) = now(link.step(transfer(Sequence::default(), lease)))? else {
+            let Sequenced::Reconcile(known) = answer_of(link.step(transfer(Sequence::default(), lease)))? else {
                 return Ok(());
             };
-            let page = now(link.step(Reconcile { last_seen: known.sequence, after: None, limit: 1 }))?;
+            let page = answer_of(link.step(Reconcile { last_seen: known.sequence, after: None, limit: 1 }))?;
             let Sequenced::Done(page) = page else { return Ok(()) };
-            let Sequenced::Done(done) = now(link.step(transfer(page.lease_status.sequence, lease)))? else {
+            let Sequenced::Done(done) = answer_of(link.step(transfer(page.lease_status.sequence, lease)))? else {
                 return Ok(());
             };
             let last_seen = done.lease_status.sequence;
             let outcome =
                 |claim: Claim| Outcome { id: claim.id, token: claim.token, change: Change::Ack, metadata: None };
-            now(link.step(Settle { last_seen, lease, outcomes: done.claims.into_iter().map(outcome).collect() }))?;
-            now(link.step(Release { last_seen })).map(drop)
+            answer_of(link.step(Settle {
+                last_seen,
+                lease,
+                outcomes: done.claims.into_iter().map(outcome).collect(),
+            }))?;
+            answer_of(link.step(Release { last_seen })).map(drop)
         };
         let counted: Result<_, StoreError> = count();
         self.clock.skew.store(0, Relaxed);
@@ -229,7 +233,7 @@ impl Sim {
         places
     }
 
-    /// Without rule 8 nobody finds this node's lease any more.
+    /// Without rule 8 no node finds this node's lease any more.
     pub(super) fn hide(&self, node: &NodeId) {
         lock(&self.hidden).insert(node.clone());
     }

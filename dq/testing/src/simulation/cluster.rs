@@ -96,7 +96,7 @@ impl ClusterState {
     /// A cluster state whose time goes with tokio's paused clock. Call this on the runtime of the run.
     pub(super) fn with_tokio(seed: u64, log: bool) -> Arc<Self> {
         let tokio = Some(TokioTime::new());
-        Arc::new(Self { tokio, ..Arc::into_inner(Self::new(seed, log)).expect("nobody else has it") })
+        Arc::new(Self { tokio, ..Arc::into_inner(Self::new(seed, log)).expect("no task shares it") })
     }
 
     /// The time since the start of the run, in µs.

@@ -47,7 +47,7 @@ impl Sim {
                     random.pick(&[Outage::Silent, Outage::Loading, Outage::Reset, Outage::Frozen, Outage::Frozen]);
                 let until = now + random.between(SECOND, 40 * SECOND);
                 self.change_network_state(|network_state| {
-                    (network_state.out_until, network_state.outage) = (until, outage);
+                    (network_state.outage_until, network_state.outage) = (until, outage);
                 });
                 self.break_subscriptions(None);
                 self.note_fault_of_all();

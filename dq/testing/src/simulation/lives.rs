@@ -47,18 +47,18 @@ impl Sim {
     pub(super) fn process_acts(self: &Arc<Self>, process: &Arc<Process>, kind: &'static str) {
         *lock(&self.requests).entry(kind).or_default() += 1;
         let Some(node) = self.node_of(process) else { return };
-        let burns = |fuse: &AtomicU64| {
-            let left = fuse.load(Relaxed);
+        let reaches_zero = |counter: &AtomicU64| {
+            let left = counter.load(Relaxed);
             if left != u64::MAX {
-                fuse.store(left.checked_sub(1).unwrap_or(u64::MAX), Relaxed);
+                counter.store(left.checked_sub(1).unwrap_or(u64::MAX), Relaxed);
             }
             left == 0
         };
-        if burns(&node.dies_after) {
+        if reaches_zero(&node.dies_after) {
             self.note(|| format!("{} IS KILLED before it sends its {kind}", process.name));
             self.kill(process);
         }
-        if burns(&node.pauses_after) {
+        if reaches_zero(&node.pauses_after) {
             let until = self.cluster.now() + node.pause.load(Relaxed);
             let millis = (until - self.cluster.now()) / MS;
             self.note(|| format!("{} IS PAUSED for {millis} ms before it sends its {kind}", process.name));

@@ -10,7 +10,7 @@
 //! A module imports only modules that come before it; `tests/tidy.rs` rejects circles. Data and traits are below, the engine is
 //! above them, and what runs in it comes last.
 //!
-//! 1. Basics: `units`, `sync`, `random`, `rules` (which rule a run goes without), `version` (how jobs are told apart).
+//! 1. Basics: `units`, `sync`, `random`, `rules` (which rule a run goes without), `version` (how the checker distinguishes jobs).
 //! 2. Time: `tokio_time`, `cluster` (events and clocks), `process` (tasks that can be paused and killed).
 //! 3. Data: `profile` and `settings` (what the seed decides), `checker`, `node`, `network_state`.
 //! 4. One simulation: `sim` with the trait `Workload`, which is what the nodes do.

@@ -19,7 +19,9 @@ use dq::store::{Pending, StoreError};
 
 #[derive(Debug, Default)]
 struct Wire {
+    /// When the newest request arrives at the store, in µs.
     up: u64,
+    /// When the newest answer arrives at the client, in µs.
     down: u64,
     stalled_until: u64,
     loses_requests: bool,
@@ -78,7 +80,7 @@ impl Connection {
         Box::pin(answered.then(|answer| async {
             match answer {
                 Ok(answer) => answer,
-                Err(_) => std::future::pending().await, // it was lost
+                Err(_) => std::future::pending().await, // the answer was lost
             }
         }))
     }
@@ -135,7 +137,7 @@ impl<T: Send + 'static> Request<T> {
             // The request was sent before the process became mute, so the silence begins now.
             process.mute_since.store(sim.cluster.now(), Relaxed);
         }
-        if sim.cluster.now() < network_state.out_until {
+        if sim.cluster.now() < network_state.outage_until {
             sim.note_fault(&process);
             match network_state.outage {
                 Outage::Silent => {}
@@ -149,7 +151,7 @@ impl<T: Send + 'static> Request<T> {
                 }
                 Outage::Frozen => {
                     let mut wire = lock(&wire);
-                    wire.up = (wire.up + 1).max(network_state.out_until + 1);
+                    wire.up = (wire.up + 1).max(network_state.outage_until + 1);
                     let up = wire.up;
                     drop(wire);
                     sim.cluster.at(up, move || self.arrive());

@@ -14,7 +14,7 @@ pub(super) struct NetworkState {
     /// The probability that a request breaks its wire.
     pub(super) failing: f64,
     pub(super) slow_until: u64,
-    pub(super) out_until: u64,
+    pub(super) outage_until: u64,
     pub(super) outage: Outage,
     /// The store refuses steps that add until this time: its memory is full.
     pub(super) full_until: u64,

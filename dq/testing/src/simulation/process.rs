@@ -39,7 +39,8 @@ pub(super) struct Process {
     pub(super) mute_until: AtomicU64,
     /// Since when it has been mute without a break.
     pub(super) mute_since: AtomicU64,
-    parked: Mutex<Vec<Waker>>,
+    /// The tasks that wait for the end of a pause.
+    suspended: Mutex<Vec<Waker>>,
     /// The handlers of a user's program. They are dropped when the process dies, not when they would be polled again.
     handlers: Mutex<Vec<Weak<Life>>>,
 }
@@ -60,7 +61,7 @@ impl Process {
             unresponsive_since: AtomicU64::new(0),
             mute_until: AtomicU64::new(0),
             mute_since: AtomicU64::new(0),
-            parked: Mutex::default(),
+            suspended: Mutex::default(),
             handlers: Mutex::default(),
         })
     }
@@ -90,7 +91,7 @@ impl Process {
     /// Ends every task where it is; a running task ends at its next `await`.
     pub(super) fn kill(&self) {
         self.dead.store(true, Relaxed);
-        lock(&self.parked).drain(..).for_each(Waker::wake);
+        lock(&self.suspended).drain(..).for_each(Waker::wake);
         let handlers = std::mem::take(&mut *lock(&self.handlers));
         handlers.iter().filter_map(Weak::upgrade).filter_map(|life| lock(&life.waker).take()).for_each(Waker::wake);
     }
@@ -101,24 +102,24 @@ impl Process {
         let this = Arc::clone(self);
         self.cluster.at(until, move || {
             if !this.is_paused() {
-                this.go_on();
+                this.resume();
             }
         });
     }
 
     /// Wakes all tasks that wanted to run during a pause. In a user's program a handler may resume before its node learns
     /// that it lost the job, because real handlers run on other threads.
-    fn go_on(&self) {
-        let mut parked = std::mem::take(&mut *lock(&self.parked));
+    fn resume(&self) {
+        let mut suspended = std::mem::take(&mut *lock(&self.suspended));
         if self.cluster.tokio.is_some() && self.random.chance(0.5) {
-            parked.reverse();
+            suspended.reverse();
         }
-        parked.into_iter().for_each(Waker::wake);
+        suspended.into_iter().for_each(Waker::wake);
     }
 
     /// Wakes the polled task when the process resumes or dies.
-    pub(super) fn park(&self, cx: &Context<'_>) {
-        lock(&self.parked).push(cx.waker().clone());
+    pub(super) fn suspend(&self, cx: &Context<'_>) {
+        lock(&self.suspended).push(cx.waker().clone());
     }
 
     /// Makes it responsive again, in both directions.
@@ -258,7 +259,7 @@ impl Future for Running {
             return Poll::Ready(());
         }
         if self.process.is_paused() {
-            lock(&self.process.parked).push(cx.waker().clone());
+            lock(&self.process.suspended).push(cx.waker().clone());
             return Poll::Pending;
         }
         if let Some(life) = &self.life {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::altered::now;
+use super::altered::answer_of;
 use super::checker::{Checker, Did};
 use super::network::Connection;
 use super::rules::without;
@@ -42,7 +42,7 @@ impl Producer for FaultyProducer {
             if without(12) && !lock(&checker).is_repeated(&id, number, false) {
                 sim.end_replaced_runs(&key, &batch.items);
             }
-            let answer = now(inner.add(batch))?;
+            let answer = answer_of(inner.add(batch))?;
             sim.cluster.log(|| {
                 let ids: Vec<_> = items.iter().map(|job| format!("{} {:?}", job.id, version(&job.record))).collect();
                 format!("{name} add {number} {ids:?} -> {answer:?}")
@@ -66,7 +66,7 @@ impl Producer for FaultyProducer {
                 batch.items.iter_mut().for_each(|item| item.fence = None);
             }
             let defused = if without(13) { sim.defuse(&key, &mut batch.items) } else { Vec::new() };
-            let mut answer = now(inner.command(batch))?;
+            let mut answer = answer_of(inner.command(batch))?;
             if let BatchAnswer::Done(outcomes) = &mut answer {
                 defused.into_iter().for_each(|place| outcomes[place].changed = true);
             }

@@ -1,7 +1,7 @@
 //! Which rule of the protocol a simulation takes away, to see that its checker notices.
 //!
 //! Nodes and stores know nothing of this. Wrappers at their seams take the rules away: the link ([`altered`](super::altered)),
-//! the producer, the store's clock and the settings of the nodes. `docs/internals/simulation.md` lists them.
+//! the producer, the store's clock and the settings of the nodes. `docs/internals/simulation.md` lists the wrappers.
 
 use std::cell::Cell;
 

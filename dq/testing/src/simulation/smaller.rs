@@ -2,7 +2,7 @@
 //!
 //! It leaves out halves first and single parts last (delta debugging: Zeller, Hildebrandt, "Simplifying and Isolating
 //! Failure-Inducing Input", IEEE TSE 2002). It draws nothing at random, stops after a bounded number of runs, and ends with
-//! the smallest run that showed the finding. The caller defines what a run is, and when two show the same.
+//! the smallest run that showed the finding. The caller defines what a run is, and when two runs show the same finding.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 const FEW: u64 = 8;
 
 /// A search. `O` is the options of a run, `R` its report; `F` runs the options and returns `None` if the run does not show
-/// the same.
+/// the same finding.
 #[derive(Debug)]
 pub(super) struct Smaller<O, R, F> {
     pub(super) run: F,

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::altered::now;
+use super::altered::answer_of;
 use super::checker::{Checker, Did};
 use super::network::Connection;
 use super::network_state::Subscriber;
@@ -73,7 +73,7 @@ impl Store for FaultyStore {
     }
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
-        if self.sim.cluster.now() < self.sim.network_state().out_until || self.process.is_mute() {
+        if self.sim.cluster.now() < self.sim.network_state().outage_until || self.process.is_mute() {
             let error = StoreError::Unavailable { operation: "signals", reason: "an outage".into() };
             return Box::pin(ready(Err(error)));
         }
@@ -183,13 +183,15 @@ fn execute(sim: &Sim, inner: &dyn Link, node: &NodeId, mut request: Request) -> 
         _ => {}
     }
     let from = if let Request::Reclaim(reclaim) = &request { Some(reclaim.node.clone()) } else { None };
-    let mut answer = now(inner.ask(request))?;
+    let mut answer = answer_of(inner.ask(request))?;
     match &mut answer {
         Answer::Transfer(Sequenced::Done(done)) => {
             done.foreign_lease.take_if(|(node, _)| sim.is_hidden(node));
         }
         Answer::Reconcile(Sequenced::Done(page)) if without(6) => {
-            now(inner.step(Renew { last_seen: page.lease_status.sequence, lease: NodeSettings::default().lease }))?;
+            answer_of(
+                inner.step(Renew { last_seen: page.lease_status.sequence, lease: NodeSettings::default().lease }),
+            )?;
         }
         Answer::Reclaim(Reclaimed { moved: 1.., left }) => {
             let from = from.expect("only a reclaim is answered so");
@@ -214,7 +216,7 @@ fn last_seen(inner: &dyn Link, last_seen: Sequence) -> Sequence {
     }
     // A later page takes no sequence number and reports the one there is.
     let page = Reconcile { last_seen, after: JobId::new("~").ok(), limit: 1 };
-    match now(inner.step(page)) {
+    match answer_of(inner.step(page)) {
         Ok(Sequenced::Done(page)) => page.lease_status.sequence,
         Ok(Sequenced::Reconcile(lease_status)) => lease_status.sequence,
         Err(_) => last_seen,

@@ -2,7 +2,7 @@
 //!
 //! Transfers and outcomes renew it at no cost. A heartbeat (`renew`) does so only while the node holds jobs and had nothing
 //! else to send. The node counts the lease on its own clock from the moment it *sent* the renewal, less a margin, so a lease
-//! that the node thinks good is good (rule 21). A node that could not renew cancels the handlers that have not finished. It
+//! that the node considers valid is valid (rule 21). A node that could not renew cancels the handlers that have not finished. It
 //! keeps and sends the outcomes of those that have, because the token judges them (rule 11).
 
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl Lease {
         }
     }
 
-    /// Whether the lease is provably good.
+    /// Whether the lease is provably valid.
     pub(in crate::context::topic) fn is_good(&self, now: Duration) -> bool {
         now < self.good_until
     }
@@ -65,7 +65,7 @@ impl Topic {
     pub(in crate::context::topic) fn compare_rows(&mut self, lease_status: LeaseStatus) {
         let differs = lease_status.rows != self.held.len() || lease_status.sequence != self.pipeline.last_seen;
         if self.reconciliation.is_settled() && differs {
-            tracing::debug!(topic = %self.parts.key, rows = lease_status.rows, held = self.held.len(), "the store counts other jobs for this node than it holds; reconciling");
+            tracing::debug!(topic = %self.parts.key, rows = lease_status.rows, held = self.held.len(), "the jobs that the store counts for this node differ from those it holds; reconciling");
             self.reconciliation.need();
         }
     }

@@ -70,7 +70,7 @@ impl Checker {
         }
     }
 
-    /// The handler of this run blocks its thread, so nothing can stop it.
+    /// Notes that the handler of this run blocks its thread, so nothing can stop it.
     pub(in crate::simulation) fn blocks(&mut self, number: u64) {
         self.blocking.insert(number);
     }

@@ -1,4 +1,4 @@
-//! What a step says has taken effect is there: as a job, as a broadcast, or as both (rules 2, 12 and 24).
+//! A version that took effect in a step exists afterwards: as a job, a broadcast, or both (rules 2, 12 and 24).
 
 use super::super::version::version;
 use super::record::{Checker, Did};
@@ -7,7 +7,7 @@ use dq::store::AddOutcome;
 use dq::testing::seam::View;
 
 impl Checker {
-    /// Checks that what a step says has taken effect is there.
+    /// Checks that every version that took effect in a step exists.
     pub(super) fn check_taken_effect(&mut self, did: &Did, before: &View, after: &View) {
         match did {
             Did::Add { jobs } => {

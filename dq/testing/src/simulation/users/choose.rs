@@ -1,6 +1,6 @@
 //! Numbers that the seed of a run decides, for user code: how many jobs, which amounts, how long between them.
 //!
-//! A number belongs to the run, not to a moment in it: which code asks first, and how often, changes nothing. So state,
+//! A number belongs to the run, not to a moment in it: it does not matter which code asks first, or how often. So state,
 //! work and check may all ask for the same number, and a finding can be shrunk to smaller numbers.
 
 use std::cell::RefCell;

@@ -63,7 +63,7 @@ impl fmt::Display for Finding {
             return writeln!(
                 f,
                 "NOT the same when it was run again ({how}): the seed does not decide everything here. Look for threads, the \
-                 order of a HashMap, SystemTime, real I/O, `select!` without `biased;`: see docs/internals/simulation.md of dq."
+                 order of a HashMap, SystemTime, real I/O, `select!` without `biased;`: see docs/guide/testing.md of dq."
             );
         }
         writeln!(f, "run it again:  {}", self.command(only))?;

@@ -140,7 +140,7 @@ impl Sim {
         let (now, network_state) = (self.cluster.now(), self.network_state());
         match fault {
             Fault::Out => {
-                let millis = (network_state.out_until - now) / MS;
+                let millis = (network_state.outage_until - now) / MS;
                 let outage = match network_state.outage {
                     Outage::Silent => "requests are lost",
                     Outage::Loading => "requests are refused",

@@ -1,6 +1,6 @@
 //! Jobs that a smaller run leaves out: the work learns that they were added, but they never reach the store.
 //!
-//! `shrink.rs` finds out whether the check passes without them: it may count the jobs.
+//! `shrink.rs` finds out whether the check passes without them, because a check may count the jobs.
 
 use super::super::process::Process;
 use super::super::sync::lock;

@@ -27,7 +27,7 @@ impl Program {
         let mut plan = match seam::prepare(factory).now_or_never() {
             Some(Ok((plan, _))) => plan,
             Some(Err(problems)) => return self.fail(format!("a node cannot start: {problems}")),
-            None => return self.fail("a node cannot start: its start waits for something".into()),
+            None => return self.fail("a node cannot start: its start waits for an event outside of the run".into()),
         };
         self.grace_millis.store(plan.settings.grace.as_millis() as u64, Relaxed);
         let node = Arc::new(SimNode {

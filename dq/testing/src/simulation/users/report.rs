@@ -29,7 +29,7 @@ pub struct Summary {
     /// The real time of all runs.
     pub took: Duration,
     /// How a second run of the first seed differed; `None` if it was the same, line by line. A run that differs cannot be
-    /// replayed: see "The same again" in `docs/internals/simulation.md`.
+    /// replayed: see "The same again" in `docs/guide/testing.md`.
     pub differs: Option<String>,
 }
 

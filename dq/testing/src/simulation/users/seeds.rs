@@ -91,7 +91,7 @@ impl<S: Clone + Send + Sync + 'static> Simulation<S> {
             summary.simulated += Duration::from_micros(played.time);
             if played.found.is_some() {
                 let as_it_is = named.is_some_and(|named| named.only.is_some());
-                let mut finding = self.tell(seed, played, &only, (!as_it_is).then_some(&mut progress));
+                let mut finding = self.finding(seed, played, &only, (!as_it_is).then_some(&mut progress));
                 (finding.seeds, finding.test) = (summary.seeds, test);
                 return Err(Box::new(finding));
             }
@@ -107,8 +107,8 @@ impl<S: Clone + Send + Sync + 'static> Simulation<S> {
         Ok(summary)
     }
 
-    /// Runs a seed that found something again, and shrinks its run. The finding stays, whatever comes of that.
-    fn tell(&self, seed: u64, found: Played, only: &Only, shrinks: Option<&mut Progress>) -> Finding {
+    /// Runs a seed that found something again, and shrinks its run. The finding stays even if shrinking fails.
+    fn finding(&self, seed: u64, found: Played, only: &Only, shrinks: Option<&mut Progress>) -> Finding {
         let what = found.found.clone().unwrap_or_default();
         let (whole, differs) = self.twice(seed, &what, only);
         let small = match (&differs, shrinks) {
@@ -164,7 +164,10 @@ fn difference(first: &Played, second: &Played) -> Option<String> {
     Some(format!("first in line {}: `{}`, then `{}`", line + 1, of(first), of(second)))
 }
 
-#[expect(clippy::print_stderr, reason = "it was asked for by a variable; a test's output is kept by cargo")]
+#[expect(
+    clippy::print_stderr,
+    reason = "`DQ_SEED` asked for this account; cargo hides the output of a test that passes"
+)]
 fn print_account(seed: u64, played: &Played) {
     eprintln!("seed {seed} finds nothing. What happened, in simulated time:\n{}", played.account);
 }

@@ -31,7 +31,7 @@ pub(super) struct Small {
     pub(super) tried: u64,
     /// What is left of the run, for people.
     pub(super) left: String,
-    /// The search ran out of this time.
+    /// The time limit, if the search reached it.
     pub(super) ended_after: Option<Duration>,
 }
 

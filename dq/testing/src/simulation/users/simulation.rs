@@ -62,8 +62,8 @@ type Check<S> = Arc<dyn Fn(S, &Ended) -> Result<(), String> + Send + Sync>;
 ///     .run();
 /// ```
 ///
-/// `docs/internals/simulation.md` says which bugs a simulation finds, how to read an account, and what makes a run differ
-/// from itself.
+/// `docs/guide/testing.md` says which bugs a simulation finds, how to read an account, and what makes a run differ from
+/// itself.
 pub fn simulate<S: Clone + Send + Sync + 'static>(state: impl Fn() -> S + Send + Sync + 'static) -> Simulation<S> {
     Simulation {
         state: Arc::new(state),

@@ -18,7 +18,7 @@ const WHOLE: usize = 80;
 /// A job: its topic and id.
 pub(in super::super) type Named = (TopicName, JobId);
 
-/// What happens to every job without trouble, in this order.
+/// What happens to a job that runs once and is acked, in this order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) enum Usual {
     Added,
@@ -103,7 +103,7 @@ impl Trace {
     }
 }
 
-/// For a job without trouble: when its run starts, and when it is acked.
+/// For a job that runs once and is acked: when its run starts, and when it is acked.
 fn smooth(lines: &[&TraceLine]) -> Option<(u64, u64)> {
     let [added, runs, returns, acked] = lines else { return None };
     let usual = matches!(runs.usual, Some(Usual::Runs(_)))

@@ -97,7 +97,7 @@ impl Future for Run {
         };
         if this.returned.is_none() {
             if is_hit(false) {
-                process.park(cx);
+                process.suspend(cx);
                 return Poll::Pending;
             }
             let handler = &mut this.handler;
@@ -120,7 +120,7 @@ impl Future for Run {
             this.end = Some(end);
             this.returned = Some(returned);
             if is_hit(true) {
-                process.park(cx);
+                process.suspend(cx);
                 return Poll::Pending;
             }
         }
