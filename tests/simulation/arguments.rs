@@ -15,7 +15,7 @@ pub struct Arguments {
 }
 
 /// What the command line asks for.
-pub enum Request {
+pub enum Invocation {
     Run(Box<Arguments>),
     Rules,
     Help,
@@ -50,7 +50,7 @@ pub fn usage() -> String {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn read(words: impl Iterator<Item = String>) -> Result<Request, String> {
+pub fn read(words: impl Iterator<Item = String>) -> Result<Invocation, String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let (options, keep_going) = Default::default();
     let mut arguments = Arguments { seeds: 1_000, from: 0, threads, keep_going, shrinks: true, options };
@@ -70,15 +70,15 @@ pub fn read(words: impl Iterator<Item = String>) -> Result<Request, String> {
             "--busy" => arguments.options.busy = Some(shrunk::micros(&word, words.next())?),
             "--faults" => arguments.options.faults = Some(shrunk::names(&word, words.next())?),
             "--acts" => arguments.options.acts = Some(shrunk::numbers(&word, words.next())?),
-            "--rules" => return Ok(Request::Rules),
-            "--help" | "-h" => return Ok(Request::Help),
+            "--rules" => return Ok(Invocation::Rules),
+            "--help" | "-h" => return Ok(Invocation::Help),
             other => return Err(format!("there is no option `{other}`")),
         }
     }
     if arguments.from.checked_add(arguments.seeds).is_none() {
         return Err(format!("there are no {} seeds from {} on", arguments.seeds, arguments.from));
     }
-    Ok(Request::Run(Box::new(arguments)))
+    Ok(Invocation::Run(Box::new(arguments)))
 }
 
 fn number<N: std::str::FromStr>(option: &str, word: Option<String>) -> Result<N, String> {

@@ -8,15 +8,15 @@ mod taken;
 
 use std::process::ExitCode;
 
-use arguments::{Arguments, Request};
+use arguments::{Arguments, Invocation};
 use dq_testing::simulation::{Options, simulate};
 use progress::Progress;
 
 fn main() -> ExitCode {
     match arguments::read(std::env::args().skip(1)) {
-        Ok(Request::Run(arguments)) => run(&arguments),
-        Ok(Request::Rules) => print_rules(),
-        Ok(Request::Help) => {
+        Ok(Invocation::Run(arguments)) => run(&arguments),
+        Ok(Invocation::Rules) => print_rules(),
+        Ok(Invocation::Help) => {
             println!("{}", arguments::usage());
             ExitCode::SUCCESS
         }

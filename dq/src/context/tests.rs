@@ -12,12 +12,12 @@ use super::node::{Running, start};
 use crate::config::{Listing, NodeSettings, TopicSettings};
 use crate::environment::{Environment, Seeded, SpawnOn, TokioClock};
 use crate::job::{AppName, Codec, Deliver, JobId, Metadata, ProducerId, Record, TopicKey, TopicName};
-use crate::listener::erased::{Call, ErasedListener, Returned};
+use crate::listener::erased::{ErasedListener, HandlerCall, Returned};
 use crate::listener::{AckMode, Decision, Delivery, Failure, RetryDelay};
 use crate::store::memory::MemoryStore;
 use crate::store::{Due, NewJob, Numbered, OnDuplicate, Producer, Store, TopicCounts};
 
-type Script = Box<dyn Fn(&Call, &Delivery) -> BoxFuture<'static, Returned> + Send + Sync>;
+type Script = Box<dyn Fn(&HandlerCall, &Delivery) -> BoxFuture<'static, Returned> + Send + Sync>;
 
 struct Scripted(Script);
 
@@ -28,7 +28,7 @@ impl std::fmt::Debug for Scripted {
 }
 
 impl ErasedListener for Scripted {
-    fn call(self: Arc<Self>, call: Call, _: Record, delivery: Delivery) -> BoxFuture<'static, Returned> {
+    fn call(self: Arc<Self>, call: HandlerCall, _: Record, delivery: Delivery) -> BoxFuture<'static, Returned> {
         (self.0)(&call, &delivery)
     }
 
@@ -109,14 +109,14 @@ impl Node {
 
 /// A handler that reports each call as `due ID ATTEMPT`, and returns what `script` returns.
 fn reporting(
-    script: impl Fn(&Call, &Delivery) -> Returned + Send + Sync + 'static,
+    script: impl Fn(&HandlerCall, &Delivery) -> Returned + Send + Sync + 'static,
 ) -> (Script, mpsc::UnboundedReceiver<String>) {
     let (calls, reported) = mpsc::unbounded_channel();
     let script: Script = Box::new(move |call, delivery| {
         let kind = match call {
-            Call::OnDue => "due",
-            Call::FinalRetry(_) => "final",
-            Call::ProcessUnacked => "swept",
+            HandlerCall::OnDue => "due",
+            HandlerCall::FinalRetry(_) => "final",
+            HandlerCall::ProcessUnacked => "swept",
         };
         calls.send(format!("{kind} {} {}", delivery.id, delivery.attempt)).unwrap();
         let returned = script(call, delivery);
@@ -144,7 +144,7 @@ async fn a_job_runs_when_due_and_is_gone_when_acked() {
 #[tokio::test(start_paused = true)]
 async fn a_failing_job_runs_once_more_than_it_has_retries_and_is_dead_after_final_retry() {
     let (script, mut calls) = reporting(|call, _| match call {
-        Call::FinalRetry(_) => Returned::FinalRetried,
+        HandlerCall::FinalRetry(_) => Returned::FinalRetried,
         _ => Returned::Failed(Failure::new(crate::job::Cause::Error, "no")),
     });
     let settings = TopicSettings { retry: "1m, 5m".parse().unwrap(), ..TopicSettings::default() };

@@ -14,7 +14,7 @@ use crate::job::{Cause, Codec, DelayJob, Record};
 
 /// The handler to call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Call {
+pub enum HandlerCall {
     /// `on_due`.
     OnDue,
     /// `final_retry`, with the last failure.
@@ -39,7 +39,7 @@ pub enum Returned {
 /// A listener of any payload type.
 pub trait ErasedListener: fmt::Debug + Send + Sync + 'static {
     /// Decodes the payload and calls a handler. The future owns everything it needs.
-    fn call(self: Arc<Self>, call: Call, record: Record, delivery: Delivery) -> BoxFuture<'static, Returned>;
+    fn call(self: Arc<Self>, call: HandlerCall, record: Record, delivery: Delivery) -> BoxFuture<'static, Returned>;
 
     /// Calls [`DelayListener::retry_delay`].
     fn retry_delay(&self, failed: u32, failure: &Failure) -> RetryDelay;
@@ -54,7 +54,7 @@ impl<L> fmt::Debug for Erased<L> {
 }
 
 impl<L: DelayListener> ErasedListener for Erased<L> {
-    fn call(self: Arc<Self>, call: Call, record: Record, delivery: Delivery) -> BoxFuture<'static, Returned> {
+    fn call(self: Arc<Self>, call: HandlerCall, record: Record, delivery: Delivery) -> BoxFuture<'static, Returned> {
         Box::pin(async move {
             let payload = match decode::<L::Job>(&record) {
                 Ok(payload) => payload,
@@ -63,16 +63,16 @@ impl<L: DelayListener> ErasedListener for Erased<L> {
             drop(record);
             let job = Job::new(payload, delivery);
             match call {
-                Call::OnDue => match self.0.on_due(job, Channel::new()).await.map(Decided::into_decision) {
+                HandlerCall::OnDue => match self.0.on_due(job, Channel::new()).await.map(Decided::into_decision) {
                     Ok(Decision::BadDelay(text)) => Returned::Failed(Failure::new(Cause::Error, text)),
                     Ok(decision) => Returned::Decided(decision),
                     Err(error) => Returned::Failed(Failure::new(Cause::Error, error.to_string())),
                 },
-                Call::FinalRetry(failure) => {
+                HandlerCall::FinalRetry(failure) => {
                     self.0.final_retry(job, &failure).await;
                     Returned::FinalRetried
                 }
-                Call::ProcessUnacked => match self.0.process_unacked(job).await {
+                HandlerCall::ProcessUnacked => match self.0.process_unacked(job).await {
                     Ok(decision) => Returned::Unacked(decision),
                     Err(error) => Returned::Failed(Failure::new(Cause::Error, error.to_string())),
                 },

@@ -6,7 +6,7 @@
 
 pub use crate::broadcast::erased::ErasedBroadcast;
 pub use crate::context::node::{BroadcastPlan, Plan, Running, TopicPlan, start};
-pub use crate::listener::erased::{Call, ErasedListener, Returned};
+pub use crate::listener::erased::{ErasedListener, HandlerCall, Returned};
 pub use crate::store::memory::{JobView, Row, View};
 
 use crate::context::{ContextFactory, StartError};

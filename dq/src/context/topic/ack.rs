@@ -9,7 +9,7 @@ use super::pipeline::RequestKind;
 use super::runs::Ended;
 use super::{HeldJob, Stage, Topic};
 use crate::job::{JobId, Sequence, Token};
-use crate::listener::erased::{Call, Returned};
+use crate::listener::erased::{HandlerCall, Returned};
 use crate::store::step::{MOST_JOBS, Settle, Settled, Verdict};
 
 /// How long an outcome that the store could not settle waits. The others of its request are settled.
@@ -89,7 +89,7 @@ impl Topic {
         if self.handlers_gone || self.stopping.is_cancelling() {
             self.report_lost(id, "the node stops");
         } else {
-            self.start(id, Call::OnDue, now, false, true);
+            self.start(id, HandlerCall::OnDue, now, false, true);
         }
     }
 

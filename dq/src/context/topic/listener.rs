@@ -25,7 +25,7 @@ use super::{Mode, Stage, Topic};
 use crate::context::panic_message;
 use crate::environment::Runtime;
 use crate::job::{Cause, JobId};
-use crate::listener::erased::{Call, Returned};
+use crate::listener::erased::{HandlerCall, Returned};
 use crate::listener::{AckMode, Decision, Delivery, Failure, UnackedDecision};
 use crate::store::step::{Change, RejoinDue};
 use crate::time::{LONGEST_DELAY, Timestamp};
@@ -35,18 +35,18 @@ impl Topic {
     pub(super) fn start_held(&mut self, id: &JobId, now: Duration, isolated: bool) {
         let Some(job) = self.held.get(id) else { return };
         let call = match (job.exhausted_by(), job.mode) {
-            (Some(failure), _) => Call::FinalRetry(failure),
-            (None, Mode::Swept) => Call::ProcessUnacked,
+            (Some(failure), _) => HandlerCall::FinalRetry(failure),
+            (None, Mode::Swept) => HandlerCall::ProcessUnacked,
             (None, Mode::Due) if self.parts.topic.ack == AckMode::OnClaim => {
                 return self.held.set(id, Stage::Settling { change: Change::Ack, sent: false, then_run: true });
             }
-            (None, Mode::Due) => Call::OnDue,
+            (None, Mode::Due) => HandlerCall::OnDue,
         };
         self.start(id, call, now, isolated, false);
     }
 
     /// Starts a handler for a held job. The end of a `detached` run settles nothing.
-    pub(super) fn start(&mut self, id: &JobId, call: Call, now: Duration, isolated: bool, detached: bool) {
+    pub(super) fn start(&mut self, id: &JobId, call: HandlerCall, now: Duration, isolated: bool, detached: bool) {
         let Some(job) = self.held.get(id) else { return };
         let cancel = CancellationToken::new();
         let delivery = Delivery {

@@ -19,7 +19,7 @@ use super::confirm::Confirm;
 use super::connect::{self, Connector};
 use super::errors::{Failure, classify, server_changed};
 use super::reply::Reply;
-use super::scripts::{Call, Scripts};
+use super::scripts::{ScriptCall, Scripts};
 use crate::store::StoreError;
 
 /// How the script of a request was sent.
@@ -33,8 +33,8 @@ enum Form {
 
 /// A call on its way to the server.
 #[derive(Debug)]
-struct Request {
-    call: Call,
+struct QueuedCall {
+    call: ScriptCall,
     form: Form,
     reply: oneshot::Sender<Result<Value, StoreError>>,
 }
@@ -42,7 +42,7 @@ struct Request {
 /// A connection to the server that keeps the order of its requests.
 #[derive(Debug, Clone)]
 pub(super) struct OrderedConnection {
-    queue: mpsc::UnboundedSender<Request>,
+    queue: mpsc::UnboundedSender<QueuedCall>,
 }
 
 impl OrderedConnection {
@@ -55,16 +55,16 @@ impl OrderedConnection {
     }
 
     /// Sends a call. The returned future only waits for the answer; dropping it does not stop the call.
-    pub(super) fn ask(&self, call: Call) -> impl Future<Output = Result<Value, StoreError>> + Send + use<> {
+    pub(super) fn ask(&self, call: ScriptCall) -> impl Future<Output = Result<Value, StoreError>> + Send + use<> {
         let operation = call.step.name();
         let (reply, answer) = oneshot::channel();
         // If the task has ended, this drops the request and with it `reply`.
-        drop(self.queue.send(Request { call, form: Form::Hash, reply }));
+        drop(self.queue.send(QueuedCall { call, form: Form::Hash, reply }));
         async move { answer.await.unwrap_or_else(|_| Err(lost(operation))) }
     }
 
     /// Sends a call whose answer is a list.
-    pub(super) fn ask_list(&self, call: Call) -> impl Future<Output = Result<Reply, StoreError>> + Send + use<> {
+    pub(super) fn ask_list(&self, call: ScriptCall) -> impl Future<Output = Result<Reply, StoreError>> + Send + use<> {
         let operation = call.step.name();
         let answer = self.ask(call);
         async move { Reply::list(operation, answer.await?) }
@@ -77,7 +77,7 @@ fn lost(operation: &'static str) -> StoreError {
 
 /// What came back for a request.
 struct Response {
-    request: Request,
+    request: QueuedCall,
     answer: RedisResult<Value>,
     /// The answer to the `WAIT` behind it.
     confirmation: Option<RedisResult<Value>>,
@@ -86,7 +86,7 @@ struct Response {
 /// What the task does after a response.
 enum Next {
     GoOn,
-    SendAgain(Request),
+    SendAgain(QueuedCall),
     End,
 }
 
@@ -94,7 +94,7 @@ async fn run(
     connector: Arc<Connector>,
     scripts: Arc<Scripts>,
     confirm: Option<Confirm>,
-    mut requests: mpsc::UnboundedReceiver<Request>,
+    mut requests: mpsc::UnboundedReceiver<QueuedCall>,
     first: Cmd,
 ) {
     let connection = match connector.connect("connect", None).await {
@@ -131,7 +131,7 @@ struct Exchange {
 }
 
 impl Exchange {
-    fn send(&self, request: Request) -> BoxFuture<'static, Response> {
+    fn send(&self, request: QueuedCall) -> BoxFuture<'static, Response> {
         let mut connection = self.connection.clone();
         let confirm = self.confirm.filter(|_| request.form != Form::Diagnosis);
         Box::pin(async move {
@@ -181,7 +181,7 @@ impl Exchange {
 }
 
 /// Answers every request in the queue with the error of a connection that could not be made: nothing was sent.
-fn refuse_all(requests: &mut mpsc::UnboundedReceiver<Request>, error: &StoreError) {
+fn refuse_all(requests: &mut mpsc::UnboundedReceiver<QueuedCall>, error: &StoreError) {
     requests.close();
     while let Ok(request) = requests.try_recv() {
         let operation = request.call.step.name();

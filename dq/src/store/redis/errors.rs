@@ -18,7 +18,7 @@
 
 use redis::RedisError;
 
-use super::scripts::Call;
+use super::scripts::ScriptCall;
 use crate::store::{PROTOCOL_VERSION, StoreError};
 
 /// Codes of a server that refuses for now and has done nothing.
@@ -78,7 +78,7 @@ pub(super) fn server_changed(operation: &'static str) -> StoreError {
 }
 
 /// Sorts an error into its class.
-pub(super) fn classify(operation: &'static str, call: Option<&Call>, error: RedisError) -> Failure {
+pub(super) fn classify(operation: &'static str, call: Option<&ScriptCall>, error: RedisError) -> Failure {
     let code = code(&error);
     match code.as_str() {
         "NOSCRIPT" => return Failure::NoScript,
@@ -164,7 +164,7 @@ fn number(error: &RedisError) -> Option<usize> {
     error.detail()?.split_whitespace().next()?.parse().ok()
 }
 
-fn wrong_type(operation: &'static str, call: Option<&Call>, error: RedisError) -> StoreError {
+fn wrong_type(operation: &'static str, call: Option<&ScriptCall>, error: RedisError) -> StoreError {
     let at = number(&error).and_then(|n| n.checked_sub(1));
     let key = call.zip(at).and_then(|(call, at)| Some((call.names.get(at)?, call.step.keys().get(at)?)));
     match key {
@@ -173,7 +173,7 @@ fn wrong_type(operation: &'static str, call: Option<&Call>, error: RedisError) -
     }
 }
 
-fn version(operation: &'static str, call: Option<&Call>, error: RedisError) -> StoreError {
+fn version(operation: &'static str, call: Option<&ScriptCall>, error: RedisError) -> StoreError {
     match call.zip(number(&error).and_then(|found| u32::try_from(found).ok())) {
         Some((call, found)) => StoreError::Version { topic: call.keys.topic().clone(), found, ours: PROTOCOL_VERSION },
         None => StoreError::Other { operation, source: Box::new(error) },

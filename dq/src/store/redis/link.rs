@@ -35,7 +35,7 @@ pub(super) struct RedisLink {
 const SCANS: usize = 16;
 
 impl RedisLink {
-    fn call(&self, step: Step) -> super::scripts::Call {
+    fn call(&self, step: Step) -> super::scripts::ScriptCall {
         self.scripts.call(step, &self.keys, self.node.as_str()).arg(self.node.as_str())
     }
 
@@ -303,7 +303,7 @@ impl RedisLink {
     }
 }
 
-fn scan_call(scripts: &Scripts, keys: &Keys, nodes: &BTreeSet<NodeId>) -> super::scripts::Call {
+fn scan_call(scripts: &Scripts, keys: &Keys, nodes: &BTreeSet<NodeId>) -> super::scripts::ScriptCall {
     let own = Step::Scan.keys().iter().filter(|key| !key.is_owned());
     let mut names: Vec<_> = own.map(|key| keys.name(*key, "")).collect();
     names.extend(nodes.iter().map(|node| keys.name(Key::Running, node.as_str())));

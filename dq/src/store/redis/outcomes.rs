@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use super::scripts::Call;
+use super::scripts::ScriptCall;
 use super::{metadata_bytes, micros};
 use crate::store::step::{Change, Outcome, RejoinDue, Verdict};
 
 /// The call of a settle, and what its answer needs to be matched with the request.
 pub(super) struct Sorted {
-    pub(super) call: Call,
+    pub(super) call: ScriptCall,
     /// For each outcome in the call, its position in the request.
     pub(super) places: Vec<usize>,
     /// The verdicts in the order of the request. An outcome in the call is done unless the script says otherwise.
@@ -18,7 +18,7 @@ pub(super) struct Sorted {
 
 /// Adds the outcomes to the call. A second outcome for the same run would find its row gone, so it is stale and not
 /// sent.
-pub(super) fn sort(mut call: Call, outcomes: Vec<Outcome>) -> Sorted {
+pub(super) fn sort(mut call: ScriptCall, outcomes: Vec<Outcome>) -> Sorted {
     let mut verdicts = vec![Verdict::Done; outcomes.len()];
     let mut named = BTreeSet::new();
     let (mut acks, mut others) = (Vec::with_capacity(outcomes.len()), Vec::new());

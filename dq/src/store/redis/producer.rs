@@ -10,7 +10,7 @@ use foldhash::fast::FixedState;
 use super::connection::OrderedConnection;
 use super::keys::Keys;
 use super::reply::{Reply, malformed};
-use super::scripts::{Call, Scripts, Step};
+use super::scripts::{ScriptCall, Scripts, Step};
 use super::{LAST_MS, micros, millis, within};
 use crate::job::{Deliver, ProducerId, Record, State};
 use crate::store::{
@@ -29,7 +29,7 @@ pub(super) struct RedisProducer {
 }
 
 impl RedisProducer {
-    fn call(&self, step: Step, number: u64) -> Call {
+    fn call(&self, step: Step, number: u64) -> ScriptCall {
         self.scripts.call(step, &self.keys, self.producer.as_str()).arg(number)
     }
 }

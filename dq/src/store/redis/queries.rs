@@ -15,7 +15,7 @@ use tokio::sync::Mutex;
 use super::connect::{Connector, send};
 use super::errors::{Failure, classify, of_command, server_changed};
 use super::reply::Reply;
-use super::scripts::{Call, Scripts};
+use super::scripts::{ScriptCall, Scripts};
 use crate::store::StoreError;
 
 /// Sends queries over the shared connection.
@@ -98,7 +98,7 @@ impl Queries {
     }
 
     /// Calls a script that only reads.
-    pub(super) async fn ask(&self, mut call: Call) -> Result<Value, StoreError> {
+    pub(super) async fn ask(&self, mut call: ScriptCall) -> Result<Value, StoreError> {
         let operation = call.step.name();
         let (mut broken, mut in_full, mut tries) = (None, false, 0);
         loop {
@@ -119,7 +119,7 @@ impl Queries {
     }
 
     /// Calls a script that only reads and whose answer is a list.
-    pub(super) async fn ask_list(&self, call: Call) -> Result<Reply, StoreError> {
+    pub(super) async fn ask_list(&self, call: ScriptCall) -> Result<Reply, StoreError> {
         let operation = call.step.name();
         Reply::list(operation, self.ask(call).await?)
     }

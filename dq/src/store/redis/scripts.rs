@@ -122,18 +122,18 @@ impl Scripts {
     }
 
     /// A call without arguments. `owner` is the node or producer of the owned keys.
-    pub(super) fn call(&self, step: Step, keys: &Keys, owner: &str) -> Call {
+    pub(super) fn call(&self, step: Step, keys: &Keys, owner: &str) -> ScriptCall {
         self.call_on(step, step.keys().iter().map(|key| keys.name(*key, owner)).collect(), keys)
     }
 
     /// A call without arguments, on keys that the caller names.
-    pub(super) fn call_on(&self, step: Step, names: Vec<String>, keys: &Keys) -> Call {
+    pub(super) fn call_on(&self, step: Step, names: Vec<String>, keys: &Keys) -> ScriptCall {
         let mut cmd = redis::cmd("EVALSHA");
         cmd.arg(&self.scripts[step as usize].1).arg(names.len() + usize::from(self.test_clock.is_some())).arg(&names);
         if let Some(clock) = &self.test_clock {
             cmd.arg(clock);
         }
-        Call { step, cmd, names, keys: keys.clone() }
+        ScriptCall { step, cmd, names, keys: keys.clone() }
     }
 
     /// The same call, with the text of the script instead of its hash.
@@ -160,14 +160,14 @@ fn with_text(text: &str, cmd: &Cmd) -> Cmd {
 
 /// A script, its keys and its arguments.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct ScriptCall {
     pub(super) step: Step,
     pub(super) cmd: Cmd,
     pub(super) names: Vec<String>,
     pub(super) keys: Keys,
 }
 
-impl Call {
+impl ScriptCall {
     /// Adds an argument.
     pub(super) fn arg(mut self, argument: impl redis::ToRedisArgs) -> Self {
         self.cmd.arg(argument);

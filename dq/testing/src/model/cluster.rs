@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::exchange::{Answer, Exchange, Request};
+use super::exchange::{Exchange, ModelAnswer, ModelRequest};
 use super::operation::{self, By, JOBS, LeaseEnd, NODES, Number, Operation, PRODUCERS};
 use super::reference::{Choice, Topic};
 use dq::job::{JobId, NodeId, ProducerId, Sequence, Token};
@@ -100,11 +100,11 @@ impl ClusterState {
         }
     }
 
-    fn clock_request(&self, operation: &Operation) -> Option<Request> {
+    fn clock_request(&self, operation: &Operation) -> Option<ModelRequest> {
         let now = self.topic.micros;
         let at = match operation {
-            Operation::End => return Some(Request::Clock(now.max(LATEST) + 30 * 60 * 1_000_000)),
-            Operation::Forward(by) if now > LATEST => return Some(Request::Clock(now + by)),
+            Operation::End => return Some(ModelRequest::Clock(now.max(LATEST) + 30 * 60 * 1_000_000)),
+            Operation::Forward(by) if now > LATEST => return Some(ModelRequest::Clock(now + by)),
             Operation::Forward(by) => now + by,
             Operation::Back(by) => now - by * 1_000,
             Operation::PastLease(n) => {
@@ -118,15 +118,15 @@ impl ClusterState {
             _ => return None,
         };
         // The store keeps the answers to batches for an hour: no history is longer, its ending included.
-        Some(Request::Clock(at.min(LATEST)))
+        Some(ModelRequest::Clock(at.min(LATEST)))
     }
 
-    fn producer_request(&self, operation: &Operation) -> Option<Request> {
+    fn producer_request(&self, operation: &Operation) -> Option<ModelRequest> {
         match operation {
             Operation::Add { producer: by, number, jobs, .. } => {
                 let number = self.number(*by, *number);
                 let items = jobs.iter().enumerate().map(|(n, job)| self.new_job(*by, number, n, job)).collect();
-                Some(Request::Add(producer(*by), Numbered { number, items }))
+                Some(ModelRequest::Add(producer(*by), Numbered { number, items }))
             }
             Operation::Command { producer: by, number, items, .. } => {
                 let number = self.number(*by, *number);
@@ -138,17 +138,17 @@ impl ClusterState {
                     }
                 };
                 let items: Vec<_> = items.iter().filter(|item| once(item)).map(|item| self.command(item)).collect();
-                Some(Request::Command(producer(*by), Numbered { number, items }))
+                Some(ModelRequest::Command(producer(*by), Numbered { number, items }))
             }
             Operation::Repeat { producer: by, back } => {
                 let by = producer(*by);
                 Some(match last(self.sent.get(&by), *back) {
-                    Some(Batch::Add(batch)) => Request::Add(by, batch),
-                    Some(Batch::Command(batch)) => Request::Command(by, batch),
-                    None => Request::Reconnect(node(0), by),
+                    Some(Batch::Add(batch)) => ModelRequest::Add(by, batch),
+                    Some(Batch::Command(batch)) => ModelRequest::Command(by, batch),
+                    None => ModelRequest::Reconnect(node(0), by),
                 })
             }
-            Operation::Reconnect { node: n, producer: by } => Some(Request::Reconnect(node(*n), producer(*by))),
+            Operation::Reconnect { node: n, producer: by } => Some(ModelRequest::Reconnect(node(*n), producer(*by))),
             _ => None,
         }
     }
@@ -168,12 +168,15 @@ impl ClusterState {
         }
     }
 
-    fn link_request(&self, operation: &Operation) -> Request {
+    fn link_request(&self, operation: &Operation) -> ModelRequest {
         let sequence = |n: &NodeId, sequence: operation::Sequence| self.sequence(n, sequence);
         match operation {
             Operation::Transfer { node: n, sequence: t, limit, lease, .. } => {
                 let (last_seen, n) = (sequence(&node(*n), *t), node(*n));
-                Request::Step(n, Transfer { last_seen, limit: *limit, lease: ms(*lease), fallback: FALLBACK }.into())
+                ModelRequest::Step(
+                    n,
+                    Transfer { last_seen, limit: *limit, lease: ms(*lease), fallback: FALLBACK }.into(),
+                )
             }
             Operation::Settle { by, sequence: t, outcomes, .. } => {
                 let n = self.sender(*by, outcomes.first().map_or(0, |first| first.job));
@@ -185,31 +188,34 @@ impl ClusterState {
                     }
                 };
                 let outcomes = outcomes.iter().filter(|it| once(it)).map(|it| self.outcome(it)).collect();
-                Request::Step(n.clone(), Settle { last_seen: sequence(&n, *t), lease: ms(15_000), outcomes }.into())
+                ModelRequest::Step(
+                    n.clone(),
+                    Settle { last_seen: sequence(&n, *t), lease: ms(15_000), outcomes }.into(),
+                )
             }
             Operation::Renew { node: n, sequence: t, lease } => {
-                Request::Step(node(*n), Renew { last_seen: sequence(&node(*n), *t), lease: ms(*lease) }.into())
+                ModelRequest::Step(node(*n), Renew { last_seen: sequence(&node(*n), *t), lease: ms(*lease) }.into())
             }
             Operation::Isolate { by, sequence: t, job: id, token } => {
                 let n = self.sender(*by, *id);
                 let (last_seen, token, id) = (sequence(&n, *t), self.token(*id, *token), job(*id));
-                Request::Step(n, Isolate { last_seen, lease: ms(15_000), id, token }.into())
+                ModelRequest::Step(n, Isolate { last_seen, lease: ms(15_000), id, token }.into())
             }
             Operation::Exhaust { by, sequence: t, job: id, token } => {
                 let n = self.sender(*by, *id);
                 let (last_seen, token, id, metadata) =
                     (sequence(&n, *t), self.token(*id, *token), job(*id), self.last_metadata(*id));
-                Request::Step(n, Exhaust { last_seen, lease: ms(15_000), id, token, metadata }.into())
+                ModelRequest::Step(n, Exhaust { last_seen, lease: ms(15_000), id, token, metadata }.into())
             }
             operation => self.rarer_link_request(operation),
         }
     }
 
-    fn rarer_link_request(&self, operation: &Operation) -> Request {
+    fn rarer_link_request(&self, operation: &Operation) -> ModelRequest {
         match operation {
             Operation::Reconcile { node: n, sequence, behind, limit, .. } => {
                 let (last_seen, after) = (self.sequence(&node(*n), *sequence), behind.map(job));
-                Request::Step(node(*n), Reconcile { last_seen, after, limit: *limit }.into())
+                ModelRequest::Step(node(*n), Reconcile { last_seen, after, limit: *limit }.into())
             }
             Operation::Reclaim { node: n, of, seen, limit, max_crashes } => {
                 // A node does not reclaim from itself.
@@ -218,22 +224,25 @@ impl ClusterState {
                 let of = first.filter(|_| *of == NODES).map_or(other, |(of, _)| of.clone());
                 let seen = self.lease_end(&of, *seen);
                 let reclaim = Reclaim { node: of, seen, limit: *limit, max_crashes: *max_crashes };
-                Request::Step(node(*n), reclaim.into())
+                ModelRequest::Step(node(*n), reclaim.into())
             }
             Operation::Release { node: n, sequence } => {
-                Request::Step(node(*n), Release { last_seen: self.sequence(&node(*n), *sequence) }.into())
+                ModelRequest::Step(node(*n), Release { last_seen: self.sequence(&node(*n), *sequence) }.into())
             }
             Operation::Sweep { node: n, sequence, limit, unacked_age, dead_kept, dead_most } => {
                 let (last_seen, limit, dead_most) = (self.sequence(&node(*n), *sequence), *limit, *dead_most);
                 let (unacked_age, dead_kept) = (ms(*unacked_age), ms(*dead_kept));
                 let sweep = Sweep { last_seen, limit, lease: ms(15_000), unacked_age, dead_kept, dead_most };
-                Request::Step(node(*n), sweep.into())
+                ModelRequest::Step(node(*n), sweep.into())
             }
             Operation::Publish { node: n, limit, expires_after } => {
                 let limit = self.topic.publish_limit(*limit).min(MOST_JOBS);
-                Request::Step(node(*n), Publish { limit, fallback: FALLBACK, expires_after: ms(*expires_after) }.into())
+                ModelRequest::Step(
+                    node(*n),
+                    Publish { limit, fallback: FALLBACK, expires_after: ms(*expires_after) }.into(),
+                )
             }
-            Operation::Wake { node: n } => Request::Step(node(*n), Wake.into()),
+            Operation::Wake { node: n } => ModelRequest::Step(node(*n), Wake.into()),
             _ => unreachable!("the other operations are resolved before"),
         }
     }
@@ -276,33 +285,33 @@ impl ClusterState {
 
     /// Executes the request on the reference and returns the answer that the store must give. Where the contract leaves the
     /// store a choice, the reference follows `choice`.
-    pub(super) fn execute(&mut self, exchange: &Exchange, choice: Choice<'_>) -> Answer {
+    pub(super) fn execute(&mut self, exchange: &Exchange, choice: Choice<'_>) -> ModelAnswer {
         self.remember_batch(&exchange.request);
         let topic = &mut self.topic;
         let answer = match &exchange.request {
-            Request::Clock(at) => {
+            ModelRequest::Clock(at) => {
                 topic.micros = *at;
-                Answer::Nothing
+                ModelAnswer::Nothing
             }
-            Request::Reconnect(..) => Answer::Nothing,
-            Request::Add(by, batch) => Answer::Added(topic.add(by, batch)),
-            Request::Command(by, batch) => Answer::Commanded(topic.command(by, batch)),
-            Request::Step(by, request) => Answer::Step(topic.step(by, request, choice)),
+            ModelRequest::Reconnect(..) => ModelAnswer::Nothing,
+            ModelRequest::Add(by, batch) => ModelAnswer::Added(topic.add(by, batch)),
+            ModelRequest::Command(by, batch) => ModelAnswer::Commanded(topic.command(by, batch)),
+            ModelRequest::Step(by, request) => ModelAnswer::Step(topic.step(by, request, choice)),
         };
         topic.cut_leases();
         topic.assert_sound();
         self.remember_tokens_and_leases();
         if exchange.lost {
-            return Answer::Nothing;
+            return ModelAnswer::Nothing;
         }
         self.receive(&exchange.request, &answer);
         answer
     }
 
-    fn remember_batch(&mut self, request: &Request) {
+    fn remember_batch(&mut self, request: &ModelRequest) {
         let (by, batch) = match request {
-            Request::Add(by, batch) => (by, Batch::Add(batch.clone())),
-            Request::Command(by, batch) => (by, Batch::Command(batch.clone())),
+            ModelRequest::Add(by, batch) => (by, Batch::Add(batch.clone())),
+            ModelRequest::Command(by, batch) => (by, Batch::Command(batch.clone())),
             _ => return,
         };
         let sent = self.sent.entry(by.clone()).or_default();
@@ -328,8 +337,8 @@ impl ClusterState {
     }
 
     /// The node receives its answer.
-    fn receive(&mut self, request: &Request, answer: &Answer) {
-        let (Request::Step(by, _), Answer::Step(answer)) = (request, answer) else { return };
+    fn receive(&mut self, request: &ModelRequest, answer: &ModelAnswer) {
+        let (ModelRequest::Step(by, _), ModelAnswer::Step(answer)) = (request, answer) else { return };
         let lease_status = match answer {
             store::Answer::Transfer(Sequenced::Done(done)) => done.lease_status,
             store::Answer::Reconcile(Sequenced::Done(done)) => done.lease_status,

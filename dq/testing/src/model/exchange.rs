@@ -12,7 +12,7 @@ use dq::store::{
 
 /// What the model sends.
 #[derive(Debug, Clone)]
-pub(super) enum Request {
+pub(super) enum ModelRequest {
     Clock(u64),
     Reconnect(NodeId, ProducerId),
     Add(ProducerId, Numbered<NewJob>),
@@ -23,13 +23,13 @@ pub(super) enum Request {
 /// A request, and whether its answer is lost.
 #[derive(Debug, Clone)]
 pub(super) struct Exchange {
-    pub(super) request: Request,
+    pub(super) request: ModelRequest,
     pub(super) lost: bool,
 }
 
 /// What the store answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum ModelAnswer {
     Nothing,
     Added(BatchAnswer<AddOutcome>),
     Commanded(BatchAnswer<CommandOutcome>),
@@ -45,8 +45,12 @@ pub(super) struct Connections {
 }
 
 /// Waits for an answer, or drops it.
-async fn answer<T>(pending: Pending<T>, lost: bool, into: impl FnOnce(T) -> Answer) -> Result<Answer, StoreError> {
-    if lost { Ok(Answer::Nothing) } else { pending.await.map(into) }
+async fn answer<T>(
+    pending: Pending<T>,
+    lost: bool,
+    into: impl FnOnce(T) -> ModelAnswer,
+) -> Result<ModelAnswer, StoreError> {
+    if lost { Ok(ModelAnswer::Nothing) } else { pending.await.map(into) }
 }
 
 impl Connections {
@@ -66,20 +70,24 @@ impl Connections {
 
     /// Sends a request that does not move the clock. If its answer is lost, a second request that changes nothing follows, and
     /// its answer shows that the first one was executed.
-    pub(super) async fn send(&mut self, exchange: &Exchange) -> Result<Answer, StoreError> {
+    pub(super) async fn send(&mut self, exchange: &Exchange) -> Result<ModelAnswer, StoreError> {
         let lost = exchange.lost;
         let answered = match &exchange.request {
-            Request::Clock(_) => return Ok(Answer::Nothing),
-            Request::Reconnect(node, producer) => {
+            ModelRequest::Clock(_) => return Ok(ModelAnswer::Nothing),
+            ModelRequest::Reconnect(node, producer) => {
                 self.links.remove(node);
                 self.producers.remove(producer);
-                return Ok(Answer::Nothing);
+                return Ok(ModelAnswer::Nothing);
             }
-            Request::Add(by, batch) => answer(self.producer(by).add(batch.clone()), lost, Answer::Added).await,
-            Request::Command(by, batch) => {
-                answer(self.producer(by).command(batch.clone()), lost, Answer::Commanded).await
+            ModelRequest::Add(by, batch) => {
+                answer(self.producer(by).add(batch.clone()), lost, ModelAnswer::Added).await
             }
-            Request::Step(by, request) => answer(self.link(by).ask(request.clone()), lost, Answer::Step).await,
+            ModelRequest::Command(by, batch) => {
+                answer(self.producer(by).command(batch.clone()), lost, ModelAnswer::Commanded).await
+            }
+            ModelRequest::Step(by, request) => {
+                answer(self.link(by).ask(request.clone()), lost, ModelAnswer::Step).await
+            }
         };
         if lost {
             self.pass(&exchange.request).await?;
@@ -89,11 +97,11 @@ impl Connections {
 
     /// Waits until everything that was sent before over the same connection was executed: sends a repeated batch, or a renewal
     /// that names no sequence number.
-    async fn pass(&mut self, request: &Request) -> Result<(), StoreError> {
+    async fn pass(&mut self, request: &ModelRequest) -> Result<(), StoreError> {
         match request {
-            Request::Add(by, batch) => drop(self.producer(by).add(batch.clone()).await?),
-            Request::Command(by, batch) => drop(self.producer(by).command(batch.clone()).await?),
-            Request::Step(
+            ModelRequest::Add(by, batch) => drop(self.producer(by).add(batch.clone()).await?),
+            ModelRequest::Command(by, batch) => drop(self.producer(by).command(batch.clone()).await?),
+            ModelRequest::Step(
                 by,
                 store::Request::Transfer(_) | store::Request::Settle(_) | store::Request::Reconcile(_),
             ) => {

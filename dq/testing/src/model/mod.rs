@@ -32,7 +32,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, Test
 use proptest_state_machine::ReferenceStateMachine;
 
 use self::cluster::{ClusterState, START};
-use self::exchange::{Connections, Request};
+use self::exchange::{Connections, ModelRequest};
 use self::machine::Machine;
 use self::operation::{Ending, Operation};
 use self::reference::Choice;
@@ -177,7 +177,7 @@ impl<F: StoreFixture> Pair<F> {
     /// Applies an operation to both and compares everything.
     async fn apply(&mut self, operation: &Operation) -> Result<(), String> {
         let exchange = self.cluster.resolve(operation);
-        if let Request::Clock(at) = exchange.request {
+        if let ModelRequest::Clock(at) = exchange.request {
             self.fixture.set_clock(at).await;
         }
         let sent = |what: &str| format!("{what}\n  sent     {:?}", exchange.request);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::cluster::{job, node};
-use super::exchange::{Answer, Connections};
+use super::exchange::{Connections, ModelAnswer};
 use super::operation::JOBS;
 use super::reference::Topic;
 use dq::job::{JobId, State, TopicKey};
@@ -81,13 +81,16 @@ pub(super) async fn agree(
 
 /// Checks that the answer is the expected one, except for what the contract leaves open: the order of jobs that are due in the
 /// same millisecond, which of several leases with the same end is returned, and less than a millisecond of a sleep.
-pub(super) fn same_answer(expected: &Answer, found: &Answer, topic: &Topic) -> Result<(), String> {
+pub(super) fn same_answer(expected: &ModelAnswer, found: &ModelAnswer, topic: &Topic) -> Result<(), String> {
     let mut found = found.clone();
     match (expected, &mut found) {
-        (Answer::Step(Transfer(Sequenced::Done(expected))), Answer::Step(Transfer(Sequenced::Done(found)))) => {
+        (
+            ModelAnswer::Step(Transfer(Sequenced::Done(expected))),
+            ModelAnswer::Step(Transfer(Sequenced::Done(found))),
+        ) => {
             normalize(expected, found, topic)?;
         }
-        (Answer::Step(Sweep(Sequenced::Done(_))), Answer::Step(Sweep(Sequenced::Done(found)))) => {
+        (ModelAnswer::Step(Sweep(Sequenced::Done(_))), ModelAnswer::Step(Sweep(Sequenced::Done(found)))) => {
             same(
                 "whether the longest parked came first",
                 &true,
@@ -95,7 +98,7 @@ pub(super) fn same_answer(expected: &Answer, found: &Answer, topic: &Topic) -> R
             )?;
             found.claims.sort_by_key(|claim| (claim.token.due, claim.id.clone()));
         }
-        (Answer::Step(Publish(expected)), Answer::Step(Publish(found)))
+        (ModelAnswer::Step(Publish(expected)), ModelAnswer::Step(Publish(found)))
             if expected.sleep.abs_diff(found.sleep) < GRAIN =>
         {
             found.sleep = expected.sleep;

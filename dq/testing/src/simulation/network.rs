@@ -43,7 +43,7 @@ type Execute<T> = Box<dyn FnOnce(&Sim) -> Result<T, StoreError> + Send>;
 type Received<T> = Box<dyn FnOnce(&Sim, &T) + Send>;
 
 /// A request on its way.
-struct Request<T> {
+struct InTransit<T> {
     kind: &'static str,
     connection: Connection,
     execute: Execute<T>,
@@ -76,7 +76,7 @@ impl Connection {
         let number = self.process.requests.fetch_add(1, Relaxed) + 1;
         let random = self.sim.cluster.random(&self.process.name, number);
         let (execute, received) = (Box::new(execute), Box::new(received));
-        self.send(Request { kind, connection: self.clone(), execute, received, answer, number, random });
+        self.send(InTransit { kind, connection: self.clone(), execute, received, answer, number, random });
         Box::pin(answered.then(|answer| async {
             match answer {
                 Ok(answer) => answer,
@@ -85,7 +85,7 @@ impl Connection {
         }))
     }
 
-    fn send<T: Send + 'static>(&self, request: Request<T>) {
+    fn send<T: Send + 'static>(&self, request: InTransit<T>) {
         let (sim, cluster) = (&self.sim, &self.sim.cluster);
         sim.process_acts(&self.process, request.kind);
         if self.process.is_dead() {
@@ -126,7 +126,7 @@ impl Connection {
     }
 }
 
-impl<T: Send + 'static> Request<T> {
+impl<T: Send + 'static> InTransit<T> {
     fn arrive(self) {
         let Connection { sim, process, wire } = self.connection.clone();
         let network_state = sim.network_state();

@@ -19,7 +19,7 @@ use dq::job::{Cause, NodeId, Record};
 use dq::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
 use dq::provider::Provider;
 use dq::store::step::{Change, RejoinDue};
-use dq::testing::seam::{Call, ErasedListener, Returned};
+use dq::testing::seam::{ErasedListener, HandlerCall, Returned};
 use dq::time::Timestamp;
 
 /// The listener of a node.
@@ -220,11 +220,11 @@ impl Drop for Alive {
 }
 
 impl ErasedListener for Scripted {
-    fn call(self: Arc<Self>, call: Call, record: Record, delivery: Delivery) -> BoxFuture<'static, Returned> {
+    fn call(self: Arc<Self>, call: HandlerCall, record: Record, delivery: Delivery) -> BoxFuture<'static, Returned> {
         let kind = match call {
-            Call::OnDue => HandlerKind::OnDue,
-            Call::FinalRetry(_) => HandlerKind::Final,
-            Call::ProcessUnacked => HandlerKind::Swept,
+            HandlerCall::OnDue => HandlerKind::OnDue,
+            HandlerCall::FinalRetry(_) => HandlerKind::Final,
+            HandlerCall::ProcessUnacked => HandlerKind::Swept,
         };
         let version = version(&record);
         let now = (self.sim.clock.micros(), self.sim.cluster.now());

@@ -21,7 +21,7 @@ use dq::environment::StoreClock as _;
 use dq::job::{JobId, Record, TopicName};
 use dq::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
 use dq::testing::seam::ErasedBroadcast;
-use dq::testing::seam::{Call, ErasedListener, Returned};
+use dq::testing::seam::{ErasedListener, HandlerCall, Returned};
 
 /// A wrapped delay listener.
 pub(super) struct Watched {
@@ -37,12 +37,12 @@ impl fmt::Debug for Watched {
 }
 
 impl ErasedListener for Watched {
-    fn call(self: Arc<Self>, call: Call, record: Record, delivery: Delivery) -> BoxFuture<'static, Returned> {
+    fn call(self: Arc<Self>, call: HandlerCall, record: Record, delivery: Delivery) -> BoxFuture<'static, Returned> {
         let Host { sim, program, process, node } = &self.host;
         let (kind, handler) = match call {
-            Call::OnDue => (HandlerKind::OnDue, ""),
-            Call::FinalRetry(_) => (HandlerKind::Final, "final_retry of "),
-            Call::ProcessUnacked => (HandlerKind::Swept, "process_unacked of "),
+            HandlerCall::OnDue => (HandlerKind::OnDue, ""),
+            HandlerCall::FinalRetry(_) => (HandlerKind::Final, "final_retry of "),
+            HandlerCall::ProcessUnacked => (HandlerKind::Swept, "process_unacked of "),
         };
         let (fence, attempt) = (delivery.fence, delivery.attempt);
         let now = (sim.clock.micros(), sim.cluster.now());
