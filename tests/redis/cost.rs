@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use dq::job::NodeId;
 use dq::store::step::{Change, Verdict};
+use dq::store::{Interest, Store};
 use dq_tests::redis::RedisServer;
 
 use super::topic::{Topic, generated, job};
@@ -27,6 +29,9 @@ fn total(calls: &BTreeMap<String, u64>) -> u64 {
 async fn life(count: u16) -> [BTreeMap<String, u64>; 3] {
     let server = RedisServer::start();
     let topic = Topic::on(&server.url());
+    // As every node does: a signal to a node that does not listen goes to all, with a second command.
+    let interest = Interest { node: Some(NodeId::new("n")), broadcasts: false };
+    let _signals = topic.store.signals(&topic.key, interest).await.unwrap();
     topic.reconcile().await;
     topic.add(vec![generated(60_000)]).await;
     let claims = topic.claims().await;
