@@ -145,13 +145,9 @@ impl SubscriptionTask {
         subscribed
     }
 
-    /// Connects and renews all subscriptions. After any error the connection is dropped, so that the task tries again; an
-    /// error that the operator must fix ends the subscriptions.
+    /// Connects and renews all subscriptions. An error that the operator must fix ends them.
     async fn connect(&mut self) -> Result<(), StoreError> {
         let connected = self.subscribe_all().await;
-        if connected.is_err() {
-            self.connection = None;
-        }
         if connected.as_ref().is_err_and(|error| !error.is_outage()) {
             self.subscribers.clear();
         }
