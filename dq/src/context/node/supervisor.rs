@@ -34,7 +34,8 @@ const RESTART_PAUSE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Running {
     environment: Environment,
-    order: watch::Sender<StopOrder>,
+    /// One for each task. A channel wakes many receivers in a random order, which no seed of a simulation decides.
+    orders: Vec<watch::Sender<StopOrder>>,
     tracker: TaskTracker,
     /// The topics among the tasks of `tracker`.
     topics: TaskTracker,
@@ -44,22 +45,21 @@ pub struct Running {
 
 /// Starts the tasks of the node. The task of a topic that the store cannot serve yet waits until it can.
 pub fn start(plan: &Plan) -> Running {
-    let (order, ordered) = watch::channel(StopOrder::Continue);
     let channels = listeners_by_channel(plan);
     let registry = Arc::new(registry(plan, &channels));
     let mut running = Running {
         environment: plan.environment.clone(),
-        order,
+        orders: Vec::new(),
         tracker: TaskTracker::new(),
         topics: TaskTracker::new(),
         tasks: Vec::new(),
         registry: registry.clone(),
     };
     for (topic, stats) in plan.topics.iter().zip(&registry.topics) {
-        running.start_topic(plan, topic, stats.clone(), &ordered);
+        running.start_topic(plan, topic, stats.clone());
     }
     for ((key, listeners), stats) in channels.into_iter().zip(&registry.channels) {
-        running.start_channel(plan, key, listeners, stats.clone(), &ordered);
+        running.start_channel(plan, key, listeners, stats.clone());
     }
     running.topics.close();
     running.tracker.close();
@@ -101,13 +101,14 @@ fn registry(plan: &Plan, channels: &BTreeMap<&TopicKey, Vec<NamedListener>>) -> 
 }
 
 impl Running {
-    fn start_topic(
-        &mut self,
-        plan: &Plan,
-        topic: &TopicPlan,
-        stats: Arc<TopicStats>,
-        ordered: &watch::Receiver<StopOrder>,
-    ) {
+    /// The stop order for one more task.
+    fn order(&mut self) -> watch::Receiver<StopOrder> {
+        let (order, ordered) = watch::channel(StopOrder::Continue);
+        self.orders.push(order);
+        ordered
+    }
+
+    fn start_topic(&mut self, plan: &Plan, topic: &TopicPlan, stats: Arc<TopicStats>) {
         let is_refused = plan.refused.get(&topic.key).inspect(|error| _ = stats.store_error(error)).is_some();
         let parts = Parts {
             key: topic.key.clone(),
@@ -117,7 +118,7 @@ impl Running {
             environment: plan.environment.clone(),
             stats,
         };
-        let (store, node, ordered) = (plan.store.clone(), plan.node.clone(), ordered.clone());
+        let (store, node, ordered) = (plan.store.clone(), plan.node.clone(), self.order());
         let task = async move {
             let Parts { key, environment, stats, node: settings, .. } = &parts;
             let store_error = |error: &StoreError| _ = stats.store_error(error);
@@ -130,17 +131,10 @@ impl Running {
             .push(self.environment.spawn(Runtime::Own, self.tracker.track_future(self.topics.track_future(task))));
     }
 
-    fn start_channel(
-        &mut self,
-        plan: &Plan,
-        key: &TopicKey,
-        listeners: Vec<NamedListener>,
-        stats: Arc<ChannelStats>,
-        ordered: &watch::Receiver<StopOrder>,
-    ) {
+    fn start_channel(&mut self, plan: &Plan, key: &TopicKey, listeners: Vec<NamedListener>, stats: Arc<ChannelStats>) {
         // With the node's id, because the store signals an earlier broadcast to the publisher only.
         let interest = Interest { node: Some(plan.node.clone()), broadcasts: true };
-        let (store, environment, ordered) = (plan.store.clone(), self.environment.clone(), ordered.clone());
+        let (store, environment, ordered) = (plan.store.clone(), self.environment.clone(), self.order());
         let (key, node, settings) = (key.clone(), plan.node.clone(), plan.settings.clone());
         let topics = self.topics.clone();
         let is_refused = plan.refused.get(&key).inspect(|error| stats.store_error(error)).is_some();
@@ -188,13 +182,15 @@ impl Running {
     pub fn order_stop(&self, grace: Duration) {
         self.registry.stopping();
         let wanted = self.environment.now() + grace;
-        self.order.send_modify(|order| {
-            let grace_until = match *order {
-                StopOrder::Stop { grace_until } => grace_until.min(wanted),
-                StopOrder::Continue => wanted,
-            };
-            *order = StopOrder::Stop { grace_until };
-        });
+        for order in &self.orders {
+            order.send_modify(|order| {
+                let grace_until = match *order {
+                    StopOrder::Stop { grace_until } => grace_until.min(wanted),
+                    StopOrder::Continue => wanted,
+                };
+                *order = StopOrder::Stop { grace_until };
+            });
+        }
     }
 
     /// Waits until every task has stopped.

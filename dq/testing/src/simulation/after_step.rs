@@ -18,8 +18,13 @@ impl Sim {
     #[expect(clippy::needless_pass_by_value, reason = "a step that was checked is over")]
     pub(super) fn check(&self, key: &TopicKey, did: Did) {
         let micros = self.clock.micros();
+        let elsewhere = match &did {
+            Did::Reclaim { from, charged: true, .. } => self.is_used_elsewhere(key, from),
+            _ => false,
+        };
         let checker = self.checker_of(key);
         let mut checker = lock(&checker);
+        checker.ran_elsewhere = elsewhere;
         if let Did::Reclaim { from, seen, watched, charged } = &did {
             if *charged {
                 self.check_reclaim(&mut checker, from);
@@ -32,7 +37,7 @@ impl Sim {
             let view = self.store.view(key);
             self.workload.narrate(self, key, &did, &checker, &view);
             checker.check_step(&did, view, micros);
-            self.check_broadcasts(&mut checker, micros);
+            self.check_broadcasts(key, &mut checker, micros);
         }
         self.check_permits(&mut checker, micros);
         if self.is_endless(&checker) {
@@ -53,7 +58,7 @@ impl Sim {
     }
 
     /// Without faults, every listener of a connected node receives what is published, within two seconds.
-    pub(super) fn check_broadcasts(&self, checker: &mut Checker, micros: u64) {
+    pub(super) fn check_broadcasts(&self, key: &TopicKey, checker: &mut Checker, micros: u64) {
         let published = checker.take_published();
         if self.workload.is_program() || !self.settings().are_calm() || self.settings().profile != Profile::Broadcasts {
             return;
@@ -63,6 +68,7 @@ impl Sim {
         receiving.retain(|node| {
             subscribers.iter().any(|subscriber| {
                 subscriber.broadcasts
+                    && subscriber.topic == *key
                     && !subscriber.outer.is_closed()
                     && Arc::ptr_eq(&subscriber.process, &node.process)
             })

@@ -145,7 +145,7 @@ impl Sim {
     /// Prepares the store for a run that goes without a rule.
     pub(super) fn prepare_rules(&self) {
         if without(9) {
-            self.count_fences();
+            self.keys.iter().for_each(|key| self.count_fences(key));
         }
     }
 
@@ -162,7 +162,7 @@ impl Sim {
 
     /// Without rule 9 fences come from a counter: the store claims one job while its clock is ahead by years, so every later
     /// fence is only one more than the one before. The job is gone before the run begins.
-    fn count_fences(&self) {
+    fn count_fences(&self, key: &TopicKey) {
         const YEARS: i64 = 10 * 365 * 24 * 3_600;
         let id = JobId::new("counted").expect("it is a valid id");
         let record = Record::new(&Metadata::default(), Codec::Json, b"0");
@@ -176,8 +176,8 @@ impl Sim {
             deliver: Deliver::Queue,
         };
         let node = NodeId::new("counting");
-        let link = self.store.link(&self.key, &node);
-        let producer = self.store.producer(&self.key, &ProducerId::new("counting"));
+        let link = self.store.link(key, &node);
+        let producer = self.store.producer(key, &ProducerId::new("counting"));
         let lease = NodeSettings::default().lease;
         self.clock.skew.store(YEARS * SECOND as i64, Relaxed);
         let count = || {
@@ -234,22 +234,22 @@ impl Sim {
     }
 
     /// Without rule 8 no node finds this node's lease any more.
-    pub(super) fn hide(&self, node: &NodeId) {
-        lock(&self.hidden).insert(node.clone());
+    pub(super) fn hide(&self, key: &TopicKey, node: &NodeId) {
+        lock(&self.hidden).insert((key.clone(), node.clone()));
     }
 
-    pub(super) fn is_hidden(&self, node: &NodeId) -> bool {
-        lock(&self.hidden).contains(node)
+    pub(super) fn is_hidden(&self, key: &TopicKey, node: &NodeId) -> bool {
+        without(8) && lock(&self.hidden).contains(&(key.clone(), node.clone()))
     }
 
     /// Without rule 2 a reclaim is two steps: the rows go first, and the reclaimer dies before it puts the jobs back.
-    pub(super) fn split_reclaim(&self, node: &NodeId) {
-        let back = self.store.view(&self.key);
+    pub(super) fn split_reclaim(&self, key: &TopicKey, node: &NodeId) {
+        let (back, checker) = (self.store.view(key), self.checker_of(key));
         let held: Vec<_> =
-            self.checker().before.jobs.iter().filter(|(_, job)| holds(job, node)).map(|(id, _)| id.clone()).collect();
+            lock(&checker).before.jobs.iter().filter(|(_, job)| holds(job, node)).map(|(id, _)| id.clone()).collect();
         let gone = held.into_iter().filter(|id| back.jobs.get(id).is_some_and(|job| !holds(job, node)));
         let items = gone.map(|id| Command { verb: CommandKind::Delete, id, fence: None }).collect();
-        let producer = self.store.producer(&self.key, &ProducerId::new("between"));
+        let producer = self.store.producer(key, &ProducerId::new("between"));
         drop(producer.command(Numbered { number: self.next_number(), items }));
     }
 }

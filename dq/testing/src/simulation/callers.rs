@@ -10,6 +10,7 @@ use super::checker::AddResult;
 use super::process::Process;
 use super::profile::Profile;
 use super::random::RandomSource;
+use super::settings::RunSettings;
 use super::sim::Sim;
 use super::store::FaultyStore;
 use super::sync::lock;
@@ -29,7 +30,7 @@ impl Sim {
         let number = self.names.fetch_add(1, Relaxed) + 1;
         let process = Process::new(format!("p{number}"), &self.cluster);
         let store = Arc::new(FaultyStore { sim: Arc::clone(self), process: Arc::clone(&process) });
-        let provider = Provider::root(self.key.app.clone(), store, process.environment(), NodeSettings::default());
+        let provider = Provider::root(self.keys[0].app.clone(), store, process.environment(), NodeSettings::default());
         (process, provider)
     }
 
@@ -53,21 +54,25 @@ impl Sim {
         self.cluster.at(self.cluster.now() + next, move || sim.act());
     }
 
-    /// One act of a caller. No other act has its number.
+    /// One act of a caller, in one topic. No other act has its number.
     pub(super) async fn act_as(self: &Arc<Self>, provider: Provider, number: u64, random: &RandomSource) {
+        let topic = random.below(self.settings().topics);
         if random.chance(0.72) {
             let crowd = self.settings().profile == Profile::Crowd;
             let many = if crowd { 30 } else { random.pick(&[1, 1, 1, 2]) };
             let adds = (0..many).map(|nth| (number * MOST_ADDS + nth, self.version_flags(random)));
             let adds: Vec<_> = adds.map(|(number, flags)| (number * 8) | flags).collect();
-            join_all(adds.into_iter().map(|version| self.add(&provider, version, crowd, random))).await;
+            join_all(adds.into_iter().map(|version| self.add(&provider, topic, version, random))).await;
         } else {
-            self.command(&provider, random).await;
+            self.command(&provider, topic, random).await;
         }
     }
 
-    fn id(&self, random: &RandomSource) -> String {
-        format!("j{}", random.below(self.settings().ids))
+    /// One of the ids of a topic. Each topic has its share of them, and at least one.
+    fn id(&self, topic: u64, random: &RandomSource) -> String {
+        let RunSettings { ids, topics, .. } = *self.settings();
+        let share = ids.saturating_sub(topic).div_ceil(topics).max(1);
+        format!("j{}", topic + topics * random.below(share))
     }
 
     /// Draws how the handler of a job behaves.
@@ -81,13 +86,14 @@ impl Sim {
         flag(slow, SLOW) | flag(killer, KILLER) | flag(failing, FAILING)
     }
 
-    async fn add(self: &Arc<Self>, provider: &Provider, version: u64, crowd: bool, random: &RandomSource) {
-        let cluster = &self.cluster;
+    async fn add(self: &Arc<Self>, provider: &Provider, topic: u64, version: u64, random: &RandomSource) {
+        let (cluster, key) = (&self.cluster, &self.keys[topic as usize]);
+        let crowd = self.settings().profile == Profile::Crowd;
         self.versions.fetch_add(1, Relaxed);
-        let Ok(topic) = provider.topic(self.key.topic.as_str()) else { return };
-        let mut add = topic.add_json(version.to_string());
+        let Ok(provider) = provider.topic(key.topic.as_str()) else { return };
+        let mut add = provider.add_json(version.to_string());
         if random.chance(if crowd { 0.1 } else { 0.9 }) {
-            add = add.id(self.id(random));
+            add = add.id(self.id(topic, random));
         }
         let delay = if crowd { 500 } else { random.pick(&[0, 0, 100, 900, 3000, 9000]) };
         add = add.after(Duration::from_millis(delay));
@@ -119,20 +125,25 @@ impl Sim {
             Err(_) => AddResult::Unknown,
         };
         cluster.log(|| format!("the caller of {version} gets {result:?}"));
-        self.checker().add_answered(version, result);
+        lock(&self.checker_of(key)).add_answered(version, result);
     }
 
-    async fn command(self: &Arc<Self>, provider: &Provider, random: &RandomSource) {
-        let Ok(topic) = provider.topic(self.key.topic.as_str()) else { return };
-        let id = self.id(random);
+    async fn command(self: &Arc<Self>, provider: &Provider, topic: u64, random: &RandomSource) {
+        let id = self.id(topic, random);
         let received = lock(&self.known_runs).get(random.below(12) as usize).cloned().filter(|_| random.chance(0.7));
-        let _ = match (random.below(7), received) {
-            (0, _) => topic.delete(id).await,
-            (1, _) => topic.cancel(id).await,
-            (2 | 3, Some((id, fence))) => topic.requeue(id.as_str()).fence(fence).await,
-            (2 | 3, None) => topic.requeue(id).await,
-            (_, Some((id, fence))) => topic.ack(id.as_str()).fence(fence).await,
-            (_, None) => topic.ack(id).await,
+        let verb = random.below(7);
+        let (key, id, fence) = match received.filter(|_| verb > 1) {
+            Some((key, id, fence)) => (key, id.to_string(), Some(fence)),
+            None => (self.keys[topic as usize].clone(), id, None),
+        };
+        let Ok(provider) = provider.topic(key.topic.as_str()) else { return };
+        let _ = match (verb, fence) {
+            (0, _) => provider.delete(id).await,
+            (1, _) => provider.cancel(id).await,
+            (2 | 3, Some(fence)) => provider.requeue(id).fence(fence).await,
+            (2 | 3, None) => provider.requeue(id).await,
+            (_, Some(fence)) => provider.ack(id).fence(fence).await,
+            (_, None) => provider.ack(id).await,
         };
     }
 }

@@ -61,13 +61,12 @@ impl Sim {
                 self.change_network_state(|network_state| network_state.full_until = until);
             }
             Fault::Jump => self.jump(random),
-            Fault::Snap => {
-                if let Ok(snapshot) = self.store.snapshot() {
-                    let expected = self.checker().expected.clone();
-                    *lock(&self.snapshot) = Some((snapshot, expected));
+            Fault::Snap => self.keep_all(),
+            Fault::Fall => {
+                if self.fall_back() {
+                    self.cluster.log(|| "the store falls back".into());
                 }
             }
-            Fault::Fall => self.fall_back(),
             Fault::Caller => {
                 let new = self.start_caller();
                 let mut callers = lock(&self.callers);
@@ -139,23 +138,8 @@ impl Sim {
         let most = 600 * SECOND as i64;
         let skew = (self.clock.skew.load(Relaxed) + by).clamp(-most, most);
         self.clock.skew.store(skew, Relaxed);
-        self.checker().jumped = true;
+        self.for_checkers(|checker| checker.jumped = true);
         self.cluster.log(|| format!("the store's clock is {skew} µs ahead"));
-    }
-
-    fn fall_back(&self) {
-        let Some((snapshot, expected)) = lock(&self.snapshot).take() else { return };
-        if self.store.restore(&snapshot).is_err() {
-            return;
-        }
-        let view = self.store.view(&self.key);
-        let mut checker = self.checker();
-        checker.expected = expected;
-        checker.before = view;
-        checker.fell = true;
-        checker.unsettle(self.cluster.now());
-        drop(checker);
-        self.cluster.log(|| "the store falls back".into());
     }
 
     fn note_fault_of_all(&self) {

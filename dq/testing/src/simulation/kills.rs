@@ -1,6 +1,7 @@
 //! An experiment with crashes only: ten minutes in which jobs, or something outside, kill nodes all the time.
 //!
-//! Four nodes have the default settings: 64 handlers at once, leases of 15 s, a cap of three crashes. Handlers take half a
+//! Four nodes listen to three topics with the default settings: 64 handlers at once of each topic, leases of 15 s, a cap of
+//! three crashes. Innocent jobs and killers are in all topics, and a killer takes its whole process down. Handlers take half a
 //! second. A killer is a job that kills its node within that half second, each time it runs; every second killer does so in
 //! `final_retry` too. A killed node is replaced within a second. After the ten minutes callers add nothing more, nothing
 //! outside kills, and everything must end.
@@ -50,9 +51,13 @@ pub struct KillReport {
     pub killers: u64,
     /// DEAD jobs among these.
     pub killers_dead: u64,
+    /// The most crashes that one killer caused, charged or not,
+    pub most_caused: u32,
+    /// and that one caused before its `final_retry` began.
+    pub most_caused_before_final: u32,
     /// Jobs that are DEAD by crashes after exactly as many charged crashes as the cap.
     pub charged_the_cap: u64,
-    /// Jobs that are DEAD by crashes and whose last charged run was isolated, with no other handler beside it on its node.
+    /// Jobs that are DEAD by crashes and whose last charged run was isolated, with nothing else of any topic in its process.
     pub isolated_and_alone: u64,
     /// Jobs that are DEAD by crashes and whose `final_retry` ran isolated.
     pub final_isolated: u64,
@@ -82,6 +87,7 @@ async fn play(seed: u64, killing: Killing, log: bool) -> KillReport {
     let cluster = ClusterState::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), log);
     let settings = RunSettings {
         nodes: 4,
+        topics: 3,
         busy: BUSY,
         concurrency: 64,
         timeout: 30 * SECOND,
@@ -90,7 +96,7 @@ async fn play(seed: u64, killing: Killing, log: bool) -> KillReport {
     };
     let sim = Sim::new(&cluster, settings, Arc::new(ScriptedNodes));
     sim.prepare_rules();
-    sim.checker().only_counts_crash_deaths = true;
+    sim.for_checkers(|checker| checker.only_counts_crash_deaths = true);
     let caller = sim.start_caller();
     lock(&sim.callers).push(caller);
     for _ in 0..sim.settings().nodes {
@@ -103,26 +109,25 @@ async fn play(seed: u64, killing: Killing, log: bool) -> KillReport {
     let kills = sim.faults.load(Relaxed);
     sim.calm_down();
     let end = cluster.now() + LONGEST_END;
-    while !sim.is_over() && cluster.now() < end && sim.checker().unfinished().is_some() {
+    while !sim.is_over() && cluster.now() < end && sim.unfinished().is_some() {
         run_until(&sim, cluster.now() + 6 * SECOND).await;
     }
-    let unfinished = sim.checker().unfinished();
-    if let Some(left) = unfinished {
-        sim.checker().bad(format!("STUCK: {left}"));
+    if let Some(left) = sim.unfinished() {
+        sim.bad(format!("STUCK: {left}"));
     }
-    let report =
-        KillReport { kills, kills_in_all: sim.faults.load(Relaxed), time: cluster.now(), ..count(&sim.checker()) };
+    let report = KillReport { kills, kills_in_all: sim.faults.load(Relaxed), time: cluster.now(), ..count(&sim) };
     sim.end();
     KillReport { log: cluster.take_log(), ..report }
 }
 
-fn count(checker: &Checker) -> KillReport {
-    let mut report = KillReport {
-        handled: checker.handled,
-        steps: checker.steps,
-        found: checker.found.clone(),
-        ..KillReport::default()
-    };
+fn count(sim: &Sim) -> KillReport {
+    let mut report = KillReport { handled: sim.handled(), found: sim.found(), ..KillReport::default() };
+    sim.for_checkers(|checker| count_topic(checker, &mut report));
+    report
+}
+
+fn count_topic(checker: &Checker, report: &mut KillReport) {
+    report.steps += checker.steps;
     for version in checker.added() {
         let crashes = checker.crash_records.get(&version).copied().unwrap_or_default();
         let dead = u64::from(crashes.dead.is_some());
@@ -132,14 +137,15 @@ fn count(checker: &Checker) -> KillReport {
         } else {
             report.killers += 1;
             report.killers_dead += dead;
+            report.most_caused = report.most_caused.max(crashes.caused);
+            report.most_caused_before_final = report.most_caused_before_final.max(crashes.caused_before_final);
         }
         if let Some(final_isolated) = crashes.dead {
             report.charged_the_cap += u64::from(crashes.charged == CAPS.crashes);
-            report.isolated_and_alone += u64::from(crashes.last == (true, true));
+            report.isolated_and_alone += u64::from(crashes.last.isolated && crashes.last.alone_in_process);
             report.final_isolated += u64::from(final_isolated);
         }
     }
-    report
 }
 
 impl Sim {
@@ -148,7 +154,9 @@ impl Sim {
         if self.is_calm() || self.is_over() {
             return;
         }
-        if self.checker().open() < OPEN {
+        let mut open = 0;
+        self.for_checkers(|checker| open += checker.open());
+        if open < OPEN {
             let (process, provider) = lock(&self.callers)[0].clone();
             let sim = Arc::clone(self);
             let crowd = async move { drop(join_all((0..CROWD).map(|_| sim.feed_one(&provider))).await) };
@@ -162,13 +170,14 @@ impl Sim {
         let number = self.versions.fetch_add(1, Relaxed) + 1;
         let kills = self.settings().kills == Some(Killing::ByJobs) && number.is_multiple_of(INNOCENT + 1);
         let version = (number * 8) | if kills { KILLER } else { 0 };
-        let Ok(topic) = provider.topic(self.key.topic.as_str()) else { return };
+        let key = &self.keys[number as usize % self.keys.len()];
+        let Ok(topic) = provider.topic(key.topic.as_str()) else { return };
         let result = match topic.add_json(version.to_string()).await {
             Ok(_) => AddResult::Added,
             Err(AddError::NotAdded { .. } | AddError::Stopped { .. }) => AddResult::NotAdded,
             Err(_) => AddResult::Unknown,
         };
-        self.checker().add_answered(version, result);
+        lock(&self.checker_of(key)).add_answered(version, result);
     }
 
     /// Kills a node now, and another one later.

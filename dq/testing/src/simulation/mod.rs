@@ -10,7 +10,7 @@
 //! A module imports only modules that come before it; `tests/tidy.rs` rejects circles. Data and traits are below, the engine is
 //! above them, and what runs in it comes last.
 //!
-//! 1. Basics: `units`, `sync`, `random`, `rules` (which rule a run goes without), `version` (how the checker distinguishes jobs).
+//! 1. Basics: `units`, `sync`, `random`, `rules` (which rule a run goes without), `promises` (what dq will keep), `version` (how the checker distinguishes jobs).
 //! 2. Time: `tokio_time`, `cluster` (events and clocks), `process` (tasks that can be paused and killed).
 //! 3. Data: `profile` and `settings` (what the seed decides), `checker`, `node`, `network_state`.
 //! 4. One simulation: `sim` with the trait `Workload`, which is what the nodes do.
@@ -37,6 +37,7 @@ mod nodes;
 mod process;
 mod producer;
 mod profile;
+mod promises;
 mod random;
 mod receiving;
 mod rules;
@@ -56,6 +57,7 @@ mod version;
 
 pub use kills::{KillReport, simulate_kills};
 pub use profile::Profile;
+pub use promises::{EXTRA_CRASHES, ISOLATES_PROCESSES};
 pub use rules::RULES;
 pub use run::{Options, Report, simulate};
 pub use settings::Killing;

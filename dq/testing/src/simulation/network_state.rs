@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 
 use super::process::Process;
+use dq::job::TopicKey;
 use dq::store::{Signal, Signals};
 
 /// The state of the network: how slow and lossy it is, and whether the store can be reached.
@@ -41,6 +42,7 @@ pub(super) struct Subscriber {
     pub(super) inner: Mutex<Signals>,
     pub(super) outer: mpsc::Sender<Signal>,
     pub(super) last: AtomicU64,
+    pub(super) topic: TopicKey,
     /// It receives broadcasts.
     pub(super) broadcasts: bool,
 }

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::checker::Checker;
+use super::checker::{Checker, HandlerKind};
 use super::node::SimNode;
+use super::promises::ISOLATES_PROCESSES;
 use super::sim::Sim;
 use super::sync::lock;
 use super::units::SECOND;
 use dq::config::NodeSettings;
 use dq::environment::StoreClock as _;
-use dq::job::NodeId;
+use dq::job::{JobId, NodeId, TopicKey};
+use dq::testing::seam::JobView;
 use dq::time::Timestamp;
 
 impl Sim {
@@ -24,12 +26,16 @@ impl Sim {
         let (alive, micros) = (self.alive(), self.clock.micros());
         let clock = Timestamp::floor_micros(micros);
         for node in alive.iter().filter(|node| !node.process.is_paused() && self.settings().kills.is_none()) {
-            self.checker().check_handlers(&node.id, node.process.paused_until.load(Relaxed), micros, now);
+            let awake = node.process.paused_until.load(Relaxed);
+            self.for_checkers(|checker| checker.check_handlers(&node.id, awake, micros, now));
         }
         for node in alive.iter().filter(|node| node.process.is_unresponsive() || node.process.is_mute()) {
-            let (process, mut checker) = (&node.process, self.checker());
+            let process = &node.process;
             // No renewal makes a lease this long: the store's clock has jumped back. The minute begins when the lease ends.
-            if checker.lease_of(&node.id).is_some_and(|end| end.since(clock) > NodeSettings::default().lease) {
+            let is_beyond = |end: Timestamp| end.since(clock) > NodeSettings::default().lease;
+            let mut beyond = false;
+            self.for_checkers(|checker| beyond |= checker.lease_of(&node.id).is_some_and(is_beyond));
+            if beyond {
                 process.unresponsive_since.store(now, Relaxed);
                 process.mute_since.store(now, Relaxed);
             }
@@ -38,26 +44,58 @@ impl Sim {
             if !(unresponsive || process.is_mute() && long(&process.mute_since)) {
                 continue;
             }
-            let keeps = checker.before.jobs.values().any(|job| job.row.as_ref().is_some_and(|row| row.node == node.id));
-            let well = |other: &&Arc<SimNode>| self.is_well(&checker, other, 50 * SECOND);
-            if keeps && alive.iter().filter(|other| other.id != node.id).any(|other| well(&other)) {
-                let (rule, how) = if unresponsive { (6, "unresponsive") } else { (20, "mute") };
-                checker.bad(format!("[{rule}] {} has been {how} for a minute, but keeps jobs", process.name));
-            }
+            self.for_checkers(|checker| {
+                let rows = |job: &JobView| job.row.as_ref().is_some_and(|row| row.node == node.id);
+                let well = |other: &&Arc<SimNode>| other.id != node.id && self.is_well(checker, other, 50 * SECOND);
+                if checker.before.jobs.values().any(rows) && alive.iter().any(|other| well(&other)) {
+                    let (rule, how) = if unresponsive { (6, "unresponsive") } else { (20, "mute") };
+                    checker.bad(format!("[{rule}] {} has been {how} for a minute, but keeps jobs", process.name));
+                }
+            });
         }
     }
 
     /// Which rule jobs that never end break: other nodes must find the rows of a node that is gone, a living node finds its
     /// own.
     pub(super) fn rule_of_stuck(&self) -> &'static str {
-        let (alive, checker) = (self.alive(), self.checker());
-        let rows = checker.before.jobs.values().filter_map(|job| job.row.as_ref());
-        let (known, gone): (Vec<_>, Vec<_>) = rows.partition(|row| alive.iter().any(|node| node.id == row.node));
-        match (gone.is_empty(), known.is_empty()) {
-            (false, _) => "[8] ",
-            (true, false) => "[7] ",
-            (true, true) => "",
+        let alive = self.alive();
+        let (mut known, mut gone) = (false, false);
+        self.for_checkers(|checker| {
+            for row in checker.before.jobs.values().filter_map(|job| job.row.as_ref()) {
+                let is_known = alive.iter().any(|node| node.id == row.node);
+                (known, gone) = (known || is_known, gone || !is_known);
+            }
+        });
+        match (gone, known) {
+            (true, _) => "[8] ",
+            (false, true) => "[7] ",
+            (false, false) => "",
         }
+    }
+
+    /// Returns whether something of another topic runs in the process of a node, or ran there when it died.
+    pub(super) fn is_used_elsewhere(&self, key: &TopicKey, node: &NodeId) -> bool {
+        let mut used = false;
+        self.for_topics(|other, checker| used |= other != key && checker.has_run_on(node));
+        used
+    }
+
+    /// A handler of a topic is about to start: nothing of another topic may be alone in its process.
+    pub(super) fn check_beside(&self, key: &TopicKey, node: &NodeId, id: &JobId, kind: HandlerKind) {
+        if !self.settings().holds_to(ISOLATES_PROCESSES) {
+            return;
+        }
+        let (now, elsewhere) = (self.cluster.now(), self.is_used_elsewhere(key, node));
+        lock(&self.checker_of(key)).runs_elsewhere = elsewhere;
+        // A node that stops calls `final_retry` at once.
+        if kind == HandlerKind::Final {
+            return;
+        }
+        self.for_topics(|other, checker| {
+            if let Some(alone) = checker.alone_on(node, None, now).filter(|_| other != key && !checker.fell) {
+                checker.bad(format!("[19] {id} of {} starts on {node} beside {alone}, which is alone", key.topic));
+            }
+        });
     }
 
     /// Returns whether a node has been connected and reconciled for this long.

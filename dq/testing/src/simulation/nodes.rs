@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::altered::ENDLESS_LEASE;
@@ -17,6 +17,7 @@ use super::store::FaultyStore;
 use super::sync::lock;
 use dq::config::{Listing, NodeSettings, TopicSettings};
 use dq::environment::Runtime;
+use dq::job::TopicKey;
 use dq::listener::AckMode;
 use dq::provider::Provider;
 use dq::testing::seam::{self};
@@ -64,31 +65,34 @@ impl Sim {
         if without(21) {
             settings.lease = ENDLESS_LEASE;
         }
-        let provider = Provider::root(self.key.app.clone(), store.clone(), environment.clone(), settings.clone());
-        let listener = Arc::new(Scripted {
-            sim: Arc::clone(self),
-            process: Arc::clone(&process),
-            node: id.clone(),
-            environment: environment.clone(),
-            provider: OnceLock::from(provider),
-        });
-        let broadcasts = self.broadcast_listeners(&process, &id, &environment);
-        let topic = TopicPlan {
-            key: self.key.clone(),
-            listener,
+        let app = self.keys[0].app.clone();
+        let provider = Provider::root(app.clone(), store.clone(), environment.clone(), settings.clone());
+        let topic = |key: &TopicKey| TopicPlan {
+            key: key.clone(),
+            listener: Arc::new(Scripted {
+                sim: Arc::clone(self),
+                process: Arc::clone(&process),
+                node: id.clone(),
+                key: key.clone(),
+                checker: self.checker_of(key),
+                environment: environment.clone(),
+                provider: provider.clone(),
+            }),
             name: "scripted",
             declared_at: "the simulation",
             settings: self.topic_settings(),
             listing: Listing::default(),
         };
+        let topics = self.keys.iter().map(topic).collect();
+        let broadcasts = self.broadcast_listeners(&process, &id, &environment);
         let plan = Plan {
-            app: self.key.app.clone(),
+            app,
             node: id,
             store,
             environment: environment.clone(),
             settings,
             listing: Listing::default(),
-            topics: vec![topic],
+            topics,
             broadcasts,
             refused: BTreeMap::new(),
         };
@@ -105,7 +109,7 @@ impl Sim {
         // `CAPS` allows one attempt more than there are retries.
         settings.retry = "200ms, 1s, 4s".parse().expect("it is a good policy");
         settings.max_crashes = if without(19) { u32::MAX } else { CAPS.crashes };
-        settings.dead_kept = self.checker().caps.unwrap_or(CAPS).dead_kept;
+        settings.dead_kept = lock(&self.checker_of(&self.keys[0])).caps.unwrap_or(CAPS).dead_kept;
         settings.unacked_age = Duration::from_secs(20);
         settings.ack = if run.profile == Profile::Claim { AckMode::OnClaim } else { AckMode::OnReturn };
         settings

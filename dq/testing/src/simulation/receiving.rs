@@ -1,17 +1,19 @@
 //! Scripted broadcast listeners: they succeed, fail, panic or hang.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
+use super::checker::Checker;
 use super::process::Process;
 use super::profile::Profile;
 use super::sim::Sim;
+use super::sync::lock;
 use super::units::{MS, SECOND};
 use super::version::version;
 use dq::environment::Environment;
-use dq::job::{Cause, JobId, NodeId, Record, TopicName};
+use dq::job::{Cause, JobId, NodeId, Record, TopicKey, TopicName};
 use dq::listener::Failure;
 use dq::testing::seam::BroadcastPlan;
 use dq::testing::seam::ErasedBroadcast;
@@ -48,17 +50,46 @@ impl Receiving {
     }
 }
 
+/// Tells the checker that a listener runs, and, when this is dropped, that it does not any more.
+struct Listens {
+    checker: Arc<Mutex<Checker>>,
+    node: NodeId,
+    broadcast: (&'static str, u64),
+}
+
+impl Listens {
+    fn begin(checker: Arc<Mutex<Checker>>, node: NodeId, broadcast: (&'static str, u64), time: u64) -> Self {
+        lock(&checker).node_records.entry(node.clone()).or_default().listening.insert(broadcast, time);
+        Self { checker, node, broadcast }
+    }
+}
+
+impl Drop for Listens {
+    fn drop(&mut self) {
+        let mut checker = lock(&self.checker);
+        if let Some(record) = checker.node_records.get_mut(&self.node).filter(|record| !record.dead) {
+            record.listening.remove(&self.broadcast);
+        }
+    }
+}
+
 impl ErasedBroadcast for Receiving {
     fn deliver(
         self: Arc<Self>,
-        _channel: TopicName,
+        channel: TopicName,
         id: JobId,
         record: Record,
     ) -> BoxFuture<'static, Result<(), Failure>> {
         let version = version(&record);
         self.sim.cluster.log(|| format!("{} {} receives {id} ({version})", self.process.name, self.name));
-        self.sim.checker().receives(&self.node, self.name, (&id, version));
-        Box::pin(self.handle(version))
+        let key = TopicKey { app: self.sim.keys[0].app.clone(), topic: channel };
+        let checker = self.sim.checker_of(&key);
+        lock(&checker).receives(&self.node, self.name, (&id, version));
+        let listens = Listens::begin(checker, self.node.clone(), (self.name, version), self.sim.cluster.now());
+        Box::pin(async move {
+            let _listens = listens;
+            self.handle(version).await
+        })
     }
 }
 
@@ -76,7 +107,7 @@ impl Sim {
         let plan = |name| {
             let (sim, process) = (Arc::clone(self), Arc::clone(process));
             let listener = Receiving { sim, process, node: node.clone(), environment: environment.clone(), name };
-            BroadcastPlan { channels: vec![self.key.clone()], listener: Arc::new(listener), name }
+            BroadcastPlan { channels: self.keys.clone(), listener: Arc::new(listener), name }
         };
         LISTENERS.into_iter().map(plan).collect()
     }

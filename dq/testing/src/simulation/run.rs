@@ -28,6 +28,8 @@ pub struct Options {
     pub without: Option<u8>,
     /// Only the faults of this profile; otherwise the seed picks one.
     pub profile: Option<Profile>,
+    /// Hold dq to every [promise](super::ISOLATES_PROCESSES), even to those that it does not keep yet.
+    pub promised: bool,
     /// Keep a log of every event.
     pub log: bool,
     /// The number of nodes; otherwise the seed picks one. Nodes that replace others come on top.
@@ -98,6 +100,7 @@ pub fn simulate(seed: u64, options: &Options) -> Report {
 async fn play(seed: u64, options: &Options) -> Report {
     let cluster = ClusterState::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), options.log);
     let mut settings = RunSettings::of(&cluster, options.profile);
+    settings.promised = options.promised;
     settings.nodes = options.nodes.unwrap_or(settings.nodes);
     settings.ids = options.ids.unwrap_or(settings.ids);
     settings.busy = options.busy.unwrap_or(settings.busy);
@@ -122,32 +125,32 @@ async fn play(seed: u64, options: &Options) -> Report {
     let end = cluster.now() + LONGEST_END;
     while !sim.is_over() && cluster.now() < end {
         run_until(&sim, cluster.now() + 6 * SECOND).await;
-        if sim.checker().unfinished().is_none() {
+        if sim.unfinished().is_none() {
             break;
         }
     }
-    let unfinished = sim.checker().unfinished();
-    if let Some(left) = unfinished {
+    if let Some(left) = sim.unfinished() {
         let rule = sim.rule_of_stuck();
-        sim.checker().bad(format!("{rule}STUCK: {left}"));
+        sim.bad(format!("{rule}STUCK: {left}"));
     }
     sim.end();
-    let checker = sim.checker();
+    let (mut lives, mut steps) = (0, 0);
+    sim.for_checkers(|checker| (lives, steps) = (lives + checker.lives(), steps + checker.steps));
     Report {
         seed,
         profile: sim.settings().profile,
         jobs: sim.versions.load(Relaxed),
-        lives: checker.lives(),
-        handled: checker.handled,
+        lives,
+        handled: sim.handled(),
         faults: sim.faults.load(Relaxed),
         injected: std::mem::take(&mut lock(&sim.injected)),
         acts: std::mem::take(&mut lock(&sim.acted)),
         nodes: sim.settings().nodes,
         ids: sim.settings().ids,
         busy: sim.settings().busy,
-        steps: checker.steps,
+        steps,
         time: cluster.now(),
-        found: checker.found.clone(),
+        found: sim.found(),
         log: cluster.take_log(),
     }
 }
@@ -158,7 +161,7 @@ pub(super) async fn run_until(sim: &Arc<Sim>, end: u64) {
         let start = sim.cluster.polls.load(Relaxed);
         loop {
             if sim.cluster.polls.load(Relaxed) > start + MOST_POLLS {
-                return sim.checker().bad("tasks are polled without end at one moment".into());
+                return sim.bad("tasks are polled without end at one moment".into());
             }
             let before = sim.cluster.polls.load(Relaxed);
             tokio::task::yield_now().await;

@@ -1,34 +1,37 @@
 //! Scripted handlers: they ack, fail, panic, hang, block their thread, rejoin, park, call the provider, or kill their node.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::BoxFuture;
 
-use super::checker::{End, HandlerKind};
+use super::checker::{Checker, End, HandlerKind};
 use super::process::{Process, block};
 use super::profile::Profile;
 use super::random::RandomSource;
 use super::settings::INNOCENT;
 use super::sim::Sim;
+use super::sync::lock;
 use super::units::{MS, SECOND};
 use super::version::{FAILING, KILLER, SLOW, version};
 use dq::environment::{Environment, StoreClock as _};
-use dq::job::{Cause, NodeId, Record};
+use dq::job::{Cause, NodeId, Record, TopicKey};
 use dq::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
 use dq::provider::Provider;
 use dq::store::step::{Change, RejoinDue};
 use dq::testing::seam::{ErasedListener, HandlerCall, Returned};
 use dq::time::Timestamp;
 
-/// The listener of a node.
+/// The listener of a node for one topic.
 pub(super) struct Scripted {
     pub(super) sim: Arc<Sim>,
     pub(super) process: Arc<Process>,
     pub(super) node: NodeId,
+    pub(super) key: TopicKey,
+    pub(super) checker: Arc<Mutex<Checker>>,
     pub(super) environment: Environment,
-    pub(super) provider: OnceLock<Provider>,
+    pub(super) provider: Provider,
 }
 
 impl fmt::Debug for Scripted {
@@ -114,28 +117,27 @@ impl Scripted {
         let (random, nth) = self.sim.random_of_run(version);
         let (act, after) = self.plan(kind, version, (&random, nth));
         self.sim.cluster.log(|| format!("{} runs {kind:?} of {version} (run {run}): {act:?}", self.process.name));
-        let alive = Alive { sim: Arc::clone(&self.sim), node: self.node.clone(), run, end: End::Dropped };
+        let alive = Alive { checker: Arc::clone(&self.checker), node: self.node.clone(), run, end: End::Dropped };
         match act {
             Behavior::Hang => self.sleep(1_000_000 * SECOND).await,
             Behavior::Block => {
                 block(true);
-                self.sim.checker().blocks(run);
+                lock(&self.checker).blocks(run);
                 let beyond = if random.chance(0.1) { 1_000_000 } else { random.between(1, 40) };
                 self.sleep(self.sim.settings().timeout + beyond * SECOND).await;
                 block(false);
             }
             Behavior::Kill => {
                 self.sleep(after).await;
+                lock(&self.checker).causes_crash(version);
                 self.sim.kill(&self.process);
                 std::future::pending::<()>().await;
             }
             Behavior::CallProvider => {
                 self.sleep(after).await;
-                if let Some(provider) = self.provider.get() {
-                    // No act of a caller has such a number.
-                    let number = (1 << 40) + random.below(1 << 40);
-                    self.sim.act_as(provider.clone(), number, &random).await;
-                }
+                // No act of a caller has such a number.
+                let number = (1 << 40) + random.below(1 << 40);
+                self.sim.act_as(self.provider.clone(), number, &random).await;
             }
             Behavior::End(_) | Behavior::Panic => self.sleep(after).await,
         }
@@ -151,7 +153,7 @@ impl Scripted {
         alive.end = if kind == HandlerKind::Final { End::FinalOver } else { end };
         let returned = self.returned(kind, end, alive.run, random);
         if let Some(change) = decided(&returned) {
-            self.sim.checker().decided(&self.node, alive.run, change, self.sim.cluster.now());
+            lock(&self.checker).decided(&self.node, alive.run, change, self.sim.cluster.now());
         }
         drop(alive);
         if act == Behavior::Panic {
@@ -182,7 +184,7 @@ impl Scripted {
                 } else {
                     // A quarter of the times are past, and none is a whole millisecond.
                     let at = self.sim.clock.micros() + micros - SECOND;
-                    self.sim.checker().wants_at(run, at);
+                    lock(&self.checker).wants_at(run, at);
                     Decision::RejoinAt(SystemTime::UNIX_EPOCH + Duration::from_micros(at))
                 })
             }
@@ -207,7 +209,7 @@ fn decided(returned: &Returned) -> Option<Change> {
 
 /// Reports the end of a handler to the checker, however it ends.
 struct Alive {
-    sim: Arc<Sim>,
+    checker: Arc<Mutex<Checker>>,
     node: NodeId,
     run: u64,
     end: End,
@@ -215,7 +217,7 @@ struct Alive {
 
 impl Drop for Alive {
     fn drop(&mut self) {
-        self.sim.checker().ended(&self.node, self.run, self.end);
+        lock(&self.checker).ended(&self.node, self.run, self.end);
     }
 }
 
@@ -228,8 +230,9 @@ impl ErasedListener for Scripted {
         };
         let version = version(&record);
         let now = (self.sim.clock.micros(), self.sim.cluster.now());
-        let run = self.sim.checker().started(&self.node, &delivery.id, delivery.fence, kind, now);
-        self.sim.known_runs(&delivery.id, delivery.fence);
+        self.sim.check_beside(&self.key, &self.node, &delivery.id, kind);
+        let run = lock(&self.checker).started(&self.node, &delivery.id, delivery.fence, kind, now);
+        self.sim.known_runs(&self.key, &delivery.id, delivery.fence);
         Box::pin(self.perform(kind, version, run))
     }
 

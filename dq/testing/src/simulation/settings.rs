@@ -26,6 +26,8 @@ pub enum Killing {
 pub(super) struct RunSettings {
     pub(super) profile: Profile,
     pub(super) nodes: u64,
+    /// The number of topics, to each of which every node listens and every caller adds.
+    pub(super) topics: u64,
     pub(super) ids: u64,
     /// How long callers act and faults happen, in µs.
     pub(super) busy: u64,
@@ -41,6 +43,8 @@ pub(super) struct RunSettings {
     /// The run is an experiment with crashes only.
     pub(super) kills: Option<Killing>,
     pub(super) chaos: bool,
+    /// dq is held to every promise, even to those that it does not keep yet.
+    pub(super) promised: bool,
     /// The timeout of handlers, in µs.
     pub(super) timeout: u64,
 }
@@ -81,14 +85,21 @@ impl RunSettings {
             kills: None,
             killers: profile == Profile::Killers || chaos && cluster.chance(0.5),
             chaos,
+            promised: false,
             timeout: if profile == Profile::Crowd { 8 } else { cluster.pick(&[8, 40]) } * SECOND,
+            topics: cluster.random("topics", 0).pick(&[2, 3]),
         }
     }
 
     /// The settings for a user's program, which brings its own jobs and faults.
     pub(super) fn of_program(cluster: &ClusterState, nodes: u64) -> Self {
         let settings = Self::of(cluster, Some(Profile::NoClock));
-        Self { nodes, failing: 0.0, killers: false, chaos: false, ..settings }
+        Self { nodes, topics: 1, failing: 0.0, killers: false, chaos: false, ..settings }
+    }
+
+    /// Returns whether dq is held to a promise: it keeps it, or this run asks for all.
+    pub(super) const fn holds_to(&self, kept: bool) -> bool {
+        kept || self.promised
     }
 
     /// Returns whether clean stops are the only faults, so that everything happens, and in time.

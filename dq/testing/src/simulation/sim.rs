@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use super::checker::{Caps, Checker, Did, Expected};
 use super::cluster::{ClusterState, JumpyClock};
@@ -11,6 +11,7 @@ use super::network_state::{NetworkState, Subscriber};
 use super::node::{CAPS, SimNode};
 use super::process::Process;
 use super::profile::Profile;
+use super::promises::ISOLATES_PROCESSES;
 use super::random::RandomSource;
 use super::settings::RunSettings;
 use super::sync::lock;
@@ -32,6 +33,9 @@ pub struct InjectedFault {
     /// What happened.
     pub what: String,
 }
+
+/// The names of the topics of dq's own workload, of which a run has the first few.
+const TOPICS: [&str; 3] = ["t", "u", "v"];
 
 /// What the nodes of a run do: dq's own scripted jobs, or a user's program.
 pub(super) trait Workload: fmt::Debug + Send + Sync {
@@ -83,19 +87,19 @@ pub(super) struct Sim {
     pub(super) cluster: Arc<ClusterState>,
     pub(super) clock: Arc<JumpyClock>,
     pub(super) store: MemoryStore,
-    pub(super) key: TopicKey,
+    /// The topics of dq's own workload. Each of its nodes listens to all of them.
+    pub(super) keys: Vec<TopicKey>,
     settings: RunSettings,
     network_state: Mutex<NetworkState>,
-    checker: Arc<Mutex<Checker>>,
-    /// The checkers of all topics; that of `key` is also `checker`.
     checkers: Mutex<BTreeMap<TopicKey, Arc<Mutex<Checker>>>>,
     pub(super) subscribers: Mutex<Vec<Arc<Subscriber>>>,
     pub(super) nodes: Mutex<Vec<Arc<SimNode>>>,
     pub(super) callers: Mutex<Vec<(Arc<Process>, Provider)>>,
-    pub(super) snapshot: Mutex<Option<(Snapshot, Expected)>>,
+    /// An earlier state of the store, and what the checkers expected of each topic then.
+    snapshot: Mutex<Option<(Snapshot, BTreeMap<TopicKey, Expected>)>>,
     /// Runs that something outside, like a webhook, could name.
-    pub(super) known_runs: Mutex<VecDeque<(JobId, Fence)>>,
-    pub(super) hidden: Mutex<BTreeSet<NodeId>>,
+    pub(super) known_runs: Mutex<VecDeque<(TopicKey, JobId, Fence)>>,
+    pub(super) hidden: Mutex<BTreeSet<(TopicKey, NodeId)>>,
     calm: AtomicBool,
     pub(super) numbers: AtomicU64,
     pub(super) versions: AtomicU64,
@@ -120,26 +124,17 @@ impl fmt::Debug for Sim {
 impl Sim {
     pub(super) fn new(cluster: &Arc<ClusterState>, settings: RunSettings, workload: Arc<dyn Workload>) -> Arc<Self> {
         let clock = Arc::new(JumpyClock::new(cluster));
-        let app = AppName::new("sim").expect("it is a good name");
-        let topic = TopicName::new("t").expect("it is a good name");
-        let key = TopicKey { app, topic };
-        let mut checker = Checker::of(settings.timeout);
-        // The experiment with kills counts the DEAD jobs at its end, so none may be pruned before.
-        let dead_kept = if settings.kills.is_some() { TopicSettings::default().dead_kept } else { CAPS.dead_kept };
-        checker.is_calm = settings.profile == Profile::Calm;
-        checker.caps = Some(Caps { permits: settings.concurrency, dead_kept, ..CAPS });
-        checker.acks_on_claim = settings.profile == Profile::Claim;
-        let checker = Arc::new(Mutex::new(checker));
-        let checkers = BTreeMap::from([(key.clone(), Arc::clone(&checker))]);
+        let keys: Vec<TopicKey> = TOPICS[..settings.topics as usize].iter().map(|name| key(name)).collect();
+        let with_checker = |key: &TopicKey| (key.clone(), Arc::new(Mutex::new(checker(&settings))));
+        let checkers = keys.iter().map(with_checker).collect();
         let network_state = NetworkState { failing: settings.failing, ..NetworkState::default() };
         Arc::new(Self {
             cluster: Arc::clone(cluster),
             store: MemoryStore::new(clock.clone()),
             clock,
-            key,
+            keys,
             settings,
             network_state: Mutex::new(network_state),
-            checker,
             checkers: Mutex::new(checkers),
             subscribers: Mutex::default(),
             nodes: Mutex::default(),
@@ -174,10 +169,6 @@ impl Sim {
         change(&mut lock(&self.network_state));
     }
 
-    pub(super) fn checker(&self) -> MutexGuard<'_, Checker> {
-        lock(&self.checker)
-    }
-
     /// The checker of a topic.
     pub(super) fn checker_of(&self, key: &TopicKey) -> Arc<Mutex<Checker>> {
         let new = || Arc::new(Mutex::new(Checker::of(self.settings.timeout)));
@@ -192,6 +183,55 @@ impl Sim {
     /// Calls `act` with each topic and its checker.
     pub(super) fn for_topics(&self, mut act: impl FnMut(&TopicKey, &mut Checker)) {
         lock(&self.checkers).iter().for_each(|(key, checker)| act(key, &mut lock(checker)));
+    }
+
+    /// Reports a finding that is none of a single topic.
+    pub(super) fn bad(&self, what: String) {
+        if self.found().is_some() {
+            return;
+        }
+        lock(&self.checker_of(&self.keys[0])).bad(what);
+    }
+
+    /// What the checker of a topic found, if one did.
+    pub(super) fn found(&self) -> Option<String> {
+        lock(&self.checkers).values().find_map(|checker| lock(checker).found.clone())
+    }
+
+    /// What has not ended yet, in any topic.
+    pub(super) fn unfinished(&self) -> Option<String> {
+        let mut left = Vec::new();
+        self.for_topics(|key, checker| left.extend(checker.unfinished().map(|jobs| format!("{}: {jobs}", key.topic))));
+        (!left.is_empty()).then(|| left.join("; "))
+    }
+
+    /// How many handlers were started, in all topics.
+    pub(super) fn handled(&self) -> u64 {
+        let mut handled = 0;
+        self.for_checkers(|checker| handled += checker.handled);
+        handled
+    }
+
+    /// Keeps the state of the store, and what the checkers expect of it.
+    pub(super) fn keep_all(&self) {
+        let Ok(snapshot) = self.store.snapshot() else { return };
+        let mut expected = BTreeMap::new();
+        self.for_topics(|key, checker| drop(expected.insert(key.clone(), checker.expected.clone())));
+        *lock(&self.snapshot) = Some((snapshot, expected));
+    }
+
+    /// The store falls back to the kept state. Returns false if none is kept.
+    pub(super) fn fall_back(&self) -> bool {
+        let Some((snapshot, mut expected)) = lock(&self.snapshot).take() else { return false };
+        if self.store.restore(&snapshot).is_err() {
+            return false;
+        }
+        self.for_topics(|key, checker| {
+            checker.expected = expected.remove(key).unwrap_or_default();
+            (checker.before, checker.fell) = (self.store.view(key), true);
+            checker.unsettle(self.cluster.now());
+        });
+        true
     }
 
     /// Returns whether the faults have stopped, so that everything must end.
@@ -212,9 +252,9 @@ impl Sim {
         self.numbers.fetch_add(1, Relaxed) + 1
     }
 
-    pub(super) fn known_runs(&self, id: &JobId, fence: Fence) {
+    pub(super) fn known_runs(&self, key: &TopicKey, id: &JobId, fence: Fence) {
         let mut known_runs = lock(&self.known_runs);
-        known_runs.push_back((id.clone(), fence));
+        known_runs.push_back((key.clone(), id.clone(), fence));
         if known_runs.len() > 12 {
             known_runs.pop_front();
         }
@@ -267,4 +307,22 @@ impl Sim {
     pub(super) fn fault(&self) {
         self.faults.fetch_add(1, Relaxed);
     }
+}
+
+fn key(topic: &str) -> TopicKey {
+    let app = AppName::new("sim").expect("it is a good name");
+    TopicKey { app, topic: TopicName::new(topic).expect("it is a good name") }
+}
+
+/// The checker of a topic of dq's own workload.
+fn checker(settings: &RunSettings) -> Checker {
+    let mut checker = Checker::of(settings.timeout);
+    // The experiment with kills counts the DEAD jobs at its end, so none may be pruned before.
+    let dead_kept = if settings.kills.is_some() { TopicSettings::default().dead_kept } else { CAPS.dead_kept };
+    checker.is_calm = settings.profile == Profile::Calm;
+    checker.isolates_processes = settings.holds_to(ISOLATES_PROCESSES);
+    checker.only_jobs_crash = settings.profile == Profile::Killers && settings.kills.is_none();
+    checker.caps = Some(Caps { permits: settings.concurrency, dead_kept, ..CAPS });
+    checker.acks_on_claim = settings.profile == Profile::Claim;
+    checker
 }

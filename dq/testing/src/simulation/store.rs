@@ -86,6 +86,7 @@ impl Store for FaultyStore {
                 inner: Mutex::new(inner),
                 outer,
                 last: AtomicU64::new(self.sim.cluster.now()),
+                topic: topic.clone(),
                 broadcasts,
             };
             self.sim.listen(subscriber);
@@ -135,7 +136,7 @@ impl Link for FaultyLink {
         }
         let watched = self.connection.sim.cluster.now() - self.made;
         let execute = move |sim: &Sim| {
-            let answer = execute(sim, &*inner, &node, request.clone())?;
+            let answer = execute(sim, &*inner, (&key, &node), request.clone())?;
             sim.cluster.log(|| format!("{name} {} -> {answer:?}", kind.name()));
             sim.check(&key, what_it_did(request, &answer, &node, watched));
             Ok(answer)
@@ -164,21 +165,29 @@ impl FaultyLink {
 }
 
 /// Executes a request on the store, without the rule that is taken away.
-fn execute(sim: &Sim, inner: &dyn Link, node: &NodeId, mut request: Request) -> Result<Answer, StoreError> {
+fn execute(
+    sim: &Sim,
+    inner: &dyn Link,
+    (key, node): (&TopicKey, &NodeId),
+    mut request: Request,
+) -> Result<Answer, StoreError> {
     match &mut request {
         Request::Transfer(transfer) => transfer.last_seen = last_seen(inner, transfer.last_seen),
         Request::Renew(renew) => renew.last_seen = last_seen(inner, renew.last_seen),
         Request::Settle(settle) => {
             settle.last_seen = last_seen(inner, settle.last_seen);
             if without(10) {
+                let checker = sim.checker_of(key);
                 for outcome in &mut settle.outcomes {
-                    outcome.token = sim.checker().token_of(node, &outcome.id).unwrap_or(outcome.token);
+                    outcome.token = lock(&checker).token_of(node, &outcome.id).unwrap_or(outcome.token);
                 }
             }
         }
-        Request::Reclaim(reclaim) if sim.is_hidden(&reclaim.node) => return Ok(Answer::Reclaim(Reclaimed::default())),
+        Request::Reclaim(reclaim) if sim.is_hidden(key, &reclaim.node) => {
+            return Ok(Answer::Reclaim(Reclaimed::default()));
+        }
         Request::Reclaim(reclaim) if without(20) => {
-            reclaim.seen = sim.checker().lease_of(&reclaim.node).unwrap_or(reclaim.seen);
+            reclaim.seen = lock(&sim.checker_of(key)).lease_of(&reclaim.node).unwrap_or(reclaim.seen);
         }
         _ => {}
     }
@@ -186,7 +195,7 @@ fn execute(sim: &Sim, inner: &dyn Link, node: &NodeId, mut request: Request) -> 
     let mut answer = answer_of(inner.ask(request))?;
     match &mut answer {
         Answer::Transfer(Sequenced::Done(done)) => {
-            done.foreign_lease.take_if(|(node, _)| sim.is_hidden(node));
+            done.foreign_lease.take_if(|(node, _)| sim.is_hidden(key, node));
         }
         Answer::Reconcile(Sequenced::Done(page)) if without(6) => {
             answer_of(
@@ -196,14 +205,14 @@ fn execute(sim: &Sim, inner: &dyn Link, node: &NodeId, mut request: Request) -> 
         Answer::Reclaim(Reclaimed { moved: 1.., left }) => {
             let from = from.expect("only a reclaim is answered so");
             if without(8) && *left > 0 {
-                sim.hide(&from);
+                sim.hide(key, &from);
             }
             if without(2) {
-                sim.split_reclaim(&from);
+                sim.split_reclaim(key, &from);
             }
         }
-        Answer::Release(lease_status) if without(8) && lease_status.rows > 0 => sim.hide(node),
-        Answer::Scan(scanned) => scanned.leases.retain(|(node, _)| !sim.is_hidden(node)),
+        Answer::Release(lease_status) if without(8) && lease_status.rows > 0 => sim.hide(key, node),
+        Answer::Scan(scanned) => scanned.leases.retain(|(node, _)| !sim.is_hidden(key, node)),
         _ => {}
     }
     Ok(answer)

@@ -112,6 +112,7 @@ impl Checker {
             self.expected.due.insert(version, micros.min(self.expected.due.get(&version).copied().unwrap_or(micros)));
             self.expected.finals.remove(&version);
             self.expected.charged.remove(&version);
+            self.forgets_crashes(version);
         }
     }
 
@@ -237,34 +238,15 @@ impl Checker {
         if let (Some(kept), Did::Settle { .. }) = (still, did)
             && kept.state == State::Dead
             && kept.record.metadata().is_ok_and(|metadata| metadata.cause == Some(Cause::Crashes))
-            && !matches!(self.expected.charged.get(&old), Some((true, true)))
+            && !self.expected.charged.get(&old).is_some_and(|crashed| self.convicts(*crashed))
         {
             self.bad_crash_death(format!(
-                "[19] {id} ({old}) is DEAD by crashes: (isolated, alone) was {:?}",
+                "[19] {id} ({old}) is DEAD by crashes, though it ran as {:?}",
                 self.expected.charged.get(&old)
             ));
         }
         if let Some(kept) = still {
             self.note_crash(old, job, kept, matches!(did, Did::Reclaim { .. }));
-        }
-    }
-
-    /// Without a `run` the row came back when the store fell back, so what its node does now proves nothing.
-    fn check_crash(&mut self, id: &JobId, version: u64, job: &JobView, kept: &JobView, run: Option<u64>) {
-        let isolated = job.row.as_ref().is_some_and(|row| row.isolated);
-        let record = job.row.as_ref().and_then(|row| self.node_records.get(&row.node));
-        let alone = record.zip(run).is_none_or(|(record, run)| {
-            let mut others = record.handlers.iter().filter(|(other, _)| **other != run);
-            let counts = |started: u64| !record.dead || record.died_at < started + 2 * self.timeout_micros;
-            !others.any(|(_, (_, started))| counts(*started))
-        });
-        if kept.crashes > job.crashes || kept.state == State::Dead {
-            self.expected.charged.insert(version, (isolated, alone));
-        }
-        if kept.state == State::Dead && !(isolated && alone) {
-            self.bad_crash_death(format!(
-                "[19] {id} ({version}) is DEAD by crashes: isolated {isolated}, alone {alone}"
-            ));
         }
     }
 

@@ -1,11 +1,97 @@
-//! What crashes did to each job: how many were charged, and how the run that was charged last had run.
+//! What crashes do to each job: how many its handlers caused, how many it was charged, and how the charged runs had run
+//! (rule 19).
 
-use super::super::version::version;
-use super::record::Checker;
-use dq::job::{Cause, State};
-use dq::testing::seam::JobView;
+use super::super::promises::EXTRA_CRASHES;
+use super::super::version::{KILLER, version};
+use super::record::{Checker, Crashed};
+use dq::job::{Cause, JobId, NodeId, State};
+use dq::testing::seam::{JobView, Row};
+
+/// How the store has marked a run before it starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// It runs beside anything.
+    None,
+    /// A quarantined job runs in a small group, beside ordinary ones.
+    Group,
+    /// It runs alone in its process; where rule 19 holds for topics only, alone in its topic.
+    Alone,
+}
+
+impl Mark {
+    /// The mark of a row.
+    pub(super) fn of(row: Option<&Row>) -> Self {
+        match row.is_some_and(|row| row.isolated) {
+            true => Self::Alone,
+            false => Self::None,
+        }
+    }
+}
 
 impl Checker {
+    /// From this many crashes on, a job is quarantined.
+    pub(super) fn is_quarantined(&self, crashes: u32, cap: u32) -> bool {
+        crashes + 1 >= if self.isolates_processes { cap.max(2) } else { cap }
+    }
+
+    /// Checks a job that was charged a crash, or is DEAD by one. Without a `run` the row came back when the store fell back,
+    /// so what its node does now proves nothing.
+    pub(super) fn check_crash(&mut self, id: &JobId, number: u64, job: &JobView, kept: &JobView, run: Option<u64>) {
+        let isolated = Mark::of(job.row.as_ref()) == Mark::Alone;
+        let record = job.row.as_ref().and_then(|row| self.node_records.get(&row.node));
+        let (alone, alone_in_process) = record.zip(run).map_or((true, true), |(record, run)| {
+            let alone = !record.has_handler_beside(run, self.timeout_micros);
+            (alone, alone && !record.has_listener(self.timeout_micros) && !self.ran_elsewhere)
+        });
+        let crashed = Crashed { isolated, alone, alone_in_process };
+        let convicted = kept.state == State::Dead || is_exhausted_by_crashes(kept) && !is_exhausted_by_crashes(job);
+        if kept.crashes > job.crashes || convicted {
+            self.expected.charged.insert(number, crashed);
+        }
+        // Without processes in view, only the death itself shows a conviction.
+        if (kept.state == State::Dead || self.isolates_processes && convicted) && !self.convicts(crashed) {
+            self.bad_crash_death(format!("[19] {id} ({number}) is DEAD by crashes, though it ran as {crashed:?}"));
+        }
+        if convicted && self.isolates_processes && self.only_jobs_crash && number & KILLER == 0 {
+            self.bad_crash_death(format!("[19] {id} ({number}) is innocent, but is exhausted by crashes"));
+        }
+    }
+
+    /// Returns whether a crash of a run that ran like this may exhaust its job.
+    pub(super) const fn convicts(&self, crashed: Crashed) -> bool {
+        crashed.isolated && if self.isolates_processes { crashed.alone_in_process } else { crashed.alone }
+    }
+
+    /// Returns whether something of this topic runs on a node, or ran there when it died.
+    pub(in crate::simulation) fn has_run_on(&self, node: &NodeId) -> bool {
+        let timeout = self.timeout_micros;
+        // No run has the number 0.
+        self.node_records
+            .get(node)
+            .is_some_and(|record| record.has_handler_beside(0, timeout) || record.has_listener(timeout))
+    }
+
+    /// A handler of this version is about to kill its process.
+    pub(in crate::simulation) fn causes_crash(&mut self, number: u64) {
+        let record = self.crash_records.entry(number).or_default();
+        record.caused += 1;
+        if record.final_begun {
+            return;
+        }
+        record.caused_before_final += 1;
+        let (caused, most) = (record.caused, self.caps.map_or(u32::MAX, |caps| caps.crashes + EXTRA_CRASHES));
+        if caused > most && self.isolates_processes && self.only_jobs_crash {
+            self.bad(format!("[19] {number} has caused {caused} crashes, but its final_retry has not begun"));
+        }
+    }
+
+    /// An outcome that lets the job run again, or a requeue, was accepted: crashes count from here on.
+    pub(super) fn forgets_crashes(&mut self, number: u64) {
+        if let Some(record) = self.crash_records.get_mut(&number) {
+            (record.caused, record.final_begun) = (0, false);
+        }
+    }
+
     /// A run is over, and the store keeps its job.
     pub(super) fn note_crash(&mut self, number: u64, job: &JobView, kept: &JobView, reclaimed: bool) {
         debug_assert_eq!(version(&kept.record), number, "it is the same version");
@@ -17,7 +103,7 @@ impl Checker {
         let by_crashes = || kept.record.metadata().is_ok_and(|metadata| metadata.cause == Some(Cause::Crashes));
         if kept.state == State::Dead && (reclaimed || by_crashes()) {
             self.crashed += 1;
-            record.dead = Some(job.row.as_ref().is_some_and(|row| row.isolated));
+            record.dead = Some(Mark::of(job.row.as_ref()) == Mark::Alone);
         }
     }
 
@@ -37,4 +123,8 @@ impl Checker {
             self.bad(what);
         }
     }
+}
+
+fn is_exhausted_by_crashes(job: &JobView) -> bool {
+    job.record.metadata().is_ok_and(|metadata| metadata.exhausted && metadata.cause == Some(Cause::Crashes))
 }

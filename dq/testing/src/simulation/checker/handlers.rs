@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::rules::without;
+use super::crashes::Mark;
 use super::record::{Checker, HandlerKind, Run};
 use dq::config::NodeSettings;
 use dq::job::{JobId, NodeId};
@@ -22,21 +23,27 @@ impl Checker {
         else {
             return;
         };
-        if !row.isolated && job.crashes + 1 >= caps.crashes && kind != HandlerKind::Final {
+        let (mark, must_be_alone) = (Mark::of(Some(row)), self.isolates_processes && job.crashes > caps.crashes);
+        let is_marked = mark == Mark::Alone || mark == Mark::Group && !must_be_alone;
+        if !is_marked && self.is_quarantined(job.crashes, caps.crashes) && kind != HandlerKind::Final {
             return self.bad(format!("[19] {id} is quarantined, but starts on {node} without being isolated"));
         }
         // A node that stops calls `final_retry` at once.
-        let beside = self.isolated_beside(node, id, time).filter(|_| kind != HandlerKind::Final);
+        let beside = self.alone_on(node, Some(id), time).filter(|_| kind != HandlerKind::Final);
         if let Some(other) = beside {
             self.bad(format!("[19] {id} starts on {node} beside {other}, which is isolated"));
         }
+        if mark == Mark::Alone && self.isolates_processes && self.runs_elsewhere {
+            self.bad(format!("[19] {id} starts on {node} to be alone, but something of another topic runs there"));
+        }
     }
 
-    /// An isolated job of the node that has run and is not gone. The node counts two timeouts from its `isolate` on.
-    fn isolated_beside(&self, node: &NodeId, id: &JobId, time: u64) -> Option<JobId> {
+    /// A job of the node, other than `id`, that is to be alone, has run and is not gone. The node counts two timeouts from
+    /// its `isolate` on.
+    pub(in crate::simulation) fn alone_on(&self, node: &NodeId, id: Option<&JobId>, time: u64) -> Option<JobId> {
         let isolated = self.before.jobs.iter().filter(|(other, job)| {
-            let row = job.row.as_ref().filter(|row| row.node == *node && row.isolated);
-            *other != id && row.is_some()
+            let row = job.row.as_ref().filter(|row| row.node == *node && Mark::of(Some(row)) == Mark::Alone);
+            Some(*other) != id && row.is_some()
         });
         let runs = isolated.filter_map(|(other, _)| {
             let run = self.runs.get(self.expected.rows.get(&(node.clone(), other.clone()))?)?;

@@ -34,6 +34,9 @@ impl Checker {
         if outcome.change == Change::Ack {
             self.note_ack(number);
         }
+        if !matches!(outcome.change, Change::Rollback | Change::Dead) {
+            self.forgets_crashes(run.version);
+        }
     }
 
     /// Returns whether an outcome fits what the handlers of the run did.

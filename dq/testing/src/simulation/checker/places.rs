@@ -1,6 +1,7 @@
 //! A job that moves: its new place, to the millisecond, is the one that the step says, and its counters go on as the rules
 //! say (rules 4, 15, 17, 19, 20 and 25).
 
+use super::crashes::Mark;
 use super::record::{Checker, Did};
 use dq::job::{Cause, Fence, JobId, State};
 use dq::store::step::{Change, RejoinDue, Verdict};
@@ -86,6 +87,9 @@ impl Checker {
                 }
                 // Without a known cap, any count is right.
                 let Some(caps) = self.caps else { return Some(Placement { crashes: is.crashes, ..given_back }) };
+                if self.isolates_processes {
+                    return self.reclaimed(was, is, caps.crashes, given_back, floor);
+                }
                 let isolated = was.row.as_ref().is_some_and(|row| row.isolated);
                 let last = was.crashes + 1 >= caps.crashes;
                 Some(match (last, isolated) {
@@ -96,6 +100,31 @@ impl Checker {
                 })
             }
             Did::Nothing | Did::Add { .. } | Did::Note { .. } | Did::Release { .. } | Did::Publish { .. } => None,
+        }
+    }
+
+    /// Where a reclaim of an expired lease puts a job: a run alone in its process convicts it, a group charges it up to one
+    /// crash beyond the cap, and a quarantined job that was not marked is charged nothing.
+    fn reclaimed(
+        &self,
+        was: &JobView,
+        is: &JobView,
+        cap: u32,
+        given_back: Placement,
+        now: Timestamp,
+    ) -> Option<Placement> {
+        let charged = Placement { crashes: was.crashes + 1, ..given_back.clone() };
+        match Mark::of(was.row.as_ref()) {
+            Mark::Alone if is.state == State::Dead && was.record.fixed().exhausted => {
+                Some(dead(&Placement::of(was), now))
+            }
+            Mark::Alone if !is.record.fixed().exhausted => None,
+            // Nothing depends on whether the crash that convicts is counted.
+            Mark::Alone if is.crashes == was.crashes => Some(given_back),
+            Mark::Alone => Some(charged),
+            Mark::Group if was.crashes > cap => Some(given_back),
+            Mark::None if self.is_quarantined(was.crashes, cap) => Some(given_back),
+            Mark::Group | Mark::None => Some(charged),
         }
     }
 

@@ -111,11 +111,21 @@ pub(in crate::simulation) struct Expected {
     pub(super) finals: BTreeSet<u64>,
     pub(super) parked: BTreeSet<u64>,
     pub(super) executed: BTreeSet<(ProducerId, u64)>,
-    /// For each version that crashes exhausted: whether the last charged run was isolated, and whether it was alone.
-    pub(super) charged: BTreeMap<u64, (bool, bool)>,
+    /// For each version that was charged a crash: how its run had run.
+    pub(super) charged: BTreeMap<u64, Crashed>,
     /// For each version that was acked on claim: the run that was acked.
     pub(super) claimed: BTreeMap<u64, u64>,
     pub(super) broadcasts: Broadcasts,
+}
+
+/// How a run that was charged a crash had run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::simulation) struct Crashed {
+    pub(in crate::simulation) isolated: bool,
+    /// No other handler of its topic ran in its process.
+    pub(in crate::simulation) alone: bool,
+    /// No other handler and no broadcast listener of any topic ran there.
+    pub(in crate::simulation) alone_in_process: bool,
 }
 
 /// What the checker knows of a node besides what the store shows.
@@ -131,6 +141,25 @@ pub(in crate::simulation) struct NodeRecord {
     pub(in crate::simulation) died_at: u64,
     /// The handlers that run: run number, job and start time. Those that ran when the node died stay.
     pub(in crate::simulation) handlers: BTreeMap<u64, (JobId, u64)>,
+    /// The broadcast listeners that run, and since when: name and version of the broadcast. As handlers, they stay.
+    pub(in crate::simulation) listening: BTreeMap<(&'static str, u64), u64>,
+}
+
+impl NodeRecord {
+    /// Returns whether a handler other than that of `run` ran when the node died, or runs. A handler counts for two
+    /// timeouts.
+    pub(super) fn has_handler_beside(&self, run: u64, timeout: u64) -> bool {
+        self.handlers.iter().any(|(other, (_, started))| *other != run && self.counts(*started, timeout))
+    }
+
+    /// Returns whether a broadcast listener ran when the node died, or runs. As long as handlers, it counts.
+    pub(super) fn has_listener(&self, timeout: u64) -> bool {
+        self.listening.values().any(|started| self.counts(*started, timeout))
+    }
+
+    const fn counts(&self, started: u64, timeout: u64) -> bool {
+        !self.dead || self.died_at < started.saturating_add(timeout.saturating_mul(2))
+    }
 }
 
 /// Everything the checker knows of one topic.
@@ -145,6 +174,14 @@ pub(in crate::simulation) struct Checker {
     pub(in crate::simulation) node_records: BTreeMap<NodeId, NodeRecord>,
     /// Runs whose handlers block their threads.
     pub(super) blocking: BTreeSet<u64>,
+    /// Rule 19 holds for whole processes.
+    pub(in crate::simulation) isolates_processes: bool,
+    /// Nothing but handlers of killers crashes a node.
+    pub(in crate::simulation) only_jobs_crash: bool,
+    /// Something of another topic ran, when it died, in the process of the node whose jobs are being reclaimed.
+    pub(in crate::simulation) ran_elsewhere: bool,
+    /// Something of another topic runs in the process in which a handler is about to start.
+    pub(in crate::simulation) runs_elsewhere: bool,
     /// This run has no faults.
     pub(in crate::simulation) is_calm: bool,
     pub(in crate::simulation) fell: bool,
@@ -188,8 +225,14 @@ pub(in crate::simulation) enum AddResult {
 pub(in crate::simulation) struct CrashRecord {
     /// Charged crashes since the last settled outcome.
     pub(in crate::simulation) charged: u32,
-    /// Whether the run that was charged last was isolated, and whether it was alone.
-    pub(in crate::simulation) last: (bool, bool),
+    /// How the run that was charged last had run.
+    pub(in crate::simulation) last: Crashed,
+    /// Crashes that its handlers caused since then, charged or not,
+    pub(in crate::simulation) caused: u32,
+    /// and how many of them before its `final_retry` began.
+    pub(in crate::simulation) caused_before_final: u32,
+    /// Its `final_retry` has begun.
+    pub(in crate::simulation) final_begun: bool,
     /// `Some` if the job is DEAD by crashes: whether the run that ended there was isolated.
     pub(in crate::simulation) dead: Option<bool>,
 }

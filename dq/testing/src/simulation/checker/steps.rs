@@ -233,6 +233,7 @@ impl Checker {
         // The store need not know of a run that belongs to a lost part of its history.
         if kind == HandlerKind::Final && (current || !self.fell) {
             self.expected.finals.insert(version);
+            self.crash_records.entry(version).or_default().final_begun = true;
         }
         number
     }

@@ -127,8 +127,8 @@ impl Sim {
                 self.fault();
                 node.process.clock.skew.store(by, Relaxed);
             }
-            Fault::Snap => self.keep_all(program),
-            Fault::Fall => self.fall_back_to_kept(program),
+            Fault::Snap => self.keep_all(),
+            Fault::Fall => self.fall_back_to_kept(),
             other => self.inject_store_fault(other, when, random),
         }
     }
@@ -154,7 +154,6 @@ impl Sim {
                 self.note(|| format!("THE NETWORK IS SLOW for {millis} ms{when}"));
             }
             Fault::Jump => {
-                self.for_checkers(|checker| checker.jumped = true);
                 let ahead = self.clock.skew.load(Relaxed) / MS as i64;
                 self.note(|| format!("THE CLOCK OF THE STORE is {ahead} ms ahead"));
             }
@@ -170,26 +169,11 @@ impl Sim {
         self.note_fault(process);
     }
 
-    fn keep_all(&self, program: &Program) {
-        let Ok(snapshot) = self.store.snapshot() else { return };
-        let mut expected = Vec::new();
-        self.for_topics(|key, checker| expected.push((key.clone(), checker.expected.clone())));
-        *lock(&program.kept) = Some((snapshot, expected));
-    }
-
-    fn fall_back_to_kept(&self, program: &Program) {
-        let Some((snapshot, expected)) = lock(&program.kept).take() else { return };
-        if self.store.restore(&snapshot).is_err() {
-            return;
+    fn fall_back_to_kept(&self) {
+        if self.fall_back() {
+            self.fault();
+            self.note(|| "THE STORE FALLS BACK to an earlier state".into());
         }
-        self.fault();
-        self.for_topics(|key, checker| {
-            let expected = expected.iter().find(|(kept, _)| kept == key);
-            checker.expected = expected.map(|(_, expected)| expected.clone()).unwrap_or_default();
-            (checker.before, checker.fell) = (self.store.view(key), true);
-            checker.unsettle(self.cluster.now());
-        });
-        self.note(|| "THE STORE FALLS BACK to an earlier state".into());
     }
 }
 

@@ -189,8 +189,6 @@ fn check<S: Clone + Send + Sync + 'static>(
 }
 
 fn played(sim: &Sim, program: &Program, found: Option<String>, chosen: Chosen) -> Played {
-    let mut handled = 0;
-    sim.for_checkers(|checker| handled += checker.handled);
     Played {
         found,
         injected: std::mem::take(&mut lock(&sim.injected)),
@@ -200,7 +198,7 @@ fn played(sim: &Sim, program: &Program, found: Option<String>, chosen: Chosen) -
         account: program.account(),
         log: sim.cluster.take_log(),
         jobs: program.jobs(),
-        handled,
+        handled: sim.handled(),
         faults: sim.faults.load(Relaxed),
         time: sim.cluster.now(),
     }

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use futures_util::FutureExt;
 
-use super::super::checker::Expected;
 use super::super::cluster::ClusterState;
 use super::super::process::Process;
 use super::super::profile::Fault;
@@ -23,7 +22,6 @@ use super::versions::Versions;
 use dq::context::ContextFactory;
 use dq::job::{AppName, NodeId, TopicKey};
 use dq::store::Store as _;
-use dq::store::memory::Snapshot;
 
 /// The app of all simulated programs.
 pub(super) const APP: &str = "simulation";
@@ -51,9 +49,6 @@ pub(super) struct PendingFaults {
     /// At a request.
     pub(super) connection: Option<u64>,
 }
-
-/// An earlier state of the store, and what the checkers expected then.
-pub(super) type Kept = (Snapshot, Vec<(TopicKey, Expected)>);
 
 type OnNode = Box<dyn Fn(ContextFactory) -> ContextFactory + Send + Sync>;
 
@@ -85,7 +80,6 @@ pub(super) struct Program {
     pub(super) print: Print,
     /// Which listener of which node received which broadcast.
     pub(super) received: Mutex<BTreeSet<(String, &'static str, Named, u64)>>,
-    pub(super) kept: Mutex<Option<Kept>>,
 }
 
 impl fmt::Debug for Program {
@@ -126,7 +120,6 @@ impl Program {
             spawners: Mutex::default(),
             print: how.print,
             received: Mutex::default(),
-            kept: Mutex::default(),
         })
     }
 
