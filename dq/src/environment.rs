@@ -21,11 +21,14 @@ use crate::time::Timestamp;
 
 mod clock;
 mod entropy;
+mod process;
 mod spawn;
 mod thread;
 
 pub use clock::{Boottime, Clock, StoreClock, TokioClock, WallClock};
 pub use entropy::{Entropy, OsEntropy, Seeded};
+pub use process::Process;
+pub(crate) use process::{Alone, Entry, Outlook, Ticket};
 pub use spawn::{Runtime, Spawn, SpawnOn, Task};
 pub use thread::OwnThread;
 
@@ -36,6 +39,7 @@ pub struct Environment {
     entropy: Arc<dyn Entropy>,
     spawn: Arc<dyn Spawn>,
     last_id: Arc<AtomicU64>,
+    process: Arc<Process>,
 }
 
 impl fmt::Debug for Environment {
@@ -45,9 +49,10 @@ impl fmt::Debug for Environment {
 }
 
 impl Environment {
-    /// Makes an environment of these parts.
+    /// Makes an environment of these parts. Its handlers count as a process of their own.
     pub fn new(clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>, spawn: Arc<dyn Spawn>) -> Self {
-        Self { clock, entropy, spawn, last_id: Arc::default() }
+        let process = Process::new(Arc::clone(&clock));
+        Self { clock, entropy, spawn, last_id: Arc::default(), process }
     }
 
     /// Makes the environment of a program: randomness from the operating system, dq's own tasks on a thread of their
@@ -64,7 +69,8 @@ impl Environment {
         if TokioClock::is_paused() {
             return Ok(Self::on_this_runtime(entropy));
         }
-        Ok(Self::new(Arc::new(Boottime), entropy, Arc::new(OwnThread::start()?)))
+        let environment = Self::new(Arc::new(Boottime), entropy, Arc::new(OwnThread::start()?));
+        Ok(Self { process: Process::current(), ..environment })
     }
 
     /// Makes an environment that runs everything on the current runtime under tokio's clock, for tests and simulations.
@@ -75,6 +81,11 @@ impl Environment {
         let here = Handle::current();
         let spawn = SpawnOn { own: here.clone(), handlers: here };
         Self::new(Arc::new(TokioClock::new()), entropy, Arc::new(spawn))
+    }
+
+    /// The process of the handlers, in which one job may have to run alone.
+    pub(crate) const fn process(&self) -> &Arc<Process> {
+        &self.process
     }
 
     /// The node's monotonic time: the time since some moment before the node started.

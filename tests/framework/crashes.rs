@@ -7,9 +7,7 @@ use dq::job::{Cause, State};
 use dq::listener::AckMode;
 use dq::testing::Harness;
 
-use crate::scripted_listener::{
-    HOUR, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, stored_job, test_job,
-};
+use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, TestJob, default_settings, stored_job, test_job};
 
 fn no_timeout(topic: TopicOverrides) -> TopicOverrides {
     topic.timeout("0s")
@@ -114,120 +112,6 @@ async fn a_final_retry_that_kills_its_node_is_not_repeated() {
     assert!(script.log.take().is_empty(), "no handler runs any more");
     let dead = stored_job(&successor, "killer").await;
     assert_eq!((dead.state, dead.cause), (State::Dead, Some(Cause::Crashes)));
-}
-
-#[tokio::test(start_paused = true)]
-async fn jobs_beside_one_that_kills_its_nodes_all_finish() {
-    let script = Script::new(|job, channel| async move {
-        if job.id().as_str() == "killer" {
-            std::future::pending::<()>().await;
-        }
-        handler_takes(SECOND / 10).await;
-        Ok(channel.ack())
-    });
-    let script = script.final_retry(|_, _| std::future::pending());
-    let mut dq = script.start(no_timeout).await;
-    dq.provider().add_many(["0", "1", "2", "killer", "x", "y", "z"].map(test_job)).await.unwrap();
-    let mut ran = Vec::new();
-    for seed in 2..6 {
-        // The node is killed as soon as the job has started.
-        let mut lines = Vec::new();
-        while !lines.iter().any(|line: &String| line.contains("killer")) {
-            dq.advance(SECOND / 20).await;
-            lines.extend(script.log.take_without_times());
-        }
-        ran.push(lines);
-        let next = script.beside(&dq, seed, no_timeout).await;
-        dq.kill();
-        dq = next;
-    }
-    dq.advance(HOUR).await;
-    let starts_of_the_killer: Vec<_> = ran.concat().into_iter().filter(|line| line.contains("killer")).collect();
-    assert_eq!(starts_of_the_killer, ["due killer 0", "due killer 0", "due killer 0", "final killer 0 crashes"]);
-    let dead = dq.provider().dead::<TestJob>().next_page().await.unwrap().unwrap();
-    assert_eq!(dead.iter().map(|seen| seen.id.as_str()).collect::<Vec<_>>(), ["killer"]);
-    let counts = dq.counts::<TestJob>().await;
-    assert_eq!((counts.dead, counts.delayed, counts.running), (1, 0, 0), "all others are done");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_job_one_crash_short_of_max_crashes_runs_alone() {
-    let stuck = Script::hangs();
-    let dq = stuck.start(|topic| no_timeout(topic).max_crashes(2)).await;
-    for id in ["a", "b", "c"] {
-        dq.provider().add(test_job(id)).await.unwrap();
-    }
-    dq.settle().await;
-    let script = Script::takes(10 * SECOND);
-    let successor = script.beside(&dq, 2, |topic| no_timeout(topic).max_crashes(2)).await;
-    dq.kill();
-    successor.advance(30 * SECOND).await;
-    successor.provider().add(test_job("fresh")).await.unwrap();
-    successor.advance(HOUR).await;
-    let starts: Vec<_> = script.log.take();
-    let seconds: Vec<f64> = starts.iter().map(|line| line.split('s').next().unwrap().parse().unwrap()).collect();
-    assert_eq!(starts.len(), 4, "{starts:?}");
-    for (one, next) in seconds[..3].iter().zip(&seconds[1..]) {
-        assert!(next - one >= 9.999, "one after the other: {starts:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn final_retry_of_a_quarantined_job_runs_alone_too() {
-    let stuck = Script::hangs();
-    let dq = stuck.start(|topic| no_timeout(topic).max_crashes(2)).await;
-    dq.provider().add(test_job("quarantined")).await.unwrap();
-    dq.settle().await;
-    let script = Script::new(|job, channel| async move {
-        if job.id().as_str() == "quarantined" {
-            return Err("no".into());
-        }
-        handler_takes(10 * SECOND).await;
-        Ok(channel.ack())
-    });
-    let slowly = script.clone().final_retry(|_, _| handler_takes(10 * SECOND));
-    let successor = slowly.beside(&dq, 2, |topic| no_timeout(topic).max_crashes(2).retry("none")).await;
-    dq.kill();
-    successor.advance(15 * SECOND).await;
-    successor.provider().add_many((0..3).map(test_job)).after("7600ms").await.unwrap(); // while the quarantined job runs
-    successor.advance(HOUR).await;
-    let lines = slowly.log.take();
-    let at = |what: &str| lines.iter().position(|line| line.contains(what)).unwrap();
-    let second = |line: &str| line.split('s').next().unwrap().parse::<f64>().unwrap();
-    let last = second(&lines[at("final quarantined")]);
-    for id in 0..3 {
-        let start = second(&lines[at(&format!("due {id} 0"))]);
-        assert!((start - last).abs() >= 9.999, "{lines:?}");
-    }
-}
-
-/// Once a quarantined job is isolated, a death of its node counts as its crash, whatever the job waits for.
-#[tokio::test(start_paused = true)]
-async fn nothing_starts_between_the_last_run_of_a_quarantined_job_and_its_final_retry() {
-    let stuck = Script::hangs();
-    let dq = stuck.start(|topic| no_timeout(topic).max_crashes(2)).await;
-    dq.provider().add(test_job("quarantined")).await.unwrap();
-    dq.settle().await;
-    let script = Script::new(|job, channel| async move {
-        match job.id().as_str() {
-            "quarantined" => return Err("no".into()),
-            "fresh" => {}
-            _ => handler_takes(40 * SECOND).await,
-        }
-        Ok(channel.ack())
-    });
-    let successor = script.beside(&dq, 2, |topic| no_timeout(topic).max_crashes(2).retry("none").concurrency(2)).await;
-    dq.kill();
-    successor.provider().add_many(["long", "longer"].map(test_job)).await.unwrap();
-    successor.advance(15 * SECOND).await;
-    successor.provider().add(test_job("fresh")).await.unwrap();
-    successor.advance(HOUR).await;
-    let lines = script.log.take_without_times();
-    assert_eq!(
-        lines[2..],
-        ["due quarantined 0", "final quarantined 1 error", "due fresh 0"],
-        "the node holds both jobs"
-    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,6 +11,7 @@ mod ending;
 mod failures;
 mod health;
 mod idle;
+mod isolation;
 mod nodes;
 mod on_claim;
 mod outages;

@@ -10,9 +10,7 @@ use dq_tests::{Fault, FaultyStore};
 
 use crate::backend::store_under;
 use crate::idle::faulty_store;
-use crate::scripted_listener::{
-    HOUR, Log, MINUTE, MS, SECOND, Script, TestJob, default_settings, handler_takes, test_job,
-};
+use crate::scripted_listener::{HOUR, Log, MINUTE, MS, SECOND, Script, TestJob, default_settings, test_job};
 
 /// Records `dropped` when it is dropped.
 struct RecordDrop(Log);
@@ -159,24 +157,4 @@ async fn the_standby_watcher_claims_what_the_watcher_misses() {
     standby.advance(300 * MS).await;
     assert_eq!(script.log.take(), ["60.25s due a 0"], "a quarter of a second after the watcher should have");
     drop(dq);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_quarantined_job_waits_ten_minutes_at_most_for_a_handler_without_a_timeout() {
-    let stuck = Script::hangs();
-    let dq = stuck.start(|topic| topic.timeout("0s").max_crashes(2)).await;
-    dq.provider().add(test_job("quarantined")).await.unwrap();
-    dq.settle().await;
-    let script = Script::new(|job, channel| async move {
-        if job.id().as_str() == "long" {
-            handler_takes(HOUR).await;
-        }
-        Ok(channel.ack())
-    });
-    let successor = script.beside(&dq, 2, |topic| topic.timeout("0s").max_crashes(2)).await;
-    dq.kill();
-    successor.advance(20 * SECOND).await; // by now this node is the watcher, and the job is not reclaimed yet
-    successor.provider().add(test_job("long")).await.unwrap();
-    successor.advance(HOUR / 2).await;
-    assert_eq!(script.log.take(), ["20s due long 0", "620s due quarantined 0"]);
 }

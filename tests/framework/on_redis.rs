@@ -14,6 +14,7 @@ mod ending;
 mod failures;
 mod health;
 mod idle;
+mod isolation;
 mod nodes;
 mod on_claim;
 mod outages;

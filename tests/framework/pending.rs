@@ -8,6 +8,8 @@ use dq::prelude::*;
 use dq::provider::Addition;
 use dq::testing::Harness;
 
+use dq_tests::Faults;
+
 use crate::idle::faulty_store;
 use crate::scripted_listener::{
     HOUR, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, stored_job, test_job,
@@ -94,26 +96,26 @@ async fn a_cancel_reaches_the_node_that_runs_the_job() {
     assert!(second.job::<TestJob>("a").await.is_none());
 }
 
-/// Returns a node whose handler takes an hour, and which holds a quarantined job that waits to run alone.
-async fn node_with_a_waiting_job() -> (Harness, Script) {
+/// Returns a node on whose only permit for quarantined jobs one runs for an hour, and which holds another one that waits.
+async fn node_with_a_waiting_job() -> (Harness, Script, Arc<Faults>) {
     let stuck = Script::hangs();
-    let dead = stuck.start(|topic| topic.timeout("0s").max_crashes(2)).await;
-    dead.provider().add(test_job("waits")).await.unwrap();
+    let (store, faults) = faulty_store();
+    let cap = |topic: TopicOverrides| topic.timeout("0s").max_crashes(2);
+    let dead = Harness::start_on(faults.inner(), 1, |factory| stuck.on(factory, cap)).await;
+    dead.provider().add_many(["long", "waits"].map(test_job)).await.unwrap();
     dead.settle().await;
     let script = Script::takes(HOUR);
-    let dq = script.beside(&dead, 2, |topic| topic.timeout("0s").max_crashes(2)).await;
+    let dq = Harness::start_on(store, 2, |factory| script.on(factory, |topic| cap(topic).concurrency(3))).await;
     dead.kill();
-    dq.advance(20 * SECOND).await;
-    dq.provider().add(test_job("long")).await.unwrap();
     dq.advance(MINUTE).await;
     assert_eq!(script.log.take_without_times(), ["due long 0"]);
     assert_eq!(dq.health().topics[0].waiting, 1);
-    (dq, script)
+    (dq, script, faults)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_job_that_has_not_started_never_starts() {
-    let (dq, script) = node_with_a_waiting_job().await;
+    let (dq, script, _) = node_with_a_waiting_job().await;
     let found = dq.provider().cancel::<TestJob>("waits").await.unwrap();
     assert_eq!((found.found, found.changed), (Some(State::Running), true));
     dq.settle().await;
@@ -125,14 +127,7 @@ async fn a_cancelled_job_that_has_not_started_never_starts() {
 /// A quarantined job starts only after an `isolate`, whose answer reports the pending command although its signal was lost.
 #[tokio::test(start_paused = true)]
 async fn a_deleted_quarantined_job_that_has_not_started_never_starts() {
-    let (store, faults) = faulty_store();
-    let script = Script::takes(HOUR);
-    let quarantined = |topic: TopicOverrides| topic.timeout("0s").max_crashes(1);
-    let dq = Harness::start_on(store, 1, |factory| script.on(factory, quarantined)).await;
-    dq.provider().add_many(["long", "waits"].map(test_job)).await.unwrap();
-    dq.advance(SECOND).await;
-    assert_eq!(script.log.take_without_times(), ["due long 0"]);
-    assert_eq!(dq.health().topics[0].waiting, 1);
+    let (dq, script, faults) = node_with_a_waiting_job().await;
     faults.lose_signals();
     let found = dq.provider().delete::<TestJob>("waits").await.unwrap();
     assert_eq!((found.found, found.changed), (Some(State::Running), true));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use dq::job::Metadata;
+use dq::job::{Isolation, Metadata};
 use dq::store::step::{
     Change, Exhaust, Isolate, NoteVerdict, Publish, RejoinDue, Release, Renew, Scan, Sequenced, Sweep, Verdict, Wake,
 };
@@ -33,8 +33,9 @@ async fn every_step_except_add_works_when_memory_is_full() {
     let (last_seen, lease, claim) = (topic.last_seen(), LEASE, &claims[6]);
     let (id, token) = (claim.id.clone(), claim.token);
     topic.link.step(Renew { last_seen, lease }).await.unwrap();
-    let isolate = Isolate { last_seen, lease, id: id.clone(), token };
-    assert_eq!(topic.link.step(isolate).await.unwrap().note, NoteVerdict::Done);
+    let (isolation, runs) = (Isolation::Alone, vec![(id.clone(), token)]);
+    let isolate = Isolate { last_seen, lease, isolation, runs };
+    assert_eq!(topic.link.step(isolate).await.unwrap().notes, Some(vec![NoteVerdict::Done]));
     let exhaust =
         Exhaust { last_seen, lease, id, token, metadata: Metadata { exhausted: true, ..Metadata::default() } };
     assert_eq!(topic.link.step(exhaust).await.unwrap().note, NoteVerdict::Done);

@@ -15,7 +15,7 @@ fn run(killing: Killing, without: Option<u8>) -> KillReport {
 fn killers_end_after_their_cap_and_no_innocent_job_is_dead() {
     let report = run(Killing::ByJobs, None);
     assert_eq!(report.found, None);
-    assert!(report.kills >= 500, "{} kills in ten minutes", report.kills);
+    assert!(report.kills >= 300, "{} kills in ten minutes", report.kills); // isolated killers take their time
     assert!(report.killers >= 200 && report.innocent >= 600, "{report:?}");
     assert_eq!(report.killers_dead, report.killers);
     if !ISOLATES_PROCESSES {

@@ -24,7 +24,8 @@ pub struct TopicSettings {
     pub retry: RetryPolicy,
     /// When dq acks a job. Default: when its handler has returned.
     pub ack: AckMode,
-    /// After how many crashes of its node a job is exhausted. Default 3; 1 to 1,000.
+    /// How often a job may kill its node before dq gives it up. A job that only ran beside others is never given up for that,
+    /// so dq may need up to two more crashes until it knows which job kills. Default 3; 1 to 1,000.
     pub max_crashes: u32,
     /// How long a job is UNACKED before dq calls `process_unacked`. Default 7 days; 1 ms to 10 years.
     pub unacked_age: Duration,

@@ -94,7 +94,8 @@ impl TopicOverrides {
         self.put("ack", Arc::new(move |topic| topic.ack = when))
     }
 
-    /// After how many crashes of its node a job is exhausted. Default 3; 1 to 1,000.
+    /// How often a job may kill its node before dq gives it up. A job that only ran beside others is never given up for that,
+    /// so dq may need up to two more crashes until it knows which job kills. Default 3; 1 to 1,000.
     pub fn max_crashes(self, most: u32) -> Self {
         self.put("max_crashes", Arc::new(move |topic| topic.max_crashes = most))
     }

@@ -223,30 +223,3 @@ async fn a_node_whose_handlers_have_no_runtime_any_more_takes_no_jobs() {
     node.running.order_stop(SECOND);
     node.running.stopped().await;
 }
-
-#[tokio::test(start_paused = true)]
-async fn a_node_takes_no_jobs_while_one_runs_alone() {
-    let (never, mut started) = mpsc::unbounded_channel();
-    let stuck: Script = Box::new(move |_, delivery| {
-        never.send(delivery.id.to_string()).unwrap();
-        Box::pin(std::future::pending())
-    });
-    let store = Arc::new(MemoryStore::new(Arc::new(TokioClock::new())));
-    let first = TopicSettings { max_crashes: 1, timeout: None, ..TopicSettings::default() };
-    let node = node_on(store.clone(), 1, first, stuck).await;
-    node.add("alone", Duration::ZERO).await;
-    assert_eq!(started.recv().await.unwrap(), "alone");
-    let (script, mut calls) = reporting(|_, _| Returned::Decided(Decision::Ack));
-    let other = node_on(store, 2, TopicSettings::default(), script).await;
-    for job in 0..5 {
-        node.add(&job.to_string(), SECOND).await;
-    }
-    for _ in 0..5 {
-        let call = tokio::time::timeout(10 * SECOND, calls.recv()).await.expect("another node claims what is due");
-        assert!(call.unwrap().starts_with("due"));
-    }
-    for node in [&node, &other] {
-        node.running.order_stop(Duration::ZERO);
-        node.running.stopped().await;
-    }
-}

@@ -4,6 +4,7 @@
 //! What is hidden here belongs to the contract of stores (`dq::store`) or to the macros, and may change with every
 //! version.
 
+mod crashes;
 pub(crate) mod delay_job;
 mod id;
 mod ident;
@@ -22,6 +23,8 @@ pub use metadata::{BadRecord, Cause, Metadata};
 pub use record::{Codec, Record};
 pub use state::State;
 
+#[doc(hidden)]
+pub use crashes::{Charge, Isolation, Suspicion};
 #[doc(hidden)]
 pub use delay_job::{DelayJob, JobDefaults, Payload};
 #[doc(hidden)]

@@ -4,8 +4,8 @@
 //! too: [`Link::ask`](super::Link::ask).
 
 use super::step::{
-    Exhaust, Isolate, LeaseStatus, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile, Reconciled, Release,
-    Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Wake,
+    Exhaust, Isolate, Isolated, LeaseStatus, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile, Reconciled,
+    Release, Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Wake,
 };
 
 /// A request of one kind, and the type of its answer.
@@ -73,8 +73,8 @@ requests! {
     Settle "settle" -> Settled;
     /// Renews the lease and does nothing else. Never creates a lease.
     Renew "renew" -> LeaseStatus;
-    /// Notes that a quarantined job is about to run alone. Renews the lease.
-    Isolate "isolate" -> Noted;
+    /// Notes that quarantined jobs are about to run, alone or in a group. Needs the right sequence number. Renews the lease.
+    Isolate "isolate" -> Isolated;
     /// Notes that no attempt is left, before the node calls `final_retry`. Renews the lease.
     Exhaust "exhaust" -> Noted;
     /// Takes a new sequence number with its first page and lists the node's rows. Renews nothing.

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::job::{JobId, Metadata, NodeId, Record, Sequence, Token};
+use crate::job::{Isolation, JobId, Metadata, NodeId, Record, Sequence, Token};
 use crate::time::Timestamp;
 
 /// The most jobs that one step may touch.
@@ -187,10 +187,20 @@ pub struct Isolate {
     pub last_seen: Sequence,
     /// How long the lease lasts from now.
     pub lease: Duration,
-    /// The job.
-    pub id: JobId,
-    /// The token of the run.
-    pub token: Token,
+    /// How the jobs are about to run.
+    pub isolation: Isolation,
+    /// The jobs and the tokens of their runs, 1 to [`MOST_JOBS`], with different ids.
+    pub runs: Vec<(JobId, Token)>,
+}
+
+/// Answer of [`isolate`](super::Request::Isolate).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Isolated {
+    /// The lease status after the step.
+    pub lease_status: LeaseStatus,
+    /// Whether it was noted, for each run in the order of the request; `None`: the request named another sequence number, so
+    /// nothing was noted.
+    pub notes: Option<Vec<NoteVerdict>>,
 }
 
 /// Request of [`exhaust`](super::Request::Exhaust).
@@ -208,7 +218,7 @@ pub struct Exhaust {
     pub metadata: Metadata,
 }
 
-/// Answer of [`isolate`](super::Request::Isolate) and [`exhaust`](super::Request::Exhaust).
+/// Answer of [`exhaust`](super::Request::Exhaust).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Noted {
     /// The lease status after the step.
@@ -260,7 +270,7 @@ pub struct Reclaim {
     pub seen: Timestamp,
     /// The most rows to take, 1 to [`MOST_JOBS`].
     pub limit: usize,
-    /// After how many crashes a job is exhausted.
+    /// The crash cap of rule 19. Zero counts as one.
     pub max_crashes: u32,
 }
 

@@ -86,10 +86,11 @@ impl Topic {
 
     /// Starts the handler of a job that was acked on claim.
     fn run_acked(&mut self, id: &JobId, now: Duration) {
-        if self.handlers_gone || self.stopping.is_cancelling() {
-            self.report_lost(id, "the node stops");
-        } else {
-            self.start(id, HandlerCall::OnDue, now, false, true);
+        match self.held.take_entry(id) {
+            Some(entry) if !self.handlers_gone && !self.stopping.is_cancelling() => {
+                self.start(id, HandlerCall::OnDue, now, entry, true);
+            }
+            _ => self.report_lost(id, "the node stops"),
         }
     }
 

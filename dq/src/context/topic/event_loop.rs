@@ -35,6 +35,7 @@ impl Topic {
                         self.on_signal(signal);
                     }
                 }
+                Ok(()) = self.process_changes.changed() => {} // another topic or context made room
                 () = timer.until(wait) => {}
             }
         }
@@ -60,6 +61,7 @@ impl Topic {
             self.reconnect(now),
             self.stop(now),
             self.reconcile(now),
+            self.start_quarantined(now),
             self.start_handlers(now),
             self.expire_lease(now),
             self.expire_timeouts(now),
@@ -94,7 +96,7 @@ impl Topic {
             (Answer::Transfer(transferred), _) => self.on_transferred(transferred, sent, now),
             (Answer::Settle(settled), Subject::Runs(runs)) => self.on_settled(runs, settled, sent, named, now),
             (Answer::Renew(lease_status), _) => self.on_lease_status(lease_status, sent, named),
-            (Answer::Isolate(noted), Subject::Run(id, token)) => self.on_isolated(&id, token, noted, sent, named, now),
+            (Answer::Isolate(isolated), Subject::Runs(runs)) => self.on_isolated(runs, isolated, sent, named, now),
             (Answer::Exhaust(noted), Subject::Run(id, token)) => self.on_exhausted(&id, token, noted, sent, named, now),
             (Answer::Reconcile(reconciled), _) => self.on_reconciled(reconciled),
             (Answer::Reclaim(reclaimed), Subject::Node(node)) => self.on_reclaimed(&node, reclaimed),
@@ -135,7 +137,8 @@ impl Topic {
         }
     }
 
-    fn update_stats(&self) {
+    fn update_stats(&mut self) {
+        self.update_quarantine();
         let stats = &self.parts.stats;
         stats.set_current(self.held.len(), self.runs.active(), self.held.waiting(), self.held.settling());
     }

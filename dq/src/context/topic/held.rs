@@ -1,39 +1,51 @@
 //! What this node holds of a topic: every job that is not yet confirmed gone, and the order in which they proceed.
 
 use std::collections::{HashMap, VecDeque};
-use std::time::Duration;
 
 use foldhash::fast::FixedState;
 
 use super::stage::{HeldJob, Stage};
-use crate::job::{JobId, Metadata, Token};
+use crate::environment::{Alone, Entry};
+use crate::job::{JobId, Metadata, Suspicion, Token};
 use crate::store::step::{Change, Outcome};
 
 /// The held jobs by id, and queues of those that wait. A queue's entry is skipped if its job has moved on since.
 #[derive(Debug)]
 pub(super) struct Held {
     jobs: HashMap<JobId, HeldJob, FixedState>,
+    /// Ordinary jobs that wait.
     to_start: VecDeque<(JobId, Token)>,
+    /// Quarantined jobs that wait to run in a group.
+    to_group: VecDeque<(JobId, Token)>,
+    /// Quarantined jobs that wait to run alone.
+    to_run_alone: VecDeque<(JobId, Token)>,
     to_settle: VecDeque<(JobId, Token)>,
     to_exhaust: VecDeque<(JobId, Token)>,
     waiting: usize,
     settling: usize,
-    isolated: Option<Isolated>,
-}
-
-/// A job for which `isolate` was sent.
-#[derive(Debug)]
-struct Isolated {
-    id: JobId,
-    token: Token,
-    until: Duration,
+    /// Those of the waiting jobs that are quarantined.
+    quarantined_waiting: usize,
+    /// Quarantined jobs that have a permit.
+    quarantined_running: usize,
 }
 
 impl Held {
     pub(super) fn new(seed: u64) -> Self {
         let jobs = HashMap::with_hasher(FixedState::with_seed(seed));
-        let (to_start, to_settle, to_exhaust) = Default::default();
-        Self { jobs, to_start, to_settle, to_exhaust, waiting: 0, settling: 0, isolated: None }
+        let (to_start, to_group, to_run_alone, to_settle, to_exhaust) = Default::default();
+        let (waiting, settling, quarantined_waiting, quarantined_running) = Default::default();
+        Self {
+            jobs,
+            to_start,
+            to_group,
+            to_run_alone,
+            to_settle,
+            to_exhaust,
+            waiting,
+            settling,
+            quarantined_waiting,
+            quarantined_running,
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -47,6 +59,21 @@ impl Held {
     /// How many jobs wait for a permit.
     pub(super) const fn waiting(&self) -> usize {
         self.waiting
+    }
+
+    /// How many ordinary jobs wait for a permit.
+    pub(super) const fn ordinary_waiting(&self) -> usize {
+        self.waiting - self.quarantined_waiting
+    }
+
+    /// How many quarantined jobs wait until they may run.
+    pub(super) const fn quarantined_waiting(&self) -> usize {
+        self.quarantined_waiting
+    }
+
+    /// How many quarantined jobs have a permit.
+    pub(super) const fn quarantined_running(&self) -> usize {
+        self.quarantined_running
     }
 
     /// How many jobs wait for nothing but a verdict.
@@ -70,25 +97,49 @@ impl Held {
 
     pub(super) fn insert(&mut self, id: JobId, job: HeldJob) {
         debug_assert!(!self.jobs.contains_key(&id), "the caller removes the older run first");
-        self.count(&job.stage, true);
-        self.queue(&id, job.token, &job.stage);
+        self.count(job.suspicion, &job.stage, true);
+        self.queue(&id, job.token, job.suspicion, &job.stage);
         self.jobs.insert(id, job);
     }
 
     pub(super) fn remove(&mut self, id: &JobId) -> Option<HeldJob> {
         let job = self.jobs.remove(id)?;
-        self.count(&job.stage, false);
+        self.count(job.suspicion, &job.stage, false);
         Some(job)
     }
 
     /// Moves a job to another stage.
     pub(super) fn set(&mut self, id: &JobId, stage: Stage) {
-        let Some(token) = self.jobs.get(id).map(|job| job.token) else { return };
-        self.count(&stage, true);
-        self.queue(id, token, &stage);
+        let Some(job) = self.jobs.get(id) else { return };
+        let (token, suspicion) = (job.token, job.suspicion);
+        self.count(suspicion, &stage, true);
+        self.queue(id, token, suspicion, &stage);
         if let Some(job) = self.jobs.get_mut(id) {
+            if matches!(stage, Stage::Waiting) || stage.needs_no_permit() {
+                job.entry = None; // it is not about to start any more
+            }
             let before = std::mem::replace(&mut job.stage, stage);
-            self.count(&before, false);
+            self.count(suspicion, &before, false);
+        }
+    }
+
+    /// Lets a job start, alone or beside others, as soon as the store has noted it.
+    pub(super) fn admit(&mut self, id: &JobId, entry: Entry, alone: Option<Alone>) {
+        if let Some(job) = self.jobs.get_mut(id) {
+            job.entry = Some(entry);
+            job.alone = job.alone.take().or(alone);
+        }
+    }
+
+    /// Takes the right to start from a job, for its run.
+    pub(super) fn take_entry(&mut self, id: &JobId) -> Option<Entry> {
+        self.jobs.get_mut(id)?.entry.take()
+    }
+
+    /// Others may start beside the job from now on.
+    pub(super) fn end_alone(&mut self, id: &JobId) {
+        if let Some(job) = self.jobs.get_mut(id) {
+            job.alone = None;
         }
     }
 
@@ -115,47 +166,55 @@ impl Held {
         queue.push_back((id.clone(), job.token));
     }
 
-    fn count(&mut self, stage: &Stage, more: bool) {
-        let counter = match stage {
-            Stage::Waiting => &mut self.waiting,
-            stage if stage.needs_no_permit() => &mut self.settling,
-            _ => return,
-        };
-        *counter = if more { *counter + 1 } else { *counter - 1 };
-    }
-
-    fn queue(&mut self, id: &JobId, token: Token, stage: &Stage) {
+    fn count(&mut self, suspicion: Suspicion, stage: &Stage, more: bool) {
+        let change = |counter: &mut usize| *counter = if more { *counter + 1 } else { *counter - 1 };
+        let is_quarantined = suspicion != Suspicion::Ordinary;
         match stage {
-            Stage::Waiting => self.to_start.push_back((id.clone(), token)),
-            Stage::Settling { sent: false, .. } => self.to_settle.push_back((id.clone(), token)),
-            Stage::Exhausting { sent: false } => self.to_exhaust.push_back((id.clone(), token)),
+            Stage::Waiting => {
+                change(&mut self.waiting);
+                if is_quarantined {
+                    change(&mut self.quarantined_waiting);
+                }
+            }
+            stage if stage.needs_no_permit() => change(&mut self.settling),
+            _ if is_quarantined => change(&mut self.quarantined_running),
             _ => {}
         }
     }
 
-    /// The job that starts next: the one that has waited longest.
+    fn queue(&mut self, id: &JobId, token: Token, suspicion: Suspicion, stage: &Stage) {
+        let queue = match stage {
+            Stage::Waiting => match suspicion {
+                Suspicion::Ordinary => &mut self.to_start,
+                Suspicion::Group | Suspicion::SmallGroup => &mut self.to_group,
+                Suspicion::Alone => &mut self.to_run_alone,
+            },
+            Stage::Settling { sent: false, .. } => &mut self.to_settle,
+            Stage::Exhausting { sent: false } => &mut self.to_exhaust,
+            _ => return,
+        };
+        queue.push_back((id.clone(), token));
+    }
+
+    /// The ordinary job that starts next: the one that has waited longest.
     pub(super) fn next_to_start(&mut self) -> Option<(JobId, Token)> {
-        while let Some((id, token)) = self.to_start.front() {
-            if self.under(id, *token).is_some_and(|job| job.stage == Stage::Waiting) {
-                return self.to_start.front().cloned();
-            }
-            self.to_start.pop_front();
-        }
-        None
+        next_waiting(&self.jobs, &mut self.to_start)
     }
 
-    /// Notes that `isolate` is sent for this job: from now on the store may charge it for the end of this node.
-    pub(super) fn isolate(&mut self, id: &JobId, until: Duration) {
-        if let Some(token) = self.jobs.get(id).map(|job| job.token) {
-            self.isolated = Some(Isolated { id: id.clone(), token, until });
-        }
-        self.set(id, Stage::Isolating);
+    /// The quarantined job that starts next in a group.
+    pub(super) fn next_to_group(&mut self) -> Option<(JobId, Token)> {
+        next_waiting(&self.jobs, &mut self.to_group)
     }
 
-    /// The isolated job that is not confirmed gone, and until when at most nothing may start beside it.
-    pub(super) fn isolated(&self, now: Duration) -> Option<(&JobId, &HeldJob, Duration)> {
-        let isolated = self.isolated.as_ref().filter(|isolated| now < isolated.until)?;
-        Some((&isolated.id, self.under(&isolated.id, isolated.token)?, isolated.until))
+    /// The quarantined job that runs alone next.
+    pub(super) fn next_to_run_alone(&mut self) -> Option<(JobId, Token)> {
+        next_waiting(&self.jobs, &mut self.to_run_alone)
+    }
+
+    /// The quarantined jobs that have a permit.
+    pub(super) fn quarantined_ids(&self) -> impl Iterator<Item = &JobId> {
+        let running = |job: &HeldJob| job.stage != Stage::Waiting && !job.stage.needs_no_permit();
+        self.jobs.iter().filter(move |(_, job)| job.is_quarantined() && running(job)).map(|(id, _)| id)
     }
 
     /// Whether there may be outcomes to send.
@@ -197,4 +256,18 @@ impl Held {
         ids.sort_unstable();
         ids
     }
+}
+
+/// The first job of the queue that still waits.
+fn next_waiting(
+    jobs: &HashMap<JobId, HeldJob, FixedState>,
+    queue: &mut VecDeque<(JobId, Token)>,
+) -> Option<(JobId, Token)> {
+    while let Some((id, token)) = queue.front() {
+        if jobs.get(id).is_some_and(|job| job.token == *token && job.stage == Stage::Waiting) {
+            return queue.front().cloned();
+        }
+        queue.pop_front();
+    }
+    None
 }

@@ -23,7 +23,7 @@ use tracing::Instrument;
 use super::runs::{EndReport, Ended, Run, RunEnd};
 use super::{Mode, Stage, Topic};
 use crate::context::panic_message;
-use crate::environment::Runtime;
+use crate::environment::{Entry, Runtime};
 use crate::job::{Cause, JobId};
 use crate::listener::erased::{HandlerCall, Returned};
 use crate::listener::{AckMode, Decision, Delivery, Failure, UnackedDecision};
@@ -32,21 +32,22 @@ use crate::time::{LONGEST_DELAY, Timestamp};
 
 impl Topic {
     /// Starts the handler that a held job needs. A job that is acked on claim is acked first.
-    pub(super) fn start_held(&mut self, id: &JobId, now: Duration, isolated: bool) {
+    pub(super) fn start_held(&mut self, id: &JobId, now: Duration, entry: Entry) {
         let Some(job) = self.held.get(id) else { return };
         let call = match (job.exhausted_by(), job.mode) {
             (Some(failure), _) => HandlerCall::FinalRetry(failure),
             (None, Mode::Swept) => HandlerCall::ProcessUnacked,
             (None, Mode::Due) if self.parts.topic.ack == AckMode::OnClaim => {
-                return self.held.set(id, Stage::Settling { change: Change::Ack, sent: false, then_run: true });
+                self.held.set(id, Stage::Settling { change: Change::Ack, sent: false, then_run: true });
+                return self.held.admit(id, entry, None);
             }
             (None, Mode::Due) => HandlerCall::OnDue,
         };
-        self.start(id, call, now, isolated, false);
+        self.start(id, call, now, entry, false);
     }
 
     /// Starts a handler for a held job. The end of a `detached` run settles nothing.
-    pub(super) fn start(&mut self, id: &JobId, call: HandlerCall, now: Duration, isolated: bool, detached: bool) {
+    pub(super) fn start(&mut self, id: &JobId, call: HandlerCall, now: Duration, entry: Entry, detached: bool) {
         let Some(job) = self.held.get(id) else { return };
         let cancel = CancellationToken::new();
         let delivery = Delivery {
@@ -69,6 +70,7 @@ impl Topic {
         let handler = Arc::clone(&self.parts.listener).call(call, record, delivery);
         let task = async move {
             let ended = AssertUnwindSafe(handler).catch_unwind().await;
+            drop(entry); // before the topic looks for a job that may start now
             report.send(match ended {
                 Ok(returned) => Ended::Returned(returned),
                 Err(panic) => Ended::Panicked(format!("the handler panicked: {}", panic_message(&*panic))),
@@ -80,7 +82,7 @@ impl Topic {
             self.held.set(id, Stage::Running(run_id));
         }
         let deadline = self.parts.topic.timeout.map(|timeout| now + timeout);
-        let run = Run { id: id.clone(), token, started: now, deadline, isolated, detached, cancel, abort };
+        let run = Run { id: id.clone(), token, deadline, detached, cancel, abort };
         self.runs.insert(run_id, run);
     }
 
@@ -118,7 +120,7 @@ impl Topic {
                 return Some(deadline);
             }
             let timeout = self.parts.topic.timeout;
-            let Some(run) = self.runs.give_up(run_id, timeout) else { continue };
+            let Some(run) = self.runs.give_up(run_id) else { continue };
             let after = humantime::format_duration(timeout.unwrap_or_default());
             tracing::warn!(topic = %self.parts.key, job.id = %run.id, "the handler did not return within {after}; its run is given up");
             self.parts.stats.timed_out();

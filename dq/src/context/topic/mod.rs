@@ -8,7 +8,7 @@
 //! | state, which knows nothing of the topic | subsystems |
 //! |---|---|
 //! | `held`, `stage`: jobs that are not confirmed gone | `transfer`, `sweep`: claim |
-//! | `runs`: handlers that execute | `permits`, `listener`: start handlers and decide their jobs' outcomes |
+//! | `runs`: handlers that execute | `permits`, `isolation`, `listener`: start handlers and decide their jobs' outcomes |
 //! | `pipeline`: requests in flight | `ack`, `retry`: send outcomes, spend attempts |
 //! | `smart_sleep`, `prefetch`: when to claim, and how many | `reconnect`: a failed link; `shutdown`: the phases of a stop |
 //! | the state in `crash/` | `crash/`: lease, reconcile, reclaim, rollback |
@@ -25,6 +25,7 @@ mod ack;
 mod crash;
 mod event_loop;
 mod held;
+mod isolation;
 mod listener;
 mod permits;
 mod pipeline;
@@ -54,6 +55,7 @@ use crate::listener::erased::ErasedListener;
 use crate::store::{Interest, Store};
 use crash::{Lease, Reclaims, Reconciliation};
 use held::Held;
+use isolation::Isolations;
 use pipeline::{Pipeline, RequestKind};
 use prefetch::Prefetch;
 use runs::{RunEnd, Runs};
@@ -80,6 +82,7 @@ pub(super) struct Topic {
     pipeline: Pipeline,
     held: Held,
     runs: Runs,
+    isolations: Isolations,
     lease: Lease,
     sleep: SmartSleep,
     prefetch: Prefetch,
@@ -101,6 +104,8 @@ pub(super) struct Topic {
     ends: mpsc::UnboundedSender<RunEnd>,
     ended: mpsc::UnboundedReceiver<RunEnd>,
     signals: Subscription,
+    /// Changes when a job may start that could not because of another one.
+    process_changes: watch::Receiver<()>,
 }
 
 impl Topic {
@@ -109,11 +114,12 @@ impl Topic {
         let interest = Interest { node: Some(node.clone()), broadcasts: false };
         let signals = Subscription::new(store.clone(), key.clone(), interest, environment.clone(), call_timeout);
         let pipeline = Pipeline::new(store, key.clone(), node, environment.clone(), call_timeout);
-        let now = parts.environment.now();
+        let (now, process_changes) = (parts.environment.now(), parts.environment.process().changes());
         let (ends, ended) = mpsc::unbounded_channel();
         Self {
             held: Held::new(parts.environment.random()),
             runs: Runs::default(),
+            isolations: Isolations::default(),
             lease: Lease::new(parts.node.lease),
             sleep: SmartSleep::new(now),
             prefetch: Prefetch::new(now),
@@ -131,6 +137,7 @@ impl Topic {
             ends,
             ended,
             signals,
+            process_changes,
         }
     }
 }

@@ -33,7 +33,7 @@ impl Subject {
             Request::Settle(settle) => {
                 Self::Runs(settle.outcomes.iter().map(|outcome| (outcome.id.clone(), outcome.token)).collect())
             }
-            Request::Isolate(isolate) => Self::Run(isolate.id.clone(), isolate.token),
+            Request::Isolate(isolate) => Self::Runs(isolate.runs.clone()),
             Request::Exhaust(exhaust) => Self::Run(exhaust.id.clone(), exhaust.token),
             Request::Reclaim(reclaim) => Self::Node(reclaim.node.clone()),
             _ => Self::Topic,

@@ -6,6 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use super::isolation::longest_wait;
 use super::pipeline::RequestKind;
 use super::{HeldJob, Stage, Topic};
 use crate::job::{Cause, JobId, RetryPolicy, Sequence, Token};
@@ -75,14 +76,20 @@ impl Topic {
         self.pipeline.pause_end(RequestKind::Exhaust, now)
     }
 
-    /// Starts `final_retry`. If this job or another one must run alone, the job waits for a permit instead.
+    /// Starts `final_retry`. A job that is alone stays so; another quarantined one waits until it may run in a group. A stopping
+    /// node gives back what has to wait.
     fn start_final_retry(&mut self, id: &JobId, now: Duration) {
         let Some(job) = self.held.get(id) else { return };
-        let alone = self.is_quarantined(job) || self.runs.has_isolated() || self.held.isolated(now).is_some();
-        if alone && !self.stopping.is_ordered() {
-            self.held.set(id, Stage::Waiting);
-        } else {
-            self.start_held(id, now, false);
+        let too_long = longest_wait(self.parts.topic.timeout);
+        let entry = match &job.alone {
+            Some(alone) => Some(alone.enter(too_long)),
+            None if job.is_quarantined() => None,
+            None => self.parts.environment.process().enter(too_long),
+        };
+        match entry {
+            Some(entry) => self.start_held(id, now, entry),
+            None if self.stopping.is_ordered() => self.roll_back(id),
+            None => self.held.set(id, Stage::Waiting),
         }
     }
 

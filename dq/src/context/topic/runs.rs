@@ -19,11 +19,8 @@ pub(super) struct RunId(u64);
 pub(super) struct Run {
     pub(super) id: JobId,
     pub(super) token: Token,
-    pub(super) started: Duration,
     /// When it times out; `None`: never. Not earlier than the deadline of any run before it.
     pub(super) deadline: Option<Duration>,
-    /// The job is one crash short of its limit, so the run is alone.
-    pub(super) isolated: bool,
     /// The job was acked on claim: the end of the run settles nothing.
     pub(super) detached: bool,
     pub(super) cancel: CancellationToken,
@@ -73,31 +70,15 @@ impl Drop for EndReport {
     }
 }
 
-/// What may keep other handlers from starting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Counted {
-    /// There is a run.
-    pub(super) any: bool,
-    /// There is an isolated run.
-    pub(super) isolated: bool,
-}
-
-/// A run that was cancelled or timed out and has not returned. It keeps its permit, and its outcome is refused.
-#[derive(Debug)]
-struct Abandoned {
-    id: JobId,
-    isolated: bool,
-    counts_until: Duration,
-}
-
 /// All runs by their number. They have one timeout, so the first is the first to time out.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     last: u64,
     running: BTreeMap<RunId, Run>,
-    abandoned: BTreeMap<RunId, Abandoned>,
+    /// Runs that were cancelled or timed out and have not returned, with their jobs. They keep their permits, and their
+    /// outcomes are refused.
+    abandoned: BTreeMap<RunId, JobId>,
     detached: usize,
-    isolated: usize,
 }
 
 impl Runs {
@@ -109,7 +90,6 @@ impl Runs {
 
     pub(super) fn insert(&mut self, run_id: RunId, run: Run) {
         self.detached += usize::from(run.detached);
-        self.isolated += usize::from(run.isolated);
         self.running.insert(run_id, run);
     }
 
@@ -117,7 +97,6 @@ impl Runs {
     pub(super) fn remove(&mut self, run_id: RunId) -> Option<Run> {
         let run = self.running.remove(&run_id)?;
         self.detached -= usize::from(run.detached);
-        self.isolated -= usize::from(run.isolated);
         Some(run)
     }
 
@@ -129,22 +108,18 @@ impl Runs {
     }
 
     /// Gives a run up: its token fires, and its future is dropped at its next `await`. The run keeps its permit until it
-    /// returns. `timeout` bounds how long it counts as running beside others.
-    pub(super) fn give_up(&mut self, run_id: RunId, timeout: Option<Duration>) -> Option<Run> {
+    /// returns.
+    pub(super) fn give_up(&mut self, run_id: RunId) -> Option<Run> {
         let run = self.remove(run_id)?;
         run.cancel.cancel();
         run.abort.abort();
-        let counts_until = run.started + longest_count(timeout);
-        self.isolated += usize::from(run.isolated);
-        self.abandoned.insert(run_id, Abandoned { id: run.id.clone(), isolated: run.isolated, counts_until });
+        self.abandoned.insert(run_id, run.id.clone());
         Some(run)
     }
 
     /// Removes an abandoned run that has returned. Returns its job.
     pub(super) fn abandoned_returned(&mut self, run_id: RunId) -> Option<JobId> {
-        let abandoned = self.abandoned.remove(&run_id)?;
-        self.isolated -= usize::from(abandoned.isolated);
-        Some(abandoned.id)
+        self.abandoned.remove(&run_id)
     }
 
     /// How many runs have a permit.
@@ -155,11 +130,6 @@ impl Runs {
     /// How many runs have a permit but no held job.
     pub(super) fn without_job(&self) -> usize {
         self.abandoned.len() + self.detached
-    }
-
-    /// How many runs have a permit and a held job.
-    pub(super) fn with_job(&self) -> usize {
-        self.running.len() - self.detached
     }
 
     /// How many runs were not given up.
@@ -176,34 +146,6 @@ impl Runs {
     pub(super) fn all(&self) -> Vec<RunId> {
         self.running.keys().copied().collect()
     }
-
-    /// Whether there is an isolated run, abandoned or not.
-    pub(super) const fn has_isolated(&self) -> bool {
-        self.isolated > 0
-    }
-
-    /// The runs that count now. A run counts until it returns, but for two timeouts at most.
-    pub(super) fn counted(&self, now: Duration, timeout: Option<Duration>) -> Counted {
-        let most = longest_count(timeout);
-        let runs = self.running.values().map(|run| (run.started + most, run.isolated));
-        let abandoned = self.abandoned.values().map(|abandoned| (abandoned.counts_until, abandoned.isolated));
-        runs.chain(abandoned).filter(|(until, _)| now < *until).fold(
-            Counted { any: false, isolated: false },
-            |counted, (_, isolated)| Counted { any: true, isolated: counted.isolated || isolated },
-        )
-    }
-
-    /// When the next run stops counting.
-    pub(super) fn next_uncounted(&self, now: Duration, timeout: Option<Duration>) -> Option<Duration> {
-        let most = longest_count(timeout);
-        let runs = self.running.values().map(|run| run.started + most);
-        runs.chain(self.abandoned.values().map(|abandoned| abandoned.counts_until)).filter(|until| *until > now).min()
-    }
-}
-
-/// For how long a run, or an isolated job, counts as running beside others: two timeouts, or ten minutes without one.
-pub(super) fn longest_count(timeout: Option<Duration>) -> Duration {
-    timeout.map_or(Duration::from_secs(600), |timeout| timeout * 2)
 }
 
 impl Drop for Runs {

@@ -1,7 +1,8 @@
 //! A held job, and how far it has come.
 
 use super::runs::RunId;
-use crate::job::{Cause, Metadata, Record, Token};
+use crate::environment::{Alone, Entry};
+use crate::job::{Cause, Metadata, Record, Suspicion, Token};
 use crate::listener::Failure;
 use crate::store::step::Change;
 
@@ -58,6 +59,12 @@ pub(super) struct HeldJob {
     /// The metadata as this node knows it: newer than the record's after a failure.
     pub(super) metadata: Metadata,
     pub(super) crashes: u32,
+    /// How the job must run, by its crashes.
+    pub(super) suspicion: Suspicion,
+    /// The job may start: its process counts it among the running handlers.
+    pub(super) entry: Option<Entry>,
+    /// The job is alone in its process, until it is dropped here.
+    pub(super) alone: Option<Alone>,
     pub(super) mode: Mode,
     /// [`Held`](super::held::Held) changes it, and keeps its queues and counters in step.
     pub(super) stage: Stage,
@@ -72,7 +79,13 @@ impl HeldJob {
         mode: Mode,
         stage: Stage,
     ) -> Self {
-        Self { token, record, metadata, crashes, mode, stage }
+        let suspicion = Suspicion::Ordinary;
+        Self { token, record, metadata, crashes, suspicion, entry: None, alone: None, mode, stage }
+    }
+
+    /// Whether the job was in so many crashes that it may be their cause.
+    pub(super) fn is_quarantined(&self) -> bool {
+        self.suspicion != Suspicion::Ordinary
     }
 
     pub(super) const fn stage(&self) -> &Stage {

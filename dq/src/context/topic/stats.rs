@@ -3,8 +3,8 @@
 //! The task of the topic keeps them up to date. `health()` reads them without a request to the store and without a lock
 //! that the task could wait for.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -34,10 +34,27 @@ pub struct TopicHealth {
     pub waiting: usize,
     /// Outcomes that the store has not judged yet.
     pub settling: usize,
+    /// The jobs that may have killed their process, and how this node runs them; `None` while it holds none.
+    pub quarantine: Option<Quarantine>,
     /// Counters since the start of the node.
     pub counters: Counters,
     /// How many more records than jobs in a state the store had at the last audit. Anything but 0 is a defect of dq.
     pub audit_difference: i64,
+}
+
+/// Jobs that ran in processes that died. One of them may be the cause, so they run in small groups, on half of the permits at
+/// most, and at last alone in the process.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct Quarantine {
+    /// How many of them wait.
+    pub waiting: usize,
+    /// How many of them run.
+    pub running: usize,
+    /// The ids of those that run, at most 16.
+    pub jobs: Vec<String>,
+    /// The id of the one that runs alone. Nothing else starts in this process meanwhile, in any topic.
+    pub alone: Option<String>,
 }
 
 /// What happened since the start of the node.
@@ -127,6 +144,8 @@ pub(in crate::context) struct TopicStats {
     settling: AtomicUsize,
     records: AtomicU64,
     places: AtomicU64,
+    /// Locked for a copy at most, so nobody waits for it.
+    quarantine: Mutex<Option<Quarantine>>,
 }
 
 impl TopicStats {
@@ -143,6 +162,7 @@ impl TopicStats {
             settling: AtomicUsize::new(0),
             records: AtomicU64::new(0),
             places: AtomicU64::new(0),
+            quarantine: Mutex::default(),
         }
     }
 
@@ -156,6 +176,7 @@ impl TopicStats {
             running: self.running.load(Relaxed),
             waiting: self.waiting.load(Relaxed),
             settling: self.settling.load(Relaxed),
+            quarantine: self.quarantine.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             counters: self.cells.read(),
             audit_difference: self.records.load(Relaxed) as i64 - self.places.load(Relaxed) as i64,
         }
@@ -186,6 +207,10 @@ impl TopicStats {
         self.running.store(running, Relaxed);
         self.waiting.store(waiting, Relaxed);
         self.settling.store(settling, Relaxed);
+    }
+
+    pub(super) fn set_quarantine(&self, quarantine: Option<Quarantine>) {
+        *self.quarantine.lock().unwrap_or_else(PoisonError::into_inner) = quarantine;
     }
 
     pub(super) fn claimed(&self, late: Duration) {

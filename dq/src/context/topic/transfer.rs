@@ -46,7 +46,7 @@ impl Topic {
     }
 
     fn give_up_role(&mut self, now: Duration) -> Option<Duration> {
-        if self.held.waiting() > 0 && self.runs.active() < self.parts.topic.concurrency && !self.is_held_up(now) {
+        if self.held.ordinary_waiting() > 0 && self.runs.active() < self.parts.topic.concurrency && !self.is_held_up() {
             return None;
         }
         let at = self.sleep.may_call_wake_at()?;
@@ -93,7 +93,8 @@ impl Topic {
             let (metadata, stage) = self.first_stage(&claim, mode, clock);
             tracing::debug!(job.id = %claim.id, attempt = metadata.attempts, fence = claim.token.fence.0, "claimed");
             self.parts.stats.claimed(clock.since(claim.token.due));
-            let job = HeldJob::new(claim.token, claim.record, metadata, claim.crashes, mode, stage);
+            let mut job = HeldJob::new(claim.token, claim.record, metadata, claim.crashes, mode, stage);
+            job.suspicion = self.suspicion(&job);
             self.held.insert(claim.id, job);
         }
     }

@@ -37,7 +37,7 @@ impl Topic {
             Request::Transfer(request) => Answer::Transfer(self.transfer(now, node, &request)?),
             Request::Settle(request) => Answer::Settle(self.settle(now, node, request)?),
             Request::Renew(request) => Answer::Renew(self.renew(now, node, request)),
-            Request::Isolate(request) => Answer::Isolate(self.isolate(now, node, &request)),
+            Request::Isolate(request) => Answer::Isolate(self.isolate(now, node, &request)?),
             Request::Exhaust(request) => Answer::Exhaust(self.exhaust(now, node, request)),
             Request::Reconcile(request) => Answer::Reconcile(self.reconcile(now, node, &request)?),
             Request::Reclaim(request) => Answer::Reclaim(self.reclaim(now, &request)?),

@@ -1,7 +1,7 @@
 //! Every way out of RUNNING (rules 12, 13, 17, 19 and 25): one method, so that no step can forget the pending command.
 //!
 //! The order is: a replacement takes the job's place; then an end from outside overrides what the run says; then the run's
-//! own outcome counts. In each case the row, the pending command and *isolated* are gone afterwards, and so is the crash
+//! own outcome counts. In each case the row, its isolation and the pending command are gone afterwards, and so is the crash
 //! count, unless the job was only given back.
 
 use std::mem;
@@ -10,7 +10,7 @@ use super::now::Now;
 use super::pending::{Ended, PendingCommand};
 use super::places::{Place, Run, Slot, TimedPlace};
 use super::topic::Topic;
-use crate::job::{Cause, Fence, JobId, Metadata, Record, Token};
+use crate::job::{Cause, Charge, Fence, Isolation, JobId, Metadata, Record, Token};
 use crate::store::step::{Change, RejoinDue};
 use crate::time::Timestamp;
 
@@ -21,7 +21,7 @@ pub(super) enum Exit {
     Settled(Change, Option<Metadata>),
     /// Another node reclaimed it.
     Reclaimed {
-        /// The number of crashes that exhausts the job; `None`: the node released the job, so nothing is charged.
+        /// The crash cap; `None`: the node released the job, so nothing is charged.
         max_crashes: Option<u32>,
     },
 }
@@ -29,7 +29,7 @@ pub(super) enum Exit {
 /// What the store kept of a run that has ended.
 struct EndedRun {
     token: Token,
-    isolated: bool,
+    isolation: Option<Isolation>,
     crashes: u32,
     /// The parking fence of the job, if `sweep` claimed it.
     parked_by: Option<Fence>,
@@ -40,10 +40,10 @@ impl Topic {
     pub(super) fn leave_running(&mut self, now: Now, id: &JobId, exit: Exit) {
         let slot = self.jobs.get_mut(id).expect("only a known job is running");
         let Place::Running(run) = &mut slot.place else { unreachable!("only a running job leaves RUNNING") };
-        let Run { token, isolated, .. } = **run;
+        let Run { token, isolation, .. } = **run;
         let pending = run.pending.take();
         let parked_by = slot.record.fixed().parked_by;
-        let run = EndedRun { token, isolated, crashes: mem::take(&mut slot.crashes), parked_by };
+        let run = EndedRun { token, isolation, crashes: mem::take(&mut slot.crashes), parked_by };
         let PendingCommand { end, replacement } = pending.map(|pending| *pending).unwrap_or_default();
         let ended = end.filter(|end| end.applies(token.fence, parked_by)).map(|end| end.how);
         if let Some(replacement) = replacement.filter(|new| ended.is_some() || !new.conditional) {
@@ -53,10 +53,7 @@ impl Topic {
             (Some(how), _) => drop(self.finish(now, id, how)),
             (None, Exit::Settled(change, metadata)) => self.decide(now, id, &run, &change, metadata),
             (None, Exit::Reclaimed { max_crashes: None }) => self.give_back(now, id, &run, run.crashes),
-            (None, Exit::Reclaimed { max_crashes: Some(cap) }) => match self.charge(id, &run, cap) {
-                Some(crashes) => self.give_back(now, id, &run, crashes),
-                None => self.give_up(now, id),
-            },
+            (None, Exit::Reclaimed { max_crashes: Some(cap) }) => self.charge(now, id, &run, cap),
         }
     }
 
@@ -130,24 +127,17 @@ impl Topic {
         self.jobs.move_to(id, TimedPlace::Dead, now.floor());
     }
 
-    /// Charges a crash and returns the new count; `None`: the job becomes DEAD. A job one crash short of its cap is charged
-    /// only if its run was isolated. An exhausted job comes back once, for a `final_retry` that is isolated as well.
-    fn charge(&mut self, id: &JobId, run: &EndedRun, cap: u32) -> Option<u32> {
+    /// Charges the crash of its node to the job, and puts the job where it belongs then (rule 19).
+    fn charge(&mut self, now: Now, id: &JobId, run: &EndedRun, cap: u32) {
         let slot = self.jobs.get_mut(id).expect("the job is known");
-        let (crashes, cap) = (run.crashes, cap.max(1));
-        if crashes + 1 >= cap && !run.isolated {
-            return Some(crashes);
-        }
-        if crashes >= cap {
-            if !slot.record.fixed().exhausted {
+        match Charge::of(run.crashes, run.isolation, slot.record.fixed().exhausted, cap) {
+            Charge::Counted(crashes) => self.give_back(now, id, run, crashes),
+            Charge::Convicted(crashes) => {
                 slot.exhaust();
+                self.give_back(now, id, run, crashes);
             }
-            return None;
+            Charge::Dead => self.give_up(now, id),
         }
-        if crashes + 1 >= cap {
-            slot.exhaust();
-        }
-        Some(crashes + 1)
     }
 
     /// Writes new metadata, if there is any, and the parking fence, which only the store sets.

@@ -1,18 +1,24 @@
 //! The steps that note something about a running job, which stays RUNNING: `isolate` and `exhaust` (rules 15 and 19).
 
-use std::time::Duration;
-
 use super::now::Now;
 use super::places::{Place, Run, Slot};
-use super::topic::Topic;
-use crate::job::{JobId, NodeId, Record, Sequence, Token};
-use crate::store::step::{Exhaust, Isolate, NoteVerdict, Noted};
+use super::topic::{Topic, within};
+use crate::job::{JobId, NodeId, Record, Token};
+use crate::store::StoreError;
+use crate::store::step::{Exhaust, Isolate, Isolated, NoteVerdict, Noted};
 
 impl Topic {
-    /// Notes that the job is about to run alone, so that a crash of its node is charged to this job.
-    pub(crate) fn isolate(&mut self, now: Now, node: &NodeId, request: &Isolate) -> Noted {
-        let note = self.note(node, &request.id, request.token, |run, _| run.isolated = true);
-        self.noted(now, node, (request.last_seen, request.lease), note)
+    /// Notes how quarantined jobs are about to run, so that a crash of their node is charged accordingly. A late request notes
+    /// nothing: other handlers may have started beside a job that it calls alone.
+    pub(crate) fn isolate(&mut self, now: Now, node: &NodeId, request: &Isolate) -> Result<Isolated, StoreError> {
+        within("the number of runs to isolate", request.runs.len())?;
+        let notes = self.sequences.is_current(now, node, request.last_seen).then(|| {
+            let isolation = Some(request.isolation);
+            let runs = request.runs.iter();
+            runs.map(|(id, token)| self.note(node, id, *token, |run, _| run.isolation = isolation)).collect()
+        });
+        self.extend_lease(now, node, request.last_seen, request.lease);
+        Ok(Isolated { lease_status: self.lease_status(node), notes })
     }
 
     /// Notes that no attempt is left; keeps the parking fence, which only the store sets.
@@ -23,7 +29,8 @@ impl Topic {
             metadata.parked_by = record.fixed().parked_by;
             *record = record.with_metadata(&metadata);
         });
-        self.noted(now, node, (request.last_seen, request.lease), note)
+        self.extend_lease(now, node, request.last_seen, request.lease);
+        Noted { lease_status: self.lease_status(node), note }
     }
 
     fn note(
@@ -41,10 +48,5 @@ impl Topic {
         }
         write(run, record);
         NoteVerdict::Done
-    }
-
-    fn noted(&mut self, now: Now, node: &NodeId, (last_seen, lease): (Sequence, Duration), note: NoteVerdict) -> Noted {
-        self.extend_lease(now, node, last_seen, lease);
-        Noted { lease_status: self.lease_status(node), note }
     }
 }

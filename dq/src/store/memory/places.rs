@@ -12,7 +12,7 @@ use foldhash::fast::FixedState;
 
 use super::pending::PendingCommand;
 use super::time_index::TimeIndex;
-use crate::job::{Fence, JobId, NodeId, Record, State, Token};
+use crate::job::{Fence, Isolation, JobId, NodeId, Record, State, Token};
 use crate::store::step::Claim;
 use crate::time::Timestamp;
 
@@ -34,8 +34,8 @@ pub(super) enum TimedPlace {
 pub(super) struct Run {
     pub(super) node: NodeId,
     pub(super) token: Token,
-    /// The quarantined job was about to run alone, or ran alone (rule 19).
-    pub(super) isolated: bool,
+    /// How the quarantined job was started (rule 19).
+    pub(super) isolation: Option<Isolation>,
     /// Boxed because few runs have one.
     pub(super) pending: Option<Box<PendingCommand>>,
 }
@@ -214,7 +214,7 @@ impl Jobs {
         for (due, id) in taken {
             let slot = self.slots.get_mut(&id).expect("an indexed job has a slot");
             let token = Token { fence, due };
-            slot.place = Place::Running(Box::new(Run { node: node.clone(), token, isolated: false, pending: None }));
+            slot.place = Place::Running(Box::new(Run { node: node.clone(), token, isolation: None, pending: None }));
             holder.rows.insert(id.clone());
             claims.push(Claim { id, token, record: slot.record.clone(), crashes: slot.crashes });
         }

@@ -5,18 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::MemoryStore;
 use super::pending::Replacement;
 use super::places::{Place, Slot};
-use crate::job::{JobId, NodeId, Record, State, Token, TopicKey};
+use crate::job::{Isolation, JobId, NodeId, Record, State, Token, TopicKey};
 use crate::time::Timestamp;
 
-/// A row: the node that holds a job, its token, and whether the run was isolated.
+/// A row: the node that holds a job, its token, and how a quarantined job was started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
     /// The node.
     pub node: NodeId,
     /// The token.
     pub token: Token,
-    /// Whether the run was isolated.
-    pub isolated: bool,
+    /// How the quarantined job was started.
+    pub isolation: Option<Isolation>,
 }
 
 /// The state of one job.
@@ -87,7 +87,7 @@ fn job_view(slot: &Slot) -> JobView {
     };
     let (row, pending) = match &slot.place {
         Place::Running(run) => {
-            (Some(Row { node: run.node.clone(), token: run.token, isolated: run.isolated }), run.pending.as_deref())
+            (Some(Row { node: run.node.clone(), token: run.token, isolation: run.isolation }), run.pending.as_deref())
         }
         Place::Timed(..) => (None, None),
     };

@@ -30,7 +30,7 @@ pub(super) enum Key {
     Sequence,
     /// HASH job id → pending command.
     Pending,
-    /// HASH job id → crashes, and whether its run is isolated.
+    /// HASH job id → crashes, and how its run was started.
     Crashes,
     /// HASH number mod 16 → number and answer of a batch, one per producer.
     Calls,

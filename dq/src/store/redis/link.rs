@@ -12,11 +12,11 @@ use super::outcomes::{Sorted, sort};
 use super::reply::{Reply, malformed};
 use super::scripts::{Scripts, Step};
 use super::{metadata_bytes, micros, millis, within};
-use crate::job::{JobId, NodeId, Token};
+use crate::job::{Isolation, JobId, NodeId, Token};
 use crate::store::step::{
-    Claim, Exhaust, Isolate, LeaseStatus, NoteVerdict, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile,
-    Reconciled, Release, Renew, Role, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred,
-    Verdict, Wake,
+    Claim, Exhaust, Isolate, Isolated, LeaseStatus, NoteVerdict, Noted, Publish, Published, Reclaim, Reclaimed,
+    Reconcile, Reconciled, Release, Renew, Role, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer,
+    Transferred, Verdict, Wake,
 };
 use crate::store::{Answer, Link, Pending, Request, StoreError};
 
@@ -179,9 +179,25 @@ impl RedisLink {
     }
 
     fn isolate(&self, request: &Isolate) -> Pending<Answer> {
-        let call = self.call(Step::Isolate).arg(request.last_seen.0).arg(millis(request.lease));
-        let answer = self.connection.ask_list(call.arg(request.id.as_str()).arg(request.token.to_string()));
-        Box::pin(async move { noted_of(answer.await?).map(Answer::Isolate) })
+        if let Err(error) = within("the number of runs to isolate", request.runs.len()) {
+            return refused(error);
+        }
+        let isolation = match request.isolation {
+            Isolation::Grouped => "+",
+            Isolation::Alone => "!",
+        };
+        let call = self.call(Step::Isolate).arg(request.last_seen.0).arg(millis(request.lease)).arg(isolation);
+        let call = request.runs.iter().fold(call, |call, (id, token)| call.arg(id.as_str()).arg(token.to_string()));
+        let (answer, asked) = (self.connection.ask_list(call), request.runs.len());
+        Box::pin(async move {
+            let mut reply = answer.await?;
+            let (is_current, lease_status) = (reply.is_set()?, reply.lease_status()?);
+            let notes: Vec<_> = reply.text()?.chars().map(note_of).collect();
+            if is_current && notes.len() != asked {
+                return Err(malformed("isolate", "it has another number of notes than runs were sent"));
+            }
+            Ok(Answer::Isolate(Isolated { lease_status, notes: is_current.then_some(notes) }))
+        })
     }
 
     fn exhaust(&self, mut request: Exhaust) -> Pending<Answer> {
@@ -355,10 +371,14 @@ fn row_of(id: Bytes, token: Bytes) -> Result<(JobId, Token), ForeignRow> {
 
 fn noted_of(mut reply: Reply) -> Result<Noted, StoreError> {
     let lease_status = reply.lease_status()?;
-    let note = match reply.text()?.as_str() {
-        "d" => NoteVerdict::Done,
-        "e" => NoteVerdict::Ended,
-        _ => NoteVerdict::Stale,
-    };
+    let note = reply.text()?.chars().next().map_or(NoteVerdict::Stale, note_of);
     Ok(Noted { lease_status, note })
+}
+
+const fn note_of(letter: char) -> NoteVerdict {
+    match letter {
+        'd' => NoteVerdict::Done,
+        'e' => NoteVerdict::Ended,
+        _ => NoteVerdict::Stale,
+    }
 }

@@ -1,7 +1,7 @@
 //! Brings a job into a state, and makes an event of the table in `job/state.rs` happen to it.
 
 use super::producer::{job, replacing, retained};
-use super::topic::{LEASE, MAX_CRASHES, Topic, ms, secs};
+use super::topic::{LEASE, Topic, ms, secs};
 use dq::job::state::Event;
 use dq::job::{Metadata, State};
 use dq::store::step::{Change, Claim, MOST_JOBS, RejoinDue, Sweep};
@@ -70,11 +70,9 @@ pub(super) async fn prepare(t: &Topic, name: &str, state: State, event: Event) -
 pub(super) async fn exhaust_by_crashes(t: &Topic, node: &str, claim: Claim) -> Claim {
     let name = claim.id.to_string();
     let mut claim = claim;
-    for _ in 0..MAX_CRASHES {
-        t.isolate(node, &claim).await;
-        t.crash(node).await;
-        claim = t.claim(node, &name).await;
-    }
+    t.isolate(node, &claim).await;
+    t.crash(node).await;
+    claim = t.claim(node, &name).await;
     t.isolate(node, &claim).await;
     claim
 }

@@ -2,10 +2,10 @@
 
 use super::events::{WAYS_OUT, leave_running};
 use super::producer::job;
-use super::topic::{LEASE, START, Topic, done, ms, refused, secs};
-use dq::job::Sequence;
+use super::topic::{LEASE, START, Topic, done, isolate_of, ms, refused, secs};
+use dq::job::{Isolation, Sequence};
 use dq::store::step::{
-    Change, Exhaust, Isolate, LONGEST_LEASE, MOST_JOBS, Reclaim, Reclaimed, Release, Renew, Settle, Transfer,
+    Change, Exhaust, LONGEST_LEASE, MOST_JOBS, Reclaim, Reclaimed, Release, Renew, Settle, Transfer,
 };
 use dq::time::Timestamp;
 
@@ -82,7 +82,7 @@ pub async fn steps_that_name_another_sequence_number_renew_nothing(t: &Topic) {
         let settle = Settle { last_seen, ..t.settle_of("n", &claims[0], Change::Ack) };
         link.step(settle).await.expect("settle is answered");
         link.step(Renew { last_seen, lease: LEASE }).await.expect("renew is answered");
-        link.step(Isolate { last_seen, lease: LEASE, id: id.clone(), token }).await.expect("isolate is answered");
+        link.step(isolate_of(last_seen, Isolation::Alone, &[&claims[1]])).await.expect("isolate is answered");
         let exhaust = Exhaust { last_seen, lease: LEASE, id, token, metadata: metadata.clone() };
         link.step(exhaust).await.expect("exhaust is answered");
         assert_eq!(t.lease("n").await, lease, "last seen {last_seen}");
@@ -159,8 +159,8 @@ pub async fn every_answer_carries_the_lease_status(t: &Topic) {
     assert_eq!(status(t.renew("n").await), (t.last_seen("n"), 3));
     let settled = t.settle_all("n", t.settle_of("n", &claims[0], Change::Ack).outcomes).await;
     assert_eq!(status(settled.lease_status), (t.last_seen("n"), 2));
-    let (last_seen, id, token) = (t.last_seen("n"), claims[1].id.clone(), claims[1].token);
-    let isolate = t.link("n").step(Isolate { last_seen, lease: LEASE, id, token }).await.expect("isolate is answered");
+    let request = isolate_of(t.last_seen("n"), Isolation::Alone, &[&claims[1]]);
+    let isolate = t.link("n").step(request).await.expect("isolate is answered");
     assert_eq!(status(isolate.lease_status), (t.last_seen("n"), 2));
     let sequence = t.last_seen("n");
     assert_eq!(status(t.reconcile("n").await.lease_status), (sequence.next(), 2));

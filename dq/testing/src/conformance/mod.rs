@@ -199,10 +199,13 @@ macro_rules! store_conformance {
             reclaim_stops_when_the_node_renews
             reclaim_happens_once
             crashes_add_up
-            job_that_was_not_isolated_is_not_charged_the_last_crash
-            isolated_job_is_charged_the_last_crash
+            quarantined_job_that_had_not_started_is_not_charged
+            grouped_job_is_never_convicted
+            job_that_ran_alone_is_convicted
+            job_that_made_room_is_not_convicted
+            final_retry_is_owed_after_a_crash_before_it
             final_run_that_crashes_is_the_last
-            final_run_that_was_not_isolated_comes_back
+            final_run_that_was_not_alone_comes_back
             isolation_ends_with_the_run
             isolated_job_of_a_released_node_is_not_charged
             cap_is_an_argument
@@ -212,6 +215,9 @@ macro_rules! store_conformance {
         notes:
             noted_job_stays_running
             stale_token_notes_nothing
+            isolate_answers_for_each_run
+            late_isolate_notes_nothing
+            isolate_over_the_limit_changes_nothing
             nothing_starts_under_an_unfenced_end
             nothing_starts_under_an_end_with_a_replacement
             handlers_start_under_a_fenced_end

@@ -1,10 +1,10 @@
-//! The notes about a running job: that it is about to run alone, and that no attempt is left (rules 13, 15, 17, 19).
+//! The notes about a running job: how a quarantined job is about to run, and that no attempt is left (rules 13, 15, 17, 19).
 
-use super::producer::{replacing, with_payload};
-use super::topic::{Topic, ms};
-use dq::job::{Cause, Fence, Metadata, State, Token};
+use super::producer::{job, replacing, with_payload};
+use super::topic::{Topic, isolate_of, ms};
+use dq::job::{Cause, Fence, Isolation, Metadata, State, Token};
 use dq::store::step::{Change, Claim, NoteVerdict};
-use dq::store::{NewJob, OnDuplicate};
+use dq::store::{NewJob, OnDuplicate, StoreError};
 
 fn exhausted() -> Metadata {
     Metadata {
@@ -30,6 +30,7 @@ pub async fn noted_job_stays_running(t: &Topic) {
 /// `isolate` and `exhaust` note nothing under a stale token or from another node (rule 10).
 pub async fn stale_token_notes_nothing(t: &Topic) {
     let claim = t.running("n", "a").await;
+    t.enter("m").await;
     let older = Claim { token: Token { fence: Fence(claim.token.fence.0 - 1), ..claim.token }, ..claim.clone() };
     for (node, stale) in [("n", &older), ("m", &claim)] {
         assert_eq!(t.isolate(node, stale).await, NoteVerdict::Stale);
@@ -39,6 +40,40 @@ pub async fn stale_token_notes_nothing(t: &Topic) {
     t.end("n", &claim, Change::Ack).await;
     assert_eq!(t.isolate("n", &claim).await, NoteVerdict::Stale);
     assert_eq!(t.exhaust("n", &claim, exhausted()).await, NoteVerdict::Stale);
+}
+
+/// One `isolate` notes many runs, and answers for each (rules 10, 13, 19).
+pub async fn isolate_answers_for_each_run(t: &Topic) {
+    t.add_all(vec![job("a"), job("b"), job("c"), job("d")]).await;
+    let claims = t.claims("n").await;
+    t.end("n", &claims[1], Change::Ack).await;
+    t.delete("c").await;
+    let all: Vec<_> = claims.iter().collect();
+    let notes = t.isolate_all("n", Isolation::Grouped, &all).await;
+    assert_eq!(notes, [NoteVerdict::Done, NoteVerdict::Stale, NoteVerdict::Ended, NoteVerdict::Done]);
+}
+
+/// `isolate` notes nothing under another sequence number: it may be late, and others may run beside the job by now (rules
+/// 6, 19).
+pub async fn late_isolate_notes_nothing(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    let late = isolate_of(t.last_seen("n"), Isolation::Alone, &[&claim]);
+    t.reconcile("n").await;
+    let isolated = t.link("n").step(late).await.expect("isolate is answered");
+    assert_eq!((isolated.notes, isolated.lease_status.rows), (None, 1));
+    t.crash("n").await;
+    assert!(!t.metadata("a").await.exhausted, "a crash of its node does not convict it");
+    assert_eq!(t.claim("n", "a").await.crashes, 1);
+}
+
+/// The store refuses an isolate over the limit as a whole (rule 5).
+pub async fn isolate_over_the_limit_changes_nothing(t: &Topic) {
+    let claim = t.running("n", "a").await;
+    let request = isolate_of(t.last_seen("n"), Isolation::Alone, &vec![&claim; 1_001]);
+    let error = t.link("n").step(request).await.expect_err("1,001 are too many");
+    assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
+    t.crash("n").await;
+    assert!(!t.metadata("a").await.exhausted);
 }
 
 /// No handler starts under an unfenced end (rules 13, 17).

@@ -8,8 +8,8 @@ use dq::store::StoreError;
 use dq::store::step::{Change, Claim, MOST_JOBS, NoteVerdict, Reclaim, Reclaimed};
 use dq::time::Timestamp;
 
-/// A job that the node runs and that is one crash short of the cap.
-async fn one_crash_short(t: &Topic, node: &str, name: &str) -> Claim {
+/// A job that the node has claimed and that its crashes have quarantined.
+async fn quarantined(t: &Topic, node: &str, name: &str) -> Claim {
     let mut claim = t.running(node, name).await;
     for _ in 1..MAX_CRASHES {
         t.crash(node).await;
@@ -108,10 +108,9 @@ pub async fn crashes_add_up(t: &Topic) {
     assert_eq!(t.claim("n", "a").await.crashes, MAX_CRASHES - 1);
 }
 
-/// A job one crash short of its cap is not charged the last crash if it was not isolated: it may only have run beside
-/// the cause (rule 19).
-pub async fn job_that_was_not_isolated_is_not_charged_the_last_crash(t: &Topic) {
-    one_crash_short(t, "n", "a").await;
+/// A quarantined job that had not started when its node died is not charged (rule 19).
+pub async fn quarantined_job_that_had_not_started_is_not_charged(t: &Topic) {
+    quarantined(t, "n", "a").await;
     for _ in 0..3 {
         t.crash("n").await;
         assert!(!t.metadata("a").await.exhausted);
@@ -119,16 +118,36 @@ pub async fn job_that_was_not_isolated_is_not_charged_the_last_crash(t: &Topic) 
     }
 }
 
-/// An isolated job is charged the last crash and comes back once, exhausted by crashes, at its old due time (rule 19).
-pub async fn isolated_job_is_charged_the_last_crash(t: &Topic) {
-    let claim = one_crash_short(t, "n", "a").await;
+/// A quarantined job that ran in groups is charged each crash up to the last but one, and never convicted (rule 19).
+pub async fn grouped_job_is_never_convicted(t: &Topic) {
+    let mut claim = quarantined(t, "n", "a").await;
+    for crashes in [MAX_CRASHES, MAX_CRASHES + 1, MAX_CRASHES + 1, MAX_CRASHES + 1] {
+        assert_eq!(t.group("n", &claim).await, NoteVerdict::Done);
+        t.crash("n").await;
+        assert!(!t.metadata("a").await.exhausted);
+        claim = t.claim("n", "a").await;
+        assert_eq!(claim.crashes, crashes);
+    }
+}
+
+/// A job that ran alone is convicted: it comes back once, exhausted by crashes, at its old due time (rule 19).
+pub async fn job_that_ran_alone_is_convicted(t: &Topic) {
+    let claim = quarantined(t, "n", "a").await;
     assert_eq!(t.isolate("n", &claim).await, NoteVerdict::Done);
     t.crash("n").await;
     let metadata = t.metadata("a").await;
     assert_eq!((metadata.exhausted, metadata.cause), (true, Some(Cause::Crashes)));
     assert_eq!((t.due("a").await, t.payload("a").await), (claim.token.due, "a".into()));
-    let claim = t.claim("n", "a").await;
-    assert_eq!((claim.crashes, claim.record.metadata().map(|metadata| metadata.exhausted)), (MAX_CRASHES, Ok(true)));
+    assert_eq!(crashes_and_exhausted(&t.claim("n", "a").await), (MAX_CRASHES + 2, true));
+}
+
+/// A job that made room for others is no longer alone: what `isolate` noted last counts (rule 19).
+pub async fn job_that_made_room_is_not_convicted(t: &Topic) {
+    let claim = quarantined(t, "n", "a").await;
+    t.isolate("n", &claim).await;
+    assert_eq!(t.group("n", &claim).await, NoteVerdict::Done);
+    t.crash("n").await;
+    assert_eq!(crashes_and_exhausted(&t.claim("n", "a").await), (MAX_CRASHES, false));
 }
 
 /// If the `final_retry` of such a job crashes its node too, the job is DEAD because of its crashes (rule 19).
@@ -142,66 +161,78 @@ pub async fn final_run_that_crashes_is_the_last(t: &Topic) {
     assert_eq!(t.payload("a").await, "a");
 }
 
-/// A final run that was not isolated comes back as it was (rule 19).
-pub async fn final_run_that_was_not_isolated_comes_back(t: &Topic) {
+/// A job whose attempts were spent while it ran alone still gets its `final_retry` after a crash (rules 15, 19).
+pub async fn final_retry_is_owed_after_a_crash_before_it(t: &Topic) {
+    let claim = quarantined(t, "n", "a").await;
+    t.isolate("n", &claim).await;
+    let spent = Metadata { exhausted: true, cause: Some(Cause::Error), ..Metadata::default() };
+    t.exhaust("n", &claim, spent).await;
+    t.crash("n").await;
+    assert_eq!(t.state("a").await, Some(State::Delayed));
+    assert_eq!(crashes_and_exhausted(&t.claim("n", "a").await), (MAX_CRASHES + 2, true));
+}
+
+/// A final run that was not alone comes back as it was (rule 19).
+pub async fn final_run_that_was_not_alone_comes_back(t: &Topic) {
     let claim = t.running("n", "a").await;
     let last = exhaust_by_crashes(t, "n", claim).await;
     t.end("n", &last, Change::Rollback).await;
-    for _ in 0..3 {
+    for is_grouped in [false, true, false, true] {
         let claim = t.claim("n", "a").await;
-        assert_eq!(
-            (claim.crashes, claim.record.metadata().map(|metadata| metadata.exhausted)),
-            (MAX_CRASHES, Ok(true))
-        );
+        assert_eq!(crashes_and_exhausted(&claim), (MAX_CRASHES + 2, true));
+        if is_grouped {
+            t.group("n", &claim).await;
+        }
         t.crash("n").await;
         assert_eq!(t.state("a").await, Some(State::Delayed));
     }
 }
 
-/// *Isolated* ends when the job leaves RUNNING: the next run must be isolated again to be charged (rule 19).
+/// What `isolate` noted ends when the job leaves RUNNING (rule 19).
 pub async fn isolation_ends_with_the_run(t: &Topic) {
-    let claim = one_crash_short(t, "n", "a").await;
+    let claim = quarantined(t, "n", "a").await;
     assert_eq!(t.isolate("n", &claim).await, NoteVerdict::Done);
     t.end("n", &claim, Change::Rollback).await;
     t.claim("n", "a").await;
     t.crash("n").await;
-    let claim = t.claim("n", "a").await;
-    assert_eq!(
-        (claim.crashes, claim.record.metadata().map(|metadata| metadata.exhausted)),
-        (MAX_CRASHES - 1, Ok(false))
-    );
+    assert_eq!(crashes_and_exhausted(&t.claim("n", "a").await), (MAX_CRASHES - 1, false));
 }
 
 /// A job of a released node is not charged, isolated or not (rules 8, 19).
 pub async fn isolated_job_of_a_released_node_is_not_charged(t: &Topic) {
-    let claim = one_crash_short(t, "n", "a").await;
+    let claim = quarantined(t, "n", "a").await;
     t.isolate("n", &claim).await;
     t.release("n").await;
     assert_eq!(t.reclaim("m", "n", Timestamp::EPOCH, 10).await.moved, 1);
     t.claim("n", "a").await;
     t.crash("n").await;
-    let claim = t.claim("n", "a").await;
-    assert_eq!(
-        (claim.crashes, claim.record.metadata().map(|metadata| metadata.exhausted)),
-        (MAX_CRASHES - 1, Ok(false))
-    );
+    assert_eq!(crashes_and_exhausted(&t.claim("n", "a").await), (MAX_CRASHES - 1, false));
 }
 
-/// The reclaimer sets the cap: with a cap of one, the first crash exhausts an isolated job and charges another one
-/// nothing (rule 19).
+/// The reclaimer sets the cap. A cap of zero counts as one (rule 19).
 pub async fn cap_is_an_argument(t: &Topic) {
-    t.add_all(vec![job("isolated"), job("aside")]).await;
-    let claims = t.claims("n").await;
-    assert_eq!(claims[1].id.as_str(), "isolated");
-    assert_eq!(t.isolate("n", &claims[1]).await, NoteVerdict::Done);
-    let seen = t.lease("n").await.expect("n holds them");
-    t.advance(LEASE + ms(1)).await;
-    let request = Reclaim { node: t.node("n"), seen, limit: MOST_JOBS, max_crashes: 1 };
-    t.link("m").step(request).await.expect("reclaim is answered");
-    assert!(t.metadata("isolated").await.exhausted);
-    assert!(!t.metadata("aside").await.exhausted);
-    let crashes: Vec<_> = t.claims("m").await.iter().map(|claim| (claim.id.to_string(), claim.crashes)).collect();
-    assert_eq!(crashes, [("aside".to_owned(), 0), ("isolated".to_owned(), 1)]);
+    for (cap, convicted) in [(1, 3), (0, 3), (7, 9)] {
+        t.add_all(vec![job("alone"), job("beside")]).await;
+        let claims = t.claims("n").await;
+        let alone = claims.iter().find(|claim| claim.id.as_str() == "alone").expect("it is due");
+        assert_eq!(t.isolate("n", alone).await, NoteVerdict::Done);
+        let seen = t.lease("n").await.expect("n holds them");
+        t.advance(LEASE + ms(1)).await;
+        let request = Reclaim { node: t.node("n"), seen, limit: MOST_JOBS, max_crashes: cap };
+        t.link("m").step(request).await.expect("reclaim is answered");
+        let claims = t.claims("n").await;
+        let mut seen: Vec<_> =
+            claims.iter().map(|claim| (claim.id.to_string(), crashes_and_exhausted(claim))).collect();
+        seen.sort();
+        assert_eq!(seen, [("alone".to_owned(), (convicted, true)), ("beside".to_owned(), (1, false))]);
+        for claim in &claims {
+            t.end("n", claim, Change::Ack).await;
+        }
+    }
+}
+
+fn crashes_and_exhausted(claim: &Claim) -> (u32, bool) {
+    (claim.crashes, claim.record.metadata().expect("the record is readable").exhausted)
 }
 
 /// A delete and an ack from outside clear the crash count (rule 19).

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::fixture::StoreFixture;
-use dq::job::{AppName, JobId, Metadata, NodeId, ProducerId, Sequence, TopicKey, TopicName};
+use dq::job::{AppName, Isolation, JobId, Metadata, NodeId, ProducerId, Sequence, TopicKey, TopicName};
 use dq::store::step::{
     Change, Claim, Exhaust, Isolate, LeaseStatus, MOST_JOBS, NoteVerdict, Outcome, Reclaim, Reclaimed, Reconcile,
     Reconciled, Release, Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred,
@@ -287,11 +287,20 @@ impl Topic {
 
     /// Notes that the job is about to run alone.
     pub async fn isolate(&self, node: &str, claim: &Claim) -> NoteVerdict {
-        let request =
-            Isolate { last_seen: self.last_seen(node), lease: LEASE, id: claim.id.clone(), token: claim.token };
-        let noted = self.link(node).step(request).await.expect("isolate is answered");
-        self.check_answer(node, noted.lease_status).await;
-        noted.note
+        self.isolate_all(node, Isolation::Alone, &[claim]).await[0]
+    }
+
+    /// Notes that the job is about to run in a group.
+    pub async fn group(&self, node: &str, claim: &Claim) -> NoteVerdict {
+        self.isolate_all(node, Isolation::Grouped, &[claim]).await[0]
+    }
+
+    /// Notes how the jobs are about to run.
+    pub async fn isolate_all(&self, node: &str, isolation: Isolation, claims: &[&Claim]) -> Vec<NoteVerdict> {
+        let request = isolate_of(self.last_seen(node), isolation, claims);
+        let isolated = self.link(node).step(request).await.expect("isolate is answered");
+        self.check_answer(node, isolated.lease_status).await;
+        isolated.notes.expect("the request names the right sequence number")
     }
 
     /// Notes that no attempt is left.
@@ -370,4 +379,10 @@ impl Topic {
         let leases = self.scan().await.leases;
         leases.into_iter().find(|(holder, _)| holder.as_str() == node).map(|(_, end)| end)
     }
+}
+
+/// The request that notes how these claims are about to run.
+pub(super) fn isolate_of(last_seen: Sequence, isolation: Isolation, claims: &[&Claim]) -> Isolate {
+    let runs = claims.iter().map(|claim| (claim.id.clone(), claim.token)).collect();
+    Isolate { last_seen, lease: LEASE, isolation, runs }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::exchange::{Exchange, ModelAnswer, ModelRequest};
 use super::operation::{self, By, JOBS, LeaseEnd, NODES, Number, Operation, PRODUCERS};
 use super::reference::{Choice, Topic};
-use dq::job::{JobId, NodeId, ProducerId, Sequence, Token};
+use dq::job::{Isolation, JobId, NodeId, ProducerId, Sequence, Token};
 use dq::store::step::{
     Exhaust, Isolate, MOST_JOBS, Publish, Reclaim, Reconcile, Release, Renew, Sequenced, Settle, Sweep, Transfer, Wake,
 };
@@ -196,10 +196,11 @@ impl ClusterState {
             Operation::Renew { node: n, sequence: t, lease } => {
                 ModelRequest::Step(node(*n), Renew { last_seen: sequence(&node(*n), *t), lease: ms(*lease) }.into())
             }
-            Operation::Isolate { by, sequence: t, job: id, token } => {
+            Operation::Isolate { by, sequence: t, job: id, token, alone } => {
                 let n = self.sender(*by, *id);
-                let (last_seen, token, id) = (sequence(&n, *t), self.token(*id, *token), job(*id));
-                ModelRequest::Step(n, Isolate { last_seen, lease: ms(15_000), id, token }.into())
+                let (last_seen, runs) = (sequence(&n, *t), vec![(job(*id), self.token(*id, *token))]);
+                let isolation = if *alone { Isolation::Alone } else { Isolation::Grouped };
+                ModelRequest::Step(n, Isolate { last_seen, lease: ms(15_000), isolation, runs }.into())
             }
             Operation::Exhaust { by, sequence: t, job: id, token } => {
                 let n = self.sender(*by, *id);

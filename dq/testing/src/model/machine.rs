@@ -202,9 +202,10 @@ fn settle(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
 }
 
 fn notes(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
-    (by(), sequence(), job, token(), any::<bool>()).prop_map(|(by, sequence, job, token, last)| match last {
-        false => Operation::Isolate { by, sequence, job, token },
-        true => Operation::Exhaust { by, sequence, job, token },
+    let which = prop_oneof![Just(None), any::<bool>().prop_map(Some)];
+    (by(), sequence(), job, token(), which).prop_map(|(by, sequence, job, token, which)| match which {
+        Some(alone) => Operation::Isolate { by, sequence, job, token, alone },
+        None => Operation::Exhaust { by, sequence, job, token },
     })
 }
 

@@ -67,6 +67,7 @@ pub(super) enum Operation {
         sequence: Sequence,
         job: u8,
         token: Token,
+        alone: bool,
     },
     Exhaust {
         by: By,

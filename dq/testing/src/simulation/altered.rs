@@ -15,7 +15,7 @@ use super::sim::Sim;
 use super::sync::lock;
 use super::units::SECOND;
 use dq::config::NodeSettings;
-use dq::job::{Codec, Deliver, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, TopicKey};
+use dq::job::{Codec, Deliver, Isolation, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, TopicKey};
 use dq::store::step::{
     Change, Claim, Isolate, LeaseStatus, NoteVerdict, Noted, Outcome, Reconcile, Release, Renew, Sequenced, Settle,
     Transfer,
@@ -52,7 +52,8 @@ impl AlteredLink {
         let quarantined = claims.iter().filter(|claim| without(19) && claim.crashes + 1 >= CAPS.crashes);
         for claim in quarantined {
             let (id, token, lease) = (claim.id.clone(), claim.token, NodeSettings::default().lease);
-            answer_of(self.inner.step(Isolate { last_seen, lease, id, token }))?;
+            let (isolation, runs) = (Isolation::Alone, vec![(id, token)]);
+            answer_of(self.inner.step(Isolate { last_seen, lease, isolation, runs }))?;
         }
         Ok(())
     }
@@ -119,7 +120,8 @@ impl AlteredLink {
             | Answer::Renew(lease_status)
             | Answer::Release(lease_status) => self.hide_rows(lease_status, &[]),
             Answer::Settle(settled) => self.hide_rows(&mut settled.lease_status, &[]),
-            Answer::Isolate(noted) | Answer::Exhaust(noted) => self.hide_rows(&mut noted.lease_status, &[]),
+            Answer::Isolate(isolated) => self.hide_rows(&mut isolated.lease_status, &[]),
+            Answer::Exhaust(noted) => self.hide_rows(&mut noted.lease_status, &[]),
             // Without rule 20 every expired lease looks like that of a node that has stopped.
             Answer::Scan(scanned) if without(20) => {
                 let clock = scanned.clock;

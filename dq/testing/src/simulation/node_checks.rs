@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use super::checker::{Checker, HandlerKind};
+use super::checker::Checker;
 use super::node::SimNode;
 use super::promises::ISOLATES_PROCESSES;
+use super::rules::without;
 use super::sim::Sim;
 use super::sync::lock;
 use super::units::SECOND;
@@ -81,16 +82,12 @@ impl Sim {
     }
 
     /// A handler of a topic is about to start: nothing of another topic may be alone in its process.
-    pub(super) fn check_beside(&self, key: &TopicKey, node: &NodeId, id: &JobId, kind: HandlerKind) {
-        if !self.settings().holds_to(ISOLATES_PROCESSES) {
+    pub(super) fn check_beside(&self, key: &TopicKey, node: &NodeId, id: &JobId) {
+        if !self.settings().holds_to(ISOLATES_PROCESSES) || without(19) {
             return;
         }
         let (now, elsewhere) = (self.cluster.now(), self.is_used_elsewhere(key, node));
         lock(&self.checker_of(key)).runs_elsewhere = elsewhere;
-        // A node that stops calls `final_retry` at once.
-        if kind == HandlerKind::Final {
-            return;
-        }
         self.for_topics(|other, checker| {
             if let Some(alone) = checker.alone_on(node, None, now).filter(|_| other != key && !checker.fell) {
                 checker.bad(format!("[19] {id} of {} starts on {node} beside {alone}, which is alone", key.topic));

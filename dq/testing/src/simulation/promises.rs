@@ -6,7 +6,7 @@
 /// Rule 19 for a whole process: a job is convicted of a crash only after a run without any other handler or broadcast
 /// listener in its process, whatever the topic. No job becomes DEAD by the crashes of another one, and the `final_retry` of
 /// a job begins after at most [`EXTRA_CRASHES`] crashes beyond the cap that it caused.
-pub const ISOLATES_PROCESSES: bool = false;
+pub const ISOLATES_PROCESSES: bool = true;
 
 /// How many crashes beyond the cap a job may cause before its `final_retry` begins.
 pub const EXTRA_CRASHES: u32 = 2;

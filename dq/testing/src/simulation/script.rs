@@ -230,7 +230,7 @@ impl ErasedListener for Scripted {
         };
         let version = version(&record);
         let now = (self.sim.clock.micros(), self.sim.cluster.now());
-        self.sim.check_beside(&self.key, &self.node, &delivery.id, kind);
+        self.sim.check_beside(&self.key, &self.node, &delivery.id);
         let run = lock(&self.checker).started(&self.node, &delivery.id, delivery.fence, kind, now);
         self.sim.known_runs(&self.key, &delivery.id, delivery.fence);
         Box::pin(self.perform(kind, version, run))

@@ -19,7 +19,7 @@ use super::sim::Sim;
 use super::sync::lock;
 use dq::config::NodeSettings;
 use dq::job::{AppName, JobId, NodeId, ProducerId, Sequence, TopicKey, TopicName};
-use dq::store::step::{Exhaust, Isolate, Reclaimed, Reconcile, Renew, Sequenced, Settle};
+use dq::store::step::{Exhaust, Isolate, Isolated, Reclaimed, Reconcile, Renew, Sequenced, Settle};
 use dq::store::{
     Answer, Interest, Link, Page, PageRequest, Pending, Producer, Request, RequestKind, Signals, Store, StoreError,
     Stored, TopicCounts,
@@ -241,12 +241,13 @@ fn what_it_did(request: Request, answer: &Answer, node: &NodeId, watched: u64) -
         (Request::Settle(Settle { outcomes, .. }), Answer::Settle(settled)) => {
             Did::Settle { node, outcomes: outcomes.into_iter().zip(settled.verdicts.iter().cloned()).collect() }
         }
-        (Request::Isolate(Isolate { id, token, .. }), Answer::Isolate(answer)) => {
-            Did::Note { id, node, token, isolates: true, note: answer.note }
+        (Request::Isolate(Isolate { runs, isolation, .. }), Answer::Isolate(Isolated { notes: Some(notes), .. })) => {
+            let runs = runs.into_iter().zip(notes).map(|((id, token), note)| (id, token, *note)).collect();
+            Did::Note { node, runs, isolation: Some(isolation) }
         }
         (Request::Exhaust(_), Answer::Exhaust(_)) if without(15) => Did::Nothing,
         (Request::Exhaust(Exhaust { id, token, .. }), Answer::Exhaust(answer)) => {
-            Did::Note { id, node, token, isolates: false, note: answer.note }
+            Did::Note { node, runs: vec![(id, token, answer.note)], isolation: None }
         }
         (Request::Reclaim(request), Answer::Reclaim(Reclaimed { moved: 1.., .. })) => {
             let charged = request.seen != Timestamp::EPOCH;

@@ -35,7 +35,7 @@ impl Topic {
     /// At the end of the grace, all runs are given up, and unfinished jobs go back if `rollback`.
     pub(in crate::context::topic) fn cancel_unfinished(&mut self, rollback: bool) {
         for run_id in self.runs.all() {
-            self.runs.give_up(run_id, self.parts.topic.timeout);
+            self.runs.give_up(run_id);
         }
         let unfinished =
             |stage: &Stage| matches!(stage, Stage::Running(_) | Stage::Isolating | Stage::Exhausting { .. });
@@ -71,7 +71,7 @@ impl Topic {
     /// Gives up the run of a held job, if it has one.
     pub(in crate::context::topic) fn give_up_run(&mut self, id: &JobId) {
         if let Some(Stage::Running(run_id)) = self.held.get(id).map(HeldJob::stage) {
-            self.runs.give_up(*run_id, self.parts.topic.timeout);
+            self.runs.give_up(*run_id);
         }
     }
 }

@@ -72,11 +72,7 @@ fn a_job_that_kills_its_node_comes_back_exhausted_and_then_is_dead() {
     }
     let token = bench.claim("n", "a");
     bench.crash("n");
-    assert_eq!(
-        bench.transfer("n", 1).claims[0].crashes,
-        2,
-        "a run that was not isolated is not charged the last crash"
-    );
+    assert_eq!(bench.transfer("n", 1).claims[0].crashes, 2, "a quarantined job that had not started is not charged");
     assert_eq!(bench.isolate("n", "a", token), NoteVerdict::Stale);
     let token = bench.reconcile("n").rows[0].1;
     assert_eq!(bench.isolate("n", "a", token), NoteVerdict::Done);

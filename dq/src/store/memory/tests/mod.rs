@@ -159,8 +159,10 @@ impl Bench {
     }
 
     fn isolate(&mut self, name: &str, text: &str, token: Token) -> NoteVerdict {
-        let request = Isolate { last_seen: self.sequence(name), lease: LEASE, id: id(text), token };
-        self.topic.isolate(self.now, &node(name), &request).note
+        let isolation = crate::job::Isolation::Alone;
+        let request =
+            Isolate { last_seen: self.sequence(name), lease: LEASE, isolation, runs: vec![(id(text), token)] };
+        self.topic.isolate(self.now, &node(name), &request).unwrap().notes.unwrap()[0]
     }
 
     fn sweep(&mut self, name: &str, unacked_age: Duration) -> Swept {

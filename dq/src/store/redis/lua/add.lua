@@ -8,7 +8,7 @@ KEYS[5]  {app:topic}:done            ZSET     job id -> end of its retention, ms
 KEYS[6]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
 KEYS[7]  {app:topic}:broadcast-jobs  HASH     broadcast id -> record
 KEYS[8]  {app:topic}:pending         HASH     job id -> pending command
-KEYS[9]  {app:topic}:crashes         HASH     job id -> crashes, with `!` behind the number of an isolated run
+KEYS[9]  {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
 KEYS[10] {app:topic}:calls:PRODUCER  HASH     number mod 16 -> number:answer; high: the highest executed number
 KEYS[11] {app:topic}:meta            HASH     protocol, retains, watcher, publisher
 KEYS[12] {app:topic}:wake            CHANNEL  signals for every node

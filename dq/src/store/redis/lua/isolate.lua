@@ -1,36 +1,49 @@
---[[ isolate: notes that a quarantined job is about to run alone. The job stays RUNNING. Renews.
+--[[ isolate: notes how quarantined jobs are about to run. They stay RUNNING. Renews.
 
 KEYS[1]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[2]  {app:topic}:leases         ZSET    node -> end of its lease, ms
 KEYS[3]  {app:topic}:sequence:NODE  STRING  sequence number of the node
 KEYS[4]  {app:topic}:pending        HASH    job id -> pending command
-KEYS[5]  {app:topic}:crashes        HASH    job id -> crashes, with `!` behind the number of an isolated run
+KEYS[5]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped) or `!` (alone) behind the number
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  lease, ms
-ARGV[4]  id
-ARGV[5]  token
+ARGV[4]  isolation: + (grouped) or ! (alone)
+ARGV[5..] id, token of each run, at most 1000 of them
 
-Returns  {sequence number, rows, note}; the note is d (done), s (stale: the row has another token or is gone) or
-         e (ended: the job is under an unfenced end)
+Returns  {1, sequence number, rows, notes}; a letter for each run: d (done), s (stale: the row has another token or is
+         gone) or e (ended: the job is under an unfenced end). {0, sequence number, rows, ''} under another sequence
+         number: nothing is noted
 Holds    rules 6, 8, 10, 13, 19
-Cost     O(log nodes)
+Cost     O(runs + log nodes)
 ]]
 -- include types.lua
 local running, leases, sequence, pending, crashes = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local node, last_seen, lease, id, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local node, last_seen, lease, isolation = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 -- include clock.lua
+-- include bulk.lua
 -- include pending.lua
 -- include lease.lua
-local note, command = 's', parse_command(redis.call('HGET', pending, id))
-local is_own = redis.call('HGET', running, id) == token
-local count = parse_crashes(redis.call('HGET', crashes, id))
-redis.call('HDEL', running, '')
-if is_own and is_unfenced_end(command) then
-  note = 'e'
-elseif is_own then
-  note = 'd'
-  redis.call('HSET', crashes, id, crashes_text(count, true))
+local ids, tokens, notes, written = {}, {}, {}, {}
+for i = 5, #ARGV, 2 do
+  ids[#ids + 1], tokens[#tokens + 1] = ARGV[i], ARGV[i + 1]
 end
+local is_current = redis.call('GET', sequence) == last_seen
+if is_current then
+  local rows, commands, counts = read('HMGET', running, ids), read('HMGET', pending, ids), read('HMGET', crashes, ids)
+  for i, id in ipairs(ids) do
+    notes[i] = 's'
+    if rows[i] == tokens[i] then
+      notes[i] = is_unfenced_end(parse_command(commands[i])) and 'e' or 'd'
+    end
+    if notes[i] == 'd' then
+      local count = parse_crashes(counts[i])
+      written[#written + 1] = id
+      written[#written + 1] = crashes_text(count, isolation)
+    end
+  end
+end
+redis.call('HDEL', running, '')
+write('HSET', crashes, written)
 local sequence_number, rows = update_lease()
-return {sequence_number, rows, note}
+return {is_current and 1 or 0, sequence_number, rows, table.concat(notes)}

@@ -9,7 +9,7 @@ KEYS[6]  {app:topic}:broadcasts      ZSET  broadcast id -> due time, ms
 KEYS[7]  {app:topic}:broadcast-jobs  HASH  broadcast id -> record
 KEYS[8]  {app:topic}:leases          ZSET  node -> end of its lease, ms
 KEYS[9]  {app:topic}:pending         HASH  job id -> pending command
-KEYS[10] {app:topic}:crashes         HASH  job id -> crashes, with `!` behind the number of an isolated run
+KEYS[10] {app:topic}:crashes         HASH  job id -> crashes, with `+` (grouped) or `!` (alone) behind it
 KEYS[11] {app:topic}:meta            HASH  protocol
 
 Returns  1

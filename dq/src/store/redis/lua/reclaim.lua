@@ -10,7 +10,7 @@ KEYS[7]  {app:topic}:broadcast-jobs  HASH     broadcast id -> record
 KEYS[8]  {app:topic}:running:NODE    HASH     job id -> token; NODE is the dead node
 KEYS[9]  {app:topic}:leases          ZSET     node -> end of its lease, ms
 KEYS[10] {app:topic}:pending         HASH     job id -> pending command
-KEYS[11] {app:topic}:crashes         HASH     job id -> crashes, with `!` behind the number of an isolated run
+KEYS[11] {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
 KEYS[12] {app:topic}:meta            HASH     protocol, watcher, publisher
 KEYS[13] {app:topic}:wake            CHANNEL  signals for every node
 ARGV[1]  node: the dead node

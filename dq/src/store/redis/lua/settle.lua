@@ -11,7 +11,7 @@ KEYS[8]  {app:topic}:running:NODE    HASH     job id -> token
 KEYS[9]  {app:topic}:leases          ZSET     node -> end of its lease, ms
 KEYS[10] {app:topic}:sequence:NODE   STRING   sequence number of the node
 KEYS[11] {app:topic}:pending         HASH     job id -> pending command
-KEYS[12] {app:topic}:crashes         HASH     job id -> crashes, with `!` behind the number of an isolated run
+KEYS[12] {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
 KEYS[13] {app:topic}:meta            HASH     protocol, retains, watcher, publisher
 KEYS[14] {app:topic}:wake            CHANNEL  signals for every node
 ARGV[1]  node

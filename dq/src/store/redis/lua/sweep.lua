@@ -8,7 +8,7 @@ KEYS[5]  {app:topic}:done           ZSET    job id -> end of its retention, ms
 KEYS[6]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[7]  {app:topic}:leases         ZSET    node -> end of its lease, ms
 KEYS[8]  {app:topic}:sequence:NODE  STRING  sequence number of the node
-KEYS[9]  {app:topic}:crashes        HASH    job id -> crashes, with `!` behind the number of an isolated run
+KEYS[9]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped) or `!` (alone) behind it
 KEYS[10] {app:topic}:meta           HASH    protocol, fence
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number

@@ -5,7 +5,7 @@ KEYS[2]  {app:topic}:delayed        ZSET    job id -> due time, ms
 KEYS[3]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[4]  {app:topic}:leases         ZSET    node -> end of its lease, ms
 KEYS[5]  {app:topic}:sequence:NODE  STRING  sequence number of the node
-KEYS[6]  {app:topic}:crashes        HASH    job id -> crashes, with `!` behind the number of an isolated run
+KEYS[6]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped) or `!` (alone) behind it
 KEYS[7]  {app:topic}:meta           HASH    protocol, fence, watcher, standby
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number

@@ -49,7 +49,7 @@ impl Topic {
         let mut claims = Vec::new();
         for (at, id) in ids {
             let token = Token { fence: Fence(self.fence), due: *at };
-            let run = Run { node: node.clone(), token, isolated: false, end: None, replacement: None };
+            let run = Run { node: node.clone(), token, isolation: None, end: None, replacement: None };
             let job = self.jobs.get_mut(id).expect("the job is in a place");
             job.go(event, Place::Running(run));
             claims.push(Claim { id: id.clone(), token, record: job.record.clone(), crashes: job.crashes });

@@ -21,7 +21,7 @@ use std::time::Duration;
 use self::calls::Calls;
 use self::roles::Roles;
 use dq::job::state::Event;
-use dq::job::{Deliver, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, Token};
+use dq::job::{Deliver, Fence, Isolation, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, Token};
 use dq::store::step::LONGEST_LEASE;
 use dq::store::{Answer, CommandKind, JobPlace, Request, Stored, TopicCounts};
 use dq::time::Timestamp;
@@ -66,7 +66,7 @@ pub(super) enum Place {
 pub(super) struct Run {
     pub(super) node: NodeId,
     pub(super) token: Token,
-    isolated: bool,
+    isolation: Option<Isolation>,
     end: Option<End>,
     replacement: Option<Replacement>,
 }

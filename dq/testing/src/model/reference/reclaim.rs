@@ -2,7 +2,7 @@
 
 use super::{Choice, Place, Topic};
 use dq::job::state::Event;
-use dq::job::{Cause, JobId, Metadata};
+use dq::job::{Cause, Isolation, JobId, Metadata};
 use dq::store::step::{Reclaim, Reclaimed};
 use dq::time::Timestamp;
 
@@ -23,7 +23,7 @@ impl Topic {
         Reclaimed { moved: taken.len(), left: rows.len() - taken.len() }
     }
 
-    /// Takes one job. `cap` is the number of crashes that exhausts it; `None`: the node released it, so nothing is charged.
+    /// Takes one job. `cap` is the crash cap; `None`: the node released it, so nothing is charged.
     fn reclaim_one(&mut self, id: &JobId, cap: Option<u32>) {
         let Some(run) = self.obey(id) else { return };
         let now = self.now();
@@ -31,19 +31,25 @@ impl Topic {
         let parked = job.metadata().parked_by.is_some();
         let back = Event::Reclaimed { parked, final_isolated: false };
         let Some(cap) = cap else { return self.give_back(id, &run, None, back) };
-        let last = job.crashes + 1 >= cap.max(1);
-        if last && !run.isolated {
-            return self.give_back(id, &run, None, back);
+        let (cap, exhausted) = (cap.max(1), job.metadata().exhausted);
+        match run.isolation {
+            Some(Isolation::Alone) if exhausted && job.crashes >= cap + 2 => {
+                let metadata = job.metadata();
+                job.write(Some(&metadata), None);
+                job.crashes = 0;
+                job.go(Event::Reclaimed { parked, final_isolated: true }, Place::Dead(now));
+            }
+            Some(Isolation::Alone) => {
+                job.crashes = cap + 2;
+                let convicted = Metadata { exhausted: true, cause: Some(Cause::Crashes), ..job.metadata() };
+                self.give_back(id, &run, Some(&convicted), back);
+            }
+            isolation => {
+                let quarantined_from = if cap > 2 { cap - 1 } else { 1 };
+                let had_started = isolation.is_some() && job.crashes <= cap;
+                job.crashes += u32::from(had_started || job.crashes < quarantined_from);
+                self.give_back(id, &run, None, back);
+            }
         }
-        let was_final = job.crashes >= cap.max(1);
-        let exhausted = Metadata { exhausted: true, cause: Some(Cause::Crashes), ..job.metadata() };
-        if was_final {
-            let metadata = if job.metadata().exhausted { job.metadata() } else { exhausted };
-            job.write(Some(&metadata), None);
-            job.crashes = 0;
-            return job.go(Event::Reclaimed { parked, final_isolated: true }, Place::Dead(now));
-        }
-        job.crashes += 1;
-        self.give_back(id, &run, last.then_some(&exhausted), back);
     }
 }

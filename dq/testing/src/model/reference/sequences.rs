@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::Topic;
 use dq::job::{JobId, NodeId, Sequence, Token};
 use dq::store::step::{
-    Exhaust, Isolate, LONGEST_LEASE, LeaseStatus, NoteVerdict, Noted, Reconcile, Reconciled, Release, Renew, Sequenced,
+    Exhaust, Isolate, Isolated, LONGEST_LEASE, LeaseStatus, NoteVerdict, Noted, Reconcile, Reconciled, Release, Renew,
+    Sequenced,
 };
 use dq::time::Timestamp;
 
@@ -57,13 +58,18 @@ impl Topic {
         if end.is_some_and(|end| end.fence.is_none()) { NoteVerdict::Ended } else { NoteVerdict::Done }
     }
 
-    pub(in super::super) fn isolate(&mut self, node: &NodeId, request: &Isolate) -> Noted {
-        let note = self.note(node, &request.id, request.token);
-        if note == NoteVerdict::Done {
-            self.run_mut(&request.id).expect("the job is RUNNING").isolated = true;
+    pub(in super::super) fn isolate(&mut self, node: &NodeId, request: &Isolate) -> Isolated {
+        let mut notes = Vec::new();
+        let is_current = self.is_current(node, request.last_seen);
+        for (id, token) in request.runs.iter().filter(|_| is_current) {
+            let note = self.note(node, id, *token);
+            if note == NoteVerdict::Done {
+                self.run_mut(id).expect("the job is RUNNING").isolation = Some(request.isolation);
+            }
+            notes.push(note);
         }
         self.extend_lease(node, request.last_seen, request.lease);
-        Noted { lease_status: self.lease_status(node), note }
+        Isolated { lease_status: self.lease_status(node), notes: is_current.then_some(notes) }
     }
 
     pub(in super::super) fn exhaust(&mut self, node: &NodeId, request: &Exhaust) -> Noted {

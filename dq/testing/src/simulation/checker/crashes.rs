@@ -4,7 +4,7 @@
 use super::super::promises::EXTRA_CRASHES;
 use super::super::version::{KILLER, version};
 use super::record::{Checker, Crashed};
-use dq::job::{Cause, JobId, NodeId, State};
+use dq::job::{Cause, Isolation, JobId, NodeId, State};
 use dq::testing::seam::{JobView, Row};
 
 /// How the store has marked a run before it starts.
@@ -21,9 +21,10 @@ pub(super) enum Mark {
 impl Mark {
     /// The mark of a row.
     pub(super) fn of(row: Option<&Row>) -> Self {
-        match row.is_some_and(|row| row.isolated) {
-            true => Self::Alone,
-            false => Self::None,
+        match row.and_then(|row| row.isolation) {
+            Some(Isolation::Alone) => Self::Alone,
+            Some(Isolation::Grouped) => Self::Group,
+            None => Self::None,
         }
     }
 }

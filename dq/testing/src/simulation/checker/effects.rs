@@ -3,7 +3,7 @@
 use super::super::version::version;
 use super::record::{Checker, Did};
 use dq::config::NodeSettings;
-use dq::job::{Deliver, NodeId, State, Token};
+use dq::job::{Deliver, Isolation, JobId, NodeId, State, Token};
 use dq::store::step::{NoteVerdict, Verdict};
 use dq::store::{AddOutcome, Command, CommandKind, CommandOutcome, NewJob};
 use dq::testing::seam::{JobView, View};
@@ -58,24 +58,36 @@ impl Checker {
                     self.bad(format!("[20] jobs of {from} are reclaimed at {floor}: lease {lease:?}, seen {seen}"));
                 }
             }
-            Did::Note { id, node, token, isolates, note } => {
-                let (was, is) = (before.jobs.get(id), after.jobs.get(id));
-                let held = was.filter(|job| is_run(job, node, *token));
-                let ended = held.is_some_and(|job| self.is_ended_for_certain(job));
-                let noted = is.is_some_and(|job| match isolates {
-                    true => job.row.as_ref().is_some_and(|row| row.isolated),
-                    false => job.record.fixed().exhausted,
-                });
-                let fits = match note {
-                    NoteVerdict::Done => held.is_some() && !ended && noted,
-                    NoteVerdict::Ended => ended && was == is,
-                    NoteVerdict::Stale => held.is_none() && was == is,
-                };
-                if !fits {
-                    self.bad(format!("[15] {node} notes {id}: {note:?}; held {}, noted {noted}", held.is_some()));
+            Did::Note { node, runs, isolation } => {
+                for (id, token, note) in runs {
+                    self.check_note(node, (id, *token), *isolation, *note, (before.jobs.get(id), after.jobs.get(id)));
                 }
             }
             Did::Nothing | Did::Release { .. } | Did::Publish { .. } => {}
+        }
+    }
+
+    fn check_note(
+        &mut self,
+        node: &NodeId,
+        (id, token): (&JobId, Token),
+        isolation: Option<Isolation>,
+        note: NoteVerdict,
+        (was, is): (Option<&JobView>, Option<&JobView>),
+    ) {
+        let held = was.filter(|job| is_run(job, node, token));
+        let ended = held.is_some_and(|job| self.is_ended_for_certain(job));
+        let noted = is.is_some_and(|job| match isolation {
+            Some(_) => job.row.as_ref().is_some_and(|row| row.isolation == isolation),
+            None => job.record.fixed().exhausted,
+        });
+        let fits = match note {
+            NoteVerdict::Done => held.is_some() && !ended && noted,
+            NoteVerdict::Ended => ended && was == is,
+            NoteVerdict::Stale => held.is_none() && was == is,
+        };
+        if !fits {
+            self.bad(format!("[15] {node} notes {id}: {note:?}; held {}, noted {noted}", held.is_some()));
         }
     }
 

@@ -15,7 +15,7 @@ const MOMENT: u64 = 1_000;
 
 impl Checker {
     /// A handler starts: a quarantined job must be isolated, and nothing starts beside an isolated one.
-    pub(super) fn check_start(&mut self, node: &NodeId, id: &JobId, number: u64, kind: HandlerKind, time: u64) {
+    pub(super) fn check_start(&mut self, node: &NodeId, id: &JobId, number: u64, time: u64) {
         self.check_handler_count(node);
         let (Some(caps), false) = (self.caps, without(19) || self.fell) else { return };
         let Some(job) = self.before.jobs.get(id) else { return };
@@ -25,12 +25,10 @@ impl Checker {
         };
         let (mark, must_be_alone) = (Mark::of(Some(row)), self.isolates_processes && job.crashes > caps.crashes);
         let is_marked = mark == Mark::Alone || mark == Mark::Group && !must_be_alone;
-        if !is_marked && self.is_quarantined(job.crashes, caps.crashes) && kind != HandlerKind::Final {
+        if !is_marked && self.is_quarantined(job.crashes, caps.crashes) {
             return self.bad(format!("[19] {id} is quarantined, but starts on {node} without being isolated"));
         }
-        // A node that stops calls `final_retry` at once.
-        let beside = self.alone_on(node, Some(id), time).filter(|_| kind != HandlerKind::Final);
-        if let Some(other) = beside {
+        if let Some(other) = self.alone_on(node, Some(id), time) {
             self.bad(format!("[19] {id} starts on {node} beside {other}, which is isolated"));
         }
         if mark == Mark::Alone && self.isolates_processes && self.runs_elsewhere {

@@ -53,7 +53,7 @@ impl Checker {
     fn named(&self, did: &Did) -> BTreeSet<JobId> {
         match did {
             Did::Nothing | Did::Release { .. } | Did::Publish { .. } => BTreeSet::new(),
-            Did::Note { id, .. } => BTreeSet::from([id.clone()]),
+            Did::Note { runs, .. } => runs.iter().map(|(id, ..)| id.clone()).collect(),
             Did::Claim { claims, .. } => claims.iter().map(|claim| claim.id.clone()).collect(),
             Did::Settle { outcomes, .. } => outcomes.iter().map(|(outcome, _)| outcome.id.clone()).collect(),
             Did::Add { jobs } => jobs.iter().map(|(job, _)| job.id.clone()).collect(),

@@ -90,7 +90,7 @@ impl Checker {
                 if self.isolates_processes {
                     return self.reclaimed(was, is, caps.crashes, given_back, floor);
                 }
-                let isolated = was.row.as_ref().is_some_and(|row| row.isolated);
+                let isolated = Mark::of(was.row.as_ref()) == Mark::Alone;
                 let last = was.crashes + 1 >= caps.crashes;
                 Some(match (last, isolated) {
                     (true, false) => given_back,
@@ -115,13 +115,11 @@ impl Checker {
     ) -> Option<Placement> {
         let charged = Placement { crashes: was.crashes + 1, ..given_back.clone() };
         match Mark::of(was.row.as_ref()) {
-            Mark::Alone if is.state == State::Dead && was.record.fixed().exhausted => {
+            Mark::Alone if was.crashes > cap + 1 && was.record.fixed().exhausted => {
                 Some(dead(&Placement::of(was), now))
             }
             Mark::Alone if !is.record.fixed().exhausted => None,
-            // Nothing depends on whether the crash that convicts is counted.
-            Mark::Alone if is.crashes == was.crashes => Some(given_back),
-            Mark::Alone => Some(charged),
+            Mark::Alone => Some(Placement { crashes: cap + 2, ..given_back }),
             Mark::Group if was.crashes > cap => Some(given_back),
             Mark::None if self.is_quarantined(was.crashes, cap) => Some(given_back),
             Mark::Group | Mark::None => Some(charged),

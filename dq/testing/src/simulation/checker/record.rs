@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use dq::job::{Fence, JobId, NodeId, ProducerId, Token};
+use dq::job::{Fence, Isolation, JobId, NodeId, ProducerId, Token};
 use dq::store::step::{Change, Claim, NoteVerdict, Outcome, Published, Verdict};
 use dq::store::{AddOutcome, Command, CommandKind, CommandOutcome, NewJob};
 use dq::testing::seam::View;
@@ -37,13 +37,11 @@ pub(in crate::simulation) enum Did {
     Add {
         jobs: Vec<(NewJob, AddOutcome)>,
     },
-    /// `isolate` if `isolates`, otherwise `exhaust`.
+    /// `isolate` if there is an isolation, otherwise `exhaust`.
     Note {
-        id: JobId,
         node: NodeId,
-        token: Token,
-        isolates: bool,
-        note: NoteVerdict,
+        runs: Vec<(JobId, Token, NoteVerdict)>,
+        isolation: Option<Isolation>,
     },
     Command {
         items: Vec<(Command, CommandOutcome)>,

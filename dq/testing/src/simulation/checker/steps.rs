@@ -214,7 +214,7 @@ impl Checker {
             run.starts(kind, time);
         }
         self.node_records.entry(node.clone()).or_default().handlers.insert(number, (id.clone(), time.max(1)));
-        self.check_start(node, id, number, kind, time);
+        self.check_start(node, id, number, time);
         let lease = self.lease_of(node).unwrap_or_default();
         let acked_before = self.acks_on_claim && kind == HandlerKind::OnDue;
         if acked_before {

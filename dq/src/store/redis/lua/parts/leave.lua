@@ -6,7 +6,7 @@ Needs    jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs, running
 Gives    leave(id, token, record, command, crash_text, outcome, argument, metadata, cap): plans the end of one run. The
          outcome is a (ack), j, J, t (rejoin: as added, after µs, at ms), r (retry after µs), b (rollback), p (park), x
          (dead), d (drop) or c (reclaim; `cap` is the crash cap, or nil if no crash is charged). write_plan(): writes it
-Holds    rules 2, 12, 13, 17, 19, 25: row, pending command and *isolated* go; the crash count goes unless the job is
+Holds    rules 2, 12, 13, 17, 19, 25: row, isolation and pending command go; the crash count goes unless the job is
          given back
 Cost     per structure that changes one command per 1000 values
 ]]
@@ -46,27 +46,28 @@ local function finish_job(id, record, ending, metadata)
   put('done', id, floor + retain)
 end
 local function give_back(id, due, parking_fence, crash_count)
-  if crash_count > 0 then push(plan.crashes, id, crashes_text(crash_count)) end
+  if crash_count > 0 then push(plan.crashes, id, crashes_text(crash_count, '')) end
   if parking_fence then put('unacked', id, due) else put_delayed(id, due) end
 end
 local function update_record(id, old, new)
   if new ~= old then push(plan.records, id, new) end
 end
--- Returns the new crash count, or nil if the job becomes DEAD; and the record.
-local function charge(record, crash_count, isolated, cap)
+-- Returns the new crash count, or nil if the job becomes DEAD; and whether the crash convicts it.
+local function charge(exhausted, crash_count, isolation, cap)
   cap = math.max(cap, 1)
-  if crash_count + 1 >= cap and not isolated then return crash_count, record end
-  if crash_count >= cap then return nil, fixed(record).exhausted and record or exhausted_by_crashes(record) end
-  return crash_count + 1, crash_count + 1 >= cap and exhausted_by_crashes(record) or record
-end
-local function reclaim(id, due, record, parking_fence, crash_count, isolated, cap)
-  if not cap then return give_back(id, due, parking_fence, crash_count) end
-  local new_count, new_record = charge(record, crash_count, isolated, cap)
-  if new_count then
-    update_record(id, record, new_record)
-    return give_back(id, due, parking_fence, new_count)
+  if isolation == '!' then
+    if exhausted and crash_count >= cap + 2 then return nil, false end
+    return cap + 2, true
   end
-  update_record(id, record, with_metadata(new_record, '', nil))
+  if (isolation == '+' and crash_count <= cap) or crash_count < math.max(cap - 1, 1) then return crash_count + 1, false end
+  return crash_count, false
+end
+local function reclaim(id, due, record, parking_fence, crash_count, isolation, cap)
+  if not cap then return give_back(id, due, parking_fence, crash_count) end
+  local new_count, is_convicted = charge(fixed(record).exhausted, crash_count, isolation, cap)
+  if is_convicted then update_record(id, record, exhausted_by_crashes(record)) end
+  if new_count then return give_back(id, due, parking_fence, new_count) end
+  update_record(id, record, with_metadata(record, '', nil))
   put('dead', id, floor)
 end
 local function due_again(outcome, argument, record)
@@ -102,8 +103,8 @@ local function leave(id, token, record, command, crash_text, outcome, argument, 
     update_record(id, record, with_metadata(record, '', nil))
     return put('dead', id, floor)
   end
-  local crash_count, isolated = parse_crashes(crash_text)
-  if outcome == 'c' then return reclaim(id, tonumber(due), record, parking_fence, crash_count, isolated, cap) end
+  local crash_count, isolation = parse_crashes(crash_text)
+  if outcome == 'c' then return reclaim(id, tonumber(due), record, parking_fence, crash_count, isolation, cap) end
   apply_outcome(id, fence, tonumber(due), record, parking_fence, crash_count, outcome, argument, metadata)
 end
 local function write_plan()

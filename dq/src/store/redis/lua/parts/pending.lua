@@ -5,8 +5,8 @@ DELIVER is q, b or t, DUE is ms.
 
 Needs    clock
 Gives    parse_command(text): {ending, fence, conditional, deliver, due, record}, or nil if there is none;
-         command_text(command); is_unfenced_end(command); parse_crashes(text): count, isolated; crashes_text(count,
-         isolated)
+         command_text(command); is_unfenced_end(command); parse_crashes(text): count, isolation;
+         crashes_text(count, isolation). The isolation is + (grouped), ! (alone) or empty
 Holds    rules 12, 13, 17, 19. Text that is no pending command counts as none
 ]]
 local function parse_command(text)
@@ -28,7 +28,7 @@ local function command_text(command)
 end
 local function is_unfenced_end(command) return command and command.ending and command.fence == '' end
 local function parse_crashes(text)
-  local count, isolated = string.match(text or '', '^(%d+)(!?)$')
-  return tonumber(count or 0), isolated == '!'
+  local count, isolation = string.match(text or '', '^(%d+)([+!]?)$')
+  return tonumber(count or 0), isolation or ''
 end
-local function crashes_text(count, isolated) return int(count) .. (isolated and '!' or '') end
+local function crashes_text(count, isolation) return int(count) .. isolation end

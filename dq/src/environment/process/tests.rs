@@ -1,0 +1,161 @@
+//! Turns of jobs that must run alone, and of all others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::advance;
+
+use super::super::TokioClock;
+use super::{Alone, Entry, Outlook, Process, Ticket};
+
+const SECOND: Duration = Duration::from_secs(1);
+const LONG: Duration = Duration::from_secs(600);
+
+fn process() -> Arc<Process> {
+    Process::new(Arc::new(TokioClock::new()))
+}
+
+fn start(process: &Arc<Process>) -> Entry {
+    process.enter(LONG).expect("nothing runs alone")
+}
+
+fn alone(ticket: &mut Ticket) -> Alone {
+    match ticket.outlook(LONG) {
+        Outlook::Alone(alone) => alone,
+        other => panic!("not alone: {other:?}"),
+    }
+}
+
+fn wait(ticket: &mut Ticket) -> Option<Duration> {
+    match ticket.outlook(LONG) {
+        Outlook::Wait(until) => until,
+        other => panic!("need not wait: {other:?}"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_starts_beside_a_job_that_runs_alone() {
+    let process = process();
+    let mut ticket = process.queue();
+    let alone = alone(&mut ticket);
+    assert!(process.enter(LONG).is_none() && process.enter_alone().is_none() && process.is_closed());
+    let entry = alone.enter(LONG);
+    drop(alone);
+    assert!(process.enter(LONG).is_some());
+    drop(entry);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_is_alone_once_the_running_handlers_have_returned() {
+    let process = process();
+    let (first, second) = (start(&process), start(&process));
+    let mut ticket = process.queue();
+    wait(&mut ticket);
+    assert!(process.enter(LONG).is_none(), "nothing starts meanwhile");
+    let mut changes = process.changes();
+    drop(first);
+    wait(&mut ticket);
+    drop(second);
+    assert!(changes.has_changed().unwrap(), "the job learns that they have returned");
+    changes.mark_unchanged();
+    drop(alone(&mut ticket));
+    assert!(changes.has_changed().unwrap(), "others learn that they may start");
+}
+
+#[tokio::test(start_paused = true)]
+async fn others_start_for_as_long_as_they_waited_and_each_wait_is_twice_as_long() {
+    let process = process();
+    let handler = start(&process);
+    let mut ticket = process.queue();
+    for seconds in [1, 2, 4, 8] {
+        wait(&mut ticket);
+        assert!(process.enter(LONG).is_none());
+        advance(seconds * SECOND).await;
+        let open_until = wait(&mut ticket);
+        assert_eq!(open_until, Some(process.clock.now() + seconds * SECOND));
+        assert!(process.enter(LONG).is_some(), "they start after {seconds} s");
+        advance(seconds * SECOND).await;
+    }
+    wait(&mut ticket);
+    drop(handler);
+    drop(alone(&mut ticket));
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_job_ran_alone_others_start_for_as_long_as_they_waited() {
+    let process = process();
+    let mut ticket = process.queue();
+    let first = alone(&mut ticket);
+    advance(5 * SECOND).await;
+    drop(first);
+    let mut next = process.queue();
+    assert_eq!(wait(&mut next), Some(process.clock.now() + 5 * SECOND));
+    assert!(process.enter(LONG).is_some());
+    advance(5 * SECOND).await;
+    drop(alone(&mut next));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_runs_beside_a_handler_that_has_run_for_too_long() {
+    let process = process();
+    let handler = process.enter(30 * SECOND).unwrap();
+    let mut ticket = process.queue();
+    advance(30 * SECOND).await;
+    assert!(matches!(ticket.outlook(LONG), Outlook::Beside(_)));
+    assert!(process.enter(LONG).is_some());
+    drop(handler);
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_run_alone_in_the_order_of_their_tickets_and_a_dropped_one_lets_others_start() {
+    let process = process();
+    let handler = start(&process);
+    let (mut first, mut second) = (process.queue(), process.queue());
+    wait(&mut first);
+    assert_eq!(wait(&mut second), None, "another one is first");
+    drop(first);
+    assert!(process.enter(LONG).is_some());
+    drop(handler);
+    drop(alone(&mut second));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_alone_by_chance_gives_way() {
+    let process = process();
+    let chance = process.enter_alone().unwrap();
+    assert!(!process.is_closed(), "claiming goes on");
+    let mut changes = process.changes();
+    assert!(!chance.is_wanted() && process.enter(LONG).is_none());
+    assert!(chance.is_wanted() && changes.has_changed().unwrap(), "it learns that it is in the way");
+    changes.mark_unchanged();
+    assert!(process.enter(LONG).is_none() && !changes.has_changed().unwrap(), "once is enough");
+    drop(chance);
+    drop(alone(&mut process.queue())); // nothing is owed to the others
+    let chance = process.enter_alone();
+    let mut ticket = process.queue();
+    wait(&mut ticket);
+    assert!(chance.unwrap().is_wanted(), "it gives way to a job that must be alone, too");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_job_is_alone_by_chance_beside_a_handler_or_while_another_waits_to_be() {
+    let process = process();
+    let handler = start(&process);
+    assert!(process.enter_alone().is_none());
+    drop(handler);
+    let ticket = process.queue();
+    assert!(process.enter_alone().is_none());
+    drop(ticket);
+    assert!(process.enter_alone().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn few_jobs_of_groups_that_died_run_at_once() {
+    let process = process();
+    let mut group: Vec<_> = (0..8).map(|_| process.enter_small_group(LONG).unwrap()).collect();
+    assert!(process.enter_small_group(LONG).is_none());
+    assert!(process.enter(LONG).is_some(), "others are not held up");
+    let changes = process.changes();
+    drop(group.pop());
+    assert!(changes.has_changed().unwrap() && process.enter_small_group(LONG).is_some());
+}
