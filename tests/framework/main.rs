@@ -23,4 +23,5 @@ mod runs;
 mod scripted_listener;
 mod shutdown;
 mod startup;
+mod starved;
 mod timeouts;

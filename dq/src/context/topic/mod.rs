@@ -8,7 +8,8 @@
 //! | state, which knows nothing of the topic | subsystems |
 //! |---|---|
 //! | `held`, `stage`: jobs that are not confirmed gone | `transfer`, `sweep`: claim |
-//! | `runs`: handlers that execute | `permits`, `listener`: start handlers and decide their jobs' outcomes |
+//! | `runs`, `begin`, `deadlines`: handlers that execute | `permits`, `listener`: start handlers and decide their jobs' outcomes |
+//! | `run_task`: what runs on the user's runtime | `starvation`: give back what does not begin; `retry_delay`: ask the listener |
 //! | `pipeline`: requests in flight | `ack`, `retry`: send outcomes, spend attempts |
 //! | `smart_sleep`, `prefetch`: when to claim, and how many | `reconnect`: a failed link; `shutdown`: the phases of a stop |
 //! | the state in `crash/` | `crash/`: lease, reconcile, reclaim, rollback |
@@ -22,7 +23,9 @@
 //! until the store has judged it.
 
 mod ack;
+mod begin;
 mod crash;
+mod deadlines;
 mod event_loop;
 mod held;
 mod listener;
@@ -31,10 +34,13 @@ mod pipeline;
 mod prefetch;
 mod reconnect;
 mod retry;
+mod retry_delay;
+mod run_task;
 mod runs;
 pub(super) mod shutdown;
 mod smart_sleep;
 mod stage;
+mod starvation;
 pub(super) mod stats;
 mod sweep;
 mod transfer;
@@ -56,10 +62,12 @@ use crash::{Lease, Reclaims, Reconciliation};
 use held::Held;
 use pipeline::{Pipeline, RequestKind};
 use prefetch::Prefetch;
-use runs::{RunEnd, Runs};
+use run_task::{RunEvent, Tasks};
+use runs::Runs;
 use shutdown::{StopOrder, Stopping};
 use smart_sleep::SmartSleep;
 use stage::{HeldJob, Mode, Stage};
+use starvation::Starvation;
 use stats::TopicStats;
 use sweep::SWEEP_PERIOD;
 
@@ -98,8 +106,11 @@ pub(super) struct Topic {
     starting: Vec<BoxFuture<'static, ()>>,
     /// Shared by all jobs without headers, which are most.
     no_headers: Arc<[(String, String)]>,
-    ends: mpsc::UnboundedSender<RunEnd>,
-    ended: mpsc::UnboundedReceiver<RunEnd>,
+    /// What the tasks of all runs share.
+    tasks: Arc<Tasks>,
+    /// What these tasks report.
+    events: mpsc::UnboundedReceiver<RunEvent>,
+    starvation: Starvation,
     signals: Subscription,
 }
 
@@ -110,7 +121,9 @@ impl Topic {
         let signals = Subscription::new(store.clone(), key.clone(), interest, environment.clone(), call_timeout);
         let pipeline = Pipeline::new(store, key.clone(), node, environment.clone(), call_timeout);
         let now = parts.environment.now();
-        let (ends, ended) = mpsc::unbounded_channel();
+        parts.stats.set_starved(false); // of the task before this one, if that panicked
+        let (report, events) = mpsc::unbounded_channel();
+        let tasks = Tasks { listener: parts.listener.clone(), environment: environment.clone(), events: report };
         Self {
             held: Held::new(parts.environment.random()),
             runs: Runs::default(),
@@ -128,8 +141,9 @@ impl Topic {
             no_headers: Arc::from([]),
             parts,
             pipeline,
-            ends,
-            ended,
+            tasks: Arc::new(tasks),
+            events,
+            starvation: Starvation::default(),
             signals,
         }
     }

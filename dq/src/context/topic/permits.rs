@@ -21,7 +21,7 @@ impl Topic {
     /// How many more jobs this node wants. Zero while it holds enough, and while no other job could start: a job that runs
     /// alone, or waits until it can, may block the others for long.
     pub(super) fn wanted(&mut self, now: Duration) -> usize {
-        if self.is_held_up(now) {
+        if self.starvation.is_on() || self.is_held_up(now) {
             return 0;
         }
         let most = self.parts.topic.concurrency + self.prefetch.ahead(now);
@@ -32,6 +32,9 @@ impl Topic {
 
     /// Starts waiting jobs as long as there are permits and the lease is provably valid (rule 21).
     pub(super) fn start_handlers(&mut self, now: Duration) -> Option<Duration> {
+        if self.starvation.is_on() {
+            return None;
+        }
         while self.permits_used() < self.parts.topic.concurrency && !self.takes_no_more() {
             let isolated = self.held.isolated(now).map(|(id, job, until)| (id.clone(), job.token, job.stage(), until));
             let (id, token) = match isolated {

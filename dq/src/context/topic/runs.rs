@@ -1,17 +1,20 @@
 //! The runs of a topic: handlers that execute, and abandoned runs that have not returned.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Unbounded};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::AbortHandle;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::begin::{BEGINS_WITHIN, Begin};
+use super::deadlines::Deadlines;
+use super::run_task::Failed;
 use crate::job::{JobId, Token};
-use crate::listener::erased::Returned;
 
-/// The number of a run within its topic's task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// The number of a run within its topic's task. Runs are handed over in the order of their numbers.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct RunId(u64);
 
 /// A run that was not given up.
@@ -19,9 +22,16 @@ pub(super) struct RunId(u64);
 pub(super) struct Run {
     pub(super) id: JobId,
     pub(super) token: Token,
+    /// When its task was handed over to the user's runtime.
     pub(super) started: Duration,
-    /// When it times out; `None`: never. Not earlier than the deadline of any run before it.
-    pub(super) deadline: Option<Duration>,
+    /// Whether and when its task was polled for the first time: from then on its timeout counts.
+    pub(super) begin: Arc<Begin>,
+    /// Its handler has failed, and its task asks `retry_delay`, until then at most.
+    pub(super) asking: Option<Box<(Failed, Duration)>>,
+    /// When it is checked next, if that is not the first time.
+    pub(super) check_at: Option<Duration>,
+    /// It has waited too long for its first poll, and the topic has noted that.
+    pub(super) starved: bool,
     /// The job is one crash short of its limit, so the run is alone.
     pub(super) isolated: bool,
     /// The job was acked on claim: the end of the run settles nothing.
@@ -30,47 +40,38 @@ pub(super) struct Run {
     pub(super) abort: AbortHandle,
 }
 
-/// How a handler ended.
-#[derive(Debug)]
-pub(super) enum Ended {
-    /// It returned.
-    Returned(Returned),
-    /// It panicked with this message.
-    Panicked(String),
-    /// Its future was dropped: the run was given up, or the runtime shuts down.
-    Dropped,
-}
-
-/// The end of a run, as its task reports it to the topic.
-#[derive(Debug)]
-pub(super) struct RunEnd {
-    pub(super) run: RunId,
-    pub(super) ended: Ended,
-}
-
-/// Reports the end of a run in any case, also if its future is dropped.
-pub(super) struct EndReport {
-    run: RunId,
-    ended: Ended,
-    ends: mpsc::UnboundedSender<RunEnd>,
-}
-
-impl EndReport {
-    pub(super) const fn new(run: RunId, ends: mpsc::UnboundedSender<RunEnd>) -> Self {
-        Self { run, ended: Ended::Dropped, ends }
+impl Run {
+    /// A run whose task is handed over at `started`.
+    pub(super) const fn new(
+        id: JobId,
+        token: Token,
+        started: Duration,
+        begin: Arc<Begin>,
+        cancel: CancellationToken,
+        abort: AbortHandle,
+    ) -> Self {
+        let (asking, check_at) = (None, None);
+        let (starved, isolated, detached) = (false, false, false);
+        Self { id, token, started, begin, asking, check_at, starved, isolated, detached, cancel, abort }
     }
 
-    pub(super) fn send(mut self, ended: Ended) {
-        self.ended = ended;
+    /// Until when it counts as running beside others, if it does so for `most`.
+    fn counts_until(&self, most: Duration) -> Duration {
+        self.begin.at().unwrap_or(self.started + BEGINS_WITHIN) + most
     }
 }
 
-impl Drop for EndReport {
-    fn drop(&mut self) {
-        let ended = std::mem::replace(&mut self.ended, Ended::Dropped);
-        // This fails only if the topic is gone; then the end of the run does not matter.
-        let _ = self.ends.send(RunEnd { run: self.run, ended });
-    }
+/// What is to be done about a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Check {
+    /// Nothing yet.
+    Nothing,
+    /// It has waited too long for its first poll.
+    Starved,
+    /// Its handler has not returned in time.
+    TimedOut,
+    /// `retry_delay` has not returned in time.
+    Unanswered,
 }
 
 /// What may keep other handlers from starting.
@@ -90,12 +91,15 @@ struct Abandoned {
     counts_until: Duration,
 }
 
-/// All runs by their number. They have one timeout, so the first is the first to time out.
+/// All runs by their number.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     last: u64,
     running: BTreeMap<RunId, Run>,
     abandoned: BTreeMap<RunId, Abandoned>,
+    /// Runs that were given back before they began. Their tasks end at their first poll, and keep their permits until then.
+    given_back: BTreeSet<RunId>,
+    deadlines: Deadlines,
     detached: usize,
     isolated: usize,
 }
@@ -118,6 +122,7 @@ impl Runs {
         let run = self.running.remove(&run_id)?;
         self.detached -= usize::from(run.detached);
         self.isolated -= usize::from(run.isolated);
+        self.deadlines.set(run_id, run.check_at, None);
         Some(run)
     }
 
@@ -128,33 +133,56 @@ impl Runs {
         }
     }
 
-    /// Gives a run up: its token fires, and its future is dropped at its next `await`. The run keeps its permit until it
-    /// returns. `timeout` bounds how long it counts as running beside others.
+    /// Gives a run up. If it has not begun, it never will. Otherwise its token fires, its future is dropped at its next
+    /// `await`, and it keeps its permit until it returns; `timeout` bounds how long it counts as running beside others.
     pub(super) fn give_up(&mut self, run_id: RunId, timeout: Option<Duration>) -> Option<Run> {
+        if let Some(run) = self.give_back(run_id) {
+            return Some(run);
+        }
         let run = self.remove(run_id)?;
+        let counts_until = run.counts_until(longest_count(timeout));
+        run.begin.give_up();
         run.cancel.cancel();
         run.abort.abort();
-        let counts_until = run.started + longest_count(timeout);
         self.isolated += usize::from(run.isolated);
         self.abandoned.insert(run_id, Abandoned { id: run.id.clone(), isolated: run.isolated, counts_until });
         Some(run)
     }
 
-    /// Removes an abandoned run that has returned. Returns its job.
-    pub(super) fn abandoned_returned(&mut self, run_id: RunId) -> Option<JobId> {
-        let abandoned = self.abandoned.remove(&run_id)?;
-        self.isolated -= usize::from(abandoned.isolated);
-        Some(abandoned.id)
+    /// Gives a run back that has not begun, so that it never will; `None`: it has begun.
+    pub(super) fn give_back(&mut self, run_id: RunId) -> Option<Run> {
+        if !self.running.get(&run_id)?.begin.give_back() {
+            return None;
+        }
+        self.given_back.insert(run_id);
+        self.remove(run_id)
     }
 
-    /// How many runs have a permit.
+    /// Removes a run that was given back and whose task has ended. Returns whether there was one.
+    pub(super) fn given_back_ended(&mut self, run_id: RunId) -> bool {
+        self.given_back.remove(&run_id)
+    }
+
+    /// The job of an abandoned run.
+    pub(super) fn abandoned(&self, run_id: RunId) -> Option<&JobId> {
+        self.abandoned.get(&run_id).map(|abandoned| &abandoned.id)
+    }
+
+    /// Removes an abandoned run that has returned.
+    pub(super) fn abandoned_returned(&mut self, run_id: RunId) {
+        if let Some(abandoned) = self.abandoned.remove(&run_id) {
+            self.isolated -= usize::from(abandoned.isolated);
+        }
+    }
+
+    /// How many runs have a permit and may be executing.
     pub(super) fn active(&self) -> usize {
         self.running.len() + self.abandoned.len()
     }
 
     /// How many runs have a permit but no held job.
     pub(super) fn without_job(&self) -> usize {
-        self.abandoned.len() + self.detached
+        self.abandoned.len() + self.given_back.len() + self.detached
     }
 
     /// How many runs have a permit and a held job.
@@ -167,9 +195,52 @@ impl Runs {
         self.running.len()
     }
 
-    /// The run that times out first, and when.
-    pub(super) fn first_deadline(&self) -> Option<(RunId, Duration)> {
-        self.running.first_key_value().and_then(|(run_id, run)| Some((*run_id, run.deadline?)))
+    /// The run that is checked next, and when.
+    pub(super) fn next_check(&self, timeout: Option<Duration>) -> Option<(RunId, Duration)> {
+        let first = timeout.map_or(BEGINS_WITHIN, |timeout| timeout.min(BEGINS_WITHIN));
+        let unchecked = self.running.range((Excluded(self.deadlines.checked()), Unbounded)).next();
+        self.deadlines.next(unchecked.map(|(run_id, run)| (run.started + first, *run_id)))
+    }
+
+    /// What is to be done about a run now. If that is nothing, its next check is set.
+    pub(super) fn check(&mut self, run_id: RunId, timeout: Option<Duration>, now: Duration) -> Check {
+        self.deadlines.check(run_id);
+        let Some(run) = self.running.get(&run_id) else { return Check::Nothing };
+        let due = match (&run.asking, run.begin.at()) {
+            (Some(asking), _) => Some((asking.1, Check::Unanswered)),
+            (None, Some(began)) => timeout.map(|timeout| (began + timeout, Check::TimedOut)),
+            (None, None) => Some((run.started + BEGINS_WITHIN, Check::Starved)),
+        };
+        match due {
+            Some((at, check)) if now >= at => return check,
+            due => self.check_at(run_id, due.map(|(at, _)| at)),
+        }
+        Check::Nothing
+    }
+
+    /// Sets the next check of a run.
+    pub(super) fn check_at(&mut self, run_id: RunId, at: Option<Duration>) {
+        if let Some(run) = self.running.get_mut(&run_id) {
+            self.deadlines.set(run_id, run.check_at, at);
+            run.check_at = at;
+        }
+    }
+
+    /// Notes that the handler of a run has failed, and that its task asks `retry_delay`. Returns whether there is such a run.
+    pub(super) fn asks(&mut self, run_id: RunId, failed: Failed, until: Duration) -> bool {
+        let Some(run) = self.running.get_mut(&run_id) else { return false };
+        run.asking = Some(Box::new((failed, until)));
+        self.check_at(run_id, Some(until));
+        true
+    }
+
+    pub(super) fn get_mut(&mut self, run_id: RunId) -> Option<&mut Run> {
+        self.running.get_mut(&run_id)
+    }
+
+    /// All runs whose handlers have failed and whose tasks ask `retry_delay`.
+    pub(super) fn asking(&self) -> Vec<RunId> {
+        self.running.iter().filter(|(_, run)| run.asking.is_some()).map(|(run_id, _)| *run_id).collect()
     }
 
     /// All runs that were not given up, in order of their start.
@@ -185,7 +256,7 @@ impl Runs {
     /// The runs that count now. A run counts until it returns, but for two timeouts at most.
     pub(super) fn counted(&self, now: Duration, timeout: Option<Duration>) -> Counted {
         let most = longest_count(timeout);
-        let runs = self.running.values().map(|run| (run.started + most, run.isolated));
+        let runs = self.running.values().map(|run| (run.counts_until(most), run.isolated));
         let abandoned = self.abandoned.values().map(|abandoned| (abandoned.counts_until, abandoned.isolated));
         runs.chain(abandoned).filter(|(until, _)| now < *until).fold(
             Counted { any: false, isolated: false },
@@ -196,7 +267,7 @@ impl Runs {
     /// When the next run stops counting.
     pub(super) fn next_uncounted(&self, now: Duration, timeout: Option<Duration>) -> Option<Duration> {
         let most = longest_count(timeout);
-        let runs = self.running.values().map(|run| run.started + most);
+        let runs = self.running.values().map(|run| run.counts_until(most));
         runs.chain(self.abandoned.values().map(|abandoned| abandoned.counts_until)).filter(|until| *until > now).min()
     }
 }
@@ -210,6 +281,7 @@ impl Drop for Runs {
     /// A topic is dropped when its node is killed or its task panicked. Its handlers must not outlive it.
     fn drop(&mut self) {
         for run in self.running.values() {
+            run.begin.give_back();
             run.cancel.cancel();
             run.abort.abort();
         }

@@ -4,7 +4,7 @@
 //! that the task could wait for.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -36,6 +36,9 @@ pub struct TopicHealth {
     pub settling: usize,
     /// Counters since the start of the node.
     pub counters: Counters,
+    /// Why the topic claims no jobs although the store works, and what to do: the runtime of the handlers has begun no handler
+    /// for two seconds. `None`: it begins them.
+    pub starved: Option<String>,
     /// How many more records than jobs in a state the store had at the last audit. Anything but 0 is a defect of dq.
     pub audit_difference: i64,
 }
@@ -64,6 +67,9 @@ pub struct Counters {
     pub failed: u64,
     /// Handlers that timed out.
     pub timed_out: u64,
+    /// Runs that the runtime of the handlers did not begin within two seconds. Their jobs went back without an attempt; those
+    /// acked on claim went on waiting.
+    pub starved: u64,
     /// Handlers that returned after dq had given their runs up; this node refused their outcomes.
     pub late_outcomes: u64,
     /// Outcomes that the store refused because another run had the job.
@@ -104,6 +110,7 @@ cells!(
     dropped,
     failed,
     timed_out,
+    starved,
     late_outcomes,
     stale_outcomes,
     lease_lost,
@@ -112,6 +119,10 @@ cells!(
     restarts,
     most_late_ms
 );
+
+/// What `health()` says while runs starve.
+const STARVED: &str = "the runtime of the handlers has begun no handler for two seconds: its threads are blocked or too busy. \
+                       Put blocking work into `spawn_blocking`, or lower `concurrency` or `node_concurrency`";
 
 /// The live counters of one topic.
 #[derive(Debug)]
@@ -125,6 +136,7 @@ pub(in crate::context) struct TopicStats {
     running: AtomicUsize,
     waiting: AtomicUsize,
     settling: AtomicUsize,
+    is_starved: AtomicBool,
     records: AtomicU64,
     places: AtomicU64,
 }
@@ -141,6 +153,7 @@ impl TopicStats {
             running: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             settling: AtomicUsize::new(0),
+            is_starved: AtomicBool::new(false),
             records: AtomicU64::new(0),
             places: AtomicU64::new(0),
         }
@@ -157,6 +170,7 @@ impl TopicStats {
             waiting: self.waiting.load(Relaxed),
             settling: self.settling.load(Relaxed),
             counters: self.cells.read(),
+            starved: self.is_starved.load(Relaxed).then(|| STARVED.into()),
             audit_difference: self.records.load(Relaxed) as i64 - self.places.load(Relaxed) as i64,
         }
     }
@@ -216,6 +230,14 @@ impl TopicStats {
 
     pub(super) fn timed_out(&self) {
         self.cells.timed_out.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn starved(&self) {
+        self.cells.starved.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn set_starved(&self, is_starved: bool) {
+        self.is_starved.store(is_starved, Relaxed);
     }
 
     pub(super) fn late_outcome(&self) {

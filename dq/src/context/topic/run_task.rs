@@ -1,0 +1,188 @@
+//! The task of a run, on the user's runtime. All code of the user's runs in it: the handler and, after a failure, `retry_delay`.
+//!
+//! The task reports to the topic at its end, and once before it asks `retry_delay`, which may block its thread.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use tokio::sync::mpsc;
+
+use super::begin::Begin;
+use super::runs::RunId;
+use crate::context::panic_message;
+use crate::environment::Environment;
+use crate::job::{Cause, Record};
+use crate::listener::erased::{ErasedListener, HandlerCall, Returned};
+use crate::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
+use crate::store::step::{Change, RejoinDue};
+use crate::time::{LONGEST_DELAY, Timestamp};
+
+/// How a run ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// The handler returned.
+    Returned(Returned),
+    /// The handler panicked with this message.
+    Panicked(String),
+    /// The handler failed, as the task reported before, and `retry_delay` returned this; `None`: it panicked.
+    Asked(Option<RetryDelay>),
+    /// The run was given back before it began.
+    GivenBack,
+    /// Its future was dropped: the run was given up, or the runtime shuts down.
+    Dropped,
+}
+
+/// A failure after which a task asks `retry_delay`.
+#[derive(Debug)]
+pub(super) struct Failed {
+    pub(super) failure: Failure,
+    /// `process_unacked` asked for the retry, so no handler has failed.
+    pub(super) is_wanted: bool,
+}
+
+/// What the task of a run reports to the topic.
+#[derive(Debug)]
+pub(super) enum RunEvent {
+    /// The handler has failed, and the task asks `retry_delay`.
+    Failed(RunId, Failed),
+    /// The task has ended.
+    Ended(RunId, Ended),
+}
+
+/// What the tasks of all runs of a topic share.
+pub(super) struct Tasks {
+    pub(super) listener: Arc<dyn ErasedListener>,
+    pub(super) environment: Environment,
+    pub(super) events: mpsc::UnboundedSender<RunEvent>,
+}
+
+impl fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tasks").field("listener", &self.listener).finish_non_exhaustive()
+    }
+}
+
+impl Tasks {
+    fn send(&self, event: RunEvent) {
+        // This fails only if the topic is gone; then the run does not matter.
+        let _ = self.events.send(event);
+    }
+}
+
+/// The task of a run. It reports its end in any case, also if it is dropped.
+pub(super) struct RunTask {
+    tasks: Arc<Tasks>,
+    run: RunId,
+    begin: Arc<Begin>,
+    ended: Ended,
+}
+
+impl RunTask {
+    pub(super) const fn new(tasks: Arc<Tasks>, run: RunId, begin: Arc<Begin>) -> Self {
+        Self { tasks, run, begin, ended: Ended::Dropped }
+    }
+
+    /// Calls a handler. If it fails, asks `retry_delay` with this number of failed runs; `None`: the topic needs no answer.
+    pub(super) async fn handle(mut self, call: HandlerCall, record: Record, delivery: Delivery, failed: Option<u32>) {
+        if !self.begins() {
+            return;
+        }
+        let is_swept = call == HandlerCall::ProcessUnacked;
+        let listener = Arc::clone(&self.tasks.listener);
+        let handler = AssertUnwindSafe(async move { listener.call(call, record, delivery).await });
+        self.ended = match handler.catch_unwind().await {
+            Ok(returned) => Ended::Returned(returned),
+            Err(panic) => Ended::Panicked(format!("the handler panicked: {}", text(panic))),
+        };
+        let Some(failed) = failed.filter(|_| !self.begin.is_given_up()) else { return };
+        if let Some(failure) = self.failed(is_swept) {
+            self.ask(failed, failure);
+        }
+    }
+
+    /// Only asks `retry_delay`, in place of a task that is gone or blocked.
+    pub(super) async fn ask_only(mut self, failed: u32, failure: Failure) {
+        if self.begins() {
+            self.ended = Ended::Asked(self.retry_delay(failed, &failure));
+        }
+    }
+
+    /// Whether the run begins, and was not given back before.
+    fn begins(&mut self) -> bool {
+        let begins = self.begin.begin(self.tasks.environment.now());
+        if !begins {
+            self.ended = Ended::GivenBack;
+        }
+        begins
+    }
+
+    /// The failure for which `retry_delay` is asked.
+    fn failed(&self, is_swept: bool) -> Option<Failed> {
+        let failure = match &self.ended {
+            Ended::Returned(Returned::Unacked(UnackedDecision::Retry)) => {
+                return Some(Failed { failure: wanted_retry(), is_wanted: true });
+            }
+            _ if is_swept => return None,
+            Ended::Panicked(message) => Failure::new(Cause::Panic, message.clone()),
+            Ended::Returned(Returned::Failed(failure)) if failure.cause != Cause::Decode => failure.clone(),
+            Ended::Returned(Returned::Decided(decision)) => change(decision, &self.tasks.environment).err()?,
+            _ => return None,
+        };
+        Some(Failed { failure, is_wanted: false })
+    }
+
+    /// Asks `retry_delay`. The topic waits for the answer only for a while, because it may never come.
+    fn ask(&mut self, failed: u32, failure: Failed) {
+        let asked = failure.failure.clone();
+        self.tasks.send(RunEvent::Failed(self.run, failure));
+        self.ended = Ended::Asked(self.retry_delay(failed, &asked));
+    }
+
+    fn retry_delay(&self, failed: u32, failure: &Failure) -> Option<RetryDelay> {
+        let delay = catch_unwind(AssertUnwindSafe(|| self.tasks.listener.retry_delay(failed, failure)));
+        delay.map_err(text).ok()
+    }
+}
+
+impl Drop for RunTask {
+    fn drop(&mut self) {
+        let ended = std::mem::replace(&mut self.ended, Ended::Dropped);
+        self.tasks.send(RunEvent::Ended(self.run, ended));
+    }
+}
+
+/// The text of a panic of user code. The drop of its value is user code, too, and may panic again.
+fn text(panic: Box<dyn Any + Send>) -> String {
+    let text = panic_message(&*panic);
+    if let Err(again) = catch_unwind(AssertUnwindSafe(move || drop(panic))) {
+        std::mem::forget(again);
+    }
+    text
+}
+
+/// What a decision asks of the store, or why dq cannot carry it out, which is a failure of the handler.
+pub(super) fn change(decision: &Decision, environment: &Environment) -> Result<Change, Failure> {
+    let text = match decision {
+        Decision::Ack => return Ok(Change::Ack),
+        Decision::Rejoin => return Ok(Change::Rejoin(RejoinDue::AsAdded)),
+        Decision::RejoinAfter(delay) => return Ok(Change::Rejoin(RejoinDue::After(*delay))),
+        Decision::RejoinAt(time) => {
+            let at = Timestamp::from(*time);
+            if at.since(environment.wall()) <= LONGEST_DELAY {
+                return Ok(Change::Rejoin(RejoinDue::At(at)));
+            }
+            "rejoin_at: the time is further away than ten years, which is the limit"
+        }
+        Decision::Park => return Ok(Change::Park),
+        Decision::BadDelay(text) => text,
+    };
+    Err(Failure::new(Cause::Error, text))
+}
+
+/// The failure of a parked job for which `process_unacked` wants a retry.
+pub(super) fn wanted_retry() -> Failure {
+    Failure::new(Cause::Error, "no outcome of the parked job was reported, and `process_unacked` asked for a retry")
+}
