@@ -118,6 +118,7 @@ impl Running {
             stats,
         };
         let (store, node, ordered) = (plan.store.clone(), plan.node.clone(), ordered.clone());
+        let (listener, drops) = (topic.listener.clone(), plan.environment.clone());
         let task = async move {
             let Parts { key, environment, stats, node: settings, .. } = &parts;
             let store_error = |error: &StoreError| _ = stats.store_error(error);
@@ -125,6 +126,7 @@ impl Running {
             if !is_refused || opened(&store, key, environment, call_timeout, ordered.clone(), store_error).await {
                 keep_running(parts, store, node, ordered).await;
             }
+            drop_where_handlers_run(&drops, listener);
         };
         self.tasks
             .push(self.environment.spawn(Runtime::Own, self.tracker.track_future(self.topics.track_future(task))));
@@ -142,7 +144,8 @@ impl Running {
         let interest = Interest { node: Some(plan.node.clone()), broadcasts: true };
         let (store, environment, ordered) = (plan.store.clone(), self.environment.clone(), ordered.clone());
         let (key, node, settings) = (key.clone(), plan.node.clone(), plan.settings.clone());
-        let topics = self.topics.clone();
+        let (topics, drops) = (self.topics.clone(), plan.environment.clone());
+        let users: Vec<_> = listeners.iter().map(|(_, listener)| listener.clone()).collect();
         let is_refused = plan.refused.get(&key).inspect(|error| stats.store_error(error)).is_some();
         let task = async move {
             let store_error = |error: &StoreError| stats.store_error(error);
@@ -166,6 +169,7 @@ impl Running {
                 topics,
             };
             channel.run(ordered).await;
+            drop_where_handlers_run(&drops, users);
         };
         self.tasks.push(self.environment.spawn(Runtime::Own, self.tracker.track_future(task)));
     }
@@ -207,6 +211,11 @@ impl Running {
     pub fn kill(&self) {
         self.tasks.iter().for_each(Task::abort);
     }
+}
+
+/// Drops listeners on the user's runtime: their `Drop` is the user's code, and may block its thread.
+fn drop_where_handlers_run(environment: &Environment, listeners: impl Send + 'static) {
+    environment.spawn(Runtime::Handler, async move { drop(listeners) });
 }
 
 /// Runs a topic until it stops, and restarts it after a panic of dq itself. A topic that panics during a stop is restarted

@@ -287,3 +287,82 @@ impl Drop for Runs {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::Fence;
+    use crate::listener::Failure;
+    use crate::time::Timestamp;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const TIMEOUT: Option<Duration> = Some(Duration::from_secs(10));
+
+    /// A run that is handed over then; what its task knows of it is returned.
+    fn hand_over(runs: &mut Runs, started: Duration) -> (RunId, Arc<Begin>) {
+        let (run_id, begin) = (runs.next_id(), Arc::<Begin>::default());
+        let token = Token { fence: Fence(run_id.0), due: Timestamp::EPOCH };
+        let id = JobId::new(run_id.0.to_string()).unwrap();
+        let abort = AbortHandle::new_pair().0;
+        runs.insert(run_id, Run::new(id, token, started, begin.clone(), CancellationToken::new(), abort));
+        (run_id, begin)
+    }
+
+    /// All checks up to `end` with a result, and their times in seconds.
+    fn checks(runs: &mut Runs, end: Duration) -> Vec<(u64, RunId, Check)> {
+        let mut found = Vec::new();
+        while let Some((run_id, at)) = runs.next_check(TIMEOUT).filter(|(_, at)| *at <= end) {
+            match runs.check(run_id, TIMEOUT, at) {
+                Check::Nothing => {}
+                check => {
+                    found.push((at.as_secs(), run_id, check));
+                    runs.give_up(run_id, TIMEOUT);
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn a_timeout_counts_from_when_the_run_began_whatever_the_order_of_the_runs() {
+        let mut runs = Runs::default();
+        let started = [0, 0, 1].map(|second| hand_over(&mut runs, second * SECOND));
+        for ((_, begin), ms) in started.iter().zip([1_500, 0, 1_000]) {
+            assert!(begin.begin(Duration::from_millis(ms)));
+        }
+        let found = checks(&mut runs, 60 * SECOND);
+        let order: Vec<_> = found.iter().map(|(second, run_id, check)| (*second, run_id.0, *check)).collect();
+        assert_eq!(order, [(10, 2, Check::TimedOut), (11, 3, Check::TimedOut), (11, 1, Check::TimedOut)]);
+    }
+
+    #[test]
+    fn a_run_that_does_not_begin_starves_whatever_its_timeout() {
+        for timeout in [None, Some(SECOND / 10), TIMEOUT] {
+            let mut runs = Runs::default();
+            let (run_id, begin) = hand_over(&mut runs, SECOND);
+            while let Some((_, at)) = runs.next_check(timeout).filter(|(_, at)| *at < SECOND + BEGINS_WITHIN) {
+                assert_eq!(runs.check(run_id, timeout, at), Check::Nothing);
+            }
+            assert_eq!(runs.next_check(timeout), Some((run_id, SECOND + BEGINS_WITHIN)));
+            assert_eq!(runs.check(run_id, timeout, SECOND + BEGINS_WITHIN), Check::Starved);
+            assert!(runs.give_back(run_id).is_some() && !begin.begin(4 * SECOND));
+            assert_eq!((runs.active(), runs.without_job()), (0, 1), "its task keeps the permit");
+            assert!(runs.given_back_ended(run_id));
+            assert_eq!((runs.without_job(), runs.next_check(timeout)), (0, None));
+        }
+    }
+
+    #[test]
+    fn a_failed_run_waits_for_its_retry_delay_and_not_for_its_timeout() {
+        let mut runs = Runs::default();
+        let [(first, begin), (failed, also)] = [0, 0].map(|second| hand_over(&mut runs, second * SECOND));
+        assert!(begin.begin(SECOND) && also.begin(SECOND));
+        let failure = Failure::new(crate::job::Cause::Error, "no");
+        assert!(runs.asks(failed, Failed { failure, is_wanted: false }, 3 * SECOND));
+        assert_eq!(
+            checks(&mut runs, 60 * SECOND),
+            [(3, failed, Check::Unanswered), (11, first, Check::TimedOut)],
+            "the first check of an earlier run is not skipped"
+        );
+    }
+}
