@@ -18,6 +18,7 @@ use super::health::{Health, HealthProbe, HealthRegistry};
 use super::refused::opened;
 use super::{Plan, TopicPlan};
 use crate::broadcast::ErasedBroadcast;
+use crate::context::node_permits::{NodePermits, Share};
 use crate::context::panic_message;
 use crate::context::subscription::Subscription;
 use crate::context::topic::shutdown::StopOrder;
@@ -55,8 +56,10 @@ pub fn start(plan: &Plan) -> Running {
         tasks: Vec::new(),
         registry: registry.clone(),
     };
-    for (topic, stats) in plan.topics.iter().zip(&registry.topics) {
-        running.start_topic(plan, topic, stats.clone(), &ordered);
+    let concurrency = plan.topics.iter().map(|topic| topic.settings.concurrency);
+    let shares = NodePermits::shares(plan.settings.node_concurrency, concurrency);
+    for ((topic, stats), permits) in plan.topics.iter().zip(&registry.topics).zip(shares) {
+        running.start_topic(plan, topic, stats.clone(), permits, &ordered);
     }
     for ((key, listeners), stats) in channels.into_iter().zip(&registry.channels) {
         running.start_channel(plan, key, listeners, stats.clone(), &ordered);
@@ -106,6 +109,7 @@ impl Running {
         plan: &Plan,
         topic: &TopicPlan,
         stats: Arc<TopicStats>,
+        permits: Share,
         ordered: &watch::Receiver<StopOrder>,
     ) {
         let is_refused = plan.refused.get(&topic.key).inspect(|error| _ = stats.store_error(error)).is_some();
@@ -116,6 +120,7 @@ impl Running {
             node: plan.settings.clone(),
             environment: plan.environment.clone(),
             stats,
+            permits,
         };
         let (store, node, ordered) = (plan.store.clone(), plan.node.clone(), ordered.clone());
         let (listener, drops) = (topic.listener.clone(), plan.environment.clone());

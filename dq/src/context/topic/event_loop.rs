@@ -35,6 +35,7 @@ impl Topic {
                         self.on_signal(signal);
                     }
                 }
+                () = self.permits.freed() => {}
                 () = timer.until(wait) => {}
             }
         }
@@ -60,6 +61,7 @@ impl Topic {
             self.reconnect(now),
             self.stop(now),
             self.reconcile(now),
+            self.share_permits(now),
             self.start_handlers(now),
             self.expire_lease(now),
             self.check_runs(now),

@@ -52,6 +52,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, watch};
 
+use super::node_permits::{Permits, Share};
 use super::subscription::Subscription;
 use crate::config::{NodeSettings, TopicSettings};
 use crate::environment::Environment;
@@ -80,6 +81,7 @@ pub(super) struct Parts {
     pub(super) node: NodeSettings,
     pub(super) environment: Environment,
     pub(super) stats: Arc<TopicStats>,
+    pub(super) permits: Share,
 }
 
 /// The task of a topic, and all its state.
@@ -111,6 +113,7 @@ pub(super) struct Topic {
     /// What these tasks report.
     events: mpsc::UnboundedReceiver<RunEvent>,
     starvation: Starvation,
+    permits: Permits,
     signals: Subscription,
 }
 
@@ -125,6 +128,7 @@ impl Topic {
         let (report, events) = mpsc::unbounded_channel();
         let tasks = Tasks { listener: parts.listener.clone(), environment: environment.clone(), events: report };
         Self {
+            permits: Permits::new(parts.permits.clone()),
             held: Held::new(parts.environment.random()),
             runs: Runs::default(),
             lease: Lease::new(parts.node.lease),

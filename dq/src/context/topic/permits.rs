@@ -1,6 +1,7 @@
 //! Permits: which job starts when, and how many more jobs the node wants.
 //!
-//! Each running handler has a permit, `concurrency` of them at most; an abandoned run keeps its permit until it returns. A
+//! Each running handler has a permit; an abandoned run keeps its permit until it returns. A topic has at most `concurrency`
+//! permits, and fewer if it shares those of its node (`node_concurrency`) with topics that need them, too. A
 //! quarantined job (one crash short of its limit) runs alone: it starts only after the store has noted so in an `isolate`
 //! (rule 19).
 
@@ -18,13 +19,31 @@ impl Topic {
         self.held.needing_permits() - self.held.waiting() + self.runs.without_job()
     }
 
+    /// Asks for the permits of the node that this topic wants, and gives back what others may need more. While a claim is in
+    /// flight its permits are promised.
+    pub(super) fn share_permits(&mut self, now: Duration) -> Option<Duration> {
+        if !self.permits.is_shared() {
+            return None;
+        }
+        let claims = self.pipeline.busy(&[RequestKind::Transfer, RequestKind::Sweep]);
+        let used = if claims { self.permits.granted().max(self.permits_used()) } else { self.permits_used() };
+        let claims_soon = self.sleep.is_awake(now)
+            && self.reconciliation.is_settled()
+            && self.pipeline.can_send(RequestKind::Transfer, now)
+            && !(self.takes_no_more() || self.starvation.is_on() || self.is_held_up(now));
+        let held = self.held.needing_permits() + self.runs.without_job();
+        let wanted = if claims_soon { self.permits.most() } else { used.max(held) };
+        self.permits.ask(used, wanted);
+        None
+    }
+
     /// How many more jobs this node wants. Zero while it holds enough, and while no other job could start: a job that runs
     /// alone, or waits until it can, may block the others for long.
     pub(super) fn wanted(&mut self, now: Duration) -> usize {
         if self.starvation.is_on() || self.is_held_up(now) {
             return 0;
         }
-        let most = self.parts.topic.concurrency + self.prefetch.ahead(now);
+        let most = self.permits.granted() + self.prefetch.ahead(now);
         let free = most.saturating_sub(self.held.needing_permits() + self.runs.without_job()).min(MOST_JOBS);
         // Each transfer costs a round trip, so while jobs wait for a permit, the node claims only a quarter of its limit or more.
         if self.held.waiting() > 0 && free < most / 4 { 0 } else { free }
@@ -35,7 +54,7 @@ impl Topic {
         if self.starvation.is_on() {
             return None;
         }
-        while self.permits_used() < self.parts.topic.concurrency && !self.takes_no_more() {
+        while self.permits_used() < self.permits.granted() && !self.takes_no_more() {
             let isolated = self.held.isolated(now).map(|(id, job, until)| (id.clone(), job.token, job.stage(), until));
             let (id, token) = match isolated {
                 Some((id, token, Stage::Waiting, _)) => (id, token), // again, for its `final_retry`
