@@ -11,6 +11,21 @@ use std::time::Duration;
 /// the runtime begins handlers again.
 pub(super) const BEGINS_WITHIN: Duration = Duration::from_secs(2);
 
+/// The number of a run within its topic's task. Runs are handed over in the order of their numbers.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RunId(u64);
+
+impl RunId {
+    pub(super) const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+
+    #[cfg(test)]
+    pub(super) const fn number(self) -> u64 {
+        self.0
+    }
+}
+
 const NOT_YET: u64 = 0;
 const GIVEN_UP: u64 = u64::MAX;
 
@@ -26,7 +41,7 @@ impl Begin {
         self.0.compare_exchange(NOT_YET, at, AcqRel, Acquire).is_ok()
     }
 
-    /// Keeps the run from beginning. `false`: it has begun.
+    /// Keeps the run from beginning. `false`: it has began.
     pub(super) fn give_back(&self) -> bool {
         self.0.compare_exchange(NOT_YET, GIVEN_UP, AcqRel, Acquire).is_ok()
     }
@@ -55,11 +70,11 @@ mod tests {
 
     #[test]
     fn a_run_either_begins_or_is_given_back() {
-        let begun = Begin::default();
-        assert!(begun.begin(Duration::from_secs(7)) && !begun.give_back());
-        assert_eq!(begun.at(), Some(Duration::from_secs(7)));
-        begun.give_up();
-        assert!(begun.is_given_up() && begun.at().is_none());
+        let began = Begin::default();
+        assert!(began.begin(Duration::from_secs(7)) && !began.give_back());
+        assert_eq!(began.at(), Some(Duration::from_secs(7)));
+        began.give_up();
+        assert!(began.is_given_up() && began.at().is_none());
         let given_back = Begin::default();
         assert!(given_back.give_back() && !given_back.begin(Duration::from_secs(7)));
         assert_eq!(given_back.at(), None);

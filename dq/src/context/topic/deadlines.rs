@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::runs::RunId;
+use super::begin::RunId;
 
 /// The checks that are due at times of their own, and how far the first checks have come.
 #[derive(Debug, Default)]

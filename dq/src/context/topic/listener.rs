@@ -21,10 +21,10 @@ use futures_util::future::abortable;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::begin::Begin;
+use super::begin::{Begin, RunId};
 use super::retry_delay::ANSWERS_WITHIN;
 use super::run_task::{Ended, Failed, RunEvent, RunTask, change, wanted_retry};
-use super::runs::{Check, Run, RunId};
+use super::runs::{Check, Run};
 use super::{Mode, Stage, Topic};
 use crate::environment::Runtime;
 use crate::job::{Cause, JobId};
@@ -69,7 +69,7 @@ impl Topic {
         let span = tracing::info_span!(
             parent: None, "dq.run", topic = %self.parts.key.topic, job.id = %id, attempt = delivery.attempt, fence = token.fence.0
         );
-        let task = RunTask::new(self.tasks.clone(), run_id, begin.clone());
+        let task = RunTask::new(self.tasks.clone(), run_id, begin.clone(), !detached);
         let (task, abort) = abortable(task.handle(call, record, delivery, asks).instrument(span));
         self.starting.push(Box::pin(task.map(drop)));
         if !detached {
@@ -101,7 +101,7 @@ impl Topic {
         let dropped = matches!(ended, Ended::Dropped);
         let Some(mut run) = self.runs.remove(run_id) else {
             if self.runs.given_back_ended(run_id) {
-                return if dropped { self.on_handlers_gone(now) } else { self.on_begun(now) };
+                return if dropped { self.on_handlers_gone(now) } else { self.on_began(now) };
             }
             if !dropped && !matches!(ended, Ended::Asked(_)) {
                 self.report_late(run_id);
@@ -112,8 +112,8 @@ impl Topic {
         self.prefetch.ended(now);
         if dropped {
             self.on_handlers_gone(now);
-        } else if let Some(began) = run.begin.at() {
-            self.on_begun(began);
+        } else {
+            self.on_began(run.begin.at().unwrap_or(now));
         }
         if run.detached {
             self.on_detached_end(&run.id, ended);

@@ -126,12 +126,18 @@ impl Topic {
         let now = parts.environment.now();
         parts.stats.set_starved(false); // of the task before this one, if that panicked
         let (report, events) = mpsc::unbounded_channel();
-        let tasks = Tasks { listener: parts.listener.clone(), environment: environment.clone(), events: report };
+        let lease = Lease::new(parts.node.lease);
+        let tasks = Tasks {
+            listener: parts.listener.clone(),
+            environment: environment.clone(),
+            lease: lease.end(),
+            events: report,
+        };
         Self {
             permits: Permits::new(parts.permits.clone()),
             held: Held::new(parts.environment.random()),
             runs: Runs::default(),
-            lease: Lease::new(parts.node.lease),
+            lease,
             sleep: SmartSleep::new(now),
             prefetch: Prefetch::new(now),
             reconciliation: Reconciliation::default(),

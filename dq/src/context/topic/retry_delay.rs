@@ -10,9 +10,9 @@ use futures_util::FutureExt;
 use futures_util::future::abortable;
 use tokio_util::sync::CancellationToken;
 
-use super::begin::Begin;
+use super::begin::{Begin, RunId};
 use super::run_task::{Ended, Failed, RunTask};
-use super::runs::{Run, RunId};
+use super::runs::Run;
 use super::{Stage, Topic};
 use crate::job::JobId;
 use crate::listener::Failure;
@@ -25,7 +25,7 @@ impl Topic {
     pub(super) fn ask_beside(&mut self, id: &JobId, failed: u32, failure: Failure, now: Duration) {
         let Some(token) = self.held.get(id).map(|job| job.token) else { return };
         let (run_id, begin) = (self.runs.next_id(), Arc::<Begin>::default());
-        let task = RunTask::new(self.tasks.clone(), run_id, begin.clone());
+        let task = RunTask::new(self.tasks.clone(), run_id, begin.clone(), false);
         let (task, abort) = abortable(task.ask_only(failed, failure.clone()));
         self.starting.push(Box::pin(task.map(drop)));
         self.held.set(id, Stage::Running(run_id));

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use tokio::sync::mpsc;
 
-use super::begin::Begin;
-use super::runs::RunId;
+use super::begin::{Begin, RunId};
+use super::crash::LeaseEnd;
+
 use crate::context::panic_message;
 use crate::environment::Environment;
 use crate::job::{Cause, Record};
@@ -29,7 +30,7 @@ pub(super) enum Ended {
     Panicked(String),
     /// The handler failed, as the task reported before, and `retry_delay` returned this; `None`: it panicked.
     Asked(Option<RetryDelay>),
-    /// The run was given back before it began.
+    /// The run did not begin: it was given back before, or the lease had expired.
     GivenBack,
     /// Its future was dropped: the run was given up, or the runtime shuts down.
     Dropped,
@@ -56,6 +57,7 @@ pub(super) enum RunEvent {
 pub(super) struct Tasks {
     pub(super) listener: Arc<dyn ErasedListener>,
     pub(super) environment: Environment,
+    pub(super) lease: Arc<LeaseEnd>,
     pub(super) events: mpsc::UnboundedSender<RunEvent>,
 }
 
@@ -77,12 +79,14 @@ pub(super) struct RunTask {
     tasks: Arc<Tasks>,
     run: RunId,
     begin: Arc<Begin>,
+    /// Its job is held, so its handler must not start without a valid lease.
+    needs_lease: bool,
     ended: Ended,
 }
 
 impl RunTask {
-    pub(super) const fn new(tasks: Arc<Tasks>, run: RunId, begin: Arc<Begin>) -> Self {
-        Self { tasks, run, begin, ended: Ended::Dropped }
+    pub(super) const fn new(tasks: Arc<Tasks>, run: RunId, begin: Arc<Begin>, needs_lease: bool) -> Self {
+        Self { tasks, run, begin, needs_lease, ended: Ended::Dropped }
     }
 
     /// Calls a handler. If it fails, asks `retry_delay` with this number of failed runs; `None`: the topic needs no answer.
@@ -110,9 +114,10 @@ impl RunTask {
         }
     }
 
-    /// Whether the run begins, and was not given back before.
+    /// Whether the run begins: it was not given back before, and the lease is still valid, if it needs one (rule 21).
     fn begins(&mut self) -> bool {
-        let begins = self.begin.begin(self.tasks.environment.now());
+        let now = self.tasks.environment.now();
+        let begins = (!self.needs_lease || self.tasks.lease.is_good(now)) && self.begin.begin(now);
         if !begins {
             self.ended = Ended::GivenBack;
         }

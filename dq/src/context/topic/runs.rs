@@ -8,14 +8,10 @@ use std::time::Duration;
 use futures_util::future::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::begin::{BEGINS_WITHIN, Begin};
+use super::begin::{BEGINS_WITHIN, Begin, RunId};
 use super::deadlines::Deadlines;
 use super::run_task::Failed;
 use crate::job::{JobId, Token};
-
-/// The number of a run within its topic's task. Runs are handed over in the order of their numbers.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct RunId(u64);
 
 /// A run that was not given up.
 #[derive(Debug)]
@@ -94,7 +90,7 @@ struct Abandoned {
 /// All runs by their number.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
-    last: u64,
+    last: RunId,
     running: BTreeMap<RunId, Run>,
     abandoned: BTreeMap<RunId, Abandoned>,
     /// Runs that were given back before they began. Their tasks end at their first poll, and keep their permits until then.
@@ -107,8 +103,8 @@ pub(super) struct Runs {
 impl Runs {
     /// The number of the next run.
     pub(super) const fn next_id(&mut self) -> RunId {
-        self.last += 1;
-        RunId(self.last)
+        self.last = self.last.next();
+        self.last
     }
 
     pub(super) fn insert(&mut self, run_id: RunId, run: Run) {
@@ -301,8 +297,8 @@ mod tests {
     /// A run that is handed over then; what its task knows of it is returned.
     fn hand_over(runs: &mut Runs, started: Duration) -> (RunId, Arc<Begin>) {
         let (run_id, begin) = (runs.next_id(), Arc::<Begin>::default());
-        let token = Token { fence: Fence(run_id.0), due: Timestamp::EPOCH };
-        let id = JobId::new(run_id.0.to_string()).unwrap();
+        let token = Token { fence: Fence(run_id.number()), due: Timestamp::EPOCH };
+        let id = JobId::new(run_id.number().to_string()).unwrap();
         let abort = AbortHandle::new_pair().0;
         runs.insert(run_id, Run::new(id, token, started, begin.clone(), CancellationToken::new(), abort));
         (run_id, begin)
@@ -331,7 +327,7 @@ mod tests {
             assert!(begin.begin(Duration::from_millis(ms)));
         }
         let found = checks(&mut runs, 60 * SECOND);
-        let order: Vec<_> = found.iter().map(|(second, run_id, check)| (*second, run_id.0, *check)).collect();
+        let order: Vec<_> = found.iter().map(|(second, run_id, check)| (*second, run_id.number(), *check)).collect();
         assert_eq!(order, [(10, 2, Check::TimedOut), (11, 3, Check::TimedOut), (11, 1, Check::TimedOut)]);
     }
 

@@ -1,6 +1,6 @@
 //! A held job, and how far it has come.
 
-use super::runs::RunId;
+use super::begin::RunId;
 use crate::job::{Cause, Metadata, Record, RetryPolicy, Token};
 use crate::listener::Failure;
 use crate::listener::erased::HandlerCall;

@@ -8,8 +8,7 @@
 use std::time::Duration;
 
 use super::Topic;
-use super::begin::BEGINS_WITHIN;
-use super::runs::RunId;
+use super::begin::{BEGINS_WITHIN, RunId};
 
 /// Whether runs starve.
 #[derive(Debug, Default)]
@@ -61,7 +60,7 @@ impl Topic {
     }
 
     /// The runtime began a run then, or ended one that was given back.
-    pub(super) fn on_begun(&mut self, began: Duration) {
+    pub(super) fn on_began(&mut self, began: Duration) {
         if self.starvation.since.is_some_and(|since| began >= since) {
             self.starvation.since = None;
             self.parts.stats.set_starved(false);

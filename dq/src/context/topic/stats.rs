@@ -36,8 +36,8 @@ pub struct TopicHealth {
     pub settling: usize,
     /// Counters since the start of the node.
     pub counters: Counters,
-    /// Why the topic claims no jobs although the store works, and what to do: the runtime of the handlers has begun no handler
-    /// for two seconds. `None`: it begins them.
+    /// Why the topic claims no jobs although the store works, and what to do: the runtime of the handlers did not begin one
+    /// within two seconds. `None`: it begins them.
     pub starved: Option<String>,
     /// How many more records than jobs in a state the store had at the last audit. Anything but 0 is a defect of dq.
     pub audit_difference: i64,
@@ -121,7 +121,7 @@ cells!(
 );
 
 /// What `health()` says while runs starve.
-const STARVED: &str = "the runtime of the handlers has begun no handler for two seconds: its threads are blocked or too busy. \
+const STARVED: &str = "the runtime of the handlers did not begin a handler within two seconds: its threads are blocked or too busy. \
                        Put blocking work into `spawn_blocking`, or lower `concurrency` or `node_concurrency`";
 
 /// The live counters of one topic.

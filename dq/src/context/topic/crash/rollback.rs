@@ -38,7 +38,7 @@ impl Topic {
         for run_id in self.runs.all() {
             match self.runs.give_back(run_id) {
                 Some(run) if run.detached => {
-                    self.report_lost(&run.id, "its handler did not begin before the node stopped")
+                    self.report_lost(&run.id, "its handler did not begin before the node stopped");
                 }
                 Some(_) => {}
                 None => drop(self.runs.give_up(run_id, self.parts.topic.timeout)),
