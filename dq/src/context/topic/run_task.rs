@@ -191,3 +191,56 @@ pub(super) fn change(decision: &Decision, environment: &Environment) -> Result<C
 pub(super) fn wanted_retry() -> Failure {
     Failure::new(Cause::Error, "no outcome of the parked job was reported, and `process_unacked` asked for a retry")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use futures_util::future::BoxFuture;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::environment::Seeded;
+    use crate::job::{Codec, Fence, JobId, Metadata, TopicName};
+
+    /// Counts its calls, and returns an ack.
+    #[derive(Debug, Default)]
+    struct Counts(Mutex<usize>);
+
+    impl ErasedListener for Counts {
+        fn call(self: Arc<Self>, _: HandlerCall, _: Record, _: Delivery) -> BoxFuture<'static, Returned> {
+            *self.0.lock().unwrap() += 1;
+            Box::pin(std::future::ready(Returned::Decided(Decision::Ack)))
+        }
+
+        fn retry_delay(&self, _: u32, _: &Failure) -> RetryDelay {
+            RetryDelay::BySettings
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_handler_whose_lease_ended_before_its_first_poll_does_not_start() {
+        let (events, mut reported) = mpsc::unbounded_channel();
+        let environment = Environment::on_this_runtime(Arc::new(Seeded::new(1)));
+        let listener = Arc::new(Counts::default());
+        let lease = Arc::<LeaseEnd>::default(); // as of a lease that was never renewed
+        let tasks = Arc::new(Tasks { listener: listener.clone(), environment, lease, events });
+        for (needs_lease, calls) in [(true, 0), (false, 1)] {
+            let task = RunTask::new(tasks.clone(), RunId::default(), Arc::default(), needs_lease);
+            let delivery = Delivery {
+                topic: TopicName::new("t").unwrap(),
+                id: JobId::new("a").unwrap(),
+                fence: Fence(1),
+                due: Timestamp::EPOCH,
+                attempt: 0,
+                headers: Arc::from([]),
+                token: CancellationToken::new(),
+            };
+            let record = Record::new(&Metadata::default(), Codec::Json, b"{}");
+            task.handle(HandlerCall::OnDue, record, delivery, None).await;
+            assert_eq!(*listener.0.lock().unwrap(), calls);
+            let RunEvent::Ended(_, ended) = reported.recv().await.unwrap() else { panic!("it did not fail") };
+            assert_eq!(matches!(ended, Ended::GivenBack), needs_lease, "{ended:?}");
+        }
+    }
+}
