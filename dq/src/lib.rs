@@ -93,13 +93,15 @@
 //! * [`provider`] has the results and errors of adds, commands and queries. An error states whether the store certainly
 //!   did nothing or whether that is unknown.
 //! * [`Context::health`] reports the state of a node. dq logs through `tracing`: install a subscriber to see the log.
+//!   It must not block, because dq calls it on its own thread, too.
 //! * The module `testing` (feature `testing`) runs a node under virtual time.
 //!
 //! # Common mistakes
 //!
 //! * The linker drops a crate that the program never mentions, and its listeners with it. Mention the crate with
 //!   `use my_handlers as _;`, and list the topics in [`ContextFactory::expect_topics`].
-//! * A handler that blocks its thread also blocks other handlers. Put blocking work in `tokio::task::spawn_blocking`.
+//! * A handler that blocks its thread also blocks other handlers. Put blocking work in `tokio::task::spawn_blocking`. Jobs
+//!   whose handlers do not begin within two seconds go back without an attempt.
 //! * [`Context::run_until_signal`] consumes the context. Clone the [`Provider`] first, which is cheap.
 
 #[doc(hidden)]

@@ -4,9 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
+use dq::prelude::*;
 use tokio::time::Instant;
 
-use crate::scripted_listener::{HOUR, MINUTE, MS, SECOND, Script, TestJob, default_settings, handler_takes, test_job};
+use crate::scripted_listener::{
+    HOUR, MINUTE, MS, SECOND, Script, TestJob, default_settings, handler_takes, start, test_job,
+};
 
 /// The number of handlers that run, and its maximum.
 #[derive(Default)]
@@ -133,4 +136,103 @@ async fn thousands_of_jobs_due_in_the_same_millisecond_all_run() {
     let ran = script.log.take();
     assert_eq!(ran.len(), 5_000);
     assert!(ran.iter().all(|line| line.starts_with("60s ")), "{:?}", ran.last());
+}
+
+#[derive(Debug, serde::Serialize, serde::Deserialize, DelayJob)]
+#[job(topic = "other")]
+struct Other {
+    #[job(id)]
+    id: usize,
+}
+
+#[derive(Debug, serde::Serialize, serde::Deserialize, DelayJob)]
+#[job(topic = "rare")]
+struct Rare {
+    #[job(id)]
+    id: usize,
+}
+
+/// The numbers of handlers that run, by topic.
+#[derive(Clone, Default)]
+struct Meters(Arc<[Meter; 3]>);
+
+impl Meters {
+    async fn run(&self, topic: usize, time: Duration) {
+        let meter = &self.0[topic];
+        let now = meter.now.fetch_add(1, Relaxed) + 1;
+        meter.most.fetch_max(now, Relaxed);
+        handler_takes(time).await;
+        meter.now.fetch_sub(1, Relaxed);
+    }
+
+    fn now(&self) -> [usize; 3] {
+        [0, 1, 2].map(|topic| self.0[topic].now.load(Relaxed))
+    }
+}
+
+#[delay_listener(register = false)]
+async fn work(job: Job<TestJob>, meters: Meters) -> Result<(), JobError> {
+    meters.run(0, SECOND + u32::from(job.id().as_str().ends_with('7')) * 100 * MS).await;
+    Ok(())
+}
+
+#[delay_listener(register = false)]
+async fn other(_job: Job<Other>, meters: Meters) -> Result<(), JobError> {
+    meters.run(1, SECOND).await;
+    Ok(())
+}
+
+#[delay_listener(register = false)]
+async fn rare(_job: Job<Rare>, meters: Meters) -> Result<(), JobError> {
+    meters.run(2, SECOND).await;
+    Ok(())
+}
+
+async fn node_with_limit(limit: usize) -> (dq::testing::Harness, Meters) {
+    let meters = Meters::default();
+    let listeners = |factory: ContextFactory| factory.listener::<work>().listener::<other>().listener::<rare>();
+    let dq = start(|factory| listeners(factory.provide(meters.clone())).node_concurrency(limit)).await;
+    (dq, meters)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_topics_of_a_node_share_its_permits_fairly_and_each_keeps_one() {
+    let (dq, meters) = node_with_limit(11).await;
+    dq.provider().add_many((0..500).map(test_job)).await.unwrap();
+    dq.settle().await;
+    assert_eq!(meters.now(), [9, 0, 0], "a topic that is busy alone has all that the others need not keep");
+    dq.provider().add(Rare { id: 0 }).await.unwrap();
+    dq.settle().await;
+    assert_eq!(meters.now(), [9, 0, 1], "a job of another topic starts at once");
+    dq.provider().add_many((0..500).map(|id| Other { id })).await.unwrap();
+    for _ in 0..30 {
+        dq.advance(500 * MS).await;
+        assert!(meters.now().iter().sum::<usize>() <= 11, "{:?}", meters.now());
+    }
+    assert_eq!(meters.now(), [5, 5, 0], "two busy topics have equally many");
+    dq.advance(10 * MINUTE).await;
+    let acked: Vec<_> = dq.health().topics.iter().map(|topic| topic.counters.acked).collect();
+    assert_eq!(acked, [500, 1, 500]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_fewer_permits_than_topics_each_topic_runs_one_handler() {
+    let (dq, meters) = node_with_limit(1).await;
+    dq.provider().add_many((0..5).map(test_job)).await.unwrap();
+    dq.provider().add_many((0..5).map(|id| Other { id })).await.unwrap();
+    dq.provider().add_many((0..5).map(|id| Rare { id })).await.unwrap();
+    dq.settle().await;
+    assert_eq!(meters.now(), [1; 3]);
+    dq.advance(MINUTE).await;
+    assert_eq!(meters.0.each_ref().map(|meter| meter.most.load(Relaxed)), [1; 3]);
+    assert!(dq.health().topics.iter().all(|topic| topic.counters.acked == 5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_permits_of_a_node_cannot_start_is_left_to_other_nodes() {
+    let (dq, meters) = node_with_limit(5).await;
+    dq.provider().add_many((0..100).map(test_job)).await.unwrap();
+    dq.settle().await;
+    let counts = dq.counts::<TestJob>().await;
+    assert_eq!((meters.now(), counts.running, counts.delayed), ([3, 0, 0], 3, 97));
 }

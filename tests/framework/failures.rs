@@ -36,6 +36,27 @@ async fn a_panic_fails_the_job_and_the_topic_keeps_working() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_panic_whose_value_panics_in_its_drop_fails_the_job_and_the_topic_keeps_working() {
+    struct PanicsAgain;
+    impl Drop for PanicsAgain {
+        fn drop(&mut self) {
+            std::panic::panic_any(Self);
+        }
+    }
+    let script = Script::new(|job, channel| async move {
+        if job.id().as_str() == "a" {
+            std::panic::panic_any(PanicsAgain);
+        }
+        Ok(channel.ack())
+    });
+    let dq = script.start(no_retry).await;
+    dq.provider().add(test_job("a")).await.unwrap();
+    dq.settle().await;
+    assert_eq!(stored_job(&dq, "a").await.cause, Some(Cause::Panic));
+    assert!(still_works(&dq, &script).await);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_panic_before_the_first_await_also_fails_the_job() {
     let script = Script::new(|job, channel| {
         assert!(job.id().as_str() != "a", "at once");

@@ -24,4 +24,5 @@ mod runs;
 mod scripted_listener;
 mod shutdown;
 mod startup;
+mod starved;
 mod timeouts;

@@ -26,6 +26,7 @@ mod retries;
 mod runs;
 mod scripted_listener;
 mod shutdown;
+mod starved;
 mod timeouts;
 
 #[test]

@@ -1,11 +1,16 @@
 //! Retries: when a failed job runs again, and how often.
 
+use std::future::pending;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
 use dq::job::{Cause, State};
 use dq::listener::RetryDelay;
 use dq::prelude::*;
-use std::time::Duration;
 
-use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, TestJob, default_settings, start, stored_job, test_job};
+use crate::scripted_listener::{
+    HOUR, Log, MINUTE, SECOND, Script, TestJob, default_settings, start, stored_job, test_job,
+};
 
 /// Returns the log of a job that always fails under `policy`.
 async fn life(policy: &str) -> Vec<String> {
@@ -112,6 +117,47 @@ async fn a_retry_function_that_panics_falls_back_to_the_settings() {
     dq.advance(HOUR).await;
     assert_eq!(script.log.take(), ["0ns due a 0", "60s due a 1", "60s final a 2 error"]);
     assert_eq!(dq.health().topics[0].counters.restarts, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_function_runs_in_the_task_of_the_handler_that_failed() {
+    let tasks = Arc::new(Mutex::new(Vec::new()));
+    let (of_handler, of_function) = (tasks.clone(), tasks.clone());
+    let script = Script::new(move |_, _| {
+        let tasks = of_handler.clone();
+        async move {
+            tasks.lock().unwrap().push(tokio::task::try_id());
+            Err("no".into())
+        }
+    });
+    let script = script.retry_delay(move |_, _| {
+        of_function.lock().unwrap().push(tokio::task::try_id());
+        RetryDelay::Exhausted
+    });
+    let dq = script.start(default_settings).await;
+    dq.provider().add(test_job("a")).await.unwrap();
+    dq.settle().await;
+    let tasks = tasks.lock().unwrap();
+    assert!(tasks.len() == 2 && tasks[0].is_some() && tasks[0] == tasks[1], "{tasks:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_function_is_asked_after_a_timeout_and_a_panic_too() {
+    let asked = Log::new();
+    let record = asked.clone();
+    let script = Script::new(|job, _| async move {
+        assert!(job.attempt() > 0, "the first run panics");
+        pending().await
+    });
+    let script = script.retry_delay(move |failed, failure| {
+        record.record(format_args!("{failed} {}", failure.cause));
+        if failed < 3 { RetryDelay::After(7 * SECOND) } else { RetryDelay::Exhausted }
+    });
+    let dq = script.start(|topic| topic.timeout("5s").retry("1h")).await;
+    dq.provider().add(test_job("a")).await.unwrap();
+    dq.advance(HOUR).await;
+    assert_eq!(asked.take(), ["0ns 1 panic", "12s 2 timeout", "24s 3 timeout"]);
+    assert_eq!(script.log.take(), ["0ns due a 0", "7s due a 1", "19s due a 2", "24s final a 3 timeout"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -50,7 +50,7 @@ macro_rules! keys {
 }
 
 keys!(NodeSettings:
-    lease, renewal, fallback_scan, grace, crash_rollback, call_timeout, call_total, durability,
+    lease, renewal, fallback_scan, grace, node_concurrency, crash_rollback, call_timeout, call_total, durability,
     broadcast_expires_after, payload_limit, unanswered_limit,
 );
 keys!(TopicSettings:

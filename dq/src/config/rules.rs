@@ -25,6 +25,7 @@ pub(crate) fn check_node(node: &Resolved<NodeSettings>) -> Vec<SettingProblem> {
     limits.within("renewal", is.renewal, MS, LONGEST_LEASE);
     limits.within("fallback_scan", is.fallback_scan, 10 * MS, HOUR);
     limits.within("grace", is.grace, Duration::ZERO, HOUR);
+    limits.within("node_concurrency", is.node_concurrency.unwrap_or(1), 1, 1_000_000);
     limits.within("call_timeout", is.call_timeout, MS, LONGEST_LEASE);
     limits.within("call_total", is.call_total, MS, HOUR);
     limits.within("broadcast_expires_after", is.broadcast_expires_after, MS, LONGEST_DELAY);

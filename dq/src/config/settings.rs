@@ -65,6 +65,9 @@ pub struct NodeSettings {
     pub fallback_scan: Duration,
     /// How long handlers may go on at shutdown. Default 25 s; at most 1 h; zero cancels them at once.
     pub grace: Duration,
+    /// How many handlers of all topics together run at once on this node. Each topic keeps one permit, so there may be as
+    /// many as there are topics. Default `None`: no limit beside the `concurrency` of each topic; 1 to 1,000,000.
+    pub node_concurrency: Option<usize>,
     /// Whether a stopping node gives its jobs back itself. Otherwise other nodes reclaim them. Default `true`.
     pub crash_rollback: bool,
     /// How long a request may wait for its answer. Default 2 s; at most `lease` minus `renewal`.
@@ -97,6 +100,7 @@ impl Default for NodeSettings {
             renewal: 5 * SECOND,
             fallback_scan: 15 * SECOND,
             grace: 25 * SECOND,
+            node_concurrency: None,
             crash_rollback: true,
             call_timeout: 2 * SECOND,
             call_total: 10 * SECOND,

@@ -112,6 +112,24 @@ macro_rules! number {
 }
 number!(u32, usize);
 
+/// A number; `"none"` means no limit.
+impl Value for Option<usize> {
+    fn read(written: Written<'_>) -> Result<Self, String> {
+        if written == Written::Text("none") {
+            return Ok(None);
+        }
+        usize::read(written).map(Some).map_err(|bad| format!("{bad}, or \"none\" for no limit"))
+    }
+
+    fn show(&self) -> String {
+        self.map_or_else(|| "none".into(), |limit| limit.to_string())
+    }
+
+    fn quoted(&self) -> String {
+        self.map_or_else(|| "\"none\"".into(), |limit| limit.to_string())
+    }
+}
+
 impl Value for bool {
     fn read(written: Written<'_>) -> Result<Self, String> {
         match written {
@@ -207,6 +225,18 @@ mod tests {
             assert_eq!(Option::<Duration>::read(none), Ok(None), "{none:?}");
         }
         assert_eq!(Option::<Duration>::read(Written::Text("5s")), Ok(Some(Duration::from_secs(5))));
+    }
+
+    #[test]
+    fn a_limit_is_a_number_or_none() {
+        for (written, limit) in
+            [(Written::Text("none"), None), (Written::Text("8"), Some(8)), (Written::Number(8), Some(8))]
+        {
+            assert_eq!(Option::<usize>::read(written), Ok(limit));
+        }
+        assert_eq!((None::<usize>.quoted(), Some(8_usize).quoted()), ("\"none\"".into(), "8".into()));
+        let bad = Option::<usize>::read(Written::Text("few")).unwrap_err();
+        assert_eq!(bad, "`few` is not a whole number such as 64, or \"none\" for no limit");
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod condition;
 pub(crate) mod error;
 pub(crate) mod factory;
 pub(crate) mod node;
+mod node_permits;
 mod problems;
 mod subscription;
 mod timer;

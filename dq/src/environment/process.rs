@@ -101,6 +101,17 @@ impl Process {
         self.enter_as(too_long, false)
     }
 
+    /// Lets code of a run that has ended start, unless a job runs alone. A job that is about to waits for it.
+    pub(crate) fn enter_unless_alone(self: &Arc<Self>, too_long: Duration) -> Option<Entry> {
+        let too_long_at = self.clock.now() + too_long;
+        let mut state = self.state();
+        if state.holder.is_some() {
+            return None;
+        }
+        let number = state.insert(Running { too_long_at, is_in_small_group: false });
+        Some(Entry { process: Arc::clone(self), number })
+    }
+
     /// Lets a job start whose group has died. Few of them run at once.
     pub(crate) fn enter_small_group(self: &Arc<Self>, too_long: Duration) -> Option<Entry> {
         self.enter_as(too_long, true)

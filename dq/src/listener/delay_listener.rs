@@ -79,8 +79,9 @@ pub trait DelayListener: Declared + Send + Sync + 'static {
     /// Handles a due job. dq calls it on one node, at least once for each job.
     ///
     /// `Ok` with the channel's decision settles the job. An `Err`, a panic or a timeout is a failure, and the retry
-    /// policy decides what follows. dq drops the future when the timeout passes: put work that must not be cut in
-    /// `tokio::spawn`. dq cannot drop a handler that blocks its thread: put blocking work in
+    /// policy decides what follows. The timeout counts from the first poll of the future; if your runtime does not poll it
+    /// within two seconds, the job goes back without an attempt. dq drops the future when the timeout passes: put work that
+    /// must not be cut in `tokio::spawn`. dq cannot drop a handler that blocks its thread: put blocking work in
     /// `tokio::task::spawn_blocking`.
     fn on_due(&self, job: Job<Self::Job>, channel: Channel) -> impl Future<Output = Result<Decided, JobError>> + Send;
 
@@ -104,8 +105,9 @@ pub trait DelayListener: Declared + Send + Sync + 'static {
     /// A retry policy in code. It outweighs the policy of the attribute, but not the policy of the add.
     ///
     /// dq calls it after each failure, with the number of failed runs so far (1 after the first). It returns the delay
-    /// before the next run, or that the job is exhausted. It runs on dq's own thread, so it must be quick and must not
-    /// block. If it panics, dq uses [`RetryDelay::BySettings`], which is the default.
+    /// before the next run, or that the job is exhausted. It runs on your runtime: in the task of the handler that failed, or
+    /// in a task of its own after a timeout. If it panics, or has not returned after two seconds, dq uses
+    /// [`RetryDelay::BySettings`], which is the default, and logs an error.
     fn retry_delay(&self, failed: u32, failure: &Failure) -> RetryDelay {
         let _ = (failed, failure);
         RetryDelay::BySettings

@@ -38,6 +38,15 @@ impl ContextFactory {
         self.duration("grace", grace, |node, grace| node.grace = grace)
     }
 
+    /// Sets how many handlers of all topics together may run at once on this node. Default: no limit beside the
+    /// [`concurrency`](crate::config::TopicOverrides::concurrency) of each topic; 1 to 1,000,000. Each topic keeps one permit,
+    /// so there may be as many handlers as topics. The topics share the others: while several want more than there are, each
+    /// gets equally many. Broadcast listeners need no permit.
+    #[track_caller]
+    pub fn node_concurrency(self, most: usize) -> Self {
+        self.put("node_concurrency", move |node| node.node_concurrency = Some(most))
+    }
+
     /// Sets whether a stopping node gives its jobs back itself. Default `true`. With `false` it ends its lease and leaves the
     /// jobs: the next node that scans the leases reclaims them and charges no crash.
     #[track_caller]

@@ -18,6 +18,7 @@ use super::health::{Health, HealthProbe, HealthRegistry};
 use super::refused::opened;
 use super::{Plan, TopicPlan};
 use crate::broadcast::ErasedBroadcast;
+use crate::context::node_permits::{NodePermits, Share};
 use crate::context::panic_message;
 use crate::context::subscription::Subscription;
 use crate::context::topic::shutdown::StopOrder;
@@ -55,8 +56,10 @@ pub fn start(plan: &Plan) -> Running {
         tasks: Vec::new(),
         registry: registry.clone(),
     };
-    for (topic, stats) in plan.topics.iter().zip(&registry.topics) {
-        running.start_topic(plan, topic, stats.clone());
+    let concurrency = plan.topics.iter().map(|topic| topic.settings.concurrency);
+    let shares = NodePermits::shares(plan.settings.node_concurrency, concurrency);
+    for ((topic, stats), permits) in plan.topics.iter().zip(&registry.topics).zip(shares) {
+        running.start_topic(plan, topic, stats.clone(), permits);
     }
     for ((key, listeners), stats) in channels.into_iter().zip(&registry.channels) {
         running.start_channel(plan, key, listeners, stats.clone());
@@ -108,7 +111,7 @@ impl Running {
         ordered
     }
 
-    fn start_topic(&mut self, plan: &Plan, topic: &TopicPlan, stats: Arc<TopicStats>) {
+    fn start_topic(&mut self, plan: &Plan, topic: &TopicPlan, stats: Arc<TopicStats>, permits: Share) {
         let is_refused = plan.refused.get(&topic.key).inspect(|error| _ = stats.store_error(error)).is_some();
         let parts = Parts {
             key: topic.key.clone(),
@@ -117,8 +120,10 @@ impl Running {
             node: plan.settings.clone(),
             environment: plan.environment.clone(),
             stats,
+            permits,
         };
         let (store, node, ordered) = (plan.store.clone(), plan.node.clone(), self.order());
+        let (listener, drops) = (topic.listener.clone(), plan.environment.clone());
         let task = async move {
             let Parts { key, environment, stats, node: settings, .. } = &parts;
             let store_error = |error: &StoreError| _ = stats.store_error(error);
@@ -126,6 +131,7 @@ impl Running {
             if !is_refused || opened(&store, key, environment, call_timeout, ordered.clone(), store_error).await {
                 keep_running(parts, store, node, ordered).await;
             }
+            drop_where_handlers_run(&drops, listener);
         };
         self.tasks
             .push(self.environment.spawn(Runtime::Own, self.tracker.track_future(self.topics.track_future(task))));
@@ -136,7 +142,8 @@ impl Running {
         let interest = Interest { node: Some(plan.node.clone()), broadcasts: true };
         let (store, environment, ordered) = (plan.store.clone(), self.environment.clone(), self.order());
         let (key, node, settings) = (key.clone(), plan.node.clone(), plan.settings.clone());
-        let topics = self.topics.clone();
+        let (topics, drops) = (self.topics.clone(), plan.environment.clone());
+        let users: Vec<_> = listeners.iter().map(|(_, listener)| listener.clone()).collect();
         let is_refused = plan.refused.get(&key).inspect(|error| stats.store_error(error)).is_some();
         let task = async move {
             let store_error = |error: &StoreError| stats.store_error(error);
@@ -160,6 +167,7 @@ impl Running {
                 topics,
             };
             channel.run(ordered).await;
+            drop_where_handlers_run(&drops, users);
         };
         self.tasks.push(self.environment.spawn(Runtime::Own, self.tracker.track_future(task)));
     }
@@ -203,6 +211,11 @@ impl Running {
     pub fn kill(&self) {
         self.tasks.iter().for_each(Task::abort);
     }
+}
+
+/// Drops listeners on the user's runtime: their `Drop` is the user's code, and may block its thread.
+fn drop_where_handlers_run(environment: &Environment, listeners: impl Send + 'static) {
+    environment.spawn(Runtime::Handler, async move { drop(listeners) });
 }
 
 /// Runs a topic until it stops, and restarts it after a panic of dq itself. A topic that panics during a stop is restarted

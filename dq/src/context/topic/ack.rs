@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::pipeline::RequestKind;
-use super::runs::Ended;
+use super::run_task::Ended;
 use super::{HeldJob, Stage, Topic};
 use crate::job::{JobId, Sequence, Token};
 use crate::listener::erased::{HandlerCall, Returned};
@@ -100,11 +100,11 @@ impl Topic {
             Ended::Returned(Returned::Failed(failure)) => self.report_lost(id, &failure.to_string()),
             Ended::Panicked(message) => self.report_lost(id, &message),
             Ended::Dropped => self.report_lost(id, "its runtime has shut down"),
-            Ended::Returned(_) => {}
+            Ended::Returned(_) | Ended::Asked(_) | Ended::GivenBack => {}
         }
     }
 
-    fn report_lost(&self, id: &JobId, failure: &str) {
+    pub(super) fn report_lost(&self, id: &JobId, failure: &str) {
         tracing::error!(topic = %self.parts.key, job.id = %id, failure, "the handler failed after its job was acked on claim: the job is lost");
         self.parts.stats.failed();
     }

@@ -24,9 +24,9 @@ impl Topic {
             tokio::select! {
                 biased;
                 answer = self.pipeline.next_answer() => self.on_answer(answer),
-                Some(end) = self.ended.recv() => {
+                Some(event) = self.events.recv() => {
                     let now = self.parts.environment.now();
-                    self.on_run_end(end, now);
+                    self.on_run_event(event, now);
                 }
                 () = self.stopping.ordered() => {}
                 signal = self.signals.next() => {
@@ -36,6 +36,7 @@ impl Topic {
                     }
                 }
                 Ok(()) = self.process_changes.changed() => {} // another topic or context made room
+                () = self.permits.freed() => {}
                 () = timer.until(wait) => {}
             }
         }
@@ -44,9 +45,9 @@ impl Topic {
     /// Takes in the events that are there already, before the time decides anything: a handler that has returned has not
     /// timed out, and its outcome counts even if the lease has expired. Signals too, because a busy topic may never wait.
     fn take_in(&mut self, now: Duration) {
-        for _ in 0..self.ended.len() {
-            let Ok(end) = self.ended.try_recv() else { break };
-            self.on_run_end(end, now);
+        for _ in 0..self.events.len() {
+            let Ok(event) = self.events.try_recv() else { break };
+            self.on_run_event(event, now);
         }
         for _ in 0..SIGNALS_AT_ONCE {
             let Some(signal) = self.signals.try_next() else { break };
@@ -61,10 +62,12 @@ impl Topic {
             self.reconnect(now),
             self.stop(now),
             self.reconcile(now),
+            self.share_permits(now),
             self.start_quarantined(now),
             self.start_handlers(now),
             self.expire_lease(now),
-            self.expire_timeouts(now),
+            self.check_runs(now),
+            self.starve(),
             self.exhaust(now),
             self.settle(now),
             self.renew(now),

@@ -65,7 +65,7 @@ impl Topic {
             return self.pipeline.pause_end(RequestKind::Isolate, now);
         }
         let (alone, is_sent) = self.give_way(now);
-        if is_sent || self.takes_no_more() || !self.lease.is_good(now) {
+        if is_sent || self.takes_no_more() || self.starvation.is_on() || !self.lease.is_good(now) {
             return alone;
         }
         let next = self.run_alone();
@@ -128,7 +128,7 @@ impl Topic {
             self.isolations.ticket = None;
             return None;
         };
-        if self.permits_used() >= self.parts.topic.concurrency {
+        if self.permits_used() >= self.permits.granted() {
             return None;
         }
         let too_long = longest_wait(self.parts.topic.timeout);
@@ -151,7 +151,7 @@ impl Topic {
     /// Starts as many jobs in a group as half of the permits allow. If nothing else wants to run, the job runs alone: a crash
     /// then proves more.
     fn run_in_group(&mut self) {
-        let concurrency = self.parts.topic.concurrency;
+        let concurrency = self.permits.granted();
         let most = (concurrency / 2)
             .max(1)
             .min(concurrency.saturating_sub(self.permits_used()) + self.held.quarantined_running());

@@ -1,9 +1,11 @@
 //! Listener: one run of a job's handler, from its start to the job's outcome.
 //!
-//! 1. [`start_held`](Topic::start_held) chooses the handler that the job needs, and `start` builds the task that calls it.
+//! 1. [`start_held`](Topic::start_held) chooses the handler that the job needs, and `start` makes its task (`run_task.rs`).
 //! 2. [`hand_over`](Topic::hand_over) gives all new tasks to the user's runtime.
-//! 3. The task ends: [`on_run_end`](Topic::on_run_end). Or its timeout passes first: [`expire_timeouts`](Topic::expire_timeouts).
-//! 4. `decide` turns what the handler returned into the next [`Stage`] of the job, mostly an outcome to send.
+//! 3. A task is polled for the first time: the run begins, and its timeout counts. If that takes too long, its job goes back
+//!    (`starvation.rs`).
+//! 4. The task ends: [`on_run_event`](Topic::on_run_event). Or its timeout passes first: [`check_runs`](Topic::check_runs).
+//! 5. `decide` turns what the handler returned into the next [`Stage`] of the job, mostly an outcome to send.
 //!
 //! `permits.rs` says when a job may start, `retry.rs` when a failed one runs again; `ack.rs` sends the outcome.
 //!
@@ -11,7 +13,6 @@
 //! times out is given up: its token fires, its future is dropped at its next `await`, and the job is settled as timed out. A
 //! handler that blocks its thread goes on, keeps its permit until it returns, and its outcome is refused.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,15 +21,16 @@ use futures_util::future::abortable;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use super::runs::{EndReport, Ended, Run, RunEnd};
+use super::begin::{Begin, RunId};
+use super::retry_delay::ANSWERS_WITHIN;
+use super::run_task::{Ended, Failed, RunEvent, RunTask, change, wanted_retry};
+use super::runs::{Check, Run};
 use super::{Mode, Stage, Topic};
-use crate::context::panic_message;
 use crate::environment::{Entry, Runtime};
 use crate::job::{Cause, JobId};
 use crate::listener::erased::{HandlerCall, Returned};
-use crate::listener::{AckMode, Decision, Delivery, Failure, UnackedDecision};
-use crate::store::step::{Change, RejoinDue};
-use crate::time::{LONGEST_DELAY, Timestamp};
+use crate::listener::{AckMode, Decision, Delivery, Failure, RetryDelay, UnackedDecision};
+use crate::store::step::Change;
 
 impl Topic {
     /// Starts the handler that a held job needs. A job that is acked on claim is acked first.
@@ -62,27 +64,19 @@ impl Topic {
             },
             token: cancel.clone(),
         };
-        let (token, record, run_id) = (job.token, job.record.clone(), self.runs.next_id());
+        let (token, record) = (job.token, job.record.clone());
+        let asks = job.failed_after(&call).filter(|_| !detached);
+        let (run_id, begin) = (self.runs.next_id(), Arc::<Begin>::default());
         let span = tracing::info_span!(
             parent: None, "dq.run", topic = %self.parts.key.topic, job.id = %id, attempt = delivery.attempt, fence = token.fence.0
         );
-        let report = EndReport::new(run_id, self.ends.clone());
-        let handler = Arc::clone(&self.parts.listener).call(call, record, delivery);
-        let task = async move {
-            let ended = AssertUnwindSafe(handler).catch_unwind().await;
-            drop(entry); // before the topic looks for a job that may start now
-            report.send(match ended {
-                Ok(returned) => Ended::Returned(returned),
-                Err(panic) => Ended::Panicked(format!("the handler panicked: {}", panic_message(&*panic))),
-            });
-        };
-        let (task, abort) = abortable(task.instrument(span));
+        let task = RunTask::new(self.tasks.clone(), run_id, begin.clone(), entry, !detached);
+        let (task, abort) = abortable(task.handle(call, record, delivery, asks).instrument(span));
         self.starting.push(Box::pin(task.map(drop)));
         if !detached {
             self.held.set(id, Stage::Running(run_id));
         }
-        let deadline = self.parts.topic.timeout.map(|timeout| now + timeout);
-        let run = Run { id: id.clone(), token, deadline, detached, cancel, abort };
+        let run = Run { detached, ..Run::new(id.clone(), token, now, begin, cancel, abort) };
         self.runs.insert(run_id, run);
     }
 
@@ -93,98 +87,126 @@ impl Topic {
         }
     }
 
-    pub(super) fn on_run_end(&mut self, RunEnd { run, ended }: RunEnd, now: Duration) {
-        let dropped = matches!(ended, Ended::Dropped);
-        let Some(run) = self.runs.remove(run) else {
-            if let Some(id) = self.runs.abandoned_returned(run).filter(|_| !dropped) {
-                tracing::warn!(topic = %self.parts.key, job.id = %id, "a handler returned after dq had given its run up; its outcome is refused");
-                self.parts.stats.late_outcome();
+    pub(super) fn on_run_event(&mut self, event: RunEvent, now: Duration) {
+        match event {
+            RunEvent::Failed(run, failed) => {
+                if !self.runs.asks(run, failed, now + ANSWERS_WITHIN) {
+                    self.report_late(run);
+                }
             }
+            RunEvent::Ended(run, ended) => self.on_run_end(run, ended, now),
+        }
+    }
+
+    fn on_run_end(&mut self, run_id: RunId, ended: Ended, now: Duration) {
+        let dropped = matches!(ended, Ended::Dropped);
+        let Some(mut run) = self.runs.remove(run_id) else {
+            if self.runs.given_back_ended(run_id) {
+                return if dropped { self.on_handlers_gone(now) } else { self.on_began(now) };
+            }
+            if !dropped && !matches!(ended, Ended::Asked(_)) {
+                self.report_late(run_id);
+            }
+            self.runs.abandoned_returned(run_id);
             return;
         };
         self.prefetch.ended(now);
         if dropped {
             self.on_handlers_gone(now);
+        } else {
+            self.on_began(run.begin.at().unwrap_or(now));
         }
         if run.detached {
             self.on_detached_end(&run.id, ended);
         } else if self.held.under(&run.id, run.token).is_some() {
-            self.decide(&run.id, ended);
+            let failed = run.asking.take().map(|asking| asking.0);
+            self.decide(&run.id, failed, ended);
         }
     }
 
-    /// Gives up every run whose timeout has passed.
-    pub(super) fn expire_timeouts(&mut self, now: Duration) -> Option<Duration> {
-        while let Some((run_id, deadline)) = self.runs.first_deadline() {
-            if now < deadline {
-                return Some(deadline);
+    /// Logs and counts a handler that returned after its run was given up.
+    fn report_late(&self, run: RunId) {
+        if let Some(id) = self.runs.abandoned(run) {
+            tracing::warn!(topic = %self.parts.key, job.id = %id, "a handler returned after dq had given its run up; its outcome is refused");
+            self.parts.stats.late_outcome();
+        }
+    }
+
+    /// Gives up every run whose time is over: to begin, to return, or to say when its job runs again.
+    pub(super) fn check_runs(&mut self, now: Duration) -> Option<Duration> {
+        let timeout = self.parts.topic.timeout;
+        while let Some((run_id, at)) = self.runs.next_check(timeout) {
+            if now < at {
+                return Some(at);
             }
-            let timeout = self.parts.topic.timeout;
-            let Some(run) = self.runs.give_up(run_id) else { continue };
-            let after = humantime::format_duration(timeout.unwrap_or_default());
-            tracing::warn!(topic = %self.parts.key, job.id = %run.id, "the handler did not return within {after}; its run is given up");
-            self.parts.stats.timed_out();
-            if !run.detached && self.held.under(&run.id, run.token).is_some() {
-                let failure = Failure::new(Cause::Timeout, format!("the handler did not return within {after}"));
-                self.decide(&run.id, Ended::Returned(Returned::Failed(failure)));
+            match self.runs.check(run_id, timeout, now) {
+                Check::Nothing => {}
+                Check::Starved => self.on_starved(run_id, now),
+                Check::TimedOut => self.on_timeout(run_id, now),
+                Check::Unanswered => self.on_unanswered(run_id),
             }
         }
         None
     }
 
-    /// What follows from the end of a run whose job is still held.
-    fn decide(&mut self, id: &JobId, ended: Ended) {
-        let failure = match ended {
-            Ended::Dropped => return self.roll_back(id),
-            Ended::Panicked(message) => Failure::new(Cause::Panic, message),
-            Ended::Returned(Returned::Failed(failure)) => failure,
-            Ended::Returned(Returned::Decided(decision)) => return self.on_decision(id, decision),
-            Ended::Returned(Returned::Unacked(decision)) => return self.on_unacked_decision(id, decision),
-            Ended::Returned(Returned::FinalRetried) => return self.held.set(id, Stage::settling(Change::Dead)),
+    fn on_timeout(&mut self, run_id: RunId, now: Duration) {
+        let timeout = self.parts.topic.timeout;
+        let Some(run) = self.runs.give_up(run_id) else { return };
+        let after = humantime::format_duration(timeout.unwrap_or_default());
+        tracing::warn!(topic = %self.parts.key, job.id = %run.id, "the handler did not return within {after}; its run is given up");
+        self.parts.stats.timed_out();
+        let Some(job) = self.held.under(&run.id, run.token).filter(|_| !run.detached) else { return };
+        let failure = Failure::new(Cause::Timeout, format!("the handler did not return within {after}"));
+        match job.failed_after(&HandlerCall::OnDue).filter(|_| job.mode == Mode::Due && job.exhausted_by().is_none()) {
+            Some(failed) => self.ask_beside(&run.id, failed, failure, now),
+            None => self.decide(&run.id, None, Ended::Returned(Returned::Failed(failure))),
+        }
+    }
+
+    /// What follows from the end of a run whose job is still held. `failed` is what its task has reported before.
+    pub(super) fn decide(&mut self, id: &JobId, failed: Option<Failed>, ended: Ended) {
+        let delay = match &ended {
+            Ended::Asked(Some(delay)) => delay.clone(),
+            Ended::Asked(None) => {
+                tracing::error!(topic = %self.parts.key, job.id = %id, "`retry_delay` of the listener panicked; the retry policy of the settings is used instead");
+                RetryDelay::BySettings
+            }
+            _ => RetryDelay::BySettings,
+        };
+        let failure = match (failed, ended) {
+            (Some(failed), _) if failed.is_wanted => return self.on_failure(id, failed.failure, delay),
+            (Some(failed), _) => failed.failure,
+            (None, Ended::Dropped | Ended::GivenBack | Ended::Asked(_)) => return self.roll_back(id),
+            (None, Ended::Panicked(message)) => Failure::new(Cause::Panic, message),
+            (None, Ended::Returned(Returned::Failed(failure))) => failure,
+            (None, Ended::Returned(Returned::Decided(decision))) => return self.on_decision(id, &decision),
+            (None, Ended::Returned(Returned::Unacked(decision))) => return self.on_unacked_decision(id, decision),
+            (None, Ended::Returned(Returned::FinalRetried)) => return self.held.set(id, Stage::settling(Change::Dead)),
         };
         self.report_failure(id, &failure);
         match self.held.get(id).map(|job| (job.metadata.exhausted, job.mode)) {
             Some((true, _)) => self.held.set(id, Stage::settling(Change::Dead)), // `final_retry` failed
             Some((false, Mode::Swept)) => self.held.set(id, Stage::settling(Change::Park)),
-            Some((false, Mode::Due)) => self.on_failure(id, failure),
+            Some((false, Mode::Due)) => self.on_failure(id, failure, delay),
             None => {}
         }
     }
 
-    fn on_decision(&mut self, id: &JobId, decision: Decision) {
-        let change = match decision {
-            Decision::Ack => Change::Ack,
-            Decision::Rejoin => Change::Rejoin(RejoinDue::AsAdded),
-            Decision::RejoinAfter(delay) => Change::Rejoin(RejoinDue::After(delay)),
-            Decision::RejoinAt(time) => {
-                let at = Timestamp::from(time);
-                if at.since(self.parts.environment.wall()) > LONGEST_DELAY {
-                    return self
-                        .refuse_decision(id, "rejoin_at: the time is further away than ten years, which is the limit");
-                }
-                Change::Rejoin(RejoinDue::At(at))
+    fn on_decision(&mut self, id: &JobId, decision: &Decision) {
+        match change(decision, &self.parts.environment) {
+            Ok(change) => self.held.set(id, Stage::settling(change)),
+            Err(failure) => {
+                self.report_failure(id, &failure);
+                self.on_failure(id, failure, RetryDelay::BySettings);
             }
-            Decision::Park => Change::Park,
-            Decision::BadDelay(text) => return self.refuse_decision(id, text),
-        };
-        self.held.set(id, Stage::settling(change));
-    }
-
-    /// A decision that dq cannot carry out is a failure of the handler.
-    fn refuse_decision(&mut self, id: &JobId, text: impl Into<String>) {
-        let failure = Failure::new(Cause::Error, text);
-        self.report_failure(id, &failure);
-        self.on_failure(id, failure);
+        }
     }
 
     fn on_unacked_decision(&mut self, id: &JobId, decision: UnackedDecision) {
         match decision {
             UnackedDecision::Drop => self.held.set(id, Stage::settling(Change::Drop)),
             UnackedDecision::Keep => self.held.set(id, Stage::settling(Change::Park)),
-            UnackedDecision::Retry => {
-                let text = "no outcome of the parked job was reported, and `process_unacked` asked for a retry";
-                self.on_failure(id, Failure::new(Cause::Error, text));
-            }
+            UnackedDecision::Retry => self.on_failure(id, wanted_retry(), RetryDelay::BySettings),
         }
     }
 

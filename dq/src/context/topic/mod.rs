@@ -8,7 +8,8 @@
 //! | state, which knows nothing of the topic | subsystems |
 //! |---|---|
 //! | `held`, `stage`: jobs that are not confirmed gone | `transfer`, `sweep`: claim |
-//! | `runs`: handlers that execute | `permits`, `isolation`, `listener`: start handlers and decide their jobs' outcomes |
+//! | `runs`, `begin`, `deadlines`: handlers that execute | `permits`, `isolation`, `listener`: start handlers and decide their jobs' outcomes |
+//! | `run_task`: what runs on the user's runtime | `starvation`: give back what does not begin; `retry_delay`: ask the listener |
 //! | `pipeline`: requests in flight | `ack`, `retry`: send outcomes, spend attempts |
 //! | `smart_sleep`, `prefetch`: when to claim, and how many | `reconnect`: a failed link; `shutdown`: the phases of a stop |
 //! | the state in `crash/` | `crash/`: lease, reconcile, reclaim, rollback |
@@ -22,7 +23,9 @@
 //! until the store has judged it.
 
 mod ack;
+mod begin;
 mod crash;
+mod deadlines;
 mod event_loop;
 mod held;
 mod isolation;
@@ -32,10 +35,13 @@ mod pipeline;
 mod prefetch;
 mod reconnect;
 mod retry;
+mod retry_delay;
+mod run_task;
 mod runs;
 pub(super) mod shutdown;
 mod smart_sleep;
 mod stage;
+mod starvation;
 pub(super) mod stats;
 mod sweep;
 mod transfer;
@@ -47,6 +53,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, watch};
 
+use super::node_permits::{Permits, Share};
 use super::subscription::Subscription;
 use crate::config::{NodeSettings, TopicSettings};
 use crate::environment::Environment;
@@ -58,10 +65,12 @@ use held::Held;
 use isolation::Isolations;
 use pipeline::{Pipeline, RequestKind};
 use prefetch::Prefetch;
-use runs::{RunEnd, Runs};
+use run_task::{RunEvent, Tasks};
+use runs::Runs;
 use shutdown::{StopOrder, Stopping};
 use smart_sleep::SmartSleep;
 use stage::{HeldJob, Mode, Stage};
+use starvation::Starvation;
 use stats::TopicStats;
 use sweep::SWEEP_PERIOD;
 
@@ -74,6 +83,7 @@ pub(super) struct Parts {
     pub(super) node: NodeSettings,
     pub(super) environment: Environment,
     pub(super) stats: Arc<TopicStats>,
+    pub(super) permits: Share,
 }
 
 /// The task of a topic, and all its state.
@@ -101,8 +111,12 @@ pub(super) struct Topic {
     starting: Vec<BoxFuture<'static, ()>>,
     /// Shared by all jobs without headers, which are most.
     no_headers: Arc<[(String, String)]>,
-    ends: mpsc::UnboundedSender<RunEnd>,
-    ended: mpsc::UnboundedReceiver<RunEnd>,
+    /// What the tasks of all runs share.
+    tasks: Arc<Tasks>,
+    /// What these tasks report.
+    events: mpsc::UnboundedReceiver<RunEvent>,
+    starvation: Starvation,
+    permits: Permits,
     signals: Subscription,
     /// Changes when a job may start that could not because of another one.
     process_changes: watch::Receiver<()>,
@@ -115,12 +129,21 @@ impl Topic {
         let signals = Subscription::new(store.clone(), key.clone(), interest, environment.clone(), call_timeout);
         let pipeline = Pipeline::new(store, key.clone(), node, environment.clone(), call_timeout);
         let (now, process_changes) = (parts.environment.now(), parts.environment.process().changes());
-        let (ends, ended) = mpsc::unbounded_channel();
+        parts.stats.set_starved(false); // of the task before this one, if that panicked
+        let (report, events) = mpsc::unbounded_channel();
+        let lease = Lease::new(parts.node.lease);
+        let tasks = Tasks {
+            listener: parts.listener.clone(),
+            environment: environment.clone(),
+            lease: lease.end(),
+            events: report,
+        };
         Self {
+            permits: Permits::new(parts.permits.clone()),
             held: Held::new(parts.environment.random()),
             runs: Runs::default(),
             isolations: Isolations::default(),
-            lease: Lease::new(parts.node.lease),
+            lease,
             sleep: SmartSleep::new(now),
             prefetch: Prefetch::new(now),
             reconciliation: Reconciliation::default(),
@@ -134,8 +157,9 @@ impl Topic {
             no_headers: Arc::from([]),
             parts,
             pipeline,
-            ends,
-            ended,
+            tasks: Arc::new(tasks),
+            events,
+            starvation: Starvation::default(),
             signals,
             process_changes,
         }

@@ -3,13 +3,12 @@
 //! The store learns that a job is exhausted before `final_retry` is called (rule 15). If the node dies in between, the next
 //! claim calls `final_retry` again and never `on_due`.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use super::isolation::longest_wait;
 use super::pipeline::RequestKind;
 use super::{HeldJob, Stage, Topic};
-use crate::job::{Cause, JobId, RetryPolicy, Sequence, Token};
+use crate::job::{Cause, JobId, Sequence, Token};
 use crate::listener::{Failure, OnTimeout, RetryDelay};
 use crate::store::step::{Change, Exhaust, NoteVerdict, Noted};
 use crate::time::LONGEST_DELAY;
@@ -18,12 +17,13 @@ use crate::time::LONGEST_DELAY;
 const MOST_EXHAUSTS: usize = 32;
 
 impl Topic {
-    /// A run failed: the job is retried after its delay or, if no attempt is left, goes on to `final_retry`.
-    pub(super) fn on_failure(&mut self, id: &JobId, failure: Failure) {
+    /// A run failed: the job is retried after its delay or, if no attempt is left, goes on to `final_retry`. `asked` is what
+    /// the listener's `retry_delay` says.
+    pub(super) fn on_failure(&mut self, id: &JobId, failure: Failure, asked: RetryDelay) {
         let Some(job) = self.held.get(id) else { return };
         let failed = u32::from(job.metadata.attempts) + 1;
         let undecodable = failure.cause == Cause::Decode;
-        let delay = if undecodable { None } else { self.delay(job, failed, &failure) };
+        let delay = if undecodable { None } else { self.delay(job, failed, failure.cause, asked) };
         let Some(metadata) = self.held.metadata_mut(id) else { return };
         metadata.attempts = u16::try_from(failed).unwrap_or(u16::MAX);
         metadata.cause = Some(failure.cause);
@@ -39,30 +39,19 @@ impl Topic {
 
     /// The delay before the next attempt; `None`: there is none. The job's own policy overrides the listener's function, which
     /// overrides the settings.
-    fn delay(&self, job: &HeldJob, failed: u32, failure: &Failure) -> Option<Duration> {
+    fn delay(&self, job: &HeldJob, failed: u32, cause: Cause, asked: RetryDelay) -> Option<Duration> {
         let random = self.parts.environment.random();
-        let own = job.metadata.retry.as_deref().and_then(|text| text.parse::<RetryPolicy>().ok());
-        let delay = match own {
+        let delay = match job.own_policy() {
             Some(policy) => policy.delay(failed, random),
-            None => match self.listener_delay(failed, failure) {
+            None => match asked {
                 RetryDelay::BySettings => self.parts.topic.retry.delay(failed, random),
                 RetryDelay::By(policy) => policy.delay(failed, random),
                 RetryDelay::After(delay) => Some(delay.min(LONGEST_DELAY)),
                 RetryDelay::Exhausted => None,
             },
         };
-        let at_once = failure.cause == Cause::Timeout && self.parts.topic.on_timeout == OnTimeout::Immediate;
+        let at_once = cause == Cause::Timeout && self.parts.topic.on_timeout == OnTimeout::Immediate;
         if at_once { delay.map(|_| Duration::ZERO) } else { delay }
-    }
-
-    /// What the listener's `retry_delay` returns. If it panics, the settings apply.
-    fn listener_delay(&self, failed: u32, failure: &Failure) -> RetryDelay {
-        let listener = &self.parts.listener;
-        let delay = catch_unwind(AssertUnwindSafe(|| listener.retry_delay(failed, failure)));
-        delay.unwrap_or_else(|_| {
-            tracing::error!(topic = %self.parts.key, "`retry_delay` of the listener panicked; the retry policy of the settings is used instead");
-            RetryDelay::BySettings
-        })
     }
 
     /// Sends an `exhaust` for each exhausted job, several in flight at a time, so that a topic whose jobs all fail does not

@@ -1,91 +1,87 @@
 //! The runs of a topic: handlers that execute, and abandoned runs that have not returned.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{Excluded, Unbounded};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::AbortHandle;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::begin::{BEGINS_WITHIN, Begin, RunId};
+use super::deadlines::Deadlines;
+use super::run_task::Failed;
 use crate::job::{JobId, Token};
-use crate::listener::erased::Returned;
-
-/// The number of a run within its topic's task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct RunId(u64);
 
 /// A run that was not given up.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) id: JobId,
     pub(super) token: Token,
-    /// When it times out; `None`: never. Not earlier than the deadline of any run before it.
-    pub(super) deadline: Option<Duration>,
+    /// When its task was handed over to the user's runtime.
+    pub(super) started: Duration,
+    /// Whether and when its task was polled for the first time: from then on its timeout counts.
+    pub(super) begin: Arc<Begin>,
+    /// Its handler has failed, and its task asks `retry_delay`, until then at most.
+    pub(super) asking: Option<Box<(Failed, Duration)>>,
+    /// When it is checked next, if that is not the first time.
+    pub(super) check_at: Option<Duration>,
+    /// It has waited too long for its first poll, and the topic has noted that.
+    pub(super) starved: bool,
     /// The job was acked on claim: the end of the run settles nothing.
     pub(super) detached: bool,
     pub(super) cancel: CancellationToken,
     pub(super) abort: AbortHandle,
 }
 
-/// How a handler ended.
-#[derive(Debug)]
-pub(super) enum Ended {
-    /// It returned.
-    Returned(Returned),
-    /// It panicked with this message.
-    Panicked(String),
-    /// Its future was dropped: the run was given up, or the runtime shuts down.
-    Dropped,
-}
-
-/// The end of a run, as its task reports it to the topic.
-#[derive(Debug)]
-pub(super) struct RunEnd {
-    pub(super) run: RunId,
-    pub(super) ended: Ended,
-}
-
-/// Reports the end of a run in any case, also if its future is dropped.
-pub(super) struct EndReport {
-    run: RunId,
-    ended: Ended,
-    ends: mpsc::UnboundedSender<RunEnd>,
-}
-
-impl EndReport {
-    pub(super) const fn new(run: RunId, ends: mpsc::UnboundedSender<RunEnd>) -> Self {
-        Self { run, ended: Ended::Dropped, ends }
-    }
-
-    pub(super) fn send(mut self, ended: Ended) {
-        self.ended = ended;
+impl Run {
+    /// A run whose task is handed over at `started`.
+    pub(super) const fn new(
+        id: JobId,
+        token: Token,
+        started: Duration,
+        begin: Arc<Begin>,
+        cancel: CancellationToken,
+        abort: AbortHandle,
+    ) -> Self {
+        let (asking, check_at) = (None, None);
+        let (starved, detached) = (false, false);
+        Self { id, token, started, begin, asking, check_at, starved, detached, cancel, abort }
     }
 }
 
-impl Drop for EndReport {
-    fn drop(&mut self) {
-        let ended = std::mem::replace(&mut self.ended, Ended::Dropped);
-        // This fails only if the topic is gone; then the end of the run does not matter.
-        let _ = self.ends.send(RunEnd { run: self.run, ended });
-    }
+/// What is to be done about a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Check {
+    /// Nothing yet.
+    Nothing,
+    /// It has waited too long for its first poll.
+    Starved,
+    /// Its handler has not returned in time.
+    TimedOut,
+    /// `retry_delay` has not returned in time.
+    Unanswered,
 }
 
-/// All runs by their number. They have one timeout, so the first is the first to time out.
+/// All runs by their number.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
-    last: u64,
+    last: RunId,
     running: BTreeMap<RunId, Run>,
     /// Runs that were cancelled or timed out and have not returned, with their jobs. They keep their permits, and their
     /// outcomes are refused.
     abandoned: BTreeMap<RunId, JobId>,
+    /// Runs that were given back before they began. Their tasks end at their first poll, and keep their permits until then.
+    given_back: BTreeSet<RunId>,
+    deadlines: Deadlines,
     detached: usize,
 }
 
 impl Runs {
     /// The number of the next run.
     pub(super) const fn next_id(&mut self) -> RunId {
-        self.last += 1;
-        RunId(self.last)
+        self.last = self.last.next();
+        self.last
     }
 
     pub(super) fn insert(&mut self, run_id: RunId, run: Run) {
@@ -97,6 +93,7 @@ impl Runs {
     pub(super) fn remove(&mut self, run_id: RunId) -> Option<Run> {
         let run = self.running.remove(&run_id)?;
         self.detached -= usize::from(run.detached);
+        self.deadlines.set(run_id, run.check_at, None);
         Some(run)
     }
 
@@ -107,29 +104,52 @@ impl Runs {
         }
     }
 
-    /// Gives a run up: its token fires, and its future is dropped at its next `await`. The run keeps its permit until it
-    /// returns.
+    /// Gives a run up. If it has not begun, it never will. Otherwise its token fires, its future is dropped at its next
+    /// `await`, and it keeps its permit until it returns.
     pub(super) fn give_up(&mut self, run_id: RunId) -> Option<Run> {
+        if let Some(run) = self.give_back(run_id) {
+            return Some(run);
+        }
         let run = self.remove(run_id)?;
+        run.begin.give_up();
         run.cancel.cancel();
         run.abort.abort();
         self.abandoned.insert(run_id, run.id.clone());
         Some(run)
     }
 
-    /// Removes an abandoned run that has returned. Returns its job.
-    pub(super) fn abandoned_returned(&mut self, run_id: RunId) -> Option<JobId> {
-        self.abandoned.remove(&run_id)
+    /// Gives a run back that has not begun, so that it never will; `None`: it has begun.
+    pub(super) fn give_back(&mut self, run_id: RunId) -> Option<Run> {
+        if !self.running.get(&run_id)?.begin.give_back() {
+            return None;
+        }
+        self.given_back.insert(run_id);
+        self.remove(run_id)
     }
 
-    /// How many runs have a permit.
+    /// Removes a run that was given back and whose task has ended. Returns whether there was one.
+    pub(super) fn given_back_ended(&mut self, run_id: RunId) -> bool {
+        self.given_back.remove(&run_id)
+    }
+
+    /// The job of an abandoned run.
+    pub(super) fn abandoned(&self, run_id: RunId) -> Option<&JobId> {
+        self.abandoned.get(&run_id)
+    }
+
+    /// Removes an abandoned run that has returned.
+    pub(super) fn abandoned_returned(&mut self, run_id: RunId) {
+        self.abandoned.remove(&run_id);
+    }
+
+    /// How many runs have a permit and may be executing.
     pub(super) fn active(&self) -> usize {
         self.running.len() + self.abandoned.len()
     }
 
     /// How many runs have a permit but no held job.
     pub(super) fn without_job(&self) -> usize {
-        self.abandoned.len() + self.detached
+        self.abandoned.len() + self.given_back.len() + self.detached
     }
 
     /// How many runs were not given up.
@@ -137,9 +157,52 @@ impl Runs {
         self.running.len()
     }
 
-    /// The run that times out first, and when.
-    pub(super) fn first_deadline(&self) -> Option<(RunId, Duration)> {
-        self.running.first_key_value().and_then(|(run_id, run)| Some((*run_id, run.deadline?)))
+    /// The run that is checked next, and when.
+    pub(super) fn next_check(&self, timeout: Option<Duration>) -> Option<(RunId, Duration)> {
+        let first = timeout.map_or(BEGINS_WITHIN, |timeout| timeout.min(BEGINS_WITHIN));
+        let unchecked = self.running.range((Excluded(self.deadlines.checked()), Unbounded)).next();
+        self.deadlines.next(unchecked.map(|(run_id, run)| (run.started + first, *run_id)))
+    }
+
+    /// What is to be done about a run now. If that is nothing, its next check is set.
+    pub(super) fn check(&mut self, run_id: RunId, timeout: Option<Duration>, now: Duration) -> Check {
+        self.deadlines.check(run_id);
+        let Some(run) = self.running.get(&run_id) else { return Check::Nothing };
+        let due = match (&run.asking, run.begin.at()) {
+            (Some(asking), _) => Some((asking.1, Check::Unanswered)),
+            (None, Some(began)) => timeout.map(|timeout| (began + timeout, Check::TimedOut)),
+            (None, None) => Some((run.started + BEGINS_WITHIN, Check::Starved)),
+        };
+        match due {
+            Some((at, check)) if now >= at => return check,
+            due => self.check_at(run_id, due.map(|(at, _)| at)),
+        }
+        Check::Nothing
+    }
+
+    /// Sets the next check of a run.
+    pub(super) fn check_at(&mut self, run_id: RunId, at: Option<Duration>) {
+        if let Some(run) = self.running.get_mut(&run_id) {
+            self.deadlines.set(run_id, run.check_at, at);
+            run.check_at = at;
+        }
+    }
+
+    /// Notes that the handler of a run has failed, and that its task asks `retry_delay`. Returns whether there is such a run.
+    pub(super) fn asks(&mut self, run_id: RunId, failed: Failed, until: Duration) -> bool {
+        let Some(run) = self.running.get_mut(&run_id) else { return false };
+        run.asking = Some(Box::new((failed, until)));
+        self.check_at(run_id, Some(until));
+        true
+    }
+
+    pub(super) fn get_mut(&mut self, run_id: RunId) -> Option<&mut Run> {
+        self.running.get_mut(&run_id)
+    }
+
+    /// All runs whose handlers have failed and whose tasks ask `retry_delay`.
+    pub(super) fn asking(&self) -> Vec<RunId> {
+        self.running.iter().filter(|(_, run)| run.asking.is_some()).map(|(run_id, _)| *run_id).collect()
     }
 
     /// All runs that were not given up, in order of their start.
@@ -152,8 +215,88 @@ impl Drop for Runs {
     /// A topic is dropped when its node is killed or its task panicked. Its handlers must not outlive it.
     fn drop(&mut self) {
         for run in self.running.values() {
+            run.begin.give_back();
             run.cancel.cancel();
             run.abort.abort();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::Fence;
+    use crate::listener::Failure;
+    use crate::time::Timestamp;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const TIMEOUT: Option<Duration> = Some(Duration::from_secs(10));
+
+    /// A run that is handed over then; what its task knows of it is returned.
+    fn hand_over(runs: &mut Runs, started: Duration) -> (RunId, Arc<Begin>) {
+        let (run_id, begin) = (runs.next_id(), Arc::<Begin>::default());
+        let token = Token { fence: Fence(run_id.number()), due: Timestamp::EPOCH };
+        let id = JobId::new(run_id.number().to_string()).unwrap();
+        let abort = AbortHandle::new_pair().0;
+        runs.insert(run_id, Run::new(id, token, started, begin.clone(), CancellationToken::new(), abort));
+        (run_id, begin)
+    }
+
+    /// All checks up to `end` with a result, and their times in seconds.
+    fn checks(runs: &mut Runs, end: Duration) -> Vec<(u64, RunId, Check)> {
+        let mut found = Vec::new();
+        while let Some((run_id, at)) = runs.next_check(TIMEOUT).filter(|(_, at)| *at <= end) {
+            match runs.check(run_id, TIMEOUT, at) {
+                Check::Nothing => {}
+                check => {
+                    found.push((at.as_secs(), run_id, check));
+                    runs.give_up(run_id);
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn a_timeout_counts_from_when_the_run_began_whatever_the_order_of_the_runs() {
+        let mut runs = Runs::default();
+        let started = [0, 0, 1].map(|second| hand_over(&mut runs, second * SECOND));
+        for ((_, begin), ms) in started.iter().zip([1_500, 0, 1_000]) {
+            assert!(begin.begin(Duration::from_millis(ms)));
+        }
+        let found = checks(&mut runs, 60 * SECOND);
+        let order: Vec<_> = found.iter().map(|(second, run_id, check)| (*second, run_id.number(), *check)).collect();
+        assert_eq!(order, [(10, 2, Check::TimedOut), (11, 3, Check::TimedOut), (11, 1, Check::TimedOut)]);
+    }
+
+    #[test]
+    fn a_run_that_does_not_begin_starves_whatever_its_timeout() {
+        for timeout in [None, Some(SECOND / 10), TIMEOUT] {
+            let mut runs = Runs::default();
+            let (run_id, begin) = hand_over(&mut runs, SECOND);
+            while let Some((_, at)) = runs.next_check(timeout).filter(|(_, at)| *at < SECOND + BEGINS_WITHIN) {
+                assert_eq!(runs.check(run_id, timeout, at), Check::Nothing);
+            }
+            assert_eq!(runs.next_check(timeout), Some((run_id, SECOND + BEGINS_WITHIN)));
+            assert_eq!(runs.check(run_id, timeout, SECOND + BEGINS_WITHIN), Check::Starved);
+            assert!(runs.give_back(run_id).is_some() && !begin.begin(4 * SECOND));
+            assert_eq!((runs.active(), runs.without_job()), (0, 1), "its task keeps the permit");
+            assert!(runs.given_back_ended(run_id));
+            assert_eq!((runs.without_job(), runs.next_check(timeout)), (0, None));
+        }
+    }
+
+    #[test]
+    fn a_failed_run_waits_for_its_retry_delay_and_not_for_its_timeout() {
+        let mut runs = Runs::default();
+        let [(first, begin), (failed, also)] = [0, 0].map(|second| hand_over(&mut runs, second * SECOND));
+        assert!(begin.begin(SECOND) && also.begin(SECOND));
+        let failure = Failure::new(crate::job::Cause::Error, "no");
+        assert!(runs.asks(failed, Failed { failure, is_wanted: false }, 3 * SECOND));
+        assert_eq!(
+            checks(&mut runs, 60 * SECOND),
+            [(3, failed, Check::Unanswered), (11, first, Check::TimedOut)],
+            "the first check of an earlier run is not skipped"
+        );
     }
 }

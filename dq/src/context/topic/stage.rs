@@ -1,9 +1,10 @@
 //! A held job, and how far it has come.
 
-use super::runs::RunId;
+use super::begin::RunId;
 use crate::environment::{Alone, Entry};
-use crate::job::{Cause, Metadata, Record, Suspicion, Token};
+use crate::job::{Cause, Metadata, Record, RetryPolicy, Suspicion, Token};
 use crate::listener::Failure;
+use crate::listener::erased::HandlerCall;
 use crate::store::step::Change;
 
 /// Which step claimed a job.
@@ -90,6 +91,18 @@ impl HeldJob {
 
     pub(super) const fn stage(&self) -> &Stage {
         &self.stage
+    }
+
+    /// The retry policy that the job was added with.
+    pub(super) fn own_policy(&self) -> Option<RetryPolicy> {
+        self.metadata.retry.as_deref()?.parse().ok()
+    }
+
+    /// How many runs have failed if this call fails, too; `None`: then the listener's `retry_delay` is not asked.
+    pub(super) fn failed_after(&self, call: &HandlerCall) -> Option<u32> {
+        let is_final = matches!(call, HandlerCall::FinalRetry(_));
+        let failed = u32::from(self.metadata.attempts) + 1;
+        Some(failed).filter(|_| !is_final && self.own_policy().is_none())
     }
 
     /// Why no attempt is left; `None` if one is.

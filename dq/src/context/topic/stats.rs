@@ -3,7 +3,7 @@
 //! The task of the topic keeps them up to date. `health()` reads them without a request to the store and without a lock
 //! that the task could wait for.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -38,6 +38,9 @@ pub struct TopicHealth {
     pub quarantine: Option<Quarantine>,
     /// Counters since the start of the node.
     pub counters: Counters,
+    /// Why the topic claims no jobs although the store works, and what to do: the runtime of the handlers did not begin one
+    /// within two seconds. `None`: it begins them.
+    pub starved: Option<String>,
     /// How many more records than jobs in a state the store had at the last audit. Anything but 0 is a defect of dq.
     pub audit_difference: i64,
 }
@@ -81,6 +84,9 @@ pub struct Counters {
     pub failed: u64,
     /// Handlers that timed out.
     pub timed_out: u64,
+    /// Runs that the runtime of the handlers did not begin within two seconds. Their jobs went back without an attempt; those
+    /// acked on claim went on waiting.
+    pub starved: u64,
     /// Handlers that returned after dq had given their runs up; this node refused their outcomes.
     pub late_outcomes: u64,
     /// Outcomes that the store refused because another run had the job.
@@ -121,6 +127,7 @@ cells!(
     dropped,
     failed,
     timed_out,
+    starved,
     late_outcomes,
     stale_outcomes,
     lease_lost,
@@ -129,6 +136,10 @@ cells!(
     restarts,
     most_late_ms
 );
+
+/// What `health()` says while runs starve.
+const STARVED: &str = "the runtime of the handlers did not begin a handler within two seconds: its threads are blocked or too busy. \
+                       Put blocking work into `spawn_blocking`, or lower `concurrency` or `node_concurrency`";
 
 /// The live counters of one topic.
 #[derive(Debug)]
@@ -142,6 +153,7 @@ pub(in crate::context) struct TopicStats {
     running: AtomicUsize,
     waiting: AtomicUsize,
     settling: AtomicUsize,
+    is_starved: AtomicBool,
     records: AtomicU64,
     places: AtomicU64,
     /// Locked for a copy at most, so nobody waits for it.
@@ -160,6 +172,7 @@ impl TopicStats {
             running: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             settling: AtomicUsize::new(0),
+            is_starved: AtomicBool::new(false),
             records: AtomicU64::new(0),
             places: AtomicU64::new(0),
             quarantine: Mutex::default(),
@@ -178,6 +191,7 @@ impl TopicStats {
             settling: self.settling.load(Relaxed),
             quarantine: self.quarantine.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             counters: self.cells.read(),
+            starved: self.is_starved.load(Relaxed).then(|| STARVED.into()),
             audit_difference: self.records.load(Relaxed) as i64 - self.places.load(Relaxed) as i64,
         }
     }
@@ -241,6 +255,14 @@ impl TopicStats {
 
     pub(super) fn timed_out(&self) {
         self.cells.timed_out.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn starved(&self) {
+        self.cells.starved.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn set_starved(&self, is_starved: bool) {
+        self.is_starved.store(is_starved, Relaxed);
     }
 
     pub(super) fn late_outcome(&self) {

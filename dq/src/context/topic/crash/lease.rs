@@ -5,6 +5,8 @@
 //! that the node considers valid is valid (rule 21). A node that could not renew cancels the handlers that have not finished. It
 //! keeps and sends the outcomes of those that have, because the token judges them (rule 11).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Release};
 use std::time::Duration;
 
 use crate::context::topic::pipeline::RequestKind;
@@ -18,11 +20,28 @@ pub(in crate::context::topic) struct Lease {
     length: Duration,
     renewed_at: Duration,
     good_until: Duration,
+    end: Arc<LeaseEnd>,
+}
+
+/// When the lease ends, for the tasks of runs: a handler starts at the first poll of its task, long after the topic handed it
+/// over if the process was paused meanwhile.
+#[derive(Debug, Default)]
+pub(in crate::context::topic) struct LeaseEnd(AtomicU64);
+
+impl LeaseEnd {
+    /// Whether the lease is provably valid.
+    pub(in crate::context::topic) fn is_good(&self, now: Duration) -> bool {
+        now < Duration::from_nanos(self.0.load(Acquire))
+    }
+
+    fn set(&self, end: Duration) {
+        self.0.store(u64::try_from(end.as_nanos()).unwrap_or(u64::MAX), Release);
+    }
 }
 
 impl Lease {
-    pub(in crate::context::topic) const fn new(length: Duration) -> Self {
-        Self { length, renewed_at: Duration::ZERO, good_until: Duration::ZERO }
+    pub(in crate::context::topic) fn new(length: Duration) -> Self {
+        Self { length, renewed_at: Duration::ZERO, good_until: Duration::ZERO, end: Arc::default() }
     }
 
     /// A request that was sent at `sent` has renewed the lease.
@@ -30,6 +49,12 @@ impl Lease {
         let margin = self.length / 15;
         self.renewed_at = self.renewed_at.max(sent);
         self.good_until = self.good_until.max(sent + self.length - margin);
+        self.end.set(self.good_until);
+    }
+
+    /// When the lease ends, as the tasks of runs see it.
+    pub(in crate::context::topic) fn end(&self) -> Arc<LeaseEnd> {
+        Arc::clone(&self.end)
     }
 
     /// An answer counts as a renewal if the node has rows and the answer's sequence number is the one its request named.
@@ -94,6 +119,7 @@ impl Topic {
         if self.lease.is_good(now) {
             return Some(self.lease.good_until);
         }
+        self.settings_decide_all();
         for id in self.held.ids(|stage| matches!(stage, Stage::Running(_))) {
             tracing::warn!(topic = %self.parts.key, job.id = %id, "the lease could not be renewed in time; the handler is cancelled, and the job runs again");
             self.parts.stats.lease_lost();

@@ -13,6 +13,6 @@ mod reclaim;
 mod reconcile;
 mod rollback;
 
-pub(super) use lease::Lease;
+pub(super) use lease::{Lease, LeaseEnd};
 pub(super) use reclaim::Reclaims;
 pub(super) use reconcile::Reconciliation;

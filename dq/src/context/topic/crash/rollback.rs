@@ -34,8 +34,15 @@ impl Topic {
 
     /// At the end of the grace, all runs are given up, and unfinished jobs go back if `rollback`.
     pub(in crate::context::topic) fn cancel_unfinished(&mut self, rollback: bool) {
+        self.settings_decide_all();
         for run_id in self.runs.all() {
-            self.runs.give_up(run_id);
+            match self.runs.give_back(run_id) {
+                Some(run) if run.detached => {
+                    self.report_lost(&run.id, "its handler did not begin before the node stopped");
+                }
+                Some(_) => {}
+                None => drop(self.runs.give_up(run_id)),
+            }
         }
         let unfinished =
             |stage: &Stage| matches!(stage, Stage::Running(_) | Stage::Isolating | Stage::Exhausting { .. });

@@ -1,0 +1,72 @@
+//! Retry delay: the listener's `retry_delay` is the user's code, so it runs on the user's runtime.
+//!
+//! After a failure the task of the handler asks it. After a timeout that task is gone or blocked, so a task of its own asks.
+//! The topic waits for the answer for a while, and the job stays in the stage of its run. Then the settings decide.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::abortable;
+use tokio_util::sync::CancellationToken;
+
+use super::begin::{Begin, RunId};
+use super::isolation::longest_wait;
+use super::run_task::{Ended, Failed, RunTask};
+use super::runs::Run;
+use super::{Stage, Topic};
+use crate::job::JobId;
+use crate::listener::Failure;
+
+/// How long `retry_delay` may take.
+pub(super) const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+
+impl Topic {
+    /// Asks `retry_delay` about a job whose handler has timed out.
+    pub(super) fn ask_beside(&mut self, id: &JobId, failed: u32, failure: Failure, now: Duration) {
+        let Some(job) = self.held.get(id) else { return };
+        let (token, too_long) = (job.token, longest_wait(self.parts.topic.timeout));
+        let entry = match &job.alone {
+            Some(alone) => Some(alone.enter(too_long)),
+            None => self.parts.environment.process().enter_unless_alone(too_long),
+        };
+        let failed_run = Failed { failure: failure.clone(), is_wanted: false };
+        let Some(entry) = entry else {
+            return self.decide(id, Some(failed_run), Ended::Dropped); // a job of this process runs alone
+        };
+        let (run_id, begin) = (self.runs.next_id(), Arc::<Begin>::default());
+        let task = RunTask::new(self.tasks.clone(), run_id, begin.clone(), entry, false);
+        let (task, abort) = abortable(task.ask_only(failed, failure));
+        self.starting.push(Box::pin(task.map(drop)));
+        self.held.set(id, Stage::Running(run_id));
+        self.runs.insert(run_id, Run::new(id.clone(), token, now, begin, CancellationToken::new(), abort));
+        self.runs.asks(run_id, failed_run, now + ANSWERS_WITHIN);
+    }
+
+    /// `retry_delay` takes too long.
+    pub(super) fn on_unanswered(&mut self, run_id: RunId) {
+        let Some(run) = self.settings_decide(run_id) else { return };
+        tracing::error!(
+            topic = %self.parts.key, job.id = %run.id,
+            "`retry_delay` of the listener has not returned within {}, because it or the runtime of the handlers blocks; \
+             the retry policy of the settings is used instead",
+            humantime::format_duration(ANSWERS_WITHIN)
+        );
+    }
+
+    /// Waits for no `retry_delay` any more: the handlers have ended, and their outcomes count.
+    pub(super) fn settings_decide_all(&mut self) {
+        for run_id in self.runs.asking() {
+            self.settings_decide(run_id);
+        }
+    }
+
+    fn settings_decide(&mut self, run_id: RunId) -> Option<Run> {
+        let mut run = self.runs.give_up(run_id)?;
+        let failed = run.asking.take().map(|asking| asking.0);
+        if self.held.under(&run.id, run.token).is_some() {
+            self.decide(&run.id, failed, Ended::Dropped);
+        }
+        Some(run)
+    }
+}

@@ -1,0 +1,251 @@
+//! The task of a run, on the user's runtime. All code of the user's runs in it: the handler and, after a failure, `retry_delay`.
+//!
+//! The task reports to the topic at its end, and once before it asks `retry_delay`, which may block its thread.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use tokio::sync::mpsc;
+
+use super::begin::{Begin, RunId};
+use super::crash::LeaseEnd;
+
+use crate::context::panic_message;
+use crate::environment::{Entry, Environment};
+use crate::job::{Cause, Record};
+use crate::listener::erased::{ErasedListener, HandlerCall, Returned};
+use crate::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
+use crate::store::step::{Change, RejoinDue};
+use crate::time::{LONGEST_DELAY, Timestamp};
+
+/// How a run ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// The handler returned.
+    Returned(Returned),
+    /// The handler panicked with this message.
+    Panicked(String),
+    /// The handler failed, as the task reported before, and `retry_delay` returned this; `None`: it panicked.
+    Asked(Option<RetryDelay>),
+    /// The run did not begin: it was given back before, or the lease had expired.
+    GivenBack,
+    /// Its future was dropped: the run was given up, or the runtime shuts down.
+    Dropped,
+}
+
+/// A failure after which a task asks `retry_delay`.
+#[derive(Debug)]
+pub(super) struct Failed {
+    pub(super) failure: Failure,
+    /// `process_unacked` asked for the retry, so no handler has failed.
+    pub(super) is_wanted: bool,
+}
+
+/// What the task of a run reports to the topic.
+#[derive(Debug)]
+pub(super) enum RunEvent {
+    /// The handler has failed, and the task asks `retry_delay`.
+    Failed(RunId, Failed),
+    /// The task has ended.
+    Ended(RunId, Ended),
+}
+
+/// What the tasks of all runs of a topic share.
+pub(super) struct Tasks {
+    pub(super) listener: Arc<dyn ErasedListener>,
+    pub(super) environment: Environment,
+    pub(super) lease: Arc<LeaseEnd>,
+    pub(super) events: mpsc::UnboundedSender<RunEvent>,
+}
+
+impl fmt::Debug for Tasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tasks").field("listener", &self.listener).finish_non_exhaustive()
+    }
+}
+
+impl Tasks {
+    fn send(&self, event: RunEvent) {
+        // This fails only if the topic is gone; then the run does not matter.
+        let _ = self.events.send(event);
+    }
+}
+
+/// The task of a run. It reports its end in any case, also if it is dropped.
+pub(super) struct RunTask {
+    tasks: Arc<Tasks>,
+    run: RunId,
+    begin: Arc<Begin>,
+    /// Its process counts it among the running handlers until it ends.
+    entry: Option<Entry>,
+    /// Its job is held, so its handler must not start without a valid lease.
+    needs_lease: bool,
+    ended: Ended,
+}
+
+impl RunTask {
+    pub(super) const fn new(tasks: Arc<Tasks>, run: RunId, begin: Arc<Begin>, entry: Entry, needs_lease: bool) -> Self {
+        Self { tasks, run, begin, entry: Some(entry), needs_lease, ended: Ended::Dropped }
+    }
+
+    /// Calls a handler. If it fails, asks `retry_delay` with this number of failed runs; `None`: the topic needs no answer.
+    pub(super) async fn handle(mut self, call: HandlerCall, record: Record, delivery: Delivery, failed: Option<u32>) {
+        if !self.begins() {
+            return;
+        }
+        let is_swept = call == HandlerCall::ProcessUnacked;
+        let listener = Arc::clone(&self.tasks.listener);
+        let handler = AssertUnwindSafe(async move { listener.call(call, record, delivery).await });
+        self.ended = match handler.catch_unwind().await {
+            Ok(returned) => Ended::Returned(returned),
+            Err(panic) => Ended::Panicked(format!("the handler panicked: {}", text(panic))),
+        };
+        let Some(failed) = failed.filter(|_| !self.begin.is_given_up()) else { return };
+        if let Some(failure) = self.failed(is_swept) {
+            self.ask(failed, failure);
+        }
+    }
+
+    /// Only asks `retry_delay`, in place of a task that is gone or blocked.
+    pub(super) async fn ask_only(mut self, failed: u32, failure: Failure) {
+        if self.begins() {
+            self.ended = Ended::Asked(self.retry_delay(failed, &failure));
+        }
+    }
+
+    /// Whether the run begins: it was not given back before, and the lease is still valid, if it needs one (rule 21).
+    fn begins(&mut self) -> bool {
+        let now = self.tasks.environment.now();
+        let begins = (!self.needs_lease || self.tasks.lease.is_good(now)) && self.begin.begin(now);
+        if !begins {
+            self.ended = Ended::GivenBack;
+        }
+        begins
+    }
+
+    /// The failure for which `retry_delay` is asked.
+    fn failed(&self, is_swept: bool) -> Option<Failed> {
+        let failure = match &self.ended {
+            Ended::Returned(Returned::Unacked(UnackedDecision::Retry)) => {
+                return Some(Failed { failure: wanted_retry(), is_wanted: true });
+            }
+            _ if is_swept => return None,
+            Ended::Panicked(message) => Failure::new(Cause::Panic, message.clone()),
+            Ended::Returned(Returned::Failed(failure)) if failure.cause != Cause::Decode => failure.clone(),
+            Ended::Returned(Returned::Decided(decision)) => change(decision, &self.tasks.environment).err()?,
+            _ => return None,
+        };
+        Some(Failed { failure, is_wanted: false })
+    }
+
+    /// Asks `retry_delay`. The topic waits for the answer only for a while, because it may never come.
+    fn ask(&mut self, failed: u32, failure: Failed) {
+        let asked = failure.failure.clone();
+        self.tasks.send(RunEvent::Failed(self.run, failure));
+        self.ended = Ended::Asked(self.retry_delay(failed, &asked));
+    }
+
+    fn retry_delay(&self, failed: u32, failure: &Failure) -> Option<RetryDelay> {
+        let delay = catch_unwind(AssertUnwindSafe(|| self.tasks.listener.retry_delay(failed, failure)));
+        delay.map_err(text).ok()
+    }
+}
+
+impl Drop for RunTask {
+    fn drop(&mut self) {
+        let ended = std::mem::replace(&mut self.ended, Ended::Dropped);
+        self.entry = None; // before the topic looks for a job that may start now
+        self.tasks.send(RunEvent::Ended(self.run, ended));
+    }
+}
+
+/// The text of a panic of user code. The drop of its value is user code, too, and may panic again.
+fn text(panic: Box<dyn Any + Send>) -> String {
+    let text = panic_message(&*panic);
+    if let Err(again) = catch_unwind(AssertUnwindSafe(move || drop(panic))) {
+        std::mem::forget(again);
+    }
+    text
+}
+
+/// What a decision asks of the store, or why dq cannot carry it out, which is a failure of the handler.
+pub(super) fn change(decision: &Decision, environment: &Environment) -> Result<Change, Failure> {
+    let text = match decision {
+        Decision::Ack => return Ok(Change::Ack),
+        Decision::Rejoin => return Ok(Change::Rejoin(RejoinDue::AsAdded)),
+        Decision::RejoinAfter(delay) => return Ok(Change::Rejoin(RejoinDue::After(*delay))),
+        Decision::RejoinAt(time) => {
+            let at = Timestamp::from(*time);
+            if at.since(environment.wall()) <= LONGEST_DELAY {
+                return Ok(Change::Rejoin(RejoinDue::At(at)));
+            }
+            "rejoin_at: the time is further away than ten years, which is the limit"
+        }
+        Decision::Park => return Ok(Change::Park),
+        Decision::BadDelay(text) => text,
+    };
+    Err(Failure::new(Cause::Error, text))
+}
+
+/// The failure of a parked job for which `process_unacked` wants a retry.
+pub(super) fn wanted_retry() -> Failure {
+    Failure::new(Cause::Error, "no outcome of the parked job was reported, and `process_unacked` asked for a retry")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use futures_util::future::BoxFuture;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::environment::Seeded;
+    use crate::job::{Codec, Fence, JobId, Metadata, TopicName};
+
+    /// Counts its calls, and returns an ack.
+    #[derive(Debug, Default)]
+    struct Counts(Mutex<usize>);
+
+    impl ErasedListener for Counts {
+        fn call(self: Arc<Self>, _: HandlerCall, _: Record, _: Delivery) -> BoxFuture<'static, Returned> {
+            *self.0.lock().unwrap() += 1;
+            Box::pin(std::future::ready(Returned::Decided(Decision::Ack)))
+        }
+
+        fn retry_delay(&self, _: u32, _: &Failure) -> RetryDelay {
+            RetryDelay::BySettings
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_handler_whose_lease_ended_before_its_first_poll_does_not_start() {
+        let (events, mut reported) = mpsc::unbounded_channel();
+        let environment = Environment::on_this_runtime(Arc::new(Seeded::new(1)));
+        let listener = Arc::new(Counts::default());
+        let lease = Arc::<LeaseEnd>::default(); // as of a lease that was never renewed
+        let tasks = Arc::new(Tasks { listener: listener.clone(), environment, lease, events });
+        for (needs_lease, calls) in [(true, 0), (false, 1)] {
+            let entry = tasks.environment.process().enter(Duration::ZERO).unwrap();
+            let task = RunTask::new(tasks.clone(), RunId::default(), Arc::default(), entry, needs_lease);
+            let delivery = Delivery {
+                topic: TopicName::new("t").unwrap(),
+                id: JobId::new("a").unwrap(),
+                fence: Fence(1),
+                due: Timestamp::EPOCH,
+                attempt: 0,
+                headers: Arc::from([]),
+                token: CancellationToken::new(),
+            };
+            let record = Record::new(&Metadata::default(), Codec::Json, b"{}");
+            task.handle(HandlerCall::OnDue, record, delivery, None).await;
+            assert_eq!(*listener.0.lock().unwrap(), calls);
+            let RunEvent::Ended(_, ended) = reported.recv().await.unwrap() else { panic!("it did not fail") };
+            assert_eq!(matches!(ended, Ended::GivenBack), needs_lease, "{ended:?}");
+        }
+    }
+}

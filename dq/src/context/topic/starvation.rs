@@ -1,0 +1,71 @@
+//! Starvation: the user's runtime does not begin the handlers that this topic hands over, because handlers or other tasks
+//! block its threads or keep them busy.
+//!
+//! What did not begin in time goes back without an attempt, for a node that has time for it. Until the runtime begins a run
+//! again, the topic starts and claims nothing, and goes on renewing its lease. The tasks that were given back tell it: each
+//! ends at its first poll.
+
+use std::time::Duration;
+
+use super::Topic;
+use super::begin::{BEGINS_WITHIN, RunId};
+
+/// Whether runs starve.
+#[derive(Debug, Default)]
+pub(super) struct Starvation {
+    since: Option<Duration>,
+}
+
+impl Starvation {
+    pub(super) const fn is_on(&self) -> bool {
+        self.since.is_some()
+    }
+}
+
+impl Topic {
+    /// A run has waited too long for its first poll. Its job goes back, unless the job was acked on claim: such a run can only
+    /// go on waiting.
+    pub(super) fn on_starved(&mut self, run_id: RunId, now: Duration) {
+        let Some(run) = self.runs.get_mut(run_id) else { return };
+        let (id, token, is_news) = (run.id.clone(), run.token, !std::mem::replace(&mut run.starved, true));
+        if run.detached {
+            self.runs.check_at(run_id, Some(now + BEGINS_WITHIN));
+        } else if self.runs.give_back(run_id).is_none() {
+            return; // it has just begun
+        } else if self.held.under(&id, token).is_some() {
+            self.roll_back(&id);
+        }
+        if is_news {
+            self.parts.stats.starved();
+        }
+        if !self.starvation.is_on() {
+            self.starvation.since = Some(now);
+            self.parts.stats.set_starved(true);
+            tracing::warn!(
+                topic = %self.parts.key, job.id = %id,
+                "the runtime of the handlers did not begin a handler within {}: its threads are blocked or too busy. \
+                 Jobs that did not begin go back without an attempt, and the topic claims none until handlers begin again. \
+                 Put blocking work into `spawn_blocking`, or lower `concurrency` or `node_concurrency`",
+                humantime::format_duration(BEGINS_WITHIN)
+            );
+        }
+    }
+
+    /// Gives back what waits for a permit while runs starve.
+    pub(super) fn starve(&mut self) -> Option<Duration> {
+        if self.starvation.is_on() && self.held.waiting() > 0 {
+            self.roll_back_waiting();
+        }
+        None
+    }
+
+    /// The runtime began a run then, or ended one that was given back.
+    pub(super) fn on_began(&mut self, began: Duration) {
+        if self.starvation.since.is_some_and(|since| began >= since) {
+            self.starvation.since = None;
+            self.parts.stats.set_starved(false);
+            self.sleep.wake();
+            tracing::info!(topic = %self.parts.key, "the runtime of the handlers begins handlers again");
+        }
+    }
+}
