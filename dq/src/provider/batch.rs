@@ -143,9 +143,14 @@ impl Batch {
         if self.unread_copies > 0 { Failed::Unknown(reason) } else { Failed::NotDone(reason) }
     }
 
-    /// Answers the callers whose deadline has passed. Returns whether no caller is left.
-    pub(super) fn give_up(&mut self, now: Duration, waited: Duration) -> bool {
-        let otherwise = if self.number == 0 { Reason::NeverSent { waited } } else { Reason::NoAnswer { waited } };
+    /// Whether a caller without an answer has reached its deadline.
+    pub(super) fn is_given_up(&self, now: Duration) -> bool {
+        self.earliest_deadline().is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Answers the callers whose deadline has passed; `otherwise` is the reason if the store gave none. Returns whether no
+    /// caller is left.
+    pub(super) fn give_up(&mut self, now: Duration, otherwise: Reason) -> bool {
         let failure = self.failure(otherwise);
         for posted in self.requests.iter_mut().filter(|posted| posted.deadline <= now) {
             posted.answer(Err(failure.clone()));

@@ -9,8 +9,9 @@
 //! *late* gets a new number. Number n + 16 is not sent before n has its final answer. A caller whose deadline passes
 //! receives *not done* or *unknown*.
 //!
-//! When no answer comes for `call_timeout`, or the store reports an outage, the coalescer drops its producer and makes a new
-//! one. The store may execute late what was in flight on the old one; the numbers make that harmless. The task ends when its
+//! When no answer comes for `call_timeout`, or the connection is lost, the coalescer drops its producer and makes a new
+//! one. The store may execute late what was in flight on the old one; the numbers make that harmless. What never left, because
+//! there was no connection yet, is taken back first, so that its callers learn that it was not done. The task ends when its
 //! inbox is closed and every request has an answer, at the latest when every deadline has passed.
 
 use std::collections::VecDeque;
@@ -19,10 +20,12 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio_util::sync::DropGuard;
 
 use super::batch::{BATCH_BYTES, Batch, Received};
+use super::error::Reason;
 use super::inbox::{Inbox, WakeAt};
 use super::queue::BatchQueue;
 use super::request::Posted;
@@ -57,6 +60,8 @@ pub(super) struct Coalescer {
     /// Batches without a final answer, in order of their numbers.
     in_flight: VecDeque<Batch>,
     send_state: SendState,
+    /// The last error of the store since its last answer, for callers whose request was not sent.
+    last_error: Option<Arc<StoreError>>,
     /// Since when no answer has come, while the coalescer awaits one.
     quiet_since: Duration,
     /// No caller's deadline is before this.
@@ -80,6 +85,7 @@ impl Coalescer {
             last_number: 0,
             in_flight: VecDeque::new(),
             send_state: SendState::Open,
+            last_error: None,
             quiet_since: Duration::ZERO,
             next_deadline: Duration::MAX,
             alarm: None,
@@ -130,11 +136,14 @@ impl Coalescer {
         if now < self.next_deadline {
             return;
         }
+        if self.in_flight.iter().any(|batch| batch.awaits_answer() && batch.is_given_up(now)) {
+            self.take_back(now);
+        }
         let waited = self.retries.call_total;
-        self.queue.give_up(now, waited);
+        self.queue.give_up(now, waited, self.last_error.as_ref());
         let mut unresponsive = false;
         self.in_flight.retain_mut(|batch| {
-            let over = batch.give_up(now, waited);
+            let over = batch.give_up(now, Reason::NoAnswer { waited });
             unresponsive |= over && batch.awaits_answer();
             !over
         });
@@ -166,12 +175,27 @@ impl Coalescer {
         }
     }
 
-    /// Drops a producer that does not work any more, with the answers that it still owes.
+    /// Drops a producer whose batches cannot have left, because it has no connection yet.
+    fn take_back(&mut self, now: Duration) {
+        if self.producer.as_ref().is_some_and(|producer| producer.take_back()) {
+            self.drop_producer(now);
+        }
+    }
+
+    /// Drops a producer that does not work any more, with the answers that it still owes. Those that have come by now count:
+    /// they may say that a batch never left.
     fn drop_producer(&mut self, now: Duration) {
+        if let Some(producer) = self.producer.take() {
+            producer.take_back();
+        }
+        // Unconstrained, or tokio might hold back an answer that has come.
+        while let Some((index, received)) = tokio::task::unconstrained(next_answer(&mut self.in_flight)).now_or_never()
+        {
+            self.read(index, received);
+        }
         for batch in &mut self.in_flight {
             batch.forget_answer();
         }
-        self.producer = None;
         self.pause(now);
     }
 
@@ -247,37 +271,40 @@ impl Coalescer {
     fn receive(&mut self, index: usize, received: Received) {
         let now = self.environment.now();
         self.quiet_since = now;
+        let Some(error) = self.read(index, received) else { return };
+        if error.ends_connection() {
+            self.drop_producer(now);
+        } else if error.is_outage() && !matches!(self.send_state, SendState::Paused(_)) {
+            self.send_state = SendState::Draining;
+        }
+    }
+
+    /// Takes the answer to a batch. A batch that has its outcome, or an error that no repeat can mend, is over. Returns the
+    /// error.
+    fn read(&mut self, index: usize, received: Received) -> Option<Arc<StoreError>> {
         match received {
             Received::Answered => {
                 self.retries.succeeded();
+                self.last_error = None;
                 if let Some(batch) = self.in_flight.remove(index) {
                     self.queue.recycle(batch);
                 }
+                None
             }
             Received::Late => {
                 if let Some(batch) = self.in_flight.remove(index) {
                     self.queue.put_back(batch);
                 }
+                None
             }
-            Received::Failed(error) => self.fail(index, &error, now),
-        }
-    }
-
-    fn fail(&mut self, index: usize, error: &StoreError, now: Duration) {
-        tracing::warn!(topic = %self.inbox.key, %error, "a batch failed");
-        match error {
-            StoreError::Refused { .. } | StoreError::NotReplicated { .. } => {
-                if !matches!(self.send_state, SendState::Paused(_)) {
-                    self.send_state = SendState::Draining;
+            Received::Failed(error) => {
+                tracing::warn!(topic = %self.inbox.key, %error, "a batch failed");
+                self.last_error = Some(Arc::clone(&error));
+                if !error.is_outage() {
+                    // Dropping the batch answers its callers with the error.
+                    drop(self.in_flight.remove(index));
                 }
-            }
-            _ if error.is_outage() => self.drop_producer(now),
-            // Dropping the batch answers its callers with the error.
-            _ => {
-                drop(self.in_flight.remove(index));
-                if matches!(error, StoreError::Denied { .. }) {
-                    self.producer = None;
-                }
+                Some(error)
             }
         }
     }

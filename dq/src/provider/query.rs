@@ -67,7 +67,14 @@ async fn repeat<T>(
     }
 }
 
+/// What to look at when no answer comes.
+const HANGS: &str =
+    "does the server hang, are host and port in the URL right, and does a firewall let this program through?";
+
 fn unanswered(waited: Duration) -> StoreError {
     let waited = humantime::format_duration(waited);
-    StoreError::Unavailable { operation: "query", reason: format!("no answer within {waited} (`call_timeout`)") }
+    StoreError::Unavailable {
+        operation: "query",
+        reason: format!("no answer within {waited} (`call_timeout`): {HANGS}"),
+    }
 }
