@@ -26,6 +26,7 @@ mod thread;
 
 pub use clock::{Boottime, Clock, StoreClock, TokioClock, WallClock};
 pub use entropy::{Entropy, OsEntropy, Seeded};
+pub(crate) use spawn::panic_message;
 pub use spawn::{Runtime, Spawn, SpawnOn, Task};
 pub use thread::OwnThread;
 

@@ -10,7 +10,6 @@ use dq::environment::Environment;
 use dq::job::AppName;
 use dq::prelude::*;
 use dq::provider::{AddError, CommandError, QueryError, TopicProvider};
-use dq::store::StoreError;
 use dq::store::redis::RedisStore;
 use dq_tests::redis::RedisServer;
 use tokio::net::TcpSocket;
@@ -113,21 +112,4 @@ async fn a_request_that_was_sent_and_has_no_answer_stays_unknown() {
     assert!(matches!(error, AddError::Unknown { .. }), "{error}");
     let error = topic.delete("a").await.unwrap_err();
     assert!(matches!(error, CommandError::Unknown { .. }), "{error}");
-}
-
-#[tokio::test]
-async fn every_request_that_was_refused_as_denied_leaves_the_next_connection_alone() {
-    let server = RedisServer::start();
-    server.command(&["CONFIG", "SET", "requirepass", "right"]);
-    let topic = topic(&server.url_for(":wrong"));
-    for _ in 0..20 {
-        let adds = (0..40).map(|number| topic.add_json("1").id(number % 3));
-        for error in futures_util::future::join_all(adds).await {
-            let error = error.unwrap_err();
-            let AddError::NotAdded { reason: dq::provider::Reason::Store(source), .. } = &error else {
-                panic!("{error}")
-            };
-            assert!(matches!(**source, StoreError::Denied { .. }), "{source}");
-        }
-    }
 }

@@ -12,17 +12,18 @@
 //! When no answer comes for `call_timeout`, or the connection is lost, the coalescer drops its producer and makes a new
 //! one. The store may execute late what was in flight on the old one; the numbers make that harmless. What never left, because
 //! there was no connection yet, is taken back first, so that its callers learn that it was not done. The task ends when its
-//! inbox is closed and every request has an answer, at the latest when every deadline has passed.
+//! inbox is closed and every request has an answer, at the latest when every deadline has passed. `restart` starts it again after
+//! a panic.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use tokio_util::sync::DropGuard;
 
 use super::batch::{BATCH_BYTES, Batch, Received};
 use super::error::Reason;
@@ -30,7 +31,7 @@ use super::inbox::{Inbox, WakeAt};
 use super::queue::BatchQueue;
 use super::request::Posted;
 use super::retries::Retries;
-use crate::environment::{Environment, Runtime};
+use crate::environment::Environment;
 use crate::job::ProducerId;
 use crate::store::step::MOST_JOBS;
 use crate::store::{CALL_SLOTS, Producer, Store, StoreError};
@@ -49,16 +50,18 @@ enum SendState {
 }
 
 pub(super) struct Coalescer {
-    inbox: Arc<Inbox>,
-    store: Arc<dyn Store>,
-    environment: Environment,
-    retries: Retries,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) environment: Environment,
+    pub(super) retries: Retries,
+    /// How often a task of the provider has panicked.
+    pub(super) restarts: Arc<AtomicU64>,
     id: ProducerId,
     producer: Option<Arc<dyn Producer>>,
     last_number: u64,
-    queue: BatchQueue,
+    pub(super) queue: BatchQueue,
     /// Batches without a final answer, in order of their numbers.
-    in_flight: VecDeque<Batch>,
+    pub(super) in_flight: VecDeque<Batch>,
     send_state: SendState,
     /// The last error of the store since its last answer, for callers whose request was not sent.
     last_error: Option<Arc<StoreError>>,
@@ -68,19 +71,26 @@ pub(super) struct Coalescer {
     next_deadline: Duration,
     alarm: Option<(Duration, BoxFuture<'static, ()>)>,
     /// Requests on their way from the inbox to the queue; kept for its capacity.
-    taken: Vec<Posted>,
+    pub(super) taken: VecDeque<Posted>,
 }
 
 impl Coalescer {
-    /// Starts the task of `inbox`.
-    pub(super) fn start(inbox: Arc<Inbox>, store: Arc<dyn Store>, environment: &Environment, retries: Retries) {
-        let coalescer = Self {
+    /// The coalescer of `inbox`, under a new identity.
+    pub(super) fn new(
+        inbox: Arc<Inbox>,
+        store: Arc<dyn Store>,
+        environment: Environment,
+        retries: Retries,
+        restarts: Arc<AtomicU64>,
+    ) -> Self {
+        Self {
             id: environment.producer_id(),
             queue: BatchQueue::new(environment.random()),
-            environment: environment.clone(),
+            environment,
             inbox,
             store,
             retries,
+            restarts,
             producer: None,
             last_number: 0,
             in_flight: VecDeque::new(),
@@ -89,13 +99,12 @@ impl Coalescer {
             quiet_since: Duration::ZERO,
             next_deadline: Duration::MAX,
             alarm: None,
-            taken: Vec::new(),
-        };
-        environment.spawn(Runtime::Own, coalescer.run());
+            taken: VecDeque::new(),
+        }
     }
 
-    async fn run(mut self) {
-        let _ended: DropGuard = self.inbox.ended.clone().drop_guard();
+    /// Sends requests until the inbox is closed and every request has an answer.
+    pub(super) async fn work(&mut self) {
         loop {
             let now = self.environment.now();
             self.collect();
@@ -123,13 +132,11 @@ impl Coalescer {
     }
 
     fn collect(&mut self) {
-        let mut taken = std::mem::take(&mut self.taken);
-        self.inbox.take(&mut taken);
-        for posted in taken.drain(..) {
+        self.inbox.take(&mut self.taken);
+        while let Some(posted) = self.taken.pop_front() {
             self.next_deadline = self.next_deadline.min(posted.deadline);
             self.queue.push(posted);
         }
-        self.taken = taken;
     }
 
     fn give_up(&mut self, now: Duration) {
@@ -228,13 +235,14 @@ impl Coalescer {
         let alone = self.in_flight.is_empty();
         let mut sent = false;
         while self.may_send_next() && (alone || self.queue.has_closed()) {
+            let producer = producer(&mut self.producer, &*self.store, &self.inbox, &self.id);
             let Some(mut batch) = self.queue.next() else { break };
             if self.in_flight.is_empty() {
                 self.quiet_since = now;
             }
             self.last_number += 1;
             batch.number = self.last_number;
-            batch.send(producer(&mut self.producer, &*self.store, &self.inbox, &self.id));
+            batch.send(producer);
             self.in_flight.push_back(batch);
             sent = true;
         }
@@ -307,14 +315,6 @@ impl Coalescer {
                 Some(error)
             }
         }
-    }
-}
-
-/// When the runtime drops the task, every caller gets an answer.
-impl Drop for Coalescer {
-    fn drop(&mut self) {
-        self.inbox.close();
-        self.inbox.take(&mut self.taken);
     }
 }
 

@@ -30,6 +30,7 @@ mod payload;
 mod query;
 mod queue;
 mod request;
+mod restart;
 mod retries;
 mod root;
 mod seen;

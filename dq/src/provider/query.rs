@@ -1,16 +1,19 @@
 //! Queries, repeated until they succeed or `call_total` has passed. They run on dq's own thread, so that a caller needs no
 //! timer.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
 use super::error::QueryError;
 use super::retries::Retries;
 use super::root::Root;
-use crate::environment::{Environment, Runtime};
+use crate::environment::{Environment, Runtime, panic_message};
 use crate::job::TopicKey;
 use crate::store::{Store, StoreError};
 
@@ -22,21 +25,27 @@ pub(super) async fn query<T: Send + 'static>(
 ) -> Result<T, QueryError> {
     let (mut reply, answer) = oneshot::channel();
     let (store, asked, retries) = (Arc::clone(&root.store), key.clone(), Retries::new(&root.settings));
-    let environment = root.environment.clone();
+    let (environment, restarts) = (root.environment.clone(), Arc::clone(&root.restarts));
     root.environment.spawn(Runtime::Own, async move {
         let answering = repeat(&environment, retries, || ask(Arc::clone(&store), asked.clone()));
         tokio::select! {
             biased;
             () = reply.closed() => {}
-            answer = answering => {
+            answer = AssertUnwindSafe(answering).catch_unwind() => {
+                let answer = answer.map_err(|panic| {
+                    restarts.fetch_add(1, Relaxed);
+                    let panic = panic_message(&*panic);
+                    tracing::error!(topic = %asked, panic, "dq panicked in a query; please report this as a bug");
+                });
                 // The caller may have dropped its future.
                 let _ = reply.send(answer);
             }
         }
     });
     match answer.await {
-        Ok(Ok(found)) => Ok(found),
-        Ok(Err(source)) => Err(QueryError::Store { topic: key.topic.clone(), source }),
+        Ok(Ok(Ok(found))) => Ok(found),
+        Ok(Err(())) => Err(QueryError::Panicked { topic: key.topic.clone() }),
+        Ok(Ok(Err(source))) => Err(QueryError::Store { topic: key.topic.clone(), source }),
         Err(_) => Err(QueryError::Stopped { topic: key.topic.clone() }),
     }
 }

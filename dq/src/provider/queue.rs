@@ -80,6 +80,11 @@ impl BatchQueue {
         }
     }
 
+    /// Every batch, in order.
+    pub(super) fn into_batches(self) -> impl Iterator<Item = Batch> {
+        self.batches.into_iter()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.batches.is_empty()
     }

@@ -116,3 +116,12 @@ impl Posted {
         }
     }
 }
+
+/// A request that is dropped in a panic, before a batch has it, was not sent.
+impl Drop for Posted {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.answer(Err(Failed::NotDone(Reason::Panicked)));
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! What all clones of a provider share: the store, the bound on unanswered requests, and an inbox for each topic.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ pub(super) struct Root {
     pub(super) settings: NodeSettings,
     /// Places for unanswered requests; closed with the provider.
     pub(super) unanswered: Arc<Semaphore>,
+    /// How often a task of the provider has panicked.
+    pub(super) restarts: Arc<AtomicU64>,
     inboxes: RwLock<Inboxes>,
 }
 
@@ -41,6 +44,7 @@ impl Root {
             environment,
             settings,
             unanswered: Arc::new(Semaphore::new(places)),
+            restarts: Arc::default(),
             inboxes: RwLock::default(),
         }
     }
@@ -74,8 +78,9 @@ impl Root {
     /// Puts requests in the inbox, and starts its coalescer if they are the first.
     pub(super) fn post(&self, inbox: &Arc<Inbox>, requests: impl IntoIterator<Item = Posted>) {
         if inbox.post(requests) {
-            let retries = Retries::new(&self.settings);
-            Coalescer::start(Arc::clone(inbox), Arc::clone(&self.store), &self.environment, retries);
+            let (store, retries) = (Arc::clone(&self.store), Retries::new(&self.settings));
+            let restarts = Arc::clone(&self.restarts);
+            Coalescer::new(Arc::clone(inbox), store, self.environment.clone(), retries, restarts).start();
         }
     }
 

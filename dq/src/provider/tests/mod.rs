@@ -4,6 +4,7 @@ mod bounds;
 mod lifecycle;
 mod manual_store;
 mod order;
+mod panics;
 mod repeats;
 
 use std::sync::Arc;
