@@ -42,7 +42,7 @@ pub enum Reason {
         waited: Duration,
     },
     /// The provider could not send the request within `call_total`, because earlier requests had no answer; at most
-    /// `unanswered_limit` requests are unanswered at a time.
+    /// `unanswered_limit` requests of `unanswered_bytes` are unanswered at a time.
     #[error("it could not be sent within {} (`call_total`), earlier requests have no answer", format_duration(*.waited))]
     NeverSent {
         /// How long the request waited.

@@ -11,23 +11,30 @@ use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
 use super::error::QueryError;
+use super::places::MOST_QUERIES;
 use super::retries::Retries;
 use super::root::Root;
 use crate::environment::{Environment, Runtime, panic_message};
 use crate::job::TopicKey;
 use crate::store::{Store, StoreError};
 
-/// Asks the store until it answers. Cancel safe: once dropped, it sends no further query.
+/// Asks the store until it answers. While 256 queries have no answer, further callers wait, in their order. Cancel safe: once
+/// dropped, it sends no further query.
 pub(super) async fn query<T: Send + 'static>(
     root: &Root,
     key: &TopicKey,
     ask: impl Fn(Arc<dyn Store>, TopicKey) -> BoxFuture<'static, Result<T, StoreError>> + Send + Sync + 'static,
 ) -> Result<T, QueryError> {
+    let over = root.deadline();
+    let place = Arc::clone(&root.places.queries).acquire_owned().await;
+    let stopped = || QueryError::Stopped { topic: key.topic.clone() };
+    let place = place.map_err(|_| stopped())?;
     let (mut reply, answer) = oneshot::channel();
     let (store, asked, retries) = (Arc::clone(&root.store), key.clone(), Retries::new(&root.settings));
     let (environment, restarts) = (root.environment.clone(), Arc::clone(&root.restarts));
     root.environment.spawn(Runtime::Own, async move {
-        let answering = repeat(&environment, retries, || ask(Arc::clone(&store), asked.clone()));
+        let _place = place;
+        let answering = repeat(&environment, retries, over, || ask(Arc::clone(&store), asked.clone()));
         tokio::select! {
             biased;
             () = reply.closed() => {}
@@ -46,16 +53,20 @@ pub(super) async fn query<T: Send + 'static>(
         Ok(Ok(Ok(found))) => Ok(found),
         Ok(Err(())) => Err(QueryError::Panicked { topic: key.topic.clone() }),
         Ok(Ok(Err(source))) => Err(QueryError::Store { topic: key.topic.clone(), source }),
-        Err(_) => Err(QueryError::Stopped { topic: key.topic.clone() }),
+        Err(_) => Err(stopped()),
     }
 }
 
 async fn repeat<T>(
     environment: &Environment,
     mut retries: Retries,
+    over: Duration,
     ask: impl Fn() -> BoxFuture<'static, Result<T, StoreError>>,
 ) -> Result<T, StoreError> {
-    let over = environment.now().saturating_add(retries.call_total);
+    if environment.now() >= over {
+        let reason = format!("{MOST_QUERIES} earlier queries had no answer within `call_total`");
+        return Err(StoreError::NotSent { operation: "query", reason });
+    }
     loop {
         let call_timeout = environment.now().saturating_add(retries.call_timeout).min(over);
         let answer = tokio::select! {

@@ -112,7 +112,8 @@ impl StoreOperator {
     pub(super) fn new() -> (Arc<ManualStore>, Self) {
         let (sent, operator) = mpsc::unbounded_channel();
         let panics = NextPanic::default();
-        (Arc::new(ManualStore { sent, producers: AtomicUsize::new(0), panics: panics.clone() }), Self(operator, panics))
+        let (producers, queries) = (AtomicUsize::new(0), Arc::default());
+        (Arc::new(ManualStore { sent, producers, panics: panics.clone(), queries }), Self(operator, panics))
     }
 
     /// Makes the store panic there, once.
@@ -123,6 +124,11 @@ impl StoreOperator {
     /// Waits for the next batch.
     pub(super) async fn next(&mut self) -> SentBatch {
         self.0.recv().await.expect("the provider keeps its store")
+    }
+
+    /// The next batch, if one was sent.
+    pub(super) fn try_next(&mut self) -> Option<SentBatch> {
+        self.0.try_recv().ok()
     }
 
     /// Waits for the next batch and checks its number and its text.
@@ -156,6 +162,33 @@ pub(super) struct ManualStore {
     sent: mpsc::UnboundedSender<SentBatch>,
     producers: AtomicUsize,
     panics: NextPanic,
+    pub(super) queries: Arc<Queries>,
+}
+
+/// How many queries are in flight, and how many there were at most.
+#[derive(Debug, Default)]
+pub(super) struct Queries {
+    in_flight: AtomicUsize,
+    pub(super) most: AtomicUsize,
+    pub(super) begun: AtomicUsize,
+}
+
+impl Queries {
+    fn begin(self: &Arc<Self>) -> Query {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        let now = self.in_flight.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most.fetch_max(now, Ordering::Relaxed);
+        Query(Arc::clone(self))
+    }
+}
+
+/// A query in flight.
+struct Query(Arc<Queries>);
+
+impl Drop for Query {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 #[derive(Debug)]
@@ -229,7 +262,11 @@ impl Store for ManualStore {
     }
 
     fn get<'a>(&'a self, _: &'a TopicKey, _: &'a [JobId]) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
-        Box::pin(std::future::pending())
+        let query = self.queries.begin();
+        Box::pin(async move {
+            let _query = query;
+            std::future::pending().await
+        })
     }
 
     fn page<'a>(&'a self, _: &'a TopicKey, _: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {

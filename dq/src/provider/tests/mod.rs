@@ -1,6 +1,7 @@
 //! The provider on a store that the test operates by hand, under the paused clock.
 
 mod bounds;
+mod bytes;
 mod lifecycle;
 mod manual_store;
 mod order;
