@@ -19,6 +19,7 @@ mod parking;
 mod pending;
 mod provider;
 mod rejoins;
+mod restarts;
 mod retries;
 mod runs;
 mod scripted_listener;

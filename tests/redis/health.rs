@@ -157,7 +157,7 @@ async fn calls_to_a_server_that_never_answers_end_at_their_timeouts() {
     assert_eq!(*waited, Duration::from_secs(2));
     let query = provider.counts::<Work>().await.unwrap_err();
     let QueryError::Store { source: StoreError::Unavailable { reason, .. }, .. } = &query else { panic!("{query:?}") };
-    assert_eq!(reason, "no answer within 500ms (`call_timeout`)");
+    assert!(reason.starts_with("no answer within 500ms (`call_timeout`)"), "{reason}");
     provider.close().await;
 }
 

@@ -17,3 +17,4 @@ mod scripted;
 mod silence;
 mod tls;
 mod topic;
+mod unsent;

@@ -12,6 +12,8 @@ pub enum Behaviour {
     Answers(&'static str),
     /// Closes the connection when it receives a script.
     Closes,
+    /// Closes every connection without a word.
+    ClosesAtOnce,
     /// Never answers a script, and keeps the connection open.
     NeverAnswers,
     /// Answers every script with 1; confirms every subscription and then closes its connection.
@@ -42,6 +44,9 @@ pub fn start_counted(behaviour: Behaviour) -> (String, Arc<AtomicU64>) {
 }
 
 fn serve(mut stream: TcpStream, number: u64, behaviour: Behaviour) -> Option<()> {
+    if matches!(behaviour, Behaviour::ClosesAtOnce) {
+        return None;
+    }
     let mut requests = BufReader::new(stream.try_clone().ok()?);
     loop {
         let words = request(&mut requests)?;

@@ -24,6 +24,8 @@ pub enum Fault {
     Lost,
     /// It is executed, and there is no answer.
     AnswerLost,
+    /// The store panics, which stands for a defect of dq in the task that asks.
+    Panics,
     /// Of a `settle`: it is executed except for its first outcome, which the answer reports as failed. Any other request is
     /// [`Refused`](Self::Refused).
     Unsettled,
@@ -129,6 +131,7 @@ fn no_answer<T: Send + 'static>(step: &'static str, fault: Fault) -> Pending<T> 
         }
         Fault::Unavailable => async move { Err(StoreError::Unavailable { operation: step, reason }) }.boxed(),
         Fault::Lost | Fault::AnswerLost => pending().boxed(),
+        Fault::Panics => panic!("a panic of the test"),
     }
 }
 

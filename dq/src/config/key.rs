@@ -51,7 +51,7 @@ macro_rules! keys {
 
 keys!(NodeSettings:
     lease, renewal, fallback_scan, grace, node_concurrency, crash_rollback, call_timeout, call_total, durability,
-    broadcast_expires_after, payload_limit, unanswered_limit,
+    broadcast_expires_after, payload_limit, unanswered_limit, unanswered_bytes,
 );
 keys!(TopicSettings:
     concurrency, timeout, on_timeout, retry, ack, max_crashes, unacked_age, dead_kept, dead_most,

@@ -16,6 +16,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 const MOST_REPLICAS: u32 = 100;
 const LONGEST_PAYLOAD: usize = 16 * 1024 * 1024;
+const MOST_UNANSWERED_BYTES: usize = 1024 * 1024 * 1024;
 
 /// Every problem with the settings of a node.
 pub(crate) fn check_node(node: &Resolved<NodeSettings>) -> Vec<SettingProblem> {
@@ -31,6 +32,7 @@ pub(crate) fn check_node(node: &Resolved<NodeSettings>) -> Vec<SettingProblem> {
     limits.within("broadcast_expires_after", is.broadcast_expires_after, MS, LONGEST_DELAY);
     limits.within("payload_limit", is.payload_limit, 1, LONGEST_PAYLOAD);
     limits.within("unanswered_limit", is.unanswered_limit, 1, 1_000_000);
+    limits.within("unanswered_bytes", is.unanswered_bytes, 1, MOST_UNANSWERED_BYTES);
     limits.durability();
     if limits.problems.is_empty() {
         limits.intervals();

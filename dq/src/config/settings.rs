@@ -84,6 +84,9 @@ pub struct NodeSettings {
     /// How many adds and commands of a provider may wait for an answer; further callers wait for a free place. Default
     /// 10,000; 1 to 1,000,000.
     pub unanswered_limit: usize,
+    /// How many bytes the adds and commands of a provider may have that wait for an answer, over all its topics; further
+    /// callers wait. One request, or one `add_many`, that is larger passes alone. Default 64 MiB; 1 byte to 1 GiB.
+    pub unanswered_bytes: usize,
 }
 
 impl NodeSettings {
@@ -108,6 +111,7 @@ impl Default for NodeSettings {
             broadcast_expires_after: 3600 * SECOND,
             payload_limit: 256 * 1024,
             unanswered_limit: 10_000,
+            unanswered_bytes: 64 * 1024 * 1024,
         }
     }
 }

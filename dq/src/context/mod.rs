@@ -24,8 +24,6 @@ mod subscription;
 mod timer;
 mod topic;
 
-use std::any::Any;
-
 pub use condition::Condition;
 pub use node::channel_stats::ChannelHealth;
 pub use node::health::{Health, HealthProbe};
@@ -44,11 +42,7 @@ pub use node::handle::Context;
 #[doc(hidden)]
 pub use problems::{BadStoreUrl, ListenerAt, Need, Problem};
 
+use crate::environment::panic_message;
+
 #[cfg(test)]
 mod tests;
-
-/// The text of a panic.
-fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("(no message)").into()
-}

@@ -1,10 +1,17 @@
 //! The runtimes of tasks: links, leases and timeouts run on dq's own thread, handlers on the user's runtime.
 
+use std::any::Any;
 use std::fmt;
 
 use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
+
+/// The text of a panic.
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("(no message)").into()
+}
 
 /// One of the two runtimes of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -143,9 +143,14 @@ impl Batch {
         if self.unread_copies > 0 { Failed::Unknown(reason) } else { Failed::NotDone(reason) }
     }
 
-    /// Answers the callers whose deadline has passed. Returns whether no caller is left.
-    pub(super) fn give_up(&mut self, now: Duration, waited: Duration) -> bool {
-        let otherwise = if self.number == 0 { Reason::NeverSent { waited } } else { Reason::NoAnswer { waited } };
+    /// Whether a caller without an answer has reached its deadline.
+    pub(super) fn is_given_up(&self, now: Duration) -> bool {
+        self.earliest_deadline().is_some_and(|deadline| deadline <= now)
+    }
+
+    /// Answers the callers whose deadline has passed; `otherwise` is the reason if the store gave none. Returns whether no
+    /// caller is left.
+    pub(super) fn give_up(&mut self, now: Duration, otherwise: Reason) -> bool {
         let failure = self.failure(otherwise);
         for posted in self.requests.iter_mut().filter(|posted| posted.deadline <= now) {
             posted.answer(Err(failure.clone()));
@@ -175,9 +180,28 @@ impl Batch {
         requests
     }
 
+    /// After a panic of the coalescer: the requests, if certainly none was done and none will be. Otherwise their callers
+    /// receive *unknown*.
+    pub(super) fn into_unsent(mut self) -> Vec<Posted> {
+        if self.unread_copies > 0 {
+            self.answer_all(&Failed::Unknown(Reason::Panicked));
+        }
+        let mut requests = std::mem::take(&mut self.requests);
+        requests.retain(|posted| !posted.is_answered());
+        requests
+    }
+
     /// Callers are left only if the coalescer is dropped, or if the store sent too few outcomes or a final error.
     fn fail_the_rest(&mut self) {
-        let failure = self.failure(Reason::Stopped);
+        let failure = match (std::thread::panicking(), self.unread_copies) {
+            (true, 0) => Failed::NotDone(Reason::Panicked),
+            (true, _) => Failed::Unknown(Reason::Panicked),
+            (false, _) => self.failure(Reason::Stopped),
+        };
+        self.answer_all(&failure);
+    }
+
+    fn answer_all(&mut self, failure: &Failed) {
         for posted in &mut self.requests {
             posted.answer(Err(failure.clone()));
         }

@@ -1,7 +1,7 @@
 //! A request of a caller, from its first poll to its answer.
 //!
-//! A request needs one of the `unanswered_limit` places of its provider. While all are taken, callers wait in the order in
-//! which they came, at most until their deadline.
+//! A request needs one of the `unanswered_limit` places of its provider, and as many of its `unanswered_bytes` as it has. While
+//! there are too few, callers wait in the order in which they came, at most until their deadline.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,7 +9,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use futures_util::future::BoxFuture;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::error::Reason;
 use super::inbox::Inbox;
@@ -27,7 +26,7 @@ pub(super) struct Call {
 }
 
 enum Progress {
-    /// All places are taken: posts the request once one is free.
+    /// Too few places are free: posts the request once there is one.
     Waiting(BoxFuture<'static, Result<AnswerReceiver, Failed>>),
     Posted(AnswerReceiver),
 }
@@ -35,17 +34,17 @@ enum Progress {
 impl Call {
     /// Posts the request, or waits for a place.
     pub(super) fn new(root: Arc<Root>, inbox: Arc<Inbox>, request: Request) -> Self {
-        let (id, deadline) = (request.id().clone(), root.deadline());
+        let (id, deadline, bytes) = (request.id().clone(), root.deadline(), request.bytes());
         let post = move |root: &Root, inbox: &Arc<Inbox>, place| {
-            let (posted, answer) = Posted::new(request, deadline, Some(place));
+            let (posted, answer) = Posted::new(request, deadline, place);
             root.post(inbox, [posted]);
             answer
         };
-        let progress = if let Ok(place) = Arc::clone(&root.unanswered).try_acquire_owned() {
+        let progress = if let Some(place) = root.places.try_one(bytes) {
             Progress::Posted(post(&root, &inbox, place))
         } else {
             let inbox = Arc::clone(&inbox);
-            Progress::Waiting(Box::pin(async move { Ok(post(&root, &inbox, places(&root, 1).await?)) }))
+            Progress::Waiting(Box::pin(async move { Ok(post(&root, &inbox, root.places.one(bytes).await?)) }))
         };
         Self { inbox, id, progress }
     }
@@ -64,27 +63,22 @@ impl Future for Call {
     }
 }
 
-/// Posts all `requests` together, in order, and returns the answer to each. They take one place each, up to all places.
+/// Posts all `requests` together, in order, and returns the answer to each. They take one place each, up to all places, and
+/// their bytes until the last of them is answered.
 pub(super) async fn call_many(root: &Root, inbox: &Arc<Inbox>, requests: Vec<Request>) -> Vec<Answer> {
     let deadline = root.deadline();
-    let wanted = u32::try_from(requests.len().min(root.unanswered_limit())).unwrap_or(u32::MAX);
-    let mut places = match places(root, wanted).await {
-        Ok(places) => places,
+    let bytes = requests.iter().map(Request::bytes).sum();
+    let mut place = match root.places.many(requests.len(), bytes).await {
+        Ok(place) => place,
         Err(failed) => return requests.iter().map(|_| Err(failed.clone())).collect(),
     };
-    let post = |request| Posted::new(request, deadline, places.split(1));
+    let post = |request| Posted::new(request, deadline, place());
     let (posted, receivers): (Vec<_>, Vec<_>) = requests.into_iter().map(post).unzip();
+    drop(place);
     root.post(inbox, posted);
     let mut answers = Vec::with_capacity(receivers.len());
     for receiver in receivers {
         answers.push(receiver.await.unwrap_or(STOPPED));
     }
     answers
-}
-
-/// Waits for places. This needs no timer: each taken place belongs to an earlier caller, whose deadline is earlier and
-/// frees it.
-async fn places(root: &Root, wanted: u32) -> Result<OwnedSemaphorePermit, Failed> {
-    let places = Arc::clone(&root.unanswered).acquire_many_owned(wanted).await;
-    places.map_err(|_| Failed::NotDone(Reason::Stopped))
 }

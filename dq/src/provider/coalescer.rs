@@ -9,25 +9,29 @@
 //! *late* gets a new number. Number n + 16 is not sent before n has its final answer. A caller whose deadline passes
 //! receives *not done* or *unknown*.
 //!
-//! When no answer comes for `call_timeout`, or the store reports an outage, the coalescer drops its producer and makes a new
-//! one. The store may execute late what was in flight on the old one; the numbers make that harmless. The task ends when its
-//! inbox is closed and every request has an answer, at the latest when every deadline has passed.
+//! When no answer comes for `call_timeout`, or the connection is lost, the coalescer drops its producer and makes a new
+//! one. The store may execute late what was in flight on the old one; the numbers make that harmless. What never left, because
+//! there was no connection yet, is taken back first, so that its callers learn that it was not done. The task ends when its
+//! inbox is closed and every request has an answer, at the latest when every deadline has passed. `restart` starts it again after
+//! a panic.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use tokio_util::sync::DropGuard;
 
 use super::batch::{BATCH_BYTES, Batch, Received};
+use super::error::Reason;
 use super::inbox::{Inbox, WakeAt};
 use super::queue::BatchQueue;
 use super::request::Posted;
 use super::retries::Retries;
-use crate::environment::{Environment, Runtime};
+use crate::environment::Environment;
 use crate::job::ProducerId;
 use crate::store::step::MOST_JOBS;
 use crate::store::{CALL_SLOTS, Producer, Store, StoreError};
@@ -46,50 +50,61 @@ enum SendState {
 }
 
 pub(super) struct Coalescer {
-    inbox: Arc<Inbox>,
-    store: Arc<dyn Store>,
-    environment: Environment,
-    retries: Retries,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) environment: Environment,
+    pub(super) retries: Retries,
+    /// How often a task of the provider has panicked.
+    pub(super) restarts: Arc<AtomicU64>,
     id: ProducerId,
     producer: Option<Arc<dyn Producer>>,
     last_number: u64,
-    queue: BatchQueue,
+    pub(super) queue: BatchQueue,
     /// Batches without a final answer, in order of their numbers.
-    in_flight: VecDeque<Batch>,
+    pub(super) in_flight: VecDeque<Batch>,
     send_state: SendState,
+    /// The last error of the store since its last answer, for callers whose request was not sent.
+    last_error: Option<Arc<StoreError>>,
     /// Since when no answer has come, while the coalescer awaits one.
     quiet_since: Duration,
     /// No caller's deadline is before this.
     next_deadline: Duration,
     alarm: Option<(Duration, BoxFuture<'static, ()>)>,
     /// Requests on their way from the inbox to the queue; kept for its capacity.
-    taken: Vec<Posted>,
+    pub(super) taken: VecDeque<Posted>,
 }
 
 impl Coalescer {
-    /// Starts the task of `inbox`.
-    pub(super) fn start(inbox: Arc<Inbox>, store: Arc<dyn Store>, environment: &Environment, retries: Retries) {
-        let coalescer = Self {
+    /// The coalescer of `inbox`, under a new identity.
+    pub(super) fn new(
+        inbox: Arc<Inbox>,
+        store: Arc<dyn Store>,
+        environment: Environment,
+        retries: Retries,
+        restarts: Arc<AtomicU64>,
+    ) -> Self {
+        Self {
             id: environment.producer_id(),
             queue: BatchQueue::new(environment.random()),
-            environment: environment.clone(),
+            environment,
             inbox,
             store,
             retries,
+            restarts,
             producer: None,
             last_number: 0,
             in_flight: VecDeque::new(),
             send_state: SendState::Open,
+            last_error: None,
             quiet_since: Duration::ZERO,
             next_deadline: Duration::MAX,
             alarm: None,
-            taken: Vec::new(),
-        };
-        environment.spawn(Runtime::Own, coalescer.run());
+            taken: VecDeque::new(),
+        }
     }
 
-    async fn run(mut self) {
-        let _ended: DropGuard = self.inbox.ended.clone().drop_guard();
+    /// Sends requests until the inbox is closed and every request has an answer.
+    pub(super) async fn work(&mut self) {
         loop {
             let now = self.environment.now();
             self.collect();
@@ -117,24 +132,25 @@ impl Coalescer {
     }
 
     fn collect(&mut self) {
-        let mut taken = std::mem::take(&mut self.taken);
-        self.inbox.take(&mut taken);
-        for posted in taken.drain(..) {
+        self.inbox.take(&mut self.taken);
+        while let Some(posted) = self.taken.pop_front() {
             self.next_deadline = self.next_deadline.min(posted.deadline);
             self.queue.push(posted);
         }
-        self.taken = taken;
     }
 
     fn give_up(&mut self, now: Duration) {
         if now < self.next_deadline {
             return;
         }
+        if self.in_flight.iter().any(|batch| batch.awaits_answer() && batch.is_given_up(now)) {
+            self.take_back(now);
+        }
         let waited = self.retries.call_total;
-        self.queue.give_up(now, waited);
+        self.queue.give_up(now, waited, self.last_error.as_ref());
         let mut unresponsive = false;
         self.in_flight.retain_mut(|batch| {
-            let over = batch.give_up(now, waited);
+            let over = batch.give_up(now, Reason::NoAnswer { waited });
             unresponsive |= over && batch.awaits_answer();
             !over
         });
@@ -166,12 +182,27 @@ impl Coalescer {
         }
     }
 
-    /// Drops a producer that does not work any more, with the answers that it still owes.
+    /// Drops a producer whose batches cannot have left, because it has no connection yet.
+    fn take_back(&mut self, now: Duration) {
+        if self.producer.as_ref().is_some_and(|producer| producer.take_back()) {
+            self.drop_producer(now);
+        }
+    }
+
+    /// Drops a producer that does not work any more, with the answers that it still owes. Those that have come by now count:
+    /// they may say that a batch never left.
     fn drop_producer(&mut self, now: Duration) {
+        if let Some(producer) = self.producer.take() {
+            producer.take_back();
+        }
+        // Unconstrained, or tokio might hold back an answer that has come.
+        while let Some((index, received)) = tokio::task::unconstrained(next_answer(&mut self.in_flight)).now_or_never()
+        {
+            self.read(index, received);
+        }
         for batch in &mut self.in_flight {
             batch.forget_answer();
         }
-        self.producer = None;
         self.pause(now);
     }
 
@@ -204,13 +235,14 @@ impl Coalescer {
         let alone = self.in_flight.is_empty();
         let mut sent = false;
         while self.may_send_next() && (alone || self.queue.has_closed()) {
+            let producer = producer(&mut self.producer, &*self.store, &self.inbox, &self.id);
             let Some(mut batch) = self.queue.next() else { break };
             if self.in_flight.is_empty() {
                 self.quiet_since = now;
             }
             self.last_number += 1;
             batch.number = self.last_number;
-            batch.send(producer(&mut self.producer, &*self.store, &self.inbox, &self.id));
+            batch.send(producer);
             self.in_flight.push_back(batch);
             sent = true;
         }
@@ -247,47 +279,42 @@ impl Coalescer {
     fn receive(&mut self, index: usize, received: Received) {
         let now = self.environment.now();
         self.quiet_since = now;
+        let Some(error) = self.read(index, received) else { return };
+        if error.ends_connection() {
+            self.drop_producer(now);
+        } else if error.is_outage() && !matches!(self.send_state, SendState::Paused(_)) {
+            self.send_state = SendState::Draining;
+        }
+    }
+
+    /// Takes the answer to a batch. A batch that has its outcome, or an error that no repeat can mend, is over. Returns the
+    /// error.
+    fn read(&mut self, index: usize, received: Received) -> Option<Arc<StoreError>> {
         match received {
             Received::Answered => {
                 self.retries.succeeded();
+                self.last_error = None;
                 if let Some(batch) = self.in_flight.remove(index) {
                     self.queue.recycle(batch);
                 }
+                None
             }
             Received::Late => {
                 if let Some(batch) = self.in_flight.remove(index) {
                     self.queue.put_back(batch);
                 }
+                None
             }
-            Received::Failed(error) => self.fail(index, &error, now),
-        }
-    }
-
-    fn fail(&mut self, index: usize, error: &StoreError, now: Duration) {
-        tracing::warn!(topic = %self.inbox.key, %error, "a batch failed");
-        match error {
-            StoreError::Refused { .. } | StoreError::NotReplicated { .. } => {
-                if !matches!(self.send_state, SendState::Paused(_)) {
-                    self.send_state = SendState::Draining;
+            Received::Failed(error) => {
+                tracing::warn!(topic = %self.inbox.key, %error, "a batch failed");
+                self.last_error = Some(Arc::clone(&error));
+                if !error.is_outage() {
+                    // Dropping the batch answers its callers with the error.
+                    drop(self.in_flight.remove(index));
                 }
-            }
-            _ if error.is_outage() => self.drop_producer(now),
-            // Dropping the batch answers its callers with the error.
-            _ => {
-                drop(self.in_flight.remove(index));
-                if matches!(error, StoreError::Denied { .. }) {
-                    self.producer = None;
-                }
+                Some(error)
             }
         }
-    }
-}
-
-/// When the runtime drops the task, every caller gets an answer.
-impl Drop for Coalescer {
-    fn drop(&mut self) {
-        self.inbox.close();
-        self.inbox.take(&mut self.taken);
     }
 }
 

@@ -42,7 +42,7 @@ pub enum Reason {
         waited: Duration,
     },
     /// The provider could not send the request within `call_total`, because earlier requests had no answer; at most
-    /// `unanswered_limit` requests are unanswered at a time.
+    /// `unanswered_limit` requests of `unanswered_bytes` are unanswered at a time.
     #[error("it could not be sent within {} (`call_total`), earlier requests have no answer", format_duration(*.waited))]
     NeverSent {
         /// How long the request waited.
@@ -51,6 +51,9 @@ pub enum Reason {
     /// The provider was stopped before the request had an answer.
     #[error("the provider was stopped")]
     Stopped,
+    /// The task of the provider that had the request panicked. That is a defect of dq; the task has started again.
+    #[error("dq panicked; please report this as a bug")]
+    Panicked,
 }
 
 /// Why a job was not added, or why it is unknown whether it was.
@@ -219,6 +222,12 @@ pub enum QueryError {
         topic: TopicName,
         /// Its last error.
         source: StoreError,
+    },
+    /// The query panicked. That is a defect of dq; further queries work.
+    #[error("topic `{topic}` cannot be queried: dq panicked; please report this as a bug")]
+    Panicked {
+        /// The topic.
+        topic: TopicName,
     },
     /// dq's own thread has ended.
     #[error("topic `{topic}` cannot be queried: the provider was stopped")]

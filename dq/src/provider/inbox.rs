@@ -4,6 +4,7 @@
 //! requests on it wants to be woken, so that a request that can only go with the next batch does not wake it. A closed inbox
 //! drops new requests, and their callers receive *stopped*.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,7 +26,7 @@ pub(super) struct WakeAt {
 }
 
 struct Waiting {
-    requests: Vec<Posted>,
+    requests: VecDeque<Posted>,
     bytes: usize,
     /// The earliest deadline of a request.
     deadline: Duration,
@@ -37,13 +38,13 @@ struct Waiting {
 impl Waiting {
     const fn new() -> Self {
         let wake_at = WakeAt { requests: 1, bytes: 0, before: Duration::ZERO };
-        Self { requests: Vec::new(), bytes: 0, deadline: Duration::MAX, wake_at, started: false, closed: false }
+        Self { requests: VecDeque::new(), bytes: 0, deadline: Duration::MAX, wake_at, started: false, closed: false }
     }
 
     fn push(&mut self, posted: Posted) {
         self.bytes += posted.bytes();
         self.deadline = self.deadline.min(posted.deadline);
-        self.requests.push(posted);
+        self.requests.push_back(posted);
     }
 
     fn is_worth_waking(&self) -> bool {
@@ -98,12 +99,22 @@ impl Inbox {
         start
     }
 
-    /// Moves every request into `into`, which must be empty.
-    pub(super) fn take(&self, into: &mut Vec<Posted>) {
+    /// Moves every request to the end of `into`.
+    pub(super) fn take(&self, into: &mut VecDeque<Posted>) {
         let mut waiting = self.waiting();
         waiting.bytes = 0;
         waiting.deadline = Duration::MAX;
-        std::mem::swap(&mut waiting.requests, into);
+        if into.is_empty() {
+            std::mem::swap(&mut waiting.requests, into);
+        } else {
+            into.append(&mut waiting.requests);
+        }
+    }
+
+    /// Drops every request: its caller receives *stopped*.
+    pub(super) fn drop_requests(&self) {
+        let dropped = std::mem::take(&mut self.waiting().requests);
+        drop(dropped);
     }
 
     /// Sets when to wake the coalescer. Returns true if there is reason to wake it already.

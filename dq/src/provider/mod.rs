@@ -4,7 +4,7 @@
 //! task, the *coalescer*, sends the requests as numbered batches of one kind and answers each caller:
 //!
 //! ```text
-//!   Add, DeleteOrCancel, … ── a place of `unanswered_limit` ──▶ inbox ──▶ batches ──▶ up to 16 in flight ──▶ store
+//!   Add, DeleteOrCancel, … ── places ──▶ inbox ──▶ batches ──▶ up to 16 in flight ──▶ store
 //!        ▲                                                                                  │
 //!        └──────────────────────── outcome, or why there is none ◀──────────────────────────┘
 //! ```
@@ -12,7 +12,7 @@
 //! The coalescer sends the requests of an inbox in the order in which callers first poll their futures. While the store
 //! answers, they also take effect in that order. A request that fails is repeated until the caller's deadline, which is
 //! `call_total` after the first poll; then the error distinguishes *not done* from *unknown*. Queries (`get`, lists, counts)
-//! go to the store directly.
+//! go to the store directly, 256 at a time. `places` has all bounds.
 
 mod add;
 mod add_many;
@@ -27,9 +27,11 @@ mod inbox;
 mod options;
 mod pages;
 mod payload;
+mod places;
 mod query;
 mod queue;
 mod request;
+mod restart;
 mod retries;
 mod root;
 mod seen;

@@ -4,13 +4,16 @@
 //! over the bounds of the last batch, begins the next one. Generated ids cannot repeat, so the queue does not check them.
 
 use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
 
 use super::batch::Batch;
+use super::error::Reason;
 use super::request::Posted;
 use crate::job::JobId;
+use crate::store::StoreError;
 use crate::store::step::MOST_JOBS;
 
 pub(super) struct BatchQueue {
@@ -77,6 +80,11 @@ impl BatchQueue {
         }
     }
 
+    /// Every batch, in order.
+    pub(super) fn into_batches(self) -> impl Iterator<Item = Batch> {
+        self.batches.into_iter()
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.batches.is_empty()
     }
@@ -90,10 +98,12 @@ impl BatchQueue {
         }
     }
 
-    /// Answers the callers whose deadline has passed, and removes batches that no caller waits for.
-    pub(super) fn give_up(&mut self, now: Duration, waited: Duration) {
+    /// Answers the callers whose deadline has passed, and removes batches that no caller waits for. `last_error` is what kept
+    /// the batches from being sent, as far as the store said.
+    pub(super) fn give_up(&mut self, now: Duration, waited: Duration, last_error: Option<&Arc<StoreError>>) {
+        let reason = || last_error.cloned().map_or(Reason::NeverSent { waited }, Reason::Store);
         let before = self.batches.back().map(|last| last.order);
-        self.batches.retain_mut(|batch| !batch.give_up(now, waited));
+        self.batches.retain_mut(|batch| !batch.give_up(now, reason()));
         if self.batches.back().map(|last| last.order) != before {
             self.open = false;
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::error::Reason;
+use super::places::{Bytes, Place};
 use crate::job::JobId;
 use crate::store::{AddOutcome, Command, CommandOutcome, NewJob};
 
@@ -60,7 +61,7 @@ impl Request {
     }
 
     /// Roughly the bytes that the request adds to a batch.
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         const OVERHEAD: usize = 64;
         OVERHEAD + self.id().as_str().len() + self.job().map_or(0, |job| job.record.as_bytes().len())
     }
@@ -69,7 +70,7 @@ impl Request {
 /// How the coalescer answers a caller.
 struct Reply {
     to: oneshot::Sender<Answer>,
-    /// One of the provider's places for unanswered requests; dropping it frees the place.
+    /// Dropping it frees the place.
     _place: Option<OwnedSemaphorePermit>,
 }
 
@@ -80,19 +81,18 @@ pub(super) struct Posted {
     pub(super) deadline: Duration,
     /// `None` once the caller has its answer.
     reply: Option<Reply>,
+    /// Freed with the request.
+    _bytes: Bytes,
 }
 
 /// Where the caller receives the answer. The sender is dropped when the provider stops before it sends the request.
 pub(super) type AnswerReceiver = oneshot::Receiver<Answer>;
 
 impl Posted {
-    pub(super) fn new(
-        request: Request,
-        deadline: Duration,
-        place: Option<OwnedSemaphorePermit>,
-    ) -> (Self, AnswerReceiver) {
+    pub(super) fn new(request: Request, deadline: Duration, place: Place) -> (Self, AnswerReceiver) {
         let (to, answer) = oneshot::channel();
-        (Self { request, deadline, reply: Some(Reply { to, _place: place }) }, answer)
+        let Place { request: place, bytes } = place;
+        (Self { request, deadline, reply: Some(Reply { to, _place: place }), _bytes: bytes }, answer)
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -113,6 +113,15 @@ impl Posted {
         if let Some(reply) = self.reply.take() {
             // The caller may have dropped its future.
             let _ = reply.to.send(answer);
+        }
+    }
+}
+
+/// A request that is dropped in a panic, before a batch has it, was not sent.
+impl Drop for Posted {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.answer(Err(Failed::NotDone(Reason::Panicked)));
         }
     }
 }

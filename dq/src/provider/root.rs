@@ -1,13 +1,13 @@
 //! What all clones of a provider share: the store, the bound on unanswered requests, and an inbox for each topic.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
-
 use super::coalescer::Coalescer;
 use super::inbox::Inbox;
+use super::places::Places;
 use super::request::Posted;
 use super::retries::Retries;
 use crate::config::NodeSettings;
@@ -21,8 +21,10 @@ pub(super) struct Root {
     pub(super) store: Arc<dyn Store>,
     pub(super) environment: Environment,
     pub(super) settings: NodeSettings,
-    /// Places for unanswered requests; closed with the provider.
-    pub(super) unanswered: Arc<Semaphore>,
+    /// The bounds on what callers may have unanswered; closed with the provider.
+    pub(super) places: Places,
+    /// How often a task of the provider has panicked.
+    pub(super) restarts: Arc<AtomicU64>,
     inboxes: RwLock<Inboxes>,
 }
 
@@ -34,23 +36,19 @@ struct Inboxes {
 
 impl Root {
     pub(super) fn new(app: AppName, store: Arc<dyn Store>, environment: Environment, settings: NodeSettings) -> Self {
-        let places = settings.unanswered_limit.clamp(1, Semaphore::MAX_PERMITS);
         Self {
             app,
             store,
             environment,
+            places: Places::new(&settings),
             settings,
-            unanswered: Arc::new(Semaphore::new(places)),
+            restarts: Arc::default(),
             inboxes: RwLock::default(),
         }
     }
 
     pub(super) fn deadline(&self) -> Duration {
         self.environment.now().saturating_add(self.settings.call_total)
-    }
-
-    pub(super) fn unanswered_limit(&self) -> usize {
-        self.settings.unanswered_limit.clamp(1, Semaphore::MAX_PERMITS)
     }
 
     /// The inbox of a topic, made at its first use.
@@ -74,14 +72,15 @@ impl Root {
     /// Puts requests in the inbox, and starts its coalescer if they are the first.
     pub(super) fn post(&self, inbox: &Arc<Inbox>, requests: impl IntoIterator<Item = Posted>) {
         if inbox.post(requests) {
-            let retries = Retries::new(&self.settings);
-            Coalescer::start(Arc::clone(inbox), Arc::clone(&self.store), &self.environment, retries);
+            let (store, retries) = (Arc::clone(&self.store), Retries::new(&self.settings));
+            let restarts = Arc::clone(&self.restarts);
+            Coalescer::new(Arc::clone(inbox), store, self.environment.clone(), retries, restarts).start();
         }
     }
 
     /// Accepts no more requests. Returns the inboxes, whose coalescers still have to end.
     pub(super) fn close(&self) -> Vec<Arc<Inbox>> {
-        self.unanswered.close();
+        self.places.close();
         let mut inboxes = self.inboxes.write().unwrap_or_else(PoisonError::into_inner);
         inboxes.closed = true;
         let inboxes: Vec<_> = inboxes.by_topic.values().cloned().collect();

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use futures_util::future::join_all;
 
@@ -153,6 +154,16 @@ impl Provider {
     /// The app whose jobs these are.
     pub fn app(&self) -> &AppName {
         &self.0.app
+    }
+
+    /// How often a task of this provider has panicked and was started again. Each is a defect of dq, with an error in the log.
+    pub fn restarts(&self) -> u64 {
+        self.0.restarts.load(Relaxed)
+    }
+
+    /// The live counter behind [`restarts`](Self::restarts), which does not keep the provider alive.
+    pub(crate) fn restart_count(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.0.restarts)
     }
 
     /// Accepts no more adds and commands of any clone, and waits until every earlier one has its answer: at most

@@ -11,13 +11,22 @@ use crate::job::TopicKey;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// dq cannot reach the store, or the store did not answer in time. Whether it executed the request is unknown. dq
-    /// repeats the request after a pause; numbers and tokens make sure that a repeat does nothing twice.
+    /// The request was sent, and the connection was lost or no answer came in time. Whether the store executed the
+    /// request is unknown. dq repeats it after a pause; numbers and tokens make sure that a repeat does nothing twice.
     #[error("the store is unavailable during {operation}: {reason}")]
     Unavailable {
         /// The operation.
         operation: &'static str,
         /// What happened.
+        reason: String,
+    },
+    /// dq cannot reach the store, and the request never left the program: no connection could be made, or it was lost
+    /// before. The store did nothing. dq repeats the request after a pause, over a new connection.
+    #[error("the store cannot be reached, so {operation} was not sent: {reason}")]
+    NotSent {
+        /// The operation.
+        operation: &'static str,
+        /// Why there is no connection, and what to do.
         reason: String,
     },
     /// The store refused the request for now and did nothing: it is loading or failing over, or its memory is full. dq
@@ -53,6 +62,14 @@ pub enum StoreError {
         /// The operation.
         operation: &'static str,
         /// The error of the store, and what to do.
+        reason: String,
+    },
+    /// This kind of server cannot serve dq, and did nothing: it is a node of a Redis Cluster. Use another server.
+    #[error("this server cannot serve {operation}: {reason}")]
+    Unsupported {
+        /// The operation.
+        operation: &'static str,
+        /// The error of the store, and what to use instead.
         reason: String,
     },
     /// A program with another version of the protocol wrote the topic. Upgrade the older program, or use another app
@@ -103,8 +120,10 @@ impl StoreError {
     pub const fn nothing_done(&self) -> bool {
         matches!(
             self,
-            Self::Refused { .. }
+            Self::NotSent { .. }
+                | Self::Refused { .. }
                 | Self::Denied { .. }
+                | Self::Unsupported { .. }
                 | Self::Version { .. }
                 | Self::WrongType { .. }
                 | Self::OverLimit { .. }
@@ -113,6 +132,14 @@ impl StoreError {
 
     /// Returns whether the error is temporary, so that dq repeats the request.
     pub const fn is_outage(&self) -> bool {
-        matches!(self, Self::Unavailable { .. } | Self::Refused { .. } | Self::NotReplicated { .. })
+        matches!(
+            self,
+            Self::Unavailable { .. } | Self::NotSent { .. } | Self::Refused { .. } | Self::NotReplicated { .. }
+        )
+    }
+
+    /// Returns whether the connection is of no use any more, so that the next request needs another one.
+    pub const fn ends_connection(&self) -> bool {
+        matches!(self, Self::Unavailable { .. } | Self::NotSent { .. } | Self::Denied { .. })
     }
 }

@@ -21,6 +21,13 @@ pub trait Producer: fmt::Debug + Send + Sync + 'static {
 
     /// Deletes, cancels, acks and requeues jobs, by id.
     fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>>;
+
+    /// Takes back every batch, if none of them can have left the program: while the store is still connecting. Their
+    /// answers are then [`StoreError::NotSent`](super::StoreError::NotSent) at the next poll. Returns whether it did;
+    /// the caller then drops the producer.
+    fn take_back(&self) -> bool {
+        false
+    }
 }
 
 const _: Option<&dyn Producer> = None;

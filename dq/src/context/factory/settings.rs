@@ -94,6 +94,13 @@ impl ContextFactory {
         self.put("unanswered_limit", move |node| node.unanswered_limit = most)
     }
 
+    /// Sets how many bytes the unanswered adds and commands of a provider may have; further callers wait. One request, or one
+    /// `add_many`, that is larger passes alone. Default 64 MiB; 1 byte to 1 GiB.
+    #[track_caller]
+    pub fn unanswered_bytes(self, most: usize) -> Self {
+        self.put("unanswered_bytes", move |node| node.unanswered_bytes = most)
+    }
+
     #[track_caller]
     fn put(mut self, key: &'static str, put: impl Fn(&mut NodeSettings) + Send + Sync + 'static) -> Self {
         let source = Source::Builder(Location::caller().into());

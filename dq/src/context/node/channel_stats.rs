@@ -29,6 +29,8 @@ pub struct ChannelHealth {
     pub missed: u64,
     /// Broadcasts that this node dropped because no node had published them before they expired.
     pub expired: u64,
+    /// How often the task of the channel was restarted after a panic of dq itself.
+    pub restarts: u64,
 }
 
 /// The live counters of one channel.
@@ -42,13 +44,14 @@ pub(super) struct ChannelStats {
     failed: AtomicU64,
     missed: AtomicU64,
     expired: AtomicU64,
+    restarts: AtomicU64,
 }
 
 impl ChannelStats {
     pub(super) fn new(channel: String, listeners: String, changed: Arc<Notify>) -> Self {
-        let [published, received, failed, missed, expired] = Default::default();
+        let [published, received, failed, missed, expired, restarts] = Default::default();
         let condition = LiveCondition::new(changed);
-        Self { channel, listeners, condition, published, received, failed, missed, expired }
+        Self { channel, listeners, condition, published, received, failed, missed, expired, restarts }
     }
 
     pub(super) fn read(&self) -> ChannelHealth {
@@ -61,6 +64,7 @@ impl ChannelStats {
             failed: self.failed.load(Relaxed),
             missed: self.missed.load(Relaxed),
             expired: self.expired.load(Relaxed),
+            restarts: self.restarts.load(Relaxed),
         }
     }
 
@@ -74,6 +78,11 @@ impl ChannelStats {
     /// The store has not answered, or has refused a request.
     pub(super) fn store_error(&self, error: &StoreError) {
         self.condition.store_error(error);
+    }
+
+    pub(super) fn restarted(&self, panic: &str) {
+        self.restarts.fetch_add(1, Relaxed);
+        self.condition.set(Condition::Recovering(format!("dq panicked: {panic}")));
     }
 
     pub(super) fn stopping(&self) {

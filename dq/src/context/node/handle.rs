@@ -56,7 +56,7 @@ impl Context {
 
     /// The state of the node. Costs a few atomic loads per topic and no request to the store.
     pub fn health(&self) -> Health {
-        self.running.health()
+        self.probe().health()
     }
 
     /// Waits until every topic and broadcast channel is in touch with the store ([`Health::ready`]). From then on this node
@@ -68,7 +68,7 @@ impl Context {
     /// A handle that reads the health of this node, for example for a readiness probe beside
     /// [`run_until_signal`](Self::run_until_signal), which consumes the node.
     pub fn probe(&self) -> HealthProbe {
-        self.running.probe()
+        self.running.probe(self.provider.restart_count())
     }
 
     /// Ends the node at once, as a power cut would: no job goes back. For tests of what other nodes do then.

@@ -2,6 +2,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use serde::Serialize;
 use tokio::sync::Notify;
@@ -28,23 +29,30 @@ pub struct Health {
     pub topics: Vec<TopicHealth>,
     /// The broadcast channels that the node listens to, in order of their names.
     pub channels: Vec<ChannelHealth>,
+    /// How often a task of the node's provider was restarted after a panic of dq itself
+    /// ([`Provider::restarts`](crate::Provider::restarts)).
+    pub provider_restarts: u64,
 }
 
 /// Reads the health of a node without its [`Context`](crate::context::Context), for example for a readiness probe beside
 /// `run_until_signal`. Cheap to clone. It does not keep the node alive.
 #[derive(Debug, Clone)]
-pub struct HealthProbe(pub(super) Arc<HealthRegistry>);
+pub struct HealthProbe {
+    pub(super) registry: Arc<HealthRegistry>,
+    pub(super) provider_restarts: Arc<AtomicU64>,
+}
 
 impl HealthProbe {
     /// The state of the node, or its last state after its end. Costs a few atomic loads per topic and no request to the store.
     pub fn health(&self) -> Health {
-        self.0.health()
+        let provider_restarts = self.provider_restarts.load(Relaxed);
+        Health { provider_restarts, ..self.registry.health() }
     }
 
     /// Waits until the node is [`ready`](Health::ready). Waits forever while the store cannot be reached, and once the node
     /// stops. Cancel safe.
     pub async fn ready(&self) {
-        self.0.ready().await;
+        self.registry.ready().await;
     }
 }
 
@@ -76,6 +84,7 @@ impl HealthRegistry {
             ready: conditions.all(|condition| *condition == Condition::Working),
             topics,
             channels,
+            provider_restarts: 0,
         }
     }
 

@@ -4,6 +4,7 @@
 //! starts like any other. Meanwhile everything else on the node runs, and the topic has claimed nothing.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -16,37 +17,46 @@ use crate::store::{Store, StoreError};
 /// The longest pause before the store is asked again.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Asks the store until it serves the topic, and reports every error. Returns `false` if the node stops first.
-pub(super) async fn opened(
-    store: &Arc<dyn Store>,
-    key: &TopicKey,
-    environment: &Environment,
-    call_timeout: Duration,
-    mut ordered: watch::Receiver<StopOrder>,
-    store_error: impl Fn(&StoreError),
-) -> bool {
-    loop {
-        if *ordered.borrow_and_update() != StopOrder::Continue {
-            return false;
-        }
-        let again = environment.now() + environment.growing_pause(PAUSE, PAUSE, 0, 5);
-        tokio::select! {
-            biased;
-            _ = ordered.changed() => return false,
-            () = environment.sleep_until(again) => {}
-        }
-        let too_late = environment.sleep_until(environment.now() + call_timeout);
-        let answer = tokio::select! {
-            biased;
-            answer = store.open(key) => answer,
-            () = too_late => Err(StoreError::Unavailable { operation: "open", reason: "no answer in time".into() }),
-        };
-        match answer {
-            Ok(()) => {
-                tracing::info!(topic = %key, "the store can serve the topic now; it starts");
-                return true;
+/// A topic that its task may have to wait for.
+#[derive(Debug, Clone)]
+pub(super) struct Opening {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) key: TopicKey,
+    pub(super) environment: Environment,
+    pub(super) call_timeout: Duration,
+    pub(super) ordered: watch::Receiver<StopOrder>,
+    /// Whether the store does not serve the topic yet. A task that starts again shares this with the one before.
+    pub(super) is_refused: Arc<AtomicBool>,
+}
+
+impl Opening {
+    /// Asks the store until it serves the topic, and reports every error. Returns `false` if the node stops first.
+    pub(super) async fn opened(mut self, store_error: impl Fn(&StoreError)) -> bool {
+        let (store, key, environment) = (&self.store, &self.key, &self.environment);
+        while self.is_refused.load(Relaxed) {
+            if *self.ordered.borrow_and_update() != StopOrder::Continue {
+                return false;
             }
-            Err(error) => store_error(&error),
+            let again = environment.now() + environment.growing_pause(PAUSE, PAUSE, 0, 5);
+            tokio::select! {
+                biased;
+                _ = self.ordered.changed() => return false,
+                () = environment.sleep_until(again) => {}
+            }
+            let too_late = environment.sleep_until(environment.now() + self.call_timeout);
+            let answer = tokio::select! {
+                biased;
+                answer = store.open(key) => answer,
+                () = too_late => Err(StoreError::Unavailable { operation: "open", reason: "no answer in time".into() }),
+            };
+            match answer {
+                Ok(()) => {
+                    tracing::info!(topic = %key, "the store can serve the topic now; it starts");
+                    self.is_refused.store(false, Relaxed);
+                }
+                Err(error) => store_error(&error),
+            }
         }
+        true
     }
 }

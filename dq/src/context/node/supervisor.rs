@@ -1,4 +1,4 @@
-//! The supervisor: it starts the tasks of a node, restarts a topic after a panic of dq itself, and tells all tasks to stop.
+//! The supervisor: it starts the tasks of a node, restarts one after a panic of dq itself, and tells all tasks to stop.
 //!
 //! Only two other places start tasks of a node: `topic/listener.rs` starts handlers, `broadcast.rs` its listeners.
 #![cfg_attr(not(feature = "testing"), allow(unreachable_pub))] // `testing::seam` shows these to `dq-testing`
@@ -6,16 +6,18 @@
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
 
 use super::broadcast::Channel;
 use super::channel_stats::ChannelStats;
 use super::health::{Health, HealthProbe, HealthRegistry};
-use super::refused::opened;
+use super::refused::Opening;
 use super::{Plan, TopicPlan};
 use crate::broadcast::ErasedBroadcast;
 use crate::context::node_permits::{NodePermits, Share};
@@ -25,10 +27,10 @@ use crate::context::topic::shutdown::StopOrder;
 use crate::context::topic::stats::TopicStats;
 use crate::context::topic::{Parts, Topic};
 use crate::environment::{Environment, Runtime, Task};
-use crate::job::{NodeId, TopicKey};
-use crate::store::{Interest, Store, StoreError};
+use crate::job::TopicKey;
+use crate::store::Interest;
 
-/// The pause before a topic whose task panicked starts again.
+/// The pause before a task that panicked starts again.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
 
 /// The tasks of a running node.
@@ -111,6 +113,18 @@ impl Running {
         ordered
     }
 
+    /// What a task waits for before it uses a topic that the store may have refused to serve.
+    fn opening(&self, plan: &Plan, key: &TopicKey, is_refused: bool, ordered: &watch::Receiver<StopOrder>) -> Opening {
+        Opening {
+            store: plan.store.clone(),
+            key: key.clone(),
+            environment: self.environment.clone(),
+            call_timeout: plan.settings.call_timeout,
+            ordered: ordered.clone(),
+            is_refused: Arc::new(is_refused.into()),
+        }
+    }
+
     fn start_topic(&mut self, plan: &Plan, topic: &TopicPlan, stats: Arc<TopicStats>, permits: Share) {
         let is_refused = plan.refused.get(&topic.key).inspect(|error| _ = stats.store_error(error)).is_some();
         let parts = Parts {
@@ -119,18 +133,28 @@ impl Running {
             topic: topic.settings.clone(),
             node: plan.settings.clone(),
             environment: plan.environment.clone(),
-            stats,
+            stats: stats.clone(),
             permits,
         };
-        let (store, node, ordered) = (plan.store.clone(), plan.node.clone(), self.order());
+        let ordered = self.order();
+        let opening = self.opening(plan, &topic.key, is_refused, &ordered);
+        let (store, node, stop) = (plan.store.clone(), plan.node.clone(), ordered.clone());
         let (listener, drops) = (topic.listener.clone(), plan.environment.clone());
+        let store_stats = stats.clone();
+        let run = move || -> BoxFuture<'static, ()> {
+            let (opening, stats) = (opening.clone(), store_stats.clone());
+            let new = (parts.clone(), store.clone(), node.clone(), stop.clone());
+            Box::pin(async move {
+                if opening.opened(|error| _ = stats.store_error(error)).await {
+                    let (parts, store, node, stop) = new;
+                    Topic::new(parts, store, node, stop).run().await;
+                }
+            })
+        };
+        let restarted = move |panic: &str| stats.restarted(panic);
+        let kept = keep_running(topic.key.clone(), plan.environment.clone(), ordered, restarted, run);
         let task = async move {
-            let Parts { key, environment, stats, node: settings, .. } = &parts;
-            let store_error = |error: &StoreError| _ = stats.store_error(error);
-            let call_timeout = settings.call_timeout;
-            if !is_refused || opened(&store, key, environment, call_timeout, ordered.clone(), store_error).await {
-                keep_running(parts, store, node, ordered).await;
-            }
+            kept.await;
             drop_where_handlers_run(&drops, listener);
         };
         self.tasks
@@ -145,28 +169,42 @@ impl Running {
         let (topics, drops) = (self.topics.clone(), plan.environment.clone());
         let users: Vec<_> = listeners.iter().map(|(_, listener)| listener.clone()).collect();
         let is_refused = plan.refused.get(&key).inspect(|error| stats.store_error(error)).is_some();
+        let opening = self.opening(plan, &key, is_refused, &ordered);
+        let (channel_key, stop, channel_stats) = (key.clone(), ordered.clone(), stats.clone());
+        let task_environment = environment.clone();
+        let run = move || -> BoxFuture<'static, ()> {
+            let (store, key, environment) = (store.clone(), channel_key.clone(), environment.clone());
+            let (node, settings, listeners) = (node.clone(), settings.clone(), listeners.clone());
+            let (interest, topics, stats) = (interest.clone(), topics.clone(), channel_stats.clone());
+            let (opening, stop) = (opening.clone(), stop.clone());
+            Box::pin(async move {
+                if !opening.opened(|error| stats.store_error(error)).await {
+                    return;
+                }
+                let call_timeout = settings.call_timeout;
+                let subscription =
+                    Subscription::new(store.clone(), key.clone(), interest, environment.clone(), call_timeout);
+                let (link, failures) = (None, 0);
+                let channel = Channel {
+                    key,
+                    link,
+                    failures,
+                    store,
+                    node,
+                    subscription,
+                    environment,
+                    settings,
+                    listeners,
+                    stats,
+                    topics,
+                };
+                channel.run(stop).await;
+            })
+        };
+        let restarted = move |panic: &str| stats.restarted(panic);
+        let kept = keep_running(key, task_environment, ordered, restarted, run);
         let task = async move {
-            let store_error = |error: &StoreError| stats.store_error(error);
-            let call_timeout = settings.call_timeout;
-            if is_refused && !opened(&store, &key, &environment, call_timeout, ordered.clone(), store_error).await {
-                return;
-            }
-            let subscription =
-                Subscription::new(store.clone(), key.clone(), interest, environment.clone(), call_timeout);
-            let channel = Channel {
-                key,
-                link: None,
-                failures: 0,
-                store,
-                node,
-                subscription,
-                environment,
-                settings,
-                listeners,
-                stats,
-                topics,
-            };
-            channel.run(ordered).await;
+            kept.await;
             drop_where_handlers_run(&drops, users);
         };
         self.tasks.push(self.environment.spawn(Runtime::Own, self.tracker.track_future(task)));
@@ -177,8 +215,8 @@ impl Running {
         self.registry.health()
     }
 
-    pub(super) fn probe(&self) -> HealthProbe {
-        HealthProbe(Arc::clone(&self.registry))
+    pub(super) fn probe(&self, provider_restarts: Arc<AtomicU64>) -> HealthProbe {
+        HealthProbe { registry: Arc::clone(&self.registry), provider_restarts }
     }
 
     /// Waits until every topic and channel is in touch with the store.
@@ -218,19 +256,22 @@ fn drop_where_handlers_run(environment: &Environment, listeners: impl Send + 'st
     environment.spawn(Runtime::Handler, async move { drop(listeners) });
 }
 
-/// Runs a topic until it stops, and restarts it after a panic of dq itself. A topic that panics during a stop is restarted
-/// once, to give back what it held. After a second panic other nodes reclaim that, so that the node comes to its end.
-async fn keep_running(parts: Parts, store: Arc<dyn Store>, node: NodeId, ordered: watch::Receiver<StopOrder>) {
-    let environment = parts.environment.clone();
+/// Runs the task of a topic or channel until it stops, and restarts it after a panic of dq itself. A task that panics during a
+/// stop is restarted once, to give back what it held. After a second panic other nodes reclaim that, so that the node comes to
+/// its end.
+async fn keep_running(
+    key: TopicKey,
+    environment: Environment,
+    ordered: watch::Receiver<StopOrder>,
+    restarted: impl Fn(&str),
+    run: impl Fn() -> BoxFuture<'static, ()>,
+) {
     loop {
         let was_stopping = *ordered.borrow() != StopOrder::Continue;
-        let run = async {
-            Topic::new(parts.clone(), store.clone(), node.clone(), ordered.clone()).run().await;
-        };
-        let Err(panic) = AssertUnwindSafe(run).catch_unwind().await else { return };
+        let Err(panic) = AssertUnwindSafe(async { run().await }).catch_unwind().await else { return };
         let text = panic_message(&*panic);
-        tracing::error!(topic = %parts.key, panic = text, "dq panicked in this topic and restarts it; please report this as a bug");
-        parts.stats.restarted(&text);
+        tracing::error!(topic = %key, panic = text, "dq panicked in this topic and restarts it; please report this as a bug");
+        restarted(&text);
         if was_stopping {
             return;
         }

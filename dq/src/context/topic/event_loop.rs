@@ -117,8 +117,7 @@ impl Topic {
     /// An error decides nothing about a job. Tokens and sequence numbers judge what the store may still execute. A request
     /// that the store certainly did not execute is sent again after a pause, a long one if an operator must act first.
     fn on_error(&mut self, kind: RequestKind, error: &StoreError, now: Duration) {
-        // A link without permission is useless, too.
-        if !error.nothing_done() || matches!(error, StoreError::Denied { .. }) {
+        if !error.nothing_done() || error.ends_connection() {
             return self.fail_link(error, now);
         }
         if !error.is_outage() {

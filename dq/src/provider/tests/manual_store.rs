@@ -1,8 +1,8 @@
 //! A store without any logic: the test receives every batch and answers it, refuses it, or leaves it unanswered.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
@@ -20,10 +20,31 @@ enum PendingAnswer {
     Command(AnswerSender<CommandOutcome>),
 }
 
+/// Where the store panics, which stands for a defect of dq in the task that calls it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PanicAt {
+    Producer,
+    Send,
+    Answer,
+    Query,
+}
+
+#[derive(Debug, Clone, Default)]
+struct NextPanic(Arc<Mutex<Option<PanicAt>>>);
+
+impl NextPanic {
+    /// Panics if this is where.
+    fn reach(&self, at: PanicAt) {
+        let is_here = self.0.lock().unwrap().take_if(|wanted| *wanted == at).is_some();
+        assert!(!is_here, "a panic of the test");
+    }
+}
+
 /// A batch that the provider sent.
 pub(super) struct SentBatch {
     /// The producer that sent it, counted from 1.
     pub(super) producer: usize,
+    pub(super) identity: ProducerId,
     pub(super) number: u64,
     pub(super) ids: Vec<String>,
     answer: PendingAnswer,
@@ -85,17 +106,29 @@ impl SentBatch {
 }
 
 /// The test's end of the store.
-pub(super) struct StoreOperator(mpsc::UnboundedReceiver<SentBatch>);
+pub(super) struct StoreOperator(mpsc::UnboundedReceiver<SentBatch>, NextPanic);
 
 impl StoreOperator {
     pub(super) fn new() -> (Arc<ManualStore>, Self) {
         let (sent, operator) = mpsc::unbounded_channel();
-        (Arc::new(ManualStore { sent, producers: AtomicUsize::new(0) }), Self(operator))
+        let panics = NextPanic::default();
+        let (producers, queries) = (AtomicUsize::new(0), Arc::default());
+        (Arc::new(ManualStore { sent, producers, panics: panics.clone(), queries }), Self(operator, panics))
+    }
+
+    /// Makes the store panic there, once.
+    pub(super) fn panic_at(&self, at: PanicAt) {
+        *self.1.0.lock().unwrap() = Some(at);
     }
 
     /// Waits for the next batch.
     pub(super) async fn next(&mut self) -> SentBatch {
         self.0.recv().await.expect("the provider keeps its store")
+    }
+
+    /// The next batch, if one was sent.
+    pub(super) fn try_next(&mut self) -> Option<SentBatch> {
+        self.0.try_recv().ok()
     }
 
     /// Waits for the next batch and checks its number and its text.
@@ -128,12 +161,42 @@ impl StoreOperator {
 pub(super) struct ManualStore {
     sent: mpsc::UnboundedSender<SentBatch>,
     producers: AtomicUsize,
+    panics: NextPanic,
+    pub(super) queries: Arc<Queries>,
+}
+
+/// How many queries are in flight, and how many there were at most.
+#[derive(Debug, Default)]
+pub(super) struct Queries {
+    in_flight: AtomicUsize,
+    pub(super) most: AtomicUsize,
+    pub(super) begun: AtomicUsize,
+}
+
+impl Queries {
+    fn begin(self: &Arc<Self>) -> Query {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        let now = self.in_flight.fetch_add(1, Ordering::Relaxed) + 1;
+        self.most.fetch_max(now, Ordering::Relaxed);
+        Query(Arc::clone(self))
+    }
+}
+
+/// A query in flight.
+struct Query(Arc<Queries>);
+
+impl Drop for Query {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 #[derive(Debug)]
 struct ManualProducer {
     sent: mpsc::UnboundedSender<SentBatch>,
     producer: usize,
+    identity: ProducerId,
+    panics: NextPanic,
 }
 
 impl ManualProducer {
@@ -143,13 +206,19 @@ impl ManualProducer {
         ids: Vec<String>,
         wrap: impl FnOnce(AnswerSender<O>) -> PendingAnswer,
     ) -> Pending<BatchAnswer<O>> {
+        self.panics.reach(PanicAt::Send);
         let (answer, answered) = oneshot::channel();
+        let (producer, identity) = (self.producer, self.identity.clone());
         self.sent
-            .send(SentBatch { producer: self.producer, number, ids, answer: wrap(answer) })
+            .send(SentBatch { producer, identity, number, ids, answer: wrap(answer) })
             .expect("the test keeps its end");
+        let panics = self.panics.clone();
         Box::pin(async move {
             match answered.await {
-                Ok(answer) => answer,
+                Ok(answer) => {
+                    panics.reach(PanicAt::Answer);
+                    answer
+                }
                 Err(_) => std::future::pending().await,
             }
         })
@@ -181,9 +250,11 @@ impl Store for ManualStore {
         unreachable!("a provider does not ask for this")
     }
 
-    fn producer(&self, _: &TopicKey, _: &ProducerId) -> Arc<dyn Producer> {
+    fn producer(&self, _: &TopicKey, identity: &ProducerId) -> Arc<dyn Producer> {
+        self.panics.reach(PanicAt::Producer);
         let producer = self.producers.fetch_add(1, Ordering::Relaxed) + 1;
-        Arc::new(ManualProducer { sent: self.sent.clone(), producer })
+        let (sent, panics) = (self.sent.clone(), self.panics.clone());
+        Arc::new(ManualProducer { sent, producer, identity: identity.clone(), panics })
     }
 
     fn signals<'a>(&'a self, _: &'a TopicKey, _: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
@@ -191,7 +262,11 @@ impl Store for ManualStore {
     }
 
     fn get<'a>(&'a self, _: &'a TopicKey, _: &'a [JobId]) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
-        Box::pin(std::future::pending())
+        let query = self.queries.begin();
+        Box::pin(async move {
+            let _query = query;
+            std::future::pending().await
+        })
     }
 
     fn page<'a>(&'a self, _: &'a TopicKey, _: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
@@ -204,6 +279,7 @@ impl Store for ManualStore {
 
     /// Refuses the first query.
     fn counts<'a>(&'a self, _: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
+        self.panics.reach(PanicAt::Query);
         let first = self.producers.fetch_add(1, Ordering::Relaxed) == 0;
         let refused = || StoreError::Refused { operation: "counts", reason: "loading".into() };
         Box::pin(std::future::ready(if first { Err(refused()) } else { Ok(TopicCounts::default()) }))

@@ -1,9 +1,11 @@
 //! The provider on a store that the test operates by hand, under the paused clock.
 
 mod bounds;
+mod bytes;
 mod lifecycle;
 mod manual_store;
 mod order;
+mod panics;
 mod repeats;
 
 use std::sync::Arc;

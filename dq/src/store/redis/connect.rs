@@ -47,8 +47,26 @@ impl Connector {
         operation: &'static str,
         pushes: Option<UnboundedSender<PushInfo>>,
     ) -> Result<MultiplexedConnection, StoreError> {
-        let client = self.client(operation)?;
         let answer_within = if pushes.is_some() { SUBSCRIBED_WITHIN } else { ANSWER_WITHIN };
+        self.connect_with(operation, pushes, answer_within).await
+    }
+
+    /// A new connection for steps, which tells `pushes` when it is lost.
+    pub(super) async fn connect_watched(
+        &self,
+        operation: &'static str,
+        pushes: UnboundedSender<PushInfo>,
+    ) -> Result<MultiplexedConnection, StoreError> {
+        self.connect_with(operation, Some(pushes), ANSWER_WITHIN).await
+    }
+
+    async fn connect_with(
+        &self,
+        operation: &'static str,
+        pushes: Option<UnboundedSender<PushInfo>>,
+        answer_within: Duration,
+    ) -> Result<MultiplexedConnection, StoreError> {
+        let client = self.client(operation)?;
         let mut config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_WITHIN))
             .set_response_timeout(Some(answer_within));

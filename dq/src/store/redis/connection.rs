@@ -2,22 +2,26 @@
 //!
 //! A request is in flight as soon as [`OrderedConnection::ask`] returns: it is in the queue of the connection's task,
 //! which alone sends, in that order. When the connection breaks, falls silent or turns out to lead to a replica, the
-//! task ends for good. Every request that is unanswered then, and every later one, is answered with
-//! [`Unavailable`](StoreError::Unavailable), and the caller opens another connection. Dropping an `OrderedConnection`
-//! closes its connection to the server: requests that were sent may still arrive, and their answers never do.
+//! task ends for good. Every request that is in flight then is answered with [`Unavailable`](StoreError::Unavailable),
+//! every one that did not leave with [`NotSent`](StoreError::NotSent) (`progress`), and the caller opens another
+//! connection. Dropping an `OrderedConnection` closes its connection to the server: requests that were sent may still
+//! arrive, and their answers never do.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesOrdered, StreamExt};
 use redis::aio::MultiplexedConnection;
-use redis::{Cmd, RedisResult, Value};
+use redis::{Cmd, PushInfo, PushKind, RedisResult, Value};
 use tokio::sync::{mpsc, oneshot};
 
 use super::confirm::Confirm;
 use super::connect::{self, Connector};
 use super::errors::{Failure, classify, server_changed};
+use super::progress::Progress;
 use super::reply::Reply;
 use super::scripts::{ScriptCall, Scripts};
 use crate::store::StoreError;
@@ -39,10 +43,20 @@ struct QueuedCall {
     reply: oneshot::Sender<Result<Value, StoreError>>,
 }
 
+impl QueuedCall {
+    /// Answers a call that was not sent.
+    fn refuse(self, reason: &str) {
+        let operation = self.call.step.name();
+        // The caller may have stopped waiting.
+        drop(self.reply.send(Err(StoreError::NotSent { operation, reason: reason.into() })));
+    }
+}
+
 /// A connection to the server that keeps the order of its requests.
 #[derive(Debug, Clone)]
 pub(super) struct OrderedConnection {
     queue: mpsc::UnboundedSender<QueuedCall>,
+    progress: Arc<Progress>,
 }
 
 impl OrderedConnection {
@@ -50,17 +64,30 @@ impl OrderedConnection {
     /// and ignores its answer. With `confirm`, a request is answered once enough replicas have confirmed it.
     pub(super) fn open(connector: Arc<Connector>, scripts: Arc<Scripts>, first: Cmd, confirm: Option<Confirm>) -> Self {
         let (queue, requests) = mpsc::unbounded_channel();
-        super::spawn(run(connector, scripts, confirm, requests, first));
-        Self { queue }
+        let progress = Arc::<Progress>::default();
+        super::spawn(run(connector, scripts, confirm, requests, first, Arc::clone(&progress)));
+        Self { queue, progress }
     }
 
     /// Sends a call. The returned future only waits for the answer; dropping it does not stop the call.
     pub(super) fn ask(&self, call: ScriptCall) -> impl Future<Output = Result<Value, StoreError>> + Send + use<> {
         let operation = call.step.name();
-        let (reply, answer) = oneshot::channel();
-        // If the task has ended, this drops the request and with it `reply`.
-        drop(self.queue.send(QueuedCall { call, form: Form::Hash, reply }));
-        async move { answer.await.unwrap_or_else(|_| Err(lost(operation))) }
+        let (reply, mut answer) = oneshot::channel();
+        let progress = Arc::clone(&self.progress);
+        if let Err(unsent) = self.queue.send(QueuedCall { call, form: Form::Hash, reply }) {
+            // The task has ended. The receiver is here, so this cannot fail.
+            drop(unsent.0.reply.send(Err(progress.unsent(operation))));
+        }
+        poll_fn(move |cx| match progress.is_taken_back() {
+            true => Poll::Ready(Err(progress.unsent(operation))),
+            false => Pin::new(&mut answer).poll(cx).map(|answer| answer.unwrap_or_else(|_| Err(lost(operation)))),
+        })
+    }
+
+    /// Takes back every call, if none can have left because the connection is still being made: each answer is then
+    /// [`NotSent`](StoreError::NotSent). Returns whether it did.
+    pub(super) fn take_back(&self) -> bool {
+        self.progress.take_back()
     }
 
     /// Sends a call whose answer is a list.
@@ -87,7 +114,8 @@ struct Response {
 enum Next {
     GoOn,
     SendAgain(QueuedCall),
-    End,
+    /// The connection is of no use any more, for this reason.
+    End(String),
 }
 
 async fn run(
@@ -96,31 +124,55 @@ async fn run(
     confirm: Option<Confirm>,
     mut requests: mpsc::UnboundedReceiver<QueuedCall>,
     first: Cmd,
+    progress: Arc<Progress>,
 ) {
-    let connection = match connector.connect("connect", None).await {
-        Ok(connection) => connection,
-        Err(error) => return refuse_all(&mut requests, &error),
+    let (pushes, mut pushed) = mpsc::unbounded_channel();
+    let connection = match connector.connect_watched("connect", pushes).await {
+        Ok(connection) if progress.connected() => connection,
+        Ok(_) => return,
+        Err(error) => return refuse_all(requests, &progress, &error).await,
     };
     let exchange = Exchange { connection: connection.clone(), scripts, confirm };
     let mut first_connection = connection;
     let mut first_sent = Box::pin(async move { first_connection.send_packed_command(&first).await });
     let mut is_first_answered = false;
     let mut in_flight = FuturesOrdered::new();
-    loop {
+    let reason = loop {
         tokio::select! {
             biased;
             _ = &mut first_sent, if !is_first_answered => is_first_answered = true,
             Some(response) = in_flight.next() => match exchange.handle(response) {
                 Next::GoOn => {}
                 Next::SendAgain(request) => in_flight.push_back(exchange.send(request)),
-                Next::End => return,
+                Next::End(reason) => break reason,
             },
+            // Behind the answers, which may have come before, and in front of requests, which would not arrive.
+            () = disconnected(&mut pushed) => break LOST.into(),
             request = requests.recv() => match request {
+                Some(request) if in_flight.is_empty() && is_lost(&mut pushed).await => {
+                    request.refuse(LOST);
+                    break LOST.into();
+                }
                 Some(request) => in_flight.push_back(exchange.send(request)),
                 None => return,
             },
         }
-    }
+    };
+    refuse_all(requests, &progress, &StoreError::NotSent { operation: "connect", reason }).await;
+}
+
+const LOST: &str = "the connection was lost";
+
+/// Whether an idle connection has been lost. The runtime reads the socket first: otherwise the request would leave on a
+/// connection that has ended, and nobody could say what became of it.
+async fn is_lost(pushed: &mut mpsc::UnboundedReceiver<PushInfo>) -> bool {
+    tokio::task::yield_now().await;
+    std::iter::from_fn(|| pushed.try_recv().ok()).any(|push| push.kind == PushKind::Disconnection)
+}
+
+/// Waits until the connection is lost. Cancel safe.
+async fn disconnected(pushed: &mut mpsc::UnboundedReceiver<PushInfo>) {
+    while pushed.recv().await.is_some_and(|push| push.kind != PushKind::Disconnection) {}
 }
 
 /// Sends requests and handles their responses.
@@ -172,7 +224,13 @@ impl Exchange {
             }
             Err(Failure::NoScript | Failure::WrongType) => (Err(server_changed(operation)), Next::GoOn),
             Err(Failure::Answered(error)) => (Err(error), Next::GoOn),
-            Err(Failure::Broken(error)) => (Err(error), Next::End),
+            Err(Failure::Broken(error)) => {
+                let reason = match &error {
+                    StoreError::Unavailable { reason, .. } | StoreError::Refused { reason, .. } => reason.clone(),
+                    other => other.to_string(),
+                };
+                (Err(error), Next::End(reason))
+            }
         };
         // The caller may have stopped waiting.
         drop(request.reply.send(answer));
@@ -180,17 +238,13 @@ impl Exchange {
     }
 }
 
-/// Answers every request in the queue with the error of a connection that could not be made: nothing was sent.
-fn refuse_all(requests: &mut mpsc::UnboundedReceiver<QueuedCall>, error: &StoreError) {
+/// Answers every request in the queue, and every later one, with the error of a connection that could not be made or was
+/// lost before: nothing was sent.
+async fn refuse_all(mut requests: mpsc::UnboundedReceiver<QueuedCall>, progress: &Progress, error: &StoreError) {
+    progress.end(error);
     requests.close();
-    while let Ok(request) = requests.try_recv() {
-        let operation = request.call.step.name();
-        let reason = error.to_string();
-        drop(request.reply.send(Err(match error {
-            StoreError::Refused { .. } => StoreError::Refused { operation, reason },
-            StoreError::Denied { reason, .. } => StoreError::Denied { operation, reason: reason.clone() },
-            StoreError::Unavailable { reason, .. } => StoreError::Refused { operation, reason: reason.clone() },
-            _ => StoreError::Other { operation, source: reason.into() },
-        })));
+    while let Some(request) = requests.recv().await {
+        // The caller may have stopped waiting.
+        drop(request.reply.send(Err(progress.unsent(request.call.step.name()))));
     }
 }

@@ -3,14 +3,15 @@
 //! | error | class | why |
 //! |---|---|---|
 //! | connection refused, reset or closed, no answer in time | `Unavailable` | the step may have been executed, or may still be |
-//! | the same while connecting | `Refused`, by the connection | nothing was sent |
+//! | the same while connecting, or on a connection that was lost before | `NotSent` | nothing was sent |
 //! | `LOADING`, `MASTERDOWN`, `CLUSTERDOWN`, `TRYAGAIN`, `BUSY` | `Refused` | refused before the script began; temporary |
 //! | `READONLY`, `OOM`, `MISCONF`, `NOREPLICAS` | `Refused` | refused at the first write of the script, which reads and checks everything before |
+//! | `MOVED`, `ASK`, `CROSSSLOT` (a node of a cluster) | `Unsupported` | refused before the script began; the operator must use another server |
 //! | `NOSCRIPT` | – | the script is sent in full; the caller never sees it |
 //! | `DQTYPE`, `WRONGTYPE` (a key of a wrong type) | `WrongType` | the script checked before it wrote; for `WRONGTYPE` a second script finds the key |
 //! | `DQVERSION` (another protocol version) | `Version` | the script checked before it wrote |
 //! | `NOAUTH`, `WRONGPASS`, `NOPERM`, a certificate, while connecting | `Denied` | nothing was sent; the operator must fix it |
-//! | `max number of clients`, while connecting | `Refused` | nothing was sent; it passes when other clients have gone |
+//! | `max number of clients`, while connecting | `NotSent` | nothing was sent; it passes when other clients have gone |
 //! | too few replicas behind a `WAIT` | `NotReplicated` | it is done, and a failover may undo it |
 //! | `NOPERM` later, everything else | `Other` | the operator must fix it; a script may have stopped half-way |
 //!
@@ -24,6 +25,9 @@ use crate::store::{PROTOCOL_VERSION, StoreError};
 /// Codes of a server that refuses for now and has done nothing.
 const NOT_NOW: [&str; 9] =
     ["LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "READONLY", "OOM", "MISCONF", "NOREPLICAS"];
+
+/// Codes with which a node of a cluster names another node, or refuses keys of several.
+const OF_A_CLUSTER: [&str; 3] = ["MOVED", "ASK", "CROSSSLOT"];
 
 /// What an error means for a request and its connection.
 #[derive(Debug)]
@@ -48,7 +52,10 @@ pub(super) fn of_connecting(operation: &'static str, is_tls: bool, error: RedisE
     };
     match of_command(operation, error) {
         StoreError::Other { .. } if reason.contains("max number of clients") => {
-            StoreError::Refused { operation, reason: format!("{reason} (raise the server's `maxclients`)") }
+            StoreError::NotSent { operation, reason: format!("{reason} (raise the server's `maxclients`)") }
+        }
+        StoreError::Other { .. } if reason.contains("not allowed in cluster mode") => {
+            StoreError::Unsupported { operation, reason: format!("{reason} ({CLUSTER})") }
         }
         StoreError::Other { .. } if reason.contains("unknown command") => {
             StoreError::Denied { operation, reason: format!("{reason} (dq needs Redis 6.2 or later, or Valkey)") }
@@ -57,8 +64,9 @@ pub(super) fn of_connecting(operation: &'static str, is_tls: bool, error: RedisE
         StoreError::Unavailable { .. } if certificate.is_some() => StoreError::Denied { operation, reason },
         StoreError::Unavailable { reason, .. } => {
             let reason = port.map_or_else(|| reason.clone(), |advice| format!("{reason} ({advice})"));
-            StoreError::Unavailable { operation, reason }
+            StoreError::NotSent { operation, reason }
         }
+        StoreError::Refused { reason, .. } => StoreError::NotSent { operation, reason },
         other => other,
     }
 }
@@ -91,6 +99,9 @@ pub(super) fn classify(operation: &'static str, call: Option<&ScriptCall>, error
         let refused = StoreError::Refused { operation, reason: reason_of(&error) };
         return if code == "READONLY" { Failure::Broken(refused) } else { Failure::Answered(refused) };
     }
+    if OF_A_CLUSTER.contains(&code.as_str()) {
+        return Failure::Answered(StoreError::Unsupported { operation, reason: reason_of(&error) });
+    }
     if error.is_io_error() || error.is_timeout() || error.is_connection_dropped() || error.is_connection_refusal() {
         return Failure::Broken(StoreError::Unavailable { operation, reason: reason_of(&error) });
     }
@@ -107,7 +118,8 @@ fn reason_of(error: &RedisError) -> String {
     let advice = advice(&code(error))
         .or_else(|| about_permissions(&text))
         .or_else(|| about_certificates(&text))
-        .or_else(|| error.is_connection_refusal().then_some(refusal));
+        .or_else(|| error.is_connection_refusal().then_some(refusal))
+        .or_else(|| text.contains("failed to lookup address").then_some("is the host in the URL right?"));
     advice.map_or_else(|| text.clone(), |advice| format!("{text} ({advice})"))
 }
 
@@ -125,9 +137,12 @@ fn advice(code: &str) -> Option<&'static str> {
         "NOAUTH" => "add user and password to the URL",
         "WRONGPASS" => "fix user and password in the URL",
         "NOPERM" => PERMISSIONS,
+        "MOVED" | "ASK" | "CROSSSLOT" => CLUSTER,
         _ => return None,
     })
 }
+
+const CLUSTER: &str = "dq does not support Redis Cluster: point the URL at a server without cluster mode";
 
 const PERMISSIONS: &str = "give the user the permissions in docs/guide/deploying-on-redis.md";
 

@@ -18,6 +18,7 @@ mod keys;
 mod link;
 mod outcomes;
 mod producer;
+mod progress;
 mod queries;
 mod reply;
 mod scripts;

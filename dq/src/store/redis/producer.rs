@@ -86,6 +86,10 @@ impl Producer for RedisProducer {
         let answer = self.connection.ask_list(call);
         Box::pin(async move { commanded(answer.await?) })
     }
+
+    fn take_back(&self) -> bool {
+        self.connection.take_back()
+    }
 }
 
 /// The record with a field for its expiry, which the script writes by position, and without a parking fence.
