@@ -10,6 +10,7 @@ mod health;
 mod idle;
 mod mangled;
 mod mistyped;
+mod payloads;
 mod processes;
 mod proxy;
 mod refused;

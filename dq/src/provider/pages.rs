@@ -11,7 +11,7 @@ use super::query::query;
 use super::root::Root;
 use super::seen::Seen;
 use crate::job::{BadName, State};
-use crate::store::step::MOST_JOBS;
+use crate::store::step::{MOST_JOBS, USUAL_BYTES};
 use crate::store::{CommandKind, Cursor, Page, PageRequest};
 
 const USUAL_PAGE: usize = 100;
@@ -87,7 +87,8 @@ impl<P> Pages<P> {
 
     async fn read(&self) -> Result<Page, QueryError> {
         let (root, inbox) = self.inbox.as_ref().map_err(BadName::clone)?;
-        let request = PageRequest { state: self.state, after: self.after.clone(), limit: self.limit };
+        let request =
+            PageRequest { state: self.state, after: self.after.clone(), limit: self.limit, bytes: USUAL_BYTES };
         query(root, &inbox.key, move |store, key| {
             let request = request.clone();
             Box::pin(async move { store.page(&key, request).await })

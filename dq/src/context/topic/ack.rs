@@ -10,7 +10,7 @@ use super::runs::Ended;
 use super::{HeldJob, Stage, Topic};
 use crate::job::{JobId, Sequence, Token};
 use crate::listener::erased::{HandlerCall, Returned};
-use crate::store::step::{MOST_JOBS, Settle, Settled, Verdict};
+use crate::store::step::{MOST_JOBS, Settle, Settled, USUAL_BYTES, Verdict};
 
 /// How long an outcome that the store could not settle waits. The others of its request are settled.
 const UNSETTLED_PAUSE: Duration = Duration::from_secs(1);
@@ -33,7 +33,12 @@ impl Topic {
         }
         let outcomes: Vec<_> = std::iter::from_fn(|| self.held.next_to_settle()).take(MOST_JOBS).collect();
         if !outcomes.is_empty() {
-            self.pipeline.send(Settle { last_seen: self.pipeline.last_seen, lease: self.parts.node.lease, outcomes });
+            self.pipeline.send(Settle {
+                last_seen: self.pipeline.last_seen,
+                lease: self.parts.node.lease,
+                bytes: USUAL_BYTES,
+                outcomes,
+            });
         }
         None
     }
@@ -77,6 +82,7 @@ impl Topic {
                 self.parts.stats.dropped(1);
                 self.held.remove(id);
             }
+            Verdict::Later => self.held.unsent(id),
             Verdict::Failed(reason) => {
                 tracing::error!(topic = %self.parts.key, job.id = %id, reason, "the store could not settle this job; its outcome is sent again");
                 self.unsettled.push_back((now + UNSETTLED_PAUSE, id.clone()));

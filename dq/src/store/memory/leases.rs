@@ -12,7 +12,9 @@ use super::places::Place;
 use super::topic::{Topic, within};
 use crate::job::{JobId, NodeId, Sequence, Token};
 use crate::store::StoreError;
-use crate::store::step::{LONGEST_LEASE, LeaseStatus, Reconcile, Reconciled, Release, Renew, Scanned, Sequenced};
+use crate::store::step::{
+    LONGEST_LEASE, LeaseStatus, Reconcile, Reconciled, Release, Renew, RowCursor, Scanned, Sequenced,
+};
 use crate::time::Timestamp;
 
 impl Topic {
@@ -65,8 +67,9 @@ impl Topic {
         } else if let Err(lease_status) = self.check_sequence(now, node, request.last_seen) {
             return Ok(Sequenced::Reconcile(lease_status));
         }
-        let (rows, more) = self.rows_after(node, request.after.as_ref(), request.limit.max(1));
-        let next = if more { rows.last().map(|(id, _)| id.clone()) } else { None };
+        let after = request.after.as_ref().and_then(|cursor| JobId::new(cursor.as_str().split_once(':')?.1).ok());
+        let (rows, more) = self.rows_after(node, after.as_ref(), request.limit.max(1));
+        let next = if more { rows.last().map(|(id, _)| RowCursor::behind(id)) } else { None };
         Ok(Sequenced::Done(Reconciled { lease_status: self.lease_status(node), rows, next }))
     }
 

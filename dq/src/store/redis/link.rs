@@ -15,8 +15,8 @@ use super::{metadata_bytes, micros, millis, within};
 use crate::job::{JobId, NodeId, Token};
 use crate::store::step::{
     Claim, Exhaust, Isolate, LeaseStatus, NoteVerdict, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile,
-    Reconciled, Release, Renew, Role, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred,
-    Verdict, Wake,
+    Reconciled, Release, Renew, Role, RowCursor, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer,
+    Transferred, USUAL_BYTES, Verdict, Wake,
 };
 use crate::store::{Answer, Link, Pending, Request, StoreError};
 
@@ -85,7 +85,7 @@ impl Cleanup {
         tracing::warn!(topic = %self.keys.topic(), count = foreign_rows.len(), %first, "dropped rows that dq did not write");
         let call = self.scripts.call(Step::Settle, &self.keys, self.node.as_str()).arg(self.node.as_str());
         // The request names no sequence number, so it renews nothing.
-        let mut call = call.arg("").arg(0).arg(0);
+        let mut call = call.arg("").arg(0).arg(USUAL_BYTES).arg(0);
         for (id, token) in foreign_rows {
             for argument in [id.as_ref(), token.as_ref(), b"d", b"0", b""] {
                 call.push(argument);
@@ -129,7 +129,7 @@ impl RedisLink {
             return refused(error);
         }
         let call = self.call(Step::Transfer).arg(request.last_seen.0).arg(request.limit);
-        let call = call.arg(millis(request.lease)).arg(micros(request.fallback));
+        let call = call.arg(millis(request.lease)).arg(micros(request.fallback)).arg(request.bytes);
         let (answer, cleanup, fallback) = (self.connection.ask_list(call), self.cleanup(), request.fallback);
         Box::pin(async move {
             let mut reply = answer.await?;
@@ -153,13 +153,13 @@ impl RedisLink {
         if let Err(error) = within("the number of outcomes", request.outcomes.len()) {
             return refused(error);
         }
-        let call = self.call(Step::Settle).arg(request.last_seen.0).arg(millis(request.lease));
+        let call = self.call(Step::Settle).arg(request.last_seen.0).arg(millis(request.lease)).arg(request.bytes);
         let Sorted { call, places, mut verdicts } = sort(call, request.outcomes);
         let answer = self.connection.ask_list(call);
         Box::pin(async move {
             let mut reply = answer.await?;
             let lease_status = reply.lease_status()?;
-            for verdict in [Verdict::Stale, Verdict::Dropped] {
+            for verdict in [Verdict::Stale, Verdict::Dropped, Verdict::Later] {
                 let mut numbers = reply.nested()?;
                 while numbers.len() > 0 {
                     let place = numbers.count()?.checked_sub(1).and_then(|n| places.get(n));
@@ -196,7 +196,7 @@ impl RedisLink {
         if let Err(error) = within("the limit of a reconcile", request.limit) {
             return refused(error);
         }
-        let after = request.after.as_ref().map_or("", JobId::as_str);
+        let after = request.after.as_ref().map_or("", RowCursor::as_str);
         let call = self.call(Step::Reconcile).arg(request.last_seen.0).arg(after).arg(request.limit.max(1));
         let (answer, cleanup) = (self.connection.ask_list(call), self.cleanup());
         Box::pin(async move {
@@ -213,10 +213,9 @@ impl RedisLink {
                     Err(foreign) => foreign_rows.push(foreign),
                 }
             }
-            let more = reply.is_set()?;
+            let next = Some(reply.text()?).filter(|cursor| !cursor.is_empty()).map(RowCursor::new);
             cleanup.drop_foreign_rows(&foreign_rows, &mut lease_status);
             cleanup.report_dropped(&reply.ids()?);
-            let next = if more { rows.last().map(|(id, _)| id.clone()) } else { None };
             rows.sort();
             Ok(Answer::Reconcile(Sequenced::Done(Reconciled { lease_status, rows, next })))
         })
@@ -228,7 +227,8 @@ impl RedisLink {
         }
         let dead = request.node.as_str();
         let call = self.scripts.call(Step::Reclaim, &self.keys, dead).arg(dead).arg(request.seen.as_millis());
-        let answer = self.connection.ask_list(call.arg(request.limit.max(1)).arg(request.max_crashes));
+        let call = call.arg(request.limit.max(1)).arg(request.max_crashes).arg(request.bytes);
+        let answer = self.connection.ask_list(call);
         let cleanup = self.cleanup();
         Box::pin(async move {
             let mut reply = answer.await?;
@@ -249,6 +249,7 @@ impl RedisLink {
         }
         let call = self.call(Step::Sweep).arg(request.last_seen.0).arg(request.limit).arg(millis(request.lease));
         let call = call.arg(millis(request.unacked_age)).arg(millis(request.dead_kept)).arg(request.dead_most);
+        let call = call.arg(request.bytes);
         let (answer, cleanup) = (self.connection.ask_list(call), self.cleanup());
         Box::pin(async move {
             let mut reply = answer.await?;
@@ -271,7 +272,7 @@ impl RedisLink {
             return refused(error);
         }
         let call = self.call(Step::Publish).arg(request.limit).arg(micros(request.fallback));
-        let answer = self.connection.ask_list(call.arg(millis(request.expires_after)));
+        let answer = self.connection.ask_list(call.arg(millis(request.expires_after)).arg(request.bytes));
         Box::pin(async move {
             let mut reply = answer.await?;
             let (published, dropped) = (reply.count()?, reply.count()?);
@@ -332,13 +333,14 @@ const fn role_of(number: i64) -> Option<Role> {
 
 fn claims_of(reply: &mut Reply) -> Result<(Vec<Claim>, Vec<ForeignRow>), StoreError> {
     let (mut ids, mut tokens) = (reply.nested()?, reply.nested()?);
-    let (mut records, mut crashes) = (reply.nested()?, reply.nested()?);
+    let (mut records, mut overrides, mut crashes) = (reply.nested()?, reply.nested()?, reply.nested()?);
     // Jobs that are due together share one token.
     let one = if tokens.len() == 1 { Some(tokens.bytes()?) } else { None };
     let (mut claims, mut foreign_rows) = (Vec::with_capacity(ids.len()), Vec::new());
     while ids.len() > 0 {
         let token = if let Some(one) = &one { one.clone() } else { tokens.bytes()? };
         let (row, record) = (row_of(ids.bytes()?, token), records.record()?);
+        let record = if overrides.len() > 0 { record.under(&overrides.bytes_or_nothing()?) } else { record };
         let crashes = if crashes.len() > 0 { u32::try_from(crashes.int()?).unwrap_or(u32::MAX) } else { 0 };
         match row {
             Ok((id, token)) => claims.push(Claim { id, token, record, crashes }),

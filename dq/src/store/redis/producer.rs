@@ -59,6 +59,9 @@ impl Producer for RedisProducer {
         }
         let mut call = self.call(Step::Add, batch.number).arg(u8::from(retains));
         call.push(sent.iter().filter(|(job, _)| !is_plain(job)).count());
+        // Rounded up, so that the store seldom has a new largest record to note.
+        let longest = sent.iter().map(|(_, record)| record.as_bytes().len()).max();
+        call.push(longest.unwrap_or_default().next_power_of_two());
         for (job, record) in sent {
             call.push(job.id.as_str());
             call.push(options_of(job));
@@ -170,7 +173,10 @@ fn commanded(mut reply: Reply) -> Result<BatchAnswer<CommandOutcome>, StoreError
     let mut outcomes = Vec::with_capacity(codes.len() / 2);
     for pair in codes.as_bytes().chunks_exact(2) {
         let removed = match &mut removed {
-            Some(records) => records.record_or_nothing()?,
+            Some(records) => match records.nested_or_nothing()? {
+                Some(mut parts) => Some(parts.record()?.under(&parts.bytes()?)),
+                None => None,
+            },
             None => None,
         };
         outcomes.push(CommandOutcome { found: state(pair[0].into()), changed: pair[1] == b'+', removed });

@@ -37,24 +37,24 @@ macro_rules! steps {
 }
 
 steps! {
-    Transfer "transfer" [Jobs Delayed Running Leases Sequence Crashes Meta];
-    Settle "settle" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Sequence Pending Crashes Meta Wake];
+    Transfer "transfer" [Jobs Delayed Running Leases Sequence Crashes Meta Metadata];
+    Settle "settle" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Sequence Pending Crashes Meta Wake Metadata Replacements];
     Renew "renew" [Running Leases Sequence];
     Isolate "isolate" [Running Leases Sequence Pending Crashes];
-    Exhaust "exhaust" [Running Leases Sequence Pending Jobs];
+    Exhaust "exhaust" [Running Leases Sequence Pending Jobs Metadata];
     Reconcile "reconcile" [Running Leases Sequence Jobs Dead];
-    Reclaim "reclaim" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Pending Crashes Meta Wake];
+    Reclaim "reclaim" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Pending Crashes Meta Wake Metadata Replacements];
     Release "release" [Delayed Broadcasts Running Leases Sequence Meta Wake];
     Wake "wake" [Delayed Meta Wake];
-    Sweep "sweep" [Jobs Delayed Unacked Dead Done Running Leases Sequence Crashes Meta];
+    Sweep "sweep" [Jobs Delayed Unacked Dead Done Running Leases Sequence Crashes Meta Metadata];
     Publish "publish" [Broadcasts BroadcastJobs Meta BroadcastChannel];
     Scan "scan" [Jobs Delayed Unacked Dead Done Leases Running];
-    Add "add" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake];
-    Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake];
-    Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta];
-    Get "get" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs];
-    Page "page" [Jobs Delayed];
-    Rows "rows" [Jobs Running];
+    Add "add" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements];
+    Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements];
+    Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements];
+    Get "get" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Metadata];
+    Page "page" [Jobs Delayed Metadata];
+    Rows "rows" [Jobs Running Metadata];
     Counts "counts" [Jobs Delayed Unacked Dead Done Broadcasts];
 }
 
@@ -79,8 +79,11 @@ const PARTS: &[(&str, &str)] = &[
     ("clock.lua", include_str!("lua/parts/clock.lua")),
     ("cut.lua", include_str!("lua/parts/cut.lua")),
     ("metadata.lua", include_str!("lua/parts/metadata.lua")),
+    ("overrides.lua", include_str!("lua/parts/overrides.lua")),
     ("leave.lua", include_str!("lua/parts/leave.lua")),
     ("pending.lua", include_str!("lua/parts/pending.lua")),
+    ("order.lua", include_str!("lua/parts/order.lua")),
+    ("scan_rows.lua", include_str!("lua/parts/scan_rows.lua")),
     ("roles.lua", include_str!("lua/parts/roles.lua")),
     ("signal.lua", include_str!("lua/parts/signal.lua")),
     ("lease.lua", include_str!("lua/parts/lease.lua")),

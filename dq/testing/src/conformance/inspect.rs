@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::topic::{Topic, id, lock};
 use dq::job::{JobId, Metadata, State};
+use dq::store::step::USUAL_BYTES;
 use dq::store::{JobPlace, PageRequest, Stored, TopicCounts};
 use dq::time::Timestamp;
 
@@ -57,7 +58,7 @@ impl Topic {
     pub async fn pages(&self, state: State, limit: usize) -> Vec<Stored> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
-            let request = PageRequest { state, after: after.clone(), limit };
+            let request = PageRequest { state, after: after.clone(), limit, bytes: USUAL_BYTES };
             let page = self.store.page(&self.key, request).await.expect("page is answered");
             assert!(page.jobs.len() <= limit, "a page of {} jobs over its limit of {limit}", page.jobs.len());
             all.extend(page.jobs);
