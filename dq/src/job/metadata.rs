@@ -180,6 +180,12 @@ impl Metadata {
     #[doc(hidden)]
     pub const SHORTEST: usize = 8;
 
+    /// The bytes of its texts, which are all that makes it long.
+    pub(crate) fn text_bytes(&self) -> usize {
+        let headers = self.headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+        headers + [&self.retry, &self.error].into_iter().flatten().map(String::len).sum::<usize>()
+    }
+
     fn flags(&self) -> u16 {
         let fields = [
             (!self.delay.is_zero(), DELAY),

@@ -14,17 +14,18 @@ use crate::environment::{Environment, Runtime};
 use crate::job::TopicKey;
 use crate::store::{Store, StoreError};
 
-/// Asks the store until it answers. Cancel safe: once dropped, it sends no further query.
+/// Asks the store until it answers. Cancel safe: once dropped, it sends no further query. `ask` gets the number of tries so
+/// far, to ask for less after each.
 pub(super) async fn query<T: Send + 'static>(
     root: &Root,
     key: &TopicKey,
-    ask: impl Fn(Arc<dyn Store>, TopicKey) -> BoxFuture<'static, Result<T, StoreError>> + Send + Sync + 'static,
+    ask: impl Fn(Arc<dyn Store>, TopicKey, u32) -> BoxFuture<'static, Result<T, StoreError>> + Send + Sync + 'static,
 ) -> Result<T, QueryError> {
     let (mut reply, answer) = oneshot::channel();
     let (store, asked, retries) = (Arc::clone(&root.store), key.clone(), Retries::new(&root.settings));
     let environment = root.environment.clone();
     root.environment.spawn(Runtime::Own, async move {
-        let answering = repeat(&environment, retries, || ask(Arc::clone(&store), asked.clone()));
+        let answering = repeat(&environment, retries, |tries| ask(Arc::clone(&store), asked.clone(), tries));
         tokio::select! {
             biased;
             () = reply.closed() => {}
@@ -44,14 +45,15 @@ pub(super) async fn query<T: Send + 'static>(
 async fn repeat<T>(
     environment: &Environment,
     mut retries: Retries,
-    ask: impl Fn() -> BoxFuture<'static, Result<T, StoreError>>,
+    ask: impl Fn(u32) -> BoxFuture<'static, Result<T, StoreError>>,
 ) -> Result<T, StoreError> {
     let over = environment.now().saturating_add(retries.call_total);
+    let mut tries = 0;
     loop {
         let call_timeout = environment.now().saturating_add(retries.call_timeout).min(over);
         let answer = tokio::select! {
             biased;
-            answer = ask() => answer,
+            answer = ask(tries) => answer,
             () = environment.sleep_until(call_timeout) => Err(unanswered(retries.call_timeout)),
         };
         match answer {
@@ -61,6 +63,7 @@ async fn repeat<T>(
                     return Err(error);
                 }
                 environment.sleep_until(again).await;
+                tries += 1;
             }
             other => return other,
         }

@@ -20,6 +20,7 @@ use super::{Plan, TopicPlan};
 use crate::broadcast::ErasedBroadcast;
 use crate::context::panic_message;
 use crate::context::subscription::Subscription;
+use crate::context::topic::budget::WaitingBytes;
 use crate::context::topic::shutdown::StopOrder;
 use crate::context::topic::stats::TopicStats;
 use crate::context::topic::{Parts, Topic};
@@ -40,6 +41,7 @@ pub struct Running {
     topics: TaskTracker,
     tasks: Vec<Task>,
     registry: Arc<HealthRegistry>,
+    waiting: WaitingBytes,
 }
 
 /// Starts the tasks of the node. The task of a topic that the store cannot serve yet waits until it can.
@@ -54,6 +56,7 @@ pub fn start(plan: &Plan) -> Running {
         topics: TaskTracker::new(),
         tasks: Vec::new(),
         registry: registry.clone(),
+        waiting: WaitingBytes::default(),
     };
     for (topic, stats) in plan.topics.iter().zip(&registry.topics) {
         running.start_topic(plan, topic, stats.clone(), &ordered);
@@ -116,6 +119,7 @@ impl Running {
             node: plan.settings.clone(),
             environment: plan.environment.clone(),
             stats,
+            waiting: self.waiting.clone(),
         };
         let (store, node, ordered) = (plan.store.clone(), plan.node.clone(), ordered.clone());
         let task = async move {

@@ -85,6 +85,7 @@ impl Topic {
             Err(error) => return self.on_error(kind, &error, now),
         };
         self.pipeline.answered(kind);
+        self.budgets.answered(kind);
         self.parts.stats.dropped(self.pipeline.dropped());
         if !self.handlers_gone && self.stopped_by.is_none_or(|stopped_by| stopped_by == kind) {
             self.stopped_by = None;
@@ -135,7 +136,8 @@ impl Topic {
         }
     }
 
-    fn update_stats(&self) {
+    fn update_stats(&mut self) {
+        self.waiting.set(self.held.waiting_bytes());
         let stats = &self.parts.stats;
         stats.set_current(self.held.len(), self.runs.active(), self.held.waiting(), self.held.settling());
     }

@@ -17,6 +17,8 @@ pub(super) struct Held {
     to_settle: VecDeque<(JobId, Token)>,
     to_exhaust: VecDeque<(JobId, Token)>,
     waiting: usize,
+    /// Of the records of the jobs that wait.
+    waiting_bytes: usize,
     settling: usize,
     isolated: Option<Isolated>,
 }
@@ -33,7 +35,7 @@ impl Held {
     pub(super) fn new(seed: u64) -> Self {
         let jobs = HashMap::with_hasher(FixedState::with_seed(seed));
         let (to_start, to_settle, to_exhaust) = Default::default();
-        Self { jobs, to_start, to_settle, to_exhaust, waiting: 0, settling: 0, isolated: None }
+        Self { jobs, to_start, to_settle, to_exhaust, waiting: 0, waiting_bytes: 0, settling: 0, isolated: None }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -47,6 +49,11 @@ impl Held {
     /// How many jobs wait for a permit.
     pub(super) const fn waiting(&self) -> usize {
         self.waiting
+    }
+
+    /// How many bytes the records of these jobs have.
+    pub(super) const fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
     }
 
     /// How many jobs wait for nothing but a verdict.
@@ -70,25 +77,25 @@ impl Held {
 
     pub(super) fn insert(&mut self, id: JobId, job: HeldJob) {
         debug_assert!(!self.jobs.contains_key(&id), "the caller removes the older run first");
-        self.count(&job.stage, true);
+        self.count(&job.stage, job.size(), true);
         self.queue(&id, job.token, &job.stage);
         self.jobs.insert(id, job);
     }
 
     pub(super) fn remove(&mut self, id: &JobId) -> Option<HeldJob> {
         let job = self.jobs.remove(id)?;
-        self.count(&job.stage, false);
+        self.count(&job.stage, job.size(), false);
         Some(job)
     }
 
     /// Moves a job to another stage.
     pub(super) fn set(&mut self, id: &JobId, stage: Stage) {
-        let Some(token) = self.jobs.get(id).map(|job| job.token) else { return };
-        self.count(&stage, true);
+        let Some((token, size)) = self.jobs.get(id).map(|job| (job.token, job.size())) else { return };
+        self.count(&stage, size, true);
         self.queue(id, token, &stage);
         if let Some(job) = self.jobs.get_mut(id) {
             let before = std::mem::replace(&mut job.stage, stage);
-            self.count(&before, false);
+            self.count(&before, size, false);
         }
     }
 
@@ -115,9 +122,12 @@ impl Held {
         queue.push_back((id.clone(), job.token));
     }
 
-    fn count(&mut self, stage: &Stage, more: bool) {
+    fn count(&mut self, stage: &Stage, size: usize, more: bool) {
         let counter = match stage {
-            Stage::Waiting => &mut self.waiting,
+            Stage::Waiting => {
+                self.waiting_bytes = if more { self.waiting_bytes + size } else { self.waiting_bytes - size };
+                &mut self.waiting
+            }
             stage if stage.needs_no_permit() => &mut self.settling,
             _ => return,
         };

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `held`, `stage`: jobs that are not confirmed gone | `transfer`, `sweep`: claim |
 //! | `runs`: handlers that execute | `permits`, `listener`: start handlers and decide their jobs' outcomes |
-//! | `pipeline`: requests in flight | `ack`, `retry`: send outcomes, spend attempts |
+//! | `pipeline`: requests in flight; `budget`: how much one asks for | `ack`, `retry`: send outcomes, spend attempts |
 //! | `smart_sleep`, `prefetch`: when to claim, and how many | `reconnect`: a failed link; `shutdown`: the phases of a stop |
 //! | the state in `crash/` | `crash/`: lease, reconcile, reclaim, rollback |
 //!
@@ -22,6 +22,7 @@
 //! until the store has judged it.
 
 mod ack;
+pub(super) mod budget;
 mod crash;
 mod event_loop;
 mod held;
@@ -52,6 +53,7 @@ use crate::environment::Environment;
 use crate::job::{JobId, NodeId, TopicKey};
 use crate::listener::erased::ErasedListener;
 use crate::store::{Interest, Store};
+use budget::{Budgets, WaitingBytes, WaitingShare};
 use crash::{Lease, Reclaims, Reconciliation};
 use held::Held;
 use pipeline::{Pipeline, RequestKind};
@@ -72,6 +74,8 @@ pub(super) struct Parts {
     pub(super) node: NodeSettings,
     pub(super) environment: Environment,
     pub(super) stats: Arc<TopicStats>,
+    /// Shared by all topics of the node.
+    pub(super) waiting: WaitingBytes,
 }
 
 /// The task of a topic, and all its state.
@@ -83,6 +87,8 @@ pub(super) struct Topic {
     lease: Lease,
     sleep: SmartSleep,
     prefetch: Prefetch,
+    budgets: Budgets,
+    waiting: WaitingShare,
     reconciliation: Reconciliation,
     reclaims: Reclaims,
     stopping: Stopping,
@@ -117,6 +123,8 @@ impl Topic {
             lease: Lease::new(parts.node.lease),
             sleep: SmartSleep::new(now),
             prefetch: Prefetch::new(now),
+            budgets: Budgets::default(),
+            waiting: WaitingShare::new(parts.waiting.clone()),
             reconciliation: Reconciliation::default(),
             reclaims: Reclaims::default(),
             stopping: Stopping::new(stop),

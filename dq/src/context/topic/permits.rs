@@ -10,7 +10,7 @@ use super::pipeline::RequestKind;
 use super::runs::longest_count;
 use super::{HeldJob, Stage, Topic};
 use crate::job::{JobId, Sequence, Token};
-use crate::store::step::{Change, Isolate, MOST_JOBS, NoteVerdict, Noted};
+use crate::store::step::{Change, Isolate, NoteVerdict, Noted};
 
 impl Topic {
     /// Permits that are in use or promised.
@@ -18,16 +18,19 @@ impl Topic {
         self.held.needing_permits() - self.held.waiting() + self.runs.without_job()
     }
 
-    /// How many more jobs this node wants. Zero while it holds enough, and while no other job could start: a job that runs
+    /// How many more jobs this node wants: none beyond its free permits while many bytes wait. Zero while it holds enough, and while no other job could start: a job that runs
     /// alone, or waits until it can, may block the others for long.
     pub(super) fn wanted(&mut self, now: Duration) -> usize {
         if self.is_held_up(now) {
             return 0;
         }
-        let most = self.parts.topic.concurrency + self.prefetch.ahead(now);
-        let free = most.saturating_sub(self.held.needing_permits() + self.runs.without_job()).min(MOST_JOBS);
+        self.waiting.set(self.held.waiting_bytes());
+        let ahead = if self.waiting.is_full() { 0 } else { self.prefetch.ahead(now) };
+        let most = self.parts.topic.concurrency + ahead;
+        let asked = self.budgets.claims.jobs();
+        let free = most.saturating_sub(self.held.needing_permits() + self.runs.without_job()).min(asked);
         // Each transfer costs a round trip, so while jobs wait for a permit, the node claims only a quarter of its limit or more.
-        if self.held.waiting() > 0 && free < most / 4 { 0 } else { free }
+        if self.held.waiting() > 0 && free < asked.min(most / 4) { 0 } else { free }
     }
 
     /// Starts waiting jobs as long as there are permits and the lease is provably valid (rule 21).

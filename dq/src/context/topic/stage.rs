@@ -75,6 +75,11 @@ impl HeldJob {
         Self { token, record, metadata, crashes, mode, stage }
     }
 
+    /// The bytes of its record.
+    pub(super) fn size(&self) -> usize {
+        self.record.as_bytes().len()
+    }
+
     pub(super) const fn stage(&self) -> &Stage {
         &self.stage
     }

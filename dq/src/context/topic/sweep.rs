@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::pipeline::RequestKind;
 use super::{Mode, Topic};
-use crate::store::step::{Role, Sequenced, Sweep, Swept, USUAL_BYTES};
+use crate::store::step::{Role, Sequenced, Sweep, Swept};
 
 /// The pause between two sweeps. Ages are days, and an idle topic must cost less than one request in ten seconds.
 pub(super) const SWEEP_PERIOD: Duration = Duration::from_secs(300);
@@ -36,7 +36,7 @@ impl Topic {
         self.pipeline.send(Sweep {
             last_seen: self.pipeline.last_seen,
             limit,
-            bytes: USUAL_BYTES,
+            bytes: self.budgets.claims.bytes(),
             lease: self.parts.node.lease,
             unacked_age: settings.unacked_age,
             dead_kept: settings.dead_kept,

@@ -6,7 +6,7 @@ use super::pipeline::RequestKind;
 use super::{HeldJob, Mode, Stage, Topic};
 use crate::job::{Cause, Metadata};
 use crate::listener::Failure;
-use crate::store::step::{Change, Claim, Sequenced, Transfer, Transferred, USUAL_BYTES, Wake};
+use crate::store::step::{Change, Claim, Sequenced, Transfer, Transferred, Wake};
 use crate::time::Timestamp;
 
 impl Topic {
@@ -33,7 +33,7 @@ impl Topic {
         self.pipeline.send(Transfer {
             last_seen: self.pipeline.last_seen,
             limit,
-            bytes: USUAL_BYTES,
+            bytes: self.budgets.claims.bytes(),
             lease: self.parts.node.lease,
             fallback,
         });

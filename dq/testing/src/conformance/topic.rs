@@ -226,7 +226,12 @@ impl Topic {
     /// Transfers up to `limit` jobs.
     pub async fn transfer(&self, node: &str, limit: usize) -> Transferred {
         self.enter(node).await;
-        let answer = self.link(node).step(self.transfer_of(node, limit)).await.expect("transfer is answered");
+        self.transfer_with(node, self.transfer_of(node, limit)).await
+    }
+
+    /// Sends a transfer of a node that has entered.
+    pub async fn transfer_with(&self, node: &str, request: Transfer) -> Transferred {
+        let answer = self.link(node).step(request).await.expect("transfer is answered");
         let answer = done(answer);
         assert_eq!(answer.lease_status.sequence, self.last_seen(node).next(), "a transfer takes one sequence number");
         assert_eq!(answer.clock, self.now());

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::context::topic::pipeline::RequestKind;
 use crate::context::topic::{Topic, earliest};
 use crate::job::NodeId;
-use crate::store::step::{MOST_JOBS, Reclaim, Reclaimed, Role, Scan, Scanned, USUAL_BYTES};
+use crate::store::step::{Reclaim, Reclaimed, Role, Scan, Scanned};
 use crate::time::Timestamp;
 
 /// How often the watcher scans, for the audit.
@@ -101,7 +101,8 @@ impl Topic {
             return self.pipeline.pause_end(RequestKind::Reclaim, now);
         }
         let max_crashes = self.parts.topic.max_crashes;
-        self.pipeline.send(Reclaim { node, seen: lease.end, limit: MOST_JOBS, bytes: USUAL_BYTES, max_crashes });
+        let (limit, bytes) = (self.budgets.outcomes.jobs(), self.budgets.outcomes.bytes());
+        self.pipeline.send(Reclaim { node, seen: lease.end, limit, bytes, max_crashes });
         None
     }
 
