@@ -8,6 +8,7 @@ mod errors;
 mod full_memory;
 mod health;
 mod idle;
+mod lost;
 mod mangled;
 mod mistyped;
 mod payloads;

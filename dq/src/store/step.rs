@@ -239,7 +239,7 @@ pub enum NoteVerdict {
     Ended,
 }
 
-/// Where a page of rows continues. Only the store that gave it can read it.
+/// Where a page of rows or records continues. Only the store that gave it can read it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RowCursor(String);
 
@@ -379,6 +379,44 @@ pub struct Published {
 /// Request of [`wake`](super::Request::Wake).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wake;
+
+/// Request of [`audit`](super::Request::Audit).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Audit {
+    /// Where to go on; `None`: at the beginning.
+    pub after: Option<RowCursor>,
+    /// About how many records to look at, 1 to [`MOST_JOBS`].
+    pub limit: usize,
+    /// About how many bytes these records have.
+    pub bytes: usize,
+}
+
+/// Answer of [`audit`](super::Request::Audit).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Audited {
+    /// Jobs that have a record and neither a place nor a row.
+    pub lost: Vec<JobId>,
+    /// Where the next page continues; `None` means that this was the last.
+    pub next: Option<RowCursor>,
+}
+
+/// Request of [`recover`](super::Request::Recover).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recover {
+    /// Jobs that an audit found, at most [`MOST_JOBS`].
+    pub ids: Vec<JobId>,
+    /// The most bytes of replacements that the store moves into the places of these jobs. The store takes one job at least.
+    pub bytes: usize,
+}
+
+/// Answer of [`recover`](super::Request::Recover).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovered {
+    /// The jobs that were still lost and are back.
+    pub recovered: Vec<JobId>,
+    /// How many of the ids, from the first on, the store has looked at.
+    pub examined: usize,
+}
 
 /// Request of [`scan`](super::Request::Scan).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

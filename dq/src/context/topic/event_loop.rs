@@ -70,6 +70,7 @@ impl Topic {
             self.sweep(now),
             self.scan_leases(now),
             self.reclaim(now),
+            self.audit(now),
             self.pipeline.give_up_at(),
         ];
         self.hand_over();
@@ -102,6 +103,8 @@ impl Topic {
             (Answer::Release(_), _) => self.stopping.released(),
             (Answer::Sweep(swept), _) => self.on_swept(swept, sent, now),
             (Answer::Scan(scanned), _) => self.on_scanned(&scanned, now),
+            (Answer::Audit(page), _) => self.on_audited(page, now),
+            (Answer::Recover(recovered), _) => self.on_recovered(&recovered),
             (Answer::Wake(()), _) => {}
             _ => {
                 let source = "the store answered a request of another kind".into();

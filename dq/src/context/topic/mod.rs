@@ -54,7 +54,7 @@ use crate::job::{JobId, NodeId, TopicKey};
 use crate::listener::erased::ErasedListener;
 use crate::store::{Interest, Store};
 use budget::{Budgets, WaitingBytes, WaitingShare};
-use crash::{Lease, Reclaims, Reconciliation};
+use crash::{Audits, Lease, Reclaims, Reconciliation};
 use held::Held;
 use pipeline::{Pipeline, RequestKind};
 use prefetch::Prefetch;
@@ -91,6 +91,7 @@ pub(super) struct Topic {
     waiting: WaitingShare,
     reconciliation: Reconciliation,
     reclaims: Reclaims,
+    audits: Audits,
     stopping: Stopping,
     /// Outcomes that the store could not settle, and when each is sent again.
     unsettled: VecDeque<(Duration, JobId)>,
@@ -127,6 +128,7 @@ impl Topic {
             waiting: WaitingShare::new(parts.waiting.clone()),
             reconciliation: Reconciliation::default(),
             reclaims: Reclaims::default(),
+            audits: Audits::default(),
             stopping: Stopping::new(stop),
             unsettled: VecDeque::new(),
             handlers_gone: false,

@@ -1,13 +1,12 @@
 //! The steps of a node, each a script over the ordered connection of its link.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
 use super::connection::OrderedConnection;
-use super::keys::{Key, Keys};
+use super::keys::Keys;
 use super::outcomes::{Sorted, sort};
 use super::reply::{Reply, malformed};
 use super::scripts::{Scripts, Step};
@@ -15,8 +14,8 @@ use super::{metadata_bytes, micros, millis, within};
 use crate::job::{JobId, NodeId, Token};
 use crate::store::step::{
     Claim, Exhaust, Isolate, LeaseStatus, NoteVerdict, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile,
-    Reconciled, Release, Renew, Role, RowCursor, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer,
-    Transferred, USUAL_BYTES, Verdict, Wake,
+    Reconciled, Release, Renew, Role, RowCursor, Scan, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred,
+    USUAL_BYTES, Verdict, Wake,
 };
 use crate::store::{Answer, Link, Pending, Request, StoreError};
 
@@ -30,9 +29,6 @@ pub(super) struct RedisLink {
     /// How many jobs were dropped that no answer reports.
     pub(super) dropped: Arc<AtomicUsize>,
 }
-
-/// How often a scan is sent at most, while nodes come and go.
-const SCANS: usize = 16;
 
 impl RedisLink {
     fn call(&self, step: Step) -> super::scripts::ScriptCall {
@@ -96,7 +92,7 @@ impl Cleanup {
     }
 }
 
-fn refused(error: StoreError) -> Pending<Answer> {
+pub(super) fn refused(error: StoreError) -> Pending<Answer> {
     Box::pin(std::future::ready(Err(error)))
 }
 
@@ -115,6 +111,8 @@ impl Link for RedisLink {
             Request::Publish(request) => self.publish(request),
             Request::Wake(Wake) => self.wake(),
             Request::Scan(Scan) => self.scan(),
+            Request::Audit(request) => self.audit(&request),
+            Request::Recover(request) => self.recover(&request),
         }
     }
 
@@ -285,42 +283,6 @@ impl RedisLink {
         let answer = self.connection.ask(self.call(Step::Wake));
         Box::pin(async move { answer.await.map(|_| Answer::Wake(())) })
     }
-
-    fn scan(&self) -> Pending<Answer> {
-        let mut nodes = BTreeSet::new();
-        let mut answer = Box::pin(self.connection.ask_list(scan_call(&self.scripts, &self.keys, &nodes)));
-        let (connection, scripts, keys) = (self.connection.clone(), Arc::clone(&self.scripts), self.keys.clone());
-        Box::pin(async move {
-            for _ in 0..SCANS {
-                let (again, scanned) = scanned_of(answer.await?)?;
-                if !again {
-                    return Ok(Answer::Scan(scanned));
-                }
-                nodes.extend(scanned.leases.into_iter().map(|(node, _)| node));
-                answer = Box::pin(connection.ask_list(scan_call(&scripts, &keys, &nodes)));
-            }
-            Err(StoreError::Refused { operation: "scan", reason: "nodes come and go too fast to be counted".into() })
-        })
-    }
-}
-
-fn scan_call(scripts: &Scripts, keys: &Keys, nodes: &BTreeSet<NodeId>) -> super::scripts::ScriptCall {
-    let own = Step::Scan.keys().iter().filter(|key| !key.is_owned());
-    let mut names: Vec<_> = own.map(|key| keys.name(*key, "")).collect();
-    names.extend(nodes.iter().map(|node| keys.name(Key::Running, node.as_str())));
-    let mut call = scripts.call_on(Step::Scan, names, keys);
-    nodes.iter().for_each(|node| call.push(node.as_str()));
-    call
-}
-
-fn scanned_of(mut reply: Reply) -> Result<(bool, Scanned), StoreError> {
-    let (again, clock, mut ends) = (reply.is_set()?, reply.time()?, reply.nested()?);
-    let mut leases = Vec::with_capacity(ends.len() / 2);
-    while ends.len() > 0 {
-        leases.push((ends.node()?, ends.time()?));
-    }
-    leases.sort();
-    Ok((again, Scanned { clock, leases, records: reply.count()?, places: reply.count()? }))
 }
 
 const fn role_of(number: i64) -> Option<Role> {

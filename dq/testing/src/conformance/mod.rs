@@ -30,6 +30,7 @@ mod subscriber;
 mod topic;
 
 pub mod adds;
+pub mod audit;
 pub mod broadcasts;
 pub mod bytes;
 pub mod commands;
@@ -344,6 +345,10 @@ macro_rules! store_conformance {
             pages_are_bounded_by_bytes
             get_is_bounded_by_bytes
             removed_records_are_bounded_by_bytes;
+        audit:
+            audit_finds_no_job_that_has_a_place
+            recover_touches_no_job_that_has_a_place
+            audit_over_the_limit_is_refused;
         together:
             nodes_that_claim_at_once_never_share_a_job
             callers_that_add_at_once_add_one_job

@@ -68,6 +68,9 @@ impl Topic {
 
     pub(in crate::context::topic) fn on_scanned(&mut self, scanned: &Scanned, now: Duration) {
         self.parts.stats.audited(scanned.records, scanned.places);
+        if self.sleep.role() == Some(Role::Watcher) {
+            self.on_counted(scanned.records, scanned.places, now);
+        }
         let mut expired = BTreeMap::new();
         for (node, end) in scanned.leases.iter().filter(|(node, _)| node != self.pipeline.node()) {
             let scan = if *end > scanned.clock {

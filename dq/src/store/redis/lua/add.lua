@@ -14,25 +14,31 @@ KEYS[11] {app:topic}:meta            HASH     protocol, retains, largest, watche
 KEYS[12] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[13] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[14] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
+KEYS[15] {app:topic}:leases          ZSET     node -> end of its lease, ms
+KEYS[16] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
 ARGV[1]  number of the batch
 ARGV[2]  retains: 1 if a job of the batch has a retention
 ARGV[3]  how many jobs are special: they have a chosen id, a broadcast or an expiry
 ARGV[4]  no record of the batch has more bytes
-ARGV[5]  and on, no id twice: id, options, record. The options are DUPLICATE DELIVER DUE EXPIRY without the blanks:
+ARGV[5]  n: the number of nodes whose rows are in KEYS
+ARGV[6]  and on: n nodes; then, no id twice: id, options, record. The options are DUPLICATE DELIVER DUE EXPIRY without the blanks:
          DUPLICATE is g (the id is generated), r (reject), k (keep) or p (replace); DELIVER is q (queue), b (broadcast)
          or t (both); DUE is +µs or @ms; EXPIRY is empty, or `,ms` after the due time, and the record has a field for it
 
-Returns  {'done', answer}, {'kept', answer} or {'late'}. The answer is `a*` (all added), or `a` and one letter per job:
+Returns  {'again', all nodes with a lease} if a job of the batch may be RUNNING on a node that ARGV does not name, and nothing
+         was done; otherwise {'done', answer}, {'kept', answer} or {'late'}. The answer is `a*` (all added), or `a` and one letter per job:
          A (added); d r u x (exists, and its state); D U X (replaced, and the state of the old job); W (the replacement
          waits for the end of the run); I (the replacement counts if the pending end applies)
-Holds    rules 2, 4, 12, 13, 17, 18, 24
+Holds    rules 2, 4, 12, 13, 17, 18, 24, 26: an id whose place another program removed is free
 Cost     O(n log n). Per job one HSET field and one ZADD member, and one HMGET field if its id was chosen
 ]]
 -- include types.lua
 local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local pending, crashes, calls, meta, wake = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local metadata, replacements = KEYS[13], KEYS[14]
+local metadata, replacements, leases = KEYS[13], KEYS[14], KEYS[15]
 local number, retains, special, longest = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local nodes = tonumber(ARGV[5])
+local NODES, FIRST, FIRST_JOB = {unpack(ARGV, 6, 5 + nodes)}, 16, 6 + nodes
 local GENERATED, LATEST_EXPIRY, MOST_READ = string.byte('g'), 281474976710655, 1048576
 -- include version.lua
 -- include clock.lua
@@ -41,6 +47,7 @@ local GENERATED, LATEST_EXPIRY, MOST_READ = string.byte('g'), 281474976710655, 1
 -- include metadata.lua
 -- include pending.lua
 -- include places.lua
+-- include holders.lua
 -- include calls.lua
 -- Most jobs of a batch have the same options, so each text is parsed once.
 local parsed = {}
@@ -73,7 +80,7 @@ if special > 0 or longest > LARGE then
   if wrong then return wrong end
 end
 if special > 0 then
-  for i = 5, #ARGV, 3 do
+  for i = FIRST_JOB, #ARGV, 3 do
     if string.byte(ARGV[i + 1]) ~= GENERATED then chosen[#chosen + 1] = ARGV[i] end
   end
 end
@@ -82,9 +89,17 @@ if #chosen > 0 then
   local recorded = recorded_of(chosen)
   if #recorded > 0 then
     local places = places_of(recorded)
-    local texts = read('HMGET', pending, recorded)
+    local texts, unplaced = read('HMGET', pending, recorded), {}
     for i, id in ipairs(recorded) do
       states[id], commands[id] = places[i], parse_command(texts[i])
+      if places[i] == 'r' then unplaced[#unplaced + 1] = id end
+    end
+    local holders = #unplaced > 0 and unnamed_holders()
+    if holders then return {'again', holders} end
+    -- A job without a place and without a row does not exist any more, unless a replacement waits for its id: the audit puts
+    -- that in its place.
+    for _, id in ipairs(without_row(unplaced)) do
+      if not (commands[id] and commands[id].deliver) then states[id] = 'f' end
     end
   end
   if redis.call('EXISTS', broadcasts) == 1 then
@@ -145,7 +160,7 @@ local function add(id, options, record)
   return exists and string.upper(state) or 'A'
 end
 local answers, all_added, n = {}, true, 0
-for i = 5, #ARGV, 3 do
+for i = FIRST_JOB, #ARGV, 3 do
   local options = parsed[ARGV[i + 1]] or parse(ARGV[i + 1])
   local answer = 'A'
   if options.is_plain then

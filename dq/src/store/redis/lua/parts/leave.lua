@@ -6,7 +6,7 @@ Needs    jobs, metadata, delayed, unacked, dead, done, broadcasts, broadcast_job
 Gives    leave(id, token, text, command, crash_text, outcome, argument, new, cap): plans the end of one run of the job with
          the metadata `text` (false if it has no record). The outcome is a (ack), j, J, t (rejoin: as added, after µs, at
          ms), r (retry after µs), b (rollback), p (park), x (dead), d (drop) or c (reclaim; `cap` is the crash cap, or nil
-         if no crash is charged); `new` is its new metadata ('' = unchanged). write_plan(): writes it
+         if no crash is charged), or l (its place was lost); `new` is its new metadata ('' = unchanged). write_plan(): writes it
 Holds    rules 2, 12, 13, 17, 19, 25: row, pending command and *isolated* go; the crash count goes unless the job is
          given back
 Cost     per structure that changes one command per 1000 values; per replacement one HGET
@@ -64,8 +64,8 @@ end
 local function charge(text, crash_count, isolated, cap)
   cap = math.max(cap, 1)
   if crash_count + 1 >= cap and not isolated then return crash_count, text end
-  if crash_count >= cap then return nil, fixed(text).exhausted and text or exhausted_by_crashes(text) end
-  return crash_count + 1, crash_count + 1 >= cap and exhausted_by_crashes(text) or text
+  if crash_count >= cap then return nil, fixed(text).exhausted and text or exhausted_by(CRASHES, text) end
+  return crash_count + 1, crash_count + 1 >= cap and exhausted_by(CRASHES, text) or text
 end
 local function reclaim(id, due, text, parking_fence, crash_count, isolated, cap)
   if not cap then return give_back(id, due, parking_fence, crash_count) end
@@ -93,6 +93,11 @@ local function apply_outcome(id, fence, due, text, parking_fence, crash_count, o
   if outcome == 'x' then return put('dead', id, floor) end
   put_delayed(id, due_again(outcome, argument, new))
 end
+local function recover(id, text, parking_fence)
+  if parking_fence then return put('unacked', id, floor) end
+  update_metadata(id, text, exhausted_by(PLACE_LOST, text))
+  put('dead', id, floor)
+end
 local function leave(id, token, text, command, crash_text, outcome, argument, new, cap)
   push(plan.removed_rows, id)
   if command then push(plan.removed_commands, id) end
@@ -116,6 +121,7 @@ local function leave(id, token, text, command, crash_text, outcome, argument, ne
     update_metadata(id, text, with_metadata(text, '', nil))
     return put('dead', id, floor)
   end
+  if outcome == 'l' then return recover(id, text, parking_fence) end
   local crash_count, isolated = parse_crashes(crash_text)
   if outcome == 'c' then return reclaim(id, tonumber(due), text, parking_fence, crash_count, isolated, cap) end
   apply_outcome(id, fence, tonumber(due), text, parking_fence, crash_count, outcome, argument, new)

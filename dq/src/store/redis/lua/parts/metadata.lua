@@ -5,11 +5,11 @@ Gives    metadata_in(record): the metadata in a record, or '' if it does not dec
          `metadata` keeps of a new record from the beginning, or nil: of a large one, so that no script reads that record for
          its metadata. fixed(text): delay, retain and expires in ms, parking_fence as text or nil, exhausted.
          with_metadata(text, new, parking_fence): `new` ('' = `text`) with this parking fence (nil = none).
-         exhausted_by_crashes(text). revived(text): without attempts, exhaustion and expiry
+         exhausted_by(cause, text): the cause is CRASHES or PLACE_LOST. revived(text): without attempts, exhaustion and expiry
 Holds    no text is decoded. Metadata that do not decode count as plain
 ]]
 local FIELDS = {{1, 'delay', 6}, {2, 'expires', 6}, {4, 'retain', 6}, {8, 'parking_fence', 8}}
-local ALL_FIELDS, EXHAUSTED, ALL_FLAGS, LAST_CAUSE, CRASHES = 15, 128, 255, 6, 5
+local ALL_FIELDS, EXHAUSTED, ALL_FLAGS, LAST_CAUSE, CRASHES, PLACE_LOST = 15, 128, 255, 7, 5, 7
 local LARGE = 4096
 local function metadata_in(record)
   if #record < 9 then return '' end
@@ -63,9 +63,9 @@ local function with_metadata(text, new, parking_fence)
   parts.parking_fence = parking_fence and struct.pack('<I8', tonumber(parking_fence))
   return join(parts)
 end
-local function exhausted_by_crashes(text)
+local function exhausted_by(cause, text)
   local parts = split(text)
-  parts.flags, parts.cause = bit.bor(parts.flags, EXHAUSTED), CRASHES
+  parts.flags, parts.cause = bit.bor(parts.flags, EXHAUSTED), cause
   return join(parts)
 end
 local function revived(text)
