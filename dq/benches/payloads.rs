@@ -14,7 +14,7 @@ use dq::job::{
 };
 use dq::store::redis::RedisStore;
 use dq::store::step::{Change, Claim, Outcome, Reconcile, Sequenced, Settle, Transfer, USUAL_BYTES};
-use dq::store::{Due, Link, NewJob, Numbered, OnDuplicate, Store};
+use dq::store::{Due, Link, NewJob, Numbered, OnDuplicate, Producer, Store};
 use server::Server;
 
 const LEASE: Duration = Duration::from_secs(60);
@@ -74,6 +74,7 @@ async fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|word| word.parse::<usize>().ok());
     let (jobs, kb) = (numbers.next().unwrap_or(64), numbers.next().unwrap_or(256));
     let server = Server::start();
+    server.empty().await;
     let key = TopicKey { app: AppName::new("bench").unwrap(), topic: TopicName::new("t").unwrap() };
     let store = RedisStore::new(&server.url()).unwrap();
     let (link, producer) = (store.link(&key, &NodeId::new("n")), store.producer(&key, &ProducerId::new("p")));
@@ -107,9 +108,60 @@ async fn main() {
         let claims = bench.transfer("transfer by 1 MiB", jobs, USUAL_BYTES).await;
         bench.settle("settle: ack", &claims, Change::Ack, None).await;
     }
-    println!("{jobs} jobs of {kb} KB, ms of scripts, median of {ROUNDS} rounds");
+    let spent = bench.server.spent().await;
+    let (main, scripts) = (spent.main_us / 1_000.0, spent.scripts);
+    println!(
+        "{jobs} jobs of {kb} KB, ms of scripts, median of {ROUNDS} rounds; {scripts} scripts, {main:.0} ms of CPU in all"
+    );
     for (name, all) in &mut bench.spent {
         all.sort_by(f64::total_cmp);
         println!("{name:24} {:8.2}", all[ROUNDS / 2]);
     }
+    drain_beside_pings(&mut bench, &*producer, &record_of(250), number).await;
+}
+
+fn record_of(kb: usize) -> Record {
+    Record::new(&Metadata::default(), Codec::Json, format!("\"{}\"", "x".repeat(kb * 1_000)).as_bytes())
+}
+
+/// Drains 1,200 jobs by transfers of at most 600, while another client sends PINGs, and prints how long these took.
+async fn drain_beside_pings(bench: &mut Bench, producer: &dyn Producer, record: &Record, mut number: u64) {
+    for n in 0..1_200 {
+        number += 1;
+        let job = NewJob {
+            id: JobId::new(format!("ping-{n}")).unwrap(),
+            generated: true,
+            due: Due::After(Duration::ZERO),
+            expires_after: None,
+            record: record.clone(),
+            on_duplicate: OnDuplicate::Reject,
+            deliver: Deliver::Queue,
+        };
+        producer.add(Numbered { number, items: vec![job] }).await.unwrap();
+    }
+    let mut client = bench.server.connect().await;
+    let (stop, mut stopped) = tokio::sync::oneshot::channel::<()>();
+    let pings = tokio::spawn(async move {
+        let mut took = Vec::new();
+        while stopped.try_recv().is_err() {
+            let sent = std::time::Instant::now();
+            server::ask::<String>(&mut client, &redis::cmd("PING")).await;
+            took.push(sent.elapsed());
+        }
+        took.sort();
+        took
+    });
+    let mut drained = 0;
+    while drained < 1_200 {
+        let request =
+            Transfer { last_seen: bench.last_seen, limit: 600, bytes: USUAL_BYTES, lease: LEASE, fallback: LEASE };
+        let Sequenced::Done(answer) = bench.link.step(request).await.unwrap() else { panic!("the number is right") };
+        bench.last_seen = answer.lease_status.sequence;
+        drained += answer.claims.len();
+        bench.settle("drain", &answer.claims, Change::Ack, None).await;
+    }
+    stop.send(()).unwrap();
+    let took = pings.await.unwrap();
+    let at = |share: usize| took[(took.len() - 1) * share / 1_000];
+    println!("PING beside 1,200 jobs of 250 KB: median {:?}, 99.9 % {:?}, longest {:?}", at(500), at(999), at(1_000));
 }

@@ -13,9 +13,9 @@ use crate::store::step::{MOST_JOBS, USUAL_BYTES};
 /// Fewer bytes are never asked for. One job always passes, whatever its size.
 const FEWEST_BYTES: usize = 1 << 10;
 /// After how many answers a budget that was halved once grows.
-const FIRST_PATIENCE: u32 = 4;
+const FEWEST_ANSWERS: u32 = 4;
 /// After how many answers a budget grows at the latest.
-const LONGEST_PATIENCE: u32 = 64;
+const MOST_ANSWERS: u32 = 64;
 
 /// How many jobs and bytes a request asks for at most.
 #[derive(Debug)]
@@ -24,12 +24,12 @@ pub(super) struct Budget {
     bytes: usize,
     /// Answers since the last change.
     answers: u32,
-    patience: u32,
+    grows_after: u32,
 }
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { jobs: MOST_JOBS, bytes: USUAL_BYTES, answers: 0, patience: FIRST_PATIENCE / 2 }
+        Self { jobs: MOST_JOBS, bytes: USUAL_BYTES, answers: 0, grows_after: FEWEST_ANSWERS / 2 }
     }
 }
 
@@ -47,7 +47,7 @@ impl Budget {
         self.jobs = (self.jobs / 2).max(1);
         self.bytes = (self.bytes / 2).max(FEWEST_BYTES);
         self.answers = 0;
-        self.patience = (self.patience * 2).min(LONGEST_PATIENCE);
+        self.grows_after = (self.grows_after * 2).min(MOST_ANSWERS);
     }
 
     /// An answer came.
@@ -56,7 +56,7 @@ impl Budget {
             return;
         }
         self.answers += 1;
-        if self.answers >= self.patience {
+        if self.answers >= self.grows_after {
             self.jobs = (self.jobs * 2).min(MOST_JOBS);
             self.bytes = (self.bytes * 2).min(USUAL_BYTES);
             self.answers = 0;
