@@ -13,7 +13,7 @@ use dq::environment::TokioClock;
 use dq::job::{AppName, Codec, Deliver, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName};
 use dq::prelude::*;
 use dq::store::memory::MemoryStore;
-use dq::store::step::{Change, LeaseStatus, Outcome, Reconcile, Reconciled, Sequenced, Settle, Transfer};
+use dq::store::step::{Change, LeaseStatus, Outcome, Reconcile, Reconciled, Sequenced, Settle, Transfer, USUAL_BYTES};
 use dq::store::{Due, NewJob, Numbered, OnDuplicate, Store};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -142,7 +142,7 @@ async fn bare_store(jobs: usize) -> Round {
     }
     let mut left = jobs / 100 * 100;
     while left > 0 {
-        let request = Transfer { last_seen, limit: 100, lease, fallback: lease };
+        let request = Transfer { last_seen, limit: 100, bytes: USUAL_BYTES, lease, fallback: lease };
         let Sequenced::Done(answer) = link.step(request).await.unwrap() else {
             panic!("no other node takes a sequence number")
         };
@@ -151,7 +151,7 @@ async fn bare_store(jobs: usize) -> Round {
         let outcomes: Vec<_> =
             done.map(|c| Outcome { id: c.id, token: c.token, change: Change::Ack, metadata: None }).collect();
         left -= outcomes.len();
-        link.step(Settle { last_seen, lease, outcomes }).await.unwrap();
+        link.step(Settle { last_seen, lease, bytes: USUAL_BYTES, outcomes }).await.unwrap();
     }
     measured(jobs, start, cpu_start)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dq::job::{AppName, NodeId, Sequence, Token, TopicKey, TopicName};
 use dq::listener::Job;
-use dq::store::step::{Change, Outcome, Settle, Verdict};
+use dq::store::step::{Change, Outcome, Settle, USUAL_BYTES, Verdict};
 use dq::testing::{Harness, ManualClock};
 use dq_tests::{Fault, FaultyStore};
 
@@ -44,7 +44,10 @@ async fn settle_behind_its_back(dq: &Harness, token: Token, change: Change) {
     let topic = TopicKey { app: AppName::new("test").unwrap(), topic: TopicName::new("work").unwrap() };
     let link = dq.store().link(&topic, &NodeId::new(dq.health().node));
     let outcome = Outcome { id: dq::job::JobId::new("a").unwrap(), token, change, metadata: None };
-    let settled = link.step(Settle { last_seen: Sequence(0), lease: SECOND, outcomes: vec![outcome] }).await.unwrap();
+    let settled = link
+        .step(Settle { last_seen: Sequence(0), lease: SECOND, bytes: USUAL_BYTES, outcomes: vec![outcome] })
+        .await
+        .unwrap();
     assert_eq!(settled.verdicts, [Verdict::Done]);
 }
 

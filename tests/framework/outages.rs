@@ -297,3 +297,20 @@ async fn refused_exhaust_requests_are_not_retried_in_a_tight_loop() {
     dq.advance(MINUTE).await;
     assert_eq!(dq.counts::<TestJob>().await.dead, 40);
 }
+
+#[tokio::test(start_paused = true)]
+async fn jobs_pass_a_link_that_carries_only_one_of_them_in_time() {
+    let script = Script::acks();
+    let (dq, faults) = node(&script, default_settings).await;
+    for n in 0..40 {
+        dq.provider().add(TestJob { id: "x".repeat(10_000) }).id(n).after(SECOND).await.unwrap();
+    }
+    faults.carry_at_most(15_000);
+    dq.advance(2 * MINUTE).await;
+    let mut ran = script.log.take_without_times();
+    ran.sort();
+    let mut wanted: Vec<_> = (0..40).map(|n| format!("due {n} 0")).collect();
+    wanted.sort();
+    assert_eq!(ran, wanted, "each once");
+    assert!(faults.requests_for("reconcile") < 30, "it does not go on asking for too much: {faults:?}");
+}

@@ -8,7 +8,7 @@ use dq::config::NodeSettings;
 use dq::environment::{Environment, Seeded, TokioClock};
 use dq::job::{AppName, Cause, Deliver, Fence, Metadata, NodeId, Sequence, State, TopicKey, TopicName};
 use dq::provider::{AddError, Addition, CommandError, Provider, Seen};
-use dq::store::step::{Change, Claim, Outcome, Reconcile, Sequenced, Settle, Transfer};
+use dq::store::step::{Change, Claim, Outcome, Reconcile, Sequenced, Settle, Transfer, USUAL_BYTES};
 use dq::store::{JobPlace, Link};
 use dq::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -62,7 +62,13 @@ async fn fixture() -> Fixture {
 
 impl Fixture {
     async fn claim(&mut self) -> Vec<Claim> {
-        let request = Transfer { last_seen: self.sequence, limit: 1_000, lease: 60 * SECOND, fallback: 15 * SECOND };
+        let request = Transfer {
+            last_seen: self.sequence,
+            limit: 1_000,
+            bytes: USUAL_BYTES,
+            lease: 60 * SECOND,
+            fallback: 15 * SECOND,
+        };
         let Sequenced::Done(taken) = self.node.step(request).await.unwrap() else {
             panic!("the sequence number is current")
         };
@@ -78,7 +84,10 @@ impl Fixture {
             metadata: metadata.clone(),
         };
         let outcomes = claims.iter().map(outcome).collect();
-        self.node.step(Settle { last_seen: self.sequence, lease: 60 * SECOND, outcomes }).await.unwrap();
+        self.node
+            .step(Settle { last_seen: self.sequence, lease: 60 * SECOND, bytes: USUAL_BYTES, outcomes })
+            .await
+            .unwrap();
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dq::job::{Deliver, State};
 use dq::store::redis::RedisStore;
-use dq::store::step::{self, Change, Sequenced, Sweep};
+use dq::store::step::{self, Change, Sequenced, Sweep, USUAL_BYTES};
 use dq::store::{CommandKind, Durability, Interest, NewJob, PageRequest, Signal, Store, StoreError};
 use dq_tests::redis::{RedisServer, ask};
 use tokio::net::TcpSocket;
@@ -161,11 +161,12 @@ async fn the_least_permissions_in_the_guide_are_enough() {
     let claims = topic.claims().await;
     assert!(topic.command(CommandKind::Cancel, "a").await.changed);
     topic.try_settle(&claims, Change::Retry(LEASE)).await.unwrap();
-    let request = step::Publish { limit: 10, fallback: LEASE, expires_after: LEASE };
+    let request = step::Publish { limit: 10, bytes: USUAL_BYTES, fallback: LEASE, expires_after: LEASE };
     assert_eq!(topic.link.step(request).await.unwrap().published, 1);
     let sweep = Sweep {
         last_seen: topic.last_seen(),
         limit: 10,
+        bytes: USUAL_BYTES,
         lease: LEASE,
         unacked_age: LEASE,
         dead_kept: LEASE,
@@ -177,7 +178,7 @@ async fn the_least_permissions_in_the_guide_are_enough() {
     topic.link.step(step::Wake).await.unwrap();
     topic.link.step(step::Release { last_seen: topic.last_seen() }).await.unwrap();
     for state in State::ALL {
-        topic.store.page(&topic.key, PageRequest { state, after: None, limit: 10 }).await.unwrap();
+        topic.store.page(&topic.key, PageRequest { state, after: None, limit: 10, bytes: USUAL_BYTES }).await.unwrap();
     }
     assert_eq!(topic.store.topics(&topic.key.app).await.unwrap().len(), 2);
     assert_eq!(server.command(&["ACL", "LOG"]), "*0", "nothing was refused");
@@ -280,7 +281,15 @@ async fn a_sweep_names_every_key_of_a_wrong_type_before_it_writes() {
         let sweep = async |topic: &Topic| {
             let none = Duration::ZERO;
             let last_seen = topic.last_seen();
-            let sweep = Sweep { last_seen, limit: 10, lease: LEASE, unacked_age: none, dead_kept: none, dead_most: 1 };
+            let sweep = Sweep {
+                last_seen,
+                limit: 10,
+                bytes: USUAL_BYTES,
+                lease: LEASE,
+                unacked_age: none,
+                dead_kept: none,
+                dead_most: 1,
+            };
             topic.link.step(sweep).await
         };
         names_it_and_writes_nothing(&server, &topic, key, sweep).await;

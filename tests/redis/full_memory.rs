@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use dq::job::{Isolation, Metadata};
 use dq::store::step::{
-    Change, Exhaust, Isolate, NoteVerdict, Publish, RejoinDue, Release, Renew, Scan, Sequenced, Sweep, Verdict, Wake,
+    Change, Exhaust, Isolate, NoteVerdict, Publish, RejoinDue, Release, Renew, Scan, Sequenced, Sweep, USUAL_BYTES,
+    Verdict, Wake,
 };
 use dq::store::{CommandKind, Store};
 use dq_tests::redis::RedisServer;
@@ -48,7 +49,7 @@ async fn every_step_except_add_works_when_memory_is_full() {
         2,
         "the job that was rolled back and the requeued one"
     );
-    let request = Publish { limit: 10, fallback: LEASE, expires_after: LEASE };
+    let request = Publish { limit: 10, bytes: USUAL_BYTES, fallback: LEASE, expires_after: LEASE };
     topic.link.step(request).await.unwrap();
     topic.link.step(Wake).await.unwrap();
     let scanned = topic.link.step(Scan).await.unwrap();
@@ -73,8 +74,15 @@ async fn sweeps_work_when_memory_is_full() {
     server.command(&["CONFIG", "SET", "maxmemory", "1"]);
     while topic.store.counts(&topic.key).await.unwrap().clock <= claims[0].token.due {}
     let (lease, none) = (LEASE, Duration::ZERO);
-    let sweep =
-        Sweep { last_seen: topic.last_seen(), limit: 10, lease, unacked_age: none, dead_kept: LEASE, dead_most: 1 };
+    let sweep = Sweep {
+        last_seen: topic.last_seen(),
+        limit: 10,
+        bytes: USUAL_BYTES,
+        lease,
+        unacked_age: none,
+        dead_kept: LEASE,
+        dead_most: 1,
+    };
     let Sequenced::Done(swept) = topic.link.step(sweep).await.unwrap() else {
         panic!("the sequence number is current")
     };

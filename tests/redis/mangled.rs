@@ -1,7 +1,7 @@
 //! Keys that another program changed: only the changed job is affected (rule 1).
 
 use dq::job::State;
-use dq::store::step::{Change, Reclaim, RejoinDue, Sequenced, Sweep, Verdict};
+use dq::store::step::{Change, Reclaim, RejoinDue, Sequenced, Sweep, USUAL_BYTES, Verdict};
 use dq::store::{PageRequest, Store};
 use dq_tests::redis::RedisServer;
 
@@ -92,7 +92,8 @@ async fn drops_that_no_answer_reports_are_counted() {
     server.command(&["HDEL", "dq:{shop:t}:jobs", "a"]);
     server.command(&["ZADD", "dq:{shop:t}:leases", "5", "n"]);
     let node = dq::job::NodeId::new("n");
-    let request = Reclaim { node, seen: dq::time::Timestamp::from_millis(5), limit: 10, max_crashes: 3 };
+    let request =
+        Reclaim { node, seen: dq::time::Timestamp::from_millis(5), limit: 10, bytes: USUAL_BYTES, max_crashes: 3 };
     topic.link.step(request).await.unwrap();
     assert_eq!(topic.link.dropped(), 1);
     for (id, record) in [("line\nfeed", true), ("nothing", false)] {
@@ -105,6 +106,7 @@ async fn drops_that_no_answer_reports_are_counted() {
     let sweep = Sweep {
         last_seen: topic.last_seen(),
         limit: 10,
+        bytes: USUAL_BYTES,
         lease: LEASE,
         unacked_age: LEASE,
         dead_kept: LEASE,
@@ -134,7 +136,13 @@ async fn reclaim_repairs_rows_that_dq_did_not_write() {
     server.command(&["HSET", "dq:{shop:t}:running:n", "b", "mine!"]);
     server.command(&["ZADD", "dq:{shop:t}:leases", "5", "n"]);
     let node = dq::job::NodeId::new("n");
-    let request = Reclaim { node, seen: dq::time::Timestamp::from_millis(5), limit: claims.len(), max_crashes: 3 };
+    let request = Reclaim {
+        node,
+        seen: dq::time::Timestamp::from_millis(5),
+        limit: claims.len(),
+        bytes: USUAL_BYTES,
+        max_crashes: 3,
+    };
     assert_eq!(topic.link.step(request).await.unwrap().moved, 3);
     let counts = topic.store.counts(&topic.key).await.unwrap();
     assert_eq!((counts.delayed, counts.dead, counts.running), (2, 1, 0));
@@ -172,7 +180,7 @@ async fn an_unreadable_pending_command_is_ignored() {
 async fn a_page_leaves_out_jobs_without_a_record() {
     let (server, topic) = three_jobs().await;
     server.command(&["HDEL", "dq:{shop:t}:jobs", "b"]);
-    let request = PageRequest { state: State::Delayed, after: None, limit: 10 };
+    let request = PageRequest { state: State::Delayed, after: None, limit: 10, bytes: USUAL_BYTES };
     let page = topic.store.page(&topic.key, request).await.unwrap();
     assert_eq!(page.jobs.iter().map(|job| job.id.as_str()).collect::<Vec<_>>(), ["a", "c"]);
 }

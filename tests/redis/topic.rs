@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use dq::job::{AppName, Codec, Deliver, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName};
 use dq::store::redis::RedisStore;
-use dq::store::step::{Change, Claim, Outcome, Reconcile, Sequenced, Settle, Settled, Transfer, Transferred};
+use dq::store::step::{
+    Change, Claim, Outcome, Reconcile, Sequenced, Settle, Settled, Transfer, Transferred, USUAL_BYTES,
+};
 use dq::store::{
     AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, Link, NewJob, Numbered, OnDuplicate, Producer,
     Store, StoreError,
@@ -100,7 +102,11 @@ impl Topic {
     }
 
     pub async fn try_transfer(&self, limit: usize) -> Result<Transferred, StoreError> {
-        let request = Transfer { last_seen: self.last_seen(), limit, lease: LEASE, fallback: LEASE };
+        self.transfer_of(limit, USUAL_BYTES).await
+    }
+
+    pub async fn transfer_of(&self, limit: usize, bytes: usize) -> Result<Transferred, StoreError> {
+        let request = Transfer { last_seen: self.last_seen(), limit, bytes, lease: LEASE, fallback: LEASE };
         match self.link.step(request).await? {
             Sequenced::Done(answer) => {
                 self.last_seen.store(answer.lease_status.sequence.0, Ordering::Relaxed);
@@ -133,6 +139,6 @@ impl Topic {
             metadata: None,
         };
         let outcomes = claims.iter().map(outcome).collect();
-        self.link.step(Settle { last_seen: self.last_seen(), lease: LEASE, outcomes }).await
+        self.link.step(Settle { last_seen: self.last_seen(), lease: LEASE, bytes: USUAL_BYTES, outcomes }).await
     }
 }

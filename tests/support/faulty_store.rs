@@ -5,7 +5,7 @@ use std::future::pending;
 use std::sync::{Arc, Mutex};
 
 use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
-use dq::store::step::{Settle, Verdict};
+use dq::store::step::{Sequenced, Settle, Verdict};
 use dq::store::{
     AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Interest, Link, NewJob, Numbered, Page, PageRequest,
     Pending, Producer, Request, Signals, Store, StoreError, Stored, TopicCounts,
@@ -44,6 +44,8 @@ struct State {
     requests: BTreeMap<&'static str, usize>,
     rule: Option<Rule>,
     without_signals: bool,
+    /// The most bytes of records that an answer carries in time.
+    carried: Option<usize>,
 }
 
 impl std::fmt::Debug for Faults {
@@ -93,6 +95,11 @@ impl Faults {
     /// From now on no signal arrives, and no subscriber learns of that.
     pub fn lose_signals(&self) {
         self.state.lock().unwrap().without_signals = true;
+    }
+
+    /// From now on an answer with more bytes of records than these never comes.
+    pub fn carry_at_most(&self, bytes: usize) {
+        self.state.lock().unwrap().carried = Some(bytes);
     }
 
     /// Returns the number of requests for this step.
@@ -222,7 +229,8 @@ impl Link for FaultyLink {
     /// Under [`Fault::Unsettled`] the first outcome is left out and reported as failed.
     fn ask(&self, request: Request) -> Pending<Answer> {
         let Request::Settle(settle) = request else {
-            return self.faults.answer(request.kind().name(), || self.inner.ask(request));
+            let carried = self.faults.state.lock().unwrap().carried;
+            return self.faults.answer(request.kind().name(), || carry(self.inner.ask(request), carried));
         };
         match self.faults.ask("settle") {
             None => self.inner.ask(settle.into()),
@@ -234,6 +242,24 @@ impl Link for FaultyLink {
             Some(fault) => no_answer("settle", fault),
         }
     }
+}
+
+/// Lets an answer with too many bytes never come.
+fn carry(answer: Pending<Answer>, most: Option<usize>) -> Pending<Answer> {
+    let Some(most) = most else { return answer };
+    async move {
+        let answer = answer.await?;
+        let claims = match &answer {
+            Answer::Transfer(Sequenced::Done(done)) => &done.claims[..],
+            Answer::Sweep(Sequenced::Done(done)) => &done.claims,
+            _ => &[],
+        };
+        if claims.iter().map(|claim| claim.record.as_bytes().len()).sum::<usize>() > most {
+            pending::<()>().await;
+        }
+        Ok(answer)
+    }
+    .boxed()
 }
 
 impl FaultyLink {

@@ -37,6 +37,18 @@ impl Monitor {
         }
     }
 
+    /// Returns all commands up to an `ECHO` of `end`, those that scripts call included.
+    pub fn all_until(&mut self, end: &str) -> Vec<String> {
+        let mut seen = Vec::new();
+        loop {
+            let line = self.line(None).expect("the server is reachable");
+            if line.contains("\"ECHO\"") && line.contains(end) {
+                return seen;
+            }
+            seen.push(line);
+        }
+    }
+
     /// Returns the commands of clients once none has arrived for `time`.
     pub fn until_silent_for(&mut self, time: Duration) -> Vec<String> {
         let mut seen = Vec::new();

@@ -124,10 +124,14 @@ pub enum Cause {
     Crashes,
     /// Its `expires_after` passed before it ran.
     Expired,
+    /// Another program removed the job from its place, so that nobody knows when it was due or who ran it. Requeue it to run it
+    /// now.
+    PlaceLost,
 }
 
 impl Cause {
-    const ALL: [Self; 6] = [Self::Error, Self::Panic, Self::Timeout, Self::Decode, Self::Crashes, Self::Expired];
+    const ALL: [Self; 7] =
+        [Self::Error, Self::Panic, Self::Timeout, Self::Decode, Self::Crashes, Self::Expired, Self::PlaceLost];
 
     /// The cause as a word, for example `timeout`.
     pub const fn word(self) -> &'static str {
@@ -138,6 +142,7 @@ impl Cause {
             Self::Decode => "decode",
             Self::Crashes => "crashes",
             Self::Expired => "expired",
+            Self::PlaceLost => "place lost",
         }
     }
 }
@@ -179,6 +184,12 @@ impl Metadata {
     /// The length of the shortest metadata, in bytes.
     #[doc(hidden)]
     pub const SHORTEST: usize = 8;
+
+    /// The bytes of its texts, which are all that makes it long.
+    pub(crate) fn text_bytes(&self) -> usize {
+        let headers = self.headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+        headers + [&self.retry, &self.error].into_iter().flatten().map(String::len).sum::<usize>()
+    }
 
     fn flags(&self) -> u16 {
         let fields = [

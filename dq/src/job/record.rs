@@ -84,6 +84,21 @@ impl Record {
         Ok((codec, &self.0[start + 1..]))
     }
 
+    /// The same payload under metadata that a store keeps apart from the record, as bytes. Copies nothing if they are the
+    /// record's own.
+    #[doc(hidden)]
+    #[must_use]
+    #[cfg(feature = "redis")]
+    pub fn under(self, metadata: &[u8]) -> Self {
+        if self.0.starts_with(metadata) {
+            return self;
+        }
+        let kept = metadata_length(&self.0).ok().and_then(|start| self.0.get(start..)).filter(|rest| !rest.is_empty());
+        let codec = [Codec::Json.byte()];
+        let parts = kept.map_or([metadata, &codec, &self.0], |kept| [metadata, kept, &[]]);
+        Self(parts.concat().into())
+    }
+
     /// The same payload with other metadata. If the bytes are not a record, all of them become the payload.
     #[doc(hidden)]
     #[must_use]
@@ -113,6 +128,24 @@ mod tests {
     #[test]
     fn a_plain_record_costs_nine_bytes_beyond_its_payload() {
         assert_eq!(Record::new(&Metadata::default(), Codec::Json, b"").as_bytes().len(), 9);
+    }
+
+    #[cfg(feature = "redis")]
+    #[test]
+    fn metadata_that_are_kept_apart_override_those_of_the_record() {
+        let encoded = |metadata: &Metadata| {
+            let record = Record::new(metadata, Codec::Json, b"");
+            record.as_bytes().slice(..record.as_bytes().len() - 1)
+        };
+        let metadata = Metadata { attempts: 3, error: Some("no".into()), ..Metadata::default() };
+        for payload in [&br#"{"a":1}"#[..], b""] {
+            let record = Record::new(&Metadata::default(), Codec::Json, payload);
+            assert_eq!(record.clone().under(&encoded(&metadata)), record.with_metadata(&metadata));
+            assert_eq!(record.clone().under(&encoded(&Metadata::default())), record);
+            assert_eq!(record.clone().under(b""), record);
+        }
+        let mangled = Record::from_bytes(Bytes::from_static(b"what?"));
+        assert_eq!(mangled.clone().under(&encoded(&metadata)), mangled.with_metadata(&metadata));
     }
 
     #[test]

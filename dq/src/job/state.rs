@@ -16,6 +16,7 @@
 //! * a swept UNACKED job is RUNNING under `process_unacked` and returns to UNACKED by keep, rollback or reclaim;
 //! * an ack from outside ends a DELAYED or UNACKED job;
 //! * the store prunes a DONE or DEAD job after its retention;
+//! * a job that another program removed from its place counts as RUNNING until the audit makes it UNACKED or DEAD;
 //! * a job without crashes left becomes DEAD after one more run, which calls only `final_retry`.
 //!
 //! *Ready* is not a state: it is DELAYED with a due time that has passed. A delete, cancel, ack or replacement of a
@@ -93,6 +94,11 @@ pub enum Event {
     },
     /// The retention ended.
     Pruned,
+    /// Another program removed the job from its place, and the audit put it back.
+    PlaceLost {
+        /// It had been parked, so it returns to UNACKED.
+        parked: bool,
+    },
 }
 
 /// The event cannot happen to a job in this state.
@@ -132,9 +138,14 @@ impl State {
             ) => Some(S::Delayed),
             (
                 S::Running,
-                E::Parked | E::RolledBack { parked: true } | E::Reclaimed { parked: true, final_isolated: false },
+                E::Parked
+                | E::RolledBack { parked: true }
+                | E::Reclaimed { parked: true, final_isolated: false }
+                | E::PlaceLost { parked: true },
             ) => Some(S::Unacked),
-            (S::Running, E::Died | E::Reclaimed { final_isolated: true, .. }) => Some(S::Dead),
+            (S::Running, E::Died | E::Reclaimed { final_isolated: true, .. } | E::PlaceLost { parked: false }) => {
+                Some(S::Dead)
+            }
             (S::Running, E::Acked { retain: true } | E::EndedByCommand { retain: true })
             | (S::Delayed | S::Unacked, E::AckedFromOutside { retain: true }) => Some(S::Done),
             (S::Running, E::Acked { retain: false } | E::EndedByCommand { retain: false } | E::Dropped)

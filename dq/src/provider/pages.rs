@@ -11,15 +11,15 @@ use super::query::query;
 use super::root::Root;
 use super::seen::Seen;
 use crate::job::{BadName, State};
-use crate::store::step::MOST_JOBS;
+use crate::store::step::{MOST_JOBS, USUAL_BYTES};
 use crate::store::{CommandKind, Cursor, Page, PageRequest};
 
 const USUAL_PAGE: usize = 100;
 
 /// The jobs of one topic in one state, page by page.
 ///
-/// A list is no snapshot: a job that moves while the list is read may be missing or appear twice. Each page is one bounded
-/// read of the store.
+/// A list is no snapshot: a job that moves while the list is read may be missing or appear twice. Each page is one read of
+/// the store, of at most 1 MiB or one larger job.
 ///
 /// ```no_run
 /// # async fn requeue(provider: dq::provider::Provider) -> Result<(), Box<dyn std::error::Error>> {
@@ -87,9 +87,12 @@ impl<P> Pages<P> {
 
     async fn read(&self) -> Result<Page, QueryError> {
         let (root, inbox) = self.inbox.as_ref().map_err(BadName::clone)?;
-        let request = PageRequest { state: self.state, after: self.after.clone(), limit: self.limit };
-        query(root, &inbox.key, move |store, key| {
-            let request = request.clone();
+        let request =
+            PageRequest { state: self.state, after: self.after.clone(), limit: self.limit, bytes: USUAL_BYTES };
+        query(root, &inbox.key, move |store, key, tries| {
+            // The answer may have been more than the link can carry in time.
+            let halved = |most: usize| most.checked_shr(tries).unwrap_or_default().max(1);
+            let request = PageRequest { limit: halved(request.limit), bytes: halved(request.bytes), ..request.clone() };
             Box::pin(async move { store.page(&key, request).await })
         })
         .await

@@ -19,11 +19,11 @@ use crate::job::TopicKey;
 use crate::store::{Store, StoreError};
 
 /// Asks the store until it answers. While 256 queries have no answer, further callers wait, in their order. Cancel safe: once
-/// dropped, it sends no further query.
+/// dropped, it sends no further query. `ask` gets the number of tries so far, to ask for less after each.
 pub(super) async fn query<T: Send + 'static>(
     root: &Root,
     key: &TopicKey,
-    ask: impl Fn(Arc<dyn Store>, TopicKey) -> BoxFuture<'static, Result<T, StoreError>> + Send + Sync + 'static,
+    ask: impl Fn(Arc<dyn Store>, TopicKey, u32) -> BoxFuture<'static, Result<T, StoreError>> + Send + Sync + 'static,
 ) -> Result<T, QueryError> {
     let over = root.deadline();
     let place = Arc::clone(&root.places.queries).acquire_owned().await;
@@ -34,7 +34,7 @@ pub(super) async fn query<T: Send + 'static>(
     let (environment, restarts) = (root.environment.clone(), Arc::clone(&root.restarts));
     root.environment.spawn(Runtime::Own, async move {
         let _place = place;
-        let answering = repeat(&environment, retries, over, || ask(Arc::clone(&store), asked.clone()));
+        let answering = repeat(&environment, retries, over, |tries| ask(Arc::clone(&store), asked.clone(), tries));
         tokio::select! {
             biased;
             () = reply.closed() => {}
@@ -61,17 +61,18 @@ async fn repeat<T>(
     environment: &Environment,
     mut retries: Retries,
     over: Duration,
-    ask: impl Fn() -> BoxFuture<'static, Result<T, StoreError>>,
+    ask: impl Fn(u32) -> BoxFuture<'static, Result<T, StoreError>>,
 ) -> Result<T, StoreError> {
     if environment.now() >= over {
         let reason = format!("{MOST_QUERIES} earlier queries had no answer within `call_total`");
         return Err(StoreError::NotSent { operation: "query", reason });
     }
+    let mut tries = 0;
     loop {
         let call_timeout = environment.now().saturating_add(retries.call_timeout).min(over);
         let answer = tokio::select! {
             biased;
-            answer = ask() => answer,
+            answer = ask(tries) => answer,
             () = environment.sleep_until(call_timeout) => Err(unanswered(retries.call_timeout)),
         };
         match answer {
@@ -81,6 +82,7 @@ async fn repeat<T>(
                     return Err(error);
                 }
                 environment.sleep_until(again).await;
+                tries += 1;
             }
             other => return other,
         }

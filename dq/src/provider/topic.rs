@@ -116,7 +116,7 @@ impl TopicProvider {
     }
 
     pub(super) async fn get_id<P>(&self, id: JobId) -> Result<Option<Seen<P>>, QueryError> {
-        let found = query(&self.root, &self.inbox.key, move |store, key| {
+        let found = query(&self.root, &self.inbox.key, move |store, key, _| {
             let id = id.clone();
             Box::pin(async move { store.get(&key, std::slice::from_ref(&id)).await })
         });
@@ -128,7 +128,7 @@ impl TopicProvider {
     /// # Errors
     /// [`QueryError`].
     pub async fn counts(&self) -> Result<TopicCounts, QueryError> {
-        query(&self.root, &self.inbox.key, |store, key| Box::pin(async move { store.counts(&key).await })).await
+        query(&self.root, &self.inbox.key, |store, key, _| Box::pin(async move { store.counts(&key).await })).await
     }
 
     /// Lists the jobs in this state.

@@ -75,6 +75,8 @@ pub struct PageRequest {
     pub after: Option<Cursor>,
     /// The most jobs in the page, 1 to 1,000.
     pub limit: usize,
+    /// The most bytes of records in the page. A page has one job at least, whatever its size.
+    pub bytes: usize,
 }
 
 /// A page of jobs in one state, in the order of their time, then of their id.

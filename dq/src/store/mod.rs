@@ -70,7 +70,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Subscribes to the signals of a topic. The subscription starts when the future completes. Any signal may be lost.
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>>;
 
-    /// Returns the jobs with these ids, in the order of the ids; at most 1,000.
+    /// Returns the jobs with these ids, in the order of the ids; at most 1,000. The answer has at most
+    /// [`USUAL_BYTES`](step::USUAL_BYTES) of records, or one larger record: if it is shorter than the ids, ask again for
+    /// the rest.
     fn get<'a>(
         &'a self,
         topic: &'a TopicKey,

@@ -142,6 +142,7 @@ pub struct CommandOutcome {
     /// Whether anything changed: the job was removed or moved, or the command is pending until its run ends. A fenced ack of
     /// a running job is pending whatever its fence is, and does nothing when that run has another fence.
     pub changed: bool,
-    /// The record of the job, if the command removed it. The answer to a repeat has no records.
+    /// The record of the job, if the command removed it. The answer to a repeat has no records, and the answer to a batch has
+    /// at most [`USUAL_BYTES`](super::step::USUAL_BYTES) of them, or one larger one: later ones are left out.
     pub removed: Option<Record>,
 }

@@ -4,8 +4,9 @@
 //! too: [`Link::ask`](super::Link::ask).
 
 use super::step::{
-    Exhaust, Isolate, Isolated, LeaseStatus, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile, Reconciled,
-    Release, Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred, Wake,
+    Audit, Audited, Exhaust, Isolate, Isolated, LeaseStatus, Noted, Publish, Published, Reclaim, Reclaimed, Reconcile,
+    Reconciled, Recover, Recovered, Release, Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer,
+    Transferred, Wake,
 };
 
 /// A request of one kind, and the type of its answer.
@@ -92,4 +93,9 @@ requests! {
     Wake "wake" -> ();
     /// Every lease end, and the audit: records against the sum of all places.
     Scan "scan" -> Scanned;
+    /// Finds jobs whose place another program removed. Changes nothing.
+    Audit "audit" -> Audited;
+    /// Jobs that an audit found and that are still in no place → UNACKED if they were parked, otherwise DEAD; a pending command
+    /// takes effect first.
+    Recover "recover" -> Recovered;
 }

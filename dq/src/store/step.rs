@@ -10,6 +10,10 @@ use crate::time::Timestamp;
 /// The most jobs that one step may touch.
 pub const MOST_JOBS: usize = 1_000;
 
+/// How many bytes of records a step usually touches at most. A request names its own number; the answer to a batch of
+/// commands has at most this many bytes of removed records, unless the first alone has more.
+pub const USUAL_BYTES: usize = 1 << 20;
+
 /// The longest lease. A store cuts a lease that ends later.
 pub const LONGEST_LEASE: Duration = Duration::from_secs(300);
 
@@ -67,6 +71,8 @@ pub struct Transfer {
     pub last_seen: Sequence,
     /// The most jobs to claim, 1 to [`MOST_JOBS`].
     pub limit: usize,
+    /// The most bytes of records in the answer. The store claims one job at least, whatever its size.
+    pub bytes: usize,
     /// How long the lease lasts from now.
     pub lease: Duration,
     /// How long the node sleeps at most, jitter included.
@@ -144,6 +150,9 @@ pub struct Settle {
     pub last_seen: Sequence,
     /// How long the lease lasts from now.
     pub lease: Duration,
+    /// The most bytes of replacements that the store moves into the places of jobs that end. The store settles one outcome
+    /// at least, and answers [`Verdict::Later`] to those beyond.
+    pub bytes: usize,
     /// At most [`MOST_JOBS`], with different ids.
     pub outcomes: Vec<Outcome>,
 }
@@ -158,6 +167,8 @@ pub enum Verdict {
     /// Another program removed the record of the job, so the job is gone. Only outcomes that keep a job get this
     /// answer.
     Dropped,
+    /// The store changed nothing, because the request has reached its bytes: send the outcome again.
+    Later,
     /// The store could not settle this job and left it as it is. The text is the reason.
     Failed(String),
 }
@@ -238,15 +249,36 @@ pub enum NoteVerdict {
     Ended,
 }
 
+/// Where a page of rows or records continues. Only the store that gave it can read it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RowCursor(String);
+
+impl RowCursor {
+    /// The cursor with this text, as a store gives it out.
+    pub(super) const fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text.
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The cursor behind this id of a node that has a few rows only.
+    pub fn behind(id: &JobId) -> Self {
+        Self(format!("0:{id}"))
+    }
+}
+
 /// Request of [`reconcile`](super::Request::Reconcile).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reconcile {
     /// The last sequence number whose answer the node has read.
     pub last_seen: Sequence,
-    /// `None` asks for the first page, which takes a new sequence number. A later page continues after this id and must
-    /// name that number.
-    pub after: Option<JobId>,
-    /// The most rows to return, 1 to [`MOST_JOBS`].
+    /// `None` asks for the first page, which takes a new sequence number. A later page continues there and must name that
+    /// number.
+    pub after: Option<RowCursor>,
+    /// The most rows to return, 1 to [`MOST_JOBS`]. A row has at most 300 bytes.
     pub limit: usize,
 }
 
@@ -255,10 +287,10 @@ pub struct Reconcile {
 pub struct Reconciled {
     /// The lease status after the step.
     pub lease_status: LeaseStatus,
-    /// The rows of this node, in the order of their ids.
+    /// Rows of this node, fewer than the limit perhaps. A row that stays is in one of the pages, or in several.
     pub rows: Vec<(JobId, Token)>,
     /// Where the next page continues; `None` means that this was the last.
-    pub next: Option<JobId>,
+    pub next: Option<RowCursor>,
 }
 
 /// Request of [`reclaim`](super::Request::Reclaim).
@@ -270,6 +302,8 @@ pub struct Reclaim {
     pub seen: Timestamp,
     /// The most rows to take, 1 to [`MOST_JOBS`].
     pub limit: usize,
+    /// The most bytes of replacements that the store moves into the places of these jobs. The store takes one row at least.
+    pub bytes: usize,
     /// The crash cap of rule 19. Zero counts as one.
     pub max_crashes: u32,
 }
@@ -297,6 +331,8 @@ pub struct Sweep {
     pub last_seen: Sequence,
     /// The most UNACKED jobs to claim, and the most DEAD and DONE jobs to prune, each 1 to [`MOST_JOBS`].
     pub limit: usize,
+    /// The most bytes of records in the answer. The store claims one aged job at least, whatever its size.
+    pub bytes: usize,
     /// How long the lease lasts from now.
     pub lease: Duration,
     /// How long a job must be UNACKED before the sweep claims it.
@@ -329,6 +365,8 @@ pub struct Swept {
 pub struct Publish {
     /// The most broadcasts to publish or drop, 1 to [`MOST_JOBS`].
     pub limit: usize,
+    /// The most bytes of records to publish or drop. The store takes one broadcast at least, whatever its size.
+    pub bytes: usize,
     /// How long the node sleeps at most, jitter included.
     pub fallback: Duration,
     /// How long after its due time the store drops a broadcast that has no `expires_after` of its own.
@@ -351,6 +389,44 @@ pub struct Published {
 /// Request of [`wake`](super::Request::Wake).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wake;
+
+/// Request of [`audit`](super::Request::Audit).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Audit {
+    /// Where to go on; `None`: at the beginning.
+    pub after: Option<RowCursor>,
+    /// About how many records to look at, 1 to [`MOST_JOBS`].
+    pub limit: usize,
+    /// About how many bytes these records have.
+    pub bytes: usize,
+}
+
+/// Answer of [`audit`](super::Request::Audit).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Audited {
+    /// Jobs that have a record and neither a place nor a row.
+    pub lost: Vec<JobId>,
+    /// Where the next page continues; `None` means that this was the last.
+    pub next: Option<RowCursor>,
+}
+
+/// Request of [`recover`](super::Request::Recover).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recover {
+    /// Jobs that an audit found, at most [`MOST_JOBS`].
+    pub ids: Vec<JobId>,
+    /// The most bytes of replacements that the store moves into the places of these jobs. The store takes one job at least.
+    pub bytes: usize,
+}
+
+/// Answer of [`recover`](super::Request::Recover).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovered {
+    /// The jobs that were still lost and are back.
+    pub recovered: Vec<JobId>,
+    /// How many of the ids, from the first on, the store has looked at.
+    pub examined: usize,
+}
 
 /// Request of [`scan`](super::Request::Scan).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

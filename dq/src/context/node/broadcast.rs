@@ -25,7 +25,7 @@ use crate::context::timer::Timer;
 use crate::context::topic::shutdown::StopOrder;
 use crate::environment::{Environment, Runtime, Task};
 use crate::job::{JobId, NodeId, Record, Sequence, TopicKey, TopicName};
-use crate::store::step::{MOST_JOBS, Publish, Published, Release};
+use crate::store::step::{MOST_JOBS, Publish, Published, Release, USUAL_BYTES};
 use crate::store::{BroadcastMessage, Link, Signal, Store, StoreError};
 
 /// How many broadcasts may wait for a slow listener. Further ones are dropped.
@@ -118,7 +118,12 @@ impl Channel {
     async fn publish(&mut self) -> Duration {
         let period = self.settings.fallback_scan;
         let fallback = period - self.environment.random_below(period / 5);
-        let request = Publish { limit: MOST_JOBS, fallback, expires_after: self.settings.broadcast_expires_after };
+        let request = Publish {
+            limit: MOST_JOBS,
+            bytes: USUAL_BYTES,
+            fallback,
+            expires_after: self.settings.broadcast_expires_after,
+        };
         let given_up = self.environment.sleep_until(self.environment.now() + self.settings.call_timeout);
         let link = self.link.take().unwrap_or_else(|| self.store.link(&self.key, &self.node));
         let answer = tokio::select! {

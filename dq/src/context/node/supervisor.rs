@@ -23,6 +23,7 @@ use crate::broadcast::ErasedBroadcast;
 use crate::context::node_permits::{NodePermits, Share};
 use crate::context::panic_message;
 use crate::context::subscription::Subscription;
+use crate::context::topic::budget::WaitingBytes;
 use crate::context::topic::shutdown::StopOrder;
 use crate::context::topic::stats::TopicStats;
 use crate::context::topic::{Parts, Topic};
@@ -44,6 +45,7 @@ pub struct Running {
     topics: TaskTracker,
     tasks: Vec<Task>,
     registry: Arc<HealthRegistry>,
+    waiting: WaitingBytes,
 }
 
 /// Starts the tasks of the node. The task of a topic that the store cannot serve yet waits until it can.
@@ -57,6 +59,7 @@ pub fn start(plan: &Plan) -> Running {
         topics: TaskTracker::new(),
         tasks: Vec::new(),
         registry: registry.clone(),
+        waiting: WaitingBytes::default(),
     };
     let concurrency = plan.topics.iter().map(|topic| topic.settings.concurrency);
     let shares = NodePermits::shares(plan.settings.node_concurrency, concurrency);
@@ -135,6 +138,7 @@ impl Running {
             environment: plan.environment.clone(),
             stats: stats.clone(),
             permits,
+            waiting: self.waiting.clone(),
         };
         let ordered = self.order();
         let opening = self.opening(plan, &topic.key, is_refused, &ordered);

@@ -8,15 +8,15 @@ use std::time::Duration;
 use super::pipeline::RequestKind;
 use super::run_task::Ended;
 use super::{HeldJob, Stage, Topic};
-use crate::job::{JobId, Sequence, Token};
+use crate::job::{JobId, Metadata, Sequence, Token};
 use crate::listener::erased::{HandlerCall, Returned};
-use crate::store::step::{MOST_JOBS, Settle, Settled, Verdict};
+use crate::store::step::{Settle, Settled, Verdict};
 
 /// How long an outcome that the store could not settle waits. The others of its request are settled.
 const UNSETTLED_PAUSE: Duration = Duration::from_secs(1);
 
 impl Topic {
-    /// Sends the outcomes that are ready, at most [`MOST_JOBS`] in a request and one request at a time.
+    /// Sends the outcomes that are ready, as many as the budget allows in a request and one request at a time.
     pub(super) fn settle(&mut self, now: Duration) -> Option<Duration> {
         while self.unsettled.front().is_some_and(|(at, _)| *at <= now)
             && let Some((_, id)) = self.unsettled.pop_front()
@@ -31,9 +31,22 @@ impl Topic {
         if !self.pipeline.can_send(RequestKind::Settle, now) {
             return self.pipeline.pause_end(RequestKind::Settle, now);
         }
-        let outcomes: Vec<_> = std::iter::from_fn(|| self.held.next_to_settle()).take(MOST_JOBS).collect();
+        let (most, bytes) = (self.budgets.outcomes.jobs(), self.budgets.outcomes.bytes());
+        let (mut outcomes, mut size) = (Vec::new(), 0);
+        while outcomes.len() < most
+            && size < bytes
+            && let Some(outcome) = self.held.next_to_settle()
+        {
+            size += outcome.metadata.as_ref().map_or(0, Metadata::text_bytes);
+            outcomes.push(outcome);
+        }
         if !outcomes.is_empty() {
-            self.pipeline.send(Settle { last_seen: self.pipeline.last_seen, lease: self.parts.node.lease, outcomes });
+            self.pipeline.send(Settle {
+                last_seen: self.pipeline.last_seen,
+                lease: self.parts.node.lease,
+                bytes,
+                outcomes,
+            });
         }
         None
     }
@@ -77,6 +90,7 @@ impl Topic {
                 self.parts.stats.dropped(1);
                 self.held.remove(id);
             }
+            Verdict::Later => self.held.unsent(id),
             Verdict::Failed(reason) => {
                 tracing::error!(topic = %self.parts.key, job.id = %id, reason, "the store could not settle this job; its outcome is sent again");
                 self.unsettled.push_back((now + UNSETTLED_PAUSE, id.clone()));

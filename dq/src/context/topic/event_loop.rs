@@ -75,6 +75,7 @@ impl Topic {
             self.sweep(now),
             self.scan_leases(now),
             self.reclaim(now),
+            self.audit(now),
             self.pipeline.give_up_at(),
         ];
         self.hand_over();
@@ -90,6 +91,7 @@ impl Topic {
             Err(error) => return self.on_error(kind, &error, now),
         };
         self.pipeline.answered(kind);
+        self.budgets.answered(kind);
         self.parts.stats.dropped(self.pipeline.dropped());
         if !self.handlers_gone && self.stopped_by.is_none_or(|stopped_by| stopped_by == kind) {
             self.stopped_by = None;
@@ -106,6 +108,8 @@ impl Topic {
             (Answer::Release(_), _) => self.stopping.released(),
             (Answer::Sweep(swept), _) => self.on_swept(swept, sent, now),
             (Answer::Scan(scanned), _) => self.on_scanned(&scanned, now),
+            (Answer::Audit(page), _) => self.on_audited(page, now),
+            (Answer::Recover(recovered), _) => self.on_recovered(&recovered),
             (Answer::Wake(()), _) => {}
             _ => {
                 let source = "the store answered a request of another kind".into();
@@ -141,6 +145,7 @@ impl Topic {
 
     fn update_stats(&mut self) {
         self.update_quarantine();
+        self.waiting.set(self.held.waiting_bytes());
         let stats = &self.parts.stats;
         stats.set_current(self.held.len(), self.runs.active(), self.held.waiting(), self.held.settling());
     }

@@ -22,6 +22,8 @@ pub(super) struct Held {
     to_settle: VecDeque<(JobId, Token)>,
     to_exhaust: VecDeque<(JobId, Token)>,
     waiting: usize,
+    /// Of the records of the jobs that wait.
+    waiting_bytes: usize,
     settling: usize,
     /// Those of the waiting jobs that are quarantined.
     quarantined_waiting: usize,
@@ -33,7 +35,7 @@ impl Held {
     pub(super) fn new(seed: u64) -> Self {
         let jobs = HashMap::with_hasher(FixedState::with_seed(seed));
         let (to_start, to_group, to_run_alone, to_settle, to_exhaust) = Default::default();
-        let (waiting, settling, quarantined_waiting, quarantined_running) = Default::default();
+        let (waiting, waiting_bytes, settling, quarantined_waiting, quarantined_running) = Default::default();
         Self {
             jobs,
             to_start,
@@ -42,6 +44,7 @@ impl Held {
             to_settle,
             to_exhaust,
             waiting,
+            waiting_bytes,
             settling,
             quarantined_waiting,
             quarantined_running,
@@ -59,6 +62,11 @@ impl Held {
     /// How many jobs wait for a permit.
     pub(super) const fn waiting(&self) -> usize {
         self.waiting
+    }
+
+    /// How many bytes the records of these jobs have.
+    pub(super) const fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
     }
 
     /// How many ordinary jobs wait for a permit.
@@ -97,29 +105,29 @@ impl Held {
 
     pub(super) fn insert(&mut self, id: JobId, job: HeldJob) {
         debug_assert!(!self.jobs.contains_key(&id), "the caller removes the older run first");
-        self.count(job.suspicion, &job.stage, true);
+        self.count(job.suspicion, &job.stage, job.size(), true);
         self.queue(&id, job.token, job.suspicion, &job.stage);
         self.jobs.insert(id, job);
     }
 
     pub(super) fn remove(&mut self, id: &JobId) -> Option<HeldJob> {
         let job = self.jobs.remove(id)?;
-        self.count(job.suspicion, &job.stage, false);
+        self.count(job.suspicion, &job.stage, job.size(), false);
         Some(job)
     }
 
     /// Moves a job to another stage.
     pub(super) fn set(&mut self, id: &JobId, stage: Stage) {
         let Some(job) = self.jobs.get(id) else { return };
-        let (token, suspicion) = (job.token, job.suspicion);
-        self.count(suspicion, &stage, true);
+        let (token, suspicion, size) = (job.token, job.suspicion, job.size());
+        self.count(suspicion, &stage, size, true);
         self.queue(id, token, suspicion, &stage);
         if let Some(job) = self.jobs.get_mut(id) {
             if matches!(stage, Stage::Waiting) || stage.needs_no_permit() {
                 job.entry = None; // it is not about to start any more
             }
             let before = std::mem::replace(&mut job.stage, stage);
-            self.count(suspicion, &before, false);
+            self.count(suspicion, &before, size, false);
         }
     }
 
@@ -166,12 +174,13 @@ impl Held {
         queue.push_back((id.clone(), job.token));
     }
 
-    fn count(&mut self, suspicion: Suspicion, stage: &Stage, more: bool) {
+    fn count(&mut self, suspicion: Suspicion, stage: &Stage, size: usize, more: bool) {
         let change = |counter: &mut usize| *counter = if more { *counter + 1 } else { *counter - 1 };
         let is_quarantined = suspicion != Suspicion::Ordinary;
         match stage {
             Stage::Waiting => {
                 change(&mut self.waiting);
+                self.waiting_bytes = if more { self.waiting_bytes + size } else { self.waiting_bytes - size };
                 if is_quarantined {
                     change(&mut self.quarantined_waiting);
                 }

@@ -10,7 +10,7 @@
 //! | `held`, `stage`: jobs that are not confirmed gone | `transfer`, `sweep`: claim |
 //! | `runs`, `begin`, `deadlines`: handlers that execute | `permits`, `isolation`, `listener`: start handlers and decide their jobs' outcomes |
 //! | `run_task`: what runs on the user's runtime | `starvation`: give back what does not begin; `retry_delay`: ask the listener |
-//! | `pipeline`: requests in flight | `ack`, `retry`: send outcomes, spend attempts |
+//! | `pipeline`: requests in flight; `budget`: how much one asks for | `ack`, `retry`: send outcomes, spend attempts |
 //! | `smart_sleep`, `prefetch`: when to claim, and how many | `reconnect`: a failed link; `shutdown`: the phases of a stop |
 //! | the state in `crash/` | `crash/`: lease, reconcile, reclaim, rollback |
 //!
@@ -24,6 +24,7 @@
 
 mod ack;
 mod begin;
+pub(super) mod budget;
 mod crash;
 mod deadlines;
 mod event_loop;
@@ -60,7 +61,8 @@ use crate::environment::Environment;
 use crate::job::{JobId, NodeId, TopicKey};
 use crate::listener::erased::ErasedListener;
 use crate::store::{Interest, Store};
-use crash::{Lease, Reclaims, Reconciliation};
+use budget::{Budgets, WaitingBytes, WaitingShare};
+use crash::{Audits, Lease, Reclaims, Reconciliation};
 use held::Held;
 use isolation::Isolations;
 use pipeline::{Pipeline, RequestKind};
@@ -84,6 +86,8 @@ pub(super) struct Parts {
     pub(super) environment: Environment,
     pub(super) stats: Arc<TopicStats>,
     pub(super) permits: Share,
+    /// Shared by all topics of the node.
+    pub(super) waiting: WaitingBytes,
 }
 
 /// The task of a topic, and all its state.
@@ -96,8 +100,11 @@ pub(super) struct Topic {
     lease: Lease,
     sleep: SmartSleep,
     prefetch: Prefetch,
+    budgets: Budgets,
+    waiting: WaitingShare,
     reconciliation: Reconciliation,
     reclaims: Reclaims,
+    audits: Audits,
     stopping: Stopping,
     /// Outcomes that the store could not settle, and when each is sent again.
     unsettled: VecDeque<(Duration, JobId)>,
@@ -146,8 +153,11 @@ impl Topic {
             lease,
             sleep: SmartSleep::new(now),
             prefetch: Prefetch::new(now),
+            budgets: Budgets::default(),
+            waiting: WaitingShare::new(parts.waiting.clone()),
             reconciliation: Reconciliation::default(),
             reclaims: Reclaims::default(),
+            audits: Audits::default(),
             stopping: Stopping::new(stop),
             unsettled: VecDeque::new(),
             handlers_gone: false,

@@ -35,7 +35,7 @@ impl Topic {
         None
     }
 
-    /// How many more jobs this node wants. Zero while it holds enough, and while a job of its process must run alone.
+    /// How many more jobs this node wants: none beyond its free permits while many bytes wait. Zero while it holds enough, and while a job of its process must run alone.
     /// Quarantined jobs that wait do not count, because ordinary ones overtake them.
     pub(super) fn wanted(&mut self, now: Duration) -> usize {
         if self.starvation.is_on() || self.is_held_up() {
@@ -43,13 +43,15 @@ impl Topic {
         }
         // With one permit, an ordinary job must be there to run between two quarantined ones.
         let quarantined = self.held.quarantined_waiting() + self.held.quarantined_running();
-        let ahead = self.prefetch.ahead(now).max(quarantined.min(1));
+        self.waiting.set(self.held.waiting_bytes());
+        let ahead = if self.waiting.is_full() { 0 } else { self.prefetch.ahead(now) }.max(quarantined.min(1));
         let most = self.permits.granted() + ahead;
         let overtaken = self.held.quarantined_waiting().min(MOST_JOBS);
         let wanting = self.held.needing_permits() - overtaken + self.runs.without_job();
-        let free = most.saturating_sub(wanting).min(MOST_JOBS);
+        let asked = self.budgets.claims.jobs();
+        let free = most.saturating_sub(wanting).min(asked);
         // Each transfer costs a round trip, so while jobs wait for a permit, the node claims only a quarter of its limit or more.
-        if self.held.ordinary_waiting() > 0 && free < most / 4 { 0 } else { free }
+        if self.held.ordinary_waiting() > 0 && free < asked.min(most / 4) { 0 } else { free }
     }
 
     /// Starts ordinary jobs as long as there are permits and the lease is provably valid (rule 21).

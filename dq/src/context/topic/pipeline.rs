@@ -195,6 +195,11 @@ impl Pipeline {
         Answered { kind: asked.kind, subject: asked.subject, sent: asked.sent, named: asked.named, answer }
     }
 
+    /// The kind of the oldest request.
+    pub(super) fn next_kind(&self) -> Option<RequestKind> {
+        self.in_flight.front().map(|request| request.kind)
+    }
+
     /// When the oldest request is given up.
     pub(super) fn give_up_at(&self) -> Option<Duration> {
         self.in_flight.front().map(|request| request.sent + self.call_timeout)

@@ -89,6 +89,11 @@ impl HeldJob {
         self.suspicion != Suspicion::Ordinary
     }
 
+    /// The bytes of its record.
+    pub(super) fn size(&self) -> usize {
+        self.record.as_bytes().len()
+    }
+
     pub(super) const fn stage(&self) -> &Stage {
         &self.stage
     }

@@ -41,7 +41,8 @@ pub struct TopicHealth {
     /// Why the topic claims no jobs although the store works, and what to do: the runtime of the handlers did not begin one
     /// within two seconds. `None`: it begins them.
     pub starved: Option<String>,
-    /// How many more records than jobs in a state the store had at the last audit. Anything but 0 is a defect of dq.
+    /// How many more records than jobs in a state the store had at the last scan. Anything but 0 means that another program
+    /// removed keys of dq, or that the server evicted them; jobs without a state are put back within about two minutes.
     pub audit_difference: i64,
 }
 
@@ -80,6 +81,8 @@ pub struct Counters {
     pub dead: u64,
     /// Jobs dropped: by `process_unacked`, or because another program removed or damaged their records.
     pub dropped: u64,
+    /// Jobs that the audit put back because another program had removed them from their place.
+    pub place_lost: u64,
     /// Handlers that failed: errors, panics, timeouts, payloads that do not decode.
     pub failed: u64,
     /// Handlers that timed out.
@@ -125,6 +128,7 @@ cells!(
     parked,
     dead,
     dropped,
+    place_lost,
     failed,
     timed_out,
     starved,
@@ -249,6 +253,10 @@ impl TopicStats {
         self.cells.dropped.fetch_add(jobs as u64, Relaxed);
     }
 
+    pub(super) fn place_lost(&self, jobs: usize) {
+        self.cells.place_lost.fetch_add(jobs as u64, Relaxed);
+    }
+
     pub(super) fn failed(&self) {
         self.cells.failed.fetch_add(1, Relaxed);
     }
@@ -297,7 +305,7 @@ impl TopicStats {
                 topic = self.topic,
                 records,
                 places,
-                "the store has other jobs in its records than in its states; please report this as a bug"
+                "the store has other jobs in its records than in its states: another program removed keys of dq, or the server evicted them; the audit puts back jobs without a state. If neither happened, please report this as a bug"
             );
         }
         self.records.store(records as u64, Relaxed);

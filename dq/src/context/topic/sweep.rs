@@ -36,6 +36,7 @@ impl Topic {
         self.pipeline.send(Sweep {
             last_seen: self.pipeline.last_seen,
             limit,
+            bytes: self.budgets.claims.bytes(),
             lease: self.parts.node.lease,
             unacked_age: settings.unacked_age,
             dead_kept: settings.dead_kept,

@@ -33,6 +33,7 @@ impl Topic {
         self.pipeline.send(Transfer {
             last_seen: self.pipeline.last_seen,
             limit,
+            bytes: self.budgets.claims.bytes(),
             lease: self.parts.node.lease,
             fallback,
         });

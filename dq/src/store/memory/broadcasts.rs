@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
+use super::places::fitting;
 use super::time_index::TimeIndex;
 use crate::job::{JobId, Record};
 use crate::time::Timestamp;
@@ -56,9 +57,11 @@ impl Broadcasts {
         self.by_due.is_due(now)
     }
 
-    /// Removes and returns up to `limit` broadcasts that are due, earliest first.
-    pub(super) fn take(&mut self, now: Timestamp, limit: usize) -> Vec<(Timestamp, JobId, Record)> {
-        let due = self.by_due.take(now, limit).into_iter();
+    /// Removes and returns up to `limit` broadcasts that are due, with up to `bytes` of records, earliest first.
+    pub(super) fn take(&mut self, now: Timestamp, limit: usize, bytes: usize) -> Vec<(Timestamp, JobId, Record)> {
+        let size = |id| self.records.get(id).map_or(0, |(_, record)| record.as_bytes().len());
+        let count = fitting(self.by_due.until(now).take(limit).map(size), bytes);
+        let due = self.by_due.take(now, count).into_iter();
         due.map(|(due, id)| {
             let (_, record) = self.records.remove(&id).expect("a waiting broadcast has a record");
             (due, id, record)

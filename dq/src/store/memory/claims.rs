@@ -24,7 +24,7 @@ impl Topic {
         if let Err(lease_status) = self.check_sequence(now, node, request.last_seen) {
             return Ok(Sequenced::Reconcile(lease_status));
         }
-        let due = (TimedPlace::Delayed, now.floor(), request.limit);
+        let due = (TimedPlace::Delayed, now.floor(), request.limit, request.bytes);
         let claims = self.claim(now, node, due, (request.last_seen, request.lease));
         self.cut_leases(now);
         let waiting = self.jobs.index(TimedPlace::Delayed);
@@ -55,8 +55,12 @@ impl Topic {
         let is_past = |kept: usize, since: Timestamp| kept > request.dead_most || since <= dead_before;
         let pruned_dead = self.prune(TimedPlace::Dead, request.limit, is_past);
         let aged = ago(now, request.unacked_age);
-        let claims =
-            self.claim(now, node, (TimedPlace::Unacked, aged, request.limit), (request.last_seen, request.lease));
+        let claims = self.claim(
+            now,
+            node,
+            (TimedPlace::Unacked, aged, request.limit, request.bytes),
+            (request.last_seen, request.lease),
+        );
         let dead = self.jobs.index(TimedPlace::Dead);
         let more = self.jobs.index(TimedPlace::Done).is_due(now.floor())
             || dead.head().is_some_and(|since| is_past(dead.len(), since))
@@ -71,13 +75,13 @@ impl Topic {
         }))
     }
 
-    /// Claims jobs from one place up to a time and a limit, takes a sequence number, and renews the lease if the node has
+    /// Claims jobs from one place up to a time, a limit and a number of bytes, takes a sequence number, and renews the lease if the node has
     /// rows.
     fn claim(
         &mut self,
         now: Now,
         node: &NodeId,
-        from: (TimedPlace, Timestamp, usize),
+        from: (TimedPlace, Timestamp, usize, usize),
         (last_seen, lease): (Sequence, Duration),
     ) -> Vec<Claim> {
         let fence = Fence(now.micros().max(self.fence.0 + 1));

@@ -6,6 +6,7 @@ use super::pending::{End, Ended, PendingCommand};
 use super::places::Place;
 use super::topic::{Topic, within};
 use crate::job::{Fence, JobId, ProducerId, Record, State};
+use crate::store::step::USUAL_BYTES;
 use crate::store::{BatchAnswer, Command, CommandKind, CommandOutcome, Numbered, StoreError};
 
 /// Whether anything changed, and the record that was removed.
@@ -23,7 +24,15 @@ impl Topic {
         if let Some(kept) = self.calls.kept(now, producer, batch.number) {
             return kept.commanded();
         }
-        let outcomes: Vec<_> = batch.items.iter().map(|item| self.command_one(now, item)).collect();
+        let mut outcomes: Vec<_> = batch.items.iter().map(|item| self.command_one(now, item)).collect();
+        let mut removed = 0;
+        for record in outcomes.iter_mut().map(|outcome| &mut outcome.removed) {
+            let first = removed == 0;
+            removed += record.as_ref().map_or(0, |record| record.as_bytes().len());
+            if !first && removed > USUAL_BYTES {
+                *record = None;
+            }
+        }
         let states = outcomes.iter().map(|outcome| CommandOutcome { removed: None, ..outcome.clone() });
         self.calls.keep(now, producer, batch.number, KeptAnswer::Commanded(states.collect()));
         Ok(BatchAnswer::Done(outcomes))

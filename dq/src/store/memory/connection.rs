@@ -49,6 +49,8 @@ impl Topic {
                 Answer::Wake(())
             }
             Request::Scan(Scan) => Answer::Scan(self.scan(now)),
+            Request::Audit(request) => Answer::Audit(self.audit(&request)?),
+            Request::Recover(request) => Answer::Recover(self.recover(&request)?),
         })
     }
 }

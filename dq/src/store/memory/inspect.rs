@@ -3,9 +3,10 @@
 use std::ops::Bound;
 
 use super::now::Now;
-use super::places::{Place, Slot, TimedPlace};
+use super::places::{Place, Slot, TimedPlace, fitting};
 use super::topic::{Topic, within};
 use crate::job::{JobId, NodeId, State};
+use crate::store::step::USUAL_BYTES;
 use crate::store::{Cursor, JobPlace, Page, PageRequest, StoreError, Stored, TopicCounts};
 use crate::time::Timestamp;
 
@@ -13,7 +14,9 @@ impl Topic {
     /// The jobs with these ids. As in every store, the answer does not name the node that runs a job.
     pub(crate) fn get(&self, ids: &[JobId]) -> Result<Vec<Option<Stored>>, StoreError> {
         within("the number of ids", ids.len())?;
-        Ok(ids.iter().map(|id| self.get_one(id)).collect())
+        let mut found: Vec<_> = ids.iter().map(|id| self.get_one(id)).collect();
+        found.truncate(fitting(found.iter().map(|job| job.as_ref().map_or(0, size)), USUAL_BYTES));
+        Ok(found)
     }
 
     fn get_one(&self, id: &JobId) -> Option<Stored> {
@@ -35,7 +38,7 @@ impl Topic {
         within("the limit of a page", request.limit)?;
         let limit = request.limit.max(1);
         let shelf = match request.state {
-            State::Running => return self.page_of_runs(request.after.as_ref(), limit),
+            State::Running => return self.page_of_runs(request.after.as_ref(), limit, request.bytes),
             State::Delayed => TimedPlace::Delayed,
             State::Unacked => TimedPlace::Unacked,
             State::Dead => TimedPlace::Dead,
@@ -44,13 +47,12 @@ impl Topic {
         let after = request.after.as_ref().map(|cursor| Ok((cursor.at, job_id(&cursor.id)?))).transpose()?;
         let mut ids = self.jobs.index(shelf).after(after);
         let page: Vec<_> = ids.by_ref().take(limit).collect();
-        let last = page.last().filter(|_| ids.next().is_some());
-        let next = last.map(|(at, id)| Cursor { at: *at, id: id.to_string() });
         let jobs = page.iter().filter_map(|(_, id)| Some(stored(id, self.jobs.get(id)?))).collect();
-        Ok(Page { jobs, next })
+        let cursor = |n: usize| page.get(n).map(|(at, id)| Cursor { at: *at, id: id.to_string() });
+        Ok(cut(jobs, request.bytes, ids.next().is_some(), cursor))
     }
 
-    fn page_of_runs(&self, after: Option<&Cursor>, limit: usize) -> Result<Page, StoreError> {
+    fn page_of_runs(&self, after: Option<&Cursor>, limit: usize, bytes: usize) -> Result<Page, StoreError> {
         let split = |cursor: &Cursor| cursor.id.split_once('/').map(|(node, id)| (NodeId::new(node), id.to_owned()));
         let after = match after.map(|cursor| split(cursor).ok_or_else(|| bad_cursor("it names no node"))).transpose()? {
             Some((node, id)) => Some((node, job_id(&id)?)),
@@ -66,10 +68,10 @@ impl Topic {
             holder.rows.range::<JobId, _>((from, Bound::Unbounded)).map(move |id| (node, id))
         });
         let page: Vec<_> = rows.by_ref().take(limit).collect();
-        let last = page.last().filter(|_| rows.next().is_some());
-        let next = last.map(|(node, id)| Cursor { at: Timestamp::EPOCH, id: format!("{node}/{id}") });
         let jobs = page.iter().filter_map(|(_, id)| Some(stored(id, self.jobs.get(id)?))).collect();
-        Ok(Page { jobs, next })
+        let cursor =
+            |n: usize| page.get(n).map(|(node, id)| Cursor { at: Timestamp::EPOCH, id: format!("{node}/{id}") });
+        Ok(cut(jobs, bytes, rows.next().is_some(), cursor))
     }
 
     /// The number of jobs in each place. O(jobs that are due), because it counts those.
@@ -87,6 +89,18 @@ impl Topic {
             head: delayed.head(),
         }
     }
+}
+
+fn size(job: &Stored) -> usize {
+    job.record.as_bytes().len()
+}
+
+/// The page of these jobs, cut to its bytes. `cursor(n)` leads behind job `n`.
+fn cut(mut jobs: Vec<Stored>, bytes: usize, more: bool, cursor: impl Fn(usize) -> Option<Cursor>) -> Page {
+    let count = fitting(jobs.iter().map(size), bytes);
+    let more = more || count < jobs.len();
+    jobs.truncate(count);
+    Page { jobs, next: count.checked_sub(1).filter(|_| more).and_then(cursor) }
 }
 
 fn job_id(text: &str) -> Result<JobId, StoreError> {

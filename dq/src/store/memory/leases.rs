@@ -12,7 +12,10 @@ use super::places::Place;
 use super::topic::{Topic, within};
 use crate::job::{JobId, NodeId, Sequence, Token};
 use crate::store::StoreError;
-use crate::store::step::{LONGEST_LEASE, LeaseStatus, Reconcile, Reconciled, Release, Renew, Scanned, Sequenced};
+use crate::store::step::{
+    Audit, Audited, LONGEST_LEASE, LeaseStatus, Reconcile, Reconciled, Recover, Recovered, Release, Renew, RowCursor,
+    Scanned, Sequenced,
+};
 use crate::time::Timestamp;
 
 impl Topic {
@@ -65,8 +68,9 @@ impl Topic {
         } else if let Err(lease_status) = self.check_sequence(now, node, request.last_seen) {
             return Ok(Sequenced::Reconcile(lease_status));
         }
-        let (rows, more) = self.rows_after(node, request.after.as_ref(), request.limit.max(1));
-        let next = if more { rows.last().map(|(id, _)| id.clone()) } else { None };
+        let after = request.after.as_ref().and_then(|cursor| JobId::new(cursor.as_str().split_once(':')?.1).ok());
+        let (rows, more) = self.rows_after(node, after.as_ref(), request.limit.max(1));
+        let next = if more { rows.last().map(|(id, _)| RowCursor::behind(id)) } else { None };
         Ok(Sequenced::Done(Reconciled { lease_status: self.lease_status(node), rows, next }))
     }
 
@@ -90,6 +94,20 @@ impl Topic {
         self.free_roles(node);
         self.free_publisher(node);
         self.lease_status(node)
+    }
+
+    /// A slot has exactly one place, so no job is ever lost.
+    #[expect(clippy::unused_self, reason = "a step of the topic, as in every store")]
+    pub(crate) fn audit(&self, request: &Audit) -> Result<Audited, StoreError> {
+        within("the limit of an audit", request.limit)?;
+        Ok(Audited { lost: Vec::new(), next: None })
+    }
+
+    /// Nothing is lost, so nothing is put back.
+    #[expect(clippy::unused_self, reason = "a step of the topic, as in every store")]
+    pub(crate) fn recover(&self, request: &Recover) -> Result<Recovered, StoreError> {
+        within("the number of jobs to recover", request.ids.len())?;
+        Ok(Recovered { recovered: Vec::new(), examined: request.ids.len() })
     }
 
     /// Reads all leases, and compares the number of records with the sum of all places. O(nodes).

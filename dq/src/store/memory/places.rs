@@ -76,6 +76,17 @@ pub(super) struct Holder {
     pub(super) rows: BTreeSet<JobId>,
 }
 
+/// How many of these sizes, from the first on, are together at most `most`; at least one, so that a large one never
+/// blocks.
+pub(super) fn fitting(sizes: impl Iterator<Item = usize>, most: usize) -> usize {
+    let mut sum = 0_usize;
+    let fits = |(n, size): &(usize, usize)| {
+        sum = sum.saturating_add(*size);
+        *n == 0 || sum <= most
+    };
+    sizes.enumerate().take_while(fits).count()
+}
+
 /// The jobs of a topic.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Jobs {
@@ -111,6 +122,16 @@ impl Jobs {
         self.slots
             .get_mut(id)
             .filter(|slot| matches!(&slot.place, Place::Running(run) if run.token == token && run.node == *node))
+    }
+
+    /// The size of the record of the replacement that waits for the end of a run.
+    pub(super) fn replacement_size(&self, id: &JobId) -> usize {
+        let pending = match self.slots.get(id).map(|slot| &slot.place) {
+            Some(Place::Running(run)) => run.pending.as_ref(),
+            _ => None,
+        };
+        let replacement = pending.and_then(|pending| pending.replacement.as_ref());
+        replacement.map_or(0, |replacement| replacement.job.record.as_bytes().len())
     }
 
     pub(super) fn len(&self) -> usize {
@@ -198,14 +219,17 @@ impl Jobs {
         }
     }
 
-    /// Gives `node` up to `limit` jobs of a place whose time is `until` or earlier, under this fence and lease.
+    /// Gives `node` up to `limit` jobs of a place whose time is `until` or earlier, with up to `bytes` of records, under
+    /// this fence and lease.
     pub(super) fn claim(
         &mut self,
-        (place, until, limit): (TimedPlace, Timestamp, usize),
+        (place, until, limit, bytes): (TimedPlace, Timestamp, usize, usize),
         node: &NodeId,
         (fence, lease): (Fence, Timestamp),
     ) -> Vec<Claim> {
-        let taken = self.index_mut(place).take(until, limit);
+        let due = self.index(place).until(until).take(limit);
+        let count = fitting(due.map(|id| self.slots.get(id).map_or(0, |slot| slot.record.as_bytes().len())), bytes);
+        let taken = self.index_mut(place).take(until, count);
         if taken.is_empty() {
             return Vec::new();
         }

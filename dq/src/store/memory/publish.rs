@@ -23,7 +23,7 @@ impl Topic {
     pub(crate) fn publish(&mut self, now: Now, node: &NodeId, request: Publish) -> Result<Published, StoreError> {
         within("the limit of a publish", request.limit)?;
         let (mut published, mut dropped) = (0, 0);
-        for (due, id, record) in self.broadcasts.take(now.floor(), request.limit) {
+        for (due, id, record) in self.broadcasts.take(now.floor(), request.limit, request.bytes) {
             let expires_at = record.fixed().expires_at.unwrap_or_else(|| due.after(request.expires_after));
             if expires_at < now.floor() {
                 dropped += 1;

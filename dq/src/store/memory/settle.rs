@@ -3,11 +3,32 @@
 
 use super::exit::Exit;
 use super::now::Now;
+use super::places::fitting;
 use super::topic::{Topic, within};
 use crate::job::{JobId, NodeId};
 use crate::store::StoreError;
 use crate::store::step::{Reclaim, Reclaimed, Settle, Settled, Verdict};
 use crate::time::Timestamp;
+
+/// How many bytes of replacements a settle may still move.
+struct ReplacementBudget {
+    most: usize,
+    taken: Option<usize>,
+}
+
+impl ReplacementBudget {
+    const fn new(most: usize) -> Self {
+        Self { most, taken: None }
+    }
+
+    /// Whether one more outcome is within the bytes; the first always is, and none is behind one that was not.
+    fn takes(&mut self, size: usize) -> bool {
+        let taken = self.taken.map_or(size, |taken| taken.saturating_add(size));
+        let fits = self.taken.is_none() || taken <= self.most;
+        self.taken = Some(taken);
+        fits
+    }
+}
 
 impl Topic {
     /// RUNNING → wherever the outcomes say; renews the lease.
@@ -17,12 +38,17 @@ impl Topic {
     pub(crate) fn settle(&mut self, now: Now, node: &NodeId, request: Settle) -> Result<Settled, StoreError> {
         within("the number of outcomes", request.outcomes.len())?;
         let mut verdicts = Vec::with_capacity(request.outcomes.len());
+        let mut budget = ReplacementBudget::new(request.bytes);
         for outcome in request.outcomes {
             let holds = self.jobs.run_mut(node, &outcome.id, outcome.token).is_some();
-            if holds {
-                self.leave_running(now, &outcome.id, Exit::Settled(outcome.change, outcome.metadata));
-            }
-            verdicts.push(if holds { Verdict::Done } else { Verdict::Stale });
+            verdicts.push(match holds {
+                false => Verdict::Stale,
+                true if !budget.takes(self.jobs.replacement_size(&outcome.id)) => Verdict::Later,
+                true => {
+                    self.leave_running(now, &outcome.id, Exit::Settled(outcome.change, outcome.metadata));
+                    Verdict::Done
+                }
+            });
         }
         self.extend_lease(now, node, request.last_seen, request.lease);
         Ok(Settled { lease_status: self.lease_status(node), verdicts })
@@ -37,7 +63,9 @@ impl Topic {
             return Ok(Reclaimed::default());
         }
         let max_crashes = (holder.lease != Timestamp::EPOCH).then_some(request.max_crashes);
-        let rows: Vec<JobId> = holder.rows.iter().take(request.limit).cloned().collect();
+        let rows = holder.rows.iter().take(request.limit);
+        let count = fitting(rows.clone().map(|id| self.jobs.replacement_size(id)), request.bytes);
+        let rows: Vec<JobId> = rows.take(count).cloned().collect();
         for id in &rows {
             self.leave_running(now, id, Exit::Reclaimed { max_crashes });
         }

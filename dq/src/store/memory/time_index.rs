@@ -50,6 +50,11 @@ impl TimeIndex {
         taken
     }
 
+    /// The ids at `until` or earlier, earliest first.
+    pub(super) fn until(&self, until: Timestamp) -> impl Iterator<Item = &JobId> {
+        self.0.iter().take_while(move |(at, _)| *at <= until).map(|(_, id)| id)
+    }
+
     /// Whether the index has this id at this time.
     pub(super) fn contains(&self, at: Timestamp, id: &JobId) -> bool {
         self.0.contains(&(at, id.clone()))

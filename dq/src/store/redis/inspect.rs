@@ -7,7 +7,8 @@ use super::producer::state;
 use super::reply::{Reply, fence_of, malformed};
 use super::scripts::Step;
 use super::{RedisStore, within};
-use crate::job::{AppName, JobId, NodeId, State, TopicKey, TopicName};
+use crate::job::{AppName, JobId, NodeId, Record, State, TopicKey, TopicName};
+use crate::store::step::USUAL_BYTES;
 use crate::store::{Cursor, JobPlace, Page, PageRequest, StoreError, Stored, TopicCounts};
 use crate::time::Timestamp;
 
@@ -17,11 +18,11 @@ const MOST_TOPICS: usize = 10_000;
 impl RedisStore {
     pub(super) async fn get_by_ids(&self, topic: &TopicKey, ids: &[JobId]) -> Result<Vec<Option<Stored>>, StoreError> {
         within("the number of ids", ids.len())?;
-        let mut call = self.scripts.call(Step::Get, &self.keyspace.of(topic), "");
+        let mut call = self.scripts.call(Step::Get, &self.keyspace.of(topic), "").arg(USUAL_BYTES);
         ids.iter().for_each(|id| call.push(id.as_str()));
         let mut reply = self.queries.ask_list(call).await?;
         let mut found = Vec::with_capacity(ids.len());
-        for id in ids {
+        for id in ids.iter().take(reply.len()) {
             let Some(mut job) = reply.nested_or_nothing()? else {
                 found.push(None);
                 continue;
@@ -29,7 +30,8 @@ impl RedisStore {
             let (letter, at) = (job.text()?, job.time()?);
             let state =
                 letter.chars().next().and_then(state).ok_or_else(|| malformed("get", "the state is unknown"))?;
-            found.push(Some(Stored { id: id.clone(), record: job.record()?, place: place(state, at) }));
+            let record = job.record()?.under(&job.bytes()?);
+            found.push(Some(Stored { id: id.clone(), record, place: place(state, at) }));
         }
         Ok(found)
     }
@@ -38,34 +40,43 @@ impl RedisStore {
         within("the limit of a page", request.limit)?;
         let (keys, limit) = (self.keyspace.of(topic), request.limit.max(1));
         let key = match request.state {
-            State::Running => return self.page_of_running(&keys, request.after, limit).await,
+            State::Running => return self.page_of_running(&keys, request.after, limit, request.bytes).await,
             State::Delayed => Key::Delayed,
             State::Unacked => Key::Unacked,
             State::Dead => Key::Dead,
             State::Done => Key::Done,
         };
-        let names = vec![keys.name(Key::Jobs, ""), keys.name(key, "")];
+        let names = vec![keys.name(Key::Jobs, ""), keys.name(key, ""), keys.name(Key::Metadata, "")];
         let call = self.scripts.call_on(Step::Page, names, &keys).arg(limit);
         let call = match &request.after {
             Some(cursor) => call.arg(cursor.at.as_millis()).arg(&cursor.id),
             None => call.arg("").arg(""),
         };
-        let mut reply = self.queries.ask_list(call).await?;
-        let (mut ids, mut times, mut records) = (reply.nested()?, reply.nested()?, reply.nested()?);
+        let mut reply = self.queries.ask_list(call.arg(request.bytes)).await?;
+        let (mut ids, mut times) = (reply.nested()?, reply.nested()?);
+        let (mut records, mut overrides) = (reply.nested()?, reply.nested()?);
         let more = reply.is_set()?;
         let (mut jobs, mut next) = (Vec::with_capacity(ids.len()), None);
         while ids.len() > 0 {
             let (id, at, record) = (ids.id()?, times.time()?, records.record_or_nothing()?);
+            let metadata = overrides.bytes_or_nothing()?;
             let Ok(id) = id else { continue };
             next = Some(Cursor { at, id: id.to_string() });
+            let record = record.map(|record| record.under(&metadata));
             jobs.extend(record.map(|record| Stored { id, record, place: place(request.state, at) }));
         }
         Ok(Page { jobs, next: next.filter(|_| more) })
     }
 
-    /// A page of RUNNING, node after node, in order of the ids. Nodes go on while it is read, so it does not show one
-    /// moment.
-    async fn page_of_running(&self, keys: &Keys, after: Option<Cursor>, limit: usize) -> Result<Page, StoreError> {
+    /// A page of RUNNING, node after node; a page has the rows of one node. Nodes go on while it is read, so the pages do
+    /// not show one moment.
+    async fn page_of_running(
+        &self,
+        keys: &Keys,
+        after: Option<Cursor>,
+        limit: usize,
+        bytes: usize,
+    ) -> Result<Page, StoreError> {
         let after = match &after {
             Some(cursor) => Some(cursor.id.split_once('/').ok_or_else(|| StoreError::Other {
                 operation: "page",
@@ -73,36 +84,33 @@ impl RedisStore {
             })?),
             None => None,
         };
-        let mut jobs = Vec::new();
+        let mut page = Page { jobs: Vec::new(), next: None };
         for node in self.holders(keys).await? {
-            let last_id = match after {
+            let mut cursor = match after {
                 Some((last, _)) if node.as_str() < last => continue,
-                Some((last, id)) if node.as_str() == last => id,
-                _ => "",
+                Some((last, cursor)) if node.as_str() == last => cursor.to_owned(),
+                _ => String::new(),
             };
-            let call = self.scripts.call(Step::Rows, keys, node.as_str()).arg(limit + 1 - jobs.len()).arg(last_id);
-            let mut reply = self.queries.ask_list(call).await?;
-            let (mut ids, mut tokens, mut records) = (reply.nested()?, reply.nested()?, reply.nested()?);
-            while ids.len() > 0 {
-                let (id, token, record) = (ids.id()?, tokens.text()?, records.record_or_nothing()?);
-                let holder = Some((node.clone(), fence_of(&token)));
-                let place = JobPlace::Running { holder };
-                jobs.extend(id.ok().zip(record).map(|(id, record)| Stored { id, record, place }));
+            if !page.jobs.is_empty() {
+                page.next = Some(Cursor { at: Timestamp::EPOCH, id: format!("{node}/") });
+                return Ok(page);
             }
-            if jobs.len() > limit {
-                break;
+            // A page of rows may be empty and yet not the last.
+            while page.jobs.is_empty() {
+                let call = self.scripts.call(Step::Rows, keys, node.as_str()).arg(limit).arg(&cursor).arg(bytes);
+                let mut reply = self.queries.ask_list(call).await?;
+                rows_of(&mut reply, &node, &mut page.jobs)?;
+                cursor = reply.text()?;
+                if cursor.is_empty() {
+                    break;
+                }
+            }
+            if !cursor.is_empty() {
+                page.next = Some(Cursor { at: Timestamp::EPOCH, id: format!("{node}/{cursor}") });
+                return Ok(page);
             }
         }
-        let more = jobs.len() > limit;
-        jobs.truncate(limit);
-        let cursor = |job: &Stored| match &job.place {
-            JobPlace::Running { holder: Some((node, _)) } => {
-                Some(Cursor { at: Timestamp::EPOCH, id: format!("{node}/{}", job.id) })
-            }
-            _ => None,
-        };
-        let next = jobs.last().filter(|_| more).and_then(cursor);
-        Ok(Page { jobs, next })
+        Ok(page)
     }
 
     /// All nodes with a lease, in order.
@@ -156,6 +164,22 @@ impl RedisStore {
         let running = jobs.saturating_sub(delayed + unacked + dead + done);
         Ok(TopicCounts { clock, delayed, ready, running, unacked, dead, done, broadcasts, head })
     }
+}
+
+/// Appends the rows of a page to `jobs`, in order of their ids. Rows without a record, or whose ids are not of dq, are left
+/// out.
+fn rows_of(reply: &mut Reply, node: &NodeId, jobs: &mut Vec<Stored>) -> Result<(), StoreError> {
+    let (mut ids, mut tokens) = (reply.nested()?, reply.nested()?);
+    let (mut records, mut overrides) = (reply.nested()?, reply.nested()?);
+    while ids.len() > 0 {
+        let (id, token, record) = (ids.id()?, tokens.text()?, records.record_or_nothing()?);
+        let metadata = overrides.bytes_or_nothing()?;
+        let place = JobPlace::Running { holder: Some((node.clone(), fence_of(&token))) };
+        let job = |(id, record): (_, Record)| Stored { id, record: record.under(&metadata), place };
+        jobs.extend(id.ok().zip(record).map(job));
+    }
+    jobs.sort_by(|a, b| a.id.cmp(&b.id));
+    Ok(())
 }
 
 const fn place(state: State, at: Timestamp) -> JobPlace {

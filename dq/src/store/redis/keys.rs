@@ -8,8 +8,10 @@ use crate::job::TopicKey;
 /// A key or channel of a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
-    /// HASH job id → record.
+    /// HASH job id → record, as the add wrote it.
     Jobs,
+    /// HASH job id → metadata that override those of the record.
+    Metadata,
     /// ZSET job id → due time.
     Delayed,
     /// ZSET job id → when it was parked.
@@ -30,6 +32,8 @@ pub(super) enum Key {
     Sequence,
     /// HASH job id → pending command.
     Pending,
+    /// HASH job id → record of the replacement in its pending command.
+    Replacements,
     /// HASH job id → crashes, and how its run was started.
     Crashes,
     /// HASH number mod 16 → number and answer of a batch, one per producer.
@@ -47,6 +51,7 @@ impl Key {
     pub(super) const fn suffix(self) -> &'static str {
         match self {
             Self::Jobs => "jobs",
+            Self::Metadata => "metadata",
             Self::Delayed => "delayed",
             Self::Unacked => "unacked",
             Self::Dead => "dead",
@@ -57,6 +62,7 @@ impl Key {
             Self::Leases => "leases",
             Self::Sequence => "sequence",
             Self::Pending => "pending",
+            Self::Replacements => "replacements",
             Self::Crashes => "crashes",
             Self::Calls => "calls",
             Self::Meta => "meta",
@@ -72,9 +78,11 @@ impl Key {
             Self::Sequence => "string",
             Self::Wake | Self::BroadcastChannel => "channel",
             Self::Jobs
+            | Self::Metadata
             | Self::BroadcastJobs
             | Self::Running
             | Self::Pending
+            | Self::Replacements
             | Self::Crashes
             | Self::Calls
             | Self::Meta => "hash",

@@ -1,13 +1,12 @@
 //! The steps of a node, each a script over the ordered connection of its link.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 
 use super::connection::OrderedConnection;
-use super::keys::{Key, Keys};
+use super::keys::Keys;
 use super::outcomes::{Sorted, sort};
 use super::reply::{Reply, malformed};
 use super::scripts::{Scripts, Step};
@@ -15,8 +14,8 @@ use super::{metadata_bytes, micros, millis, within};
 use crate::job::{Isolation, JobId, NodeId, Token};
 use crate::store::step::{
     Claim, Exhaust, Isolate, Isolated, LeaseStatus, NoteVerdict, Noted, Publish, Published, Reclaim, Reclaimed,
-    Reconcile, Reconciled, Release, Renew, Role, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer,
-    Transferred, Verdict, Wake,
+    Reconcile, Reconciled, Release, Renew, Role, RowCursor, Scan, Sequenced, Settle, Settled, Sweep, Swept, Transfer,
+    Transferred, USUAL_BYTES, Verdict, Wake,
 };
 use crate::store::{Answer, Link, Pending, Request, StoreError};
 
@@ -30,9 +29,6 @@ pub(super) struct RedisLink {
     /// How many jobs were dropped that no answer reports.
     pub(super) dropped: Arc<AtomicUsize>,
 }
-
-/// How often a scan is sent at most, while nodes come and go.
-const SCANS: usize = 16;
 
 impl RedisLink {
     fn call(&self, step: Step) -> super::scripts::ScriptCall {
@@ -85,7 +81,7 @@ impl Cleanup {
         tracing::warn!(topic = %self.keys.topic(), count = foreign_rows.len(), %first, "dropped rows that dq did not write");
         let call = self.scripts.call(Step::Settle, &self.keys, self.node.as_str()).arg(self.node.as_str());
         // The request names no sequence number, so it renews nothing.
-        let mut call = call.arg("").arg(0).arg(0);
+        let mut call = call.arg("").arg(0).arg(USUAL_BYTES).arg(0);
         for (id, token) in foreign_rows {
             for argument in [id.as_ref(), token.as_ref(), b"d", b"0", b""] {
                 call.push(argument);
@@ -96,7 +92,7 @@ impl Cleanup {
     }
 }
 
-fn refused(error: StoreError) -> Pending<Answer> {
+pub(super) fn refused(error: StoreError) -> Pending<Answer> {
     Box::pin(std::future::ready(Err(error)))
 }
 
@@ -115,6 +111,8 @@ impl Link for RedisLink {
             Request::Publish(request) => self.publish(request),
             Request::Wake(Wake) => self.wake(),
             Request::Scan(Scan) => self.scan(),
+            Request::Audit(request) => self.audit(&request),
+            Request::Recover(request) => self.recover(&request),
         }
     }
 
@@ -129,7 +127,7 @@ impl RedisLink {
             return refused(error);
         }
         let call = self.call(Step::Transfer).arg(request.last_seen.0).arg(request.limit);
-        let call = call.arg(millis(request.lease)).arg(micros(request.fallback));
+        let call = call.arg(millis(request.lease)).arg(micros(request.fallback)).arg(request.bytes);
         let (answer, cleanup, fallback) = (self.connection.ask_list(call), self.cleanup(), request.fallback);
         Box::pin(async move {
             let mut reply = answer.await?;
@@ -153,13 +151,13 @@ impl RedisLink {
         if let Err(error) = within("the number of outcomes", request.outcomes.len()) {
             return refused(error);
         }
-        let call = self.call(Step::Settle).arg(request.last_seen.0).arg(millis(request.lease));
+        let call = self.call(Step::Settle).arg(request.last_seen.0).arg(millis(request.lease)).arg(request.bytes);
         let Sorted { call, places, mut verdicts } = sort(call, request.outcomes);
         let answer = self.connection.ask_list(call);
         Box::pin(async move {
             let mut reply = answer.await?;
             let lease_status = reply.lease_status()?;
-            for verdict in [Verdict::Stale, Verdict::Dropped] {
+            for verdict in [Verdict::Stale, Verdict::Dropped, Verdict::Later] {
                 let mut numbers = reply.nested()?;
                 while numbers.len() > 0 {
                     let place = numbers.count()?.checked_sub(1).and_then(|n| places.get(n));
@@ -212,7 +210,7 @@ impl RedisLink {
         if let Err(error) = within("the limit of a reconcile", request.limit) {
             return refused(error);
         }
-        let after = request.after.as_ref().map_or("", JobId::as_str);
+        let after = request.after.as_ref().map_or("", RowCursor::as_str);
         let call = self.call(Step::Reconcile).arg(request.last_seen.0).arg(after).arg(request.limit.max(1));
         let (answer, cleanup) = (self.connection.ask_list(call), self.cleanup());
         Box::pin(async move {
@@ -229,10 +227,9 @@ impl RedisLink {
                     Err(foreign) => foreign_rows.push(foreign),
                 }
             }
-            let more = reply.is_set()?;
+            let next = Some(reply.text()?).filter(|cursor| !cursor.is_empty()).map(RowCursor::new);
             cleanup.drop_foreign_rows(&foreign_rows, &mut lease_status);
             cleanup.report_dropped(&reply.ids()?);
-            let next = if more { rows.last().map(|(id, _)| id.clone()) } else { None };
             rows.sort();
             Ok(Answer::Reconcile(Sequenced::Done(Reconciled { lease_status, rows, next })))
         })
@@ -244,7 +241,8 @@ impl RedisLink {
         }
         let dead = request.node.as_str();
         let call = self.scripts.call(Step::Reclaim, &self.keys, dead).arg(dead).arg(request.seen.as_millis());
-        let answer = self.connection.ask_list(call.arg(request.limit.max(1)).arg(request.max_crashes));
+        let call = call.arg(request.limit.max(1)).arg(request.max_crashes).arg(request.bytes);
+        let answer = self.connection.ask_list(call);
         let cleanup = self.cleanup();
         Box::pin(async move {
             let mut reply = answer.await?;
@@ -265,6 +263,7 @@ impl RedisLink {
         }
         let call = self.call(Step::Sweep).arg(request.last_seen.0).arg(request.limit).arg(millis(request.lease));
         let call = call.arg(millis(request.unacked_age)).arg(millis(request.dead_kept)).arg(request.dead_most);
+        let call = call.arg(request.bytes);
         let (answer, cleanup) = (self.connection.ask_list(call), self.cleanup());
         Box::pin(async move {
             let mut reply = answer.await?;
@@ -287,7 +286,7 @@ impl RedisLink {
             return refused(error);
         }
         let call = self.call(Step::Publish).arg(request.limit).arg(micros(request.fallback));
-        let answer = self.connection.ask_list(call.arg(millis(request.expires_after)));
+        let answer = self.connection.ask_list(call.arg(millis(request.expires_after)).arg(request.bytes));
         Box::pin(async move {
             let mut reply = answer.await?;
             let (published, dropped) = (reply.count()?, reply.count()?);
@@ -300,42 +299,6 @@ impl RedisLink {
         let answer = self.connection.ask(self.call(Step::Wake));
         Box::pin(async move { answer.await.map(|_| Answer::Wake(())) })
     }
-
-    fn scan(&self) -> Pending<Answer> {
-        let mut nodes = BTreeSet::new();
-        let mut answer = Box::pin(self.connection.ask_list(scan_call(&self.scripts, &self.keys, &nodes)));
-        let (connection, scripts, keys) = (self.connection.clone(), Arc::clone(&self.scripts), self.keys.clone());
-        Box::pin(async move {
-            for _ in 0..SCANS {
-                let (again, scanned) = scanned_of(answer.await?)?;
-                if !again {
-                    return Ok(Answer::Scan(scanned));
-                }
-                nodes.extend(scanned.leases.into_iter().map(|(node, _)| node));
-                answer = Box::pin(connection.ask_list(scan_call(&scripts, &keys, &nodes)));
-            }
-            Err(StoreError::Refused { operation: "scan", reason: "nodes come and go too fast to be counted".into() })
-        })
-    }
-}
-
-fn scan_call(scripts: &Scripts, keys: &Keys, nodes: &BTreeSet<NodeId>) -> super::scripts::ScriptCall {
-    let own = Step::Scan.keys().iter().filter(|key| !key.is_owned());
-    let mut names: Vec<_> = own.map(|key| keys.name(*key, "")).collect();
-    names.extend(nodes.iter().map(|node| keys.name(Key::Running, node.as_str())));
-    let mut call = scripts.call_on(Step::Scan, names, keys);
-    nodes.iter().for_each(|node| call.push(node.as_str()));
-    call
-}
-
-fn scanned_of(mut reply: Reply) -> Result<(bool, Scanned), StoreError> {
-    let (again, clock, mut ends) = (reply.is_set()?, reply.time()?, reply.nested()?);
-    let mut leases = Vec::with_capacity(ends.len() / 2);
-    while ends.len() > 0 {
-        leases.push((ends.node()?, ends.time()?));
-    }
-    leases.sort();
-    Ok((again, Scanned { clock, leases, records: reply.count()?, places: reply.count()? }))
 }
 
 const fn role_of(number: i64) -> Option<Role> {
@@ -348,13 +311,14 @@ const fn role_of(number: i64) -> Option<Role> {
 
 fn claims_of(reply: &mut Reply) -> Result<(Vec<Claim>, Vec<ForeignRow>), StoreError> {
     let (mut ids, mut tokens) = (reply.nested()?, reply.nested()?);
-    let (mut records, mut crashes) = (reply.nested()?, reply.nested()?);
+    let (mut records, mut overrides, mut crashes) = (reply.nested()?, reply.nested()?, reply.nested()?);
     // Jobs that are due together share one token.
     let one = if tokens.len() == 1 { Some(tokens.bytes()?) } else { None };
     let (mut claims, mut foreign_rows) = (Vec::with_capacity(ids.len()), Vec::new());
     while ids.len() > 0 {
         let token = if let Some(one) = &one { one.clone() } else { tokens.bytes()? };
         let (row, record) = (row_of(ids.bytes()?, token), records.record()?);
+        let record = if overrides.len() > 0 { record.under(&overrides.bytes_or_nothing()?) } else { record };
         let crashes = if crashes.len() > 0 { u32::try_from(crashes.int()?).unwrap_or(u32::MAX) } else { 0 };
         match row {
             Ok((id, token)) => claims.push(Claim { id, token, record, crashes }),

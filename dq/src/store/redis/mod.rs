@@ -8,6 +8,7 @@
 //! closes it, and no answer comes any more. All queries share one connection, and so do all subscriptions. This store
 //! never retries a step: only the caller knows the sequence number, token or batch number to repeat it under.
 
+mod audit;
 mod check;
 mod confirm;
 mod connect;
@@ -182,7 +183,7 @@ impl Store for RedisStore {
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
         let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
         let connection = self.open_connection(topic, Confirm::of(self.durability));
-        Arc::new(RedisProducer { connection, scripts, keys, producer: producer.clone() })
+        Arc::new(RedisProducer { connection, scripts, keys, producer: producer.clone(), nodes: Arc::default() })
     }
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {

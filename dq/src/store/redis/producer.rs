@@ -1,18 +1,19 @@
 //! The steps of a producer, each a script over its ordered connection.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::future::ready;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
 
+use super::audit::{TRIES, nodes_of, too_many_nodes};
 use super::connection::OrderedConnection;
 use super::keys::Keys;
 use super::reply::{Reply, malformed};
 use super::scripts::{ScriptCall, Scripts, Step};
 use super::{LAST_MS, micros, millis, within};
-use crate::job::{Deliver, ProducerId, Record, State};
+use crate::job::{Deliver, NodeId, ProducerId, Record, State};
 use crate::store::{
     AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, NewJob, Numbered, OnDuplicate, Pending,
     Producer, StoreError,
@@ -26,6 +27,16 @@ pub(super) struct RedisProducer {
     pub(super) scripts: Arc<Scripts>,
     pub(super) keys: Keys,
     pub(super) producer: ProducerId,
+    /// The nodes that held jobs when an add last met a running one.
+    pub(super) nodes: Arc<Mutex<BTreeSet<NodeId>>>,
+}
+
+fn lock(nodes: &Mutex<BTreeSet<NodeId>>) -> MutexGuard<'_, BTreeSet<NodeId>> {
+    nodes.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn known_nodes(nodes: &Mutex<BTreeSet<NodeId>>) -> BTreeSet<NodeId> {
+    lock(nodes).clone()
 }
 
 impl RedisProducer {
@@ -57,15 +68,40 @@ impl Producer for RedisProducer {
                 Err(reason) => outcomes.push(Some(AddOutcome::Refused(reason))),
             }
         }
-        let mut call = self.call(Step::Add, batch.number).arg(u8::from(retains));
-        call.push(sent.iter().filter(|(job, _)| !is_plain(job)).count());
-        for (job, record) in sent {
-            call.push(job.id.as_str());
-            call.push(options_of(job));
-            call.push(record.as_bytes().as_ref());
-        }
-        let answer = self.connection.ask_list(call);
-        Box::pin(async move { added(answer.await?, outcomes) })
+        // Rounded up, so that the store seldom has a new largest record to note.
+        let longest =
+            sent.iter().map(|(_, record)| record.as_bytes().len()).max().unwrap_or_default().next_power_of_two();
+        let special = sent.iter().filter(|(job, _)| !is_plain(job)).count();
+        let arguments: Vec<_> =
+            sent.into_iter().map(|(job, record)| (job.id.clone(), options_of(job), record)).collect();
+        let (connection, scripts, keys) = (self.connection.clone(), Arc::clone(&self.scripts), self.keys.clone());
+        let (producer, known, number) = (self.producer.clone(), Arc::clone(&self.nodes), batch.number);
+        let call = move |nodes: &BTreeSet<NodeId>| {
+            let call = scripts.call_with_nodes(Step::Add, &keys, producer.as_str(), nodes).arg(number);
+            let mut call = call.arg(u8::from(retains)).arg(special).arg(longest).arg(nodes.len());
+            nodes.iter().for_each(|node| call.push(node.as_str()));
+            for (id, options, record) in &arguments {
+                call.push(id.as_str());
+                call.push(options);
+                call.push(record.as_bytes().as_ref());
+            }
+            call
+        };
+        let mut answer = Box::pin(connection.ask_list(call(&known_nodes(&known))));
+        Box::pin(async move {
+            for _ in 0..TRIES {
+                let mut reply = answer.await?;
+                let form = reply.text()?;
+                if form != "again" {
+                    return added(&form, reply, outcomes);
+                }
+                // A job of the batch runs, or its place was removed: the next try reads the rows of these nodes too.
+                let nodes = nodes_of(&mut reply)?;
+                answer = Box::pin(connection.ask_list(call(&nodes)));
+                *lock(&known) = nodes;
+            }
+            Err(too_many_nodes("add"))
+        })
     }
 
     fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
@@ -132,8 +168,8 @@ fn options_of(job: &NewJob) -> String {
 }
 
 /// The codes of the answer, or `None` if the batch is late.
-fn codes(reply: &mut Reply, kind: char, operation: &'static str) -> Result<Option<String>, StoreError> {
-    if reply.text()? == "late" {
+fn codes(form: &str, reply: &mut Reply, kind: char, operation: &'static str) -> Result<Option<String>, StoreError> {
+    if form == "late" {
         return Ok(None);
     }
     let text = reply.text()?;
@@ -146,8 +182,12 @@ fn codes(reply: &mut Reply, kind: char, operation: &'static str) -> Result<Optio
     }
 }
 
-fn added(mut reply: Reply, outcomes: Vec<Option<AddOutcome>>) -> Result<BatchAnswer<AddOutcome>, StoreError> {
-    let Some(codes) = codes(&mut reply, 'a', "add")? else { return Ok(BatchAnswer::Late) };
+fn added(
+    form: &str,
+    mut reply: Reply,
+    outcomes: Vec<Option<AddOutcome>>,
+) -> Result<BatchAnswer<AddOutcome>, StoreError> {
+    let Some(codes) = codes(form, &mut reply, 'a', "add")? else { return Ok(BatchAnswer::Late) };
     let mut codes = codes.chars();
     let all = codes.as_str() == "*";
     let mut next = || if all { Some('A') } else { codes.next() };
@@ -169,12 +209,16 @@ fn outcome(code: char) -> Option<AddOutcome> {
 }
 
 fn commanded(mut reply: Reply) -> Result<BatchAnswer<CommandOutcome>, StoreError> {
-    let Some(codes) = codes(&mut reply, 'c', "command")? else { return Ok(BatchAnswer::Late) };
+    let form = reply.text()?;
+    let Some(codes) = codes(&form, &mut reply, 'c', "command")? else { return Ok(BatchAnswer::Late) };
     let mut removed = if reply.len() > 0 { Some(reply.nested()?) } else { None };
     let mut outcomes = Vec::with_capacity(codes.len() / 2);
     for pair in codes.as_bytes().chunks_exact(2) {
         let removed = match &mut removed {
-            Some(records) => records.record_or_nothing()?,
+            Some(records) => match records.nested_or_nothing()? {
+                Some(mut parts) => Some(parts.record()?.under(&parts.bytes()?)),
+                None => None,
+            },
             None => None,
         };
         outcomes.push(CommandOutcome { found: state(pair[0].into()), changed: pair[1] == b'+', removed });

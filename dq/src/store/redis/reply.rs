@@ -84,6 +84,14 @@ impl Reply {
         self.bytes_of(value).map(Bytes::from)
     }
 
+    /// Bytes, or none if the script answers `false`.
+    pub(super) fn bytes_or_nothing(&mut self) -> Result<Bytes, StoreError> {
+        match self.next()? {
+            Value::Nil => Ok(Bytes::new()),
+            value => self.bytes_of(value).map(Bytes::from),
+        }
+    }
+
     pub(super) fn text(&mut self) -> Result<String, StoreError> {
         let value = self.next()?;
         String::from_utf8(self.bytes_of(value)?).map_err(|_| malformed(self.operation, "a text is not UTF-8"))

@@ -5,9 +5,12 @@
 //! is given. Scripts are called by their hash. A server that does not know a script (because it is new, was flushed or
 //! failed over) is sent the text once. A server keeps the scripts of an older dq beside those of a newer one.
 
+use std::collections::BTreeSet;
+
 use redis::Cmd;
 
 use super::keys::{Key, Keys};
+use crate::job::NodeId;
 use crate::store::PROTOCOL_VERSION;
 
 macro_rules! steps {
@@ -37,24 +40,26 @@ macro_rules! steps {
 }
 
 steps! {
-    Transfer "transfer" [Jobs Delayed Running Leases Sequence Crashes Meta];
-    Settle "settle" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Sequence Pending Crashes Meta Wake];
+    Transfer "transfer" [Jobs Delayed Running Leases Sequence Crashes Meta Metadata];
+    Settle "settle" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Sequence Pending Crashes Meta Wake Metadata Replacements];
     Renew "renew" [Running Leases Sequence];
     Isolate "isolate" [Running Leases Sequence Pending Crashes];
-    Exhaust "exhaust" [Running Leases Sequence Pending Jobs];
+    Exhaust "exhaust" [Running Leases Sequence Pending Jobs Metadata];
     Reconcile "reconcile" [Running Leases Sequence Jobs Dead];
-    Reclaim "reclaim" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Pending Crashes Meta Wake];
+    Reclaim "reclaim" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Pending Crashes Meta Wake Metadata Replacements];
     Release "release" [Delayed Broadcasts Running Leases Sequence Meta Wake];
     Wake "wake" [Delayed Meta Wake];
-    Sweep "sweep" [Jobs Delayed Unacked Dead Done Running Leases Sequence Crashes Meta];
+    Sweep "sweep" [Jobs Delayed Unacked Dead Done Running Leases Sequence Crashes Meta Metadata];
     Publish "publish" [Broadcasts BroadcastJobs Meta BroadcastChannel];
     Scan "scan" [Jobs Delayed Unacked Dead Done Leases Running];
-    Add "add" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake];
-    Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake];
-    Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta];
-    Get "get" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs];
-    Page "page" [Jobs Delayed];
-    Rows "rows" [Jobs Running];
+    Audit "audit" [Jobs Delayed Unacked Dead Done Leases Meta Running];
+    Recover "recover" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Wake Metadata Replacements Running];
+    Add "add" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements Leases Running];
+    Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements];
+    Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements];
+    Get "get" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Metadata];
+    Page "page" [Jobs Delayed Metadata];
+    Rows "rows" [Jobs Running Metadata];
     Counts "counts" [Jobs Delayed Unacked Dead Done Broadcasts];
 }
 
@@ -79,8 +84,12 @@ const PARTS: &[(&str, &str)] = &[
     ("clock.lua", include_str!("lua/parts/clock.lua")),
     ("cut.lua", include_str!("lua/parts/cut.lua")),
     ("metadata.lua", include_str!("lua/parts/metadata.lua")),
+    ("overrides.lua", include_str!("lua/parts/overrides.lua")),
     ("leave.lua", include_str!("lua/parts/leave.lua")),
     ("pending.lua", include_str!("lua/parts/pending.lua")),
+    ("holders.lua", include_str!("lua/parts/holders.lua")),
+    ("order.lua", include_str!("lua/parts/order.lua")),
+    ("scan_rows.lua", include_str!("lua/parts/scan_rows.lua")),
     ("roles.lua", include_str!("lua/parts/roles.lua")),
     ("signal.lua", include_str!("lua/parts/signal.lua")),
     ("lease.lua", include_str!("lua/parts/lease.lua")),
@@ -124,6 +133,14 @@ impl Scripts {
     /// A call without arguments. `owner` is the node or producer of the owned keys.
     pub(super) fn call(&self, step: Step, keys: &Keys, owner: &str) -> ScriptCall {
         self.call_on(step, step.keys().iter().map(|key| keys.name(*key, owner)).collect(), keys)
+    }
+
+    /// A call without arguments of a step that reads the rows of these nodes.
+    pub(super) fn call_with_nodes(&self, step: Step, keys: &Keys, owner: &str, nodes: &BTreeSet<NodeId>) -> ScriptCall {
+        let own = step.keys().iter().filter(|key| **key != Key::Running);
+        let mut names: Vec<_> = own.map(|key| keys.name(*key, owner)).collect();
+        names.extend(nodes.iter().map(|node| keys.name(Key::Running, node.as_str())));
+        self.call_on(step, names, keys)
     }
 
     /// A call without arguments, on keys that the caller names.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::topic::{Topic, id, lock};
 use dq::job::{JobId, Metadata, State};
+use dq::store::step::USUAL_BYTES;
 use dq::store::{JobPlace, PageRequest, Stored, TopicCounts};
 use dq::time::Timestamp;
 
@@ -57,7 +58,7 @@ impl Topic {
     pub async fn pages(&self, state: State, limit: usize) -> Vec<Stored> {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
-            let request = PageRequest { state, after: after.clone(), limit };
+            let request = PageRequest { state, after: after.clone(), limit, bytes: USUAL_BYTES };
             let page = self.store.page(&self.key, request).await.expect("page is answered");
             assert!(page.jobs.len() <= limit, "a page of {} jobs over its limit of {limit}", page.jobs.len());
             all.extend(page.jobs);
@@ -99,9 +100,13 @@ impl Topic {
     async fn audit_queries(&self, seen: &BTreeMap<JobId, Stored>) {
         lock(&self.known).extend(seen.keys().cloned());
         let ids: Vec<JobId> = lock(&self.known).iter().cloned().collect();
-        for ids in ids.chunks(1_000) {
-            let found = self.store.get(&self.key, ids).await.expect("get is answered");
-            assert_eq!(found.len(), ids.len(), "get answers for every id");
+        let mut left = &ids[..];
+        while !left.is_empty() {
+            let asked = &left[..left.len().min(1_000)];
+            let found = self.store.get(&self.key, asked).await.expect("get is answered");
+            assert!(!found.is_empty() && found.len() <= asked.len(), "get answers for one id at least");
+            let (ids, rest) = left.split_at(found.len());
+            left = rest;
             for (id, found) in ids.iter().zip(found) {
                 let paged = seen.get(id);
                 assert_eq!(found.as_ref().map(|job| &job.id), paged.map(|job| &job.id), "query and page of {id}");

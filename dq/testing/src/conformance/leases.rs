@@ -5,7 +5,7 @@ use super::producer::job;
 use super::topic::{LEASE, START, Topic, done, isolate_of, ms, refused, secs};
 use dq::job::{Isolation, Sequence};
 use dq::store::step::{
-    Change, Exhaust, LONGEST_LEASE, MOST_JOBS, Reclaim, Reclaimed, Release, Renew, Settle, Transfer,
+    Change, Exhaust, LONGEST_LEASE, MOST_JOBS, Reclaim, Reclaimed, Release, Renew, Settle, Transfer, USUAL_BYTES,
 };
 use dq::time::Timestamp;
 
@@ -219,7 +219,7 @@ pub async fn lease_ends_at_its_millisecond(t: &Topic) {
     t.claim("n", "a").await;
     let seen = t.lease("n").await.expect("n holds a");
     t.set_clock(seen.as_millis() * 1_000 - 1).await;
-    let request = Reclaim { node: t.node("n"), seen, limit: MOST_JOBS, max_crashes: 3 };
+    let request = Reclaim { node: t.node("n"), seen, limit: MOST_JOBS, bytes: USUAL_BYTES, max_crashes: 3 };
     assert_eq!(t.link("m").step(request).await.expect("reclaim is answered").moved, 0);
     t.set_clock(seen.as_millis() * 1_000).await;
     assert_eq!(t.reclaim("m", "n", seen, MOST_JOBS).await.moved, 1);

@@ -30,7 +30,9 @@ mod subscriber;
 mod topic;
 
 pub mod adds;
+pub mod audit;
 pub mod broadcasts;
+pub mod bytes;
 pub mod commands;
 pub mod duplicates;
 pub mod fenced;
@@ -338,6 +340,21 @@ macro_rules! store_conformance {
             query_over_the_limit_is_refused
             scan_returns_leases_and_the_audit
             queries_change_nothing;
+        bytes:
+            transfer_is_bounded_by_bytes
+            one_large_job_always_passes
+            transfer_of_failed_jobs_is_bounded_by_bytes
+            sweep_is_bounded_by_bytes
+            publish_is_bounded_by_bytes
+            settle_is_bounded_by_the_bytes_of_replacements
+            reclaim_is_bounded_by_the_bytes_of_replacements
+            pages_are_bounded_by_bytes
+            get_is_bounded_by_bytes
+            removed_records_are_bounded_by_bytes;
+        audit:
+            audit_finds_no_job_that_has_a_place
+            recover_touches_no_job_that_has_a_place
+            audit_over_the_limit_is_refused;
         together:
             nodes_that_claim_at_once_never_share_a_job
             callers_that_add_at_once_add_one_job

@@ -4,7 +4,7 @@ use super::events::add_in_state;
 use super::producer::{delayed, job};
 use super::topic::{LEASE, Topic, id, ms, secs};
 use dq::job::State;
-use dq::store::step::Change;
+use dq::store::step::{Change, USUAL_BYTES};
 use dq::store::{JobPlace, PageRequest, StoreError, TopicCounts};
 
 /// Counts give the number of jobs in each place, the number of DELAYED jobs that are due, and the head (query
@@ -87,7 +87,7 @@ pub async fn page_continues_after_a_job_that_is_gone(t: &Topic) {
     for n in 0..4 {
         t.add_later(&format!("j{n}"), secs(n + 1)).await;
     }
-    let request = PageRequest { state: State::Delayed, after: None, limit: 2 };
+    let request = PageRequest { state: State::Delayed, after: None, limit: 2, bytes: USUAL_BYTES };
     let page = t.store.page(&t.key, request.clone()).await.expect("page is answered");
     t.delete("j1").await;
     let request = PageRequest { after: page.next, ..request };
@@ -110,7 +110,7 @@ pub async fn query_over_the_limit_is_refused(t: &Topic) {
     assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
     assert_eq!(t.store.get(&t.key, &ids[..1_000]).await.expect("1,000 are not").len(), 1_000);
     for state in State::ALL {
-        let request = PageRequest { state, after: None, limit: 1_001 };
+        let request = PageRequest { state, after: None, limit: 1_001, bytes: USUAL_BYTES };
         let error = t.store.page(&t.key, request).await.expect_err("1,001 are too many");
         assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
     }

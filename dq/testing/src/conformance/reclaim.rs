@@ -5,7 +5,7 @@ use super::producer::job;
 use super::topic::{LEASE, MAX_CRASHES, Topic, ms, secs};
 use dq::job::{Cause, Metadata, State};
 use dq::store::StoreError;
-use dq::store::step::{Change, Claim, MOST_JOBS, NoteVerdict, Reclaim, Reclaimed};
+use dq::store::step::{Change, Claim, MOST_JOBS, NoteVerdict, Reclaim, Reclaimed, USUAL_BYTES};
 use dq::time::Timestamp;
 
 /// A job that the node has claimed and that its crashes have quarantined.
@@ -218,7 +218,7 @@ pub async fn cap_is_an_argument(t: &Topic) {
         assert_eq!(t.isolate("n", alone).await, NoteVerdict::Done);
         let seen = t.lease("n").await.expect("n holds them");
         t.advance(LEASE + ms(1)).await;
-        let request = Reclaim { node: t.node("n"), seen, limit: MOST_JOBS, max_crashes: cap };
+        let request = Reclaim { node: t.node("n"), seen, limit: MOST_JOBS, bytes: USUAL_BYTES, max_crashes: cap };
         t.link("m").step(request).await.expect("reclaim is answered");
         let claims = t.claims("n").await;
         let mut seen: Vec<_> =
@@ -272,7 +272,7 @@ pub async fn reclaim_over_the_limit_changes_nothing(t: &Topic) {
     t.running("n", "a").await;
     let seen = t.lease("n").await.expect("n holds a");
     t.advance(LEASE + ms(1)).await;
-    let request = Reclaim { node: t.node("n"), seen, limit: 1_001, max_crashes: MAX_CRASHES };
+    let request = Reclaim { node: t.node("n"), seen, limit: 1_001, bytes: USUAL_BYTES, max_crashes: MAX_CRASHES };
     let error = t.link("m").step(request).await.expect_err("1,001 are too many");
     assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
     assert_eq!(t.state("a").await, Some(State::Running));

@@ -4,7 +4,7 @@ use super::producer::job;
 use super::topic::{LEASE, Topic, done, id, refused, secs};
 use dq::job::Sequence;
 use dq::store::StoreError;
-use dq::store::step::{Change, Reconcile, Verdict};
+use dq::store::step::{Change, Reconcile, RowCursor, Verdict};
 
 fn first(last_seen: Sequence, limit: usize) -> Reconcile {
     Reconcile { last_seen, after: None, limit }
@@ -58,7 +58,7 @@ pub async fn later_page_must_name_the_sequence_number(t: &Topic) {
     t.running("n", "a").await;
     let sequence = t.last_seen("n");
     for last_seen in [Sequence(sequence.0 - 1), sequence.next()] {
-        let request = Reconcile { last_seen, after: Some(id("0")), limit: 2 };
+        let request = Reconcile { last_seen, after: Some(RowCursor::behind(&id("0"))), limit: 2 };
         let lease_status = refused(t.link("n").step(request).await.expect("reconcile is answered"));
         assert_eq!((lease_status.sequence, lease_status.rows), (sequence, 1));
     }
@@ -84,7 +84,7 @@ pub async fn reconcile_renews_nothing(t: &Topic) {
     t.advance(secs(4)).await;
     let sequence = t.reconcile("n").await.lease_status.sequence;
     assert_eq!(t.lease("n").await, lease);
-    let later = Reconcile { last_seen: sequence, after: Some(id("0")), limit: 10 };
+    let later = Reconcile { last_seen: sequence, after: Some(RowCursor::behind(&id("0"))), limit: 10 };
     t.link("n").step(later).await.expect("reconcile is answered");
     assert_eq!(t.lease("n").await, lease);
     t.renew("n").await;

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use super::producer::{answered, job};
 use super::topic::{LEASE, Topic, done, id};
 use dq::job::{JobId, Sequence, State};
-use dq::store::step::{Change, Outcome, Reconcile, Settle, Transfer, Verdict};
+use dq::store::step::{Change, Outcome, Reconcile, Settle, Transfer, USUAL_BYTES, Verdict};
 use dq::store::{AddOutcome, CommandKind, Link, Numbered};
 
 /// Claims until no job is due, seven at a time.
@@ -17,7 +17,7 @@ async fn claim_all(link: Arc<dyn Link>) -> Vec<(JobId, u64)> {
     let mut last_seen = done(link.step(first).await.expect("reconcile is answered")).lease_status.sequence;
     let mut claimed = Vec::new();
     loop {
-        let request = Transfer { last_seen, limit: 7, lease: LEASE, fallback: LEASE };
+        let request = Transfer { last_seen, limit: 7, bytes: USUAL_BYTES, lease: LEASE, fallback: LEASE };
         let answer = done(link.step(request).await.expect("transfer is answered"));
         if answer.claims.is_empty() {
             return claimed;
@@ -75,7 +75,10 @@ pub async fn outcomes_sent_at_once_count_once(t: &Topic) {
         let outcomes =
             vec![Outcome { id: claim.id.clone(), token: claim.token, change: Change::Rollback, metadata: None }];
         senders.spawn(async move {
-            let settled = link.step(Settle { last_seen, lease: LEASE, outcomes }).await.expect("settle is answered");
+            let settled = link
+                .step(Settle { last_seen, lease: LEASE, bytes: USUAL_BYTES, outcomes })
+                .await
+                .expect("settle is answered");
             settled.verdicts[0] == Verdict::Done
         });
     }

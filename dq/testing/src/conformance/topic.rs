@@ -18,7 +18,7 @@ use dq::job::{AppName, Isolation, JobId, Metadata, NodeId, ProducerId, Sequence,
 use dq::store::step::{
     Change, Claim, Exhaust, Isolate, LeaseStatus, MOST_JOBS, NoteVerdict, Outcome, Reclaim, Reclaimed, Reconcile,
     Reconciled, Release, Renew, Scan, Scanned, Sequenced, Settle, Settled, Sweep, Swept, Transfer, Transferred,
-    Verdict, Wake,
+    USUAL_BYTES, Verdict, Wake,
 };
 use dq::store::{Link, Producer, Store};
 use dq::time::Timestamp;
@@ -194,20 +194,28 @@ impl Topic {
 
     /// A transfer as this node would send it.
     pub fn transfer_of(&self, node: &str, limit: usize) -> Transfer {
-        Transfer { last_seen: self.last_seen(node), limit, lease: LEASE, fallback: FALLBACK }
+        Transfer { last_seen: self.last_seen(node), limit, bytes: USUAL_BYTES, lease: LEASE, fallback: FALLBACK }
     }
 
     /// A settle of one job as this node would send it.
     pub fn settle_of(&self, node: &str, claim: &Claim, change: Change) -> Settle {
         let outcomes = vec![Outcome { id: claim.id.clone(), token: claim.token, change, metadata: None }];
-        Settle { last_seen: self.last_seen(node), lease: LEASE, outcomes }
+        Settle { last_seen: self.last_seen(node), lease: LEASE, bytes: USUAL_BYTES, outcomes }
     }
 
     /// A sweep as this node would send it: UNACKED for 7 days, DEAD for 30 days, at most 100,000 DEAD jobs.
     pub fn sweep_of(&self, node: &str, limit: usize) -> Sweep {
         let day = secs(24 * 3600);
         let last_seen = self.last_seen(node);
-        Sweep { last_seen, limit, lease: LEASE, unacked_age: 7 * day, dead_kept: 30 * day, dead_most: 100_000 }
+        Sweep {
+            last_seen,
+            limit,
+            bytes: USUAL_BYTES,
+            lease: LEASE,
+            unacked_age: 7 * day,
+            dead_kept: 30 * day,
+            dead_most: 100_000,
+        }
     }
 
     async fn check_answer(&self, node: &str, lease_status: LeaseStatus) {
@@ -218,7 +226,12 @@ impl Topic {
     /// Transfers up to `limit` jobs.
     pub async fn transfer(&self, node: &str, limit: usize) -> Transferred {
         self.enter(node).await;
-        let answer = self.link(node).step(self.transfer_of(node, limit)).await.expect("transfer is answered");
+        self.transfer_with(node, self.transfer_of(node, limit)).await
+    }
+
+    /// Sends a transfer of a node that has entered.
+    pub async fn transfer_with(&self, node: &str, request: Transfer) -> Transferred {
+        let answer = self.link(node).step(request).await.expect("transfer is answered");
         let answer = done(answer);
         assert_eq!(answer.lease_status.sequence, self.last_seen(node).next(), "a transfer takes one sequence number");
         assert_eq!(answer.clock, self.now());
@@ -255,7 +268,7 @@ impl Topic {
 
     /// Settles these outcomes.
     pub async fn settle_all(&self, node: &str, outcomes: Vec<Outcome>) -> Settled {
-        let request = Settle { last_seen: self.last_seen(node), lease: LEASE, outcomes };
+        let request = Settle { last_seen: self.last_seen(node), lease: LEASE, bytes: USUAL_BYTES, outcomes };
         let answer = self.link(node).step(request).await.expect("settle is answered");
         self.check_answer(node, answer.lease_status).await;
         answer
@@ -324,7 +337,7 @@ impl Topic {
 
     /// Node `by` reclaims rows of `node`, whose lease it saw end at `seen`.
     pub async fn reclaim(&self, by: &str, node: &str, seen: Timestamp, limit: usize) -> Reclaimed {
-        let request = Reclaim { node: self.node(node), seen, limit, max_crashes: MAX_CRASHES };
+        let request = Reclaim { node: self.node(node), seen, limit, bytes: USUAL_BYTES, max_crashes: MAX_CRASHES };
         let answer = self.link(by).step(request).await.expect("reclaim is answered");
         self.audit().await;
         answer

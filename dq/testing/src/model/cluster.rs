@@ -9,7 +9,8 @@ use super::operation::{self, By, JOBS, LeaseEnd, NODES, Number, Operation, PRODU
 use super::reference::{Choice, Topic};
 use dq::job::{Isolation, JobId, NodeId, ProducerId, Sequence, Token};
 use dq::store::step::{
-    Exhaust, Isolate, MOST_JOBS, Publish, Reclaim, Reconcile, Release, Renew, Sequenced, Settle, Sweep, Transfer, Wake,
+    Exhaust, Isolate, MOST_JOBS, Publish, Reclaim, Reconcile, Release, Renew, RowCursor, Sequenced, Settle, Sweep,
+    Transfer, USUAL_BYTES, Wake,
 };
 use dq::store::{self, Command, NewJob, Numbered};
 use dq::time::Timestamp;
@@ -175,7 +176,8 @@ impl ClusterState {
                 let (last_seen, n) = (sequence(&node(*n), *t), node(*n));
                 ModelRequest::Step(
                     n,
-                    Transfer { last_seen, limit: *limit, lease: ms(*lease), fallback: FALLBACK }.into(),
+                    Transfer { last_seen, limit: *limit, bytes: USUAL_BYTES, lease: ms(*lease), fallback: FALLBACK }
+                        .into(),
                 )
             }
             Operation::Settle { by, sequence: t, outcomes, .. } => {
@@ -190,7 +192,7 @@ impl ClusterState {
                 let outcomes = outcomes.iter().filter(|it| once(it)).map(|it| self.outcome(it)).collect();
                 ModelRequest::Step(
                     n.clone(),
-                    Settle { last_seen: sequence(&n, *t), lease: ms(15_000), outcomes }.into(),
+                    Settle { last_seen: sequence(&n, *t), lease: ms(15_000), bytes: USUAL_BYTES, outcomes }.into(),
                 )
             }
             Operation::Renew { node: n, sequence: t, lease } => {
@@ -215,7 +217,8 @@ impl ClusterState {
     fn rarer_link_request(&self, operation: &Operation) -> ModelRequest {
         match operation {
             Operation::Reconcile { node: n, sequence, behind, limit, .. } => {
-                let (last_seen, after) = (self.sequence(&node(*n), *sequence), behind.map(job));
+                let after = behind.map(|id| RowCursor::behind(&job(id)));
+                let last_seen = self.sequence(&node(*n), *sequence);
                 ModelRequest::Step(node(*n), Reconcile { last_seen, after, limit: *limit }.into())
             }
             Operation::Reclaim { node: n, of, seen, limit, max_crashes } => {
@@ -224,7 +227,7 @@ impl ClusterState {
                 let first = self.topic.expired().filter(|(of, _)| **of != node(*n)).min_by_key(|(_, end)| *end);
                 let of = first.filter(|_| *of == NODES).map_or(other, |(of, _)| of.clone());
                 let seen = self.lease_end(&of, *seen);
-                let reclaim = Reclaim { node: of, seen, limit: *limit, max_crashes: *max_crashes };
+                let reclaim = Reclaim { node: of, seen, limit: *limit, bytes: USUAL_BYTES, max_crashes: *max_crashes };
                 ModelRequest::Step(node(*n), reclaim.into())
             }
             Operation::Release { node: n, sequence } => {
@@ -233,14 +236,22 @@ impl ClusterState {
             Operation::Sweep { node: n, sequence, limit, unacked_age, dead_kept, dead_most } => {
                 let (last_seen, limit, dead_most) = (self.sequence(&node(*n), *sequence), *limit, *dead_most);
                 let (unacked_age, dead_kept) = (ms(*unacked_age), ms(*dead_kept));
-                let sweep = Sweep { last_seen, limit, lease: ms(15_000), unacked_age, dead_kept, dead_most };
+                let sweep = Sweep {
+                    last_seen,
+                    limit,
+                    bytes: USUAL_BYTES,
+                    lease: ms(15_000),
+                    unacked_age,
+                    dead_kept,
+                    dead_most,
+                };
                 ModelRequest::Step(node(*n), sweep.into())
             }
             Operation::Publish { node: n, limit, expires_after } => {
                 let limit = self.topic.publish_limit(*limit).min(MOST_JOBS);
                 ModelRequest::Step(
                     node(*n),
-                    Publish { limit, fallback: FALLBACK, expires_after: ms(*expires_after) }.into(),
+                    Publish { limit, bytes: USUAL_BYTES, fallback: FALLBACK, expires_after: ms(*expires_after) }.into(),
                 )
             }
             Operation::Wake { node: n } => ModelRequest::Step(node(*n), Wake.into()),

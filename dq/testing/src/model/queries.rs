@@ -9,7 +9,7 @@ use super::operation::JOBS;
 use super::reference::Topic;
 use dq::job::{JobId, State, TopicKey};
 use dq::store::Answer::{Publish, Sweep, Transfer};
-use dq::store::step::{Scan, Sequenced, Transferred};
+use dq::store::step::{Scan, Sequenced, Transferred, USUAL_BYTES};
 use dq::store::{JobPlace, PageRequest, Store, StoreError, Stored};
 
 /// How far a time to sleep may differ: a store may keep milliseconds.
@@ -21,7 +21,8 @@ pub(super) async fn pages(store: &dyn Store, key: &TopicKey) -> Result<Vec<(Stat
     for state in State::ALL {
         let (mut jobs, mut after) = (Vec::new(), None);
         loop {
-            let page = store.page(key, PageRequest { state, after: after.take(), limit: 3 }).await?;
+            let page =
+                store.page(key, PageRequest { state, after: after.take(), limit: 3, bytes: USUAL_BYTES }).await?;
             jobs.extend(page.jobs);
             // A page that leads to itself shows jobs twice, and the comparison finds that.
             match page.next.filter(|_| jobs.len() < 1_000) {

@@ -18,7 +18,7 @@ use dq::config::NodeSettings;
 use dq::job::{Codec, Deliver, Isolation, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, TopicKey};
 use dq::store::step::{
     Change, Claim, Isolate, LeaseStatus, NoteVerdict, Noted, Outcome, Reconcile, Release, Renew, Sequenced, Settle,
-    Transfer,
+    Transfer, USUAL_BYTES,
 };
 use dq::store::{
     Answer, Command, CommandKind, Due, Link, NewJob, Numbered, OnDuplicate, Pending, Request, Store as _, StoreError,
@@ -199,6 +199,7 @@ impl Sim {
             answer_of(link.step(Settle {
                 last_seen,
                 lease,
+                bytes: USUAL_BYTES,
                 outcomes: done.claims.into_iter().map(outcome).collect(),
             }))?;
             answer_of(link.step(Release { last_seen })).map(drop)
@@ -215,7 +216,12 @@ impl Sim {
         for (id, row) in replaced.filter_map(|job| Some((&job.id, view.jobs.get(&job.id)?.row.as_ref()?))) {
             let outcome = Outcome { id: id.clone(), token: row.token, change: Change::Ack, metadata: None };
             // No node has this sequence number, so nothing is renewed.
-            let settle = Settle { last_seen: Sequence::default(), lease: Duration::ZERO, outcomes: vec![outcome] };
+            let settle = Settle {
+                last_seen: Sequence::default(),
+                lease: Duration::ZERO,
+                bytes: USUAL_BYTES,
+                outcomes: vec![outcome],
+            };
             drop(self.store.link(key, &row.node).step(settle));
         }
     }
@@ -257,7 +263,7 @@ impl Sim {
 }
 
 const fn transfer(last_seen: Sequence, lease: Duration) -> Transfer {
-    Transfer { last_seen, limit: 1, lease, fallback: Duration::from_secs(1) }
+    Transfer { last_seen, limit: 1, bytes: USUAL_BYTES, lease, fallback: Duration::from_secs(1) }
 }
 
 fn holds(job: &JobView, node: &NodeId) -> bool {

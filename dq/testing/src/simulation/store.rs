@@ -19,7 +19,7 @@ use super::sim::Sim;
 use super::sync::lock;
 use dq::config::NodeSettings;
 use dq::job::{AppName, JobId, NodeId, ProducerId, Sequence, TopicKey, TopicName};
-use dq::store::step::{Exhaust, Isolate, Isolated, Reclaimed, Reconcile, Renew, Sequenced, Settle};
+use dq::store::step::{Exhaust, Isolate, Isolated, Reclaimed, Reconcile, Renew, RowCursor, Sequenced, Settle};
 use dq::store::{
     Answer, Interest, Link, Page, PageRequest, Pending, Producer, Request, RequestKind, Signals, Store, StoreError,
     Stored, TopicCounts,
@@ -224,7 +224,7 @@ fn last_seen(inner: &dyn Link, last_seen: Sequence) -> Sequence {
         return last_seen;
     }
     // A later page takes no sequence number and reports the one there is.
-    let page = Reconcile { last_seen, after: JobId::new("~").ok(), limit: 1 };
+    let page = Reconcile { last_seen, after: JobId::new("~").ok().as_ref().map(RowCursor::behind), limit: 1 };
     match answer_of(inner.step(page)) {
         Ok(Sequenced::Done(page)) => page.lease_status.sequence,
         Ok(Sequenced::Reconcile(lease_status)) => lease_status.sequence,

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::context::topic::pipeline::RequestKind;
 use crate::context::topic::{Topic, earliest};
 use crate::job::NodeId;
-use crate::store::step::{MOST_JOBS, Reclaim, Reclaimed, Role, Scan, Scanned};
+use crate::store::step::{Reclaim, Reclaimed, Role, Scan, Scanned};
 use crate::time::Timestamp;
 
 /// How often the watcher scans, for the audit.
@@ -68,6 +68,9 @@ impl Topic {
 
     pub(in crate::context::topic) fn on_scanned(&mut self, scanned: &Scanned, now: Duration) {
         self.parts.stats.audited(scanned.records, scanned.places);
+        if self.sleep.role() == Some(Role::Watcher) {
+            self.on_counted(scanned.records, scanned.places, now);
+        }
         let mut expired = BTreeMap::new();
         for (node, end) in scanned.leases.iter().filter(|(node, _)| node != self.pipeline.node()) {
             let scan = if *end > scanned.clock {
@@ -101,7 +104,8 @@ impl Topic {
             return self.pipeline.pause_end(RequestKind::Reclaim, now);
         }
         let max_crashes = self.parts.topic.max_crashes;
-        self.pipeline.send(Reclaim { node, seen: lease.end, limit: MOST_JOBS, max_crashes });
+        let (limit, bytes) = (self.budgets.outcomes.jobs(), self.budgets.outcomes.bytes());
+        self.pipeline.send(Reclaim { node, seen: lease.end, limit, bytes, max_crashes });
         None
     }
 

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use crate::context::topic::pipeline::RequestKind;
 use crate::context::topic::{HeldJob, Mode, Stage, Topic};
 use crate::job::{JobId, Metadata, Record, Token};
-use crate::store::step::{Change, MOST_JOBS, Reconcile, Reconciled, Sequenced};
+use crate::store::step::{Change, Reconcile, Reconciled, RowCursor, Sequenced};
 
 /// Whether this node and the store are known to agree.
 #[derive(Debug, Default)]
@@ -63,8 +63,8 @@ impl Topic {
         None
     }
 
-    fn ask_rows(&mut self, after: Option<JobId>) {
-        self.pipeline.send(Reconcile { last_seen: self.pipeline.last_seen, after, limit: MOST_JOBS });
+    fn ask_rows(&mut self, after: Option<RowCursor>) {
+        self.pipeline.send(Reconcile { last_seen: self.pipeline.last_seen, after, limit: self.budgets.rows.jobs() });
     }
 
     pub(in crate::context::topic) fn on_reconciled(&mut self, sequenced: Sequenced<Reconciled>) {

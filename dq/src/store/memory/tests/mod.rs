@@ -119,7 +119,8 @@ impl Bench {
         if self.sequence(name) == Sequence::default() {
             self.reconcile(name);
         }
-        let request = Transfer { last_seen: self.sequence(name), limit, lease: LEASE, fallback: FALLBACK };
+        let request =
+            Transfer { last_seen: self.sequence(name), limit, bytes: USUAL_BYTES, lease: LEASE, fallback: FALLBACK };
         let Sequenced::Done(answer) = self.topic.transfer(self.now, &node(name), &request).unwrap() else {
             panic!("the sequence number is current")
         };
@@ -148,7 +149,7 @@ impl Bench {
         metadata: Option<Metadata>,
     ) -> Verdict {
         let outcomes = vec![Outcome { id: id(text), token, change, metadata }];
-        let request = Settle { last_seen: self.sequence(name), lease: LEASE, outcomes };
+        let request = Settle { last_seen: self.sequence(name), lease: LEASE, bytes: USUAL_BYTES, outcomes };
         let verdict = self.topic.settle(self.now, &node(name), request).unwrap().verdicts.remove(0);
         self.finish_step();
         verdict
@@ -169,6 +170,7 @@ impl Bench {
         let request = Sweep {
             last_seen: self.sequence(name),
             limit: 100,
+            bytes: USUAL_BYTES,
             lease: LEASE,
             unacked_age,
             dead_kept: Duration::from_secs(3_600),
@@ -189,7 +191,7 @@ impl Bench {
     }
 
     fn reclaim(&mut self, name: &str, seen: Timestamp) -> Reclaimed {
-        let request = Reclaim { node: node(name), seen, limit: 100, max_crashes: 3 };
+        let request = Reclaim { node: node(name), seen, limit: 100, bytes: USUAL_BYTES, max_crashes: 3 };
         let answer = self.topic.reclaim(self.now, &request).unwrap();
         self.finish_step();
         answer

@@ -43,13 +43,19 @@ fn add(store: &MemoryStore, topic: &str, jobs: &[&str]) {
 fn claim_all(store: &MemoryStore, topic: &str, name: &str) {
     let link = store.link(&key(topic), &node(name));
     ready(link.step(Reconcile { last_seen: Sequence(0), after: None, limit: 1 }));
-    ready(link.step(Transfer { last_seen: Sequence(1), limit: 1_000, lease: LEASE, fallback: FALLBACK }));
+    ready(link.step(Transfer {
+        last_seen: Sequence(1),
+        limit: 1_000,
+        bytes: USUAL_BYTES,
+        lease: LEASE,
+        fallback: FALLBACK,
+    }));
 }
 
 fn page_through(store: &MemoryStore, state: State, limit: usize) -> Vec<String> {
     let (mut ids, mut after) = (Vec::new(), None);
     loop {
-        let page = ready(store.page(&key("t"), PageRequest { state, after, limit }));
+        let page = ready(store.page(&key("t"), PageRequest { state, after, limit, bytes: USUAL_BYTES }));
         assert!(page.jobs.len() <= limit && page.jobs.iter().all(|job| job.place.state() == state));
         ids.extend(page.jobs.iter().map(|job| job.id.to_string()));
         after = page.next;
@@ -125,7 +131,7 @@ fn a_page_of_runs_names_their_holders_and_a_query_by_id_does_not() {
     let store = MemoryStore::new(clock());
     add(&store, "t", &["a"]);
     claim_all(&store, "t", "n");
-    let request = PageRequest { state: State::Running, after: None, limit: 1 };
+    let request = PageRequest { state: State::Running, after: None, limit: 1, bytes: USUAL_BYTES };
     let fence = Fence(START_MS * 1_000);
     let paged = ready(store.page(&key("t"), request)).jobs.remove(0);
     assert_eq!(paged.place, JobPlace::Running { holder: Some((node("n"), fence)) });
@@ -139,7 +145,8 @@ fn a_foreign_cursor_is_an_error() {
     add(&store, "t", &["a"]);
     for state in [State::Running, State::Delayed] {
         let after = Some(Cursor { at: Timestamp::EPOCH, id: String::new() });
-        let page = store.page(&key("t"), PageRequest { state, after, limit: 1 }).now_or_never().unwrap();
+        let page =
+            store.page(&key("t"), PageRequest { state, after, limit: 1, bytes: USUAL_BYTES }).now_or_never().unwrap();
         assert!(matches!(page, Err(StoreError::Other { operation: "page", .. })));
     }
 }
@@ -155,7 +162,7 @@ fn signals_go_to_the_subscribers_that_asked_for_them() {
     ready(store.producer(&topic, &ProducerId::new("p")).add(Numbered { number: 1, items }));
     assert_eq!([nodes.try_next(), nodes.try_next()], [Some(Signal::Due), Some(Signal::BroadcastDue)]);
     let link = store.link(&topic, &node("n"));
-    ready(link.step(Publish { limit: 1, fallback: FALLBACK, expires_after: LEASE }));
+    ready(link.step(Publish { limit: 1, bytes: USUAL_BYTES, fallback: FALLBACK, expires_after: LEASE }));
     assert!(matches!(channel.try_next(), Some(Signal::Broadcast(message)) if message.id == id("a")));
     assert_eq!((nodes.try_next(), channel.try_next()), (None, None));
 }

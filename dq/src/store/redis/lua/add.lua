@@ -10,32 +10,44 @@ KEYS[7]  {app:topic}:broadcast-jobs  HASH     broadcast id -> record
 KEYS[8]  {app:topic}:pending         HASH     job id -> pending command
 KEYS[9]  {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
 KEYS[10] {app:topic}:calls:PRODUCER  HASH     number mod 16 -> number:answer; high: the highest executed number
-KEYS[11] {app:topic}:meta            HASH     protocol, retains, watcher, publisher
+KEYS[11] {app:topic}:meta            HASH     protocol, retains, largest, watcher, publisher
 KEYS[12] {app:topic}:wake            CHANNEL  signals for every node
+KEYS[13] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
+KEYS[14] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
+KEYS[15] {app:topic}:leases          ZSET     node -> end of its lease, ms
+KEYS[16] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
 ARGV[1]  number of the batch
 ARGV[2]  retains: 1 if a job of the batch has a retention
 ARGV[3]  how many jobs are special: they have a chosen id, a broadcast or an expiry
-ARGV[4]  and on, no id twice: id, options, record. The options are DUPLICATE DELIVER DUE EXPIRY without the blanks:
+ARGV[4]  no record of the batch has more bytes
+ARGV[5]  n: the number of nodes whose rows are in KEYS
+ARGV[6]  and on: n nodes; then, no id twice: id, options, record. The options are DUPLICATE DELIVER DUE EXPIRY without the blanks:
          DUPLICATE is g (the id is generated), r (reject), k (keep) or p (replace); DELIVER is q (queue), b (broadcast)
          or t (both); DUE is +µs or @ms; EXPIRY is empty, or `,ms` after the due time, and the record has a field for it
 
-Returns  {'done', answer}, {'kept', answer} or {'late'}. The answer is `a*` (all added), or `a` and one letter per job:
+Returns  {'again', all nodes with a lease} if a job of the batch may be RUNNING on a node that ARGV does not name, and nothing
+         was done; otherwise {'done', answer}, {'kept', answer} or {'late'}. The answer is `a*` (all added), or `a` and one letter per job:
          A (added); d r u x (exists, and its state); D U X (replaced, and the state of the old job); W (the replacement
          waits for the end of the run); I (the replacement counts if the pending end applies)
-Holds    rules 2, 4, 12, 13, 17, 18, 24
+Holds    rules 2, 4, 12, 13, 17, 18, 24, 26: an id whose place another program removed is free
 Cost     O(n log n). Per job one HSET field and one ZADD member, and one HMGET field if its id was chosen
 ]]
 -- include types.lua
 local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local pending, crashes, calls, meta, wake = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local number, retains, special = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local GENERATED, LATEST_EXPIRY = string.byte('g'), 281474976710655
+local metadata, replacements, leases = KEYS[13], KEYS[14], KEYS[15]
+local number, retains, special, longest = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local nodes = tonumber(ARGV[5])
+local NODES, FIRST, FIRST_JOB = {unpack(ARGV, 6, 5 + nodes)}, 16, 6 + nodes
+local GENERATED, LATEST_EXPIRY, MOST_READ = string.byte('g'), 281474976710655, 1048576
 -- include version.lua
 -- include clock.lua
 -- include bulk.lua
 -- include signal.lua
+-- include metadata.lua
 -- include pending.lua
 -- include places.lua
+-- include holders.lua
 -- include calls.lua
 -- Most jobs of a batch have the same options, so each text is parsed once.
 local parsed = {}
@@ -53,26 +65,41 @@ local function with_expiry(record, expires)
   local at = string.byte(record, 4) % 2 == 1 and 14 or 8
   return string.sub(record, 1, at) .. expires .. string.sub(record, at + 7)
 end
+-- Which of these ids have a record. Where records may be large, it asks id by id and reads none.
+local function recorded_of(ids)
+  local recorded, records = {}, largest and largest * #ids <= MOST_READ and read('HMGET', jobs, ids)
+  for i, id in ipairs(ids) do
+    if records and records[i] or not records and redis.call('HEXISTS', jobs, id) == 1 then recorded[#recorded + 1] = id end
+  end
+  return recorded
+end
 -- What the store knows of the ids that callers chose.
 local chosen = {}
-if special > 0 then
+if special > 0 or longest > LARGE then
   wrong = wrong_type(true)
   if wrong then return wrong end
-  for i = 4, #ARGV, 3 do
+end
+if special > 0 then
+  for i = FIRST_JOB, #ARGV, 3 do
     if string.byte(ARGV[i + 1]) ~= GENERATED then chosen[#chosen + 1] = ARGV[i] end
   end
 end
 local states, commands, broadcast_dues = {}, {}, {}
 if #chosen > 0 then
-  local recorded, records = {}, read('HMGET', jobs, chosen)
-  for i, id in ipairs(chosen) do
-    if records[i] then recorded[#recorded + 1] = id end
-  end
+  local recorded = recorded_of(chosen)
   if #recorded > 0 then
     local places = places_of(recorded)
-    local texts = read('HMGET', pending, recorded)
+    local texts, unplaced = read('HMGET', pending, recorded), {}
     for i, id in ipairs(recorded) do
       states[id], commands[id] = places[i], parse_command(texts[i])
+      if places[i] == 'r' then unplaced[#unplaced + 1] = id end
+    end
+    local holders = #unplaced > 0 and unnamed_holders()
+    if holders then return {'again', holders} end
+    -- A job without a place and without a row does not exist any more, unless a replacement waits for its id: the audit puts
+    -- that in its place.
+    for _, id in ipairs(without_row(unplaced)) do
+      if not (commands[id] and commands[id].deliver) then states[id] = 'f' end
     end
   end
   if redis.call('EXISTS', broadcasts) == 1 then
@@ -82,6 +109,7 @@ if #chosen > 0 then
 end
 -- What is written at the end: members are due time and id, fields are id and value.
 local delayed_members, job_fields, broadcast_members, broadcast_fields, pending_fields = {}, {}, {}, {}, {}
+local replacement_fields = {}
 local moved, removed_jobs, removed_broadcasts = {}, {}, {}
 local earliest, earliest_broadcast = math.huge, math.huge
 local function put(id, options, record)
@@ -109,15 +137,16 @@ local function put_replacement(id, options, record)
   local answer = 'W'
   if options.duplicate ~= 'p' then
     if is_absent and broadcast_dues[id] then return 'd' end
-    local is_free = has_end and not command.record
+    local is_free = has_end and not command.deliver
     if not (is_free and (is_absent or options.duplicate == 'k')) then return 'r' end
     if not is_absent then answer = 'I' end
   end
   local text = command_text({
     ending = command and command.ending, fence = command and command.fence or '',
-    conditional = answer == 'I', deliver = options.deliver, due = options.due, record = record,
+    conditional = answer == 'I', deliver = options.deliver, due = options.due,
   })
   pending_fields[#pending_fields + 1], pending_fields[#pending_fields + 2] = id, text
+  replacement_fields[#replacement_fields + 1], replacement_fields[#replacement_fields + 2] = id, record
   return answer
 end
 local function add(id, options, record)
@@ -131,7 +160,7 @@ local function add(id, options, record)
   return exists and string.upper(state) or 'A'
 end
 local answers, all_added, n = {}, true, 0
-for i = 4, #ARGV, 3 do
+for i = FIRST_JOB, #ARGV, 3 do
   local options = parsed[ARGV[i + 1]] or parse(ARGV[i + 1])
   local answer = 'A'
   if options.is_plain then
@@ -149,7 +178,9 @@ if #moved > 0 then
   for _, place in ipairs({delayed, unacked, dead, done}) do write('ZREM', place, moved) end
   write('HDEL', crashes, moved)
   write('HDEL', pending, moved)
+  write('HDEL', replacements, moved)
   write('HDEL', jobs, removed_jobs)
+  write('HDEL', metadata, moved)
 end
 if #removed_broadcasts > 0 then
   write('ZREM', broadcasts, removed_broadcasts)
@@ -158,6 +189,14 @@ end
 local head = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
 write('HSET', jobs, job_fields)
 write('ZADD', delayed, delayed_members)
+if longest > LARGE then
+  local own_fields = {}
+  for i = 1, #job_fields, 2 do
+    local own = own_metadata(job_fields[i + 1])
+    if own then own_fields[#own_fields + 1], own_fields[#own_fields + 2] = job_fields[i], own end
+  end
+  write('HSET', metadata, own_fields)
+end
 if #broadcast_members > 0 then
   local broadcast_head = redis.call('ZRANGE', broadcasts, 0, 0, 'WITHSCORES')[2]
   write('HSET', broadcast_jobs, broadcast_fields)
@@ -168,8 +207,10 @@ if #broadcast_members > 0 then
   end
 end
 write('HSET', pending, pending_fields)
+write('HSET', replacements, replacement_fields)
 if not protocol then redis.call('HSET', meta, 'protocol', PROTOCOL) end
 if retains == '1' and not has_retains then redis.call('HSET', meta, 'retains', 1) end
+if longest > tonumber(largest or 0) then redis.call('HSET', meta, 'largest', longest) end
 local answer = all_added and 'a*' or 'a' .. table.concat(answers)
 keep_answer(answer)
 if #delayed_members > 0 and (not head or earliest < tonumber(head)) then signal('due', watcher, watcher_until) end

@@ -12,24 +12,29 @@ KEYS[9]  {app:topic}:crashes         HASH     job id -> crashes, with `+` (group
 KEYS[10] {app:topic}:calls:PRODUCER  HASH     number mod 16 -> number:answer; high: the highest executed number
 KEYS[11] {app:topic}:meta            HASH     protocol, watcher
 KEYS[12] {app:topic}:wake            CHANNEL  signals for every node
+KEYS[13] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
+KEYS[14] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
 ARGV[1]  number of the batch
 ARGV[2]  and on: verb (d delete, c cancel, a ack, q requeue), id, fence or ''
 
-Returns  {'done', answer, for each command the removed record or false}, {'kept', answer} or {'late'}. The answer is `c`
-         and two characters per command: the state in which the job was found (d r u x f, or - for none), and + if
-         anything changed, otherwise -
-Holds    rules 2, 3, 13, 15, 17, 18, 19, 24: of a running job only the pending command changes
+Returns  {'done', answer, for each command false or {removed record, metadata that override its own, or ''}}, {'kept',
+         answer} or {'late'}. The answer is `c` and two characters per command: the state in which the job was found
+         (d r u x f, or - for none), and + if anything changed, otherwise -. The removed records have at most 1 MiB; the
+         first may have more, and later ones are left out
+Holds    rules 2, 3, 5, 13, 15, 17, 18, 19, 24: of a running job only the pending command changes
 Cost     O(n log n)
 ]]
 -- include types.lua
 local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local pending, crashes, calls, meta, wake = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local number = ARGV[1]
+local metadata, replacements = KEYS[13], KEYS[14]
+local number, MOST_REMOVED = ARGV[1], 1048576
 -- include version.lua
 -- include clock.lua
 -- include bulk.lua
 -- include signal.lua
 -- include metadata.lua
+-- include overrides.lua
 -- include pending.lua
 -- include places.lua
 -- include calls.lua
@@ -42,13 +47,13 @@ for i = 2, #ARGV, 3 do
     by_id[id] = {id = id}
   end
 end
-local records, texts = read('HMGET', jobs, ids), read('HMGET', pending, ids)
-local broadcast_records = read('HMGET', broadcast_jobs, ids)
+local texts, commands = metadata_of(ids), read('HMGET', pending, ids)
+local broadcast_dues = read('ZMSCORE', broadcasts, ids)
 local recorded = {}
 for i, id in ipairs(ids) do
   local job = by_id[id]
-  job.record, job.command, job.broadcast = records[i] or nil, parse_command(texts[i]), broadcast_records[i] or nil
-  if job.record then recorded[#recorded + 1] = id end
+  job.text, job.command, job.broadcast = texts[i] or nil, parse_command(commands[i]), broadcast_dues[i] and true or false
+  if job.text then recorded[#recorded + 1] = id end
   in_order[i] = job
 end
 local places = places_of(recorded)
@@ -57,24 +62,25 @@ local function state_of(job)
   if job.broadcast and (not job.state or job.state == 'f') then return 'd' end
   return job.state
 end
+-- What was removed: the key and field of its record, and the metadata that override those of the record.
 local function remove(job)
-  local record = job.record
-  job.state, job.record, job.has_moved = nil, nil, true
-  return record
+  local removed = job.text and {jobs, job.id, job.text}
+  job.state, job.text, job.has_moved = nil, nil, true
+  return removed
 end
 local function remove_broadcast(job)
-  local record = job.broadcast
-  if record then job.broadcast, job.has_lost_broadcast = nil, true end
-  return record
+  if not job.broadcast then return nil end
+  job.broadcast, job.has_lost_broadcast = false, true
+  return {broadcast_jobs, job.id, ''}
 end
--- An acked job is DONE for its retention, or gone. Returns its record if it is gone.
+-- An acked job is DONE for its retention, or gone. Returns what was removed.
 local function finish_acked(job)
-  local retain = fixed(job.record).retain
+  local retain = fixed(job.text).retain
   if retain == 0 then return remove(job) end
   job.state, job.at, job.has_moved = 'f', floor + retain, true
 end
 local function is_parked_by(job, fence)
-  return fence == '' or (job.record and fixed(job.record).parking_fence) == fence
+  return fence == '' or (job.text and fixed(job.text).parking_fence) == fence
 end
 local function set_command(job, command) job.command, job.has_new_command = command, true end
 -- Signals go out at the end: a server that refuses writes still publishes, and a refused cancel must stop no handler.
@@ -84,7 +90,7 @@ local function delete(job, state, ending, verb)
   local broadcast = remove_broadcast(job)
   if state ~= 'r' then return true, remove(job) or broadcast end
   local old = job.command
-  local is_new = not old or old.ending ~= ending or old.fence ~= '' or old.record ~= nil
+  local is_new = not old or old.ending ~= ending or old.fence ~= '' or old.deliver ~= nil
   set_command(job, {ending = ending, fence = ''})
   signal_command(verb, job.id)
   return is_new or broadcast ~= nil
@@ -114,27 +120,35 @@ end
 local earliest
 local function requeue(job, state, fence)
   if (state ~= 'x' and state ~= 'u') or not is_parked_by(job, fence) then return false end
-  if state == 'x' then job.record = revived(job.record) end
-  job.record, job.has_new_record = with_metadata(job.record, '', nil), true
+  local text = with_metadata(state == 'x' and revived(job.text) or job.text, '', nil)
+  job.has_new_text, job.text = job.has_new_text or text ~= job.text, text
   job.state, job.at, job.has_moved = 'd', ceil, true
   earliest = ceil
   return true
 end
-local answers, removed = {}, {}
+local answers, removed, removed_bytes = {}, {}, 0
 for i = 2, #ARGV, 3 do
   local verb, job, fence = ARGV[i], by_id[ARGV[i + 1]], ARGV[i + 2]
-  local state, has_changed, record = state_of(job), false, nil
+  local state, has_changed, gone = state_of(job), false, nil
   if state and verb == 'd' then
-    has_changed, record = delete(job, state, 'd', 'delete')
+    has_changed, gone = delete(job, state, 'd', 'delete')
   elseif state and verb == 'c' then
-    has_changed, record = delete(job, state, 'c', 'cancel')
+    has_changed, gone = delete(job, state, 'c', 'cancel')
   elseif state and verb == 'a' then
-    has_changed, record = ack(job, state, fence)
+    has_changed, gone = ack(job, state, fence)
   elseif state then
     has_changed = requeue(job, state, fence)
   end
   answers[#answers + 1] = (state or '-') .. (has_changed and '+' or '-')
-  removed[#removed + 1] = record or false
+  removed[#removed + 1] = false
+  if gone then
+    local first = removed_bytes == 0
+    removed_bytes = removed_bytes + redis.call('HSTRLEN', gone[1], gone[2])
+    if first or removed_bytes <= MOST_REMOVED then
+      local record = redis.call('HGET', gone[1], gone[2])
+      removed[#removed] = record and {record, gone[3]}
+    end
+  end
 end
 redis.call('HDEL', pending, '')
 local head = earliest and redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
@@ -148,13 +162,17 @@ if #moved > 0 then
   for _, place in ipairs({delayed, unacked, dead, done}) do write('ZREM', place, moved) end
   write('HDEL', crashes, moved)
   write('HDEL', jobs, removed_jobs)
+  write('HDEL', metadata, removed_jobs)
 end
 write('ZREM', broadcasts, removed_broadcasts)
 write('HDEL', broadcast_jobs, removed_broadcasts)
 for _, job in ipairs(in_order) do
-  if job.has_new_record and job.state then redis.call('HSET', jobs, job.id, job.record) end
+  if job.has_new_text and job.state then redis.call('HSET', metadata, job.id, job.text) end
   if job.has_moved and job.state then redis.call('ZADD', job.state == 'f' and done or delayed, job.at, job.id) end
-  if job.has_new_command then redis.call('HSET', pending, job.id, command_text(job.command)) end
+  if job.has_new_command then
+    redis.call('HSET', pending, job.id, command_text(job.command))
+    if not job.command.deliver then redis.call('HDEL', replacements, job.id) end
+  end
 end
 local answer = 'c' .. table.concat(answers)
 keep_answer(answer)

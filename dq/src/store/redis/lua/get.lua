@@ -7,27 +7,32 @@ KEYS[4]  {app:topic}:dead            ZSET  job id -> when it became DEAD, ms
 KEYS[5]  {app:topic}:done            ZSET  job id -> end of its retention, ms
 KEYS[6]  {app:topic}:broadcasts      ZSET  broadcast id -> due time, ms
 KEYS[7]  {app:topic}:broadcast-jobs  HASH  broadcast id -> record
-ARGV[1]  and on: ids, at most 1000
+KEYS[8]  {app:topic}:metadata        HASH  job id -> metadata that override those of its record
+ARGV[1]  the most bytes of records; one may have more
+ARGV[2]  and on: ids, at most 1000
 
-Returns  for each id false, or {state d r u x f, time ms, record}
-Holds    section 3.3: a waiting broadcast counts as DELAYED, and goes before a DONE job of its id
+Returns  for each id, from the first on, false, or {state d r u x f, time ms, record, metadata that override its own, or
+         ''}; at least one id, and no more than the bytes allow
+Holds    rule 5; section 3.3: a waiting broadcast counts as DELAYED, and goes before a DONE job of its id
 Cost     O(n log n)
 ]]
 -- include types.lua
 local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local metadata = KEYS[8]
 -- include bulk.lua
 -- include places.lua
-local ids = {unpack(ARGV)}
-local records = read('HMGET', jobs, ids)
+local ids = {unpack(ARGV, 2)}
+for i = fitting({jobs, metadata, broadcast_jobs}, ids, tonumber(ARGV[1])) + 1, #ids do ids[i] = nil end
+local records, texts = read('HMGET', jobs, ids), read('HMGET', metadata, ids)
 local places, times = places_of(ids)
 local broadcast_dues, broadcast_records = read('ZMSCORE', broadcasts, ids), read('HMGET', broadcast_jobs, ids)
 local found = {}
 for i = 1, #ids do
   found[i] = false
   if records[i] and not (places[i] == 'f' and broadcast_records[i]) then
-    found[i] = {places[i], times[i] or 0, records[i]}
+    found[i] = {places[i], times[i] or 0, records[i], texts[i] or ''}
   elseif broadcast_records[i] then
-    found[i] = {'d', tonumber(broadcast_dues[i] or 0), broadcast_records[i]}
+    found[i] = {'d', tonumber(broadcast_dues[i] or 0), broadcast_records[i], ''}
   end
 end
 return found

@@ -11,6 +11,8 @@ KEYS[8]  {app:topic}:leases          ZSET  node -> end of its lease, ms
 KEYS[9]  {app:topic}:pending         HASH  job id -> pending command
 KEYS[10] {app:topic}:crashes         HASH  job id -> crashes, with `+` (grouped) or `!` (alone) behind it
 KEYS[11] {app:topic}:meta            HASH  protocol
+KEYS[12] {app:topic}:metadata        HASH  job id -> metadata that override those of its record
+KEYS[13] {app:topic}:replacements    HASH  job id -> record of the replacement that waits for the end of its run
 
 Returns  1
 Holds    rule 1

@@ -1,27 +1,22 @@
 --[[ page: reads a page of one place, in order of time, then id. Reads only.
 
-KEYS[1]  {app:topic}:jobs     HASH  job id -> record
-KEYS[2]  {app:topic}:delayed  ZSET  job id -> ms; or unacked, dead, done
+KEYS[1]  {app:topic}:jobs      HASH  job id -> record
+KEYS[2]  {app:topic}:delayed   ZSET  job id -> ms; or unacked, dead, done
+KEYS[3]  {app:topic}:metadata  HASH  job id -> metadata that override those of its record
 ARGV[1]  limit, 1..=1000
 ARGV[2]  time of the cursor, ms; '' for the first page
 ARGV[3]  id of the cursor
+ARGV[4]  the most bytes of records; one may have more
 
-Returns  {ids, times ms, records, more}
-Holds    section 3.3: the page continues behind the cursor even if that job is gone
+Returns  {ids, times ms, records, metadata that override theirs or false, more}
+Holds    rule 5; section 3.3: the page continues behind the cursor even if that job is gone
 Cost     O(limit + log² n)
 ]]
 -- include types.lua
-local jobs, place = KEYS[1], KEYS[2]
-local limit, cursor_time, cursor_id = tonumber(ARGV[1]), ARGV[2], ARGV[3]
+local jobs, place, metadata = KEYS[1], KEYS[2], KEYS[3]
+local limit, cursor_time, cursor_id, most = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
 -- include bulk.lua
--- Whether a comes before b, byte by byte, as the server sorts them. Lua's own `<` depends on the locale.
-local function is_before(a, b)
-  for i = 1, math.min(#a, #b) do
-    local x, y = string.byte(a, i), string.byte(b, i)
-    if x ~= y then return x < y end
-  end
-  return #a < #b
-end
+-- include order.lua
 local function first_rank()
   if cursor_time == '' then return 0 end
   local low = redis.call('ZCOUNT', place, '-inf', '(' .. cursor_time)
@@ -37,4 +32,6 @@ local found, ids, times = redis.call('ZRANGE', place, first, first + limit - 1, 
 for i = 1, #found / 2 do
   ids[i], times[i] = found[2 * i - 1], tonumber(found[2 * i])
 end
-return {ids, times, read('HMGET', jobs, ids), redis.call('ZCARD', place) > first + #ids and 1 or 0}
+for i = fitting({jobs, metadata}, ids, most) + 1, #ids do ids[i] = nil end
+local more = redis.call('ZCARD', place) > first + #ids and 1 or 0
+return {ids, times, read('HMGET', jobs, ids), read('HMGET', metadata, ids), more}

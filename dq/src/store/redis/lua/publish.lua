@@ -8,9 +8,10 @@ ARGV[1]  node
 ARGV[2]  limit, 1..=1000
 ARGV[3]  fallback, µs
 ARGV[4]  how long after its due time a broadcast without an expiry of its own expires, ms
+ARGV[5]  the most bytes of records; one may have more
 
 Returns  {published, dropped, how long to sleep µs, more}
-Holds    rules 1, 3, 24. The first write is a removal, before anything is published: a server that refuses writes still
+Holds    rules 1, 3, 5, 24. The first write is a removal, before anything is published: a server that refuses writes still
          publishes, and would otherwise publish the same broadcast at each try
 Cost     O(limit log broadcasts)
 ]]
@@ -24,11 +25,13 @@ local ROLE_SLACK = 200
 local due = redis.call('ZRANGE', broadcasts, '-inf', floor, 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
 local n, ids, published, dropped = #due / 2, {}, 0, 0
 for i = 1, n do ids[i] = due[2 * i - 1] end
+n = fitting({broadcast_jobs}, ids, tonumber(ARGV[5]))
+for i = n + 1, #ids do ids[i] = nil end
 local records = read('HMGET', broadcast_jobs, ids)
 local publisher = redis.call('HMGET', meta, 'publisher', 'publisher-until')
 redis.call('HDEL', broadcast_jobs, '')
 for i = 1, n do
-  local expires = records[i] and (fixed(records[i]).expires or due[2 * i] + expires_after) or 0
+  local expires = records[i] and (fixed(metadata_in(records[i])).expires or due[2 * i] + expires_after) or 0
   if expires < floor then
     dropped = dropped + 1
   else

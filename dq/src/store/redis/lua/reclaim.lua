@@ -13,25 +13,30 @@ KEYS[10] {app:topic}:pending         HASH     job id -> pending command
 KEYS[11] {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
 KEYS[12] {app:topic}:meta            HASH     protocol, watcher, publisher
 KEYS[13] {app:topic}:wake            CHANNEL  signals for every node
+KEYS[14] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
+KEYS[15] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
 ARGV[1]  node: the dead node
 ARGV[2]  seen: the end of its lease that the caller saw, ms
 ARGV[3]  limit, 1..=1000
 ARGV[4]  cap: how many crashes exhaust a job
+ARGV[5]  the most bytes of replacements; one may have more
 
 Returns  {rows moved, rows left, ids of jobs that were dropped because their record was missing}
-Holds    rules 2, 3, 8, 12, 13, 19, 20: does nothing unless the lease is the one that was seen and has expired; a lease
+Holds    rules 2, 3, 5, 8, 12, 13, 19, 20: does nothing unless the lease is the one that was seen and has expired; a lease
          that ends at 0 charges no crash
 Cost     O(limit log n)
 ]]
 -- include types.lua
 local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local running, leases, pending, crashes, meta, wake = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13]
-local node, seen, limit, cap = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
+local running, leases, pending, crashes = KEYS[8], KEYS[9], KEYS[10], KEYS[11]
+local meta, wake, metadata, replacements = KEYS[12], KEYS[13], KEYS[14], KEYS[15]
+local node, seen, limit, cap, most = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 -- include version.lua
 -- include clock.lua
 -- include bulk.lua
 -- include signal.lua
 -- include metadata.lua
+-- include overrides.lua
 -- include pending.lua
 -- include leave.lua
 local lease_end = tonumber(redis.call('ZSCORE', leases, node) or -1)
@@ -40,11 +45,14 @@ local rows, ids, tokens = redis.call('HRANDFIELD', running, limit, 'WITHVALUES')
 for i = 1, #rows / 2 do
   ids[i], tokens[i] = rows[2 * i - 1], rows[2 * i]
 end
-local records = read('HMGET', jobs, ids)
+if redis.call('EXISTS', replacements) == 1 then
+  for i = fitting({replacements}, ids, most) + 1, #ids do ids[i] = nil end
+end
+local texts = metadata_of(ids)
 local commands, crash_texts = read('HMGET', pending, ids), read('HMGET', crashes, ids)
 local charged_cap = lease_end > 0 and cap or nil
 for i, id in ipairs(ids) do
-  leave(id, tokens[i], records[i] or nil, parse_command(commands[i]), crash_texts[i], 'c', '', '', charged_cap)
+  leave(id, tokens[i], texts[i], parse_command(commands[i]), crash_texts[i], 'c', '', '', charged_cap)
 end
 redis.call('HDEL', pending, '')
 write_plan()

@@ -1,22 +1,22 @@
---[[ rows: reads a page of the jobs that one node holds, in order of their ids. Reads only.
+--[[ rows: reads a page of the jobs that one node holds. Reads only.
 
 KEYS[1]  {app:topic}:jobs          HASH  job id -> record
 KEYS[2]  {app:topic}:running:NODE  HASH  job id -> token
-ARGV[1]  limit, 1..=1001
-ARGV[2]  id to continue behind; '' for the first page
+KEYS[3]  {app:topic}:metadata      HASH  job id -> metadata that override those of its record
+ARGV[1]  limit, 1..=1000
+ARGV[2]  cursor, '' for the first page
+ARGV[3]  the most bytes of records; one may have more
 
-Returns  {ids, tokens, records}
+Returns  {ids, tokens, records, metadata that override theirs or false, cursor of the next page or ''}
 Holds    rule 5
-Cost     O(rows log rows)
+Cost     O(page)
 ]]
 -- include types.lua
-local jobs, running = KEYS[1], KEYS[2]
-local limit, cursor = tonumber(ARGV[1]), ARGV[2]
+local jobs, running, metadata = KEYS[1], KEYS[2], KEYS[3]
+local limit, cursor, most = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 -- include bulk.lua
-local ids = {}
-for _, id in ipairs(redis.call('HKEYS', running)) do
-  if cursor == '' or id > cursor then ids[#ids + 1] = id end
-end
-table.sort(ids)
-for i = #ids, limit + 1, -1 do ids[i] = nil end
-return {ids, read('HMGET', running, ids), read('HMGET', jobs, ids)}
+-- include order.lua
+-- include scan_rows.lua
+local function fitting_of(ids) return fitting({jobs, metadata}, ids, most) end
+local ids, tokens, following = scan_rows(limit, cursor, fitting_of)
+return {ids, tokens, read('HMGET', jobs, ids), read('HMGET', metadata, ids), following}

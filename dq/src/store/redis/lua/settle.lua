@@ -14,78 +14,98 @@ KEYS[11] {app:topic}:pending         HASH     job id -> pending command
 KEYS[12] {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
 KEYS[13] {app:topic}:meta            HASH     protocol, retains, watcher, publisher
 KEYS[14] {app:topic}:wake            CHANNEL  signals for every node
+KEYS[15] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
+KEYS[16] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  lease, ms
-ARGV[4]  n: the number of acks without new metadata
-ARGV[5]  and on: n times id, token; then id, token, outcome, argument, metadata ('' = unchanged), as `leave` in
+ARGV[4]  the most bytes of replacements; one may have more
+ARGV[5]  n: the number of acks without new metadata
+ARGV[6]  and on: n times id, token; then id, token, outcome, argument, metadata ('' = unchanged), as `leave` in
          parts/leave.lua takes them
 
-Returns  {sequence number, rows, positions of stale outcomes, positions of dropped outcomes (their record was missing)}
-Holds    rules 2, 3, 6, 8, 10, 12, 13, 16, 17, 19
-Cost     an ack: one HMGET field and two HDEL fields; any other outcome: O(log n)
+Returns  {sequence number, rows, positions of stale outcomes, positions of dropped outcomes (their record was missing),
+         positions of outcomes that were left for a later request}
+Holds    rules 2, 3, 5, 6, 8, 10, 12, 13, 16, 17, 19
+Cost     an ack: one HMGET field and two HDEL fields; any other outcome: O(log n). Payloads are not read, but those of
+         replacements
 ]]
 -- include types.lua
 local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local running, leases, sequence, pending, crashes, meta, wake = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]
-local node, last_seen, lease, acks = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local running, leases, sequence, pending, crashes = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
+local meta, wake, metadata, replacements = KEYS[13], KEYS[14], KEYS[15], KEYS[16]
+local node, last_seen, lease, most, acks = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 -- include version.lua
 -- include clock.lua
 -- include bulk.lua
 -- include signal.lua
 -- include metadata.lua
+-- include overrides.lua
 -- include pending.lua
 -- include leave.lua
 -- include lease.lua
 local ids, at = {}, {}
-for i = 1, acks do ids[i] = ARGV[3 + 2 * i] end
-for i = 5 + 2 * acks, #ARGV, 5 do
+for i = 1, acks do ids[i] = ARGV[4 + 2 * i] end
+for i = 6 + 2 * acks, #ARGV, 5 do
   ids[#ids + 1] = ARGV[i]
   at[#ids] = i
 end
-local tokens, stale, dropped = read('HMGET', running, ids), {}, {}
--- Ids of acked jobs that only need to be removed, and positions of the outcomes that need more.
-local removed, planned = {}, {}
-local has_rare = redis.call('EXISTS', pending, crashes) > 0
-local is_plain = not has_rare and not has_retains
-for i = 1, acks do
-  if tokens[i] ~= ARGV[4 + 2 * i] then
+local tokens, stale, dropped, later = read('HMGET', running, ids), {}, {}, {}
+-- Positions of outcomes of this node's runs: acks that only remove the job, and those that need more.
+local plain, planned = {}, {}
+local rare = redis.call('EXISTS', pending, crashes, metadata)
+local has_pending = rare > 0 and redis.call('EXISTS', pending) == 1
+for i = 1, #ids do
+  if tokens[i] ~= (i > acks and ARGV[at[i] + 1] or ARGV[5 + 2 * i]) then
     stale[#stale + 1] = i
-  elseif is_plain then
-    removed[#removed + 1] = ids[i]
-  else
+  elseif i > acks or has_pending or has_retains then
     planned[#planned + 1] = i
+  else
+    plain[#plain + 1] = ids[i]
   end
 end
-for i = acks + 1, #ids do
-  if tokens[i] ~= ARGV[at[i] + 1] then stale[#stale + 1] = i else planned[#planned + 1] = i end
-end
-if #planned > 0 then
+if rare > 0 or #planned > 0 then
   wrong = wrong_type(true)
   if wrong then return wrong end
 end
-redis.call('HDEL', pending, '')
-write('HDEL', running, removed)
-write('HDEL', jobs, removed)
+local planned_ids, positions, commands, texts = {}, {}, {}, {}
+for k, i in ipairs(planned) do
+  planned_ids[k] = ids[i]
+  positions[ids[i]] = i
+end
+if has_pending then
+  if redis.call('EXISTS', replacements) == 1 then
+    for k = #planned, fitting({replacements}, planned_ids, most) + 1, -1 do
+      later[#later + 1] = planned[k]
+      planned[k], planned_ids[k] = nil, nil
+    end
+  end
+  commands = read('HMGET', pending, planned_ids)
+end
 if #planned > 0 then
-  local planned_ids, positions = {}, {}
+  -- Of an ack without a pending command, only a retention matters.
+  local reads = {}
   for k, i in ipairs(planned) do
-    planned_ids[k] = ids[i]
-    positions[ids[i]] = i
+    if i > acks or has_retains or commands[k] then reads[#reads + 1] = ids[i] end
   end
-  local records = read('HMGET', jobs, planned_ids)
-  local commands = has_rare and read('HMGET', pending, planned_ids) or {}
-  local crash_texts = has_rare and read('HMGET', crashes, planned_ids) or {}
+  for k, text in ipairs(metadata_of(reads)) do texts[reads[k]] = text end
+end
+local crash_texts = rare > 0 and read('HMGET', crashes, planned_ids) or {}
+redis.call('HDEL', pending, '')
+write('HDEL', running, plain)
+write('HDEL', jobs, plain)
+if rare > 0 then
+  write('HDEL', crashes, plain)
+  write('HDEL', metadata, plain)
+end
+if #planned > 0 then
   for k, i in ipairs(planned) do
-    local outcome, argument, metadata = 'a', '', ''
-    if i > acks then outcome, argument, metadata = ARGV[at[i] + 2], ARGV[at[i] + 3], ARGV[at[i] + 4] end
-    leave(ids[i], tokens[i], records[k] or nil, parse_command(commands[k]), crash_texts[k], outcome, argument, metadata)
+    local outcome, argument, new = 'a', '', ''
+    if i > acks then outcome, argument, new = ARGV[at[i] + 2], ARGV[at[i] + 3], ARGV[at[i] + 4] end
+    leave(ids[i], tokens[i], texts[ids[i]], parse_command(commands[k]), crash_texts[k], outcome, argument, new)
   end
-  for k, id in ipairs(plan.dropped) do
-    dropped[k] = positions[id]
-    push(plan.removed_jobs, id)
-  end
+  for k, id in ipairs(plan.dropped) do dropped[k] = positions[id] end
   write_plan()
 end
 local sequence_number, rows = update_lease()
-return {sequence_number, rows, stale, dropped}
+return {sequence_number, rows, stale, dropped, later}

@@ -9,7 +9,8 @@ KEYS[6]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[7]  {app:topic}:leases         ZSET    node -> end of its lease, ms
 KEYS[8]  {app:topic}:sequence:NODE  STRING  sequence number of the node
 KEYS[9]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[10] {app:topic}:meta           HASH    protocol, fence
+KEYS[10] {app:topic}:meta           HASH    protocol, fence, largest
+KEYS[11] {app:topic}:metadata       HASH    job id -> metadata that override those of its record
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  limit, 1..=1000, for each of dead, done and unacked
@@ -17,19 +18,20 @@ ARGV[4]  lease, ms
 ARGV[5]  age: how long a job is UNACKED before it is claimed, ms
 ARGV[6]  how long DEAD jobs are kept, ms
 ARGV[7]  how many DEAD jobs are kept
+ARGV[8]  the most bytes of records; one record may have more
 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
-         clock ms, ids, tokens (one if all jobs share it), records, crash counts or {}, pruned DEAD, pruned DONE, more,
-         dropped ids}
-Holds    rules 1, 2, 3, 6, 8, 9, 25: an id that is also in delayed belongs there, and only leaves the place that was
+         clock ms, ids, tokens (one if all jobs share it), records, metadata that override theirs or {}, crash counts or
+         {}, pruned DEAD, pruned DONE, more, dropped ids}
+Holds    rules 1, 2, 3, 5, 6, 8, 9, 25: an id that is also in delayed belongs there, and only leaves the place that was
          swept
 Cost     O(limit log n)
 ]]
 -- include types.lua
 local jobs, delayed, unacked, dead, done = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local running, leases, sequence, crashes, meta = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local running, leases, sequence, crashes, meta, metadata = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
 local node, last_seen, limit, lease = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local most_dead = tonumber(ARGV[7])
+local most_dead, most = tonumber(ARGV[7]), tonumber(ARGV[8])
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
 -- include version.lua
@@ -45,6 +47,7 @@ local function prune(place, ids)
   end
   write('ZREM', place, ids)
   write('HDEL', jobs, removed)
+  write('HDEL', metadata, removed)
   return #ids
 end
 redis.call('HDEL', crashes, '')
@@ -56,7 +59,8 @@ for i = 1, #oldest / 2 do
   if is_too_many or tonumber(oldest[2 * i]) <= dead_until then excess[#excess + 1] = oldest[2 * i - 1] end
 end
 local pruned_dead = prune(dead, excess)
-local ids, tokens, records, crash_counts, dropped, sequence_number, rows = claim(unacked, parked_until, limit, are_delayed)
+local ids, tokens, records, overrides, crash_counts, dropped, sequence_number, rows =
+  claim(unacked, parked_until, limit, most, are_delayed)
 local function has_until(place, time)
   local head = redis.call('ZRANGE', place, 0, 0, 'WITHSCORES')[2]
   return head and tonumber(head) <= time
@@ -64,5 +68,6 @@ end
 local more = has_until(done, floor) or has_until(dead, dead_until) or redis.call('ZCARD', dead) > most_dead
   or has_until(unacked, parked_until)
 return {
-  1, sequence_number, rows, floor, ids, tokens, records, crash_counts, pruned_dead, pruned_done, more and 1 or 0, dropped,
+  1, sequence_number, rows, floor, ids, tokens, records, overrides, crash_counts, pruned_dead, pruned_done, more and 1 or 0,
+  dropped,
 }

@@ -158,7 +158,9 @@ impl Topic {
                 self.wake(by);
                 Answer::Wake(())
             }
-            Request::Scan(_) => unreachable!("the audit of the model asks for the scan"),
+            Request::Scan(_) | Request::Audit(_) | Request::Recover(_) => {
+                unreachable!("the model itself asks for the scan, and no job of the model loses its place")
+            }
         }
     }
 

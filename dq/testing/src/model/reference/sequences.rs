@@ -7,7 +7,7 @@ use super::Topic;
 use dq::job::{JobId, NodeId, Sequence, Token};
 use dq::store::step::{
     Exhaust, Isolate, Isolated, LONGEST_LEASE, LeaseStatus, NoteVerdict, Noted, Reconcile, Reconciled, Release, Renew,
-    Sequenced,
+    RowCursor, Sequenced,
 };
 use dq::time::Timestamp;
 
@@ -92,10 +92,10 @@ impl Topic {
             Some(_) => {}
         }
         let mut rows = self.rows(node);
-        rows.retain(|(id, _)| request.after.as_ref().is_none_or(|after| id > after));
+        rows.retain(|(id, _)| request.after.as_ref().is_none_or(|after| RowCursor::behind(id) > *after));
         let more = rows.len() > request.limit;
         rows.truncate(request.limit);
-        let next = rows.last().filter(|_| more).map(|(id, _)| id.clone());
+        let next = rows.last().filter(|_| more).map(|(id, _)| RowCursor::behind(id));
         Sequenced::Done(Reconciled { lease_status: self.lease_status(node), rows, next })
     }
 

@@ -245,6 +245,11 @@ impl Checker {
                 self.expected.charged.get(&old)
             ));
         }
+        if let Some(kept) = still
+            && kept.record.metadata().is_ok_and(|metadata| metadata.cause == Some(Cause::PlaceLost))
+        {
+            self.bad(format!("[26] {id} ({old}) is recovered, though no other program removes a place"));
+        }
         if let Some(kept) = still {
             self.note_crash(old, job, kept, matches!(did, Did::Reclaim { .. }));
         }

@@ -46,6 +46,7 @@ impl Program {
                         Verdict::Done => "the store has",
                         Verdict::Stale => "the store REFUSES, because that run no longer holds the job,",
                         Verdict::Dropped => "the store has no record left for",
+                        Verdict::Later => "the store leaves for later",
                         Verdict::Failed(_) => "the store could not apply",
                     };
                     let is_ack = matches!((&outcome.change, verdict), (Change::Ack, Verdict::Done));

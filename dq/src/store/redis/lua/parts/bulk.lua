@@ -2,8 +2,9 @@
 
 Gives    write(command, key, list): runs the command for the whole list, 1000 values per call, never for an empty list;
          pairs stay together. read(command, key, list): the same for a command that answers one value per item of the
-         list
-Cost     one command per 1000 values
+         list. fitting(keys, ids, most): how many of these fields, from the first on, have together at most that many bytes
+         in these hashes; at least one, so that a large one never blocks
+Cost     one command per 1000 values; fitting: one HSTRLEN per key and field, which copies nothing
 ]]
 local function write(command, key, list)
   for i = 1, #list, 1000 do redis.call(command, key, unpack(list, i, math.min(i + 999, #list))) end
@@ -18,4 +19,12 @@ local function read(command, key, list)
     for j = 1, last - i + 1 do values[i + j - 1] = chunk[j] end
   end
   return values
+end
+local function fitting(keys, ids, most)
+  local bytes = 0
+  for i = 1, #ids do
+    for _, key in ipairs(keys) do bytes = bytes + redis.call('HSTRLEN', key, ids[i]) end
+    if bytes > most and i > 1 then return i - 1 end
+  end
+  return #ids
 end

@@ -1,18 +1,19 @@
 --[[ leave: every way out of RUNNING, so that none forgets the pending command. In this order: a replacement takes the
 job's place; an end from outside outweighs the run's outcome; then the outcome decides.
 
-Needs    jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs, running, pending, crashes, meta, wake; version,
-         clock, bulk, signal, metadata, pending
-Gives    leave(id, token, record, command, crash_text, outcome, argument, metadata, cap): plans the end of one run. The
-         outcome is a (ack), j, J, t (rejoin: as added, after µs, at ms), r (retry after µs), b (rollback), p (park), x
-         (dead), d (drop) or c (reclaim; `cap` is the crash cap, or nil if no crash is charged). write_plan(): writes it
+Needs    jobs, metadata, delayed, unacked, dead, done, broadcasts, broadcast_jobs, running, pending, replacements, crashes,
+         meta, wake; version, clock, bulk, signal, metadata, pending
+Gives    leave(id, token, text, command, crash_text, outcome, argument, new, cap): plans the end of one run of the job with
+         the metadata `text` (false if it has no record). The outcome is a (ack), j, J, t (rejoin: as added, after µs, at
+         ms), r (retry after µs), b (rollback), p (park), x (dead), d (drop) or c (reclaim; `cap` is the crash cap, or nil
+         if no crash is charged), or l (its place was lost); `new` is its new metadata ('' = unchanged). write_plan(): writes it
 Holds    rules 2, 12, 13, 17, 19, 25: row, isolation and pending command go; the crash count goes unless the job is
          given back
-Cost     per structure that changes one command per 1000 values
+Cost     per structure that changes one command per 1000 values; per replacement one HGET
 ]]
 local plan = {
   removed_rows = {}, removed_jobs = {}, removed_commands = {}, removed_crashes = {}, removed_broadcasts = {},
-  records = {}, crashes = {}, broadcast_records = {},
+  removed_metadata = {}, removed_replacements = {}, records = {}, metadata = {}, crashes = {}, broadcast_records = {},
   delayed = {}, unacked = {}, dead = {}, done = {}, broadcasts = {},
   dropped = {},
 }
@@ -26,31 +27,38 @@ local function put_delayed(id, due)
   if not earliest or due < earliest then earliest = due end
   put('delayed', id, due)
 end
-local function put_replacement(id, command)
+local function remove_job(id)
+  push(plan.removed_jobs, id)
+  push(plan.removed_metadata, id)
+end
+local function put_replacement(id, command, record)
   if command.deliver == 'q' then
     push(plan.removed_broadcasts, id)
   else
     if not earliest_broadcast or command.due < earliest_broadcast then earliest_broadcast = command.due end
     put('broadcasts', id, command.due)
-    push(plan.broadcast_records, id, command.record)
+    push(plan.broadcast_records, id, record)
   end
-  if command.deliver == 'b' then return push(plan.removed_jobs, id) end
-  push(plan.records, id, command.record)
+  if command.deliver == 'b' then return remove_job(id) end
+  push(plan.removed_metadata, id)
+  push(plan.records, id, record)
+  local own = own_metadata(record)
+  if own then push(plan.metadata, id, own) end
   put_delayed(id, command.due)
 end
+local function update_metadata(id, old, new)
+  if new ~= old then push(plan.metadata, id, new) end
+end
 -- An acked job is DONE for its retention; any other ended job is gone.
-local function finish_job(id, record, ending, metadata)
-  local retain = ending == 'a' and record and fixed(record).retain or 0
-  if retain == 0 then return push(plan.removed_jobs, id) end
-  if metadata then push(plan.records, id, with_metadata(record, metadata, nil)) end
-  put('done', id, floor + retain)
+local function finish_job(id, text, ending, new)
+  local known = ending == 'a' and text and fixed(text)
+  if not known or known.retain == 0 then return remove_job(id) end
+  if new then update_metadata(id, text, with_metadata(text, new, known.parking_fence)) end
+  put('done', id, floor + known.retain)
 end
 local function give_back(id, due, parking_fence, crash_count)
   if crash_count > 0 then push(plan.crashes, id, crashes_text(crash_count, '')) end
   if parking_fence then put('unacked', id, due) else put_delayed(id, due) end
-end
-local function update_record(id, old, new)
-  if new ~= old then push(plan.records, id, new) end
 end
 -- Returns the new crash count, or nil if the job becomes DEAD; and whether the crash convicts it.
 local function charge(exhausted, crash_count, isolation, cap)
@@ -62,63 +70,78 @@ local function charge(exhausted, crash_count, isolation, cap)
   if (isolation == '+' and crash_count <= cap) or crash_count < math.max(cap - 1, 1) then return crash_count + 1, false end
   return crash_count, false
 end
-local function reclaim(id, due, record, parking_fence, crash_count, isolation, cap)
+local function reclaim(id, due, text, parking_fence, crash_count, isolation, cap)
   if not cap then return give_back(id, due, parking_fence, crash_count) end
-  local new_count, is_convicted = charge(fixed(record).exhausted, crash_count, isolation, cap)
-  if is_convicted then update_record(id, record, exhausted_by_crashes(record)) end
+  local new_count, is_convicted = charge(fixed(text).exhausted, crash_count, isolation, cap)
+  if is_convicted then update_metadata(id, text, exhausted_by(CRASHES, text)) end
   if new_count then return give_back(id, due, parking_fence, new_count) end
-  update_record(id, record, with_metadata(record, '', nil))
+  update_metadata(id, text, with_metadata(text, '', nil))
   put('dead', id, floor)
 end
-local function due_again(outcome, argument, record)
+local function due_again(outcome, argument, text)
   if outcome == 'J' or outcome == 'r' then return after(argument) end
   if outcome == 't' and tonumber(argument) > floor then return tonumber(argument) end
-  return after(fixed(record).delay * 1000)
+  return after(fixed(text).delay * 1000)
 end
-local function apply_outcome(id, fence, due, record, parking_fence, crash_count, outcome, argument, metadata)
+local function apply_outcome(id, fence, due, text, parking_fence, crash_count, outcome, argument, new)
   if outcome == 'b' then
-    update_record(id, record, with_metadata(record, metadata, parking_fence))
+    update_metadata(id, text, with_metadata(text, new, parking_fence))
     return give_back(id, due, parking_fence, crash_count)
   end
-  local new = with_metadata(record, metadata, outcome == 'p' and (parking_fence or fence) or nil)
-  update_record(id, record, new)
+  new = with_metadata(text, new, outcome == 'p' and (parking_fence or fence) or nil)
+  update_metadata(id, text, new)
   if outcome == 'p' then return put('unacked', id, floor) end
   if outcome == 'x' then return put('dead', id, floor) end
   put_delayed(id, due_again(outcome, argument, new))
 end
-local function leave(id, token, record, command, crash_text, outcome, argument, metadata, cap)
+local function recover(id, text, parking_fence)
+  if parking_fence then return put('unacked', id, floor) end
+  update_metadata(id, text, exhausted_by(PLACE_LOST, text))
+  put('dead', id, floor)
+end
+local function leave(id, token, text, command, crash_text, outcome, argument, new, cap)
   push(plan.removed_rows, id)
   if command then push(plan.removed_commands, id) end
+  if command and command.deliver then push(plan.removed_replacements, id) end
   if crash_text then push(plan.removed_crashes, id) end
   local fence, due = string.match(token, '^(%d+):(%d+)$')
-  local parking_fence = record and fixed(record).parking_fence
+  local parking_fence = text and fixed(text).parking_fence
   local ending = command and command.ending
   if ending and command.fence ~= '' and command.fence ~= fence and command.fence ~= parking_fence then ending = nil end
-  if command and command.record and (ending or not command.conditional) then return put_replacement(id, command) end
-  if ending then return finish_job(id, record, ending) end
-  if outcome == 'a' then return finish_job(id, record, 'a', metadata) end
-  if outcome == 'd' then return push(plan.removed_jobs, id) end
-  if not record then return push(plan.dropped, id) end
+  local replaces = command and command.deliver and (ending or not command.conditional)
+  local replacement = replaces and redis.call('HGET', replacements, id)
+  if replacement then return put_replacement(id, command, replacement) end
+  if ending then return finish_job(id, text, ending) end
+  if outcome == 'a' then return finish_job(id, text, 'a', new) end
+  if outcome == 'd' then return remove_job(id) end
+  if not text then
+    push(plan.removed_metadata, id)
+    return push(plan.dropped, id)
+  end
   if not fence then
-    update_record(id, record, with_metadata(record, '', nil))
+    update_metadata(id, text, with_metadata(text, '', nil))
     return put('dead', id, floor)
   end
+  if outcome == 'l' then return recover(id, text, parking_fence) end
   local crash_count, isolation = parse_crashes(crash_text)
-  if outcome == 'c' then return reclaim(id, tonumber(due), record, parking_fence, crash_count, isolation, cap) end
-  apply_outcome(id, fence, tonumber(due), record, parking_fence, crash_count, outcome, argument, metadata)
+  if outcome == 'c' then return reclaim(id, tonumber(due), text, parking_fence, crash_count, isolation, cap) end
+  apply_outcome(id, fence, tonumber(due), text, parking_fence, crash_count, outcome, argument, new)
 end
 local function write_plan()
   local head = earliest and redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')
   local broadcast_head = earliest_broadcast and redis.call('ZRANGE', broadcasts, 0, 0, 'WITHSCORES')
   write('HDEL', running, plan.removed_rows)
   write('HDEL', pending, plan.removed_commands)
+  write('HDEL', replacements, plan.removed_replacements)
   write('HDEL', crashes, plan.removed_crashes)
   write('HDEL', jobs, plan.removed_jobs)
+  write('HDEL', metadata, plan.removed_metadata)
   if #plan.removed_broadcasts > 0 then
     write('ZREM', broadcasts, plan.removed_broadcasts)
     write('HDEL', broadcast_jobs, plan.removed_broadcasts)
   end
   write('HSET', jobs, plan.records)
+  write('HSET', metadata, plan.metadata)
   write('HSET', crashes, plan.crashes)
   write('HSET', broadcast_jobs, plan.broadcast_records)
   write('ZADD', broadcasts, plan.broadcasts)

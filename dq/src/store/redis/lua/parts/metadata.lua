@@ -1,30 +1,38 @@
---[[ metadata: reads and changes the metadata of a record by position (`dq/src/job/metadata.rs` has the layout).
+--[[ metadata: reads and changes metadata as text, apart from payloads (`dq/src/job/metadata.rs` has the layout).
 
 Needs    clock
-Gives    fixed(record): delay, retain and expires in ms, parking_fence as text or nil, exhausted. with_metadata(record,
-         metadata, parking_fence): the record with this metadata ('' = unchanged) and this parking fence (nil = none).
-         exhausted_by_crashes(record): the record, exhausted. revived(record): the record without attempts, exhaustion
-         and expiry
-Holds    no text is decoded and the payload is not touched. A record that does not decode counts as the payload of a
-         plain one
+Gives    metadata_in(record): the metadata in a record, or '' if it does not decode. own_metadata(record): what the key
+         `metadata` keeps of a new record from the beginning, or nil: of a large one, so that no script reads that record for
+         its metadata. fixed(text): delay, retain and expires in ms, parking_fence as text or nil, exhausted.
+         with_metadata(text, new, parking_fence): `new` ('' = `text`) with this parking fence (nil = none).
+         exhausted_by(cause, text): the cause is CRASHES or PLACE_LOST. revived(text): without attempts, exhaustion and expiry
+Holds    no text is decoded. Metadata that do not decode count as plain
 ]]
 local FIELDS = {{1, 'delay', 6}, {2, 'expires', 6}, {4, 'retain', 6}, {8, 'parking_fence', 8}}
-local ALL_FIELDS, EXHAUSTED, ALL_FLAGS, LAST_CAUSE, CRASHES = 15, 128, 255, 6, 5
-local function split(record)
-  local plain = {flags = 0, attempts = 0, cause = 0, texts = '', payload = 'J' .. record}
-  if #record < 8 then return plain end
-  local version, length, flags, attempts, cause = struct.unpack('<BI2I2I2B', record)
-  if version ~= 1 or length < 8 or length >= #record or flags > ALL_FLAGS or cause > LAST_CAUSE then return plain end
+local ALL_FIELDS, EXHAUSTED, ALL_FLAGS, LAST_CAUSE, CRASHES, PLACE_LOST = 15, 128, 255, 7, 5, 7
+local LARGE = 4096
+local function metadata_in(record)
+  if #record < 9 then return '' end
+  local version, length = struct.unpack('<BI2', record)
+  if version ~= 1 or length < 8 or length >= #record then return '' end
+  return string.sub(record, 1, length)
+end
+local function own_metadata(record) return #record > LARGE and metadata_in(record) or nil end
+local function split(text)
+  local plain = {flags = 0, attempts = 0, cause = 0, texts = ''}
+  if #text < 8 then return plain end
+  local version, length, flags, attempts, cause = struct.unpack('<BI2I2I2B', text)
+  if version ~= 1 or length ~= #text or flags > ALL_FLAGS or cause > LAST_CAUSE then return plain end
   local parts, at = {flags = flags, attempts = attempts, cause = cause}, 9
   for _, field in ipairs(FIELDS) do
     local flag, name, size = field[1], field[2], field[3]
     if bit.band(flags, flag) ~= 0 then
-      parts[name] = string.sub(record, at, at + size - 1)
+      parts[name] = string.sub(text, at, at + size - 1)
       at = at + size
     end
   end
   if at > length + 1 then return plain end
-  parts.texts, parts.payload = string.sub(record, at, length), string.sub(record, length + 1)
+  parts.texts = string.sub(text, at)
   return parts
 end
 local function join(parts)
@@ -37,10 +45,10 @@ local function join(parts)
     end
   end
   local body = table.concat(fields) .. parts.texts
-  return struct.pack('<BI2I2I2B', 1, 8 + #body, flags, parts.attempts, parts.cause) .. body .. parts.payload
+  return struct.pack('<BI2I2I2B', 1, 8 + #body, flags, parts.attempts, parts.cause) .. body
 end
-local function fixed(record)
-  local parts = split(record)
+local function fixed(text)
+  local parts = split(text)
   local function number(field, format) return field and struct.unpack(format, field) or 0 end
   return {
     delay = number(parts.delay, '<I6'), retain = number(parts.retain, '<I6'),
@@ -49,24 +57,19 @@ local function fixed(record)
     exhausted = bit.band(parts.flags, EXHAUSTED) ~= 0,
   }
 end
-local function with_metadata(record, metadata, parking_fence)
-  if metadata == '' and fixed(record).parking_fence == parking_fence then return record end
-  local parts = split(record)
-  if metadata ~= '' then
-    local payload = parts.payload
-    parts = split(metadata .. 'J')
-    parts.payload = payload
-  end
+local function with_metadata(text, new, parking_fence)
+  if new == '' and fixed(text).parking_fence == parking_fence then return text end
+  local parts = split(new == '' and text or new)
   parts.parking_fence = parking_fence and struct.pack('<I8', tonumber(parking_fence))
   return join(parts)
 end
-local function exhausted_by_crashes(record)
-  local parts = split(record)
-  parts.flags, parts.cause = bit.bor(parts.flags, EXHAUSTED), CRASHES
+local function exhausted_by(cause, text)
+  local parts = split(text)
+  parts.flags, parts.cause = bit.bor(parts.flags, EXHAUSTED), cause
   return join(parts)
 end
-local function revived(record)
-  local parts = split(record)
+local function revived(text)
+  local parts = split(text)
   parts.flags, parts.attempts, parts.expires = bit.band(parts.flags, bit.bnot(EXHAUSTED)), 0, nil
   return join(parts)
 end

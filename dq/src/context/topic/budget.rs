@@ -1,0 +1,195 @@
+//! Budgets: how many jobs and bytes a request asks for at most, and how many bytes of payloads wait on this node.
+//!
+//! A request whose answer does not come in time may have asked for more than the link can carry. So each time-out halves what
+//! the next one asks for, down to one job, which passes on any link. Answers let it grow again, the more slowly the more often
+//! it was too much.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use crate::store::RequestKind;
+use crate::store::step::{MOST_JOBS, USUAL_BYTES};
+
+/// Fewer bytes are never asked for. One job always passes, whatever its size.
+const FEWEST_BYTES: usize = 1 << 10;
+/// After how many answers a budget that was halved once grows.
+const FEWEST_ANSWERS: u32 = 4;
+/// After how many answers a budget grows at the latest.
+const MOST_ANSWERS: u32 = 64;
+
+/// How many jobs and bytes a request asks for at most.
+#[derive(Debug)]
+pub(super) struct Budget {
+    jobs: usize,
+    bytes: usize,
+    /// Answers since the last change.
+    answers: u32,
+    grows_after: u32,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { jobs: MOST_JOBS, bytes: USUAL_BYTES, answers: 0, grows_after: FEWEST_ANSWERS / 2 }
+    }
+}
+
+impl Budget {
+    pub(super) const fn jobs(&self) -> usize {
+        self.jobs
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// No answer came in time.
+    fn timed_out(&mut self) {
+        self.jobs = (self.jobs / 2).max(1);
+        self.bytes = (self.bytes / 2).max(FEWEST_BYTES);
+        self.answers = 0;
+        self.grows_after = (self.grows_after * 2).min(MOST_ANSWERS);
+    }
+
+    /// An answer came.
+    fn answered(&mut self) {
+        if self.jobs == MOST_JOBS && self.bytes == USUAL_BYTES {
+            return;
+        }
+        self.answers += 1;
+        if self.answers >= self.grows_after {
+            self.jobs = (self.jobs * 2).min(MOST_JOBS);
+            self.bytes = (self.bytes * 2).min(USUAL_BYTES);
+            self.answers = 0;
+        }
+    }
+}
+
+/// The budgets of a topic.
+#[derive(Debug, Default)]
+pub(super) struct Budgets {
+    /// Of transfers and sweeps: records that the store answers.
+    pub(super) claims: Budget,
+    /// Of settles and reclaims: metadata that the node sends, and replacements that the store moves.
+    pub(super) outcomes: Budget,
+    /// Of reconciles: rows that the store answers.
+    pub(super) rows: Budget,
+}
+
+impl Budgets {
+    fn of(&mut self, kind: RequestKind) -> Option<&mut Budget> {
+        match kind {
+            RequestKind::Transfer | RequestKind::Sweep => Some(&mut self.claims),
+            RequestKind::Settle | RequestKind::Reclaim => Some(&mut self.outcomes),
+            RequestKind::Reconcile => Some(&mut self.rows),
+            _ => None,
+        }
+    }
+
+    /// The answer to a request of this kind, which was next, did not come in time.
+    pub(super) fn timed_out(&mut self, kind: RequestKind) {
+        if let Some(budget) = self.of(kind) {
+            budget.timed_out();
+        }
+    }
+
+    /// A request of this kind was answered.
+    pub(super) fn answered(&mut self, kind: RequestKind) {
+        if let Some(budget) = self.of(kind) {
+            budget.answered();
+        }
+    }
+}
+
+/// The most bytes of records that wait for a permit in one topic. One answer may go beyond.
+const MOST_OF_TOPIC: usize = 16 << 20;
+/// The most bytes of records that wait for a permit on one node. One answer of each topic may go beyond.
+const MOST_OF_NODE: usize = 64 << 20;
+
+/// Bytes of records that wait for a permit in all topics of a node. The clones share one number.
+#[derive(Debug, Clone, Default)]
+pub(in crate::context) struct WaitingBytes(Arc<AtomicUsize>);
+
+/// The part of one topic.
+#[derive(Debug)]
+pub(super) struct WaitingShare {
+    all: WaitingBytes,
+    own: usize,
+}
+
+impl WaitingShare {
+    pub(super) const fn new(all: WaitingBytes) -> Self {
+        Self { all, own: 0 }
+    }
+
+    /// This many bytes wait now.
+    pub(super) fn set(&mut self, own: usize) {
+        self.all.0.fetch_add(own, Relaxed);
+        self.all.0.fetch_sub(std::mem::replace(&mut self.own, own), Relaxed);
+    }
+
+    /// Whether the topic claims no job beyond those that can start at once.
+    pub(super) fn is_full(&self) -> bool {
+        self.own >= MOST_OF_TOPIC || self.all.0.load(Relaxed) >= MOST_OF_NODE
+    }
+}
+
+impl Drop for WaitingShare {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_halves_what_is_asked_for_down_to_one_job() {
+        let mut budget = Budget::default();
+        budget.timed_out();
+        assert_eq!((budget.jobs(), budget.bytes()), (MOST_JOBS / 2, USUAL_BYTES / 2));
+        (0..20).for_each(|_| budget.timed_out());
+        assert_eq!((budget.jobs(), budget.bytes()), (1, FEWEST_BYTES));
+    }
+
+    #[test]
+    fn answers_let_a_budget_grow_the_more_slowly_the_more_often_it_was_too_much() {
+        let answers_to_grow = |timeouts: u32| {
+            let mut budget = Budget::default();
+            (0..timeouts).for_each(|_| budget.timed_out());
+            let before = budget.bytes();
+            (1..).find(|_| {
+                budget.answered();
+                budget.bytes() == 2 * before
+            })
+        };
+        assert_eq!([1, 2, 3].map(answers_to_grow), [Some(4), Some(8), Some(16)]);
+        let mut budget = Budget::default();
+        budget.timed_out();
+        (0..100).for_each(|_| budget.answered());
+        assert_eq!((budget.jobs(), budget.bytes()), (MOST_JOBS, USUAL_BYTES));
+    }
+
+    #[test]
+    fn a_timeout_concerns_requests_of_its_kind() {
+        let mut budgets = Budgets::default();
+        budgets.timed_out(RequestKind::Transfer);
+        budgets.timed_out(RequestKind::Renew);
+        assert_eq!(budgets.claims.bytes(), USUAL_BYTES / 2);
+        assert_eq!((budgets.outcomes.bytes(), budgets.rows.jobs()), (USUAL_BYTES, MOST_JOBS));
+    }
+
+    #[test]
+    fn the_bytes_that_wait_are_those_of_all_topics() {
+        let all = WaitingBytes::default();
+        let mut topics: Vec<_> = (0..5).map(|_| WaitingShare::new(all.clone())).collect();
+        topics[0].set(MOST_OF_TOPIC);
+        assert!(topics[0].is_full() && !topics[1].is_full());
+        topics[1..].iter_mut().for_each(|topic| topic.set(MOST_OF_TOPIC - 1));
+        assert!(topics[4].is_full(), "the node is full");
+        topics.truncate(4);
+        assert!(!topics[3].is_full(), "a topic that is gone waits for nothing");
+        topics[0].set(0);
+        assert!(!topics[0].is_full());
+    }
+}

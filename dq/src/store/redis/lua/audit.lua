@@ -1,0 +1,35 @@
+--[[ audit: finds jobs whose place another program removed: they have a record, and neither a place nor a row. Reads only.
+
+KEYS[1]  {app:topic}:jobs          HASH  job id -> record
+KEYS[2]  {app:topic}:delayed       ZSET  job id -> due time, ms
+KEYS[3]  {app:topic}:unacked       ZSET  job id -> when it was parked, ms
+KEYS[4]  {app:topic}:dead          ZSET  job id -> when it became DEAD, ms
+KEYS[5]  {app:topic}:done          ZSET  job id -> end of its retention, ms
+KEYS[6]  {app:topic}:leases        ZSET  node -> end of its lease, ms
+KEYS[7]  {app:topic}:meta          HASH  largest
+KEYS[8]  {app:topic}:running:NODE  HASH  job id -> token; and on: of each node in ARGV
+ARGV[1]  cursor, '' for the first page
+ARGV[2]  about how many records to look at, 1..=1000
+ARGV[3]  about how many bytes they have
+ARGV[4]  and on: the nodes whose rows are in KEYS
+
+Returns  {1, all nodes with a lease} if ARGV does not name all of them, otherwise {0, {}, lost ids, cursor of the next page
+         or ''}
+Holds    rules 5, 26
+Cost     O(page + nodes)
+]]
+-- include types.lua
+local jobs, delayed, unacked, dead, done, leases, meta = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local cursor, limit, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local NODES, FIRST = {unpack(ARGV, 4)}, 8
+-- include bulk.lua
+-- include places.lua
+-- include holders.lua
+local holders = unnamed_holders()
+if holders then return {1, holders} end
+-- HSCAN answers the records too, so their size bounds how many are looked at.
+local largest = redis.call('HGET', meta, 'largest')
+local count = largest and math.max(1, math.min(limit, math.floor(most / largest))) or 1
+local answer, ids = redis.call('HSCAN', jobs, cursor == '' and '0' or cursor, 'COUNT', count), {}
+for i = 1, #answer[2], 2 do ids[#ids + 1] = answer[2][i] end
+return {0, {}, lost_among(ids), answer[1] ~= '0' and answer[1] or ''}

@@ -1,0 +1,64 @@
+//! The audit finds jobs that have lost their place, and leaves all others alone (rules 2, 26). A store keeps no such job by itself,
+//! so the tests of each store that other programs can change show what becomes of one.
+
+use super::events::{NODE, add_in_state};
+use super::topic::{Topic, id};
+use dq::job::State;
+use dq::store::StoreError;
+use dq::store::step::{Audit, Change, Recover, Recovered, USUAL_BYTES};
+
+const fn first(limit: usize) -> Audit {
+    Audit { after: None, limit, bytes: USUAL_BYTES }
+}
+
+/// The audit finds no job that waits, is parked, is kept, or runs on any node; and it ends (rule 26).
+pub async fn audit_finds_no_job_that_has_a_place(t: &Topic) {
+    for state in State::ALL {
+        add_in_state(t, state.word(), state).await;
+    }
+    t.running("n", "a").await;
+    t.running("m", "b").await;
+    let mut request = first(2);
+    for _ in 0..20 {
+        let page = t.link("auditor").step(request.clone()).await.expect("audit is answered");
+        assert_eq!(page.lost, []);
+        if page.next.is_none() {
+            return;
+        }
+        request.after = page.next;
+    }
+    panic!("7 jobs have more than 20 pages");
+}
+
+/// A recover touches no job that has a place or a row, and none that does not exist (rules 2, 26).
+pub async fn recover_touches_no_job_that_has_a_place(t: &Topic) {
+    let driven = {
+        for state in [State::Delayed, State::Unacked, State::Dead, State::Done] {
+            add_in_state(t, state.word(), state).await;
+        }
+        add_in_state(t, State::Running.word(), State::Running).await.expect("it runs")
+    };
+    let claim = t.running("n", "a").await;
+    let names = ["delayed", "unacked", "dead", "done", "running", "a", "unknown"];
+    let mut before = Vec::new();
+    for name in names {
+        before.push(t.find(name).await);
+    }
+    let request = Recover { ids: names.map(id).to_vec(), bytes: USUAL_BYTES };
+    let recovered = t.link("auditor").step(request).await.expect("recover is answered");
+    assert_eq!(recovered, Recovered { recovered: Vec::new(), examined: names.len() });
+    for (name, before) in names.iter().zip(before) {
+        assert_eq!(t.find(name).await, before);
+    }
+    t.end(NODE, &driven, Change::Ack).await;
+    t.end("n", &claim, Change::Ack).await;
+}
+
+/// The store refuses an audit and a recover over the limit (rule 5).
+pub async fn audit_over_the_limit_is_refused(t: &Topic) {
+    let error = t.link("auditor").step(first(1_001)).await.expect_err("1,001 are too many");
+    assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
+    let ids = (0..1_001).map(|n| id(&format!("j{n}"))).collect();
+    let error = t.link("auditor").step(Recover { ids, bytes: USUAL_BYTES }).await.expect_err("1,001 are too many");
+    assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
+}

@@ -1,0 +1,291 @@
+//! Large payloads: a step reads one only to answer it, and never more of them than its request allows.
+
+use std::time::Duration;
+
+use dq::job::{Cause, Codec, Metadata, NodeId, Record, State};
+use dq::store::step::{
+    Change, Claim, Outcome, Reclaim, Reconcile, RejoinDue, Sequenced, Settle, Settled, Transferred, USUAL_BYTES,
+    Verdict,
+};
+use dq::store::{Command, CommandKind, NewJob, Numbered, OnDuplicate, PageRequest, Store};
+use dq::time::Timestamp;
+use dq_tests::Monitor;
+use dq_tests::redis::RedisServer;
+
+use super::topic::{LEASE, Topic, id, job};
+
+/// More than a store keeps without its metadata apart.
+const LARGE: usize = 20_000;
+
+fn large(name: &str, metadata: &Metadata) -> NewJob {
+    let payload = format!("\"{}\"", "x".repeat(LARGE));
+    NewJob { record: Record::new(metadata, Codec::Json, payload.as_bytes()), ..job(name) }
+}
+
+fn retained() -> Metadata {
+    Metadata { retain: Duration::from_secs(60), delay: Duration::from_secs(1), ..Metadata::default() }
+}
+
+fn failed() -> Metadata {
+    Metadata { attempts: 1, cause: Some(Cause::Error), error: Some("no".into()), ..retained() }
+}
+
+/// Returns a topic with `count` large jobs, and their claims.
+async fn claimed(count: usize) -> (RedisServer, Topic, Vec<Claim>) {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    topic.reconcile().await;
+    topic.add((0..count).map(|n| large(&format!("j{n}"), &retained())).collect()).await;
+    let claims = claim_all(&topic, count).await;
+    (server, topic, claims)
+}
+
+async fn claim_all(topic: &Topic, count: usize) -> Vec<Claim> {
+    let mut claims = Vec::new();
+    while claims.len() < count {
+        claims.extend(topic.claims().await);
+    }
+    claims
+}
+
+async fn settle(topic: &Topic, claims: &[Claim], change: &Change, metadata: Option<Metadata>) -> Settled {
+    let outcome = |claim: &Claim| Outcome {
+        id: claim.id.clone(),
+        token: claim.token,
+        change: change.clone(),
+        metadata: metadata.clone(),
+    };
+    let outcomes = claims.iter().map(outcome).collect();
+    let request = Settle { last_seen: topic.last_seen(), lease: LEASE, bytes: USUAL_BYTES, outcomes };
+    topic.link.step(request).await.unwrap()
+}
+
+/// Returns the commands, those of scripts included, that read or write fields of the records.
+async fn touching_records(server: &RedisServer, step: impl Future<Output = ()>) -> Vec<String> {
+    let mut monitor = Monitor::start(server);
+    step.await;
+    server.command(&["ECHO", "over"]);
+    let reads = ["\"HGET\" ", "\"HMGET\" ", "\"HSET\" ", "\"HGETALL\" ", "\"HSCAN\" "];
+    let of_records = |line: &String| line.contains(":jobs\"") && reads.iter().any(|read| line.contains(read));
+    monitor.all_until("over").into_iter().filter(of_records).collect()
+}
+
+#[tokio::test]
+async fn a_settle_neither_reads_nor_writes_payloads() {
+    let changes = [
+        (Change::Retry(LEASE), Some(failed())),
+        (Change::Dead, Some(failed())),
+        (Change::Rollback, None),
+        (Change::Park, None),
+        (Change::Rejoin(RejoinDue::AsAdded), None),
+        (Change::Ack, None),
+    ];
+    for (change, metadata) in changes {
+        let (server, topic, claims) = claimed(3).await;
+        let before = server.command(&["HGET", "dq:{shop:t}:jobs", "j1"]);
+        let touching = touching_records(&server, async {
+            let settled = settle(&topic, &claims, &change, metadata.clone()).await;
+            assert_eq!(settled.verdicts, [Verdict::Done, Verdict::Done, Verdict::Done]);
+        });
+        assert_eq!(touching.await, Vec::<String>::new(), "{change:?}");
+        assert_eq!(server.command(&["HGET", "dq:{shop:t}:jobs", "j1"]), before, "the record stays as it was added");
+        let stored = topic.store.get(&topic.key, &[id("j1")]).await.unwrap().remove(0).unwrap();
+        let mut known = stored.record.metadata().unwrap();
+        assert_eq!(known.parked_by.take().is_some(), change == Change::Park);
+        assert_eq!(known, metadata.unwrap_or_else(retained), "{change:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_reclaim_and_a_requeue_neither_read_nor_write_payloads() {
+    let (server, topic, _) = claimed(3).await;
+    server.command(&["ZADD", "dq:{shop:t}:leases", "5", "n"]);
+    let touching = touching_records(&server, async {
+        let (node, seen) = (NodeId::new("n"), Timestamp::from_millis(5));
+        let reclaim = Reclaim { node, seen, limit: 10, bytes: USUAL_BYTES, max_crashes: 1 };
+        assert_eq!(topic.link.step(reclaim).await.unwrap().moved, 3);
+    });
+    assert_eq!(touching.await, Vec::<String>::new());
+    let claims = topic.claims().await;
+    settle(&topic, &claims, &Change::Dead, Some(failed())).await;
+    let touching = touching_records(&server, async {
+        assert!(topic.command(CommandKind::Requeue, "j1").await.changed);
+    });
+    assert_eq!(touching.await, Vec::<String>::new());
+    let requeued = topic.store.get(&topic.key, &[id("j1")]).await.unwrap().remove(0).unwrap();
+    assert_eq!((requeued.place.state(), requeued.record.metadata().unwrap().attempts), (State::Delayed, 0));
+}
+
+#[tokio::test]
+async fn metadata_and_replacements_go_with_their_jobs() {
+    let (server, topic, claims) = claimed(4).await;
+    assert_eq!(server.command(&["HLEN", "dq:{shop:t}:metadata"]), ":4", "large records have theirs from the beginning");
+    topic.try_add(vec![NewJob { on_duplicate: OnDuplicate::Replace, ..job("j0") }]).await.unwrap();
+    topic.try_add(vec![NewJob { on_duplicate: OnDuplicate::Replace, ..large("j1", &retained()) }]).await.unwrap();
+    topic.try_add(vec![NewJob { on_duplicate: OnDuplicate::Replace, ..job("j2") }]).await.unwrap();
+    assert_eq!(server.command(&["HLEN", "dq:{shop:t}:replacements"]), ":3");
+    topic.command(CommandKind::Delete, "j2").await;
+    assert_eq!(server.command(&["HLEN", "dq:{shop:t}:replacements"]), ":2", "the delete dropped one");
+    settle(&topic, &claims, &Change::Retry(Duration::ZERO), Some(failed())).await;
+    assert_eq!(server.command(&["EXISTS", "dq:{shop:t}:replacements", "dq:{shop:t}:pending"]), ":0");
+    assert_eq!(server.command(&["HLEN", "dq:{shop:t}:metadata"]), ":2", "j0 is small now, and j2 is gone");
+    let claims = topic.claims().await;
+    let mut attempts: Vec<_> = claims.iter().map(|claim| claim.record.metadata().unwrap().attempts).collect();
+    attempts.sort_unstable();
+    assert_eq!(attempts, [0, 0, 1], "replacements start afresh");
+    settle(&topic, &claims, &Change::Drop, None).await;
+    assert_eq!(server.command(&["EXISTS", "dq:{shop:t}:metadata", "dq:{shop:t}:jobs"]), ":0");
+}
+
+async fn transfer(topic: &Topic, bytes: usize) -> Transferred {
+    topic.transfer_of(1_000, bytes).await.unwrap()
+}
+
+/// Bytes of records in an answer.
+fn bytes_of<'a>(records: impl IntoIterator<Item = &'a Record>) -> usize {
+    records.into_iter().map(|record| record.as_bytes().len()).sum()
+}
+
+#[tokio::test]
+async fn a_transfer_answers_no_more_bytes_than_it_was_asked_for() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    topic.reconcile().await;
+    topic.add((0..9).map(|n| large(&format!("j{n}"), &retained())).collect()).await;
+    topic.ready().await;
+    let (mut jobs, budget) = (0, 4 * LARGE);
+    while jobs < 9 {
+        let answer = transfer(&topic, budget).await;
+        assert!(bytes_of(answer.claims.iter().map(|claim| &claim.record)) <= budget && !answer.claims.is_empty());
+        jobs += answer.claims.len();
+        assert_eq!(answer.more, jobs < 9);
+    }
+    let touched = server.calls()["hstrlen"];
+    topic.add((0..20).map(|n| job(&format!("s{n}"))).collect()).await;
+    topic.ready().await;
+    assert_eq!(transfer(&topic, 1).await.claims.len(), 1, "one job always passes");
+    assert!(server.calls()["hstrlen"] > touched);
+}
+
+#[tokio::test]
+async fn small_records_are_not_measured() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    topic.reconcile().await;
+    topic.add((0..100).map(|n| job(&format!("s{n}"))).collect()).await;
+    topic.ready().await;
+    assert_eq!(transfer(&topic, USUAL_BYTES).await.claims.len(), 100);
+    assert_eq!(server.calls().get("hstrlen"), None);
+}
+
+#[tokio::test]
+async fn queries_answer_no_more_bytes_than_they_may() {
+    let (_server, topic, mut claims) = claimed(60).await;
+    let ids: Vec<_> = claims.iter().map(|claim| claim.id.clone()).collect();
+    let found = topic.store.get(&topic.key, &ids).await.unwrap();
+    assert!(found.len() < 60 && bytes_of(found.iter().flatten().map(|job| &job.record)) <= USUAL_BYTES);
+    for (change, state) in [(Change::Rollback, State::Delayed), (Change::Dead, State::Dead)] {
+        settle(&topic, &claims, &change, None).await;
+        let (mut after, mut seen) = (None, 0);
+        loop {
+            let request = PageRequest { state, after, limit: 1_000, bytes: 3 * LARGE };
+            let page = topic.store.page(&topic.key, request).await.unwrap();
+            assert!(bytes_of(page.jobs.iter().map(|job| &job.record)) <= 3 * LARGE);
+            seen += page.jobs.len();
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, 60, "{state}");
+        if state == State::Delayed {
+            claims = claim_all(&topic, 60).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_batch_of_deletes_answers_no_more_bytes_than_it_may() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    let names: Vec<_> = (0..60).map(|n| format!("j{n}")).collect();
+    topic.add(names.iter().map(|name| large(name, &retained())).collect()).await;
+    let delete = |name: &String| Command { verb: CommandKind::Delete, id: id(name), fence: None };
+    let batch = Numbered { number: 2, items: names.iter().map(delete).collect() };
+    let dq::store::BatchAnswer::Done(outcomes) = topic.producer.command(batch).await.unwrap() else {
+        panic!("not late")
+    };
+    let removed: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.removed.as_ref()).collect();
+    assert!(outcomes.iter().all(|outcome| outcome.changed) && outcomes[0].removed.is_some());
+    assert!(removed.len() > 40 && bytes_of(removed) <= USUAL_BYTES);
+}
+
+/// Asks for pages of 100 rows until the last, and returns how often, and how many rows they had.
+async fn reconciled(topic: &Topic) -> (usize, std::collections::BTreeSet<dq::job::JobId>) {
+    let (mut pages, mut seen, mut after, mut last_seen) =
+        (0, std::collections::BTreeSet::new(), None, topic.last_seen());
+    loop {
+        let answer = topic.link.step(Reconcile { last_seen, after, limit: 100 }).await.unwrap();
+        let Sequenced::Done(page) = answer else { panic!("the sequence number is current") };
+        assert!(page.rows.len() <= 100);
+        last_seen = page.lease_status.sequence;
+        seen.extend(page.rows.into_iter().map(|(id, _)| id));
+        (after, pages) = (page.next, pages + 1);
+        if after.is_none() {
+            return (pages, seen);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_of_rows_does_not_go_through_all_of_them() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    topic.reconcile().await;
+    for batch in 0..5 {
+        topic.add((0..1_000).map(|n| job(&format!("{batch}-{n}"))).collect()).await;
+        assert_eq!(topic.claims().await.len(), 1_000);
+    }
+    let (pages, seen) = reconciled(&topic).await;
+    assert_eq!(seen.len(), 5_000, "no row is left out");
+    assert!(pages < 120, "{pages} pages");
+    let calls = server.calls();
+    assert!(!calls.contains_key("hgetall") && !calls.contains_key("hkeys") && calls["hscan"] < 300, "{calls:?}");
+    let (mut listed, mut after) = (std::collections::BTreeSet::new(), None);
+    loop {
+        let request = PageRequest { state: State::Running, after, limit: 100, bytes: USUAL_BYTES };
+        let page = topic.store.page(&topic.key, request).await.unwrap();
+        assert!(page.jobs.len() <= 100);
+        listed.extend(page.jobs.into_iter().map(|job| job.id));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(listed.len(), 5_000);
+    assert!(!server.calls().contains_key("hkeys"));
+}
+
+#[tokio::test]
+async fn a_row_that_stays_is_read_while_others_go() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    topic.reconcile().await;
+    topic.add((0..1_000).map(|n| job(&format!("j{n}"))).collect()).await;
+    let claims = topic.claims().await;
+    let staying: std::collections::BTreeSet<_> = claims.iter().step_by(20).map(|claim| claim.id.clone()).collect();
+    let going: Vec<_> = claims.iter().filter(|claim| !staying.contains(&claim.id)).cloned().collect();
+    let (mut seen, mut after, mut last_seen) = (std::collections::BTreeSet::new(), None, topic.last_seen());
+    for ending in going.chunks(120).chain(std::iter::repeat(&going[..0])) {
+        let answer = topic.link.step(Reconcile { last_seen, after, limit: 70 }).await.unwrap();
+        let Sequenced::Done(page) = answer else { panic!("the sequence number is current") };
+        last_seen = page.lease_status.sequence;
+        seen.extend(page.rows.into_iter().map(|(id, _)| id));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+        settle(&topic, ending, &Change::Drop, None).await;
+    }
+    assert!(seen.is_superset(&staying));
+}
