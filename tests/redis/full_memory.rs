@@ -47,7 +47,7 @@ async fn every_step_except_add_works_when_memory_is_full() {
         2,
         "the job that was rolled back and the requeued one"
     );
-    let request = Publish { limit: 10, fallback: LEASE, expires_after: LEASE };
+    let request = Publish { limit: 10, bytes: 1 << 20, fallback: LEASE, expires_after: LEASE };
     topic.link.step(request).await.unwrap();
     topic.link.step(Wake).await.unwrap();
     let scanned = topic.link.step(Scan).await.unwrap();

@@ -35,7 +35,11 @@ async fn nothing_was_published(server: &RedisServer, mut signals: Signals) {
 #[tokio::test]
 async fn a_broadcast_that_cannot_be_removed_is_not_published() {
     let (server, topic, signals) = refusing("a", Deliver::Broadcast).await;
-    let error = topic.link.step(Publish { limit: 10, fallback: LEASE, expires_after: LEASE }).await.unwrap_err();
+    let error = topic
+        .link
+        .step(Publish { limit: 10, bytes: 1 << 20, fallback: LEASE, expires_after: LEASE })
+        .await
+        .unwrap_err();
     assert!(matches!(error, StoreError::Refused { .. }), "{error:?}");
     nothing_was_published(&server, signals).await;
 }

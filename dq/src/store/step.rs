@@ -319,6 +319,8 @@ pub struct Swept {
 pub struct Publish {
     /// The most broadcasts to publish or drop, 1 to [`MOST_JOBS`].
     pub limit: usize,
+    /// The most bytes of records to publish or drop. The first broadcast goes in any case.
+    pub bytes: usize,
     /// How long the node sleeps at most, jitter included.
     pub fallback: Duration,
     /// How long after its due time the store drops a broadcast that has no `expires_after` of its own.
@@ -332,6 +334,8 @@ pub struct Published {
     pub published: usize,
     /// How many broadcasts the step dropped because no node published them in time.
     pub dropped: usize,
+    /// The number of the last broadcast that was ever published on this channel; zero if none was.
+    pub last_number: u64,
     /// How long the node should sleep.
     pub sleep: Duration,
     /// More broadcasts are due.

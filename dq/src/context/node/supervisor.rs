@@ -12,6 +12,7 @@ use futures_util::FutureExt;
 use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
 
+use super::arrivals::Arrivals;
 use super::broadcast::Channel;
 use super::channel_stats::ChannelStats;
 use super::health::{Health, HealthProbe, HealthRegistry};
@@ -156,6 +157,7 @@ impl Running {
                 key,
                 link: None,
                 failures: 0,
+                arrivals: Arrivals::default(),
                 store,
                 node,
                 subscription,

@@ -70,7 +70,7 @@ impl Topic {
             self.sweep(now),
             self.scan_leases(now),
             self.reclaim(now),
-            self.pipeline.give_up_at(),
+            self.pipeline.give_up_at(now),
         ];
         self.hand_over();
         self.update_stats();
@@ -79,7 +79,7 @@ impl Topic {
 
     fn on_answer(&mut self, answered: Answered) {
         let now = self.parts.environment.now();
-        let Answered { kind, subject, sent, named, answer } = answered;
+        let Answered { kind, subject, sent, named, is_in_order, answer } = answered;
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) => return self.on_error(kind, &error, now),
@@ -93,7 +93,7 @@ impl Topic {
         match (answer, subject) {
             (Answer::Transfer(transferred), _) => self.on_transferred(transferred, sent, now),
             (Answer::Settle(settled), Subject::Runs(runs)) => self.on_settled(runs, settled, sent, named, now),
-            (Answer::Renew(lease_status), _) => self.on_lease_status(lease_status, sent, named),
+            (Answer::Renew(lease_status), _) => self.on_renewed(lease_status, sent, named, is_in_order),
             (Answer::Isolate(noted), Subject::Run(id, token)) => self.on_isolated(&id, token, noted, sent, named, now),
             (Answer::Exhaust(noted), Subject::Run(id, token)) => self.on_exhausted(&id, token, noted, sent, named, now),
             (Answer::Reconcile(reconciled), _) => self.on_reconciled(reconciled),

@@ -9,7 +9,7 @@ use crate::store::StoreError;
 impl Topic {
     /// Drops a link that does not answer, and makes a new one after a pause.
     pub(super) fn reconnect(&mut self, now: Duration) -> Option<Duration> {
-        if let Some(end) = self.pipeline.give_up_at().filter(|end| now >= *end) {
+        if let Some(end) = self.pipeline.give_up_at(now).filter(|end| now >= *end) {
             let waited = humantime::format_duration(end.saturating_sub(now) + self.parts.node.call_timeout);
             let reason = format!("no answer within {waited} (`call_timeout`): the store or the network hangs");
             self.fail_link(&StoreError::Unavailable { operation: "a request", reason }, now);

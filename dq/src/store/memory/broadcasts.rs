@@ -13,6 +13,8 @@ use crate::time::Timestamp;
 pub(super) struct Broadcasts {
     records: HashMap<JobId, (Timestamp, Record), FixedState>,
     by_due: TimeIndex,
+    /// How many broadcasts were published so far.
+    pub(super) published: u64,
 }
 
 impl Broadcasts {
@@ -56,13 +58,19 @@ impl Broadcasts {
         self.by_due.is_due(now)
     }
 
-    /// Removes and returns up to `limit` broadcasts that are due, earliest first.
-    pub(super) fn take(&mut self, now: Timestamp, limit: usize) -> Vec<(Timestamp, JobId, Record)> {
-        let due = self.by_due.take(now, limit).into_iter();
-        due.map(|(due, id)| {
-            let (_, record) = self.records.remove(&id).expect("a waiting broadcast has a record");
-            (due, id, record)
-        })
-        .collect()
+    /// Removes and returns broadcasts that are due, earliest first: up to `limit`, with records of up to `bytes` together.
+    /// The first one goes in any case.
+    pub(super) fn take(&mut self, now: Timestamp, limit: usize, bytes: usize) -> Vec<(Timestamp, JobId, Record)> {
+        let (mut taken, mut size) = (Vec::new(), 0);
+        while taken.len() < limit {
+            let Some((due, id)) = self.by_due.first().filter(|(due, _)| *due <= now).cloned() else { break };
+            size += self.records[&id].1.as_bytes().len();
+            if size > bytes && !taken.is_empty() {
+                break;
+            }
+            let record = self.remove(&id).expect("a waiting broadcast has a record");
+            taken.push((due, id, record));
+        }
+        taken
     }
 }

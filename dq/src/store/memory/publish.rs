@@ -23,19 +23,22 @@ impl Topic {
     pub(crate) fn publish(&mut self, now: Now, node: &NodeId, request: Publish) -> Result<Published, StoreError> {
         within("the limit of a publish", request.limit)?;
         let (mut published, mut dropped) = (0, 0);
-        for (due, id, record) in self.broadcasts.take(now.floor(), request.limit) {
+        for (due, id, record) in self.broadcasts.take(now.floor(), request.limit, request.bytes) {
             let expires_at = record.fixed().expires_at.unwrap_or_else(|| due.after(request.expires_after));
             if expires_at < now.floor() {
                 dropped += 1;
             } else {
                 published += 1;
-                self.notices.broadcast(BroadcastMessage { id, record: record.as_bytes().clone() });
+                self.broadcasts.published += 1;
+                let number = self.broadcasts.published;
+                self.notices.broadcast(BroadcastMessage { number, id, record: record.as_bytes().clone() });
             }
         }
         let wake_at = self.roles.assign_publisher(node, now, self.broadcasts.head(), now.after(request.fallback));
         Ok(Published {
             published,
             dropped,
+            last_number: self.broadcasts.published,
             sleep: now.until(wake_at).min(request.fallback),
             more: self.broadcasts.is_due(now.floor()),
         })

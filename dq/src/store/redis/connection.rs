@@ -1,65 +1,116 @@
-//! The ordered connection of a link or producer: requests go out in order, and answers come back in order.
+//! The ordered connection of a link or producer: its requests go out in order over the lines that it shares with
+//! others (`lines`), and their answers come back in order.
 //!
-//! A request is in flight as soon as [`OrderedConnection::ask`] returns: it is in the queue of the connection's task,
-//! which alone sends, in that order. When the connection breaks, falls silent or turns out to lead to a replica, the
-//! task ends for good. Every request that is unanswered then, and every later one, is answered with
-//! [`Unavailable`](StoreError::Unavailable), and the caller opens another connection. Dropping an `OrderedConnection`
-//! closes its connection to the server: requests that were sent may still arrive, and their answers never do.
+//! A request is in flight as soon as [`OrderedConnection::ask`] returns: it is in the queue of a line. Dropping an
+//! `OrderedConnection` with requests in flight gives them up and retires their line. Requests of it that were sent may
+//! still arrive, and their answers never do; those that were not sent never are.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use futures_util::stream::{FuturesOrdered, StreamExt};
-use redis::aio::MultiplexedConnection;
-use redis::{Cmd, RedisResult, Value};
-use tokio::sync::{mpsc, oneshot};
+use redis::{Cmd, Value};
+use tokio::sync::oneshot;
 
-use super::confirm::Confirm;
-use super::connect::{self, Connector};
-use super::errors::{Failure, classify, server_changed};
+use super::line::QueuedCall;
+use super::lines::{Line, LineState, Lines};
 use super::reply::Reply;
-use super::scripts::{ScriptCall, Scripts};
+use super::scripts::ScriptCall;
 use crate::store::StoreError;
-
-/// How the script of a request was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Hash,
-    Text,
-    /// Not the script itself, but one that finds the key of a wrong type.
-    Diagnosis,
-}
-
-/// A call on its way to the server.
-#[derive(Debug)]
-struct QueuedCall {
-    call: ScriptCall,
-    form: Form,
-    reply: oneshot::Sender<Result<Value, StoreError>>,
-}
 
 /// A connection to the server that keeps the order of its requests.
 #[derive(Debug, Clone)]
-pub(super) struct OrderedConnection {
-    queue: mpsc::UnboundedSender<QueuedCall>,
+pub(super) struct OrderedConnection(Arc<User>);
+
+/// What happens to requests after the line of earlier ones broke while none of them was in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AfterBreak {
+    /// The next request fails, so that its sender learns of it: a node reconciles (rule 7).
+    Fail,
+    /// They go over another line.
+    GoOn,
+}
+
+#[derive(Debug)]
+struct User {
+    lines: Arc<Lines>,
+    after_break: AfterBreak,
+    /// Goes ahead of the first request, and of the first one after the line broke.
+    first: Option<Cmd>,
+    course: Arc<Course>,
+}
+
+/// How the requests of one user go.
+#[derive(Debug, Default)]
+struct Course {
+    route: Mutex<Route>,
+    is_given_up: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Route {
+    /// The line of the requests in flight.
+    line: Option<Arc<Line>>,
+    in_flight: usize,
+    /// The line of the last request.
+    last: Option<Arc<LineState>>,
+}
+
+impl Course {
+    fn lock(&self) -> MutexGuard<'_, Route> {
+        self.route.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The place of one request on its line, from its sending to its answer.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    line: Arc<LineState>,
+    course: Arc<Course>,
+}
+
+impl Ticket {
+    /// Whether the user has given up all its requests.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.course.is_given_up.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.line.ended();
+        let mut route = self.course.lock();
+        route.in_flight -= 1;
+        let left = if route.in_flight == 0 { route.line.take() } else { None };
+        drop(route);
+        // Not under the lock: the last user of a line drops what waits in its queue.
+        drop(left);
+    }
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        self.course.is_given_up.store(true, Ordering::Relaxed);
+        let line = self.course.lock().line.clone();
+        if let Some(line) = line {
+            self.lines.retire(&line);
+        }
+    }
 }
 
 impl OrderedConnection {
-    /// Opens a connection in a task on the current runtime. The task connects, and sends `first` before anything else
-    /// and ignores its answer. With `confirm`, a request is answered once enough replicas have confirmed it.
-    pub(super) fn open(connector: Arc<Connector>, scripts: Arc<Scripts>, first: Cmd, confirm: Option<Confirm>) -> Self {
-        let (queue, requests) = mpsc::unbounded_channel();
-        super::spawn(run(connector, scripts, confirm, requests, first));
-        Self { queue }
+    /// A connection over these lines. `first` goes ahead of its first request; its answer does not
+    /// matter.
+    pub(super) fn new(lines: Arc<Lines>, after_break: AfterBreak, first: Option<Cmd>) -> Self {
+        Self(Arc::new(User { lines, after_break, first, course: Arc::default() }))
     }
 
     /// Sends a call. The returned future only waits for the answer; dropping it does not stop the call.
     pub(super) fn ask(&self, call: ScriptCall) -> impl Future<Output = Result<Value, StoreError>> + Send + use<> {
         let operation = call.step.name();
         let (reply, answer) = oneshot::channel();
-        // If the task has ended, this drops the request and with it `reply`.
-        drop(self.queue.send(QueuedCall { call, form: Form::Hash, reply }));
+        self.send(call, reply);
         async move { answer.await.unwrap_or_else(|_| Err(lost(operation))) }
     }
 
@@ -69,128 +120,44 @@ impl OrderedConnection {
         let answer = self.ask(call);
         async move { Reply::list(operation, answer.await?) }
     }
-}
 
-fn lost(operation: &'static str) -> StoreError {
-    StoreError::Unavailable { operation, reason: "the connection was lost before the answer came".into() }
-}
+    /// For how long no byte has come over the line of the requests in flight.
+    pub(super) fn silent_for(&self) -> Option<Duration> {
+        self.0.course.lock().line.as_ref().map(|line| line.state.last_byte.silent_for())
+    }
 
-/// What came back for a request.
-struct Response {
-    request: QueuedCall,
-    answer: RedisResult<Value>,
-    /// The answer to the `WAIT` behind it.
-    confirmation: Option<RedisResult<Value>>,
-}
-
-/// What the task does after a response.
-enum Next {
-    GoOn,
-    SendAgain(QueuedCall),
-    End,
-}
-
-async fn run(
-    connector: Arc<Connector>,
-    scripts: Arc<Scripts>,
-    confirm: Option<Confirm>,
-    mut requests: mpsc::UnboundedReceiver<QueuedCall>,
-    first: Cmd,
-) {
-    let connection = match connector.connect("connect", None).await {
-        Ok(connection) => connection,
-        Err(error) => return refuse_all(&mut requests, &error),
-    };
-    let exchange = Exchange { connection: connection.clone(), scripts, confirm };
-    let mut first_connection = connection;
-    let mut first_sent = Box::pin(async move { first_connection.send_packed_command(&first).await });
-    let mut is_first_answered = false;
-    let mut in_flight = FuturesOrdered::new();
-    loop {
-        tokio::select! {
-            biased;
-            _ = &mut first_sent, if !is_first_answered => is_first_answered = true,
-            Some(response) = in_flight.next() => match exchange.handle(response) {
-                Next::GoOn => {}
-                Next::SendAgain(request) => in_flight.push_back(exchange.send(request)),
-                Next::End => return,
-            },
-            request = requests.recv() => match request {
-                Some(request) => in_flight.push_back(exchange.send(request)),
-                None => return,
-            },
+    fn send(&self, call: ScriptCall, reply: oneshot::Sender<Result<Value, StoreError>>) {
+        let user = &*self.0;
+        let mut route = user.course.lock();
+        let mut first = None;
+        let line = match &route.line {
+            Some(line) => {
+                line.state.began();
+                Arc::clone(line)
+            }
+            None => {
+                let broken = route.last.as_ref().map(|last| last.is_broken());
+                if broken == Some(true) && user.after_break == AfterBreak::Fail {
+                    return; // dropping `reply` says that the connection was lost
+                }
+                first = user.first.clone().filter(|_| broken != Some(false));
+                let line = user.lines.take();
+                route.last = Some(Arc::clone(&line.state));
+                route.line = Some(Arc::clone(&line));
+                line
+            }
+        };
+        route.in_flight += 1;
+        let ticket = Ticket { line: Arc::clone(&line.state), course: Arc::clone(&user.course) };
+        let unsent = line.queue.send(QueuedCall::new(call, first, reply, ticket)).err();
+        drop(route);
+        // The task of the line has ended. Dropping the request takes the lock, and says that the connection was lost.
+        if let Some((unsent, error)) = unsent.zip(line.state.refusal.get()) {
+            unsent.0.refuse(error);
         }
     }
 }
 
-/// Sends requests and handles their responses.
-struct Exchange {
-    connection: MultiplexedConnection,
-    scripts: Arc<Scripts>,
-    confirm: Option<Confirm>,
-}
-
-impl Exchange {
-    fn send(&self, request: QueuedCall) -> BoxFuture<'static, Response> {
-        let mut connection = self.connection.clone();
-        let confirm = self.confirm.filter(|_| request.form != Form::Diagnosis);
-        Box::pin(async move {
-            let cmd = &request.call.cmd;
-            let (answer, confirmation) = match confirm {
-                None => (connect::send(&mut connection, cmd).await, None),
-                Some(confirm) => match confirm.send(&mut connection, cmd).await {
-                    Ok((answer, confirmation)) => (answer, Some(confirmation)),
-                    Err(error) => (Err(error), None),
-                },
-            };
-            Response { request, answer, confirmation }
-        })
-    }
-
-    /// Passes the answer on to the caller. A script that the server does not know is sent in full, behind what is in
-    /// flight: rules 6, 7 and 18 allow the server to execute scripts in another order.
-    fn handle(&self, Response { mut request, answer, confirmation }: Response) -> Next {
-        let operation = request.call.step.name();
-        let answer = answer.map_err(|error| classify(operation, Some(&request.call), error));
-        let answer = answer.and_then(|value| match self.confirm.zip(confirmation) {
-            Some((confirm, confirmation)) => confirm.check(operation, confirmation).map(|()| value),
-            None => Ok(value),
-        });
-        let (answer, next) = match answer {
-            // The wrong type that this diagnosis was to name is gone.
-            Ok(_) if request.form == Form::Diagnosis => (Err(server_changed(operation)), Next::GoOn),
-            Ok(value) => (Ok(value), Next::GoOn),
-            Err(Failure::NoScript) if request.form == Form::Hash => {
-                request.call.cmd = self.scripts.in_full(request.call.step, &request.call.cmd);
-                request.form = Form::Text;
-                return Next::SendAgain(request);
-            }
-            Err(Failure::WrongType) if request.form != Form::Diagnosis => {
-                request.call.cmd = self.scripts.diagnosis(request.call.step, &request.call.cmd);
-                request.form = Form::Diagnosis;
-                return Next::SendAgain(request);
-            }
-            Err(Failure::NoScript | Failure::WrongType) => (Err(server_changed(operation)), Next::GoOn),
-            Err(Failure::Answered(error)) => (Err(error), Next::GoOn),
-            Err(Failure::Broken(error)) => (Err(error), Next::End),
-        };
-        // The caller may have stopped waiting.
-        drop(request.reply.send(answer));
-        next
-    }
-}
-
-/// Answers every request in the queue with the error of a connection that could not be made: nothing was sent.
-fn refuse_all(requests: &mut mpsc::UnboundedReceiver<QueuedCall>, error: &StoreError) {
-    requests.close();
-    while let Ok(request) = requests.try_recv() {
-        let operation = request.call.step.name();
-        let reason = error.to_string();
-        drop(request.reply.send(Err(match error {
-            StoreError::Refused { .. } => StoreError::Refused { operation, reason },
-            StoreError::Denied { reason, .. } => StoreError::Denied { operation, reason: reason.clone() },
-            StoreError::Unavailable { reason, .. } => StoreError::Refused { operation, reason: reason.clone() },
-            _ => StoreError::Other { operation, source: reason.into() },
-        })));
-    }
+fn lost(operation: &'static str) -> StoreError {
+    StoreError::Unavailable { operation, reason: "the connection was lost before the answer came".into() }
 }

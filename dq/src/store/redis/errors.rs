@@ -77,6 +77,17 @@ pub(super) fn server_changed(operation: &'static str) -> StoreError {
     StoreError::Refused { operation, reason: "the server changed during the request".into() }
 }
 
+/// The error of a request that was not sent, because connecting failed with `error`.
+pub(super) fn not_sent(operation: &'static str, error: &StoreError) -> StoreError {
+    let reason = error.to_string();
+    match error {
+        StoreError::Refused { .. } => StoreError::Refused { operation, reason },
+        StoreError::Denied { reason, .. } => StoreError::Denied { operation, reason: reason.clone() },
+        StoreError::Unavailable { reason, .. } => StoreError::Refused { operation, reason: reason.clone() },
+        _ => StoreError::Other { operation, source: reason.into() },
+    }
+}
+
 /// Sorts an error into its class.
 pub(super) fn classify(operation: &'static str, call: Option<&ScriptCall>, error: RedisError) -> Failure {
     let code = code(&error);

@@ -79,6 +79,7 @@ const PARTS: &[(&str, &str)] = &[
     ("clock.lua", include_str!("lua/parts/clock.lua")),
     ("cut.lua", include_str!("lua/parts/cut.lua")),
     ("metadata.lua", include_str!("lua/parts/metadata.lua")),
+    ("lapse.lua", include_str!("lua/parts/lapse.lua")),
     ("leave.lua", include_str!("lua/parts/leave.lua")),
     ("pending.lua", include_str!("lua/parts/pending.lua")),
     ("roles.lua", include_str!("lua/parts/roles.lua")),

@@ -17,10 +17,15 @@ fn both(name: &str) -> NewJob {
 }
 
 async fn publish(t: &Topic, node: &str, limit: usize) -> Published {
-    let request = step::Publish { limit, fallback: FALLBACK, expires_after: ms(HOUR_MS) };
+    let request = step::Publish { limit, bytes: 1 << 20, fallback: FALLBACK, expires_after: ms(HOUR_MS) };
     let published = t.link(node).step(request).await.expect("publish is answered");
     t.audit().await;
     published
+}
+
+/// The signal of a broadcast with this number.
+fn sent(number: u64, name: &str, job: &NewJob) -> Signal {
+    Signal::Broadcast(dq::store::BroadcastMessage { number, id: id(name), record: job.record.as_bytes().clone() })
 }
 
 fn published_ids(signals: &[Signal]) -> Vec<String> {
@@ -40,14 +45,49 @@ pub async fn due_broadcast_is_published_once(t: &Topic) {
     assert_eq!((published.published, published.dropped, published.more), (1, 0, false));
     assert_eq!(t.counts().await.broadcasts, 0);
     assert_eq!(publish(t, "m", 10).await.published, 0);
-    let sent = Signal::Broadcast(dq::store::BroadcastMessage {
-        id: id("a"),
-        record: broadcast("a").record.as_bytes().clone(),
-    });
+    let sent = sent(1, "a", &broadcast("a"));
     for subscriber in [&mut one, &mut two] {
         let signals = subscriber.received(t).await;
         assert_eq!(signals.iter().filter(|signal| **signal == sent).count(), 1, "{signals:?}");
     }
+}
+
+/// The broadcasts of a channel have numbers from 1 without a gap, whichever node publishes them, and the answer has the
+/// last one. What is dropped has no number (rule 24).
+pub async fn published_broadcasts_are_numbered(t: &Topic) {
+    let mut subscriber = t.subscribe("s").await;
+    assert_eq!(publish(t, "n", 10).await.last_number, 0);
+    for (number, node) in [(1, "n"), (2, "m"), (3, "n")] {
+        t.add_job(broadcast("a")).await;
+        assert_eq!(publish(t, node, 10).await.last_number, number);
+    }
+    t.add_job(broadcast("late")).await;
+    t.advance(ms(HOUR_MS + 1)).await;
+    let published = publish(t, "n", 10).await;
+    assert_eq!((published.dropped, published.last_number), (1, 3));
+    let mut numbers = Vec::new();
+    for signal in subscriber.received(t).await {
+        if let Signal::Broadcast(message) = signal {
+            numbers.push(message.number);
+        }
+    }
+    assert_eq!(numbers, [1, 2, 3]);
+}
+
+/// A step publishes no more bytes of records than the request says, but always one broadcast, and answers *more* (rules 5,
+/// 24).
+pub async fn publish_is_bounded_by_bytes(t: &Topic) {
+    let large = |name: &str| NewJob { deliver: Deliver::Broadcast, ..with_payload(name, &"x".repeat(10_000)) };
+    t.add_all(["a", "b", "c", "d", "e"].into_iter().map(large).collect()).await;
+    let publish = async |bytes| {
+        let request = step::Publish { limit: 10, bytes, fallback: FALLBACK, expires_after: ms(HOUR_MS) };
+        let published = t.link("n").step(request).await.expect("publish is answered");
+        (published.published, published.more, published.sleep.is_zero())
+    };
+    assert_eq!(publish(25_000).await, (2, true, true));
+    assert_eq!(publish(1).await, (1, true, true));
+    assert_eq!(publish(0).await, (1, true, true));
+    assert_eq!(publish(25_000).await, (1, false, false));
 }
 
 /// A broadcast is not published before it is due (rules 4, 24).
@@ -134,7 +174,7 @@ pub async fn job_and_broadcast_are_replaced_together(t: &Topic) {
     assert_eq!((counts.broadcasts, counts.delayed), (1, 1));
     assert_eq!(t.payload("a").await, "new");
     assert_eq!(publish(t, "n", 10).await.published, 1);
-    let sent = Signal::Broadcast(dq::store::BroadcastMessage { id: id("a"), record: new.record.as_bytes().clone() });
+    let sent = sent(1, "a", &new);
     assert!(subscriber.received(t).await.contains(&sent));
 }
 
@@ -209,7 +249,7 @@ pub async fn replaced_broadcast_is_published_as_the_new_one(t: &Topic) {
     assert_eq!((t.counts().await.broadcasts, publish(t, "n", 10).await.published), (1, 0));
     t.advance(secs(3)).await;
     assert_eq!(publish(t, "n", 10).await.published, 1);
-    let sent = Signal::Broadcast(dq::store::BroadcastMessage { id: id("a"), record: new.record.as_bytes().clone() });
+    let sent = sent(1, "a", &new);
     assert!(subscriber.received(t).await.contains(&sent));
 }
 
@@ -272,7 +312,7 @@ pub async fn replacement_for_both_adds_a_job_and_a_broadcast(t: &Topic) {
     let counts = t.counts().await;
     assert_eq!((counts.broadcasts, counts.delayed), (1, 1));
     assert_eq!(publish(t, "n", 10).await.published, 1);
-    let sent = Signal::Broadcast(dq::store::BroadcastMessage { id: id("a"), record: new.record.as_bytes().clone() });
+    let sent = sent(1, "a", &new);
     assert!(subscriber.received(t).await.contains(&sent));
     assert_eq!(t.payload("a").await, "new");
 }
@@ -289,7 +329,7 @@ pub async fn delete_of_a_running_job_removes_its_broadcast(t: &Topic) {
 /// The store refuses a publish over the limit (rule 5).
 pub async fn publish_over_the_limit_changes_nothing(t: &Topic) {
     t.add_job(broadcast("a")).await;
-    let request = step::Publish { limit: 1_001, fallback: FALLBACK, expires_after: ms(HOUR_MS) };
+    let request = step::Publish { limit: 1_001, bytes: 1 << 20, fallback: FALLBACK, expires_after: ms(HOUR_MS) };
     let error = t.link("n").step(request).await.expect_err("1,001 are too many");
     assert!(matches!(error, StoreError::OverLimit { size: 1_001, limit: 1_000, .. }), "{error}");
     assert_eq!(t.counts().await.broadcasts, 1);

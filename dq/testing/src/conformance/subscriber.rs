@@ -33,7 +33,7 @@ impl Subscriber {
     pub(super) async fn received_all(&mut self, topic: &Topic) -> Vec<Signal> {
         let marker = format!("{MARKER}{}-{}", self.name, self.markers.fetch_add(1, Ordering::Relaxed));
         topic.add_job(NewJob { deliver: Deliver::Broadcast, ..job(&marker) }).await;
-        let request = step::Publish { limit: MOST_JOBS, fallback: FALLBACK, expires_after: FALLBACK };
+        let request = step::Publish { limit: MOST_JOBS, bytes: 1 << 20, fallback: FALLBACK, expires_after: FALLBACK };
         let published = topic.link("marker").step(request).await.expect("publish is answered");
         assert!(published.published > 0, "the marker is published");
         let mut received = Vec::new();

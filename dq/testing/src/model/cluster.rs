@@ -239,7 +239,7 @@ impl ClusterState {
                 let limit = self.topic.publish_limit(*limit).min(MOST_JOBS);
                 ModelRequest::Step(
                     node(*n),
-                    Publish { limit, fallback: FALLBACK, expires_after: ms(*expires_after) }.into(),
+                    Publish { limit, bytes: 1 << 20, fallback: FALLBACK, expires_after: ms(*expires_after) }.into(),
                 )
             }
             Operation::Wake { node: n } => ModelRequest::Step(node(*n), Wake.into()),

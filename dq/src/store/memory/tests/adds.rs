@@ -136,7 +136,7 @@ fn a_broadcast_is_published_once_or_dropped_when_it_has_expired() {
     let mut bench = Bench::new();
     bench.add(broadcast("a"));
     let hour = Duration::from_secs(3_600);
-    let request = Publish { limit: 10, fallback: FALLBACK, expires_after: hour };
+    let request = Publish { limit: 10, bytes: 1 << 20, fallback: FALLBACK, expires_after: hour };
     let published = bench.topic.publish(bench.now, &node("n"), request).unwrap();
     bench.finish_step();
     assert_eq!((published.published, published.dropped, published.sleep), (1, 0, FALLBACK));

@@ -155,7 +155,7 @@ fn signals_go_to_the_subscribers_that_asked_for_them() {
     ready(store.producer(&topic, &ProducerId::new("p")).add(Numbered { number: 1, items }));
     assert_eq!([nodes.try_next(), nodes.try_next()], [Some(Signal::Due), Some(Signal::BroadcastDue)]);
     let link = store.link(&topic, &node("n"));
-    ready(link.step(Publish { limit: 1, fallback: FALLBACK, expires_after: LEASE }));
+    ready(link.step(Publish { limit: 1, bytes: 1 << 20, fallback: FALLBACK, expires_after: LEASE }));
     assert!(matches!(channel.try_next(), Some(Signal::Broadcast(message)) if message.id == id("a")));
     assert_eq!((nodes.try_next(), channel.try_next()), (None, None));
 }
