@@ -6,15 +6,15 @@
 //! still arrive, and their answers never do; those that were not sent never are.
 
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::{Cmd, Value};
 use tokio::sync::oneshot;
 
-use super::line::QueuedCall;
-use super::lines::{Line, LineState, Lines};
+use super::line::{Course, QueuedCall, Ticket};
+use super::lines::Lines;
 use super::reply::Reply;
 use super::scripts::ScriptCall;
 use crate::store::StoreError;
@@ -39,54 +39,6 @@ struct User {
     /// Goes ahead of the first request, and of the first one after the line broke.
     first: Option<Cmd>,
     course: Arc<Course>,
-}
-
-/// How the requests of one user go.
-#[derive(Debug, Default)]
-struct Course {
-    route: Mutex<Route>,
-    is_given_up: AtomicBool,
-}
-
-#[derive(Debug, Default)]
-struct Route {
-    /// The line of the requests in flight.
-    line: Option<Arc<Line>>,
-    in_flight: usize,
-    /// The line of the last request.
-    last: Option<Arc<LineState>>,
-}
-
-impl Course {
-    fn lock(&self) -> MutexGuard<'_, Route> {
-        self.route.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The place of one request on its line, from its sending to its answer.
-#[derive(Debug)]
-pub(super) struct Ticket {
-    line: Arc<LineState>,
-    course: Arc<Course>,
-}
-
-impl Ticket {
-    /// Whether the user has given up all its requests.
-    pub(super) fn is_given_up(&self) -> bool {
-        self.course.is_given_up.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        self.line.ended();
-        let mut route = self.course.lock();
-        route.in_flight -= 1;
-        let left = if route.in_flight == 0 { route.line.take() } else { None };
-        drop(route);
-        // Not under the lock: the last user of a line drops what waits in its queue.
-        drop(left);
-    }
 }
 
 impl Drop for User {

@@ -1,33 +1,68 @@
-//! The task of one line: it alone sends, in the order of its queue, and reads the answers in that order.
-//!
-//! When the connection breaks, falls silent for longer than any caller waits, or turns out to lead to a replica, the
-//! task ends for good. Every request that is unanswered then is answered with
-//! [`Unavailable`](StoreError::Unavailable).
+//! One line, and the requests on their way over it: from their sending to their answer they have a place on it.
 
-use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use futures_util::future::BoxFuture;
-use futures_util::stream::{FuturesOrdered, StreamExt};
-use redis::{Cmd, Pipeline, RedisResult, Value};
+use redis::{Cmd, Value};
 use tokio::sync::{mpsc, oneshot};
 
-use super::confirm::Confirm;
-use super::connect::{self, ANSWER_WITHIN, Connection, Connector, Purpose};
-use super::connection::Ticket;
-use super::errors::{Failure, classify, not_sent, server_changed};
-use super::lines::{LineState, Lines};
-use super::scripts::{ScriptCall, Scripts};
-use crate::environment::{Boottime, Clock, TokioClock};
+use super::errors::not_sent;
+use super::scripts::ScriptCall;
+use super::stream::LastByte;
 use crate::store::StoreError;
 
-/// How often a line looks whether it is still used and still works. A line closes after one to two of these without a
-/// request.
-const CHECK_PERIOD: Duration = Duration::from_secs(30);
+/// One line, for those who send over it. It closes when the last of them is gone.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) queue: mpsc::UnboundedSender<QueuedCall>,
+    pub(super) state: Arc<LineState>,
+}
+
+/// What is known of a line.
+#[derive(Debug)]
+pub(super) struct LineState {
+    in_flight: AtomicUsize,
+    is_broken: AtomicBool,
+    /// Why the connection could not be made.
+    pub(super) refusal: OnceLock<StoreError>,
+    pub(super) last_byte: LastByte,
+}
+
+impl LineState {
+    pub(super) fn new() -> Self {
+        Self {
+            in_flight: AtomicUsize::new(0),
+            is_broken: AtomicBool::new(false),
+            refusal: OnceLock::new(),
+            last_byte: LastByte::now(),
+        }
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn began(&self) {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn ended(&self) {
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The connection broke, or could not be made.
+    pub(super) fn break_off(&self) {
+        self.is_broken.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken.load(Ordering::Acquire)
+    }
+}
 
 /// How the script of a request was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+pub(super) enum Form {
     Hash,
     Text,
     /// Not the script itself, but one that finds the key of a wrong type.
@@ -37,13 +72,13 @@ enum Form {
 /// A call on its way to the server.
 #[derive(Debug)]
 pub(super) struct QueuedCall {
-    call: ScriptCall,
-    form: Form,
+    pub(super) call: ScriptCall,
+    pub(super) form: Form,
     /// A command to send before it, whose answer does not matter.
-    before: Option<Cmd>,
-    reply: oneshot::Sender<Result<Value, StoreError>>,
+    pub(super) before: Option<Cmd>,
+    pub(super) reply: oneshot::Sender<Result<Value, StoreError>>,
     /// Behind `reply`: the answer is there before its place on the line is free.
-    ticket: Ticket,
+    pub(super) ticket: Ticket,
 }
 
 impl QueuedCall {
@@ -64,180 +99,51 @@ impl QueuedCall {
     }
 }
 
-/// What came back for a request.
-struct Response {
-    request: QueuedCall,
-    answer: RedisResult<Value>,
-    /// The answer to the `WAIT` behind it.
-    confirmation: Option<RedisResult<Value>>,
+/// How the requests of one user go.
+#[derive(Debug, Default)]
+pub(super) struct Course {
+    route: Mutex<Route>,
+    pub(super) is_given_up: AtomicBool,
 }
 
-/// What the task does after a response.
-enum Next {
-    GoOn,
-    SendAgain(QueuedCall),
-    End,
+/// Where the requests of one user are.
+#[derive(Debug, Default)]
+pub(super) struct Route {
+    /// The line of the requests in flight.
+    pub(super) line: Option<Arc<Line>>,
+    pub(super) in_flight: usize,
+    /// The line of the last request.
+    pub(super) last: Option<Arc<LineState>>,
 }
 
-/// The task of a line.
-pub(super) struct LineTask {
-    pub(super) lines: Weak<Lines>,
-    pub(super) state: Arc<LineState>,
+impl Course {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Route> {
+        self.route.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-/// A task that ends in any other way than because nobody uses its line any more leaves a broken line.
-struct BreakOnDrop(Arc<LineState>);
+/// The place of one request on its line, from its sending to its answer.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    pub(super) line: Arc<LineState>,
+    pub(super) course: Arc<Course>,
+}
 
-impl Drop for BreakOnDrop {
+impl Ticket {
+    /// Whether the user has given up all its requests.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.course.is_given_up.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Ticket {
     fn drop(&mut self) {
-        self.0.break_off();
+        self.line.ended();
+        let mut route = self.course.lock();
+        route.in_flight -= 1;
+        let left = if route.in_flight == 0 { route.line.take() } else { None };
+        drop(route);
+        // Not under the lock: the last user of a line drops what waits in its queue.
+        drop(left);
     }
-}
-
-impl LineTask {
-    pub(super) async fn run(
-        self,
-        connector: Arc<Connector>,
-        scripts: Arc<Scripts>,
-        confirm: Option<Confirm>,
-        mut requests: mpsc::UnboundedReceiver<QueuedCall>,
-    ) {
-        let guard = BreakOnDrop(Arc::clone(&self.state));
-        let connection = match connector.connect("connect", Purpose::Line(self.state.last_byte.clone())).await {
-            Ok(connection) => connection,
-            Err(error) => return self.refuse_all(&mut requests, error),
-        };
-        let ended = connection.ended.clone();
-        let exchange = Exchange { connection, scripts, confirm };
-        let mut in_flight = FuturesOrdered::new();
-        // Under a paused clock no answer comes in time.
-        let checks = !TokioClock::is_paused();
-        let mut check = Boottime.sleep_until(Boottime.now() + CHECK_PERIOD);
-        let mut was_used = false;
-        loop {
-            tokio::select! {
-                biased;
-                Some(response) = in_flight.next() => match exchange.handle(response) {
-                    Next::GoOn => {}
-                    Next::SendAgain(request) => in_flight.push_back(exchange.send(request)),
-                    Next::End => return,
-                },
-                request = requests.recv() => match request {
-                    // A caller that gave its link up wants nothing of it executed.
-                    Some(request) if request.ticket.is_given_up() => {}
-                    Some(request) => {
-                        was_used = true;
-                        in_flight.push_back(exchange.send(request));
-                    }
-                    // Nobody uses the line any more.
-                    None => return std::mem::forget(guard),
-                },
-                () = ended.cancelled(), if in_flight.is_empty() => return,
-                () = &mut check, if checks => {
-                    check = Boottime.sleep_until(Boottime.now() + CHECK_PERIOD);
-                    if !in_flight.is_empty() && self.state.last_byte.silent_for() >= ANSWER_WITHIN {
-                        return;
-                    }
-                    let is_used = std::mem::take(&mut was_used) || !in_flight.is_empty();
-                    if let Some(lines) = self.lines.upgrade().filter(|_| !is_used) {
-                        lines.close_if_idle(&self.state);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Answers every request in the queue with the error of a connection that could not be made: nothing was sent.
-    fn refuse_all(&self, requests: &mut mpsc::UnboundedReceiver<QueuedCall>, error: StoreError) {
-        let error = self.state.refusal.get_or_init(|| error);
-        self.state.break_off();
-        requests.close();
-        while let Ok(request) = requests.try_recv() {
-            request.refuse(error);
-        }
-    }
-}
-
-/// Sends requests and handles their responses.
-struct Exchange {
-    connection: Connection,
-    scripts: Arc<Scripts>,
-    confirm: Option<Confirm>,
-}
-
-impl Exchange {
-    fn send(&self, mut request: QueuedCall) -> BoxFuture<'static, Response> {
-        let mut connection = self.connection.clone();
-        let confirm = self.confirm.filter(|_| request.form != Form::Diagnosis);
-        let before = request.before.take();
-        Box::pin(async move {
-            let cmd = &request.call.cmd;
-            let (answer, confirmation) = match (before, confirm) {
-                (None, None) => (connect::send(&mut connection, cmd).await, None),
-                (before, confirm) => match send_all(&mut connection, before, cmd, confirm).await {
-                    Ok((answer, confirmation)) => (answer, confirmation),
-                    Err(error) => (Err(error), None),
-                },
-            };
-            Response { request, answer, confirmation }
-        })
-    }
-
-    /// Passes the answer on to the caller. A script that the server does not know is sent in full, behind what is in
-    /// flight: rules 6, 7 and 18 allow the server to execute scripts in another order.
-    fn handle(&self, Response { mut request, answer, confirmation }: Response) -> Next {
-        let operation = request.call.step.name();
-        let answer = answer.map_err(|error| classify(operation, Some(&request.call), error));
-        let answer = answer.and_then(|value| match self.confirm.zip(confirmation) {
-            Some((confirm, confirmation)) => confirm.check(operation, confirmation).map(|()| value),
-            None => Ok(value),
-        });
-        let (answer, next) = match answer {
-            // The wrong type that this diagnosis was to name is gone.
-            Ok(_) if request.form == Form::Diagnosis => (Err(server_changed(operation)), Next::GoOn),
-            Ok(value) => (Ok(value), Next::GoOn),
-            Err(Failure::NoScript) if request.form == Form::Hash => {
-                request.call.cmd = self.scripts.in_full(request.call.step, &request.call.cmd);
-                request.form = Form::Text;
-                return Next::SendAgain(request);
-            }
-            Err(Failure::WrongType) if request.form != Form::Diagnosis => {
-                request.call.cmd = self.scripts.diagnosis(request.call.step, &request.call.cmd);
-                request.form = Form::Diagnosis;
-                return Next::SendAgain(request);
-            }
-            Err(Failure::NoScript | Failure::WrongType) => (Err(server_changed(operation)), Next::GoOn),
-            Err(Failure::Answered(error)) => (Err(error), Next::GoOn),
-            Err(Failure::Broken(error)) => (Err(error), Next::End),
-        };
-        // The caller may have stopped waiting.
-        drop(request.reply.send(answer));
-        next
-    }
-}
-
-/// Sends a command, one before it whose answer does not matter, and a `WAIT` behind it, in one write. Returns the
-/// answers of the command and of the `WAIT`. An error is one of the connection.
-async fn send_all(
-    connection: &mut Connection,
-    before: Option<Cmd>,
-    cmd: &Cmd,
-    confirm: Option<Confirm>,
-) -> RedisResult<(RedisResult<Value>, Option<RedisResult<Value>>)> {
-    let mut all = Pipeline::with_capacity(3);
-    let skipped = usize::from(before.is_some());
-    if let Some(before) = before {
-        all.add_command(before);
-    }
-    all.add_command(cmd.clone());
-    if let Some(confirm) = confirm {
-        all.add_command(confirm.command());
-    }
-    let answers = connection.client.send_packed_commands(&all, 0, skipped + 1 + usize::from(confirm.is_some())).await?;
-    let mut answers = answers.into_iter().skip(skipped).map(|value| match value {
-        Value::ServerError(error) => Err(error.into()),
-        value => Ok(value),
-    });
-    let answer = answers.next().unwrap_or(Ok(Value::Nil));
-    Ok((answer, confirm.map(|_| answers.next().unwrap_or(Ok(Value::Nil)))))
 }

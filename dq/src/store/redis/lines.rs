@@ -8,75 +8,24 @@
 //! A line that a caller gave up is retired: nothing new goes over it, and it closes once nobody waits for an answer
 //! over it. A line that was not used for a while closes.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc;
 
 use super::confirm::Confirm;
 use super::connect::Connector;
-use super::line::{LineTask, QueuedCall};
+use super::exchange::LineTask;
+use super::line::{Line, LineState};
 use super::scripts::Scripts;
-use super::stream::LastByte;
-use crate::store::StoreError;
 
 /// The lines of one purpose.
 #[derive(Debug)]
 pub(super) struct Lines {
-    pub(super) connector: Arc<Connector>,
-    pub(super) scripts: Arc<Scripts>,
-    pub(super) confirm: Option<Confirm>,
+    connector: Arc<Connector>,
+    scripts: Arc<Scripts>,
+    confirm: Option<Confirm>,
     most: usize,
     open: Mutex<Vec<Arc<Line>>>,
-}
-
-/// One line, for those who send over it. It closes when the last of them is gone.
-#[derive(Debug)]
-pub(super) struct Line {
-    pub(super) queue: mpsc::UnboundedSender<QueuedCall>,
-    pub(super) state: Arc<LineState>,
-}
-
-/// What is known of a line.
-#[derive(Debug)]
-pub(super) struct LineState {
-    in_flight: AtomicUsize,
-    is_broken: AtomicBool,
-    /// Why the connection could not be made.
-    pub(super) refusal: OnceLock<StoreError>,
-    pub(super) last_byte: LastByte,
-}
-
-impl LineState {
-    fn new() -> Self {
-        Self {
-            in_flight: AtomicUsize::new(0),
-            is_broken: AtomicBool::new(false),
-            refusal: OnceLock::new(),
-            last_byte: LastByte::now(),
-        }
-    }
-
-    pub(super) fn in_flight(&self) -> usize {
-        self.in_flight.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn began(&self) {
-        self.in_flight.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn ended(&self) {
-        self.in_flight.fetch_sub(1, Ordering::Relaxed);
-    }
-
-    /// The connection broke, or could not be made.
-    pub(super) fn break_off(&self) {
-        self.is_broken.store(true, Ordering::Release);
-    }
-
-    pub(super) fn is_broken(&self) -> bool {
-        self.is_broken.load(Ordering::Acquire)
-    }
 }
 
 impl Lines {
@@ -110,12 +59,15 @@ impl Lines {
     fn open_line(self: &Arc<Self>) -> Arc<Line> {
         let (queue, requests) = mpsc::unbounded_channel();
         let state = Arc::new(LineState::new());
-        super::spawn(LineTask { lines: Arc::downgrade(self), state: Arc::clone(&state) }.run(
-            Arc::clone(&self.connector),
-            Arc::clone(&self.scripts),
-            self.confirm,
-            requests,
-        ));
+        let (lines, idle) = (Arc::downgrade(self), Arc::clone(&state));
+        let close_if_idle = Box::new(move || {
+            if let Some(lines) = lines.upgrade() {
+                lines.close_if_idle(&idle);
+            }
+        });
+        let (connector, scripts) = (Arc::clone(&self.connector), Arc::clone(&self.scripts));
+        let task = LineTask { state: Arc::clone(&state), close_if_idle };
+        super::spawn(task.run(connector, scripts, self.confirm, requests));
         Arc::new(Line { queue, state })
     }
 
@@ -126,7 +78,7 @@ impl Lines {
     }
 
     /// Closes this line if no request of it is in flight.
-    pub(super) fn close_if_idle(&self, state: &Arc<LineState>) {
+    fn close_if_idle(&self, state: &Arc<LineState>) {
         let is_idle = |line: &mut Arc<Line>| Arc::ptr_eq(&line.state, state) && state.in_flight() == 0;
         let closed: Vec<_> = self.lock().extract_if(.., is_idle).collect();
         drop(closed);

@@ -14,6 +14,7 @@ mod confirm;
 mod connect;
 mod connection;
 mod errors;
+mod exchange;
 mod inspect;
 mod keys;
 mod line;
