@@ -8,10 +8,14 @@ use dq::store::redis::RedisStore;
 use dq_tests::redis::RedisServer;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
 
 use super::proxy::Proxy;
 use super::tls::Authority;
 use super::topic::key;
+
+/// Longer than anything here takes, and shorter than a test may take.
+const LIMIT: Duration = Duration::from_secs(20);
 
 /// What a link of this file passes in a tenth of a second.
 const PIECE: usize = 6_000;
@@ -67,7 +71,7 @@ async fn runs_once(slow: String, fast: String) {
     node.provider().add(Small).await.unwrap();
     let first = tokio::select! { first = ran.recv() => first, first = ran_there.recv() => first };
     assert_eq!(first, Some(0), "the small job overtakes the large one");
-    assert_eq!(ran.recv().await, Some(size));
+    assert_eq!(timeout(LIMIT, ran.recv()).await, Ok(Some(size)));
     assert_eq!(counted(&node)[0], (1, 1, 0), "claimed once, and reconciled at the start only");
     assert_eq!((counted(&other)[0].0, other.health().topics[0].counters.reclaimed), (0, 0));
     node.shutdown(Duration::ZERO).await;

@@ -6,6 +6,10 @@ use dq::prelude::*;
 use dq_tests::redis::RedisServer;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
+
+/// Longer than anything here takes, and shorter than a test may take.
+const LIMIT: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]
 #[job(topic = "prices", deliver = "broadcast")]
@@ -58,7 +62,7 @@ async fn large_broadcasts_that_are_due_together_all_arrive() {
     }
     for received in [&mut received, &mut received_by_two] {
         for _ in 0..BROADCASTS {
-            assert_eq!(received.recv().await, Some(SIZE));
+            assert_eq!(timeout(LIMIT, received.recv()).await, Ok(Some(SIZE)));
         }
     }
     let channels = [&one, &two].map(|node| node.health().channels.remove(0));

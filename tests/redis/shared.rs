@@ -11,9 +11,13 @@ use dq::store::{Answer, Link, Numbered, Pending, RequestKind, Store};
 use dq_tests::redis::RedisServer;
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
+use tokio::time::timeout;
 
 use super::proxy::Proxy;
 use super::topic::{job, key};
+
+/// Longer than anything here takes, and shorter than a line may stay without a request.
+const LIMIT: Duration = Duration::from_secs(20);
 
 macro_rules! topics {
     ($($listener:ident $payload:ident $topic:literal),+ $(,)?) => {
@@ -134,9 +138,12 @@ async fn a_line_that_was_given_up_closes_with_its_last_request() {
     for (_, (_link, answer)) in kept {
         answer.await.expect("over the old one");
     }
-    while clients(&server, "normal") != 1 {
-        tokio::task::yield_now().await;
-    }
+    let closed = async {
+        while clients(&server, "normal") != 1 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(LIMIT, closed).await.expect("nobody waits for an answer over the old lines");
 }
 
 #[tokio::test]
