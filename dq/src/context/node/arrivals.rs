@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(arrivals.published(30, 30, secs(1)), 0);
         assert_eq!(arrivals.came(10), 9);
         assert_eq!(arrivals.published(30, 0, secs(2)), 0);
-        assert_eq!(arrivals.published(30, 0, secs(11)), 0, "the last 20 may still be on their way");
+        assert_eq!(arrivals.published(30, 0, secs(10)), 0, "the last 20 may still be on their way");
         assert_eq!(arrivals.published(31, 1, secs(12)), 20);
         assert_eq!(arrivals.came(31), 0);
         assert_eq!(arrivals.published(31, 0, secs(40)), 0);
