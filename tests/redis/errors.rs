@@ -1,6 +1,7 @@
 //! The errors of a server or a connection, and how dq classifies them (the table is in `store/redis/errors.rs`).
 
 use std::net::TcpListener;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use dq::job::{Deliver, State};
@@ -10,7 +11,7 @@ use dq::store::{CommandKind, Durability, Interest, NewJob, PageRequest, Signal, 
 use dq_tests::redis::{RedisServer, ask};
 use tokio::net::TcpSocket;
 
-use super::scripted::{Behaviour, start};
+use super::scripted::{Behaviour, start, start_counted};
 use super::topic::{LEASE, Topic, generated, id, job};
 
 async fn error_of_add(topic: &Topic) -> StoreError {
@@ -45,9 +46,13 @@ async fn a_temporary_server_error_means_nothing_was_done() {
 
 #[tokio::test]
 async fn a_connection_to_a_replica_closes_so_that_the_next_one_finds_the_master() {
-    let topic = Topic::on(&start(Behaviour::Answers("-READONLY You can't write against a read only replica.")));
-    assert!(error_of_add(&topic).await.nothing_done());
-    assert!(matches!(error_of_add(&topic).await, StoreError::NotSent { reason, .. } if reason.starts_with("READONLY")));
+    let behaviour = Behaviour::Answers("-READONLY You can't write against a read only replica.");
+    let (url, connections) = start_counted(behaviour);
+    let topic = Topic::on(&url);
+    for expected in 1..=3 {
+        assert!(error_of_add(&topic).await.nothing_done());
+        assert_eq!(connections.load(SeqCst), expected);
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Tests of the Redis store beyond the conformance suite: errors, full memory, foreign data, cost, connections.
 
+mod arriving;
+mod broadcasts;
 mod connections;
 mod cost;
 mod disturbed;
@@ -16,6 +18,7 @@ mod processes;
 mod proxy;
 mod refused;
 mod scripted;
+mod shared;
 mod silence;
 mod tls;
 mod topic;

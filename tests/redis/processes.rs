@@ -1,7 +1,7 @@
 //! Nodes in processes of their own that share one server, and what happens when one is killed.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use dq::context::{Context, ContextFactory};
 use dq_tests::redis::RedisServer;
@@ -86,4 +86,34 @@ async fn a_killed_process_causes_second_runs_only_of_jobs_it_held_and_loses_none
         began.len(),
         held.len()
     );
+}
+
+/// Idle nodes look for jobs of their own accord once an hour here, so only a signal wakes them. Prints how long each job
+/// took to start.
+#[tokio::test]
+async fn the_next_job_wakes_an_idle_node_after_the_watcher_was_killed() {
+    const HOURLY: [(&str, &str); 1] = [("DQ_FALLBACK_SCAN", "1h")];
+    for _ in 0..10 {
+        let (server, log) = (RedisServer::start(), RunLog::default());
+        let mut nodes = Vec::new();
+        for name in ["one", "two", "three"] {
+            let program = env!("CARGO_BIN_EXE_node");
+            nodes.push(NodeProcess::start(program, &server.url(), &HOURLY, 1, name, &log).await);
+        }
+        let factory = ContextFactory::new("shop").without_inventory().without_listeners().variables([("", ""); 0]);
+        let adder = factory.store(server.url()).start().await.unwrap();
+        let watcher = loop {
+            let watcher = server.command(&["HGET", "dq:{shop:count}:meta", "watcher"]);
+            if let Some(place) = nodes.iter().position(|node| node.node() == watcher) {
+                break nodes.remove(place);
+            }
+        };
+        watcher.kill().await;
+        let began = Instant::now();
+        adder.provider().add(Count { n: 1 }).await.unwrap();
+        let ran = tokio::time::timeout(Duration::from_secs(20), log.until(|runs| runs.of_job.len() == 1)).await;
+        assert!(ran.is_ok(), "no node was woken");
+        println!("started after {} ms", began.elapsed().as_millis());
+        assert_eq!(log.runs().of_job[&1], 1);
+    }
 }

@@ -1,11 +1,13 @@
 //! A proxy whose connections break silently, as when a host is lost or a router forgets a connection: they stay open, and
-//! nothing that the server sends arrives.
+//! nothing that the server sends arrives. Or a slow one.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::mpsc::channel;
 use std::thread::spawn;
+use std::time::Duration;
 
 use dq_tests::redis::RedisServer;
 
@@ -19,6 +21,15 @@ pub struct Proxy {
 impl Proxy {
     /// Starts a proxy in front of `server`.
     pub fn to(server: &RedisServer) -> Self {
+        Self::start(server, None)
+    }
+
+    /// Starts a proxy in front of `server` that passes on what the server sends in pieces of this many bytes, ten a second.
+    pub fn slow_to(server: &RedisServer, piece: usize) -> Self {
+        Self::start(server, Some(piece))
+    }
+
+    fn start(server: &RedisServer, piece: Option<usize>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let (opened, silent_below) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
         let this = Self { port: listener.local_addr().unwrap().port(), opened, silent_below };
@@ -28,8 +39,8 @@ impl Proxy {
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server)) else { continue };
                 let (number, silent_below) = (opened.fetch_add(1, SeqCst), silent_below.clone());
                 let (from, to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-                spawn(move || forward(from, to, || true));
-                spawn(move || forward(server, client, || number >= silent_below.load(SeqCst)));
+                spawn(move || forward(from, to, None, || true));
+                spawn(move || forward(server, client, piece, || number >= silent_below.load(SeqCst)));
             }
         });
         this
@@ -39,18 +50,26 @@ impl Proxy {
         format!("redis://127.0.0.1:{}/", self.port)
     }
 
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Breaks every open connection; new ones work.
     pub fn fall_silent(&self) {
         self.silent_below.store(self.opened.load(SeqCst), SeqCst);
     }
 }
 
-fn forward(mut from: TcpStream, mut to: TcpStream, is_open: impl Fn() -> bool) -> Option<()> {
-    let mut bytes = [0; 4096];
+fn forward(mut from: TcpStream, mut to: TcpStream, piece: Option<usize>, is_open: impl Fn() -> bool) -> Option<()> {
+    let mut bytes = vec![0; piece.unwrap_or(4096)];
+    let (_never, tick) = channel::<()>();
     loop {
         let read = from.read(&mut bytes).ok().filter(|read| *read > 0)?;
         if is_open() {
             to.write_all(&bytes[..read]).ok()?;
+        }
+        if read == piece.unwrap_or(usize::MAX) {
+            let _ = tick.recv_timeout(Duration::from_millis(100));
         }
     }
 }

@@ -10,10 +10,10 @@ use dq_tests::redis::{Keyspace, RedisServer};
 use super::topic::{Topic, job};
 
 /// A certificate authority made with the program `openssl` (3 or later). Dropping the value removes its files.
-struct Authority(PathBuf);
+pub struct Authority(PathBuf);
 
 impl Authority {
-    fn new(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("dq-tls-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let this = Self(folder);
@@ -23,7 +23,7 @@ impl Authority {
         this
     }
 
-    fn file(&self, name: &str) -> String {
+    pub fn file(&self, name: &str) -> String {
         self.0.join(name).display().to_string()
     }
 
@@ -50,7 +50,7 @@ impl Authority {
 
     /// Starts a server with a certificate for `host`. It accepts TLS only, and requires client certificates if
     /// `client_certificate` is set.
-    fn server(&self, host: &str, client_certificate: bool) -> RedisServer {
+    pub fn server(&self, host: &str, client_certificate: bool) -> RedisServer {
         let ([certificate, key], client_certificate) =
             (self.sign("server", host), if client_certificate { "yes" } else { "no" });
         let users = ["--user", "default", "off", "--user", "dq", "on", ">secret", "~*", "&*", "+@all"];

@@ -31,8 +31,8 @@ struct Pace {
     clock: Arc<dyn StoreClock>,
     /// A connection, and the time that the server was last set to.
     last_set: Mutex<(CommandConnection, u64)>,
-    /// A subscription over the connection that all subscriptions share.
-    subscriber: tokio::sync::Mutex<Option<Signals>>,
+    /// A subscription over each of the connections that all subscriptions share.
+    subscribers: tokio::sync::Mutex<Vec<Signals>>,
     topic: TopicKey,
     keyspace: Keyspace,
 }
@@ -49,10 +49,12 @@ impl Pace {
 
     /// Waits until every signal published so far has arrived: a marker that is published now arrives after them.
     async fn receive(&self) {
-        let mut subscriber = self.subscriber.lock().await;
-        if let Some(subscriber) = subscriber.as_mut() {
+        let mut subscribers = self.subscribers.lock().await;
+        if !subscribers.is_empty() {
             let channel = self.keyspace.key(&self.topic, "wake");
             self.last_set.lock().unwrap().0.command(&["PUBLISH", &channel, "due"]);
+        }
+        for subscriber in subscribers.iter_mut() {
             subscriber.next().await.expect("the server is reachable");
         }
     }
@@ -90,7 +92,7 @@ impl PacedStore {
         let mut connection = keyspace.connect();
         store.scripts().for_each(|script| drop(connection.command(&["SCRIPT", "LOAD", script])));
         let last_set = Mutex::new((connection, u64::MAX));
-        let pace = Pace { clock, last_set, subscriber: tokio::sync::Mutex::default(), topic, keyspace };
+        let pace = Pace { clock, last_set, subscribers: tokio::sync::Mutex::default(), topic, keyspace };
         Arc::new(Self { store: Arc::new(store), pace: Arc::new(pace) })
     }
 
@@ -132,12 +134,14 @@ impl Store for PacedStore {
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
         self.asks(async move {
-            let mut subscriber = self.pace.subscriber.lock().await;
-            if subscriber.is_none() {
-                let all = Interest { node: Some(NodeId::new("pace")), broadcasts: false };
-                *subscriber = Some(self.store.signals(&self.pace.topic, all).await?);
+            let mut subscribers = self.pace.subscribers.lock().await;
+            if subscribers.is_empty() {
+                for broadcasts in [false, true] {
+                    let interest = Interest { node: Some(NodeId::new("pace")), broadcasts };
+                    subscribers.push(self.store.signals(&self.pace.topic, interest).await?);
+                }
             }
-            drop(subscriber);
+            drop(subscribers);
             self.store.signals(topic, interest).await
         })
     }

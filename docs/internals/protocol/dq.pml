@@ -10,7 +10,7 @@
  *   NO_FENCE  NO_RECONCILE  NO_SEQUENCE  NO_COUNT  SPLIT_RECLAIM  LEASE_FIRST  BLIND_RELEASE  RELEASE_KEEPS_SEQUENCE
  *   BLIND_REPLACE  INPLACE_REPLACE  NO_PENDING  ADD_IS_KEPT  NO_ADD_NUMBER  NO_DELETE_NUMBER  NO_LATE_NUMBER
  *   RENEW_ROWLESS  with ACKS: ACK_BLIND  ACK_FIRST  ACK_LAST  with UNRESPONSIVE=1: RECONCILE_RENEWS
- *   with TAIL=1: COUNTER_FENCE
+ *   with TAIL=1: COUNTER_FENCE  with ARRIVING=1 UNRESPONSIVE=1: RENEW_ANY
  * QUIET_FAILOVER (with TAIL=1) takes no rule away: no node notices that the store fell back.
  */
 #ifndef FAULTS
@@ -42,6 +42,9 @@
 #endif
 #ifndef UNRESPONSIVE
 #define UNRESPONSIVE 0  /* from some time on node 1 receives no answer, but its requests arrive */
+#endif
+#ifndef ARRIVING
+#define ARRIVING 0      /* claims whose answer takes long to arrive; not with TAIL */
 #endif
 #ifdef SMALL
 #define NJ 1
@@ -88,6 +91,23 @@ byte abandoned[NN*NJ];  /* fence of an abandoned run: its handler still executes
 byte id[2];             /* identity of each of the two processes */
 byte fresh = 2;         /* next unused identity */
 
+#if ARRIVING
+bit  arriving[NN];      /* the answer to the node's claim is arriving */
+bit  reported[NN];      /* an answer to `renew` has reported the sequence number of that claim */
+byte claim_fence[NN*NJ]; byte claim_run[NN*NJ];     /* what that answer says: the fence and run number of each job */
+#define ARRIVES(n) (arriving[n])
+#define IN_ANSWER(n,j) (claim_fence[AT(n,j)] != 0)
+#ifdef RENEW_ANY
+#define CLAIM_KEPT(n) (reported[n] && sequence[n] == last_seen[n] + 1)
+#else
+#define CLAIM_KEPT(n) (arriving[n] && reported[n] && sequence[n] == last_seen[n] + 1)
+#endif
+#else
+#define ARRIVES(n) false
+#define IN_ANSWER(n,j) false
+#define CLAIM_KEPT(n) false
+#endif
+
 /* ---- in the network ---- */
 bit  lt[NN]; byte lt_seen[NN];                                 /* a late transfer, and what it names */
 byte ls; byte ls_n; byte ls_j; byte ls_f; byte ls_r; byte ls_o; byte ls_h; /* a late settle */
@@ -115,6 +135,9 @@ bit  over = 0;          /* every call has returned */
 bit  settled = 0;       /* what the last exec_settle or exec_transfer answered */
 bit  fellback = 0;
 
+#if ARRIVING
+byte arrivals = ARRIVING;
+#endif
 byte faults = FAULTS, crashes = CRASHES, pauses = PAUSES, backs = BACKS, stops = STOPS, tails = TAIL;
 
 #ifdef NO_SEQUENCE
@@ -130,9 +153,9 @@ bit unresponsive1;
 #define unresponsive false
 #endif
 #if defined(RECONCILE_RENEWS) && UNRESPONSIVE
-#define KEEPS(n) (UP_TO_DATE(n) || unresponsive1 && n == id[1])  /* its repeated reconciles keep the lease alive */
+#define KEEPS(n) (UP_TO_DATE(n) || CLAIM_KEPT(n) || unresponsive1 && n == id[1])  /* its repeated reconciles keep the lease alive */
 #else
-#define KEEPS(n) UP_TO_DATE(n)                   /* a node that misses answers cannot keep its lease alive */
+#define KEEPS(n) (UP_TO_DATE(n) || CLAIM_KEPT(n)) /* a node that misses answers cannot keep its lease alive */
 #endif
 #ifdef NO_RECONCILE
 #define LOSE(n) skip
@@ -155,13 +178,14 @@ bit unresponsive1;
 #endif
 #if NJ == 1
 #define ROWS(n) (row[AT(n,0)] != 0)
-#define KNOWN(n) (row[AT(n,0)] || held[AT(n,0)] || abandoned[AT(n,0)])
+#define KNOWN(n) (row[AT(n,0)] || held[AT(n,0)] || abandoned[AT(n,0)] || IN_ANSWER(n,0))
 #define WAITING (delayed[0])
 #define HOLDS(n) (held[AT(n,0)] != 0)
 #define COUNTS(n) ((row[AT(n,0)] != 0) == (held[AT(n,0)] != 0))
 #else
 #define ROWS(n) (row[AT(n,0)] != 0 || row[AT(n,1)] != 0)
-#define KNOWN(n) (row[AT(n,0)] || held[AT(n,0)] || abandoned[AT(n,0)] || row[AT(n,1)] || held[AT(n,1)] || abandoned[AT(n,1)])
+#define KNOWN(n) (row[AT(n,0)] || held[AT(n,0)] || abandoned[AT(n,0)] || IN_ANSWER(n,0) \
+    || row[AT(n,1)] || held[AT(n,1)] || abandoned[AT(n,1)] || IN_ANSWER(n,1))
 #define WAITING (delayed[0] || delayed[1])
 #define HOLDS(n) (held[AT(n,0)] != 0 || held[AT(n,1)] != 0)
 #define COUNTS(n) ((row[AT(n,0)] != 0) + (row[AT(n,1)] != 0) == (held[AT(n,0)] != 0) + (held[AT(n,1)] != 0))
@@ -413,6 +437,40 @@ inline read_rows(n, j, r, o)
     fi
 }
 
+#if ARRIVING
+/* The answer of a claim is on its way: it has the jobs claimed after run number r. */
+inline note_claim(n, j, r)
+{
+    if
+    :: row[AT(n,j)] != 0 && cur[AT(n,j)] > r -> claim_fence[AT(n,j)] = row[AT(n,j)]; claim_run[AT(n,j)] = cur[AT(n,j)]
+    :: else
+    fi
+}
+inline read_claim(n, j)
+{
+    if
+    :: claim_fence[AT(n,j)] != 0 ->
+        if :: held[AT(n,j)] != 0 -> drop(n, j) :: else fi;
+        held[AT(n,j)] = claim_fence[AT(n,j)]; hrid[AT(n,j)] = claim_run[AT(n,j)]; out[AT(n,j)] = 0;
+        claim_fence[AT(n,j)] = 0; claim_run[AT(n,j)] = 0
+    :: else
+    fi
+}
+inline end_claim(n)
+{
+    arriving[n] = 0;
+    claim_fence[AT(n,0)] = 0; claim_run[AT(n,0)] = 0;
+#if NJ == 2
+    claim_fence[AT(n,1)] = 0; claim_run[AT(n,1)] = 0;
+#endif
+#ifdef RENEW_ANY
+    skip
+#else
+    reported[n] = 0
+#endif
+}
+#endif
+
 proctype Client()
 {
     byte c = 0; byte j;
@@ -597,7 +655,7 @@ inline act(j)
         fi
     fi
 }
-#define MAY_ACT(j) (held[AT(n,j)] != 0 && (!unresponsive || out[AT(n,j)] == 0 || row[AT(n,j)] == held[AT(n,j)]))
+#define MAY_ACT(j) (!ARRIVES(n) && held[AT(n,j)] != 0 && (!unresponsive || out[AT(n,j)] == 0 || row[AT(n,j)] == held[AT(n,j)]))
 
 /* [7] The node reads the answer of a reconcile: rows that it does not hold go back, held jobs without a row are dropped. */
 inline compare(j)
@@ -617,7 +675,7 @@ proctype Node(byte s)
 end:
     do
     /* transfer: one in flight, none while an answer is missing */
-    :: atomic { WAITING && !lost[n] && !stopping && !unresponsive ->
+    :: atomic { WAITING && !lost[n] && !stopping && !unresponsive && !ARRIVES(n) ->
         if
         :: renumber_claims(); r = rid; exec_transfer(n, last_seen[n]);
             if
@@ -633,7 +691,32 @@ end:
             r = 0
         :: faults > 0 -> faults--; exec_transfer(n, last_seen[n]); LOSE(n)
         :: faults > 0 && n < 2 && !lt[n] -> faults--; lt[n] = 1; lt_seen[n] = last_seen[n]; LOSE(n)
+#if ARRIVING
+        :: arrivals > 0 -> arrivals--; renumber_claims(); r = rid; exec_transfer(n, last_seen[n]);
+            if
+            :: settled -> arriving[n] = 1; note_claim(n, 0, r);
+#if NJ == 2
+                note_claim(n, 1, r)
+#endif
+            :: else -> LOSE(n)
+            fi;
+            r = 0
+#endif
         fi }
+#if ARRIVING
+    /* [6] While an answer is arriving, the node waits for it and renews over another connection.  The answer to that reports
+     * the sequence number that the claim took.  No byte comes for the call timeout: the node gives the claim up. */
+    :: atomic { ARRIVES(n) && !reported[n] -> reported[n] = 1 }
+    :: atomic { ARRIVES(n) && !unresponsive ->
+        last_seen[n]++; read_claim(n, 0);
+#if NJ == 2
+        read_claim(n, 1);
+#endif
+        arriving[n] = 0; reported[n] = 0; renumber(n) }
+    :: atomic { ARRIVES(n) && (faults > 0 || unresponsive) ->
+        if :: unresponsive :: else -> faults-- fi;
+        end_claim(n); LOSE(n) }
+#endif
     /* reconcile */
     :: atomic { lost[n] && !unresponsive ->
         if
@@ -650,21 +733,30 @@ end:
     /* An unresponsive node keeps sending transfers and reconciles.  The model takes only those that change something, so that
      * it sees the end. */
     :: atomic { s == 1 && !unresponsive1 -> unresponsive1 = 1 }
+#if ARRIVING
+    :: atomic { unresponsive && WAITING && CURRENT(n, last_seen[n]) && !ARRIVES(n) ->
+        r = rid; exec_transfer(n, last_seen[n]); arriving[n] = 1; note_claim(n, 0, r);
+#if NJ == 2
+        note_claim(n, 1, r);
+#endif
+        r = 0 }
+#else
     :: atomic { unresponsive && WAITING && CURRENT(n, last_seen[n]) -> exec_transfer(n, last_seen[n]) }
+#endif
 #ifdef RECONCILE_RENEWS
     :: atomic { unresponsive && (sequence[n] == last_seen[n] || lease[n] == EXPIRED && ROWS(n)) ->
         exec_reconcile(n, last_seen[n]) }
 #else
-    :: atomic { unresponsive && sequence[n] == last_seen[n] -> exec_reconcile(n, last_seen[n]) }
+    :: atomic { unresponsive && sequence[n] == last_seen[n] && !ARRIVES(n) -> exec_reconcile(n, last_seen[n]) }
 #endif
 #endif
 #if !defined(NO_COUNT) && !defined(NO_RECONCILE)
     /* [7] Every answer carries the lease status: sequence number and number of rows.  The number must be that of the held
      * jobs; a difference starts a reconcile. */
-    :: atomic { !lost[n] && !unresponsive && (!UP_TO_DATE(n) || !COUNTS(n)) -> lost[n] = 1 }
+    :: atomic { !lost[n] && !unresponsive && !ARRIVES(n) && (!UP_TO_DATE(n) || !COUNTS(n)) -> lost[n] = 1 }
 #endif
     /* renew (heartbeat): extends a lease that has expired and that nobody has reclaimed yet */
-    :: atomic { HOLDS(n) && lease[n] == EXPIRED && ROWS(n) && UP_TO_DATE(n) -> lease[n] = ALIVE }
+    :: atomic { lease[n] == EXPIRED && ROWS(n) && (HOLDS(n) && UP_TO_DATE(n) || CLAIM_KEPT(n)) -> lease[n] = ALIVE }
     /* handlers */
     :: atomic { MAY_ACT(0) -> act(0) }
     :: atomic { abandoned[AT(n,0)] != 0 ->
@@ -692,6 +784,9 @@ end:
     /* kill -9 */
     :: atomic { crashes > 0 -> crashes--;
         dead[n] = 1; lost[n] = 0;
+#if ARRIVING
+        end_claim(n);
+#endif
         held[AT(n,0)] = 0; hrid[AT(n,0)] = 0; out[AT(n,0)] = 0; abandoned[AT(n,0)] = 0; abandoned_run[AT(n,0)] = 0;
 #if NJ == 2
         held[AT(n,1)] = 0; hrid[AT(n,1)] = 0; out[AT(n,1)] = 0; abandoned[AT(n,1)] = 0; abandoned_run[AT(n,1)] = 0;
@@ -703,7 +798,7 @@ end:
         n = fresh; id[s] = fresh; fresh++; stopping = 0 }
     /* clean stop of node 1: roll back, then release; the node may give up on requests that get no answer */
     :: atomic { s == 1 && stops > 0 -> stops--; stopping = 1 }
-    :: atomic { stopping && (!HOLDS(n) || faults > 0) ->
+    :: atomic { stopping && !ARRIVES(n) && (!HOLDS(n) || faults > 0) ->
         if :: HOLDS(n) -> faults-- :: else fi;
         if
         :: left[n] = 1;

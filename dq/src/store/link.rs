@@ -1,16 +1,19 @@
 //! The ordered connection of one node to one topic.
 
 use std::fmt;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
 use super::error::StoreError;
-use super::request::{Answer, Request, StepRequest};
+use super::request::{Answer, Request, RequestKind, StepRequest};
 
 /// The answer to a request that is in flight.
 pub type Pending<T> = BoxFuture<'static, Result<T, StoreError>>;
 
-/// The steps of one node on one topic, in the order of the calls. Answers come in that order too.
+/// The steps of one node on one topic, in the order of the calls. Answers come in that order too, except that `renew` and
+/// `publish` may have a connection of their own: their requests may be executed, and their answers come, before those of
+/// earlier requests.
 pub trait Link: fmt::Debug + Send + Sync + 'static {
     /// Sends a request before it returns; the future is only its answer. Dropping the future drops the answer, not the
     /// request. A step is atomic: the store executes it whole or not at all.
@@ -20,6 +23,12 @@ pub trait Link: fmt::Debug + Send + Sync + 'static {
     /// their records, and that no answer reports. Sends nothing.
     fn dropped(&self) -> usize {
         0
+    }
+
+    /// For how long no byte has come over the connection of the requests of this kind that are in flight; `None` if the
+    /// link does not know. An answer that is still arriving is not late, however long it takes. Sends nothing.
+    fn silent_for(&self, _kind: RequestKind) -> Option<Duration> {
+        None
     }
 }
 

@@ -33,6 +33,8 @@ pub enum Signal {
 /// A published broadcast.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BroadcastMessage {
+    /// Counts the broadcasts that were published on the channel, from 1. A gap means that some did not arrive.
+    pub number: u64,
     /// The id of the broadcast job.
     pub id: JobId,
     /// Its record.

@@ -380,6 +380,8 @@ pub struct Published {
     pub published: usize,
     /// How many broadcasts the step dropped because no node published them in time.
     pub dropped: usize,
+    /// The number of the last broadcast that was ever published on this channel; zero if none was.
+    pub last_number: u64,
     /// How long the node should sleep.
     pub sleep: Duration,
     /// More broadcasts are due.

@@ -5,6 +5,9 @@
 //! once, and each connected node receives it at most once. Each listener has a queue and handles one broadcast at a time. A
 //! stopping node receives and publishes until its handlers are done, because a broadcast may concern what they work with.
 //! Then it gives up its role, as a topic does.
+//!
+//! Broadcasts that are due together go out in parts. The publisher sends the next part once it has received the last one
+//! itself: a server closes the connection of a subscriber that is tens of megabytes behind.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -16,6 +19,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
+use super::arrivals::Arrivals;
 use super::channel_stats::ChannelStats;
 use crate::broadcast::ErasedBroadcast;
 use crate::config::NodeSettings;
@@ -25,11 +29,18 @@ use crate::context::timer::Timer;
 use crate::context::topic::shutdown::StopOrder;
 use crate::environment::{Environment, Runtime, Task};
 use crate::job::{JobId, NodeId, Record, Sequence, TopicKey, TopicName};
-use crate::store::step::{MOST_JOBS, Publish, Published, Release, USUAL_BYTES};
+use crate::store::step::{MOST_JOBS, Publish, Published, Release};
 use crate::store::{BroadcastMessage, Link, Signal, Store, StoreError};
 
 /// How many broadcasts may wait for a slow listener. Further ones are dropped.
 const QUEUE: usize = 1_024;
+
+/// How many bytes of records one step publishes. Servers allow a subscriber to be 8 MB behind for a minute, and 32 MB at any
+/// time.
+const PUBLISH_BYTES: usize = 1 << 20;
+
+/// How long the publisher waits for its own broadcasts. They may be lost, and then they do not hold up the next ones.
+const PACE: Duration = Duration::from_secs(5);
 
 /// How long a broadcast listener may take for one broadcast.
 const LISTENER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -44,6 +55,15 @@ struct Delivery {
     record: Record,
 }
 
+/// When a channel publishes again.
+#[derive(Debug, Clone, Copy)]
+enum Next {
+    /// After this long.
+    After(Duration),
+    /// Once the broadcast with this number has arrived.
+    Arrived(u64),
+}
+
 /// One channel on this node.
 pub(super) struct Channel {
     pub(super) key: TopicKey,
@@ -54,6 +74,7 @@ pub(super) struct Channel {
     /// How many steps in a row failed.
     pub(super) failures: u32,
     pub(super) subscription: Subscription,
+    pub(super) arrivals: Arrivals,
     pub(super) environment: Environment,
     pub(super) settings: NodeSettings,
     pub(super) listeners: Vec<(&'static str, Arc<dyn ErasedBroadcast>)>,
@@ -71,6 +92,7 @@ impl Channel {
         workers.close();
         let mut timer = Timer::new(self.environment.clone());
         let mut broadcast_at = None; // not before the subscription exists, or this node would miss the broadcast
+        let mut awaited = None;
         let (mut ordered, topics) = (stop.clone(), self.topics.clone());
         let mut over = pin!(async move {
             // An error means that the supervisor is gone, so it is an order to stop, too.
@@ -82,7 +104,14 @@ impl Channel {
                 biased;
                 () = &mut over => break,
                 signal = self.subscription.next() => match signal {
-                    Ok(Signal::Broadcast(message)) => self.hand_out(&queues, message),
+                    Ok(Signal::Broadcast(message)) => {
+                        self.hand_out(&queues, message);
+                        if awaited.is_some_and(|number| self.arrivals.has(number)) {
+                            (awaited, broadcast_at) = (None, Some(self.environment.now()));
+                        }
+                    }
+                    // The rest of what is going out goes first.
+                    Ok(Signal::BroadcastDue) if awaited.is_some() => {}
                     Ok(Signal::BroadcastDue | Signal::Resubscribed) => broadcast_at = Some(self.environment.now()),
                     Ok(Signal::Due | Signal::Command(..)) => {}
                     Err(error) => {
@@ -92,7 +121,16 @@ impl Channel {
                     }
                 },
                 () = timer.until(broadcast_at) => {
-                    let pause = self.publish().await;
+                    let pause = match self.publish().await {
+                        Next::After(pause) => {
+                            awaited = None;
+                            pause
+                        }
+                        Next::Arrived(number) => {
+                            awaited = Some(number);
+                            PACE
+                        }
+                    };
                     broadcast_at = Some(self.environment.now() + pause);
                 }
             }
@@ -114,16 +152,12 @@ impl Channel {
         }
     }
 
-    /// Publishes what is due. Returns how long to sleep then.
-    async fn publish(&mut self) -> Duration {
+    /// Publishes what is due. Returns when to do so again.
+    async fn publish(&mut self) -> Next {
         let period = self.settings.fallback_scan;
         let fallback = period - self.environment.random_below(period / 5);
-        let request = Publish {
-            limit: MOST_JOBS,
-            bytes: USUAL_BYTES,
-            fallback,
-            expires_after: self.settings.broadcast_expires_after,
-        };
+        let expires_after = self.settings.broadcast_expires_after;
+        let request = Publish { limit: MOST_JOBS, bytes: PUBLISH_BYTES, fallback, expires_after };
         let given_up = self.environment.sleep_until(self.environment.now() + self.settings.call_timeout);
         let link = self.link.take().unwrap_or_else(|| self.store.link(&self.key, &self.node));
         let answer = tokio::select! {
@@ -134,31 +168,47 @@ impl Channel {
         // A link that failed once may be broken for good, and a new one costs little.
         self.link = answer.is_ok().then_some(link);
         match answer {
-            Ok(Published { published, dropped, sleep, more }) => {
+            Ok(Published { published, dropped, last_number, sleep, more }) => {
                 self.failures = 0;
                 self.stats.published(published, dropped);
+                let lost = self.arrivals.published(last_number, published, self.environment.now());
+                self.count_lost(lost);
                 if dropped > 0 {
                     tracing::warn!(channel = %self.key, broadcasts = dropped, "dropped broadcasts that no node published before they expired");
                 }
-                if more { Duration::ZERO } else { sleep }
+                // A node that is not the publisher leaves the rest to it.
+                if !more || !sleep.is_zero() || self.arrivals.has(last_number) {
+                    return Next::After(sleep);
+                }
+                Next::Arrived(last_number)
             }
             Err(error) => {
                 self.stats.store_error(&error);
                 tracing::warn!(channel = %self.key, error = %error, "cannot publish broadcasts; dq tries again");
                 let pause = self.environment.growing_pause(PAUSE, LONGEST_PAUSE, self.failures, 4);
                 self.failures += 1;
-                pause
+                Next::After(pause)
             }
         }
     }
 
-    fn hand_out(&self, queues: &[mpsc::Sender<Delivery>], message: BroadcastMessage) {
+    /// Counts broadcasts that were published and did not arrive.
+    fn count_lost(&self, lost: u64) {
+        if lost > 0 {
+            tracing::warn!(channel = %self.key, broadcasts = lost, "broadcasts did not arrive; the connection broke, or this node was too far behind");
+            self.stats.missed(lost);
+        }
+    }
+
+    fn hand_out(&mut self, queues: &[mpsc::Sender<Delivery>], message: BroadcastMessage) {
+        let lost = self.arrivals.came(message.number);
+        self.count_lost(lost);
         self.stats.received();
         let record = Record::from_bytes(message.record);
         for (queue, (name, _)) in queues.iter().zip(&self.listeners) {
             if queue.try_send(Delivery { id: message.id.clone(), record: record.clone() }).is_err() {
                 tracing::warn!(channel = %self.key, job.id = %message.id, listener = name, "the listener is {QUEUE} broadcasts behind, so it does not get this one");
-                self.stats.missed();
+                self.stats.missed(1);
             }
         }
     }

@@ -25,7 +25,9 @@ pub struct ChannelHealth {
     pub received: u64,
     /// How often a listener failed: errors, panics, timeouts, payloads that do not decode.
     pub failed: u64,
-    /// Broadcasts that a listener did not get because it was 1,024 broadcasts behind.
+    /// Broadcasts that were lost on their way: each one that did not reach this node while it was subscribed, because its
+    /// connection broke or it was too far behind, and each one that a listener did not get because it was 1,024 broadcasts
+    /// behind.
     pub missed: u64,
     /// Broadcasts that this node dropped because no node had published them before they expired.
     pub expired: u64,
@@ -97,7 +99,7 @@ impl ChannelStats {
         self.failed.fetch_add(1, Relaxed);
     }
 
-    pub(super) fn missed(&self) {
-        self.missed.fetch_add(1, Relaxed);
+    pub(super) fn missed(&self, broadcasts: u64) {
+        self.missed.fetch_add(broadcasts, Relaxed);
     }
 }

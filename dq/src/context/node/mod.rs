@@ -9,6 +9,7 @@
 //! their counters; it sees nothing else of them. A topic uses nothing of the node.
 #![cfg_attr(not(feature = "testing"), allow(unreachable_pub))] // `testing::seam` shows these to `dq-testing`
 
+mod arrivals;
 mod broadcast;
 pub(super) mod channel_stats;
 pub(crate) mod handle;

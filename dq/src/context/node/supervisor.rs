@@ -14,6 +14,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{Notify, watch};
 use tokio_util::task::TaskTracker;
 
+use super::arrivals::Arrivals;
 use super::broadcast::Channel;
 use super::channel_stats::ChannelStats;
 use super::health::{Health, HealthProbe, HealthRegistry};
@@ -188,11 +189,12 @@ impl Running {
                 let call_timeout = settings.call_timeout;
                 let subscription =
                     Subscription::new(store.clone(), key.clone(), interest, environment.clone(), call_timeout);
-                let (link, failures) = (None, 0);
+                let (link, failures, arrivals) = (None, 0, Arrivals::default());
                 let channel = Channel {
                     key,
                     link,
                     failures,
+                    arrivals,
                     store,
                     node,
                     subscription,

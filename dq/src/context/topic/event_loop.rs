@@ -76,7 +76,7 @@ impl Topic {
             self.scan_leases(now),
             self.reclaim(now),
             self.audit(now),
-            self.pipeline.give_up_at(),
+            self.pipeline.give_up_at(now),
         ];
         self.hand_over();
         self.update_stats();
@@ -85,7 +85,7 @@ impl Topic {
 
     fn on_answer(&mut self, answered: Answered) {
         let now = self.parts.environment.now();
-        let Answered { kind, subject, sent, named, answer } = answered;
+        let Answered { kind, subject, sent, named, is_in_order, answer } = answered;
         let answer = match answer {
             Ok(answer) => answer,
             Err(error) => return self.on_error(kind, &error, now),
@@ -100,7 +100,7 @@ impl Topic {
         match (answer, subject) {
             (Answer::Transfer(transferred), _) => self.on_transferred(transferred, sent, now),
             (Answer::Settle(settled), Subject::Runs(runs)) => self.on_settled(runs, settled, sent, named, now),
-            (Answer::Renew(lease_status), _) => self.on_lease_status(lease_status, sent, named),
+            (Answer::Renew(lease_status), _) => self.on_renewed(lease_status, sent, named, is_in_order),
             (Answer::Isolate(isolated), Subject::Runs(runs)) => self.on_isolated(runs, isolated, sent, named, now),
             (Answer::Exhaust(noted), Subject::Run(id, token)) => self.on_exhausted(&id, token, noted, sent, named, now),
             (Answer::Reconcile(reconciled), _) => self.on_reconciled(reconciled),

@@ -1,7 +1,10 @@
-//! The pipeline of a topic: requests go out in order over one link, and their answers are read in that order.
+//! The pipeline of a topic: requests go out in order over one link, and their answers are read in that order. Only `renew`
+//! is apart, because it must not wait behind a large answer: it may have a connection of its own, and its answer is read
+//! when it comes.
 //!
 //! When an answer does not come in time, the pipeline drops the link and everything in flight on it, which may be executed
-//! later, or never (rule 6). After a pause it opens a new link, and the topic reconciles.
+//! later, or never (rule 6). After a pause it opens a new link, and the topic reconciles. An answer that is still arriving
+//! is in time.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -50,6 +53,9 @@ pub(super) struct Answered {
     pub(super) sent: Duration,
     /// The sequence number that the request named.
     pub(super) named: Sequence,
+    /// Whether the lease status in the answer is what the node expects. Not for a `renew` with anything else in flight
+    /// between its sending and its answer: the store may have executed them in any order.
+    pub(super) is_in_order: bool,
     pub(super) answer: Result<Answer, StoreError>,
 }
 
@@ -79,8 +85,14 @@ pub(super) struct Pipeline {
     call_timeout: Duration,
     link: Option<Arc<dyn Link>>,
     in_flight: VecDeque<InFlight>,
+    /// The `renew` in flight, and how many other requests had been sent before it.
+    renewal: Option<(InFlight, u64)>,
+    /// How many requests other than `renew` have been sent.
+    sent: u64,
     /// The last seen sequence number.
     pub(super) last_seen: Sequence,
+    /// Whether the store has reported, in an answer to `renew`, that it executed the claim in flight.
+    claim_reported: bool,
     /// The time before which no request of this kind is sent again.
     paused: [Duration; RequestKind::COUNT],
     /// How often in a row the store refused each kind.
@@ -114,6 +126,9 @@ impl Pipeline {
             environment,
             call_timeout,
             in_flight: VecDeque::new(),
+            renewal: None,
+            sent: 0,
+            claim_reported: false,
             last_seen: Sequence::default(),
             paused: [Duration::ZERO; RequestKind::COUNT],
             refused: [0; RequestKind::COUNT],
@@ -136,9 +151,32 @@ impl Pipeline {
         self.link.as_ref().map_or(0, |link| link.dropped())
     }
 
+    fn all_in_flight(&self) -> impl Iterator<Item = &InFlight> {
+        self.in_flight.iter().chain(self.renewal.iter().map(|(renewal, _)| renewal))
+    }
+
     /// Whether a request of one of these kinds is in flight.
     pub(super) fn busy(&self, kinds: &[RequestKind]) -> bool {
-        self.in_flight.iter().any(|request| kinds.contains(&request.kind))
+        self.all_in_flight().any(|request| kinds.contains(&request.kind))
+    }
+
+    /// Since when a claim has been in flight: a transfer or a sweep.
+    pub(super) fn claiming_since(&self) -> Option<Duration> {
+        let is_claim = |request: &&InFlight| matches!(request.kind, RequestKind::Transfer | RequestKind::Sweep);
+        self.in_flight.iter().find(is_claim).map(|claim| claim.sent)
+    }
+
+    /// The sequence number for a `renew` to name: the last seen one, or that of the claim in flight once the store has
+    /// reported that it executed it. The node still waits for that answer, which may be large (rule 6).
+    pub(super) fn renewable(&self) -> Sequence {
+        let is_reported = self.claim_reported && self.claiming_since().is_some();
+        Sequence(self.last_seen.0 + u64::from(is_reported))
+    }
+
+    /// Takes note of the sequence number in an answer to `renew`. Returns whether it is that of the claim in flight.
+    pub(super) fn reported(&mut self, sequence: Sequence) -> bool {
+        self.claim_reported = self.claiming_since().is_some() && sequence.0 == self.last_seen.0 + 1;
+        self.claim_reported
     }
 
     /// Whether a request of this kind can be sent now: connected, none of its kind in flight, not paused.
@@ -149,7 +187,7 @@ impl Pipeline {
     /// Whether a request of this kind can be sent now while some of its kind are in flight: connected, fewer than `most`
     /// of them, not paused.
     pub(super) fn can_send_beside(&self, kind: RequestKind, most: usize, now: Duration) -> bool {
-        let in_flight = self.in_flight.iter().filter(|request| request.kind == kind).count();
+        let in_flight = self.all_in_flight().filter(|request| request.kind == kind).count();
         self.link.is_some() && now >= self.paused[kind as usize] && in_flight < most
     }
 
@@ -178,21 +216,43 @@ impl Pipeline {
     pub(super) fn send(&mut self, request: impl Into<Request>) {
         let Some(link) = &self.link else { return };
         let request = request.into();
-        self.in_flight.push_back(InFlight {
+        let is_renewal = request.kind() == RequestKind::Renew;
+        let in_flight = InFlight {
             kind: request.kind(),
             subject: Subject::of(&request),
             sent: self.environment.now(),
-            named: self.last_seen,
+            named: if is_renewal { self.renewable() } else { self.last_seen },
             answer: link.ask(request),
-        });
+        };
+        if is_renewal {
+            // With a request in flight the count differs when the answer is read.
+            let sent = if self.in_flight.is_empty() { self.sent } else { u64::MAX };
+            self.renewal = Some((in_flight, sent));
+            return;
+        }
+        if matches!(in_flight.kind, RequestKind::Transfer | RequestKind::Sweep) {
+            self.claim_reported = false;
+        }
+        self.sent += 1;
+        self.in_flight.push_back(in_flight);
     }
 
     /// Returns the next answer. Waits forever while nothing is in flight. Cancel safe.
     pub(super) async fn next_answer(&mut self) -> Answered {
-        let Some(first) = self.in_flight.front_mut() else { return std::future::pending().await };
-        let answer = (&mut first.answer).await;
-        let asked = self.in_flight.pop_front().expect("its answer was just read");
-        Answered { kind: asked.kind, subject: asked.subject, sent: asked.sent, named: asked.named, answer }
+        let Self { in_flight, renewal, .. } = self;
+        let (is_renewal, answer) = tokio::select! {
+            biased;
+            answer = answer_of(in_flight.front_mut()) => (false, answer),
+            answer = answer_of(renewal.as_mut().map(|(renewal, _)| renewal)) => (true, answer),
+        };
+        let (asked, is_in_order) = if is_renewal {
+            let (renewal, sent) = self.renewal.take().expect("its answer was just read");
+            (renewal, sent == self.sent)
+        } else {
+            (self.in_flight.pop_front().expect("its answer was just read"), true)
+        };
+        let InFlight { kind, subject, sent, named, .. } = asked;
+        Answered { kind, subject, sent, named, is_in_order, answer }
     }
 
     /// The kind of the oldest request.
@@ -200,19 +260,39 @@ impl Pipeline {
         self.in_flight.front().map(|request| request.kind)
     }
 
-    /// When the oldest request is given up.
-    pub(super) fn give_up_at(&self) -> Option<Duration> {
-        self.in_flight.front().map(|request| request.sent + self.call_timeout)
+    /// When the oldest request is given up: when neither its answer nor any byte over its connection has come for the
+    /// call timeout.
+    pub(super) fn give_up_at(&self, now: Duration) -> Option<Duration> {
+        let oldest = self.in_flight.front().into_iter().chain(self.renewal.iter().map(|(renewal, _)| renewal));
+        let give_up_at = |request: &InFlight| {
+            let at = request.sent + self.call_timeout;
+            if now < at {
+                return at;
+            }
+            let silent_for = self.link.as_ref().and_then(|link| link.silent_for(request.kind));
+            at.max(now + silent_for.map_or(Duration::ZERO, |silence| self.call_timeout.saturating_sub(silence)))
+        };
+        oldest.map(give_up_at).min()
     }
 
     pub(super) fn disconnect(&mut self, now: Duration) {
         self.link = None;
         self.in_flight.clear();
+        self.renewal = None;
+        self.claim_reported = false;
         self.reconnect_at = now + self.environment.growing_pause(FIRST_PAUSE, LONGEST_PAUSE, self.failures, 2);
         self.failures += 1;
     }
 
     pub(super) fn connect(&mut self) {
         self.link = Some(self.store.link(&self.topic, &self.node));
+    }
+}
+
+/// The answer to a request; never, if there is none. Cancel safe.
+async fn answer_of(request: Option<&mut InFlight>) -> Result<Answer, StoreError> {
+    match request {
+        Some(request) => (&mut request.answer).await,
+        None => std::future::pending().await,
     }
 }

@@ -9,7 +9,7 @@ use crate::store::StoreError;
 impl Topic {
     /// Drops a link that does not answer, and makes a new one after a pause.
     pub(super) fn reconnect(&mut self, now: Duration) -> Option<Duration> {
-        if let Some(end) = self.pipeline.give_up_at().filter(|end| now >= *end) {
+        if let Some(end) = self.pipeline.give_up_at(now).filter(|end| now >= *end) {
             if let Some(kind) = self.pipeline.next_kind() {
                 self.budgets.timed_out(kind);
             }

@@ -14,6 +14,8 @@ use crate::time::Timestamp;
 pub(super) struct Broadcasts {
     records: HashMap<JobId, (Timestamp, Record), FixedState>,
     by_due: TimeIndex,
+    /// How many broadcasts were published so far.
+    pub(super) published: u64,
 }
 
 impl Broadcasts {

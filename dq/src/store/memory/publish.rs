@@ -29,13 +29,16 @@ impl Topic {
                 dropped += 1;
             } else {
                 published += 1;
-                self.notices.broadcast(BroadcastMessage { id, record: record.as_bytes().clone() });
+                self.broadcasts.published += 1;
+                let number = self.broadcasts.published;
+                self.notices.broadcast(BroadcastMessage { number, id, record: record.as_bytes().clone() });
             }
         }
         let wake_at = self.roles.assign_publisher(node, now, self.broadcasts.head(), now.after(request.fallback));
         Ok(Published {
             published,
             dropped,
+            last_number: self.broadcasts.published,
             sleep: now.until(wake_at).min(request.fallback),
             more: self.broadcasts.is_due(now.floor()),
         })

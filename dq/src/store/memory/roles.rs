@@ -29,6 +29,14 @@ fn holder(node: &NodeId, now: Now, wake_at: Timestamp) -> Option<RoleHolder> {
     Some(RoleHolder { node: node.clone(), until: wake_at.max(now.floor()).after(ROLE_SLACK) })
 }
 
+/// Cuts the end of a role to what a holder could have asked for, as after a clock that jumped back (rule 20). `fallback` is the
+/// end of the caller's own fallback, which its jitter may have made a fifth shorter.
+fn lapse(role: &mut Option<RoleHolder>, now: Now, fallback: Timestamp) {
+    if let Some(held) = role {
+        held.until = held.until.min(fallback.after(fallback.since(now.floor()) / 4).after(ROLE_SLACK));
+    }
+}
+
 fn leave(role: &mut Option<RoleHolder>, node: &NodeId) -> bool {
     role.take_if(|held| held.node == *node).is_some()
 }
@@ -52,6 +60,8 @@ impl Roles {
         head: Option<Timestamp>,
         fallback: Timestamp,
     ) -> (Option<Role>, Timestamp) {
+        lapse(&mut self.watcher, now, fallback);
+        lapse(&mut self.standby, now, fallback);
         if is_free(self.watcher.as_ref(), node, now) {
             let wake_at = head.map_or(fallback, |head| head.min(fallback));
             self.watcher = holder(node, now, wake_at);
@@ -74,6 +84,7 @@ impl Roles {
         head: Option<Timestamp>,
         fallback: Timestamp,
     ) -> Timestamp {
+        lapse(&mut self.publisher, now, fallback);
         if !is_free(self.publisher.as_ref(), node, now) {
             return fallback;
         }

@@ -1,7 +1,7 @@
 //! `durability = wait(replicas, timeout)`: a `WAIT` behind each batch of a producer, in the same write.
 //!
-//! `WAIT` blocks only the connection that sends it, and each producer has its own. So it costs a batch the trip to the
-//! replicas and back, and costs other requests nothing. It answers how many replicas have all writes of its connection
+//! `WAIT` blocks the line that sends it, and producers have lines of their own. So it costs a batch the trip to the
+//! replicas and back, and costs the steps of nodes nothing. It answers how many replicas have all writes of its connection
 //! so far. That confirms a repeated batch as well, because its script writes too (`parts/calls.lua`).
 //!
 //! If too few replicas confirm in time, the step was executed and a failover may undo it: it counts neither as done nor
@@ -9,8 +9,7 @@
 
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
-use redis::{Cmd, RedisError, RedisResult, Value};
+use redis::{Cmd, RedisResult, Value};
 
 use super::errors::{Failure, classify};
 use super::millis;
@@ -32,21 +31,12 @@ impl Confirm {
         }
     }
 
-    /// Sends a command and a `WAIT` behind it, and returns the answers of both. An error is one of the connection.
-    pub(super) async fn send(
-        self,
-        connection: &mut MultiplexedConnection,
-        cmd: &Cmd,
-    ) -> RedisResult<(RedisResult<Value>, RedisResult<Value>)> {
-        let mut both = redis::Pipeline::with_capacity(2);
+    /// The `WAIT` to send behind a step.
+    pub(super) fn command(self) -> Cmd {
+        let mut wait = redis::cmd("WAIT");
         // At least a millisecond: 0 means forever.
-        both.add_command(cmd.clone()).cmd("WAIT").arg(self.replicas).arg(millis(self.timeout).max(1));
-        let mut answers = connection.send_packed_commands(&both, 0, 2).await?.into_iter();
-        let mut next = || match answers.next() {
-            Some(Value::ServerError(error)) => Err(RedisError::from(error)),
-            value => Ok(value.unwrap_or(Value::Nil)),
-        };
-        Ok((next(), next()))
+        wait.arg(self.replicas).arg(millis(self.timeout).max(1));
+        wait
     }
 
     /// Checks the answer to the `WAIT` behind a step that was executed. So whatever the answer is, the step was done.

@@ -1,16 +1,24 @@
-//! Makes connections. Each serves one purpose: a link or producer, the subscriptions, or the queries.
+//! Makes connections. Each serves one purpose: a shared line, the subscriptions, or the queries.
 //!
-//! Every timeout is explicit. RESP3 reports at once when a connection is gone; no blocking command is ever sent, except
-//! the `WAIT` of a producer.
+//! The client library speaks over a stream of dq's own (`stream`), which tells when bytes last came. RESP3 reports at
+//! once when a connection is gone; no blocking command is ever sent, except the `WAIT` of a producer.
 
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::select_ok;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, PushInfo, RedisResult, Value};
+use redis::{AsyncConnectionConfig, Cmd, PushInfo, RedisError, RedisResult, Value};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::mpsc::UnboundedSender;
+use tokio_util::sync::CancellationToken;
 
-use super::errors::{of_command, of_connecting};
+use super::errors::of_connecting;
+use super::stream::{LastByte, TimedStream};
 use super::url::Address;
+use crate::environment::{Boottime, Clock, Task};
 use crate::store::StoreError;
 use crate::store::step::LONGEST_LEASE;
 
@@ -18,12 +26,42 @@ use crate::store::step::LONGEST_LEASE;
 const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long an answer may take before the connection counts as broken: longer than any caller waits. The limit of a
-/// caller is `call_timeout`, at most the longest lease; then the caller drops its connection.
-const ANSWER_WITHIN: Duration = LONGEST_LEASE.saturating_add(Duration::from_secs(10));
+/// caller is `call_timeout`, at most the longest lease; then the caller gives its connection up.
+pub(super) const ANSWER_WITHIN: Duration = LONGEST_LEASE.saturating_add(Duration::from_secs(10));
 
 /// The same for the subscriptions: their task serves many subscribers, so they must not wait long for a connection that
 /// hangs.
 const SUBSCRIBED_WITHIN: Duration = Duration::from_secs(10);
+
+/// What a connection is for. It decides how long one answer may take.
+#[derive(Debug)]
+pub(super) enum Purpose {
+    /// Requests whose callers watch for themselves whether bytes still come.
+    Line(LastByte),
+    /// Queries.
+    Queries,
+    /// Subscriptions. What the server pushes goes to this channel.
+    Subscriptions(UnboundedSender<PushInfo>),
+}
+
+/// A connection, which any number of tasks may use. It closes when its last clone is dropped.
+#[derive(Debug, Clone)]
+pub(super) struct Connection {
+    pub(super) client: MultiplexedConnection,
+    /// Cancelled once the connection is gone.
+    pub(super) ended: CancellationToken,
+    _driver: Arc<Driver>,
+}
+
+/// The task that reads and writes.
+#[derive(Debug)]
+struct Driver(Task);
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
 
 /// Makes connections to one server.
 #[derive(Debug)]
@@ -41,69 +79,73 @@ impl Connector {
         self.address.masked()
     }
 
-    /// A new connection. What the server pushes goes to `pushes`.
-    pub(super) async fn connect(
-        &self,
-        operation: &'static str,
-        pushes: Option<UnboundedSender<PushInfo>>,
-    ) -> Result<MultiplexedConnection, StoreError> {
-        let answer_within = if pushes.is_some() { SUBSCRIBED_WITHIN } else { ANSWER_WITHIN };
-        self.connect_with(operation, pushes, answer_within).await
-    }
-
-    /// A new connection for steps, which tells `pushes` when it is lost.
-    pub(super) async fn connect_watched(
-        &self,
-        operation: &'static str,
-        pushes: UnboundedSender<PushInfo>,
-    ) -> Result<MultiplexedConnection, StoreError> {
-        self.connect_with(operation, Some(pushes), ANSWER_WITHIN).await
-    }
-
-    async fn connect_with(
-        &self,
-        operation: &'static str,
-        pushes: Option<UnboundedSender<PushInfo>>,
-        answer_within: Duration,
-    ) -> Result<MultiplexedConnection, StoreError> {
-        let client = self.client(operation)?;
-        let mut config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT_WITHIN))
-            .set_response_timeout(Some(answer_within));
-        if let Some(pushes) = pushes {
-            config = config.set_push_sender(pushes);
-        }
-        let connected = client.get_multiplexed_async_connection_with_config(&config).await;
+    /// A new connection.
+    pub(super) async fn connect(&self, operation: &'static str, purpose: Purpose) -> Result<Connection, StoreError> {
+        let too_late = Boottime.sleep_until(Boottime.now() + CONNECT_WITHIN);
+        let connected = tokio::select! {
+            biased;
+            connected = self.open(purpose) => connected,
+            () = too_late => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+        };
         connected.map_err(|error| of_connecting(operation, self.address.is_tls(), error))
+    }
+
+    async fn open(&self, purpose: Purpose) -> RedisResult<Connection> {
+        let config = AsyncConnectionConfig::new();
+        let (config, last_byte) = match purpose {
+            Purpose::Line(last_byte) => (config.set_response_timeout(None), last_byte),
+            Purpose::Queries => (config.set_response_timeout(Some(ANSWER_WITHIN)), LastByte::now()),
+            Purpose::Subscriptions(pushes) => {
+                let config = config.set_response_timeout(Some(SUBSCRIBED_WITHIN));
+                (config.set_push_sender(pushes), LastByte::now())
+            }
+        };
+        // A name may have several addresses, and one that does not answer must not hold up the others.
+        let found = lookup_host((self.address.host(), self.address.port())).await?.collect::<Vec<_>>();
+        if found.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address").into());
+        }
+        let streams = found.into_iter().map(|at| Box::pin(self.stream(at, last_byte.clone())));
+        let (stream, _) = select_ok(streams).await?;
+        let settings = self.address.info().redis_settings();
+        let (client, driver) = MultiplexedConnection::new_with_config(settings, stream, config).await?;
+        let ended = CancellationToken::new();
+        let guard = ended.clone().drop_guard();
+        let driver = super::spawn(async move {
+            driver.await;
+            drop(guard);
+        });
+        Ok(Connection { client, ended, _driver: Arc::new(Driver(driver)) })
+    }
+
+    async fn stream(&self, at: std::net::SocketAddr, last_byte: LastByte) -> io::Result<Box<dyn Stream>> {
+        let stream = TcpStream::connect(at).await?;
+        stream.set_nodelay(true)?;
+        let stream = TimedStream::new(stream, last_byte);
+        #[cfg(feature = "tls")]
+        if let Some(certificates) = self.address.certificates() {
+            return Ok(Box::new(certificates.begin(self.address.host(), stream).await?));
+        }
+        Ok(Box::new(stream))
     }
 
     /// A new blocking connection.
     #[cfg(feature = "testing")]
     pub(super) fn blocking(&self, operation: &'static str) -> Result<redis::Connection, StoreError> {
-        let connected = self.client(operation)?.get_connection_with_timeout(CONNECT_WITHIN);
+        let connected = self.address.client().and_then(|client| client.get_connection_with_timeout(CONNECT_WITHIN));
         connected.map_err(|error| of_connecting(operation, self.address.is_tls(), error))
     }
-
-    fn client(&self, operation: &'static str) -> Result<Client, StoreError> {
-        #[cfg(feature = "tls")]
-        install_crypto_provider();
-        Client::open(self.address.info().clone()).map_err(|error| of_command(operation, error))
-    }
 }
 
-/// Installs a crypto provider, unless the program has chosen one: without any, the client panics on `rediss://`.
-#[cfg(feature = "tls")]
-fn install_crypto_provider() {
-    if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // An error means that another thread has just installed one.
-        drop(rustls::crypto::ring::default_provider().install_default());
-    }
-}
+/// What the client library needs of a stream.
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// Sends a command. An error in the server's answer is an error.
-pub(super) async fn send(connection: &mut MultiplexedConnection, cmd: &Cmd) -> RedisResult<Value> {
-    match connection.send_packed_command(cmd).await? {
-        Value::ServerError(error) => Err(error.into()),
+pub(super) async fn send(connection: &mut Connection, cmd: &Cmd) -> RedisResult<Value> {
+    match connection.client.send_packed_command(cmd).await? {
+        Value::ServerError(error) => Err(RedisError::from(error)),
         value => Ok(value),
     }
 }

@@ -1,93 +1,83 @@
-//! The ordered connection of a link or producer: requests go out in order, and answers come back in order.
+//! The ordered connection of a link or producer: its requests go out in order over the lines that it shares with
+//! others (`lines`), and their answers come back in order.
 //!
-//! A request is in flight as soon as [`OrderedConnection::ask`] returns: it is in the queue of the connection's task,
-//! which alone sends, in that order. When the connection breaks, falls silent or turns out to lead to a replica, the
-//! task ends for good. Every request that is in flight then is answered with [`Unavailable`](StoreError::Unavailable),
-//! every one that did not leave with [`NotSent`](StoreError::NotSent) (`progress`), and the caller opens another
-//! connection. Dropping an `OrderedConnection` closes its connection to the server: requests that were sent may still
-//! arrive, and their answers never do.
+//! A request is in flight as soon as [`OrderedConnection::ask`] returns: it is in the queue of a line. Dropping an
+//! `OrderedConnection` with requests in flight gives them up and retires their line. Requests of it that were sent may
+//! still arrive, and their answers never do; those that were not sent never are.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
+use std::time::Duration;
 
-use futures_util::future::BoxFuture;
-use futures_util::stream::{FuturesOrdered, StreamExt};
-use redis::aio::MultiplexedConnection;
-use redis::{Cmd, PushInfo, PushKind, RedisResult, Value};
-use tokio::sync::{mpsc, oneshot};
+use redis::{Cmd, Value};
+use tokio::sync::oneshot;
 
-use super::confirm::Confirm;
-use super::connect::{self, Connector};
-use super::errors::{Failure, classify, server_changed};
-use super::progress::Progress;
+use super::line::{Course, QueuedCall, Ticket};
+use super::lines::Lines;
 use super::reply::Reply;
-use super::scripts::{ScriptCall, Scripts};
+use super::scripts::ScriptCall;
 use crate::store::StoreError;
-
-/// How the script of a request was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Hash,
-    Text,
-    /// Not the script itself, but one that finds the key of a wrong type.
-    Diagnosis,
-}
-
-/// A call on its way to the server.
-#[derive(Debug)]
-struct QueuedCall {
-    call: ScriptCall,
-    form: Form,
-    reply: oneshot::Sender<Result<Value, StoreError>>,
-}
-
-impl QueuedCall {
-    /// Answers a call that was not sent.
-    fn refuse(self, reason: &str) {
-        let operation = self.call.step.name();
-        // The caller may have stopped waiting.
-        drop(self.reply.send(Err(StoreError::NotSent { operation, reason: reason.into() })));
-    }
-}
 
 /// A connection to the server that keeps the order of its requests.
 #[derive(Debug, Clone)]
-pub(super) struct OrderedConnection {
-    queue: mpsc::UnboundedSender<QueuedCall>,
-    progress: Arc<Progress>,
+pub(super) struct OrderedConnection(Arc<User>);
+
+/// What happens to requests after the line of earlier ones broke while none of them was in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AfterBreak {
+    /// The next request fails, so that its sender learns of it: a node reconciles (rule 7).
+    Fail,
+    /// They go over another line.
+    GoOn,
+}
+
+#[derive(Debug)]
+struct User {
+    lines: Arc<Lines>,
+    after_break: AfterBreak,
+    /// Goes ahead of the first request, and of the first one after the line broke.
+    first: Option<Cmd>,
+    course: Arc<Course>,
+}
+
+impl Drop for User {
+    fn drop(&mut self) {
+        self.course.is_given_up.store(true, Ordering::Release);
+        let line = self.course.lock().line.clone();
+        if let Some(line) = line {
+            self.lines.retire(&line);
+        }
+    }
 }
 
 impl OrderedConnection {
-    /// Opens a connection in a task on the current runtime. The task connects, and sends `first` before anything else
-    /// and ignores its answer. With `confirm`, a request is answered once enough replicas have confirmed it.
-    pub(super) fn open(connector: Arc<Connector>, scripts: Arc<Scripts>, first: Cmd, confirm: Option<Confirm>) -> Self {
-        let (queue, requests) = mpsc::unbounded_channel();
-        let progress = Arc::<Progress>::default();
-        super::spawn(run(connector, scripts, confirm, requests, first, Arc::clone(&progress)));
-        Self { queue, progress }
+    /// A connection over these lines. `first` goes ahead of its first request; its answer does not
+    /// matter.
+    pub(super) fn new(lines: Arc<Lines>, after_break: AfterBreak, first: Option<Cmd>) -> Self {
+        Self(Arc::new(User { lines, after_break, first, course: Arc::default() }))
     }
 
     /// Sends a call. The returned future only waits for the answer; dropping it does not stop the call.
     pub(super) fn ask(&self, call: ScriptCall) -> impl Future<Output = Result<Value, StoreError>> + Send + use<> {
         let operation = call.step.name();
         let (reply, mut answer) = oneshot::channel();
-        let progress = Arc::clone(&self.progress);
-        if let Err(unsent) = self.queue.send(QueuedCall { call, form: Form::Hash, reply }) {
-            // The task has ended. The receiver is here, so this cannot fail.
-            drop(unsent.0.reply.send(Err(progress.unsent(operation))));
-        }
-        poll_fn(move |cx| match progress.is_taken_back() {
-            true => Poll::Ready(Err(progress.unsent(operation))),
+        self.send(call, reply);
+        let course = Arc::clone(&self.0.course);
+        poll_fn(move |cx| match course.is_taken_back.load(Ordering::Acquire) {
+            true => Poll::Ready(Err(StoreError::NotSent { operation, reason: TOO_SLOW.into() })),
             false => Pin::new(&mut answer).poll(cx).map(|answer| answer.unwrap_or_else(|_| Err(lost(operation)))),
         })
     }
 
-    /// Takes back every call, if none can have left because the connection is still being made: each answer is then
+    /// Takes back every request, if none can have left because the connection is still being made: each answer is then
     /// [`NotSent`](StoreError::NotSent). Returns whether it did.
     pub(super) fn take_back(&self) -> bool {
-        self.progress.take_back()
+        let course = &self.0.course;
+        let line = course.lock().line.as_ref().map(|line| Arc::clone(&line.state));
+        line.is_some_and(|line| line.take_back(course))
     }
 
     /// Sends a call whose answer is a list.
@@ -96,155 +86,48 @@ impl OrderedConnection {
         let answer = self.ask(call);
         async move { Reply::list(operation, answer.await?) }
     }
+
+    /// For how long no byte has come over the line of the requests in flight.
+    pub(super) fn silent_for(&self) -> Option<Duration> {
+        self.0.course.lock().line.as_ref().map(|line| line.state.last_byte.silent_for())
+    }
+
+    fn send(&self, call: ScriptCall, reply: oneshot::Sender<Result<Value, StoreError>>) {
+        let user = &*self.0;
+        let mut route = user.course.lock();
+        let mut first = None;
+        let line = match &route.line {
+            Some(line) => {
+                line.state.began();
+                Arc::clone(line)
+            }
+            None => {
+                let broken = route.last.as_ref().map(|last| last.is_broken());
+                if broken == Some(true) && user.after_break == AfterBreak::Fail {
+                    return; // dropping `reply` says that the connection was lost
+                }
+                first = user.first.clone().filter(|_| broken != Some(false));
+                let line = user.lines.take();
+                route.last = Some(Arc::clone(&line.state));
+                route.line = Some(Arc::clone(&line));
+                line
+            }
+        };
+        route.in_flight += 1;
+        let ticket = Ticket { line: Arc::clone(&line.state), course: Arc::clone(&user.course) };
+        let unsent = line.queue.send(QueuedCall::new(call, first, reply, ticket)).err();
+        drop(route);
+        // The task of the line has ended. Dropping the request takes the lock.
+        if let Some((unsent, error)) = unsent.zip(line.state.refusal.get()) {
+            unsent.0.refuse(error);
+        }
+    }
 }
+
+/// Why a connection is missing that took longer than its caller waits. A firewall that drops packets is the usual cause.
+const TOO_SLOW: &str = "no connection was made in time (are host and port in the URL right, is it the TLS port if and only if \
+                        the URL begins with rediss://, and does a firewall let this program through?)";
 
 fn lost(operation: &'static str) -> StoreError {
     StoreError::Unavailable { operation, reason: "the connection was lost before the answer came".into() }
-}
-
-/// What came back for a request.
-struct Response {
-    request: QueuedCall,
-    answer: RedisResult<Value>,
-    /// The answer to the `WAIT` behind it.
-    confirmation: Option<RedisResult<Value>>,
-}
-
-/// What the task does after a response.
-enum Next {
-    GoOn,
-    SendAgain(QueuedCall),
-    /// The connection is of no use any more, for this reason.
-    End(String),
-}
-
-async fn run(
-    connector: Arc<Connector>,
-    scripts: Arc<Scripts>,
-    confirm: Option<Confirm>,
-    mut requests: mpsc::UnboundedReceiver<QueuedCall>,
-    first: Cmd,
-    progress: Arc<Progress>,
-) {
-    let (pushes, mut pushed) = mpsc::unbounded_channel();
-    let connection = match connector.connect_watched("connect", pushes).await {
-        Ok(connection) if progress.connected() => connection,
-        Ok(_) => return,
-        Err(error) => return refuse_all(requests, &progress, &error).await,
-    };
-    let exchange = Exchange { connection: connection.clone(), scripts, confirm };
-    let mut first_connection = connection;
-    let mut first_sent = Box::pin(async move { first_connection.send_packed_command(&first).await });
-    let mut is_first_answered = false;
-    let mut in_flight = FuturesOrdered::new();
-    let reason = loop {
-        tokio::select! {
-            biased;
-            _ = &mut first_sent, if !is_first_answered => is_first_answered = true,
-            Some(response) = in_flight.next() => match exchange.handle(response) {
-                Next::GoOn => {}
-                Next::SendAgain(request) => in_flight.push_back(exchange.send(request)),
-                Next::End(reason) => break reason,
-            },
-            // Behind the answers, which may have come before, and in front of requests, which would not arrive.
-            () = disconnected(&mut pushed) => break LOST.into(),
-            request = requests.recv() => match request {
-                Some(request) if in_flight.is_empty() && is_lost(&mut pushed).await => {
-                    request.refuse(LOST);
-                    break LOST.into();
-                }
-                Some(request) => in_flight.push_back(exchange.send(request)),
-                None => return,
-            },
-        }
-    };
-    refuse_all(requests, &progress, &StoreError::NotSent { operation: "connect", reason }).await;
-}
-
-const LOST: &str = "the connection was lost";
-
-/// Whether an idle connection has been lost. The runtime reads the socket first: otherwise the request would leave on a
-/// connection that has ended, and nobody could say what became of it.
-async fn is_lost(pushed: &mut mpsc::UnboundedReceiver<PushInfo>) -> bool {
-    tokio::task::yield_now().await;
-    std::iter::from_fn(|| pushed.try_recv().ok()).any(|push| push.kind == PushKind::Disconnection)
-}
-
-/// Waits until the connection is lost. Cancel safe.
-async fn disconnected(pushed: &mut mpsc::UnboundedReceiver<PushInfo>) {
-    while pushed.recv().await.is_some_and(|push| push.kind != PushKind::Disconnection) {}
-}
-
-/// Sends requests and handles their responses.
-struct Exchange {
-    connection: MultiplexedConnection,
-    scripts: Arc<Scripts>,
-    confirm: Option<Confirm>,
-}
-
-impl Exchange {
-    fn send(&self, request: QueuedCall) -> BoxFuture<'static, Response> {
-        let mut connection = self.connection.clone();
-        let confirm = self.confirm.filter(|_| request.form != Form::Diagnosis);
-        Box::pin(async move {
-            let cmd = &request.call.cmd;
-            let (answer, confirmation) = match confirm {
-                None => (connect::send(&mut connection, cmd).await, None),
-                Some(confirm) => match confirm.send(&mut connection, cmd).await {
-                    Ok((answer, confirmation)) => (answer, Some(confirmation)),
-                    Err(error) => (Err(error), None),
-                },
-            };
-            Response { request, answer, confirmation }
-        })
-    }
-
-    /// Passes the answer on to the caller. A script that the server does not know is sent in full, behind what is in
-    /// flight: rules 6, 7 and 18 allow the server to execute scripts in another order.
-    fn handle(&self, Response { mut request, answer, confirmation }: Response) -> Next {
-        let operation = request.call.step.name();
-        let answer = answer.map_err(|error| classify(operation, Some(&request.call), error));
-        let answer = answer.and_then(|value| match self.confirm.zip(confirmation) {
-            Some((confirm, confirmation)) => confirm.check(operation, confirmation).map(|()| value),
-            None => Ok(value),
-        });
-        let (answer, next) = match answer {
-            // The wrong type that this diagnosis was to name is gone.
-            Ok(_) if request.form == Form::Diagnosis => (Err(server_changed(operation)), Next::GoOn),
-            Ok(value) => (Ok(value), Next::GoOn),
-            Err(Failure::NoScript) if request.form == Form::Hash => {
-                request.call.cmd = self.scripts.in_full(request.call.step, &request.call.cmd);
-                request.form = Form::Text;
-                return Next::SendAgain(request);
-            }
-            Err(Failure::WrongType) if request.form != Form::Diagnosis => {
-                request.call.cmd = self.scripts.diagnosis(request.call.step, &request.call.cmd);
-                request.form = Form::Diagnosis;
-                return Next::SendAgain(request);
-            }
-            Err(Failure::NoScript | Failure::WrongType) => (Err(server_changed(operation)), Next::GoOn),
-            Err(Failure::Answered(error)) => (Err(error), Next::GoOn),
-            Err(Failure::Broken(error)) => {
-                let reason = match &error {
-                    StoreError::Unavailable { reason, .. } | StoreError::Refused { reason, .. } => reason.clone(),
-                    other => other.to_string(),
-                };
-                (Err(error), Next::End(reason))
-            }
-        };
-        // The caller may have stopped waiting.
-        drop(request.reply.send(answer));
-        next
-    }
-}
-
-/// Answers every request in the queue, and every later one, with the error of a connection that could not be made or was
-/// lost before: nothing was sent.
-async fn refuse_all(mut requests: mpsc::UnboundedReceiver<QueuedCall>, progress: &Progress, error: &StoreError) {
-    progress.end(error);
-    requests.close();
-    while let Some(request) = requests.recv().await {
-        // The caller may have stopped waiting.
-        drop(request.reply.send(Err(progress.unsent(request.call.step.name()))));
-    }
 }

@@ -85,6 +85,18 @@ pub(super) fn server_changed(operation: &'static str) -> StoreError {
     StoreError::Refused { operation, reason: "the server changed during the request".into() }
 }
 
+/// The error of a request that was not sent because of `error`: the connection could not be made, or was lost before.
+pub(super) fn not_sent(operation: &'static str, error: &StoreError) -> StoreError {
+    match error {
+        StoreError::Denied { reason, .. } => StoreError::Denied { operation, reason: reason.clone() },
+        StoreError::Unsupported { reason, .. } => StoreError::Unsupported { operation, reason: reason.clone() },
+        StoreError::NotSent { reason, .. }
+        | StoreError::Refused { reason, .. }
+        | StoreError::Unavailable { reason, .. } => StoreError::NotSent { operation, reason: reason.clone() },
+        other => StoreError::NotSent { operation, reason: other.to_string() },
+    }
+}
+
 /// Sorts an error into its class.
 pub(super) fn classify(operation: &'static str, call: Option<&ScriptCall>, error: RedisError) -> Failure {
     let code = code(&error);

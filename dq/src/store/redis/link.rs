@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -17,12 +18,14 @@ use crate::store::step::{
     Reconcile, Reconciled, Release, Renew, Role, RowCursor, Scan, Sequenced, Settle, Settled, Sweep, Swept, Transfer,
     Transferred, USUAL_BYTES, Verdict, Wake,
 };
-use crate::store::{Answer, Link, Pending, Request, StoreError};
+use crate::store::{Answer, Link, Pending, Request, RequestKind, StoreError};
 
 /// The link of one node to one topic.
 #[derive(Debug)]
 pub(super) struct RedisLink {
     pub(super) connection: OrderedConnection,
+    /// For steps that must not wait behind a large answer, and need no order with the others: `renew` and `publish`.
+    pub(super) prompt: OrderedConnection,
     pub(super) scripts: Arc<Scripts>,
     pub(super) keys: Keys,
     pub(super) node: NodeId,
@@ -119,6 +122,13 @@ impl Link for RedisLink {
     fn dropped(&self) -> usize {
         self.dropped.swap(0, Ordering::Relaxed)
     }
+
+    fn silent_for(&self, kind: RequestKind) -> Option<Duration> {
+        match kind {
+            RequestKind::Renew | RequestKind::Publish => self.prompt.silent_for(),
+            _ => self.connection.silent_for(),
+        }
+    }
 }
 
 impl RedisLink {
@@ -172,7 +182,7 @@ impl RedisLink {
 
     fn renew(&self, request: Renew) -> Pending<Answer> {
         let call = self.call(Step::Renew).arg(request.last_seen.0).arg(millis(request.lease));
-        let answer = self.connection.ask_list(call);
+        let answer = self.prompt.ask_list(call);
         Box::pin(async move { answer.await?.lease_status().map(Answer::Renew) })
     }
 
@@ -286,12 +296,13 @@ impl RedisLink {
             return refused(error);
         }
         let call = self.call(Step::Publish).arg(request.limit).arg(micros(request.fallback));
-        let answer = self.connection.ask_list(call.arg(millis(request.expires_after)).arg(request.bytes));
+        let answer = self.prompt.ask_list(call.arg(millis(request.expires_after)).arg(request.bytes));
         Box::pin(async move {
             let mut reply = answer.await?;
             let (published, dropped) = (reply.count()?, reply.count()?);
             let (sleep, more) = (reply.micros()?.min(request.fallback), reply.is_set()?);
-            Ok(Answer::Publish(Published { published, dropped, sleep, more }))
+            let last_number = reply.number()?;
+            Ok(Answer::Publish(Published { published, dropped, last_number, sleep, more }))
         })
     }
 

@@ -4,9 +4,10 @@
 //! the rules of the protocol (`docs/internals/protocol/README.md`); the Rust side only builds requests and reads
 //! answers. `keys` lists what is kept, and `errors` says what each error means.
 //!
-//! Each link and each producer has an ordered connection of its own (`connection`). Dropping the link or producer
-//! closes it, and no answer comes any more. All queries share one connection, and so do all subscriptions. This store
-//! never retries a step: only the caller knows the sequence number, token or batch number to repeat it under.
+//! A store has a few connections, however many topics use it. The links of all topics share lines (`lines`), the
+//! producers share others, and each keeps the order of its own requests (`connection`). Renewals, queries, wake-ups and
+//! broadcasts each have a connection of their own, so that no large answer or request holds them up. This store never
+//! retries a step: only the caller knows the sequence number, token or batch number to repeat it under.
 
 mod audit;
 mod check;
@@ -14,16 +15,19 @@ mod confirm;
 mod connect;
 mod connection;
 mod errors;
+mod exchange;
 mod inspect;
 mod keys;
+mod line;
+mod lines;
 mod link;
 mod outcomes;
 mod producer;
-mod progress;
 mod queries;
 mod reply;
 mod scripts;
 mod signals;
+mod stream;
 #[cfg(feature = "tls")]
 mod tls;
 mod url;
@@ -37,8 +41,9 @@ use tokio::runtime::Handle;
 use self::check::Check;
 use self::confirm::Confirm;
 use self::connect::Connector;
-use self::connection::OrderedConnection;
+use self::connection::{AfterBreak, OrderedConnection};
 use self::keys::Keyspace;
+use self::lines::Lines;
 use self::link::RedisLink;
 use self::producer::RedisProducer;
 use self::queries::Queries;
@@ -47,10 +52,20 @@ use self::signals::Subscriptions;
 use self::url::Address;
 use super::step::MOST_JOBS;
 use super::{Durability, Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts};
-use crate::environment::{Runtime, Spawn, SpawnOn};
+use crate::environment::{Runtime, Spawn, SpawnOn, Task};
 use crate::job::{AppName, Codec, JobId, Metadata, NodeId, ProducerId, Record, TopicKey, TopicName};
 
 pub use self::url::BadRedisUrl;
+
+/// The most lines that the links of all topics share. With several of them a large answer in one topic leaves the
+/// others a way.
+const LINK_LINES: usize = 4;
+
+/// The most lines that all producers share.
+const PRODUCER_LINES: usize = 4;
+
+/// The same where a `WAIT` blocks its line until the replicas have answered.
+const WAITING_LINES: usize = 16;
 
 /// A store in a Redis or Valkey server. It connects when it is first used, and again after a connection broke.
 ///
@@ -61,6 +76,9 @@ pub struct RedisStore {
     connector: Arc<Connector>,
     scripts: Arc<Scripts>,
     keyspace: Keyspace,
+    links: Arc<Lines>,
+    prompt: Arc<Lines>,
+    producers: Arc<Lines>,
     queries: Queries,
     subscriptions: Subscriptions,
     check: Check,
@@ -126,7 +144,11 @@ impl RedisStore {
     fn build(url: &str, test_clock: Option<String>, keyspace: Keyspace) -> Result<Self, BadRedisUrl> {
         let connector = Arc::new(Connector::new(Address::parse(url)?));
         let scripts = Arc::new(Scripts::new(test_clock));
+        let lines = |most| Arc::new(Lines::new(Arc::clone(&connector), Arc::clone(&scripts), None, most));
         Ok(Self {
+            links: lines(LINK_LINES),
+            prompt: lines(1),
+            producers: lines(PRODUCER_LINES),
             queries: Queries::new(Arc::clone(&connector), Arc::clone(&scripts)),
             subscriptions: Subscriptions::new(Arc::clone(&connector), keyspace.clone()),
             keyspace,
@@ -142,15 +164,18 @@ impl RedisStore {
     #[must_use]
     pub fn with_durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
+        let confirm = Confirm::of(durability);
+        let most = if confirm.is_some() { WAITING_LINES } else { PRODUCER_LINES };
+        let (connector, scripts) = (Arc::clone(&self.connector), Arc::clone(&self.scripts));
+        self.producers = Arc::new(Lines::new(connector, scripts, confirm, most));
         self
     }
 
     /// An ordered connection that first adds the topic to the directory.
-    fn open_connection(&self, topic: &TopicKey, confirm: Option<Confirm>) -> OrderedConnection {
-        let directory = self.keyspace.directory(topic.app.as_str());
+    fn connection_over(&self, lines: &Arc<Lines>, topic: &TopicKey, after_break: AfterBreak) -> OrderedConnection {
         let mut add_topic = redis::cmd("SADD");
-        add_topic.arg(directory).arg(topic.topic.as_str());
-        OrderedConnection::open(Arc::clone(&self.connector), Arc::clone(&self.scripts), add_topic, confirm)
+        add_topic.arg(self.keyspace.directory(topic.app.as_str())).arg(topic.topic.as_str());
+        OrderedConnection::new(Arc::clone(lines), after_break, Some(add_topic))
     }
 }
 
@@ -167,12 +192,12 @@ impl Store for RedisStore {
         })
     }
 
-    /// # Panics
-    /// Outside a tokio runtime, like [`producer`](Self::producer).
+    /// The steps of the link panic outside a tokio runtime, like those of a [`producer`](Self::producer).
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
         let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
         Arc::new(RedisLink {
-            connection: self.open_connection(topic, None),
+            connection: self.connection_over(&self.links, topic, AfterBreak::Fail),
+            prompt: OrderedConnection::new(Arc::clone(&self.prompt), AfterBreak::Fail, None),
             scripts,
             keys,
             node: node.clone(),
@@ -182,7 +207,7 @@ impl Store for RedisStore {
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
         let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
-        let connection = self.open_connection(topic, Confirm::of(self.durability));
+        let connection = self.connection_over(&self.producers, topic, AfterBreak::GoOn);
         Arc::new(RedisProducer { connection, scripts, keys, producer: producer.clone(), nodes: Arc::default() })
     }
 
@@ -216,9 +241,9 @@ impl Store for RedisStore {
 }
 
 /// Starts a task on the current runtime, which is that of the caller who opens a connection.
-fn spawn(task: impl Future<Output = ()> + Send + 'static) {
+fn spawn(task: impl Future<Output = ()> + Send + 'static) -> Task {
     let here = Handle::current();
-    SpawnOn { own: here.clone(), handlers: here }.spawn(Runtime::Own, Box::pin(task));
+    SpawnOn { own: here.clone(), handlers: here }.spawn(Runtime::Own, Box::pin(task))
 }
 
 /// The latest time, and the longest period, with which scripts calculate exactly, in ms.

@@ -8,11 +8,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisResult, Value};
 use tokio::sync::Mutex;
 
-use super::connect::{Connector, send};
+use super::connect::{Connection, Connector, Purpose, send};
 use super::errors::{Failure, classify, of_command, server_changed};
 use super::reply::Reply;
 use super::scripts::{ScriptCall, Scripts};
@@ -30,7 +29,7 @@ pub(super) struct Queries {
 #[derive(Clone)]
 struct SharedConnection {
     number: u64,
-    connection: MultiplexedConnection,
+    connection: Connection,
     is_abandoned: Arc<AtomicBool>,
 }
 
@@ -76,7 +75,7 @@ impl Queries {
             return Ok(known.clone());
         }
         let number = slot.take().map_or(0, |old| old.number + 1);
-        let connection = self.connector.connect(operation, None).await?;
+        let connection = self.connector.connect(operation, Purpose::Queries).await?;
         let new = SharedConnection { number, connection, is_abandoned: Arc::default() };
         *slot = Some(new.clone());
         Ok(new)

@@ -60,6 +60,10 @@ impl Reply {
         Ok(usize::try_from(self.int()?).unwrap_or_default())
     }
 
+    pub(super) fn number(&mut self) -> Result<u64, StoreError> {
+        Ok(u64::try_from(self.int()?).unwrap_or_default())
+    }
+
     pub(super) fn is_set(&mut self) -> Result<bool, StoreError> {
         Ok(self.int()? != 0)
     }

@@ -85,6 +85,7 @@ const PARTS: &[(&str, &str)] = &[
     ("cut.lua", include_str!("lua/parts/cut.lua")),
     ("metadata.lua", include_str!("lua/parts/metadata.lua")),
     ("overrides.lua", include_str!("lua/parts/overrides.lua")),
+    ("lapse.lua", include_str!("lua/parts/lapse.lua")),
     ("leave.lua", include_str!("lua/parts/leave.lua")),
     ("pending.lua", include_str!("lua/parts/pending.lua")),
     ("holders.lua", include_str!("lua/parts/holders.lua")),

@@ -1,4 +1,6 @@
-//! Signals: one connection for all subscriptions of a store, owned by one [task](SubscriptionTask).
+//! Signals: one connection for the wake-ups of all nodes of a store, and one for the subscriptions to broadcasts, each
+//! owned by a [task](SubscriptionTask). A server closes a connection whose reader is too far behind; large broadcasts must
+//! not take the wake-ups along.
 //!
 //! Signals are hints: one that does not parse is dropped. A temporary error interrupts the subscriptions;
 //! one that the operator must fix (a password, the permission to subscribe) ends them. The subscriber then subscribes
@@ -28,8 +30,12 @@ pub(super) struct Subscriptions {
     connector: Arc<Connector>,
     keyspace: Keyspace,
     pub(super) silence: Duration,
-    task: Mutex<Option<mpsc::UnboundedSender<Subscribe>>>,
+    wake_ups: Task,
+    broadcasts: Task,
 }
+
+/// The task of one connection, once it runs.
+type Task = Mutex<Option<mpsc::UnboundedSender<Subscribe>>>;
 
 /// Asks the task to subscribe.
 #[derive(Debug)]
@@ -47,7 +53,7 @@ struct Subscriber {
 
 impl Subscriptions {
     pub(super) const fn new(connector: Arc<Connector>, keyspace: Keyspace) -> Self {
-        Self { connector, keyspace, silence: SILENCE, task: Mutex::new(None) }
+        Self { connector, keyspace, silence: SILENCE, wake_ups: Mutex::new(None), broadcasts: Mutex::new(None) }
     }
 
     /// Subscribes. Returns when the server has confirmed it.
@@ -62,15 +68,16 @@ impl Subscriptions {
         if interest.broadcasts {
             channels.push(keys.name(Key::BroadcastChannel, ""));
         }
-        self.send(Subscribe { subscriber: Subscriber { channels, feed }, done });
+        let task = if interest.broadcasts { &self.broadcasts } else { &self.wake_ups };
+        self.send(task, Subscribe { subscriber: Subscriber { channels, feed }, done });
         let ended = || StoreError::Unavailable { operation: "signals", reason: "the subscription ended".into() };
         confirmed.await.unwrap_or_else(|_| Err(ended()))?;
         Ok(signals)
     }
 
     /// Sends a request to the task, and starts the task if it does not run.
-    fn send(&self, subscribe: Subscribe) {
-        let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+    fn send(&self, task: &Task, subscribe: Subscribe) {
+        let mut task = task.lock().unwrap_or_else(PoisonError::into_inner);
         let unsent = match task.as_ref() {
             Some(running) => running.send(subscribe).err().map(|unsent| unsent.0),
             None => Some(subscribe),
@@ -92,11 +99,12 @@ fn signal_of(channel: &[u8], message: Vec<u8>) -> Option<Signal> {
     }
 }
 
-/// `ID`, line feed, record.
+/// `NUMBER ID`, line feed, record.
 fn broadcast_of(message: &Bytes) -> Option<Signal> {
     let end = message.iter().position(|byte| *byte == b'\n')?;
-    let id = JobId::new(std::str::from_utf8(&message[..end]).ok()?).ok()?;
-    Some(Signal::Broadcast(BroadcastMessage { id, record: message.slice(end + 1..) }))
+    let (number, id) = std::str::from_utf8(&message[..end]).ok()?.split_once(' ')?;
+    let (number, id) = (number.parse().ok()?, JobId::new(id).ok()?);
+    Some(Signal::Broadcast(BroadcastMessage { number, id, record: message.slice(end + 1..) }))
 }
 
 /// `due`, `broadcast`, or `command VERB ID`.

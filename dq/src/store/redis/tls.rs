@@ -4,35 +4,130 @@
 //! certificate. dq always checks the server's certificate, also against the host of the URL, and nothing turns that
 //! off. Files are read when the store is made, so a missing file is an error at start.
 
-use redis::{Client, ClientTlsConfig, ConnectionInfo, TlsCertificates};
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 /// The known options.
 const OPTIONS: [&str; 3] = ["ca", "cert", "key"];
 
-/// Reads the files that `options` names into the settings of the connection. The error says which option is wrong, and
-/// why.
-pub(super) fn with_certificates(info: ConnectionInfo, options: &str) -> Result<ConnectionInfo, String> {
-    let mut files: [Option<Vec<u8>>; 3] = [None, None, None];
-    for pair in options.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, path) = pair.split_once('=').unwrap_or((pair, ""));
-        let Some(place) = OPTIONS.iter().position(|known| *known == name) else {
-            return Err(format!("`{}` is not an option", name.escape_debug()));
-        };
-        let text = std::fs::read(path).map_err(|error| format!("`{name}`: `{path}` cannot be read: {error}"))?;
-        if !text.windows(11).any(|window| window == b"-----BEGIN ") {
-            return Err(format!("`{name}`: `{path}` is not a PEM file"));
+/// The certificates to trust and to present.
+#[derive(Clone)]
+pub(super) struct Certificates {
+    /// The PEM files of the options, in their order.
+    files: [Option<Vec<u8>>; 3],
+    /// What they say to the TLS library, once the first connection has asked.
+    config: OnceLock<Arc<ClientConfig>>,
+}
+
+/// Shows no key.
+impl std::fmt::Debug for Certificates {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Certificates").finish_non_exhaustive()
+    }
+}
+
+impl Certificates {
+    /// Reads the files that `options` names. The error says which option is wrong, and why.
+    pub(super) fn read(options: &str) -> Result<Self, String> {
+        let mut files: [Option<Vec<u8>>; 3] = [None, None, None];
+        for pair in options.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, path) = pair.split_once('=').unwrap_or((pair, ""));
+            let Some(place) = OPTIONS.iter().position(|known| *known == name) else {
+                return Err(format!("`{}` is not an option", name.escape_debug()));
+            };
+            let text = std::fs::read(path).map_err(|error| format!("`{name}`: `{path}` cannot be read: {error}"))?;
+            if !text.windows(11).any(|window| window == b"-----BEGIN ") {
+                return Err(format!("`{name}`: `{path}` is not a PEM file"));
+            }
+            files[place] = Some(text);
         }
-        files[place] = Some(text);
+        let [ca, cert, key] = &files;
+        if cert.is_some() != key.is_some() {
+            return Err("`cert` and `key` need each other".into());
+        }
+        if let Some(ca) = ca {
+            authorities(ca).map_err(|error| format!("`ca`: {error}"))?;
+        }
+        if let (Some(cert), Some(key)) = (cert, key) {
+            identity(cert, key).map_err(|error| format!("`cert` and `key`: {error}"))?;
+        }
+        Ok(Self { files, config: OnceLock::new() })
     }
-    let [root_cert, cert, key] = files;
-    let client_tls = match (cert, key) {
-        (Some(client_cert), Some(client_key)) => Some(ClientTlsConfig { client_cert, client_key }),
-        (None, None) => None,
-        _ => return Err("`cert` and `key` need each other".into()),
-    };
-    if root_cert.is_none() && client_tls.is_none() {
-        return Ok(info);
+
+    /// Begins TLS over `stream`, with the server at `host`.
+    pub(super) async fn begin<S>(&self, host: &str, stream: S) -> io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let server = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
+        TlsConnector::from(self.config()?).connect(server, stream).await
     }
-    let client = Client::build_with_tls(info, TlsCertificates { client_tls, root_cert });
-    Ok(client.map_err(|error| error.to_string())?.get_connection_info().clone())
+
+    fn config(&self) -> io::Result<Arc<ClientConfig>> {
+        if let Some(config) = self.config.get() {
+            return Ok(Arc::clone(config));
+        }
+        install_crypto_provider();
+        let [ca, cert, key] = &self.files;
+        let roots = ca.as_ref().map_or_else(system_authorities, |ca| authorities(ca))?;
+        let builder = ClientConfig::builder().with_root_certificates(roots);
+        let config = match cert.as_ref().zip(key.as_ref()) {
+            Some((cert, key)) => {
+                let (chain, key) = identity(cert, key)?;
+                builder.with_client_auth_cert(chain, key).map_err(io::Error::other)?
+            }
+            None => builder.with_no_client_auth(),
+        };
+        Ok(Arc::clone(self.config.get_or_init(|| Arc::new(config))))
+    }
+
+    /// The same for the blocking connections of tests.
+    #[cfg(feature = "testing")]
+    pub(super) fn for_client(&self, info: redis::ConnectionInfo) -> redis::RedisResult<redis::Client> {
+        install_crypto_provider();
+        let [root_cert, cert, key] = self.files.clone();
+        let client_tls = cert.zip(key);
+        let client_tls = client_tls.map(|(client_cert, client_key)| redis::ClientTlsConfig { client_cert, client_key });
+        redis::Client::build_with_tls(info, redis::TlsCertificates { client_tls, root_cert })
+    }
+}
+
+fn authorities(pem: &[u8]) -> io::Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        roots.add(certificate.map_err(io::Error::other)?).map_err(io::Error::other)?;
+    }
+    Ok(roots)
+}
+
+/// The authorities that the system trusts. One that cannot be read, or that rustls does not understand, is left out.
+fn system_authorities() -> io::Result<RootCertStore> {
+    let mut loaded = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(loaded.certs);
+    match loaded.errors.pop().filter(|_| roots.is_empty()) {
+        Some(error) => Err(io::Error::other(error)),
+        None => Ok(roots),
+    }
+}
+
+/// A client certificate with its chain, and its key.
+fn identity(cert: &[u8], key: &[u8]) -> io::Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
+    let chain = CertificateDer::pem_slice_iter(cert).collect::<Result<_, _>>().map_err(io::Error::other)?;
+    Ok((chain, PrivateKeyDer::from_pem_slice(key).map_err(io::Error::other)?))
+}
+
+/// Installs a crypto provider, unless the program has chosen one: without any, TLS panics.
+fn install_crypto_provider() {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // An error means that another thread has just installed one.
+        drop(rustls::crypto::ring::default_provider().install_default());
+    }
 }

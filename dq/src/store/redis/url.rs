@@ -1,8 +1,10 @@
 //! Parses `redis://[USER][:PASSWORD@]HOST[:PORT][/DATABASE]`, or `rediss://` for TLS with the options
 //! `?ca=FILE&cert=FILE&key=FILE`. Secrets stay here: errors and logs show a masked URL.
 
-use redis::io::tcp::TcpSettings;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
+
+#[cfg(feature = "tls")]
+use super::tls::Certificates;
 
 /// A URL that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -41,6 +43,10 @@ pub enum BadRedisUrl {
 #[derive(Debug, Clone)]
 pub(super) struct Address {
     info: ConnectionInfo,
+    host: String,
+    port: u16,
+    #[cfg(feature = "tls")]
+    certificates: Option<Certificates>,
     masked: String,
 }
 
@@ -66,15 +72,52 @@ impl Address {
             return Err(BadRedisUrl::NoTls { url: masked });
         }
         let info = plain.into_connection_info().map_err(|error| malformed(error.category()))?;
+        let (host, port, is_tls) = match info.addr() {
+            ConnectionAddr::Tcp(host, port) => (host.clone(), *port, false),
+            ConnectionAddr::TcpTls { host, port, .. } => (host.clone(), *port, true),
+            _ => return Err(malformed("it names no host")),
+        };
         #[cfg(feature = "tls")]
-        let info = super::tls::with_certificates(info, options)
+        let certificates = is_tls
+            .then(|| Certificates::read(options))
+            .transpose()
             .map_err(|reason| BadRedisUrl::Option { url: masked.clone(), reason })?;
         #[cfg(not(feature = "tls"))]
-        debug_assert!(options.is_empty(), "only rediss has options");
+        debug_assert!(options.is_empty() && !is_tls, "without the feature there is no rediss");
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
-        let settings = settings.set_skip_set_lib_name();
-        let info = info.set_redis_settings(settings).set_tcp_settings(TcpSettings::default().set_nodelay(true));
-        Ok(Self { info, masked })
+        let info = info.set_redis_settings(settings.set_skip_set_lib_name());
+        Ok(Self {
+            info,
+            host,
+            port,
+            #[cfg(feature = "tls")]
+            certificates,
+            masked,
+        })
+    }
+
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
+
+    pub(super) const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The certificates, if the URL asks for TLS.
+    #[cfg(feature = "tls")]
+    pub(super) const fn certificates(&self) -> Option<&Certificates> {
+        self.certificates.as_ref()
+    }
+
+    /// The client library's own client, for the blocking connections of tests.
+    #[cfg(feature = "testing")]
+    pub(super) fn client(&self) -> redis::RedisResult<redis::Client> {
+        #[cfg(feature = "tls")]
+        if let Some(certificates) = &self.certificates {
+            return certificates.for_client(self.info.clone());
+        }
+        redis::Client::open(self.info.clone())
     }
 
     pub(super) const fn info(&self) -> &ConnectionInfo {
@@ -109,9 +152,8 @@ mod tests {
         let address = Address::parse("redis://me:s%40cret@host:1234/5").unwrap();
         let settings = address.info().redis_settings();
         assert_eq!((settings.username(), settings.password(), settings.db()), (Some("me"), Some("s@cret"), 5));
-        assert_eq!(address.info().addr().to_string(), "host:1234");
+        assert_eq!((address.host(), address.port()), ("host", 1234));
         assert_eq!(settings.protocol(), ProtocolVersion::RESP3);
-        assert!(address.info().tcp_settings().nodelay());
     }
 
     #[test]

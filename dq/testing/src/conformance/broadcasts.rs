@@ -23,6 +23,11 @@ async fn publish(t: &Topic, node: &str, limit: usize) -> Published {
     published
 }
 
+/// The signal of a broadcast with this number.
+fn sent(number: u64, name: &str, job: &NewJob) -> Signal {
+    Signal::Broadcast(dq::store::BroadcastMessage { number, id: id(name), record: job.record.as_bytes().clone() })
+}
+
 fn published_ids(signals: &[Signal]) -> Vec<String> {
     let id = |signal: &Signal| match signal {
         Signal::Broadcast(message) => Some(message.id.to_string()),
@@ -40,14 +45,33 @@ pub async fn due_broadcast_is_published_once(t: &Topic) {
     assert_eq!((published.published, published.dropped, published.more), (1, 0, false));
     assert_eq!(t.counts().await.broadcasts, 0);
     assert_eq!(publish(t, "m", 10).await.published, 0);
-    let sent = Signal::Broadcast(dq::store::BroadcastMessage {
-        id: id("a"),
-        record: broadcast("a").record.as_bytes().clone(),
-    });
+    let sent = sent(1, "a", &broadcast("a"));
     for subscriber in [&mut one, &mut two] {
         let signals = subscriber.received(t).await;
         assert_eq!(signals.iter().filter(|signal| **signal == sent).count(), 1, "{signals:?}");
     }
+}
+
+/// The broadcasts of a channel have numbers from 1 without a gap, whichever node publishes them, and the answer has the
+/// last one. What is dropped has no number (rule 24).
+pub async fn published_broadcasts_are_numbered(t: &Topic) {
+    let mut subscriber = t.subscribe("s").await;
+    assert_eq!(publish(t, "n", 10).await.last_number, 0);
+    for (number, node) in [(1, "n"), (2, "m"), (3, "n")] {
+        t.add_job(broadcast("a")).await;
+        assert_eq!(publish(t, node, 10).await.last_number, number);
+    }
+    t.add_job(broadcast("late")).await;
+    t.advance(ms(HOUR_MS + 1)).await;
+    let published = publish(t, "n", 10).await;
+    assert_eq!((published.dropped, published.last_number), (1, 3));
+    let mut numbers = Vec::new();
+    for signal in subscriber.received(t).await {
+        if let Signal::Broadcast(message) = signal {
+            numbers.push(message.number);
+        }
+    }
+    assert_eq!(numbers, [1, 2, 3]);
 }
 
 /// A broadcast is not published before it is due (rules 4, 24).
@@ -134,7 +158,7 @@ pub async fn job_and_broadcast_are_replaced_together(t: &Topic) {
     assert_eq!((counts.broadcasts, counts.delayed), (1, 1));
     assert_eq!(t.payload("a").await, "new");
     assert_eq!(publish(t, "n", 10).await.published, 1);
-    let sent = Signal::Broadcast(dq::store::BroadcastMessage { id: id("a"), record: new.record.as_bytes().clone() });
+    let sent = sent(1, "a", &new);
     assert!(subscriber.received(t).await.contains(&sent));
 }
 
@@ -209,7 +233,7 @@ pub async fn replaced_broadcast_is_published_as_the_new_one(t: &Topic) {
     assert_eq!((t.counts().await.broadcasts, publish(t, "n", 10).await.published), (1, 0));
     t.advance(secs(3)).await;
     assert_eq!(publish(t, "n", 10).await.published, 1);
-    let sent = Signal::Broadcast(dq::store::BroadcastMessage { id: id("a"), record: new.record.as_bytes().clone() });
+    let sent = sent(1, "a", &new);
     assert!(subscriber.received(t).await.contains(&sent));
 }
 
@@ -272,7 +296,7 @@ pub async fn replacement_for_both_adds_a_job_and_a_broadcast(t: &Topic) {
     let counts = t.counts().await;
     assert_eq!((counts.broadcasts, counts.delayed), (1, 1));
     assert_eq!(publish(t, "n", 10).await.published, 1);
-    let sent = Signal::Broadcast(dq::store::BroadcastMessage { id: id("a"), record: new.record.as_bytes().clone() });
+    let sent = sent(1, "a", &new);
     assert!(subscriber.received(t).await.contains(&sent));
     assert_eq!(t.payload("a").await, "new");
 }

@@ -306,10 +306,12 @@ macro_rules! store_conformance {
             earlier_head_wakes_all_nodes_once_the_watcher_has_lapsed
             earlier_head_wakes_all_nodes_without_a_watcher
             every_earlier_head_is_signalled
-            clock_that_jumps_back_prolongs_no_sleep;
+            clock_that_jumps_back_prolongs_no_sleep
+            roles_of_a_dead_node_are_cut_after_the_clock_jumped_back;
         broadcasts:
             due_broadcast_is_published_once
             broadcast_is_not_published_before_it_is_due
+            published_broadcasts_are_numbered
             broadcast_is_not_claimed
             expired_broadcast_is_dropped
             broadcast_is_published_until_it_expires

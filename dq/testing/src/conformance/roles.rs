@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::producer::{job, replacing};
+use super::producer::{delayed, job, replacing};
 use super::subscriber::Subscriber;
 use super::topic::{FALLBACK, START, Topic, ms, secs};
-use dq::job::State;
-use dq::store::Signal;
-use dq::store::step::{Change, RejoinDue, Role, STANDBY_DELAY};
+use dq::job::{Deliver, State};
+use dq::store::step::{self, Change, ROLE_SLACK, RejoinDue, Role, STANDBY_DELAY};
+use dq::store::{NewJob, Signal};
 use dq::time::Timestamp;
 
 /// The role that a transfer gives a node, and how long the node is to sleep.
@@ -45,7 +45,7 @@ pub async fn watcher_that_leaves_due_jobs_comes_again_at_once(t: &Topic) {
 
 /// A job that the watcher has claimed is no longer the head (rule 23).
 pub async fn claimed_job_is_not_the_head(t: &Topic) {
-    t.add_all(vec![job("a"), super::producer::delayed("b", secs(4))]).await;
+    t.add_all(vec![job("a"), delayed("b", secs(4))]).await;
     assert_eq!(role_and_sleep(t, "w").await, (Some(Role::Watcher), secs(4)));
 }
 
@@ -232,4 +232,29 @@ pub async fn clock_that_jumps_back_prolongs_no_sleep(t: &Topic) {
     t.set_clock(START - 3_600_000_000).await;
     assert_eq!(role_and_sleep(t, "w").await, (Some(Role::Watcher), FALLBACK));
     assert_eq!(t.due("a").await, Timestamp::from_millis(START / 1_000 + 10_000));
+}
+
+/// After the clock jumped back, the roles of a dead node end far in the future. A step of another node cuts them to what a
+/// holder could have asked for: the fallback before its jitter, which takes up to a fifth, and the slack (rules 20, 23).
+pub async fn roles_of_a_dead_node_are_cut_after_the_clock_jumped_back(t: &Topic) {
+    t.add_later("a", secs(3_600)).await;
+    t.add_job(NewJob { deliver: Deliver::Broadcast, ..delayed("b", secs(3_600)) }).await;
+    role_and_sleep(t, "w").await;
+    role_and_sleep(t, "s").await;
+    let publish = async |node: &str| {
+        let request = step::Publish { limit: 1, bytes: 0, fallback: FALLBACK, expires_after: FALLBACK };
+        t.link(node).step(request).await.expect("publish is answered").sleep
+    };
+    publish("p").await;
+    t.set_clock(START - 7_200_000_000).await;
+    assert_eq!(role_and_sleep(t, "o").await, (None, FALLBACK));
+    assert_eq!(publish("o").await, FALLBACK);
+    let longest = FALLBACK * 5 / 4 + ROLE_SLACK;
+    t.advance(longest).await;
+    assert_eq!(role_and_sleep(t, "o").await.0, None, "not yet");
+    t.advance(ms(1)).await;
+    assert_eq!(role_and_sleep(t, "o").await.0, Some(Role::Watcher));
+    assert_eq!(role_and_sleep(t, "x").await.0, Some(Role::Standby));
+    t.add_job(NewJob { deliver: Deliver::Broadcast, ..delayed("d", secs(5)) }).await;
+    assert_eq!(publish("o").await, secs(5), "o is the publisher");
 }

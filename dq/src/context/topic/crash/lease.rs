@@ -19,6 +19,8 @@ use crate::store::step::{LeaseStatus, Renew};
 pub(in crate::context::topic) struct Lease {
     length: Duration,
     renewed_at: Duration,
+    /// When the last heartbeat was sent.
+    asked_at: Duration,
     good_until: Duration,
     end: Arc<LeaseEnd>,
 }
@@ -41,7 +43,8 @@ impl LeaseEnd {
 
 impl Lease {
     pub(in crate::context::topic) fn new(length: Duration) -> Self {
-        Self { length, renewed_at: Duration::ZERO, good_until: Duration::ZERO, end: Arc::default() }
+        let (renewed_at, asked_at, good_until) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+        Self { length, renewed_at, asked_at, good_until, end: Arc::default() }
     }
 
     /// A request that was sent at `sent` has renewed the lease.
@@ -72,6 +75,7 @@ impl Lease {
     /// Makes a heartbeat due at once.
     pub(super) const fn renew_now(&mut self) {
         self.renewed_at = Duration::ZERO;
+        self.asked_at = Duration::ZERO;
     }
 }
 
@@ -87,6 +91,30 @@ impl Topic {
         self.compare_rows(lease_status);
     }
 
+    /// A heartbeat may overtake other requests, and its answer other answers. Then its number of rows says nothing, and its
+    /// sequence number may be that of the claim in flight: the node goes on renewing under that one while it waits for the
+    /// claim's answer, which may be large (rule 6).
+    pub(in crate::context::topic) fn on_renewed(
+        &mut self,
+        lease_status: LeaseStatus,
+        sent: Duration,
+        named: Sequence,
+        is_in_order: bool,
+    ) {
+        if is_in_order {
+            return self.on_lease_status(lease_status, sent, named);
+        }
+        self.lease.renewed_if(lease_status, sent, named);
+        if lease_status.sequence == named || lease_status.sequence == self.pipeline.last_seen {
+            return;
+        }
+        if self.pipeline.reported(lease_status.sequence) {
+            self.lease.renew_now();
+        } else if self.reconciliation.is_settled() {
+            self.reconciliation.need();
+        }
+    }
+
     pub(in crate::context::topic) fn compare_rows(&mut self, lease_status: LeaseStatus) {
         let differs = lease_status.rows != self.held.len() || lease_status.sequence != self.pipeline.last_seen;
         if self.reconciliation.is_settled() && differs {
@@ -95,19 +123,24 @@ impl Topic {
         }
     }
 
-    /// Sends a heartbeat when nothing else has renewed the lease for the `renewal` period.
+    /// Sends a heartbeat when nothing else has renewed the lease for the `renewal` period. A node that holds nothing sends one
+    /// while the answer to a claim takes that long: the store may count rows for it.
     pub(in crate::context::topic) fn renew(&mut self, now: Duration) -> Option<Duration> {
-        if self.held.is_empty() || !self.reconciliation.is_settled() {
+        let claiming_since = self.pipeline.claiming_since();
+        if !self.reconciliation.is_settled() || (self.held.is_empty() && claiming_since.is_none()) {
             return None;
         }
-        let due = self.lease.renewed_at + self.parts.node.renewal;
+        let renewal = self.parts.node.renewal;
+        let idle_since = if self.held.is_empty() { claiming_since.unwrap_or_default() } else { Duration::ZERO };
+        let due = (self.lease.renewed_at.max(idle_since) + renewal).max(self.lease.asked_at + renewal / 5);
         if now < due {
             return Some(due);
         }
         if !self.pipeline.can_send(RequestKind::Renew, now) {
             return self.pipeline.pause_end(RequestKind::Renew, now);
         }
-        self.pipeline.send(Renew { last_seen: self.pipeline.last_seen, lease: self.parts.node.lease });
+        self.lease.asked_at = now;
+        self.pipeline.send(Renew { last_seen: self.pipeline.renewable(), lease: self.parts.node.lease });
         None
     }
 

@@ -2,33 +2,35 @@
 
 KEYS[1]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
 KEYS[2]  {app:topic}:broadcast-jobs  HASH     broadcast id -> record
-KEYS[3]  {app:topic}:meta            HASH     publisher
-KEYS[4]  {app:topic}:broadcast       CHANNEL  published broadcasts: id, line feed, record
+KEYS[3]  {app:topic}:meta            HASH     publisher, published
+KEYS[4]  {app:topic}:broadcast       CHANNEL  published broadcasts: number, blank, id, line feed, record
 ARGV[1]  node
 ARGV[2]  limit, 1..=1000
 ARGV[3]  fallback, µs
 ARGV[4]  how long after its due time a broadcast without an expiry of its own expires, ms
 ARGV[5]  the most bytes of records; one may have more
 
-Returns  {published, dropped, how long to sleep µs, more}
+Returns  {published, dropped, how long to sleep µs, more, the number of the last broadcast that was ever published}
 Holds    rules 1, 3, 5, 24. The first write is a removal, before anything is published: a server that refuses writes still
          publishes, and would otherwise publish the same broadcast at each try
-Cost     O(limit log broadcasts)
+Cost     O(limit log broadcasts), one HSTRLEN per broadcast
 ]]
 -- include types.lua
 local broadcasts, broadcast_jobs, meta, channel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local node, limit, fallback, expires_after = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local node, limit, fallback, expires_after, bytes = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
 local ROLE_SLACK = 200
 -- include clock.lua
 -- include bulk.lua
 -- include metadata.lua
+-- include lapse.lua
 local due = redis.call('ZRANGE', broadcasts, '-inf', floor, 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
 local n, ids, published, dropped = #due / 2, {}, 0, 0
 for i = 1, n do ids[i] = due[2 * i - 1] end
-n = fitting({broadcast_jobs}, ids, tonumber(ARGV[5]))
+n = fitting({broadcast_jobs}, ids, bytes)
 for i = n + 1, #ids do ids[i] = nil end
 local records = read('HMGET', broadcast_jobs, ids)
-local publisher = redis.call('HMGET', meta, 'publisher', 'publisher-until')
+local roles = redis.call('HMGET', meta, 'publisher', 'publisher-until', 'published')
+local publisher, publisher_until, number = roles[1], roles[2], tonumber(roles[3] or 0)
 redis.call('HDEL', broadcast_jobs, '')
 for i = 1, n do
   local expires = records[i] and (fixed(metadata_in(records[i])).expires or due[2 * i] + expires_after) or 0
@@ -36,14 +38,16 @@ for i = 1, n do
     dropped = dropped + 1
   else
     published = published + 1
-    redis.call('PUBLISH', channel, ids[i] .. '\n' .. records[i])
+    redis.call('PUBLISH', channel, int(number + published) .. ' ' .. ids[i] .. '\n' .. records[i])
   end
 end
 if n > 0 then redis.call('ZREMRANGEBYRANK', broadcasts, 0, n - 1) end
 write('HDEL', broadcast_jobs, ids)
+if published > 0 then redis.call('HSET', meta, 'published', int(number + published)) end
 local head, wake_at = redis.call('ZRANGE', broadcasts, 0, 0, 'WITHSCORES')[2], after(fallback)
-if not publisher[1] or publisher[1] == node or floor > tonumber(publisher[2] or 0) then
+publisher_until = lapse('publisher', publisher_until, wake_at)
+if not publisher or publisher == node or floor > tonumber(publisher_until or 0) then
   wake_at = math.min(wake_at, tonumber(head or wake_at))
   redis.call('HSET', meta, 'publisher', node, 'publisher-until', int(math.max(wake_at, floor) + ROLE_SLACK))
 end
-return {published, dropped, math.max(wake_at * 1000 - micros, 0), head and tonumber(head) <= floor and 1 or 0}
+return {published, dropped, math.max(wake_at * 1000 - micros, 0), head and tonumber(head) <= floor and 1 or 0, number + published}

@@ -38,8 +38,10 @@ local ids, tokens, records, overrides, crash_counts, dropped, sequence_number, r
 local head = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
 head = head and tonumber(head)
 local standby = redis.call('HMGET', meta, 'standby', 'standby-until')
+-- include lapse.lua
 local function is_free(holder, lapses) return not holder or holder == node or floor > tonumber(lapses or 0) end
 local wake_at, role = after(fallback), 0
+watcher_until, standby[2] = lapse('watcher', watcher_until, wake_at), lapse('standby', standby[2], wake_at)
 local function take_role(name, time)
   wake_at = math.min(time or wake_at, wake_at)
   redis.call('HSET', meta, name, node, name .. '-until', int(math.max(wake_at, floor) + ROLE_SLACK))

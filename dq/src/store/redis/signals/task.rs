@@ -9,13 +9,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
 use redis::{PushInfo, PushKind, Value};
 use tokio::sync::mpsc;
 
 use super::{Subscribe, Subscriber, signal_of};
 use crate::environment::{Boottime, Clock, TokioClock, doubled};
-use crate::store::redis::connect::{Connector, send};
+use crate::store::redis::connect::{Connection, Connector, Purpose, send};
 use crate::store::redis::errors::{Failure, classify, of_command};
 use crate::store::{Signal, StoreError};
 
@@ -31,7 +30,7 @@ pub(super) struct SubscriptionTask {
     subscribers: Vec<Subscriber>,
     /// What the connection is subscribed to.
     channels: BTreeSet<String>,
-    connection: Option<(MultiplexedConnection, mpsc::UnboundedReceiver<PushInfo>)>,
+    connection: Option<(Connection, mpsc::UnboundedReceiver<PushInfo>)>,
     /// How many attempts in a row ended without a connection, or with one that did not last.
     failures: u32,
     connected_at: Duration,
@@ -157,7 +156,7 @@ impl SubscriptionTask {
     async fn subscribe_all(&mut self) -> Result<(), StoreError> {
         let (pushes, pushed) = mpsc::unbounded_channel();
         self.channels.clear();
-        self.connection = Some((self.connector.connect("signals", Some(pushes)).await?, pushed));
+        self.connection = Some((self.connector.connect("signals", Purpose::Subscriptions(pushes)).await?, pushed));
         self.connected_at = Boottime.now();
         self.received_at = self.connected_at;
         let wanted: Vec<_> = self.subscribers.iter().flat_map(|subscriber| subscriber.channels.clone()).collect();
@@ -188,7 +187,7 @@ impl SubscriptionTask {
             return Ok(());
         }
         let names: Vec<_> = new.iter().collect();
-        if let Err(error) = connection.subscribe(&names).await {
+        if let Err(error) = connection.client.subscribe(&names).await {
             let is_broken = matches!(classify("signals", None, error.clone()), Failure::Broken(_));
             let error = of_command("signals", error);
             // Other subscriptions go on when the user may not listen to these channels.
@@ -207,7 +206,7 @@ impl SubscriptionTask {
         let wanted: BTreeSet<_> = self.subscribers.iter().flat_map(|subscriber| &subscriber.channels).collect();
         let unwanted: Vec<_> = self.channels.iter().filter(|channel| !wanted.contains(channel)).cloned().collect();
         let Some((connection, _)) = &mut self.connection else { return };
-        if !unwanted.is_empty() && connection.unsubscribe(&unwanted).await.is_err() {
+        if !unwanted.is_empty() && connection.client.unsubscribe(&unwanted).await.is_err() {
             self.connection = None;
         }
         self.channels.retain(|channel| !unwanted.contains(channel));

@@ -18,8 +18,10 @@ impl Topic {
             let expired = own.unwrap_or_else(|| due.after(request.expires_after)) < now;
             *(if expired { &mut dropped } else { &mut published }) += 1;
         }
+        self.published += published as u64;
         let sleep = self.assign_publisher(node, request.fallback);
-        Published { published, dropped, sleep, more: self.broadcasts.values().any(|(due, _)| *due <= now) }
+        let more = self.broadcasts.values().any(|(due, _)| *due <= now);
+        Published { published, dropped, last_number: self.published, sleep, more }
     }
 
     /// A limit of about `n` that does not separate broadcasts with the same due time.

@@ -34,6 +34,8 @@ pub(super) struct Topic {
     pub(super) jobs: BTreeMap<JobId, Job>,
     /// The waiting broadcasts: due time and record.
     pub(super) broadcasts: BTreeMap<JobId, (Timestamp, Record)>,
+    /// How many broadcasts were published.
+    pub(super) published: u64,
     pub(super) sequences: BTreeMap<NodeId, Sequence>,
     pub(super) leases: BTreeMap<NodeId, Timestamp>,
     /// The newest fence that was given out.

@@ -29,13 +29,22 @@ impl Topic {
         role.as_ref().is_none_or(|(holder, until)| holder == node || self.now() > *until)
     }
 
+    /// The latest end that a role may have, for a caller with this fallback.
+    fn longest(&self, fallback: Duration) -> Timestamp {
+        let latest = self.after(fallback);
+        latest.after(latest.since(self.now()) / 4).after(ROLE_SLACK)
+    }
+
     fn held_by(&self, node: &NodeId, wake_at: Timestamp) -> Option<(NodeId, Timestamp)> {
         Some((node.clone(), wake_at.max(self.now()).after(ROLE_SLACK)))
     }
 
     /// Gives a node that has transferred a free role, if there is one. Returns the role and how long the node is to sleep.
     pub(super) fn assign_role(&mut self, node: &NodeId, fallback: Duration) -> (Option<Role>, Duration) {
-        let latest = self.after(fallback);
+        let (latest, longest) = (self.after(fallback), self.longest(fallback));
+        for (_, until) in [&mut self.roles.watcher, &mut self.roles.standby].into_iter().flatten() {
+            *until = longest.min(*until);
+        }
         let (role, wake_at) = if self.is_free(&self.roles.watcher, node) {
             let wake_at = self.head().map_or(latest, |head| head.min(latest));
             self.roles.watcher = self.held_by(node, wake_at);
@@ -53,7 +62,10 @@ impl Topic {
 
     /// Makes the node the publisher if that role is free. Returns how long the node is to sleep.
     pub(super) fn assign_publisher(&mut self, node: &NodeId, fallback: Duration) -> Duration {
-        let latest = self.after(fallback);
+        let (latest, longest) = (self.after(fallback), self.longest(fallback));
+        if let Some((_, until)) = &mut self.roles.publisher {
+            *until = longest.min(*until);
+        }
         if !self.is_free(&self.roles.publisher, node) {
             return fallback;
         }

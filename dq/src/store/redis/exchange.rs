@@ -1,0 +1,236 @@
+//! The task of one line: it alone sends, in the order of its queue, and reads the answers in that order.
+//!
+//! When the connection breaks, falls silent for longer than any caller waits, or turns out to lead to a replica, the
+//! task ends for good. Every request that is unanswered then is answered with
+//! [`Unavailable`](StoreError::Unavailable).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::{FuturesOrdered, StreamExt};
+use redis::{Cmd, Pipeline, RedisResult, Value};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::confirm::Confirm;
+use super::connect::{self, ANSWER_WITHIN, Connection, Connector, Purpose};
+use super::errors::{Failure, classify, not_sent, server_changed};
+use super::line::{Form, LineState, QueuedCall};
+use super::scripts::Scripts;
+use crate::environment::{Boottime, Clock, TokioClock};
+use crate::store::StoreError;
+
+/// How often a line looks whether it is still used and still works. A line closes after one to two of these without a
+/// request.
+const CHECK_PERIOD: Duration = Duration::from_secs(30);
+
+/// What came back for a request.
+struct Response {
+    request: QueuedCall,
+    answer: RedisResult<Value>,
+    /// The answer to the `WAIT` behind it.
+    confirmation: Option<RedisResult<Value>>,
+}
+
+/// What the task does after a response.
+enum Next {
+    GoOn,
+    SendAgain(Box<QueuedCall>),
+    /// The connection is of no use any more, for this reason.
+    End(StoreError),
+}
+
+/// The task of a line.
+pub(super) struct LineTask {
+    pub(super) state: Arc<LineState>,
+    /// Closes the line if no request of it is in flight.
+    pub(super) close_if_idle: Box<dyn Fn() + Send + Sync>,
+}
+
+/// A task that ends in any other way than because nobody uses its line any more leaves a broken line.
+struct BreakOnDrop(Arc<LineState>);
+
+impl Drop for BreakOnDrop {
+    fn drop(&mut self) {
+        self.0.break_off();
+    }
+}
+
+impl LineTask {
+    pub(super) async fn run(
+        self,
+        connector: Arc<Connector>,
+        scripts: Arc<Scripts>,
+        confirm: Option<Confirm>,
+        mut requests: mpsc::UnboundedReceiver<QueuedCall>,
+    ) {
+        let guard = BreakOnDrop(Arc::clone(&self.state));
+        let error = match connector.connect("connect", Purpose::Line(self.state.last_byte.clone())).await {
+            Ok(connection) => {
+                self.state.connected();
+                let exchange = Exchange { connection, scripts, confirm };
+                match self.exchange(&exchange, &mut requests).await {
+                    Some(error) => error,
+                    None => return std::mem::forget(guard), // nobody uses the line any more
+                }
+            }
+            Err(error) => error,
+        };
+        self.refuse_all(&mut requests, error);
+    }
+
+    /// Sends and reads until nobody uses the line any more, or until the connection is of no use, for the returned reason.
+    async fn exchange(
+        &self,
+        exchange: &Exchange,
+        requests: &mut mpsc::UnboundedReceiver<QueuedCall>,
+    ) -> Option<StoreError> {
+        let ended = &exchange.connection.ended;
+        let lost = || StoreError::NotSent { operation: "connect", reason: "the connection was lost".into() };
+        let mut in_flight = FuturesOrdered::new();
+        // Under a paused clock no answer comes in time.
+        let checks = !TokioClock::is_paused();
+        let mut check = Boottime.sleep_until(Boottime.now() + CHECK_PERIOD);
+        let mut was_used = false;
+        loop {
+            tokio::select! {
+                biased;
+                Some(response) = in_flight.next() => match exchange.handle(response) {
+                    Next::GoOn => {}
+                    Next::SendAgain(request) => in_flight.push_back(exchange.send(*request)),
+                    Next::End(error) => return Some(error),
+                },
+                request = requests.recv() => match request {
+                    // A caller that gave its link up wants nothing of it executed.
+                    Some(request) if request.ticket.is_given_up() => {}
+                    Some(request) => {
+                        if in_flight.is_empty() && is_lost(ended).await {
+                            request.refuse(&lost());
+                            return Some(lost());
+                        }
+                        was_used = true;
+                        in_flight.push_back(exchange.send(request));
+                    }
+                    None => return None,
+                },
+                () = ended.cancelled(), if in_flight.is_empty() => return Some(lost()),
+                () = &mut check, if checks => {
+                    check = Boottime.sleep_until(Boottime.now() + CHECK_PERIOD);
+                    if !in_flight.is_empty() && self.state.last_byte.silent_for() >= ANSWER_WITHIN {
+                        return Some(lost());
+                    }
+                    let is_used = std::mem::take(&mut was_used) || !in_flight.is_empty();
+                    if !is_used {
+                        (self.close_if_idle)();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Answers every request in the queue with the error of a connection that could not be made, or was lost before: nothing
+    /// was sent.
+    fn refuse_all(&self, requests: &mut mpsc::UnboundedReceiver<QueuedCall>, error: StoreError) {
+        let error = self.state.refusal.get_or_init(|| error);
+        self.state.break_off();
+        requests.close();
+        while let Ok(request) = requests.try_recv() {
+            request.refuse(error);
+        }
+    }
+}
+
+/// Whether an idle connection has been lost. The runtime reads the socket first: otherwise the request would leave on a
+/// connection that has ended, and nobody could say what became of it.
+async fn is_lost(ended: &CancellationToken) -> bool {
+    tokio::task::yield_now().await;
+    ended.is_cancelled()
+}
+
+/// Sends requests and handles their responses.
+struct Exchange {
+    connection: Connection,
+    scripts: Arc<Scripts>,
+    confirm: Option<Confirm>,
+}
+
+impl Exchange {
+    fn send(&self, mut request: QueuedCall) -> BoxFuture<'static, Response> {
+        let mut connection = self.connection.clone();
+        let confirm = self.confirm.filter(|_| request.form != Form::Diagnosis);
+        let before = request.before.take();
+        Box::pin(async move {
+            let cmd = &request.call.cmd;
+            let (answer, confirmation) = match (before, confirm) {
+                (None, None) => (connect::send(&mut connection, cmd).await, None),
+                (before, confirm) => match send_all(&mut connection, before, cmd, confirm).await {
+                    Ok((answer, confirmation)) => (answer, confirmation),
+                    Err(error) => (Err(error), None),
+                },
+            };
+            Response { request, answer, confirmation }
+        })
+    }
+
+    /// Passes the answer on to the caller. A script that the server does not know is sent in full, behind what is in
+    /// flight: rules 6, 7 and 18 allow the server to execute scripts in another order.
+    fn handle(&self, Response { mut request, answer, confirmation }: Response) -> Next {
+        let operation = request.call.step.name();
+        let answer = answer.map_err(|error| classify(operation, Some(&request.call), error));
+        let answer = answer.and_then(|value| match self.confirm.zip(confirmation) {
+            Some((confirm, confirmation)) => confirm.check(operation, confirmation).map(|()| value),
+            None => Ok(value),
+        });
+        let (answer, next) = match answer {
+            // The wrong type that this diagnosis was to name is gone.
+            Ok(_) if request.form == Form::Diagnosis => (Err(server_changed(operation)), Next::GoOn),
+            Ok(value) => (Ok(value), Next::GoOn),
+            Err(Failure::NoScript) if request.form == Form::Hash => {
+                request.call.cmd = self.scripts.in_full(request.call.step, &request.call.cmd);
+                request.form = Form::Text;
+                return Next::SendAgain(Box::new(request));
+            }
+            Err(Failure::WrongType) if request.form != Form::Diagnosis => {
+                request.call.cmd = self.scripts.diagnosis(request.call.step, &request.call.cmd);
+                request.form = Form::Diagnosis;
+                return Next::SendAgain(Box::new(request));
+            }
+            Err(Failure::NoScript | Failure::WrongType) => (Err(server_changed(operation)), Next::GoOn),
+            Err(Failure::Answered(error)) => (Err(error), Next::GoOn),
+            Err(Failure::Broken(error)) => {
+                let reason = not_sent("connect", &error);
+                (Err(error), Next::End(reason))
+            }
+        };
+        // The caller may have stopped waiting.
+        drop(request.reply.send(answer));
+        next
+    }
+}
+
+/// Sends a command, one before it whose answer does not matter, and a `WAIT` behind it, in one write. Returns the
+/// answers of the command and of the `WAIT`. An error is one of the connection.
+async fn send_all(
+    connection: &mut Connection,
+    before: Option<Cmd>,
+    cmd: &Cmd,
+    confirm: Option<Confirm>,
+) -> RedisResult<(RedisResult<Value>, Option<RedisResult<Value>>)> {
+    let mut all = Pipeline::with_capacity(3);
+    let skipped = usize::from(before.is_some());
+    if let Some(before) = before {
+        all.add_command(before);
+    }
+    all.add_command(cmd.clone());
+    if let Some(confirm) = confirm {
+        all.add_command(confirm.command());
+    }
+    let answers = connection.client.send_packed_commands(&all, 0, skipped + 1 + usize::from(confirm.is_some())).await?;
+    let mut answers = answers.into_iter().skip(skipped).map(|value| match value {
+        Value::ServerError(error) => Err(error.into()),
+        value => Ok(value),
+    });
+    let answer = answers.next().unwrap_or(Ok(Value::Nil));
+    Ok((answer, confirm.map(|_| answers.next().unwrap_or(Ok(Value::Nil)))))
+}

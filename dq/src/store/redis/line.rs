@@ -1,0 +1,170 @@
+//! One line, and the requests on their way over it: from their sending to their answer they have a place on it.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use redis::{Cmd, Value};
+use tokio::sync::{mpsc, oneshot};
+
+use super::errors::not_sent;
+use super::scripts::ScriptCall;
+use super::stream::LastByte;
+use crate::store::StoreError;
+
+/// One line, for those who send over it. It closes when the last of them is gone.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) queue: mpsc::UnboundedSender<QueuedCall>,
+    pub(super) state: Arc<LineState>,
+}
+
+/// What is known of a line.
+#[derive(Debug)]
+pub(super) struct LineState {
+    in_flight: AtomicUsize,
+    is_broken: AtomicBool,
+    /// The connection exists. Before that, nothing has left the program.
+    is_connected: Mutex<bool>,
+    /// Why nothing leaves any more.
+    pub(super) refusal: OnceLock<StoreError>,
+    pub(super) last_byte: LastByte,
+}
+
+impl LineState {
+    pub(super) fn new() -> Self {
+        Self {
+            in_flight: AtomicUsize::new(0),
+            is_broken: AtomicBool::new(false),
+            is_connected: Mutex::new(false),
+            refusal: OnceLock::new(),
+            last_byte: LastByte::now(),
+        }
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn began(&self) {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn ended(&self) {
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Notes that the connection exists: from now on requests leave.
+    pub(super) fn connected(&self) {
+        *self.is_connected.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+
+    /// Takes back the requests of this user, if none can have left because the connection is still being made. Returns
+    /// whether it did.
+    pub(super) fn take_back(&self, course: &Course) -> bool {
+        let is_connected = self.is_connected.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*is_connected {
+            course.is_taken_back.store(true, Ordering::Release);
+            course.is_given_up.store(true, Ordering::Release);
+        }
+        !*is_connected
+    }
+
+    /// The connection broke, or could not be made.
+    pub(super) fn break_off(&self) {
+        self.is_broken.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_broken(&self) -> bool {
+        self.is_broken.load(Ordering::Acquire)
+    }
+}
+
+/// How the script of a request was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Hash,
+    Text,
+    /// Not the script itself, but one that finds the key of a wrong type.
+    Diagnosis,
+}
+
+/// A call on its way to the server.
+#[derive(Debug)]
+pub(super) struct QueuedCall {
+    pub(super) call: ScriptCall,
+    pub(super) form: Form,
+    /// A command to send before it, whose answer does not matter.
+    pub(super) before: Option<Cmd>,
+    pub(super) reply: oneshot::Sender<Result<Value, StoreError>>,
+    /// Behind `reply`: the answer is there before its place on the line is free.
+    pub(super) ticket: Ticket,
+}
+
+impl QueuedCall {
+    pub(super) const fn new(
+        call: ScriptCall,
+        before: Option<Cmd>,
+        reply: oneshot::Sender<Result<Value, StoreError>>,
+        ticket: Ticket,
+    ) -> Self {
+        Self { call, form: Form::Hash, before, reply, ticket }
+    }
+
+    /// Answers a call that was not sent.
+    pub(super) fn refuse(self, error: &StoreError) {
+        let operation = self.call.step.name();
+        // The caller may have stopped waiting.
+        drop(self.reply.send(Err(not_sent(operation, error))));
+    }
+}
+
+/// How the requests of one user go.
+#[derive(Debug, Default)]
+pub(super) struct Course {
+    route: Mutex<Route>,
+    pub(super) is_given_up: AtomicBool,
+    /// None of the requests left the program, and none will.
+    pub(super) is_taken_back: AtomicBool,
+}
+
+/// Where the requests of one user are.
+#[derive(Debug, Default)]
+pub(super) struct Route {
+    /// The line of the requests in flight.
+    pub(super) line: Option<Arc<Line>>,
+    pub(super) in_flight: usize,
+    /// The line of the last request.
+    pub(super) last: Option<Arc<LineState>>,
+}
+
+impl Course {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Route> {
+        self.route.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The place of one request on its line, from its sending to its answer.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    pub(super) line: Arc<LineState>,
+    pub(super) course: Arc<Course>,
+}
+
+impl Ticket {
+    /// Whether the user has given up all its requests.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.course.is_given_up.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.line.ended();
+        let mut route = self.course.lock();
+        route.in_flight -= 1;
+        let left = if route.in_flight == 0 { route.line.take() } else { None };
+        drop(route);
+        // Not under the lock: the last user of a line drops what waits in its queue.
+        drop(left);
+    }
+}

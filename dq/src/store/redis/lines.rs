@@ -1,0 +1,90 @@
+//! Lines: the shared connections of a store, each of which keeps the order of its requests.
+//!
+//! What needs order is the requests of one link or one producer (rules 6, 7 and 18), and they need it only while one
+//! of them is in flight: once all are answered, the server has executed all. So a link or producer keeps its line while
+//! a request of it is in flight, and otherwise takes the line with the fewest requests. A large answer holds up the
+//! topics on its own line only, and the number of connections does not grow with the number of topics.
+//!
+//! A line that a caller gave up is retired: nothing new goes over it, and it closes once nobody waits for an answer
+//! over it. A line that was not used for a while closes.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc;
+
+use super::confirm::Confirm;
+use super::connect::Connector;
+use super::exchange::LineTask;
+use super::line::{Line, LineState};
+use super::scripts::Scripts;
+
+/// The lines of one purpose.
+#[derive(Debug)]
+pub(super) struct Lines {
+    connector: Arc<Connector>,
+    scripts: Arc<Scripts>,
+    confirm: Option<Confirm>,
+    most: usize,
+    open: Mutex<Vec<Arc<Line>>>,
+}
+
+impl Lines {
+    /// At most `most` lines. None is opened yet. With `confirm`, a request is answered once enough replicas have
+    /// confirmed it.
+    pub(super) fn new(connector: Arc<Connector>, scripts: Arc<Scripts>, confirm: Option<Confirm>, most: usize) -> Self {
+        Self { connector, scripts, confirm, most, open: Mutex::default() }
+    }
+
+    /// The line with the fewest requests in flight: a new one while all are in use and there may be more. Counts a
+    /// request that the caller is about to send. A new line lives on the current runtime.
+    pub(super) fn take(self: &Arc<Self>) -> Arc<Line> {
+        let mut open = self.lock();
+        // Dropping a line may drop a request, which must not happen under this lock.
+        let broken: Vec<_> = open.extract_if(.., |line| line.state.is_broken()).collect();
+        let idlest = open.iter().min_by_key(|line| line.state.in_flight());
+        let line = match idlest {
+            Some(line) if line.state.in_flight() == 0 || open.len() >= self.most => Arc::clone(line),
+            _ => {
+                let line = self.open_line();
+                open.push(Arc::clone(&line));
+                line
+            }
+        };
+        line.state.began();
+        drop(open);
+        drop(broken);
+        line
+    }
+
+    fn open_line(self: &Arc<Self>) -> Arc<Line> {
+        let (queue, requests) = mpsc::unbounded_channel();
+        let state = Arc::new(LineState::new());
+        let (lines, idle) = (Arc::downgrade(self), Arc::clone(&state));
+        let close_if_idle = Box::new(move || {
+            if let Some(lines) = lines.upgrade() {
+                lines.close_if_idle(&idle);
+            }
+        });
+        let (connector, scripts) = (Arc::clone(&self.connector), Arc::clone(&self.scripts));
+        let task = LineTask { state: Arc::clone(&state), close_if_idle };
+        super::spawn(task.run(connector, scripts, self.confirm, requests));
+        Arc::new(Line { queue, state })
+    }
+
+    /// Nothing new goes over this line.
+    pub(super) fn retire(&self, line: &Arc<Line>) {
+        let retired: Vec<_> = self.lock().extract_if(.., |open| Arc::ptr_eq(open, line)).collect();
+        drop(retired);
+    }
+
+    /// Closes this line if no request of it is in flight.
+    fn close_if_idle(&self, state: &Arc<LineState>) {
+        let is_idle = |line: &mut Arc<Line>| Arc::ptr_eq(&line.state, state) && state.in_flight() == 0;
+        let closed: Vec<_> = self.lock().extract_if(.., is_idle).collect();
+        drop(closed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Line>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
