@@ -2,6 +2,7 @@
 
 mod connections;
 mod cost;
+mod directory;
 mod disturbed;
 mod durability;
 mod errors;

@@ -12,6 +12,7 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisError, RedisResult, Value};
 
+use super::connect;
 use super::errors::{Failure, classify};
 use super::millis;
 use crate::store::{Durability, StoreError};
@@ -32,21 +33,12 @@ impl Confirm {
         }
     }
 
-    /// Sends a command and a `WAIT` behind it, and returns the answers of both. An error is one of the connection.
-    pub(super) async fn send(
-        self,
-        connection: &mut MultiplexedConnection,
-        cmd: &Cmd,
-    ) -> RedisResult<(RedisResult<Value>, RedisResult<Value>)> {
-        let mut both = redis::Pipeline::with_capacity(2);
+    /// The `WAIT` to send behind a step.
+    fn wait(self) -> Cmd {
+        let mut wait = redis::cmd("WAIT");
         // At least a millisecond: 0 means forever.
-        both.add_command(cmd.clone()).cmd("WAIT").arg(self.replicas).arg(millis(self.timeout).max(1));
-        let mut answers = connection.send_packed_commands(&both, 0, 2).await?.into_iter();
-        let mut next = || match answers.next() {
-            Some(Value::ServerError(error)) => Err(RedisError::from(error)),
-            value => Ok(value.unwrap_or(Value::Nil)),
-        };
-        Ok((next(), next()))
+        wait.arg(self.replicas).arg(millis(self.timeout).max(1));
+        wait
     }
 
     /// Checks the answer to the `WAIT` behind a step that was executed. So whatever the answer is, the step was done.
@@ -72,6 +64,33 @@ impl Confirm {
             }),
         }
     }
+}
+
+/// Sends a step, what goes out behind it, and the `WAIT` of `confirm`, in one write. Returns the answers of the step and of the
+/// `WAIT`. An error is one of the connection.
+pub(super) async fn send(
+    connection: &mut MultiplexedConnection,
+    step: &Cmd,
+    behind: Option<&Cmd>,
+    confirm: Option<Confirm>,
+) -> RedisResult<(RedisResult<Value>, Option<RedisResult<Value>>)> {
+    if behind.is_none() && confirm.is_none() {
+        return Ok((connect::send(connection, step).await, None));
+    }
+    let mut all = redis::Pipeline::with_capacity(3);
+    all.add_command(step.clone());
+    if let Some(behind) = behind {
+        all.add_command(behind.clone());
+    }
+    if let Some(confirm) = confirm {
+        all.add_command(confirm.wait());
+    }
+    let mut answers = connection.send_packed_commands(&all, 0, all.len()).await?.into_iter();
+    let answer_of = |value: Option<Value>| match value {
+        Some(Value::ServerError(error)) => Err(RedisError::from(error)),
+        value => Ok(value.unwrap_or(Value::Nil)),
+    };
+    Ok((answer_of(answers.next()), confirm.map(|_| answer_of(answers.last()))))
 }
 
 #[cfg(test)]

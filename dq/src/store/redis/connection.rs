@@ -15,11 +15,11 @@ use std::task::Poll;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesOrdered, StreamExt};
 use redis::aio::MultiplexedConnection;
-use redis::{Cmd, PushInfo, PushKind, RedisResult, Value};
+use redis::{PushInfo, PushKind, RedisResult, Value};
 use tokio::sync::{mpsc, oneshot};
 
-use super::confirm::Confirm;
-use super::connect::{self, Connector};
+use super::confirm::{self, Confirm};
+use super::connect::Connector;
 use super::errors::{Failure, classify, server_changed};
 use super::progress::Progress;
 use super::reply::Reply;
@@ -60,12 +60,12 @@ pub(super) struct OrderedConnection {
 }
 
 impl OrderedConnection {
-    /// Opens a connection in a task on the current runtime. The task connects, and sends `first` before anything else
-    /// and ignores its answer. With `confirm`, a request is answered once enough replicas have confirmed it.
-    pub(super) fn open(connector: Arc<Connector>, scripts: Arc<Scripts>, first: Cmd, confirm: Option<Confirm>) -> Self {
+    /// Opens a connection in a task on the current runtime. With `confirm`, a request is answered once enough replicas
+    /// have confirmed it.
+    pub(super) fn open(connector: Arc<Connector>, scripts: Arc<Scripts>, confirm: Option<Confirm>) -> Self {
         let (queue, requests) = mpsc::unbounded_channel();
         let progress = Arc::<Progress>::default();
-        super::spawn(run(connector, scripts, confirm, requests, first, Arc::clone(&progress)));
+        super::spawn(run(connector, scripts, confirm, requests, Arc::clone(&progress)));
         Self { queue, progress }
     }
 
@@ -123,7 +123,6 @@ async fn run(
     scripts: Arc<Scripts>,
     confirm: Option<Confirm>,
     mut requests: mpsc::UnboundedReceiver<QueuedCall>,
-    first: Cmd,
     progress: Arc<Progress>,
 ) {
     let (pushes, mut pushed) = mpsc::unbounded_channel();
@@ -132,15 +131,11 @@ async fn run(
         Ok(_) => return,
         Err(error) => return refuse_all(requests, &progress, &error).await,
     };
-    let exchange = Exchange { connection: connection.clone(), scripts, confirm };
-    let mut first_connection = connection;
-    let mut first_sent = Box::pin(async move { first_connection.send_packed_command(&first).await });
-    let mut is_first_answered = false;
+    let exchange = Exchange { connection, scripts, confirm };
     let mut in_flight = FuturesOrdered::new();
     let reason = loop {
         tokio::select! {
             biased;
-            _ = &mut first_sent, if !is_first_answered => is_first_answered = true,
             Some(response) = in_flight.next() => match exchange.handle(response) {
                 Next::GoOn => {}
                 Next::SendAgain(request) => in_flight.push_back(exchange.send(request)),
@@ -187,14 +182,9 @@ impl Exchange {
         let mut connection = self.connection.clone();
         let confirm = self.confirm.filter(|_| request.form != Form::Diagnosis);
         Box::pin(async move {
-            let cmd = &request.call.cmd;
-            let (answer, confirmation) = match confirm {
-                None => (connect::send(&mut connection, cmd).await, None),
-                Some(confirm) => match confirm.send(&mut connection, cmd).await {
-                    Ok((answer, confirmation)) => (answer, Some(confirmation)),
-                    Err(error) => (Err(error), None),
-                },
-            };
+            let behind = request.call.behind.as_deref().filter(|_| request.form != Form::Diagnosis);
+            let sent = confirm::send(&mut connection, &request.call.cmd, behind, confirm).await;
+            let (answer, confirmation) = sent.unwrap_or_else(|error| (Err(error), None));
             Response { request, answer, confirmation }
         })
     }

@@ -12,6 +12,7 @@ mod check;
 mod confirm;
 mod connect;
 mod connection;
+mod directory;
 mod errors;
 mod inspect;
 mod keys;
@@ -60,7 +61,7 @@ pub struct RedisStore {
     connector: Arc<Connector>,
     scripts: Arc<Scripts>,
     keyspace: Keyspace,
-    queries: Queries,
+    queries: Arc<Queries>,
     subscriptions: Subscriptions,
     check: Check,
     durability: Durability,
@@ -126,7 +127,7 @@ impl RedisStore {
         let connector = Arc::new(Connector::new(Address::parse(url)?));
         let scripts = Arc::new(Scripts::new(test_clock));
         Ok(Self {
-            queries: Queries::new(Arc::clone(&connector), Arc::clone(&scripts)),
+            queries: Arc::new(Queries::new(Arc::clone(&connector), Arc::clone(&scripts))),
             subscriptions: Subscriptions::new(Arc::clone(&connector), keyspace.clone()),
             keyspace,
             check: Check::default(),
@@ -144,18 +145,23 @@ impl RedisStore {
         self
     }
 
-    /// An ordered connection that first adds the topic to the directory.
-    fn open_connection(&self, topic: &TopicKey, confirm: Option<Confirm>) -> OrderedConnection {
-        let directory = self.keyspace.directory(topic.app.as_str());
-        let mut add_topic = redis::cmd("SADD");
-        add_topic.arg(directory).arg(topic.topic.as_str());
-        OrderedConnection::open(Arc::clone(&self.connector), Arc::clone(&self.scripts), add_topic, confirm)
+    /// An ordered connection.
+    fn open_connection(&self, confirm: Option<Confirm>) -> OrderedConnection {
+        OrderedConnection::open(Arc::clone(&self.connector), Arc::clone(&self.scripts), confirm)
     }
 }
 
 impl Store for RedisStore {
     fn url(&self) -> String {
         self.connector.url()
+    }
+
+    fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.queries.command("ping", &redis::cmd("PING")).await?;
+            self.check.once(&self.queries, &self.connector.url(), self.durability).await;
+            Ok(())
+        })
     }
 
     fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
@@ -171,7 +177,7 @@ impl Store for RedisStore {
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
         let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
         Arc::new(RedisLink {
-            connection: self.open_connection(topic, None),
+            connection: self.open_connection(None),
             scripts,
             keys,
             node: node.clone(),
@@ -181,8 +187,9 @@ impl Store for RedisStore {
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
         let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
-        let connection = self.open_connection(topic, Confirm::of(self.durability));
-        Arc::new(RedisProducer { connection, scripts, keys, producer: producer.clone() })
+        let connection = self.open_connection(Confirm::of(self.durability));
+        let entry = Arc::new(directory::entry(&self.keyspace, topic));
+        Arc::new(RedisProducer { connection, scripts, keys, producer: producer.clone(), entry })
     }
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
@@ -202,11 +209,7 @@ impl Store for RedisStore {
     }
 
     fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
-        Box::pin(async move {
-            let topics = self.topics_of(app).await?;
-            self.check.once(&self.queries, &self.connector.url(), self.durability).await;
-            Ok(topics)
-        })
+        Box::pin(self.topics_of(app))
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
+use redis::Cmd;
 
 use super::connection::OrderedConnection;
 use super::keys::Keys;
@@ -26,6 +27,8 @@ pub(super) struct RedisProducer {
     pub(super) scripts: Arc<Scripts>,
     pub(super) keys: Keys,
     pub(super) producer: ProducerId,
+    /// Enters the topic into the directory.
+    pub(super) entry: Arc<Cmd>,
 }
 
 impl RedisProducer {
@@ -64,6 +67,7 @@ impl Producer for RedisProducer {
             call.push(options_of(job));
             call.push(record.as_bytes().as_ref());
         }
+        call.behind = Some(Arc::clone(&self.entry));
         let answer = self.connection.ask_list(call);
         Box::pin(async move { added(answer.await?, outcomes) })
     }
