@@ -4,6 +4,7 @@ mod arriving;
 mod broadcasts;
 mod connections;
 mod cost;
+mod directory;
 mod disturbed;
 mod durability;
 mod errors;

@@ -162,6 +162,10 @@ impl Store for FaultyStore {
         self.inner.url()
     }
 
+    fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.contact()
+    }
+
     fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
         match self.faults.ask("open") {
             None => self.inner.open(topic),

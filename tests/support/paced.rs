@@ -119,6 +119,10 @@ impl Store for PacedStore {
         self.store.url()
     }
 
+    fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.asks(self.store.contact())
+    }
+
     fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
         self.asks(self.store.open(topic))
     }

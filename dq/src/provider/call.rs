@@ -44,7 +44,9 @@ impl Call {
             Progress::Posted(post(&root, &inbox, place))
         } else {
             let inbox = Arc::clone(&inbox);
-            Progress::Waiting(Box::pin(async move { Ok(post(&root, &inbox, root.places.one(bytes).await?)) }))
+            Progress::Waiting(Box::pin(async move {
+                Ok(post(&root, &inbox, root.places.one(bytes).await.map_err(|_| Failed::NotDone(Reason::Stopped))?))
+            }))
         };
         Self { inbox, id, progress }
     }
@@ -70,7 +72,7 @@ pub(super) async fn call_many(root: &Root, inbox: &Arc<Inbox>, requests: Vec<Req
     let bytes = requests.iter().map(Request::bytes).sum();
     let mut place = match root.places.many(requests.len(), bytes).await {
         Ok(place) => place,
-        Err(failed) => return requests.iter().map(|_| Err(failed.clone())).collect(),
+        Err(_) => return requests.iter().map(|_| STOPPED).collect(),
     };
     let post = |request| Posted::new(request, deadline, place());
     let (posted, receivers): (Vec<_>, Vec<_>) = requests.into_iter().map(post).unzip();

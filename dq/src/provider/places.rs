@@ -7,10 +7,8 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 
-use super::error::Reason;
-use super::request::Failed;
 use crate::config::NodeSettings;
 
 /// How many queries of a provider may be unanswered.
@@ -68,23 +66,26 @@ impl Places {
         Some(Place { request: Some(request), bytes: Bytes::Own { _permit: permit } })
     }
 
-    /// Waits for a place for a request of this size.
-    pub(super) async fn one(&self, bytes: usize) -> Result<Place, Failed> {
+    /// Waits for a place for a request of this size. An error means that the provider was closed.
+    pub(super) async fn one(&self, bytes: usize) -> Result<Place, AcquireError> {
         let (request, permit) = self.acquire(1, bytes).await?;
         Ok(Place { request: Some(request), bytes: Bytes::Own { _permit: permit } })
     }
 
     /// Waits for places for so many requests, which have so many bytes together. Returns a source of one place for each.
-    pub(super) async fn many(&self, count: usize, bytes: usize) -> Result<impl FnMut() -> Place + use<>, Failed> {
+    pub(super) async fn many(&self, count: usize, bytes: usize) -> Result<impl FnMut() -> Place + use<>, AcquireError> {
         let (mut requests, permit) = self.acquire(most(count).min(self.most_requests), bytes).await?;
         let permit = Arc::new(permit);
         Ok(move || Place { request: requests.split(1), bytes: Bytes::Shared { _permit: Arc::clone(&permit) } })
     }
 
-    async fn acquire(&self, count: u32, bytes: usize) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), Failed> {
-        let stopped = |_| Failed::NotDone(Reason::Stopped);
-        let requests = Arc::clone(&self.requests).acquire_many_owned(count).await.map_err(stopped)?;
-        let bytes = Arc::clone(&self.bytes).acquire_many_owned(self.share(bytes)).await.map_err(stopped)?;
+    async fn acquire(
+        &self,
+        count: u32,
+        bytes: usize,
+    ) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), AcquireError> {
+        let requests = Arc::clone(&self.requests).acquire_many_owned(count).await?;
+        let bytes = Arc::clone(&self.bytes).acquire_many_owned(self.share(bytes)).await?;
         Ok((requests, bytes))
     }
 

@@ -53,6 +53,9 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// The URL without secrets, for logs.
     fn url(&self) -> String;
 
+    /// Checks that the store can be reached and answers.
+    fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>>;
+
     /// Checks the version of a topic and the types of its keys, before a node or provider uses the topic.
     ///
     /// # Errors
@@ -82,7 +85,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Returns a page of the jobs in one state.
     fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>>;
 
-    /// Returns the topics of an app that hold any job, in the order of their names; at most 10,000.
+    /// Returns topics of an app that hold any job or broadcast, in the order of their names; at most 10,000. For people:
+    /// nothing is decided by it. A store may forget the names of topics that hold nothing.
     fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>>;
 
     /// Returns how many jobs of a topic are in each state.

@@ -2,19 +2,27 @@
 //! this program runs.
 //!
 //! Each answer may take `call_total`. The first outage is reported and ends the contact. A topic with a key of a wrong type
-//! does not keep the others from starting (rule 1), unless there are no others.
+//! does not keep the others from starting (rule 1), unless there are no others. The warning needs the directory of topics, which
+//! can be long: it gets one second, and whatever happens there keeps nothing from starting.
 
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt};
 
 use super::discover::Listeners;
 use crate::context::problems::Problem;
 use crate::environment::Environment;
 use crate::job::{AppName, TopicKey, TopicName};
 use crate::store::{Store, StoreError};
+
+/// How long the directory of topics may keep a start waiting.
+const DIRECTORY_WITHIN: Duration = Duration::from_secs(1);
+
+/// How many topics are opened at a time.
+const MOST_AT_ONCE: usize = 256;
 
 /// How many topics without a listener are checked for waiting jobs.
 const MOST_UNSERVED: usize = 100;
@@ -30,7 +38,7 @@ pub(crate) struct FirstContact<'a> {
 }
 
 impl FirstContact<'_> {
-    /// Asks for the existing topics, opens those of the listeners, and warns of jobs that no listener runs. Returns the topics
+    /// Asks whether the store answers, opens the topics of the listeners, and warns of jobs that no listener runs. Returns the topics
     /// that the store cannot serve for now.
     pub(crate) async fn make(
         &self,
@@ -38,16 +46,21 @@ impl FirstContact<'_> {
         only_provides: bool,
         problems: &mut Vec<Problem>,
     ) -> BTreeMap<TopicKey, StoreError> {
-        let stored = match self.within("topics", self.store.topics(self.app)).await {
-            Ok(stored) => stored,
-            Err(error) => {
-                problems.push(Problem::StoreUnreachable { url: self.store.url(), error });
-                return BTreeMap::new();
-            }
-        };
+        if let Err(error) = self.within("ping", self.store.contact()).await {
+            problems.push(Problem::StoreUnreachable { url: self.store.url(), error });
+            return BTreeMap::new();
+        }
         let refused = self.open_all(listeners, problems).await;
         if problems.is_empty() && !only_provides {
-            self.warn_of_unserved(listeners, stored).await;
+            let too_late = self.environment.sleep_until(self.environment.now() + DIRECTORY_WITHIN);
+            let error = tokio::select! {
+                biased;
+                warned = self.warn_of_unserved(listeners) => warned.err().map(|error| error.to_string()),
+                () = too_late => Some(format!("no answer within {}", humantime::format_duration(DIRECTORY_WITHIN))),
+            };
+            if let Some(error) = error {
+                tracing::warn!(error, "cannot check whether jobs wait in topics that have no listener in this program");
+            }
         }
         refused
     }
@@ -63,7 +76,8 @@ impl FirstContact<'_> {
             (key, opened)
         };
         let (count, mut refused) = (topics.len(), BTreeMap::new());
-        for (key, opened) in join_all(topics.into_iter().map(open)).await {
+        let opened: Vec<_> = stream::iter(topics).map(open).buffered(MOST_AT_ONCE).collect().await;
+        for (key, opened) in opened {
             match opened {
                 Ok(()) => {}
                 Err(error) if error.is_outage() => {
@@ -84,12 +98,18 @@ impl FirstContact<'_> {
         Problem::StoreTopic { url: self.store.url(), topic: key.topic.to_string(), error }
     }
 
-    async fn warn_of_unserved(&self, listeners: &Listeners, stored: Vec<TopicName>) {
+    async fn warn_of_unserved(&self, listeners: &Listeners) -> Result<(), StoreError> {
+        let stored = self.store.topics(self.app).await?;
         let served = |topic: &TopicName| {
             listeners.topics.contains(&topic.as_str()) || listeners.channels.contains(topic.as_str())
         };
-        for topic in stored.into_iter().filter(|topic| !served(topic)).take(MOST_UNSERVED) {
-            let Ok(counts) = self.within("counts", self.store.counts(&self.key(&topic))).await else { return };
+        let unserved = stored.into_iter().filter(|topic| !served(topic)).take(MOST_UNSERVED);
+        let counted = join_all(unserved.map(async |topic| {
+            let counts = self.store.counts(&self.key(&topic)).await;
+            (topic, counts)
+        }));
+        for (topic, counts) in counted.await {
+            let counts = counts?;
             if counts.delayed > 0 {
                 tracing::warn!(
                     %topic,
@@ -99,6 +119,7 @@ impl FirstContact<'_> {
                 );
             }
         }
+        Ok(())
     }
 
     fn key(&self, topic: &TopicName) -> TopicKey {

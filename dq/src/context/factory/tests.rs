@@ -27,6 +27,7 @@ enum Mood {
     Down,
     Silent,
     Newer,
+    NoDirectory,
 }
 
 /// The memory store, with other answers to the first questions.
@@ -42,6 +43,17 @@ impl Moody {
 impl Store for Moody {
     fn url(&self) -> String {
         "moody:".into()
+    }
+
+    fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        match self.0 {
+            Mood::Down => {
+                let reason = "connection refused".into();
+                Box::pin(ready(Err(StoreError::NotSent { operation: "ping", reason })))
+            }
+            Mood::Silent => Box::pin(pending()),
+            _ => self.1.contact(),
+        }
     }
 
     fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
@@ -77,12 +89,8 @@ impl Store for Moody {
 
     fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
         match self.0 {
-            Mood::Down => {
-                let reason = "connection refused".into();
-                Box::pin(ready(Err(StoreError::Unavailable { operation: "topics", reason })))
-            }
-            Mood::Silent => Box::pin(pending()),
-            Mood::Well | Mood::Newer => self.1.topics(app),
+            Mood::NoDirectory => Box::pin(pending()),
+            _ => self.1.topics(app),
         }
     }
 
@@ -162,7 +170,8 @@ async fn names_and_texts_that_were_written_by_hand_are_checked() {
 async fn a_store_that_is_down_is_one_problem_among_the_others() {
     let error = start_error(shop(Moody::new(Mood::Down)).listener::<Good>().lease("10m")).await;
     assert!(matches!(error.problems(), [Problem::Setting(_), Problem::StoreUnreachable { .. }]), "{error}");
-    let text = "2. the store moody: cannot be reached: the store is unavailable during topics: connection refused";
+    let text =
+        "2. the store moody: cannot be reached: the store cannot be reached, so ping was not sent: connection refused";
     assert!(error.to_string().ends_with(text), "{error}");
 }
 
@@ -171,7 +180,17 @@ async fn a_store_that_does_not_answer_is_given_up_after_the_time_of_a_call() {
     let before = tokio::time::Instant::now();
     let error = start_error(shop(Moody::new(Mood::Silent)).listener::<Good>().call_total("3s")).await;
     assert_eq!(before.elapsed(), Duration::from_secs(3));
-    assert!(error.to_string().ends_with("the store is unavailable during topics: no answer within 3s"), "{error}");
+    assert!(error.to_string().ends_with("the store is unavailable during ping: no answer within 3s"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_directory_that_is_not_read_in_time_delays_a_start_by_a_second_and_keeps_nothing_from_starting() {
+    let before = tokio::time::Instant::now();
+    let _context = shop(Moody::new(Mood::NoDirectory)).listener::<Good>().start().await.unwrap();
+    assert_eq!(before.elapsed(), Duration::from_secs(1));
+    let before = tokio::time::Instant::now();
+    let _context = shop(Moody::new(Mood::NoDirectory)).without_listeners().start().await.unwrap();
+    assert_eq!(before.elapsed(), Duration::ZERO, "a program that only adds needs no warning");
 }
 
 #[tokio::test]

@@ -149,13 +149,13 @@ async fn at_most_256_queries_are_in_flight_and_callers_wait_for_their_turn() {
     let (topic, other) = (provider.topic("remind").unwrap(), provider.topic("other").unwrap());
     let mut started = start_queries(&topic, 200).await;
     started.extend(start_queries(&other, 200).await);
-    assert_eq!((queries.begun.load(Relaxed), queries.most.load(Relaxed)), (256, 256));
+    assert_eq!((queries.started.load(Relaxed), queries.most.load(Relaxed)), (256, 256));
     started[..100].iter().for_each(JoinHandle::abort);
     started.drain(..100);
     for _ in 0..10 {
         yield_now().await;
     }
-    assert_eq!((queries.begun.load(Relaxed), queries.most.load(Relaxed)), (356, 256));
+    assert_eq!((queries.started.load(Relaxed), queries.most.load(Relaxed)), (356, 256));
     for query in started {
         assert!(matches!(query.await.unwrap(), Err(QueryError::Store { .. })), "each ends when its time is over");
     }

@@ -170,12 +170,12 @@ pub(super) struct ManualStore {
 pub(super) struct Queries {
     in_flight: AtomicUsize,
     pub(super) most: AtomicUsize,
-    pub(super) begun: AtomicUsize,
+    pub(super) started: AtomicUsize,
 }
 
 impl Queries {
     fn begin(self: &Arc<Self>) -> Query {
-        self.begun.fetch_add(1, Ordering::Relaxed);
+        self.started.fetch_add(1, Ordering::Relaxed);
         let now = self.in_flight.fetch_add(1, Ordering::Relaxed) + 1;
         self.most.fetch_max(now, Ordering::Relaxed);
         Query(Arc::clone(self))
@@ -240,6 +240,10 @@ impl Producer for ManualProducer {
 impl Store for ManualStore {
     fn url(&self) -> String {
         "manual:".into()
+    }
+
+    fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        unreachable!("a provider does not ask for this")
     }
 
     fn open<'a>(&'a self, _: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {

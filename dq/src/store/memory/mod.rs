@@ -103,6 +103,10 @@ impl Store for MemoryStore {
         format!("memory:{}", self.name.as_deref().unwrap_or_default())
     }
 
+    fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(ready(Ok(())))
+    }
+
     /// Cannot fail: only this version of dq has ever written here.
     fn open<'a>(&'a self, _topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(ready(Ok(())))

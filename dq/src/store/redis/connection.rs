@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Duration;
 
-use redis::{Cmd, Value};
+use redis::Value;
 use tokio::sync::oneshot;
 
 use super::line::{Course, QueuedCall, Ticket};
@@ -38,8 +38,6 @@ pub(super) enum AfterBreak {
 struct User {
     lines: Arc<Lines>,
     after_break: AfterBreak,
-    /// Goes ahead of the first request, and of the first one after the line broke.
-    first: Option<Cmd>,
     course: Arc<Course>,
 }
 
@@ -54,10 +52,9 @@ impl Drop for User {
 }
 
 impl OrderedConnection {
-    /// A connection over these lines. `first` goes ahead of its first request; its answer does not
-    /// matter.
-    pub(super) fn new(lines: Arc<Lines>, after_break: AfterBreak, first: Option<Cmd>) -> Self {
-        Self(Arc::new(User { lines, after_break, first, course: Arc::default() }))
+    /// A connection over these lines.
+    pub(super) fn new(lines: Arc<Lines>, after_break: AfterBreak) -> Self {
+        Self(Arc::new(User { lines, after_break, course: Arc::default() }))
     }
 
     /// Sends a call. The returned future only waits for the answer; dropping it does not stop the call.
@@ -95,7 +92,6 @@ impl OrderedConnection {
     fn send(&self, call: ScriptCall, reply: oneshot::Sender<Result<Value, StoreError>>) {
         let user = &*self.0;
         let mut route = user.course.lock();
-        let mut first = None;
         let line = match &route.line {
             Some(line) => {
                 line.state.began();
@@ -106,7 +102,6 @@ impl OrderedConnection {
                 if broken == Some(true) && user.after_break == AfterBreak::Fail {
                     return; // dropping `reply` says that the connection was lost
                 }
-                first = user.first.clone().filter(|_| broken != Some(false));
                 let line = user.lines.take();
                 route.last = Some(Arc::clone(&line.state));
                 route.line = Some(Arc::clone(&line));
@@ -115,7 +110,7 @@ impl OrderedConnection {
         };
         route.in_flight += 1;
         let ticket = Ticket { line: Arc::clone(&line.state), course: Arc::clone(&user.course) };
-        let unsent = line.queue.send(QueuedCall::new(call, first, reply, ticket)).err();
+        let unsent = line.queue.send(QueuedCall::new(call, reply, ticket)).err();
         drop(route);
         // The task of the line has ended. Dropping the request takes the lock.
         if let Some((unsent, error)) = unsent.zip(line.state.refusal.get()) {

@@ -156,19 +156,13 @@ struct Exchange {
 }
 
 impl Exchange {
-    fn send(&self, mut request: QueuedCall) -> BoxFuture<'static, Response> {
+    fn send(&self, request: QueuedCall) -> BoxFuture<'static, Response> {
         let mut connection = self.connection.clone();
         let confirm = self.confirm.filter(|_| request.form != Form::Diagnosis);
-        let before = request.before.take();
         Box::pin(async move {
-            let cmd = &request.call.cmd;
-            let (answer, confirmation) = match (before, confirm) {
-                (None, None) => (connect::send(&mut connection, cmd).await, None),
-                (before, confirm) => match send_all(&mut connection, before, cmd, confirm).await {
-                    Ok((answer, confirmation)) => (answer, confirmation),
-                    Err(error) => (Err(error), None),
-                },
-            };
+            let behind = request.call.behind.as_deref().filter(|_| request.form != Form::Diagnosis);
+            let sent = send_all(&mut connection, &request.call.cmd, behind, confirm).await;
+            let (answer, confirmation) = sent.unwrap_or_else(|error| (Err(error), None));
             Response { request, answer, confirmation }
         })
     }
@@ -209,28 +203,29 @@ impl Exchange {
     }
 }
 
-/// Sends a command, one before it whose answer does not matter, and a `WAIT` behind it, in one write. Returns the
-/// answers of the command and of the `WAIT`. An error is one of the connection.
+/// Sends a step, what goes out behind it, and the `WAIT` of `confirm`, in one write. Returns the answers of the step and of the
+/// `WAIT`. An error is one of the connection.
 async fn send_all(
     connection: &mut Connection,
-    before: Option<Cmd>,
-    cmd: &Cmd,
+    step: &Cmd,
+    behind: Option<&Cmd>,
     confirm: Option<Confirm>,
 ) -> RedisResult<(RedisResult<Value>, Option<RedisResult<Value>>)> {
-    let mut all = Pipeline::with_capacity(3);
-    let skipped = usize::from(before.is_some());
-    if let Some(before) = before {
-        all.add_command(before);
+    if behind.is_none() && confirm.is_none() {
+        return Ok((connect::send(connection, step).await, None));
     }
-    all.add_command(cmd.clone());
+    let mut all = Pipeline::with_capacity(3);
+    all.add_command(step.clone());
+    if let Some(behind) = behind {
+        all.add_command(behind.clone());
+    }
     if let Some(confirm) = confirm {
         all.add_command(confirm.command());
     }
-    let answers = connection.client.send_packed_commands(&all, 0, skipped + 1 + usize::from(confirm.is_some())).await?;
-    let mut answers = answers.into_iter().skip(skipped).map(|value| match value {
-        Value::ServerError(error) => Err(error.into()),
-        value => Ok(value),
-    });
-    let answer = answers.next().unwrap_or(Ok(Value::Nil));
-    Ok((answer, confirm.map(|_| answers.next().unwrap_or(Ok(Value::Nil)))))
+    let mut answers = connection.client.send_packed_commands(&all, 0, all.len()).await?.into_iter();
+    let answer_of = |value: Option<Value>| match value {
+        Some(Value::ServerError(error)) => Err(error.into()),
+        value => Ok(value.unwrap_or(Value::Nil)),
+    };
+    Ok((answer_of(answers.next()), confirm.map(|_| answer_of(answers.last()))))
 }

@@ -1,19 +1,14 @@
-//! The queries about a topic or app, over the shared connection.
-
-use redis::Value;
+//! The queries about a topic, over the shared connection.
 
 use super::keys::{Key, Keys};
 use super::producer::state;
 use super::reply::{Reply, fence_of, malformed};
 use super::scripts::Step;
 use super::{RedisStore, within};
-use crate::job::{AppName, JobId, NodeId, Record, State, TopicKey, TopicName};
+use crate::job::{JobId, NodeId, Record, State, TopicKey};
 use crate::store::step::USUAL_BYTES;
 use crate::store::{Cursor, JobPlace, Page, PageRequest, StoreError, Stored, TopicCounts};
 use crate::time::Timestamp;
-
-/// How many topics a query lists at most.
-const MOST_TOPICS: usize = 10_000;
 
 impl RedisStore {
     pub(super) async fn get_by_ids(&self, topic: &TopicKey, ids: &[JobId]) -> Result<Vec<Option<Stored>>, StoreError> {
@@ -124,34 +119,6 @@ impl RedisStore {
         }
         nodes.sort();
         Ok(nodes)
-    }
-
-    pub(super) async fn topics_of(&self, app: &AppName) -> Result<Vec<TopicName>, StoreError> {
-        let mut cmd = redis::cmd("SMEMBERS");
-        cmd.arg(self.keyspace.directory(app.as_str()));
-        let names = match self.queries.command("topics", &cmd).await? {
-            Value::Set(values) | Value::Array(values) => Value::Array(values),
-            other => other,
-        };
-        let mut names = Reply::list("topics", names)?;
-        let mut known = Vec::with_capacity(names.len());
-        while names.len() > 0 {
-            known.extend(TopicName::new(names.text()?).ok());
-        }
-        known.sort();
-        let mut held = Vec::new();
-        for topic in known {
-            let keys = self.keyspace.of(&TopicKey { app: app.clone(), topic: topic.clone() });
-            let mut cmd = redis::cmd("EXISTS");
-            cmd.arg(keys.name(Key::Jobs, "")).arg(keys.name(Key::BroadcastJobs, ""));
-            if self.queries.command("topics", &cmd).await? != Value::Int(0) {
-                held.push(topic);
-            }
-            if held.len() == MOST_TOPICS {
-                break;
-            }
-        }
-        Ok(held)
     }
 
     pub(super) async fn counts_of(&self, topic: &TopicKey) -> Result<TopicCounts, StoreError> {

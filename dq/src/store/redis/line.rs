@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use redis::{Cmd, Value};
+use redis::Value;
 use tokio::sync::{mpsc, oneshot};
 
 use super::errors::not_sent;
@@ -93,8 +93,6 @@ pub(super) enum Form {
 pub(super) struct QueuedCall {
     pub(super) call: ScriptCall,
     pub(super) form: Form,
-    /// A command to send before it, whose answer does not matter.
-    pub(super) before: Option<Cmd>,
     pub(super) reply: oneshot::Sender<Result<Value, StoreError>>,
     /// Behind `reply`: the answer is there before its place on the line is free.
     pub(super) ticket: Ticket,
@@ -103,11 +101,10 @@ pub(super) struct QueuedCall {
 impl QueuedCall {
     pub(super) const fn new(
         call: ScriptCall,
-        before: Option<Cmd>,
         reply: oneshot::Sender<Result<Value, StoreError>>,
         ticket: Ticket,
     ) -> Self {
-        Self { call, form: Form::Hash, before, reply, ticket }
+        Self { call, form: Form::Hash, reply, ticket }
     }
 
     /// Answers a call that was not sent.

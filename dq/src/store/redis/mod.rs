@@ -14,6 +14,7 @@ mod check;
 mod confirm;
 mod connect;
 mod connection;
+mod directory;
 mod errors;
 mod exchange;
 mod inspect;
@@ -79,7 +80,7 @@ pub struct RedisStore {
     links: Arc<Lines>,
     prompt: Arc<Lines>,
     producers: Arc<Lines>,
-    queries: Queries,
+    queries: Arc<Queries>,
     subscriptions: Subscriptions,
     check: Check,
     durability: Durability,
@@ -149,7 +150,7 @@ impl RedisStore {
             links: lines(LINK_LINES),
             prompt: lines(1),
             producers: lines(PRODUCER_LINES),
-            queries: Queries::new(Arc::clone(&connector), Arc::clone(&scripts)),
+            queries: Arc::new(Queries::new(Arc::clone(&connector), Arc::clone(&scripts))),
             subscriptions: Subscriptions::new(Arc::clone(&connector), keyspace.clone()),
             keyspace,
             check: Check::default(),
@@ -170,18 +171,19 @@ impl RedisStore {
         self.producers = Arc::new(Lines::new(connector, scripts, confirm, most));
         self
     }
-
-    /// An ordered connection that first adds the topic to the directory.
-    fn connection_over(&self, lines: &Arc<Lines>, topic: &TopicKey, after_break: AfterBreak) -> OrderedConnection {
-        let mut add_topic = redis::cmd("SADD");
-        add_topic.arg(self.keyspace.directory(topic.app.as_str())).arg(topic.topic.as_str());
-        OrderedConnection::new(Arc::clone(lines), after_break, Some(add_topic))
-    }
 }
 
 impl Store for RedisStore {
     fn url(&self) -> String {
         self.connector.url()
+    }
+
+    fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.queries.command("ping", &redis::cmd("PING")).await?;
+            self.check.once(&self.queries, &self.connector.url(), self.durability).await;
+            Ok(())
+        })
     }
 
     fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
@@ -196,8 +198,8 @@ impl Store for RedisStore {
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
         let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
         Arc::new(RedisLink {
-            connection: self.connection_over(&self.links, topic, AfterBreak::Fail),
-            prompt: OrderedConnection::new(Arc::clone(&self.prompt), AfterBreak::Fail, None),
+            connection: OrderedConnection::new(Arc::clone(&self.links), AfterBreak::Fail),
+            prompt: OrderedConnection::new(Arc::clone(&self.prompt), AfterBreak::Fail),
             scripts,
             keys,
             node: node.clone(),
@@ -207,8 +209,10 @@ impl Store for RedisStore {
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
         let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
-        let connection = self.connection_over(&self.producers, topic, AfterBreak::GoOn);
-        Arc::new(RedisProducer { connection, scripts, keys, producer: producer.clone(), nodes: Arc::default() })
+        let connection = OrderedConnection::new(Arc::clone(&self.producers), AfterBreak::GoOn);
+        let entry = Arc::new(directory::entry(&self.keyspace, topic));
+        let producer = producer.clone();
+        Arc::new(RedisProducer { connection, scripts, keys, producer, nodes: Arc::default(), entry })
     }
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
@@ -228,11 +232,7 @@ impl Store for RedisStore {
     }
 
     fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
-        Box::pin(async move {
-            let topics = self.topics_of(app).await?;
-            self.check.once(&self.queries, &self.connector.url(), self.durability).await;
-            Ok(topics)
-        })
+        Box::pin(self.topics_of(app))
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use foldhash::fast::FixedState;
+use redis::Cmd;
 
 use super::audit::{TRIES, nodes_of, too_many_nodes};
 use super::connection::OrderedConnection;
@@ -29,6 +30,8 @@ pub(super) struct RedisProducer {
     pub(super) producer: ProducerId,
     /// The nodes that held jobs when an add last met a running one.
     pub(super) nodes: Arc<Mutex<BTreeSet<NodeId>>>,
+    /// Enters the topic into the directory.
+    pub(super) entry: Arc<Cmd>,
 }
 
 fn lock(nodes: &Mutex<BTreeSet<NodeId>>) -> MutexGuard<'_, BTreeSet<NodeId>> {
@@ -76,6 +79,7 @@ impl Producer for RedisProducer {
             sent.into_iter().map(|(job, record)| (job.id.clone(), options_of(job), record)).collect();
         let (connection, scripts, keys) = (self.connection.clone(), Arc::clone(&self.scripts), self.keys.clone());
         let (producer, known, number) = (self.producer.clone(), Arc::clone(&self.nodes), batch.number);
+        let entry = Arc::clone(&self.entry);
         let call = move |nodes: &BTreeSet<NodeId>| {
             let call = scripts.call_with_nodes(Step::Add, &keys, producer.as_str(), nodes).arg(number);
             let mut call = call.arg(u8::from(retains)).arg(special).arg(longest).arg(nodes.len());
@@ -85,6 +89,7 @@ impl Producer for RedisProducer {
                 call.push(options);
                 call.push(record.as_bytes().as_ref());
             }
+            call.behind = Some(Arc::clone(&entry));
             call
         };
         let mut answer = Box::pin(connection.ask_list(call(&known_nodes(&known))));

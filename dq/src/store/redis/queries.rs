@@ -49,6 +49,20 @@ impl SharedConnection {
     }
 }
 
+impl SharedConnection {
+    /// Sends commands in one write. If this future is dropped before the answers, the next request makes a new connection.
+    async fn send_all(&mut self, commands: &redis::Pipeline, count: usize) -> RedisResult<Vec<Value>> {
+        let guard = AbandonOnDrop(&self.is_abandoned);
+        let answers = self.connection.client.send_packed_commands(commands, 0, count).await;
+        std::mem::forget(guard);
+        let of_one = |value| match value {
+            Value::ServerError(error) => Err(error.into()),
+            value => Ok(value),
+        };
+        answers?.into_iter().map(of_one).collect()
+    }
+}
+
 /// Marks the connection as abandoned when it is dropped.
 struct AbandonOnDrop<'a>(&'a AtomicBool);
 
@@ -94,6 +108,25 @@ impl Queries {
         }
         let mut connection = self.connection(operation, broken).await?;
         connection.send(cmd).await.map_err(|error| of_command(operation, error))
+    }
+
+    /// Sends commands in one write that the server may execute twice. Each has an answer; an error of one is an error of all.
+    pub(super) async fn commands(
+        &self,
+        operation: &'static str,
+        commands: &redis::Pipeline,
+    ) -> Result<Vec<Value>, StoreError> {
+        let (mut broken, count) = (None, commands.len());
+        for _ in 1..TRIES {
+            let mut connection = self.connection(operation, broken).await?;
+            match connection.send_all(commands, count).await {
+                Ok(values) => return Ok(values),
+                Err(error) if is_broken(operation, &error) => broken = Some(connection.number),
+                Err(error) => return Err(of_command(operation, error)),
+            }
+        }
+        let mut connection = self.connection(operation, broken).await?;
+        connection.send_all(commands, count).await.map_err(|error| of_command(operation, error))
     }
 
     /// Calls a script that only reads.

@@ -6,6 +6,7 @@
 //! failed over) is sent the text once. A server keeps the scripts of an older dq beside those of a newer one.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use redis::Cmd;
 
@@ -151,7 +152,7 @@ impl Scripts {
         if let Some(clock) = &self.test_clock {
             cmd.arg(clock);
         }
-        ScriptCall { step, cmd, names, keys: keys.clone() }
+        ScriptCall { step, cmd, names, keys: keys.clone(), behind: None }
     }
 
     /// The same call, with the text of the script instead of its hash.
@@ -183,6 +184,8 @@ pub(super) struct ScriptCall {
     pub(super) cmd: Cmd,
     pub(super) names: Vec<String>,
     pub(super) keys: Keys,
+    /// A command that goes out behind the script, in the same write. Its answer is ignored.
+    pub(super) behind: Option<Arc<Cmd>>,
 }
 
 impl ScriptCall {

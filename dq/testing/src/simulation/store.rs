@@ -41,6 +41,10 @@ impl Store for FaultyStore {
         "memory:simulated".into()
     }
 
+    fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.sim.store.contact()
+    }
+
     fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
         self.sim.store.open(topic)
     }

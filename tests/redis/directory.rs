@@ -1,0 +1,108 @@
+//! The directory of topics: a start with very many names, what it forgets, and how a topic enters it again.
+
+use std::time::{Duration, Instant};
+
+use dq::prelude::*;
+use dq::store::Store;
+use dq::store::step::Change;
+use dq_tests::redis::{RedisServer, ask};
+use serde::{Deserialize, Serialize};
+
+use super::proxy::Proxy;
+use super::topic::{Topic, job};
+
+const DIRECTORY: &str = "dq:{shop}:topics";
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "used", delay = "1h")]
+struct Used;
+
+#[delay_listener(register = false)]
+async fn use_it(_job: Job<Used>) -> Result<(), JobError> {
+    Ok(())
+}
+
+/// A server whose directory has this many names of topics that hold nothing.
+fn with_names(count: usize) -> RedisServer {
+    let server = RedisServer::start();
+    let mut stream = server.connect();
+    let names: Vec<_> = (0..count).map(|number| format!("tenant-{number}")).collect();
+    for names in names.chunks(1_000) {
+        let mut words = vec!["SADD", DIRECTORY];
+        words.extend(names.iter().map(String::as_str));
+        assert_eq!(ask(&mut stream, &words), format!(":{}", names.len()));
+    }
+    server
+}
+
+fn listed(server: &RedisServer, topic: &str) -> bool {
+    server.command(&["SISMEMBER", DIRECTORY, topic]) == ":1"
+}
+
+/// Waits for what happens in the background.
+async fn until(happened: impl Fn() -> bool) {
+    while !happened() {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The time is printed, for people: `cargo test -p dq-tests --test redis 20_000 -- --nocapture`.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_beside_20_000_names_takes_few_round_trips() {
+    let server = with_names(20_000);
+    let proxy = Proxy::slow(&server, Duration::from_millis(1));
+    for has_listener in [true, false] {
+        let (began, before) = (Instant::now(), proxy.writes());
+        let factory = ContextFactory::new("shop").store(proxy.url()).variables([("", ""); 0]).without_inventory();
+        let node = match has_listener {
+            true => factory.listener::<use_it>().start().await.unwrap(),
+            false => factory.without_listeners().start().await.unwrap(),
+        };
+        let (took, writes) = (began.elapsed(), proxy.writes() - before);
+        println!("listener: {has_listener}: {took:?}, {writes} writes");
+        assert!(writes < 250, "{writes} writes at the start");
+        if has_listener {
+            until(|| server.command(&["EXISTS", DIRECTORY]) == ":0").await;
+        }
+        node.shutdown(Duration::ZERO).await;
+    }
+}
+
+#[tokio::test]
+async fn the_directory_forgets_a_topic_that_holds_nothing_and_keeps_the_others() {
+    let server = with_names(1_500);
+    let topic = Topic::named(&server.url(), "full");
+    topic.add(vec![job("a")]).await;
+    let broadcast = Topic::named(&server.url(), "broadcast");
+    broadcast.add(vec![dq::store::NewJob { deliver: dq::job::Deliver::Broadcast, ..job("b") }]).await;
+    let names = topic.store.topics(&topic.key.app).await.unwrap();
+    assert_eq!(names.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["broadcast", "full"]);
+    until(|| server.command(&["SCARD", DIRECTORY]) == ":2").await;
+    assert!(listed(&server, "full") && listed(&server, "broadcast"));
+}
+
+#[tokio::test]
+async fn an_add_enters_a_forgotten_topic_again_over_the_same_connection() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    topic.reconcile().await;
+    topic.add(vec![job("a")]).await;
+    assert!(listed(&server, "t"));
+    let claims = topic.claims().await;
+    topic.try_settle(&claims, Change::Ack).await.unwrap();
+    assert!(topic.store.topics(&topic.key.app).await.unwrap().is_empty());
+    until(|| !listed(&server, "t")).await;
+    topic.add(vec![job("b")]).await;
+    assert!(listed(&server, "t"));
+    assert_eq!(topic.store.topics(&topic.key.app).await.unwrap(), std::slice::from_ref(&topic.key.topic));
+}
+
+#[tokio::test]
+async fn a_directory_that_cannot_be_read_keeps_no_node_from_starting() {
+    let server = RedisServer::start();
+    server.command(&["SET", DIRECTORY, "mine"]);
+    let factory = ContextFactory::new("shop").store(server.url()).variables([("", ""); 0]).without_inventory();
+    let node = factory.listener::<use_it>().start().await.unwrap();
+    node.provider().add(Used).await.unwrap();
+    node.shutdown(Duration::ZERO).await;
+}
