@@ -41,7 +41,7 @@ pub(super) struct AlteredLink {
 impl AlteredLink {
     /// Without rule 7 no answer counts a row whose claim the node has not received, so nothing starts a reconcile for it.
     fn hide_rows(&self, lease_status: &mut LeaseStatus, claims: &[Claim]) {
-        if without(7) {
+        if without("7") {
             lease_status.rows -= self.sim.undelivered(&self.key, &self.node, claims).len();
         }
     }
@@ -49,7 +49,7 @@ impl AlteredLink {
     /// Without rule 19 a quarantined job is noted as isolated, and its node, which does not know that it is quarantined,
     /// runs it beside others.
     fn isolate_all(&self, last_seen: Sequence, claims: &[Claim]) -> Result<(), StoreError> {
-        let quarantined = claims.iter().filter(|claim| without(19) && claim.crashes + 1 >= CAPS.crashes);
+        let quarantined = claims.iter().filter(|claim| without("19") && claim.crashes + 1 >= CAPS.crashes);
         for claim in quarantined {
             let (id, token, lease) = (claim.id.clone(), claim.token, NodeSettings::default().lease);
             answer_of(self.inner.step(Isolate { last_seen, lease, id, token }))?;
@@ -65,7 +65,7 @@ pub(super) fn answer_of<T>(answer: Pending<T>) -> Result<T, StoreError> {
 
 /// The lease that a request asks for: without rule 21 its node believes in a longer one.
 fn lease(asked: Duration) -> Duration {
-    if without(21) { NodeSettings::default().lease } else { asked }
+    if without("21") { NodeSettings::default().lease } else { asked }
 }
 
 impl Link for AlteredLink {
@@ -89,11 +89,11 @@ impl AlteredLink {
             Request::Renew(renew) => renew.lease = lease(renew.lease),
             Request::Isolate(isolate) => isolate.lease = lease(isolate.lease),
             Request::Sweep(sweep) => sweep.lease = lease(sweep.lease),
-            Request::Exhaust(exhaust) if without(15) => {
+            Request::Exhaust(exhaust) if without("15") => {
                 return Renew { last_seen: exhaust.last_seen, lease: exhaust.lease }.into();
             }
             Request::Exhaust(exhaust) => exhaust.lease = lease(exhaust.lease),
-            Request::Reclaim(reclaim) if without(19) => reclaim.max_crashes = CAPS.crashes,
+            Request::Reclaim(reclaim) if without("19") => reclaim.max_crashes = CAPS.crashes,
             _ => {}
         }
         request
@@ -108,7 +108,7 @@ impl AlteredLink {
             Answer::Sweep(Sequenced::Done(done)) => self.hide_rows(&mut done.lease_status, &done.claims),
             Answer::Reconcile(Sequenced::Done(page)) => {
                 self.hide_rows(&mut page.lease_status, &[]);
-                if without(7) {
+                if without("7") {
                     let hidden = self.sim.undelivered(&self.key, &self.node, &[]);
                     page.rows.retain(|(id, _)| !hidden.contains(id));
                 }
@@ -121,7 +121,7 @@ impl AlteredLink {
             Answer::Settle(settled) => self.hide_rows(&mut settled.lease_status, &[]),
             Answer::Isolate(noted) | Answer::Exhaust(noted) => self.hide_rows(&mut noted.lease_status, &[]),
             // Without rule 20 every expired lease looks like that of a node that has stopped.
-            Answer::Scan(scanned) if without(20) => {
+            Answer::Scan(scanned) if without("20") => {
                 let clock = scanned.clock;
                 let expired = scanned.leases.iter_mut().filter(|(_, end)| *end <= clock);
                 expired.for_each(|(_, end)| *end = Timestamp::EPOCH);
@@ -144,7 +144,7 @@ impl Sim {
 
     /// Prepares the store for a run that goes without a rule.
     pub(super) fn prepare_rules(&self) {
-        if without(9) {
+        if without("9") {
             self.keys.iter().for_each(|key| self.count_fences(key));
         }
     }
@@ -239,7 +239,7 @@ impl Sim {
     }
 
     pub(super) fn is_hidden(&self, key: &TopicKey, node: &NodeId) -> bool {
-        without(8) && lock(&self.hidden).contains(&(key.clone(), node.clone()))
+        without("8") && lock(&self.hidden).contains(&(key.clone(), node.clone()))
     }
 
     /// Without rule 2 a reclaim is two steps: the rows go first, and the reclaimer dies before it puts the jobs back.

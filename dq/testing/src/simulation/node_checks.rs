@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::checker::{Checker, HandlerKind};
+use super::network_state::Subscriber;
 use super::node::SimNode;
+use super::profile::Profile;
 use super::promises::ISOLATES_PROCESSES;
 use super::sim::Sim;
 use super::sync::lock;
@@ -20,10 +22,17 @@ impl Sim {
     pub(super) fn check_nodes(&self) {
         const LONG: u64 = 60 * SECOND;
         let now = self.cluster.now();
+        let micros = self.clock.micros();
+        if self.settings().profile == Profile::Large {
+            self.for_checkers(|checker| checker.check_slow(micros));
+        }
         if self.is_calm() {
             return;
         }
-        let (alive, micros) = (self.alive(), self.clock.micros());
+        let alive = self.alive();
+        if self.settings().profile == Profile::Signals {
+            self.check_subscriptions(&alive);
+        }
         let clock = Timestamp::floor_micros(micros);
         for node in alive.iter().filter(|node| !node.process.is_paused() && self.settings().kills.is_none()) {
             let awake = node.process.paused_until.load(Relaxed);
@@ -109,6 +118,26 @@ impl Sim {
         free && !node.stopping.load(Relaxed) && settled.is_some_and(|settled| since(settled) + long < now)
     }
 
+    /// Checks that every node that has been there for a while has subscribed to each topic again.
+    fn check_subscriptions(&self, alive: &[Arc<SimNode>]) {
+        let (now, millis, subscribers) = (self.cluster.now(), self.clock.micros() / 1000, self.subscribers());
+        for node in alive {
+            self.for_topics(|key, checker| {
+                let born = checker.node_records.get(&node.id).map_or(now, |record| record.born_at);
+                let is_its = |subscriber: &Arc<Subscriber>| {
+                    subscriber.topic == *key
+                        && Arc::ptr_eq(&subscriber.process, &node.process)
+                        && !subscriber.outer.is_closed()
+                };
+                let is_over = millis > checker.lateness_until && now > born + SECOND;
+                if is_over && !subscribers.iter().any(is_its) {
+                    let who = &node.process.name;
+                    checker.bad(format!("[23] {who} has not subscribed to {} again after a fault", key.topic));
+                }
+            });
+        }
+    }
+
     /// Checks that no node reclaims the jobs of a node that is connected and renews its lease.
     pub(super) fn check_reclaim(&self, checker: &mut Checker, from: &NodeId) {
         let Some(node) = lock(&self.nodes).iter().find(|node| node.id == *from).cloned() else { return };
@@ -122,7 +151,7 @@ impl Sim {
 
     /// Checks that, without faults, a job is late only while no permit is free.
     pub(super) fn check_permits(&self, checker: &mut Checker, micros: u64) {
-        if !self.settings().are_calm() {
+        if !self.settings().are_punctual() {
             return;
         }
         let rows = |node: &SimNode| {

@@ -8,5 +8,14 @@
 /// a job begins after at most [`EXTRA_CRASHES`] crashes beyond the cap that it caused.
 pub const ISOLATES_PROCESSES: bool = false;
 
+/// A run begins with the first poll of its handler: what was not polled costs no attempt, and its job is not DEAD.
+pub const RUNS_BEGIN_AT_FIRST_POLL: bool = false;
+
+/// Steps are bounded by bytes, and an answer that still arrives is not given up: large payloads pass over slow links.
+pub const STEPS_ARE_BOUNDED_BY_BYTES: bool = false;
+
+/// A caller whose job never left its program gets `NotAdded`.
+pub const TELLS_WHAT_WAS_NOT_SENT: bool = false;
+
 /// How many crashes beyond the cap a job may cause before its `final_retry` begins.
 pub const EXTRA_CRASHES: u32 = 2;

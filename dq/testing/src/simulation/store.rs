@@ -3,7 +3,7 @@
 use std::future::ready;
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -19,7 +19,7 @@ use super::sim::Sim;
 use super::sync::lock;
 use dq::config::NodeSettings;
 use dq::job::{AppName, JobId, NodeId, ProducerId, Sequence, TopicKey, TopicName};
-use dq::store::step::{Exhaust, Isolate, Reclaimed, Reconcile, Renew, Sequenced, Settle};
+use dq::store::step::{Claim, Exhaust, Isolate, Reclaimed, Reconcile, Renew, Sequenced, Settle};
 use dq::store::{
     Answer, Interest, Link, Page, PageRequest, Pending, Producer, Request, RequestKind, Signals, Store, StoreError,
     Stored, TopicCounts,
@@ -28,6 +28,9 @@ use dq::time::Timestamp;
 
 /// The most rows of one step, so that runs meet pages and bounded steps.
 const FEW: usize = 3;
+
+/// About how many bytes of an answer are a row without its record.
+const ROW: usize = 64;
 
 /// The memory store behind the wires of one process.
 #[derive(Debug)]
@@ -77,8 +80,20 @@ impl Store for FaultyStore {
             let error = StoreError::Unavailable { operation: "signals", reason: "an outage".into() };
             return Box::pin(ready(Err(error)));
         }
+        let refuses = self.sim.cluster.now() < self.sim.network_state().unsubscribed_until;
+        if refuses {
+            self.process.unsubscribed.store(true, Relaxed);
+            let error = StoreError::Refused { operation: "signals", reason: "BUSY".into() };
+            return Box::pin(ready(Err(error)));
+        }
         let broadcasts = interest.broadcasts;
-        let inner = self.sim.store.signals(topic, interest).now_or_never();
+        // Without `resubscribe` nothing comes over a connection that refused a subscription once.
+        let hears_nothing = without("resubscribe") && self.process.unsubscribed.load(Relaxed);
+        let inner = if hears_nothing {
+            Some(Ok(Signals::channel().1))
+        } else {
+            self.sim.store.signals(topic, interest).now_or_never()
+        };
         let (outer, signals) = Signals::channel();
         if let Some(Ok(inner)) = inner {
             let subscriber = Subscriber {
@@ -142,7 +157,10 @@ impl Link for FaultyLink {
             Ok(answer)
         };
         let received = move |sim: &Sim, answer: &Answer| receive(sim, &mut lock(&checker), answer, &receiver);
-        self.connection.ask(kind.name(), execute, received)
+        if !self.connection.connects() {
+            return self.connection.refused(kind.name());
+        }
+        self.connection.ask(kind.name(), size_of_answer, execute, received)
     }
 }
 
@@ -155,7 +173,7 @@ impl FaultyLink {
             Request::Publish(publish) => publish.limit = publish.limit.min(FEW),
             Request::Reclaim(reclaim) => {
                 reclaim.limit = reclaim.limit.min(FEW);
-                let lease = if without(20) { lock(&self.checker).lease_of(&reclaim.node) } else { None };
+                let lease = if without("20") { lock(&self.checker).lease_of(&reclaim.node) } else { None };
                 reclaim.seen = lease.unwrap_or(reclaim.seen);
             }
             _ => {}
@@ -176,7 +194,7 @@ fn execute(
         Request::Renew(renew) => renew.last_seen = last_seen(inner, renew.last_seen),
         Request::Settle(settle) => {
             settle.last_seen = last_seen(inner, settle.last_seen);
-            if without(10) {
+            if without("10") {
                 let checker = sim.checker_of(key);
                 for outcome in &mut settle.outcomes {
                     outcome.token = lock(&checker).token_of(node, &outcome.id).unwrap_or(outcome.token);
@@ -186,7 +204,7 @@ fn execute(
         Request::Reclaim(reclaim) if sim.is_hidden(key, &reclaim.node) => {
             return Ok(Answer::Reclaim(Reclaimed::default()));
         }
-        Request::Reclaim(reclaim) if without(20) => {
+        Request::Reclaim(reclaim) if without("20") => {
             reclaim.seen = lock(&sim.checker_of(key)).lease_of(&reclaim.node).unwrap_or(reclaim.seen);
         }
         _ => {}
@@ -197,21 +215,21 @@ fn execute(
         Answer::Transfer(Sequenced::Done(done)) => {
             done.foreign_lease.take_if(|(node, _)| sim.is_hidden(key, node));
         }
-        Answer::Reconcile(Sequenced::Done(page)) if without(6) => {
+        Answer::Reconcile(Sequenced::Done(page)) if without("6") => {
             answer_of(
                 inner.step(Renew { last_seen: page.lease_status.sequence, lease: NodeSettings::default().lease }),
             )?;
         }
         Answer::Reclaim(Reclaimed { moved: 1.., left }) => {
             let from = from.expect("only a reclaim is answered so");
-            if without(8) && *left > 0 {
+            if without("8") && *left > 0 {
                 sim.hide(key, &from);
             }
-            if without(2) {
+            if without("2") {
                 sim.split_reclaim(key, &from);
             }
         }
-        Answer::Release(lease_status) if without(8) && lease_status.rows > 0 => sim.hide(key, node),
+        Answer::Release(lease_status) if without("8") && lease_status.rows > 0 => sim.hide(key, node),
         Answer::Scan(scanned) => scanned.leases.retain(|(node, _)| !sim.is_hidden(key, node)),
         _ => {}
     }
@@ -220,7 +238,7 @@ fn execute(
 
 /// The sequence number that a request names: its own; without rule 6 whatever the store has.
 fn last_seen(inner: &dyn Link, last_seen: Sequence) -> Sequence {
-    if !without(6) {
+    if !without("6") {
         return last_seen;
     }
     // A later page takes no sequence number and reports the one there is.
@@ -244,7 +262,7 @@ fn what_it_did(request: Request, answer: &Answer, node: &NodeId, watched: u64) -
         (Request::Isolate(Isolate { id, token, .. }), Answer::Isolate(answer)) => {
             Did::Note { id, node, token, isolates: true, note: answer.note }
         }
-        (Request::Exhaust(_), Answer::Exhaust(_)) if without(15) => Did::Nothing,
+        (Request::Exhaust(_), Answer::Exhaust(_)) if without("15") => Did::Nothing,
         (Request::Exhaust(Exhaust { id, token, .. }), Answer::Exhaust(answer)) => {
             Did::Note { id, node, token, isolates: false, note: answer.note }
         }
@@ -257,6 +275,17 @@ fn what_it_did(request: Request, answer: &Answer, node: &NodeId, watched: u64) -
             Did::Publish { published: *published, expires_after: request.expires_after }
         }
         _ => Did::Nothing,
+    }
+}
+
+/// About how many bytes an answer has on its wire.
+fn size_of_answer(answer: &Answer) -> usize {
+    let of_claims = |claims: &[Claim]| claims.iter().map(|claim| ROW + claim.record.as_bytes().len()).sum();
+    match answer {
+        Answer::Transfer(Sequenced::Done(done)) => of_claims(&done.claims),
+        Answer::Sweep(Sequenced::Done(done)) => of_claims(&done.claims),
+        Answer::Reconcile(Sequenced::Done(page)) => ROW * page.rows.len(),
+        _ => ROW,
     }
 }
 

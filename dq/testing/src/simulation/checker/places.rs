@@ -1,7 +1,7 @@
 //! A job that moves: its new place, to the millisecond, is the one that the step says, and its counters go on as the rules
 //! say (rules 4, 15, 17, 19, 20 and 25).
 
-use super::crashes::Mark;
+use super::crashes::{Isolation, isolation};
 use super::record::{Checker, Did};
 use dq::job::{Cause, Fence, JobId, State};
 use dq::store::step::{Change, RejoinDue, Verdict};
@@ -114,17 +114,17 @@ impl Checker {
         now: Timestamp,
     ) -> Option<Placement> {
         let charged = Placement { crashes: was.crashes + 1, ..given_back.clone() };
-        match Mark::of(was.row.as_ref()) {
-            Mark::Alone if is.state == State::Dead && was.record.fixed().exhausted => {
+        match isolation(was.row.as_ref()) {
+            Some(Isolation::Alone) if is.state == State::Dead && was.record.fixed().exhausted => {
                 Some(dead(&Placement::of(was), now))
             }
-            Mark::Alone if !is.record.fixed().exhausted => None,
+            Some(Isolation::Alone) if !is.record.fixed().exhausted => None,
             // Nothing depends on whether the crash that convicts is counted.
-            Mark::Alone if is.crashes == was.crashes => Some(given_back),
-            Mark::Alone => Some(charged),
-            Mark::Group if was.crashes > cap => Some(given_back),
-            Mark::None if self.is_quarantined(was.crashes, cap) => Some(given_back),
-            Mark::Group | Mark::None => Some(charged),
+            Some(Isolation::Alone) if is.crashes == was.crashes => Some(given_back),
+            Some(Isolation::Alone) => Some(charged),
+            Some(Isolation::Grouped) if was.crashes > cap => Some(given_back),
+            None if self.is_quarantined(was.crashes, cap) => Some(given_back),
+            Some(Isolation::Grouped) | None => Some(charged),
         }
     }
 
