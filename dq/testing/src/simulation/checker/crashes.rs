@@ -75,7 +75,7 @@ impl Checker {
         record.caused_before_final += 1;
         let (caused, most) = (record.caused, self.caps.map_or(u32::MAX, |caps| caps.crashes + EXTRA_CRASHES));
         if caused > most && self.isolates_processes && self.only_jobs_crash {
-            self.bad(format!("[19] {number} has caused {caused} crashes, but its final_retry has not begun"));
+            self.bad(format!("[19] {number} caused {caused} crashes before its final_retry"));
         }
     }
 
