@@ -35,7 +35,9 @@ impl Sim {
         }
         let clock = Timestamp::floor_micros(micros);
         for node in alive.iter().filter(|node| !node.process.is_paused() && self.settings().kills.is_none()) {
-            let awake = node.process.paused_until.load(Relaxed);
+            // What is not polled cannot end.
+            let process = &node.process;
+            let awake = process.paused_until.load(Relaxed).max(process.starved_until.load(Relaxed));
             self.for_checkers(|checker| checker.check_handlers(&node.id, awake, micros, now));
         }
         for node in alive.iter().filter(|node| node.process.is_unresponsive() || node.process.is_mute()) {

@@ -58,7 +58,7 @@ impl Checker {
         runs.into_iter().next()
     }
 
-    /// Checks what only shows over time of a node that is neither dead nor, since `awake`, paused.
+    /// Checks what only shows over time of a node that is neither dead nor, since `awake`, paused or starved.
     pub(in crate::simulation) fn check_handlers(&mut self, node: &NodeId, awake: u64, micros: u64, time: u64) {
         let (floor, length) = (Timestamp::floor_micros(micros), NodeSettings::default().lease);
         let leased = self.lease_of(node).is_some_and(|end| end > floor);
