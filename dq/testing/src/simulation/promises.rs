@@ -17,5 +17,8 @@ pub const STEPS_ARE_BOUNDED_BY_BYTES: bool = false;
 /// A caller whose job never left its program gets `NotAdded`.
 pub const TELLS_WHAT_WAS_NOT_SENT: bool = false;
 
+/// A link renews and publishes over a connection of its own, so payloads do not delay that.
+pub(super) const RENEWALS_ARE_APART: bool = false;
+
 /// How many crashes beyond the cap a job may cause before its `final_retry` begins.
 pub const EXTRA_CRASHES: u32 = 2;

@@ -91,7 +91,10 @@ impl RunSettings {
                 Profile::Large => 64,
                 _ => cluster.pick(&[2, 3, 6]),
             },
-            bandwidth: if profile == Profile::Large { 200_000 } else { 0 },
+            bandwidth: match profile {
+                Profile::Large => cluster.random("bandwidth", 0).pick(&[60_000, 200_000]),
+                _ => 0,
+            },
             kills: None,
             killers: profile == Profile::Killers || chaos && cluster.chance(0.5),
             chaos,

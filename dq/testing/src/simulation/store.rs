@@ -14,6 +14,7 @@ use super::network::Connection;
 use super::network_state::Subscriber;
 use super::process::Process;
 use super::producer::FaultyProducer;
+use super::promises::RENEWALS_ARE_APART;
 use super::rules::without;
 use super::sim::Sim;
 use super::sync::lock;
@@ -55,6 +56,7 @@ impl Store for FaultyStore {
         lock(&checker).node_records.entry(node.clone()).or_default().settled = None;
         Arc::new(FaultyLink {
             connection: Connection::new(&self.sim, &self.process),
+            prompt: RENEWALS_ARE_APART.then(|| Connection::new(&self.sim, &self.process)),
             inner,
             node: node.clone(),
             key: topic.clone(),
@@ -133,6 +135,8 @@ impl Store for FaultyStore {
 #[derive(Debug)]
 struct FaultyLink {
     connection: Connection,
+    /// For what payloads must not delay, if such requests have a connection of their own.
+    prompt: Option<Connection>,
     inner: Arc<dyn Link>,
     node: NodeId,
     key: TopicKey,
@@ -157,14 +161,21 @@ impl Link for FaultyLink {
             Ok(answer)
         };
         let received = move |sim: &Sim, answer: &Answer| receive(sim, &mut lock(&checker), answer, &receiver);
-        if !self.connection.connects() {
-            return self.connection.refused(kind.name());
+        let connection = self.connection_of(kind);
+        if !connection.connects() {
+            return connection.refused(kind.name());
         }
-        self.connection.ask(kind.name(), size_of_answer, execute, received)
+        connection.ask(kind.name(), size_of_answer, execute, received)
     }
 }
 
 impl FaultyLink {
+    /// The connection of the requests of this kind.
+    fn connection_of(&self, kind: RequestKind) -> &Connection {
+        let is_prompt = matches!(kind, RequestKind::Renew | RequestKind::Publish);
+        self.prompt.as_ref().filter(|_| is_prompt).unwrap_or(&self.connection)
+    }
+
     /// The request with a limit so low that pages and rounds come often. Without rule 20 a reclaim names whatever lease end
     /// there is.
     fn altered(&self, mut request: Request) -> Request {

@@ -3,9 +3,9 @@
 use super::record::{Checker, HandlerKind};
 use dq::job::State;
 
-/// How long a job may be due on a slow link before its handler begins, in ms: many times as long as all payloads of a run
-/// take over one link.
-const SOON: u64 = 180_000;
+/// How long a job may be due on a slow link before its handler begins, in ms: longer than all payloads of a run take over
+/// one link.
+const SOON: u64 = 600_000;
 
 impl Checker {
     /// Checks that no due job waits for too long.
@@ -22,7 +22,7 @@ impl Checker {
             due.is_some_and(|due| due.as_millis() + SOON < micros / 1000)
         });
         if let Some((id, job)) = waits {
-            let text = format!("[5] {id} is {} and has been due for three minutes on a slow link", job.state);
+            let text = format!("[5] {id} is {} and has been due for ten minutes on a slow link", job.state);
             self.bad(text);
         }
     }
