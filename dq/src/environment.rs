@@ -28,7 +28,7 @@ mod thread;
 pub use clock::{Boottime, Clock, StoreClock, TokioClock, WallClock};
 pub use entropy::{Entropy, OsEntropy, Seeded};
 pub use process::Process;
-pub(crate) use process::{Alone, Entry, Outlook, Ticket};
+pub(crate) use process::{Alone, Changes, Entry, Outlook, Ticket};
 pub(crate) use spawn::panic_message;
 pub use spawn::{Runtime, Spawn, SpawnOn, Task};
 pub use thread::OwnThread;

@@ -24,7 +24,6 @@ pub enum Invocation {
 /// The help text.
 pub fn usage() -> String {
     let profiles: Vec<_> = Profile::ALL.iter().map(|profile| profile.name()).collect();
-    let rules: Vec<_> = RULES.iter().map(ToString::to_string).collect();
     format!(
         "tests/simulate [OPTION ...]\n\
          runs seeds of the simulation, shows progress, and prints one line of JSON at the end\n\
@@ -43,7 +42,7 @@ pub fn usage() -> String {
          \x20 --rules          take each rule away once, and print the table of docs/internals/guarantees.md\n\
          \x20 --help           this text",
         profiles.join(", "),
-        rules.join(", "),
+        RULES.join(", "),
     )
 }
 
@@ -88,9 +87,10 @@ fn number<N: std::str::FromStr>(option: &str, word: Option<String>) -> Result<N,
     word.parse().map_err(|_| format!("`{option}` needs a number, not `{word}`"))
 }
 
-fn rule(option: &str, word: Option<String>) -> Result<u8, String> {
-    let rule = number(option, word)?;
-    if RULES.contains(&rule) { Ok(rule) } else { Err(format!("the simulation cannot take rule {rule} away")) }
+fn rule(option: &str, word: Option<String>) -> Result<&'static str, String> {
+    let word = word.ok_or_else(|| format!("`{option}` needs a rule"))?;
+    let rule = RULES.into_iter().find(|rule| *rule == word);
+    rule.ok_or_else(|| format!("the simulation cannot take rule {word} away"))
 }
 
 fn profile(option: &str, word: Option<String>) -> Result<Profile, String> {

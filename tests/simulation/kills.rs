@@ -5,7 +5,7 @@ use dq_testing::simulation::{EXTRA_CRASHES, ISOLATES_PROCESSES, KillReport, Kill
 /// The cap of crashes.
 const CAP: u32 = 3;
 
-fn run(killing: Killing, without: Option<u8>) -> KillReport {
+fn run(killing: Killing, without: Option<&'static str>) -> KillReport {
     let report = simulate_kills(1, killing, without, false);
     println!("{killing:?}, without {without:?}: {report:#?}");
     report
@@ -39,6 +39,6 @@ fn jobs_dead_by_kills_from_outside_were_isolated_and_alone() {
 
 #[test]
 fn without_rule_19_innocent_jobs_are_dead() {
-    let report = run(Killing::ByJobs, Some(19));
+    let report = run(Killing::ByJobs, Some("19"));
     assert!(report.innocent_dead > 0 && report.isolated_and_alone < report.innocent_dead / 100, "{report:?}");
 }

@@ -5,7 +5,7 @@ use dq_testing::simulation::{Options, kind, shrink, simulate};
 #[test]
 fn a_run_without_a_rule_shrinks_to_fewer_faults_and_shows_the_same() {
     let mut options = Options::default();
-    options.without = Some(9);
+    options.without = Some("9");
     let found = (0..200)
         .map(|seed| simulate(seed, &options))
         .find(|report| report.found.is_some() && report.injected.len() > 3);

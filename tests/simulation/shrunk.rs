@@ -72,7 +72,7 @@ pub fn words(seed: u64, options: &Options) -> String {
         }
     };
     add("promised", options.promised.then(String::new));
-    add("without", options.without.map(|rule| rule.to_string()));
+    add("without", options.without.map(Into::into));
     add("profile", options.profile.map(|profile| profile.name().into()));
     add("nodes", options.nodes.map(|nodes| nodes.to_string()));
     add("ids", options.ids.map(|ids| ids.to_string()));

@@ -1,12 +1,12 @@
-//! Each rule of the protocol taken away once: what is missing, the faults that show it, and what the checker says then.
+//! Each rule of the protocol, or a part of one, taken away once: what is missing, the faults that show it, and what the checker says then.
 //!
 //! `docs/internals/guarantees.md` has this table with the first seed of each row; `tests/simulate --rules` prints it.
 
 use dq_testing::simulation::Profile;
 
-/// A rule, and how the simulation notices that it is missing.
+/// A rule by its number, or a part of one by its name, and how the simulation notices that it is missing.
 pub struct Taken {
-    pub rule: u8,
+    pub rule: &'static str,
     /// What the rule says, and what happens without it.
     pub gone: &'static str,
     pub faults: Profile,
@@ -27,7 +27,7 @@ impl Taken {
 }
 
 const fn taken(
-    rule: u8,
+    rule: &'static str,
     faults: Profile,
     within: u64,
     gone: &'static str,
@@ -37,9 +37,9 @@ const fn taken(
     Taken { rule, gone, faults, within, says, seen }
 }
 
-pub const TAKEN: [Taken; 15] = [
+pub const TAKEN: [Taken; 20] = [
     taken(
-        2,
+        "2",
         Profile::Killers,
         500,
         "a reclaimed job waits again in the step that removes its row; here the row goes first, and the reclaimer dies before the second step",
@@ -47,7 +47,7 @@ pub const TAKEN: [Taken; 15] = [
         "LOST: version",
     ),
     taken(
-        6,
+        "6",
         Profile::Unresponsive,
         500,
         "a request names the last seen sequence number, and a reconcile renews nothing; here the store accepts any sequence number",
@@ -55,7 +55,7 @@ pub const TAKEN: [Taken; 15] = [
         "has been unresponsive for a minute, but keeps jobs",
     ),
     taken(
-        7,
+        "7",
         Profile::Fall,
         1_000,
         "a lost answer, another sequence number or another number of rows starts a reconcile; here no answer shows a row whose claim was lost",
@@ -63,7 +63,7 @@ pub const TAKEN: [Taken; 15] = [
         "STUCK",
     ),
     taken(
-        8,
+        "8",
         Profile::Fall,
         500,
         "a lease stays while rows are left; here it goes with the first bounded step, or with the release",
@@ -71,7 +71,7 @@ pub const TAKEN: [Taken; 15] = [
         "STUCK",
     ),
     taken(
-        9,
+        "9",
         Profile::Fall,
         500,
         "fences come from the store's clock; here from a counter",
@@ -79,7 +79,7 @@ pub const TAKEN: [Taken; 15] = [
         "the fence of",
     ),
     taken(
-        10,
+        "10",
         Profile::All,
         500,
         "a step that takes a job out of RUNNING compares the token",
@@ -87,7 +87,7 @@ pub const TAKEN: [Taken; 15] = [
         "is accepted for run",
     ),
     taken(
-        12,
+        "12",
         Profile::Calm,
         500,
         "a replacement of a running job waits for the end of its run; here it takes the job's place at once",
@@ -95,7 +95,7 @@ pub const TAKEN: [Taken; 15] = [
         "LOST: version",
     ),
     taken(
-        13,
+        "13",
         Profile::Calm,
         500,
         "a delete, cancel or ack of a running job leaves a pending command",
@@ -103,7 +103,7 @@ pub const TAKEN: [Taken; 15] = [
         "though",
     ),
     taken(
-        15,
+        "15",
         Profile::Crowd,
         500,
         "exhaustion is written before `final_retry` is called",
@@ -111,7 +111,7 @@ pub const TAKEN: [Taken; 15] = [
         "after its final_retry",
     ),
     taken(
-        17,
+        "17",
         Profile::Calm,
         500,
         "an ack or requeue that names a run does nothing to another run; here it names none",
@@ -119,7 +119,7 @@ pub const TAKEN: [Taken; 15] = [
         "LOST: version",
     ),
     taken(
-        18,
+        "18",
         Profile::NoClock,
         500,
         "a repeated batch has its own call number; here it has a new one",
@@ -127,7 +127,7 @@ pub const TAKEN: [Taken; 15] = [
         "the add of",
     ),
     taken(
-        19,
+        "19",
         Profile::Killers,
         500,
         "a quarantined job runs isolated, and only isolated jobs are charged the last crash; here it is noted as isolated and runs beside others",
@@ -135,7 +135,7 @@ pub const TAKEN: [Taken; 15] = [
         "is DEAD by crashes",
     ),
     taken(
-        20,
+        "20",
         Profile::All,
         500,
         "a reclaimer watches an expired lease for one and a half renewal intervals and names the end it saw; here it reclaims at once, whatever the end",
@@ -143,7 +143,7 @@ pub const TAKEN: [Taken; 15] = [
         "is connected and renews its lease, but its jobs are reclaimed",
     ),
     taken(
-        21,
+        "21",
         Profile::NoClock,
         500,
         "no handler starts, and none goes on, unless the lease is provably good; here the node believes in a longer lease than the store",
@@ -151,11 +151,51 @@ pub const TAKEN: [Taken; 15] = [
         "without a lease",
     ),
     taken(
-        23,
+        "23",
         Profile::Calm,
         500,
         "an earlier head is signalled",
         "a job waits until its node wakes for another reason",
+        "late without a fault",
+    ),
+    taken(
+        "begin",
+        Profile::Starved,
+        500,
+        "a run begins with the first poll of its handler; here its node counts it from the start of a task that does not poll it",
+        "a job is charged an attempt though its handler was never polled",
+        "was polled",
+    ),
+    taken(
+        "bytes",
+        Profile::Large,
+        500,
+        "a step is bounded by bytes, and an answer that still arrives is not given up; here only its jobs are counted",
+        "a node asks for the same large answer again and again",
+        "on a slow link",
+    ),
+    taken(
+        "connect",
+        Profile::Refused,
+        500,
+        "what could not be sent was certainly not done; here a refused connection tells nothing",
+        "a caller gets `Unknown` for a job that never left its program",
+        "was never sent",
+    ),
+    taken(
+        "resubscribe",
+        Profile::Signals,
+        500,
+        "a refused subscription is made again over a new connection; here over the old one, on which nothing comes",
+        "a job waits until its node wakes for another reason",
+        "late without a fault",
+    ),
+    taken(
+        "watcher",
+        Profile::Signals,
+        500,
+        "a signal that reaches no watcher goes to all nodes; here the store believes that a dead one still listens",
+        "a job waits for the fallback of an idle node",
         "late without a fault",
     ),
 ];

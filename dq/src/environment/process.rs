@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use super::{Boottime, Clock};
 
@@ -25,7 +25,8 @@ const SMALL_GROUP: usize = 8;
 pub struct Process {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,
-    changed: watch::Sender<()>,
+    /// Those to wake after a change, in the order in which they came: a simulation must repeat it.
+    waiting: Mutex<BTreeMap<u64, Arc<Notify>>>,
 }
 
 #[derive(Debug, Default)]
@@ -73,7 +74,7 @@ impl fmt::Debug for Process {
 impl Process {
     /// A process of its own, for tests and simulations.
     pub(super) fn new(clock: Arc<dyn Clock>) -> Arc<Self> {
-        Arc::new(Self { clock, state: Mutex::default(), changed: watch::Sender::new(()) })
+        Arc::new(Self { clock, state: Mutex::default(), waiting: Mutex::default() })
     }
 
     /// The process of this program.
@@ -83,8 +84,16 @@ impl Process {
     }
 
     /// Changes whenever a handler that could not start may be able to, and whenever it may be the time of a job that must run alone.
-    pub(crate) fn changes(&self) -> watch::Receiver<()> {
-        self.changed.subscribe()
+    pub(crate) fn changes(self: &Arc<Self>) -> Changes {
+        let mut waiting = self.waiting();
+        let number = waiting.last_key_value().map_or(0, |(last, _)| last + 1);
+        let changed = Arc::<Notify>::default();
+        waiting.insert(number, Arc::clone(&changed));
+        Changes { process: Arc::clone(self), number, changed }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Notify>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -92,8 +101,7 @@ impl Process {
     }
 
     fn announce(&self) {
-        // There may be nobody to tell.
-        self.changed.send_replace(());
+        self.waiting().values().for_each(|changed| changed.notify_one());
     }
 
     /// Lets a handler start, unless a job runs alone or is about to. After `too_long` no job waits for it any more.
@@ -159,6 +167,27 @@ impl Process {
     pub(crate) fn is_closed(&self) -> bool {
         let state = self.state();
         state.waiting_since.is_some() || state.holder.as_ref().is_some_and(|holder| !holder.gives_way)
+    }
+}
+
+/// The changes of a process since this was made, or since the last one that was awaited.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    process: Arc<Process>,
+    number: u64,
+    changed: Arc<Notify>,
+}
+
+impl Changes {
+    /// Waits for a change. Cancel safe.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+}
+
+impl Drop for Changes {
+    fn drop(&mut self) {
+        self.process.waiting().remove(&self.number);
     }
 }
 

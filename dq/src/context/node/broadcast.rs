@@ -265,13 +265,13 @@ impl Worker {
     /// Hands broadcasts to the listener, one after another, until the channel ends.
     async fn listen(self, mut deliveries: mpsc::Receiver<Delivery>) {
         let Self { channel, name, listener, environment, stats } = self;
-        let mut changes = environment.process().changes();
+        let changes = environment.process().changes();
         while let Some(Delivery { id, record }) = deliveries.recv().await {
             let _entry = loop {
                 // A broadcast waits while a job of this process runs alone (rule 19).
                 match environment.process().enter(2 * LISTENER_TIMEOUT) {
                     Some(entry) => break entry,
-                    None => drop(changes.changed().await),
+                    None => changes.changed().await,
                 }
             };
             let span = tracing::info_span!("dq.broadcast", %channel, job.id = %id, listener = name);

@@ -35,7 +35,7 @@ impl Topic {
                         self.on_signal(signal);
                     }
                 }
-                Ok(()) = self.process_changes.changed() => {} // another topic or context made room
+                () = self.process_changes.changed() => {} // another topic or context made room
                 () = self.permits.freed() => {}
                 () = timer.until(wait) => {}
             }

@@ -57,7 +57,7 @@ use tokio::sync::{mpsc, watch};
 use super::node_permits::{Permits, Share};
 use super::subscription::Subscription;
 use crate::config::{NodeSettings, TopicSettings};
-use crate::environment::Environment;
+use crate::environment::{Changes, Environment};
 use crate::job::{JobId, NodeId, TopicKey};
 use crate::listener::erased::ErasedListener;
 use crate::store::{Interest, Store};
@@ -126,7 +126,7 @@ pub(super) struct Topic {
     permits: Permits,
     signals: Subscription,
     /// Changes when a job may start that could not because of another one.
-    process_changes: watch::Receiver<()>,
+    process_changes: Changes,
 }
 
 impl Topic {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::time::advance;
 
 use super::super::TokioClock;
-use super::{Alone, Entry, Outlook, Process, Ticket};
+use super::{Alone, Changes, Entry, Outlook, Process, Ticket};
 
 const SECOND: Duration = Duration::from_secs(1);
 const LONG: Duration = Duration::from_secs(600);
@@ -24,6 +25,11 @@ fn alone(ticket: &mut Ticket) -> Alone {
         Outlook::Alone(alone) => alone,
         other => panic!("not alone: {other:?}"),
     }
+}
+
+/// Whether there was a change since this was asked last.
+fn has_changed(changes: &Changes) -> bool {
+    changes.changed().now_or_never().is_some()
 }
 
 fn wait(ticket: &mut Ticket) -> Option<Duration> {
@@ -52,14 +58,13 @@ async fn a_job_is_alone_once_the_running_handlers_have_returned() {
     let mut ticket = process.queue();
     wait(&mut ticket);
     assert!(process.enter(LONG).is_none(), "nothing starts meanwhile");
-    let mut changes = process.changes();
+    let changes = process.changes();
     drop(first);
     wait(&mut ticket);
     drop(second);
-    assert!(changes.has_changed().unwrap(), "the job learns that they have returned");
-    changes.mark_unchanged();
+    assert!(has_changed(&changes), "the job learns that they have returned");
     drop(alone(&mut ticket));
-    assert!(changes.has_changed().unwrap(), "others learn that they may start");
+    assert!(has_changed(&changes), "others learn that they may start");
 }
 
 #[tokio::test(start_paused = true)]
@@ -124,11 +129,10 @@ async fn a_job_that_is_alone_by_chance_gives_way() {
     let process = process();
     let chance = process.enter_alone().unwrap();
     assert!(!process.is_closed(), "claiming goes on");
-    let mut changes = process.changes();
+    let changes = process.changes();
     assert!(!chance.is_wanted() && process.enter(LONG).is_none());
-    assert!(chance.is_wanted() && changes.has_changed().unwrap(), "it learns that it is in the way");
-    changes.mark_unchanged();
-    assert!(process.enter(LONG).is_none() && !changes.has_changed().unwrap(), "once is enough");
+    assert!(chance.is_wanted() && has_changed(&changes), "it learns that it is in the way");
+    assert!(process.enter(LONG).is_none() && !has_changed(&changes), "once is enough");
     drop(chance);
     drop(alone(&mut process.queue())); // nothing is owed to the others
     let chance = process.enter_alone();
@@ -157,5 +161,5 @@ async fn few_jobs_of_groups_that_died_run_at_once() {
     assert!(process.enter(LONG).is_some(), "others are not held up");
     let changes = process.changes();
     drop(group.pop());
-    assert!(changes.has_changed().unwrap() && process.enter_small_group(LONG).is_some());
+    assert!(has_changed(&changes) && process.enter_small_group(LONG).is_some());
 }

@@ -41,7 +41,7 @@ pub(super) struct AlteredLink {
 impl AlteredLink {
     /// Without rule 7 no answer counts a row whose claim the node has not received, so nothing starts a reconcile for it.
     fn hide_rows(&self, lease_status: &mut LeaseStatus, claims: &[Claim]) {
-        if without(7) {
+        if without("7") {
             lease_status.rows -= self.sim.undelivered(&self.key, &self.node, claims).len();
         }
     }
@@ -49,7 +49,7 @@ impl AlteredLink {
     /// Without rule 19 a quarantined job is noted as isolated, and its node, which does not know that it is quarantined,
     /// runs it beside others.
     fn isolate_all(&self, last_seen: Sequence, claims: &[Claim]) -> Result<(), StoreError> {
-        let quarantined = claims.iter().filter(|claim| without(19) && claim.crashes + 1 >= CAPS.crashes);
+        let quarantined = claims.iter().filter(|claim| without("19") && claim.crashes + 1 >= CAPS.crashes);
         for claim in quarantined {
             let (id, token, lease) = (claim.id.clone(), claim.token, NodeSettings::default().lease);
             let (isolation, runs) = (Isolation::Alone, vec![(id, token)]);
@@ -64,9 +64,22 @@ pub(super) fn answer_of<T>(answer: Pending<T>) -> Result<T, StoreError> {
     answer.now_or_never().expect("the memory store answers at once")
 }
 
+/// Without `bytes` a request takes whatever its count allows.
+const fn unbound(request: &mut Request) {
+    let bytes = match request {
+        Request::Transfer(transfer) => &mut transfer.bytes,
+        Request::Settle(settle) => &mut settle.bytes,
+        Request::Reclaim(reclaim) => &mut reclaim.bytes,
+        Request::Sweep(sweep) => &mut sweep.bytes,
+        Request::Publish(publish) => &mut publish.bytes,
+        _ => return,
+    };
+    *bytes = usize::MAX;
+}
+
 /// The lease that a request asks for: without rule 21 its node believes in a longer one.
 fn lease(asked: Duration) -> Duration {
-    if without(21) { NodeSettings::default().lease } else { asked }
+    if without("21") { NodeSettings::default().lease } else { asked }
 }
 
 impl Link for AlteredLink {
@@ -90,12 +103,15 @@ impl AlteredLink {
             Request::Renew(renew) => renew.lease = lease(renew.lease),
             Request::Isolate(isolate) => isolate.lease = lease(isolate.lease),
             Request::Sweep(sweep) => sweep.lease = lease(sweep.lease),
-            Request::Exhaust(exhaust) if without(15) => {
+            Request::Exhaust(exhaust) if without("15") => {
                 return Renew { last_seen: exhaust.last_seen, lease: exhaust.lease }.into();
             }
             Request::Exhaust(exhaust) => exhaust.lease = lease(exhaust.lease),
-            Request::Reclaim(reclaim) if without(19) => reclaim.max_crashes = CAPS.crashes,
+            Request::Reclaim(reclaim) if without("19") => reclaim.max_crashes = CAPS.crashes,
             _ => {}
+        }
+        if without("bytes") {
+            unbound(&mut request);
         }
         request
     }
@@ -109,7 +125,7 @@ impl AlteredLink {
             Answer::Sweep(Sequenced::Done(done)) => self.hide_rows(&mut done.lease_status, &done.claims),
             Answer::Reconcile(Sequenced::Done(page)) => {
                 self.hide_rows(&mut page.lease_status, &[]);
-                if without(7) {
+                if without("7") {
                     let hidden = self.sim.undelivered(&self.key, &self.node, &[]);
                     page.rows.retain(|(id, _)| !hidden.contains(id));
                 }
@@ -123,7 +139,7 @@ impl AlteredLink {
             Answer::Isolate(isolated) => self.hide_rows(&mut isolated.lease_status, &[]),
             Answer::Exhaust(noted) => self.hide_rows(&mut noted.lease_status, &[]),
             // Without rule 20 every expired lease looks like that of a node that has stopped.
-            Answer::Scan(scanned) if without(20) => {
+            Answer::Scan(scanned) if without("20") => {
                 let clock = scanned.clock;
                 let expired = scanned.leases.iter_mut().filter(|(_, end)| *end <= clock);
                 expired.for_each(|(_, end)| *end = Timestamp::EPOCH);
@@ -146,7 +162,7 @@ impl Sim {
 
     /// Prepares the store for a run that goes without a rule.
     pub(super) fn prepare_rules(&self) {
-        if without(9) {
+        if without("9") {
             self.keys.iter().for_each(|key| self.count_fences(key));
         }
     }
@@ -247,7 +263,7 @@ impl Sim {
     }
 
     pub(super) fn is_hidden(&self, key: &TopicKey, node: &NodeId) -> bool {
-        without(8) && lock(&self.hidden).contains(&(key.clone(), node.clone()))
+        without("8") && lock(&self.hidden).contains(&(key.clone(), node.clone()))
     }
 
     /// Without rule 2 a reclaim is two steps: the rows go first, and the reclaimer dies before it puts the jobs back.

@@ -15,7 +15,7 @@ use super::sim::Sim;
 use super::store::FaultyStore;
 use super::sync::lock;
 use super::units::MS;
-use super::version::{FAILING, KILLER, SLOW};
+use super::version::{FAILING, KILLER, SLOW, payload};
 use dq::config::NodeSettings;
 use dq::environment::Runtime;
 use dq::job::Deliver;
@@ -58,8 +58,11 @@ impl Sim {
     pub(super) async fn act_as(self: &Arc<Self>, provider: Provider, number: u64, random: &RandomSource) {
         let topic = random.below(self.settings().topics);
         if random.chance(0.72) {
-            let crowd = self.settings().profile == Profile::Crowd;
-            let many = if crowd { 30 } else { random.pick(&[1, 1, 1, 2]) };
+            let many = match self.settings().profile {
+                Profile::Crowd => 30,
+                Profile::Large => 8,
+                _ => random.pick(&[1, 1, 1, 2]),
+            };
             let adds = (0..many).map(|nth| (number * MOST_ADDS + nth, self.version_flags(random)));
             let adds: Vec<_> = adds.map(|(number, flags)| (number * 8) | flags).collect();
             join_all(adds.into_iter().map(|version| self.add(&provider, topic, version, random))).await;
@@ -78,6 +81,9 @@ impl Sim {
     /// Draws how the handler of a job behaves.
     fn version_flags(&self, random: &RandomSource) -> u64 {
         let settings = self.settings();
+        if settings.profile == Profile::Large {
+            return 0;
+        }
         let killers = settings.profile == Profile::Killers;
         let slow = settings.timeout > 30_000_000 && random.chance(if killers { 0.4 } else { 0.12 });
         let killer = settings.killers && random.chance(if killers { 0.2 } else { 0.02 });
@@ -88,10 +94,11 @@ impl Sim {
 
     async fn add(self: &Arc<Self>, provider: &Provider, topic: u64, version: u64, random: &RandomSource) {
         let (cluster, key) = (&self.cluster, &self.keys[topic as usize]);
-        let crowd = self.settings().profile == Profile::Crowd;
+        let crowd = self.settings().profile.has_crowds();
         self.versions.fetch_add(1, Relaxed);
         let Ok(provider) = provider.topic(key.topic.as_str()) else { return };
-        let mut add = provider.add_json(version.to_string());
+        let size = if self.settings().bandwidth > 0 { random.pick(&[0, 60_000, 250_000, 250_000]) } else { 0 };
+        let mut add = provider.add_json(payload(version, size));
         if random.chance(if crowd { 0.1 } else { 0.9 }) {
             add = add.id(self.id(topic, random));
         }

@@ -15,6 +15,7 @@ mod part;
 mod placed;
 mod places;
 mod record;
+mod slow;
 mod steps;
 
 pub(super) use record::{AddResult, Caps, Checker, Did, End, Expected, HandlerKind};

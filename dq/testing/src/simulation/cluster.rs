@@ -18,6 +18,9 @@ use super::tokio_time::TokioTime;
 use super::units::{MS, SECOND, START};
 use dq::environment::{Clock, StoreClock};
 
+/// The longest line of a log, in characters.
+const LONGEST_LINE: usize = 20_000;
+
 type Slot = Arc<Mutex<Option<Waker>>>;
 
 enum What {
@@ -183,7 +186,12 @@ impl ClusterState {
     pub(super) fn log(&self, text: impl FnOnce() -> String) {
         if let Some(log) = &self.log {
             let now = self.now();
-            lock(log).push(format!("{:>4}.{:06} {}", now / SECOND, now % SECOND, text()));
+            let mut text = text();
+            // Payloads may be large.
+            if let Some((end, _)) = text.char_indices().nth(LONGEST_LINE) {
+                text.truncate(end);
+            }
+            lock(log).push(format!("{:>4}.{:06} {text}", now / SECOND, now % SECOND));
         }
     }
 

@@ -4,14 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::network_state::Outage;
-use super::profile::Fault;
+use super::profile::{Fault, Profile};
 use super::random::RandomSource;
 use super::sim::Sim;
 use super::sync::lock;
 use super::units::{MS, SECOND};
+use dq::environment::StoreClock as _;
 
 /// How long a node is unresponsive or mute while no other fault happens, in µs.
 const LONG: u64 = 120 * SECOND;
+
+/// How long it takes at most until a node has subscribed again after a fault, in µs: its longest pause, and a second.
+const RESUBSCRIBED: u64 = 9 * SECOND;
 
 impl Sim {
     /// Injects a fault now, and another one later.
@@ -32,7 +36,11 @@ impl Sim {
                 self.fault();
                 self.cause(fault, &random);
                 // No other fault happens during one that takes so long to show.
-                next += if matches!(fault, Fault::UnresponsiveLong | Fault::MuteLong) { LONG } else { 0 };
+                next += match fault {
+                    Fault::UnresponsiveLong | Fault::MuteLong => LONG,
+                    _ if self.settings().profile == Profile::Signals => 30 * SECOND,
+                    _ => 0,
+                };
             }
         }
         let sim = Arc::clone(self);
@@ -60,6 +68,18 @@ impl Sim {
                 let until = now + random.between(SECOND, 6 * SECOND);
                 self.change_network_state(|network_state| network_state.full_until = until);
             }
+            Fault::Unsubscribe => {
+                let until = now + random.between(SECOND, 20 * SECOND);
+                self.change_network_state(|network_state| network_state.unsubscribed_until = until);
+                self.break_subscriptions(None);
+                self.allow_lateness(until - now + RESUBSCRIBED);
+            }
+            Fault::RefuseConnections => {
+                let until = now + random.between(SECOND, 40 * SECOND);
+                self.change_network_state(|network_state| network_state.refusing = (now, until));
+                self.break_subscriptions(None);
+                self.note_fault_of_all();
+            }
             Fault::Jump => self.jump(random),
             Fault::Snap => self.keep_all(),
             Fault::Fall => {
@@ -84,6 +104,7 @@ impl Sim {
             | Fault::Mute
             | Fault::MuteLong
             | Fault::Subscribers
+            | Fault::Starve
             | Fault::Wall => {
                 self.inject_node_fault(fault, random);
             }
@@ -99,6 +120,7 @@ impl Sim {
         cluster.log(|| format!("  .. of {}", node.process.name));
         match fault {
             Fault::Kill => self.kill(&node.process),
+            Fault::Starve => node.process.starve(now + random.between(SECOND, 30 * SECOND)),
             Fault::KillAtSend => node.dies_after.store(random.below(8), Relaxed),
             Fault::Stop if alive.len() > 1 => {
                 self.stop_node(node);
@@ -130,6 +152,12 @@ impl Sim {
             }
             _ => {}
         }
+    }
+
+    /// Jobs may be late for so long from now on, in µs.
+    fn allow_lateness(&self, long: u64) {
+        let until = (self.clock.micros() + long) / 1000;
+        self.for_checkers(|checker| checker.lateness_until = checker.lateness_until.max(until));
     }
 
     fn jump(&self, random: &RandomSource) {

@@ -77,7 +77,7 @@ pub struct KillReport {
 ///
 /// # Panics
 /// If the operating system cannot provide a runtime.
-pub fn simulate_kills(seed: u64, killing: Killing, without: Option<u8>, log: bool) -> KillReport {
+pub fn simulate_kills(seed: u64, killing: Killing, without: Option<&'static str>, log: bool) -> KillReport {
     let _away = RuleAway::take(without);
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime without drivers is given");
     runtime.block_on(play(seed, killing, log))

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use super::node::SimNode;
 use super::process::Process;
+use super::rules::without;
 use super::sim::Sim;
 use super::sync::lock;
 use super::units::{MS, SECOND};
+use dq::environment::StoreClock as _;
 
 impl Sim {
     pub(super) fn alive(&self) -> Vec<Arc<SimNode>> {
@@ -29,10 +31,8 @@ impl Sim {
         self.workload.killed(self, process);
         self.fault();
         if let Some(node) = self.node_of(process) {
-            self.for_checkers(|checker| {
-                let record = checker.node_records.entry(node.id.clone()).or_default();
-                (record.dead, record.died_at) = (true, self.cluster.now());
-            });
+            let (now, micros) = (self.cluster.now(), self.clock.micros());
+            self.for_checkers(|checker| checker.node_dies(&node.id, now, micros));
             let sim = Arc::clone(self);
             let after = self.settings().kills.map_or_else(
                 || self.cluster.random(&process.name, u64::MAX).between(SECOND, 6 * SECOND),
@@ -41,6 +41,10 @@ impl Sim {
             self.cluster.at(self.cluster.now() + after, move || sim.start_node());
         }
         process.kill();
+        // The store notices at once that the connection of a dead process is closed.
+        if !without("watcher") {
+            self.break_subscriptions(Some(process));
+        }
     }
 
     /// A process sends a request: faults that wait for this happen now.

@@ -57,7 +57,9 @@ mod version;
 
 pub use kills::{KillReport, simulate_kills};
 pub use profile::Profile;
-pub use promises::{EXTRA_CRASHES, ISOLATES_PROCESSES};
+pub use promises::{
+    EXTRA_CRASHES, ISOLATES_PROCESSES, RUNS_BEGIN_AT_FIRST_POLL, STEPS_ARE_BOUNDED_BY_BYTES, TELLS_WHAT_WAS_NOT_SENT,
+};
 pub use rules::RULES;
 pub use run::{Options, Report, simulate};
 pub use settings::Killing;

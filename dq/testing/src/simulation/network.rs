@@ -3,8 +3,10 @@
 //! A request may be lost, its answer may be lost, or the store executes it much later, after the client has given up and
 //! gone on. Requests on one wire are executed in order, even if the client has dropped its end.
 
+use std::future::ready;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::sync::oneshot;
@@ -12,10 +14,20 @@ use tokio::sync::oneshot;
 use super::network_state::Outage;
 use super::process::Process;
 use super::random::RandomSource;
+use super::rules::without;
 use super::sim::Sim;
 use super::sync::lock;
 use super::units::{MS, SECOND};
 use dq::store::{Pending, StoreError};
+
+/// The error of a request that could not be sent. Without `connect` it says that the request may have been executed.
+fn not_sent(operation: &'static str) -> StoreError {
+    let reason = "connection refused".into();
+    match without("connect") {
+        true => StoreError::Unavailable { operation, reason },
+        false => StoreError::NotSent { operation, reason },
+    }
+}
 
 #[derive(Debug, Default)]
 struct Wire {
@@ -23,6 +35,10 @@ struct Wire {
     up: u64,
     /// When the newest answer arrives at the client, in µs.
     down: u64,
+    /// Since when bytes arrive without a break until then, in µs.
+    arriving: u64,
+    /// When the connection was made.
+    connected: Option<u64>,
     stalled_until: u64,
     loses_requests: bool,
     loses_answers: bool,
@@ -45,6 +61,8 @@ type Received<T> = Box<dyn FnOnce(&Sim, &T) + Send>;
 /// A request on its way.
 struct InTransit<T> {
     kind: &'static str,
+    /// The size of its answer, in bytes.
+    size: fn(&T) -> usize,
     connection: Connection,
     execute: Execute<T>,
     /// Runs when the answer arrives, for the checker.
@@ -65,10 +83,41 @@ impl Connection {
         random.between(100, 900) * if cluster.now() < self.sim.network_state().slow_until { 200 } else { 1 }
     }
 
+    /// Makes the connection unless it exists. Returns false if the store refuses it, so that nothing can be sent.
+    pub(super) fn connects(&self) -> bool {
+        let (now, (since, until)) = (self.sim.cluster.now(), self.sim.network_state().refusing);
+        let mut wire = lock(&self.wire);
+        if wire.connected.is_none() && (now < since || until <= now) {
+            wire.connected = Some(now);
+        }
+        wire.connected.is_some()
+    }
+
+    /// The answer to a request that could not be sent.
+    pub(super) fn refused<T: Send + 'static>(&self, operation: &'static str) -> Pending<T> {
+        self.sim.note_fault(&self.process);
+        self.sim.note(|| format!("the {operation} of {} IS NOT SENT: the connection is refused", self.process.name));
+        Box::pin(ready(Err(not_sent(operation))))
+    }
+
+    /// Returns whether the store broke the connection when it began to refuse others.
+    fn is_broken(&self) -> bool {
+        let (now, (since, until)) = (self.sim.cluster.now(), self.sim.network_state().refusing);
+        now < until && lock(&self.wire).connected.is_some_and(|connected| connected < since)
+    }
+
+    /// For how long no byte of an answer has arrived.
+    pub(super) fn silent_for(&self) -> Duration {
+        let (now, wire) = (self.sim.cluster.now(), lock(&self.wire));
+        let last = if wire.arriving <= now { now.min(wire.down) } else { wire.connected.unwrap_or(now) };
+        Duration::from_micros(now - last)
+    }
+
     /// Sends a request and returns a future of its answer.
     pub(super) fn ask<T: Send + 'static>(
         &self,
         kind: &'static str,
+        size: fn(&T) -> usize,
         execute: impl FnOnce(&Sim) -> Result<T, StoreError> + Send + 'static,
         received: impl FnOnce(&Sim, &T) + Send + 'static,
     ) -> Pending<T> {
@@ -76,7 +125,7 @@ impl Connection {
         let number = self.process.requests.fetch_add(1, Relaxed) + 1;
         let random = self.sim.cluster.random(&self.process.name, number);
         let (execute, received) = (Box::new(execute), Box::new(received));
-        self.send(InTransit { kind, connection: self.clone(), execute, received, answer, number, random });
+        self.send(InTransit { kind, size, connection: self.clone(), execute, received, answer, number, random });
         Box::pin(answered.then(|answer| async {
             match answer {
                 Ok(answer) => answer,
@@ -137,6 +186,11 @@ impl<T: Send + 'static> InTransit<T> {
             // The request was sent before the process became mute, so the silence begins now.
             process.mute_since.store(sim.cluster.now(), Relaxed);
         }
+        if self.connection.is_broken() {
+            sim.note_fault(&process);
+            let error = StoreError::Unavailable { operation: self.kind, reason: "connection reset".into() };
+            return self.answer(Err(error));
+        }
         if sim.cluster.now() < network_state.outage_until {
             sim.note_fault(&process);
             match network_state.outage {
@@ -163,11 +217,19 @@ impl<T: Send + 'static> InTransit<T> {
             let error = StoreError::Refused { operation: self.kind, reason: "OOM".into() };
             return self.answer(Err(error));
         }
-        let Self { kind, connection, execute, received, answer, number, random } = self;
+        let Self { kind, size, connection, execute, received, answer, number, random } = self;
         let done = execute(&sim);
         sim.after_step();
         let execute = Box::new(|_: &Sim| unreachable!("it was executed"));
-        Self { kind, connection, execute, received, answer, number, random }.answer(done);
+        Self { kind, size, connection, execute, received, answer, number, random }.answer(done);
+    }
+
+    /// How long the bytes of an answer take, in µs.
+    fn transmission(&self, answer: &Result<T, StoreError>) -> u64 {
+        match (answer, self.connection.sim.network_state().bandwidth) {
+            (Err(_), _) | (_, 0) => 0,
+            (Ok(answer), bandwidth) => (self.size)(answer) as u64 * SECOND / bandwidth,
+        }
     }
 
     fn answer(self, answer: Result<T, StoreError>) {
@@ -182,10 +244,13 @@ impl<T: Send + 'static> InTransit<T> {
             sim.note(|| format!("the answer to the {} of {} IS LOST", self.kind, process.name));
             return;
         }
-        wire.down = (wire.down + 1).max(sim.cluster.now() + latency);
+        let transmission = self.transmission(&answer);
+        let begins = (wire.down + 1).max(sim.cluster.now() + latency);
+        wire.arriving = if begins == wire.down + 1 { wire.arriving } else { begins };
+        wire.down = begins + transmission;
         let down = wire.down;
         drop(wire);
-        if latency > 100 * MS {
+        if latency + transmission > 100 * MS {
             sim.note_fault(process);
         }
         let (sim, process) = (Arc::clone(sim), Arc::clone(process));

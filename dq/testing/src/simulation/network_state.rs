@@ -17,6 +17,12 @@ pub(super) struct NetworkState {
     pub(super) slow_until: u64,
     pub(super) outage_until: u64,
     pub(super) outage: Outage,
+    /// The store refuses connections in this time, and broke those that existed when it began.
+    pub(super) refusing: (u64, u64),
+    /// Subscriptions are refused until this time.
+    pub(super) unsubscribed_until: u64,
+    /// How many bytes of answers a link carries in a second; 0: any number.
+    pub(super) bandwidth: u64,
     /// The store refuses steps that add until this time: its memory is full.
     pub(super) full_until: u64,
 }

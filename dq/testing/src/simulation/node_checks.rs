@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::checker::Checker;
+use super::network_state::Subscriber;
 use super::node::SimNode;
+use super::profile::Profile;
 use super::promises::ISOLATES_PROCESSES;
 use super::rules::without;
 use super::sim::Sim;
@@ -21,13 +23,22 @@ impl Sim {
     pub(super) fn check_nodes(&self) {
         const LONG: u64 = 60 * SECOND;
         let now = self.cluster.now();
+        let micros = self.clock.micros();
+        if self.settings().profile == Profile::Large {
+            self.for_checkers(|checker| checker.check_slow(micros));
+        }
         if self.is_calm() {
             return;
         }
-        let (alive, micros) = (self.alive(), self.clock.micros());
+        let alive = self.alive();
+        if self.settings().profile == Profile::Signals {
+            self.check_subscriptions(&alive);
+        }
         let clock = Timestamp::floor_micros(micros);
         for node in alive.iter().filter(|node| !node.process.is_paused() && self.settings().kills.is_none()) {
-            let awake = node.process.paused_until.load(Relaxed);
+            // What is not polled cannot end.
+            let process = &node.process;
+            let awake = process.paused_until.load(Relaxed).max(process.starved_until.load(Relaxed));
             self.for_checkers(|checker| checker.check_handlers(&node.id, awake, micros, now));
         }
         for node in alive.iter().filter(|node| node.process.is_unresponsive() || node.process.is_mute()) {
@@ -83,7 +94,7 @@ impl Sim {
 
     /// A handler of a topic is about to start: nothing of another topic may be alone in its process.
     pub(super) fn check_beside(&self, key: &TopicKey, node: &NodeId, id: &JobId) {
-        if !self.settings().holds_to(ISOLATES_PROCESSES) || without(19) {
+        if !self.settings().holds_to(ISOLATES_PROCESSES) || without("19") {
             return;
         }
         let (now, elsewhere) = (self.cluster.now(), self.is_used_elsewhere(key, node));
@@ -106,6 +117,26 @@ impl Sim {
         free && !node.stopping.load(Relaxed) && settled.is_some_and(|settled| since(settled) + long < now)
     }
 
+    /// Checks that every node that has been there for a while has subscribed to each topic again.
+    fn check_subscriptions(&self, alive: &[Arc<SimNode>]) {
+        let (now, millis, subscribers) = (self.cluster.now(), self.clock.micros() / 1000, self.subscribers());
+        for node in alive {
+            self.for_topics(|key, checker| {
+                let born = checker.node_records.get(&node.id).map_or(now, |record| record.born_at);
+                let is_its = |subscriber: &Arc<Subscriber>| {
+                    subscriber.topic == *key
+                        && Arc::ptr_eq(&subscriber.process, &node.process)
+                        && !subscriber.outer.is_closed()
+                };
+                let is_over = millis > checker.lateness_until && now > born + SECOND;
+                if is_over && !subscribers.iter().any(is_its) {
+                    let who = &node.process.name;
+                    checker.bad(format!("[23] {who} has not subscribed to {} again after a fault", key.topic));
+                }
+            });
+        }
+    }
+
     /// Checks that no node reclaims the jobs of a node that is connected and renews its lease.
     pub(super) fn check_reclaim(&self, checker: &mut Checker, from: &NodeId) {
         let Some(node) = lock(&self.nodes).iter().find(|node| node.id == *from).cloned() else { return };
@@ -119,7 +150,7 @@ impl Sim {
 
     /// Checks that, without faults, a job is late only while no permit is free.
     pub(super) fn check_permits(&self, checker: &mut Checker, micros: u64) {
-        if !self.settings().are_calm() {
+        if !self.settings().are_punctual() {
             return;
         }
         let rows = |node: &SimNode| {

@@ -56,13 +56,14 @@ impl Sim {
         });
         self.cluster.log(|| format!("{} starts as {id}", process.name));
         self.for_checkers(|checker| {
-            checker.node_records.entry(id.clone()).or_default().disturbed_at = self.cluster.now();
+            let record = checker.node_records.entry(id.clone()).or_default();
+            (record.born_at, record.disturbed_at) = (self.cluster.now(), self.cluster.now());
         });
         lock(&self.nodes).push(Arc::clone(&node));
         let store = Arc::new(FaultyStore { sim: Arc::clone(self), process: Arc::clone(&process) });
         let mut settings = NodeSettings::default();
         settings.grace = Duration::from_secs(3);
-        if without(21) {
+        if without("21") {
             settings.lease = ENDLESS_LEASE;
         }
         let app = self.keys[0].app.clone();
@@ -108,7 +109,7 @@ impl Sim {
         settings.timeout = Some(Duration::from_micros(run.timeout));
         // `CAPS` allows one attempt more than there are retries.
         settings.retry = "200ms, 1s, 4s".parse().expect("it is a good policy");
-        settings.max_crashes = if without(19) { u32::MAX } else { CAPS.crashes };
+        settings.max_crashes = if without("19") { u32::MAX } else { CAPS.crashes };
         settings.dead_kept = lock(&self.checker_of(&self.keys[0])).caps.unwrap_or(CAPS).dead_kept;
         settings.unacked_age = Duration::from_secs(20);
         settings.ack = if run.profile == Profile::Claim { AckMode::OnClaim } else { AckMode::OnReturn };

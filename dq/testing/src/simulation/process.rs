@@ -15,6 +15,7 @@ use tokio::task::AbortHandle;
 
 use super::cluster::{ClusterState, MachineClock};
 use super::random::RandomSource;
+use super::rules::without;
 use super::sync::lock;
 use dq::environment::{Environment, Runtime, Seeded, Spawn, Task};
 
@@ -39,8 +40,14 @@ pub(super) struct Process {
     pub(super) mute_until: AtomicU64,
     /// Since when it has been mute without a break.
     pub(super) mute_since: AtomicU64,
-    /// The tasks that wait for the end of a pause.
+    /// The store has refused one of its subscriptions.
+    pub(super) unsubscribed: AtomicBool,
+    /// Its handlers are starved until then: the runtime of handlers is too busy to poll them, while dq's own tasks go on.
+    pub(super) starved_until: AtomicU64,
+    /// The tasks that wait for the end of a pause,
     suspended: Mutex<Vec<Waker>>,
+    /// and those that wait until handlers are polled again.
+    starved: Mutex<Vec<Waker>>,
     /// The handlers of a user's program. They are dropped when the process dies, not when they would be polled again.
     handlers: Mutex<Vec<Weak<Life>>>,
 }
@@ -61,7 +68,10 @@ impl Process {
             unresponsive_since: AtomicU64::new(0),
             mute_until: AtomicU64::new(0),
             mute_since: AtomicU64::new(0),
+            unsubscribed: AtomicBool::new(false),
+            starved_until: AtomicU64::new(0),
             suspended: Mutex::default(),
+            starved: Mutex::default(),
             handlers: Mutex::default(),
         })
     }
@@ -80,6 +90,10 @@ impl Process {
         self.paused_until.load(Relaxed) > self.cluster.now()
     }
 
+    pub(super) fn is_starved(&self) -> bool {
+        self.starved_until.load(Relaxed) > self.cluster.now()
+    }
+
     pub(super) fn is_unresponsive(&self) -> bool {
         self.unresponsive_until.load(Relaxed) > self.cluster.now()
     }
@@ -92,6 +106,7 @@ impl Process {
     pub(super) fn kill(&self) {
         self.dead.store(true, Relaxed);
         lock(&self.suspended).drain(..).for_each(Waker::wake);
+        lock(&self.starved).drain(..).for_each(Waker::wake);
         let handlers = std::mem::take(&mut *lock(&self.handlers));
         handlers.iter().filter_map(Weak::upgrade).filter_map(|life| lock(&life.waker).take()).for_each(Waker::wake);
     }
@@ -103,6 +118,17 @@ impl Process {
         self.cluster.at(until, move || {
             if !this.is_paused() {
                 this.resume();
+            }
+        });
+    }
+
+    /// Starves its handlers until then.
+    pub(super) fn starve(self: &Arc<Self>, until: u64) {
+        self.starved_until.fetch_max(until, Relaxed);
+        let this = Arc::clone(self);
+        self.cluster.at(until, move || {
+            if !this.is_starved() {
+                std::mem::take(&mut *lock(&this.starved)).into_iter().for_each(Waker::wake);
             }
         });
     }
@@ -122,7 +148,7 @@ impl Process {
         lock(&self.suspended).push(cx.waker().clone());
     }
 
-    /// Makes it responsive again, in both directions.
+    /// Makes it responsive again, in both directions. Starved handlers wait until their time is over.
     pub(super) fn heal(&self) {
         self.unresponsive_until.store(0, Relaxed);
         self.mute_until.store(0, Relaxed);
@@ -260,6 +286,11 @@ impl Future for Running {
         }
         if self.process.is_paused() {
             lock(&self.process.suspended).push(cx.waker().clone());
+            return Poll::Pending;
+        }
+        // Without `begin`, handlers starve inside their own futures.
+        if self.life.is_some() && self.process.is_starved() && !without("begin") {
+            lock(&self.process.starved).push(cx.waker().clone());
             return Poll::Pending;
         }
         if let Some(life) = &self.life {

@@ -25,7 +25,7 @@ pub(super) struct FaultyProducer {
 impl FaultyProducer {
     /// The number under which a batch is sent: its own, or without rule 18 always a new one.
     fn number(&self, number: u64) -> u64 {
-        if without(18) { self.connection.sim.next_number() } else { number }
+        if without("18") { self.connection.sim.next_number() } else { number }
     }
 }
 
@@ -35,11 +35,15 @@ impl Producer for FaultyProducer {
         let workload = &self.connection.sim.workload;
         workload.stamp(&self.id, &mut batch);
         let left_out = workload.leave_out(&self.connection.process, &self.key, &mut batch);
+        if !self.connection.connects() {
+            return self.connection.refused("add");
+        }
+        lock(&self.checker).sends(&batch.items);
         let (inner, id, items) = (Arc::clone(&self.inner), self.id.clone(), batch.items.clone());
         let (name, key, checker) = (self.connection.process.name.clone(), self.key.clone(), Arc::clone(&self.checker));
         let execute = move |sim: &Sim| {
             let number = batch.number;
-            if without(12) && !lock(&checker).is_repeated(&id, number, false) {
+            if without("12") && !lock(&checker).is_repeated(&id, number, false) {
                 sim.end_replaced_runs(&key, &batch.items);
             }
             let answer = answer_of(inner.add(batch))?;
@@ -52,20 +56,23 @@ impl Producer for FaultyProducer {
             });
             Ok(put_back(left_out, answer))
         };
-        self.connection.ask("add", execute, |_, _| {})
+        self.connection.ask("add", |_| 0, execute, |_, _| {})
     }
 
     fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
+        if !self.connection.connects() {
+            return self.connection.refused("command");
+        }
         let batch = Numbered { number: self.number(batch.number), ..batch };
         let (inner, id, items) = (Arc::clone(&self.inner), self.id.clone(), batch.items.clone());
         let (name, key, checker) = (self.connection.process.name.clone(), self.key.clone(), Arc::clone(&self.checker));
         let execute = move |sim: &Sim| {
             let mut batch = batch;
             let number = batch.number;
-            if without(17) {
+            if without("17") {
                 batch.items.iter_mut().for_each(|item| item.fence = None);
             }
-            let defused = if without(13) { sim.defuse(&key, &mut batch.items) } else { Vec::new() };
+            let defused = if without("13") { sim.defuse(&key, &mut batch.items) } else { Vec::new() };
             let mut answer = answer_of(inner.command(batch))?;
             if let BatchAnswer::Done(outcomes) = &mut answer {
                 defused.into_iter().for_each(|place| outcomes[place].changed = true);
@@ -76,7 +83,7 @@ impl Producer for FaultyProducer {
             });
             Ok(answer)
         };
-        self.connection.ask("command", execute, |_, _| {})
+        self.connection.ask("command", |_| 0, execute, |_, _| {})
     }
 }
 
@@ -99,7 +106,7 @@ fn check_batch<T: Clone>(
     answer: &BatchAnswer<T>,
     did: impl FnOnce(Vec<T>) -> Did,
 ) {
-    let repeated = lock(checker).is_repeated(producer, number, without(18));
+    let repeated = lock(checker).is_repeated(producer, number, without("18"));
     match answer {
         BatchAnswer::Done(outcomes) if !repeated => {
             sim.check(key, did(outcomes.clone()));

@@ -1,6 +1,7 @@
 //! Profiles: which faults a run has.
 
 use super::cluster::ClusterState;
+use super::promises::{RUNS_BEGIN_AT_FIRST_POLL, STEPS_ARE_BOUNDED_BY_BYTES, TELLS_WHAT_WAS_NOT_SENT};
 
 /// Which faults a run has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,11 +28,19 @@ pub enum Profile {
     Claim,
     /// Broadcasts among the jobs, with every fault; in a third of the seeds only with clean stops, as in `Calm`.
     Broadcasts,
+    /// Subscriptions are refused for a while, and nodes die; nothing else.
+    Signals,
+    /// Handlers are not polled for a while, because their runtime is busy.
+    Starved,
+    /// The store refuses connections for a while, and breaks those that exist.
+    Refused,
+    /// Large payloads on slow links, and nothing else.
+    Large,
 }
 
 impl Profile {
     /// All profiles.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 15] = [
         Self::Calm,
         Self::Killers,
         Self::Net,
@@ -43,6 +52,10 @@ impl Profile {
         Self::Crowd,
         Self::Claim,
         Self::Broadcasts,
+        Self::Signals,
+        Self::Starved,
+        Self::Refused,
+        Self::Large,
     ];
 
     /// The name of the profile, as `tests/simulate --profile` takes it.
@@ -59,6 +72,10 @@ impl Profile {
             Self::Crowd => "crowd",
             Self::Claim => "claim",
             Self::Broadcasts => "broadcasts",
+            Self::Signals => "signals",
+            Self::Starved => "starved",
+            Self::Refused => "refused",
+            Self::Large => "large",
         }
     }
 
@@ -67,17 +84,44 @@ impl Profile {
         Self::ALL.into_iter().find(|profile| profile.name() == name)
     }
 
-    /// The number of seeds in a hundred that have this profile. A seed of `Crowd` costs four times as much as any other.
+    /// How many of all seeds have this profile, as shares. A seed of `Crowd` costs four times as much as any other. A profile
+    /// that shows a promise that dq does not keep yet has none.
     const fn share(self) -> u64 {
         match self {
             Self::Calm | Self::Killers => 8,
             Self::Fall | Self::Broadcasts => 10,
             Self::Net => 12,
             Self::NoClock | Self::All => 17,
-            Self::Clock | Self::Claim => 6,
+            Self::Clock | Self::Claim | Self::Signals => 6,
+            Self::Starved => {
+                if RUNS_BEGIN_AT_FIRST_POLL {
+                    6
+                } else {
+                    0
+                }
+            }
+            Self::Refused => {
+                if TELLS_WHAT_WAS_NOT_SENT {
+                    4
+                } else {
+                    0
+                }
+            }
+            Self::Large => {
+                if STEPS_ARE_BOUNDED_BY_BYTES {
+                    2
+                } else {
+                    0
+                }
+            }
             Self::Unresponsive => 4,
             Self::Crowd => 2,
         }
+    }
+
+    /// Returns whether callers add many jobs at once.
+    pub(super) const fn has_crowds(self) -> bool {
+        matches!(self, Self::Crowd | Self::Large)
     }
 
     /// The profile that a seed picks.
@@ -114,4 +158,8 @@ pub(super) enum Fault {
     /// Replaces every second `Unresponsive`.
     Mute,
     MuteLong,
+    /// Subscriptions are refused, and those that exist break.
+    Unsubscribe,
+    Starve,
+    RefuseConnections,
 }

@@ -8,5 +8,17 @@
 /// a job begins after at most [`EXTRA_CRASHES`] crashes beyond the cap that it caused.
 pub const ISOLATES_PROCESSES: bool = true;
 
+/// A run begins with the first poll of its handler: what was not polled costs no attempt, and its job is not DEAD.
+pub const RUNS_BEGIN_AT_FIRST_POLL: bool = true;
+
+/// Steps are bounded by bytes, and an answer that still arrives is not given up: large payloads pass over slow links.
+pub const STEPS_ARE_BOUNDED_BY_BYTES: bool = true;
+
+/// A caller whose job never left its program gets `NotAdded`.
+pub const TELLS_WHAT_WAS_NOT_SENT: bool = true;
+
+/// A link renews and publishes over a connection of its own, so payloads do not delay that.
+pub(super) const RENEWALS_ARE_APART: bool = true;
+
 /// How many crashes beyond the cap a job may cause before its `final_retry` begins.
 pub const EXTRA_CRASHES: u32 = 2;

@@ -5,22 +5,43 @@
 
 use std::cell::Cell;
 
-/// The rules that can be taken away.
-pub const RULES: [u8; 15] = [2, 6, 7, 8, 9, 10, 12, 13, 15, 17, 18, 19, 20, 21, 23];
+/// What can be taken away: rules by their numbers, and parts of rules by names.
+pub const RULES: [&str; 20] = [
+    "2",
+    "6",
+    "7",
+    "8",
+    "9",
+    "10",
+    "12",
+    "13",
+    "15",
+    "17",
+    "18",
+    "19",
+    "20",
+    "21",
+    "23",
+    "begin",
+    "bytes",
+    "connect",
+    "resubscribe",
+    "watcher",
+];
 
 thread_local! {
-    /// The rule that the run of this thread goes without; 0: all hold.
-    static AWAY: Cell<u8> = const { Cell::new(0) };
+    /// The rule that the run of this thread goes without; empty: all hold.
+    static AWAY: Cell<&'static str> = const { Cell::new("") };
 }
 
 /// Returns whether the run of this thread goes without this rule.
-pub(super) fn without(rule: u8) -> bool {
+pub(super) fn without(rule: &str) -> bool {
     AWAY.get() == rule
 }
 
 /// Returns whether the run of this thread goes without any rule.
 pub(super) fn is_any_away() -> bool {
-    AWAY.get() != 0
+    !AWAY.get().is_empty()
 }
 
 /// Takes a rule away on this thread until this is dropped; `None` takes none away.
@@ -28,7 +49,7 @@ pub(super) fn is_any_away() -> bool {
 pub(super) struct RuleAway;
 
 impl RuleAway {
-    pub(super) fn take(rule: Option<u8>) -> Self {
+    pub(super) fn take(rule: Option<&'static str>) -> Self {
         AWAY.set(rule.unwrap_or_default());
         Self
     }
@@ -36,6 +57,6 @@ impl RuleAway {
 
 impl Drop for RuleAway {
     fn drop(&mut self) {
-        AWAY.set(0);
+        AWAY.set("");
     }
 }

@@ -24,8 +24,8 @@ const MOST_POLLS: u64 = 100_000;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Options {
-    /// Take this rule of the protocol away.
-    pub without: Option<u8>,
+    /// Take this rule of the protocol, one of [`RULES`](super::RULES), away.
+    pub without: Option<&'static str>,
     /// Only the faults of this profile; otherwise the seed picks one.
     pub profile: Option<Profile>,
     /// Hold dq to every [promise](super::ISOLATES_PROCESSES), even to those that it does not keep yet.

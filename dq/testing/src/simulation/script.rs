@@ -1,6 +1,7 @@
 //! Scripted handlers: they ack, fail, panic, hang, block their thread, rejoin, park, call the provider, or kill their node.
 
 use std::fmt;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -8,7 +9,6 @@ use futures_util::future::BoxFuture;
 
 use super::checker::{Checker, End, HandlerKind};
 use super::process::{Process, block};
-use super::profile::Profile;
 use super::random::RandomSource;
 use super::settings::INNOCENT;
 use super::sim::Sim;
@@ -68,7 +68,7 @@ impl Scripted {
             let end = if kind == HandlerKind::Final { End::FinalOver } else { End::Acked };
             return if kills { (Behavior::Kill, random.below(SECOND / 2)) } else { (Behavior::End(end), SECOND / 2) };
         }
-        let crowd = settings.profile == Profile::Crowd;
+        let crowd = settings.profile.has_crowds();
         let quick = if crowd && random.chance(0.9) {
             random.between(MS, 8 * MS)
         } else if random.chance(0.3) {
@@ -113,11 +113,17 @@ impl Scripted {
         (random.pick(&acts), after)
     }
 
-    async fn perform(self: Arc<Self>, kind: HandlerKind, version: u64, run: u64) -> Returned {
+    /// The handler of a run. It begins with its first poll.
+    async fn perform(self: Arc<Self>, kind: HandlerKind, version: u64, alive: Alive) -> Returned {
+        while self.process.is_starved() {
+            let starved = self.process.starved_until.load(Relaxed) - self.sim.cluster.now();
+            self.sleep(starved).await;
+        }
+        let run = alive.run;
+        lock(&self.checker).begins(run, kind);
         let (random, nth) = self.sim.random_of_run(version);
         let (act, after) = self.plan(kind, version, (&random, nth));
         self.sim.cluster.log(|| format!("{} runs {kind:?} of {version} (run {run}): {act:?}", self.process.name));
-        let alive = Alive { checker: Arc::clone(&self.checker), node: self.node.clone(), run, end: End::Dropped };
         match act {
             Behavior::Hang => self.sleep(1_000_000 * SECOND).await,
             Behavior::Block => {
@@ -233,7 +239,8 @@ impl ErasedListener for Scripted {
         self.sim.check_beside(&self.key, &self.node, &delivery.id);
         let run = lock(&self.checker).started(&self.node, &delivery.id, delivery.fence, kind, now);
         self.sim.known_runs(&self.key, &delivery.id, delivery.fence);
-        Box::pin(self.perform(kind, version, run))
+        let alive = Alive { checker: Arc::clone(&self.checker), node: self.node.clone(), run, end: End::Dropped };
+        Box::pin(self.perform(kind, version, alive))
     }
 
     fn retry_delay(&self, _: u32, _: &Failure) -> RetryDelay {

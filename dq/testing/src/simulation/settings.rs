@@ -37,6 +37,8 @@ pub(super) struct RunSettings {
     pub(super) only_faults: Option<BTreeSet<String>>,
     /// Only these acts of callers happen; otherwise all.
     pub(super) only_acts: Option<BTreeSet<u64>>,
+    /// How many bytes of answers a link carries in a second; 0: any number.
+    pub(super) bandwidth: u64,
     pub(super) failing: f64,
     pub(super) concurrency: usize,
     pub(super) killers: bool,
@@ -53,13 +55,19 @@ impl RunSettings {
     pub(super) fn of(cluster: &ClusterState, profile: Option<Profile>) -> Self {
         let profile = profile.unwrap_or_else(|| Profile::pick(cluster));
         let chaos = match profile {
-            Profile::Calm | Profile::Killers | Profile::Crowd => false,
+            Profile::Calm
+            | Profile::Killers
+            | Profile::Crowd
+            | Profile::Signals
+            | Profile::Starved
+            | Profile::Refused
+            | Profile::Large => false,
             Profile::Broadcasts => cluster.chance(0.67),
             _ => true,
         };
         let busy = match profile {
             Profile::Unresponsive => 150,
-            Profile::Crowd => 20,
+            Profile::Crowd | Profile::Large => 20,
             _ => cluster.pick(&[40, 90, 150]),
         };
         let network = match profile {
@@ -72,21 +80,27 @@ impl RunSettings {
             nodes: cluster.pick(&[2, 3, 4]),
             ids: cluster.pick(&[2, 4, 8]),
             busy: busy * SECOND,
-            pace: if profile == Profile::Crowd { 3000 } else { cluster.pick(&[400, 1400, 3000]) } * 1_000,
+            pace: if profile.has_crowds() { 3000 } else { cluster.pick(&[400, 1400, 3000]) } * 1_000,
             only_faults: None,
             only_acts: None,
             failing: if network { cluster.pick(&[0.002, 0.01, 0.04]) } else { 0.0 },
             concurrency: match profile {
-                Profile::Calm => cluster.pick(&[1, 2, 4]),
+                Profile::Calm | Profile::Signals => cluster.pick(&[1, 2, 4]),
                 Profile::Killers => 6,
                 Profile::Crowd => 2,
+                Profile::Large => 64,
                 _ => cluster.pick(&[2, 3, 6]),
+            },
+            bandwidth: match profile {
+                Profile::Large => cluster.random("bandwidth", 0).pick(&[60_000, 200_000]),
+                _ => 0,
             },
             kills: None,
             killers: profile == Profile::Killers || chaos && cluster.chance(0.5),
             chaos,
             promised: false,
-            timeout: if profile == Profile::Crowd { 8 } else { cluster.pick(&[8, 40]) } * SECOND,
+            timeout: if matches!(profile, Profile::Crowd | Profile::Starved) { 8 } else { cluster.pick(&[8, 40]) }
+                * SECOND,
             topics: cluster.random("topics", 0).pick(&[2, 3]),
         }
     }
@@ -111,15 +125,23 @@ impl RunSettings {
         }
     }
 
+    /// Returns whether a job is late only while no permit is free, or for a short time after a fault.
+    pub(super) const fn are_punctual(&self) -> bool {
+        self.are_calm() || matches!(self.profile, Profile::Signals)
+    }
+
     pub(super) fn faults(&self) -> &'static [Fault] {
         use Fault::{
-            Caller, Fall, Full, Jump, Kill, KillAtSend, MuteLong, Out, Pause, PauseAtSend, Slow, Snap, Stop,
-            Subscribers, Unresponsive, UnresponsiveLong, Wall,
+            Caller, Fall, Full, Jump, Kill, KillAtSend, MuteLong, Out, Pause, PauseAtSend, RefuseConnections, Slow,
+            Snap, Starve, Stop, Subscribers, Unresponsive, UnresponsiveLong, Unsubscribe, Wall,
         };
         match self.profile {
             Profile::Broadcasts if !self.chaos => &[Stop],
             Profile::Calm => &[Stop],
-            Profile::Killers => &[],
+            Profile::Killers | Profile::Large => &[],
+            Profile::Signals => &[Unsubscribe, Kill],
+            Profile::Starved => &[Starve, Starve, Stop],
+            Profile::Refused => &[RefuseConnections, Stop],
             Profile::Net => &[Unresponsive, Stop, Slow, Full, Subscribers],
             Profile::NoClock => {
                 &[Kill, KillAtSend, Stop, Pause, PauseAtSend, Unresponsive, Out, Slow, Full, Caller, Subscribers]

@@ -11,7 +11,7 @@ use super::network_state::{NetworkState, Subscriber};
 use super::node::{CAPS, SimNode};
 use super::process::Process;
 use super::profile::Profile;
-use super::promises::ISOLATES_PROCESSES;
+use super::promises::{ISOLATES_PROCESSES, RUNS_BEGIN_AT_FIRST_POLL, TELLS_WHAT_WAS_NOT_SENT};
 use super::random::RandomSource;
 use super::settings::RunSettings;
 use super::sync::lock;
@@ -127,7 +127,8 @@ impl Sim {
         let keys: Vec<TopicKey> = TOPICS[..settings.topics as usize].iter().map(|name| key(name)).collect();
         let with_checker = |key: &TopicKey| (key.clone(), Arc::new(Mutex::new(checker(&settings))));
         let checkers = keys.iter().map(with_checker).collect();
-        let network_state = NetworkState { failing: settings.failing, ..NetworkState::default() };
+        let network_state =
+            NetworkState { failing: settings.failing, bandwidth: settings.bandwidth, ..NetworkState::default() };
         Arc::new(Self {
             cluster: Arc::clone(cluster),
             store: MemoryStore::new(clock.clone()),
@@ -241,7 +242,11 @@ impl Sim {
 
     pub(super) fn calm_down(&self) {
         self.calm.store(true, Relaxed);
-        self.change_network_state(|network_state| *network_state = NetworkState::default());
+        // A slow link is no fault, and remains.
+        let bandwidth = self.settings.bandwidth;
+        self.change_network_state(|network_state| {
+            *network_state = NetworkState { bandwidth, ..NetworkState::default() };
+        });
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -321,6 +326,9 @@ fn checker(settings: &RunSettings) -> Checker {
     let dead_kept = if settings.kills.is_some() { TopicSettings::default().dead_kept } else { CAPS.dead_kept };
     checker.is_calm = settings.profile == Profile::Calm;
     checker.isolates_processes = settings.holds_to(ISOLATES_PROCESSES);
+    checker.runs_begin = settings.holds_to(RUNS_BEGIN_AT_FIRST_POLL) || settings.profile == Profile::Starved;
+    checker.is_slow = settings.profile == Profile::Large;
+    checker.tells_unsent = settings.holds_to(TELLS_WHAT_WAS_NOT_SENT) || settings.profile == Profile::Refused;
     checker.only_jobs_crash = settings.profile == Profile::Killers && settings.kills.is_none();
     checker.caps = Some(Caps { permits: settings.concurrency, dead_kept, ..CAPS });
     checker.acks_on_claim = settings.profile == Profile::Claim;

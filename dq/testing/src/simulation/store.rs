@@ -3,7 +3,8 @@
 use std::future::ready;
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -14,12 +15,13 @@ use super::network::Connection;
 use super::network_state::Subscriber;
 use super::process::Process;
 use super::producer::FaultyProducer;
+use super::promises::RENEWALS_ARE_APART;
 use super::rules::without;
 use super::sim::Sim;
 use super::sync::lock;
 use dq::config::NodeSettings;
 use dq::job::{AppName, JobId, NodeId, ProducerId, Sequence, TopicKey, TopicName};
-use dq::store::step::{Exhaust, Isolate, Isolated, Reclaimed, Reconcile, Renew, RowCursor, Sequenced, Settle};
+use dq::store::step::{Claim, Exhaust, Isolate, Isolated, Reclaimed, Reconcile, Renew, RowCursor, Sequenced, Settle};
 use dq::store::{
     Answer, Interest, Link, Page, PageRequest, Pending, Producer, Request, RequestKind, Signals, Store, StoreError,
     Stored, TopicCounts,
@@ -28,6 +30,9 @@ use dq::time::Timestamp;
 
 /// The most rows of one step, so that runs meet pages and bounded steps.
 const FEW: usize = 3;
+
+/// About how many bytes of an answer are a row without its record.
+const ROW: usize = 64;
 
 /// The memory store behind the wires of one process.
 #[derive(Debug)]
@@ -56,6 +61,7 @@ impl Store for FaultyStore {
         lock(&checker).node_records.entry(node.clone()).or_default().settled = None;
         Arc::new(FaultyLink {
             connection: Connection::new(&self.sim, &self.process),
+            prompt: RENEWALS_ARE_APART.then(|| Connection::new(&self.sim, &self.process)),
             inner,
             node: node.clone(),
             key: topic.clone(),
@@ -81,8 +87,20 @@ impl Store for FaultyStore {
             let error = StoreError::Unavailable { operation: "signals", reason: "an outage".into() };
             return Box::pin(ready(Err(error)));
         }
+        let refuses = self.sim.cluster.now() < self.sim.network_state().unsubscribed_until;
+        if refuses {
+            self.process.unsubscribed.store(true, Relaxed);
+            let error = StoreError::Refused { operation: "signals", reason: "BUSY".into() };
+            return Box::pin(ready(Err(error)));
+        }
         let broadcasts = interest.broadcasts;
-        let inner = self.sim.store.signals(topic, interest).now_or_never();
+        // Without `resubscribe` nothing comes over a connection that refused a subscription once.
+        let hears_nothing = without("resubscribe") && self.process.unsubscribed.load(Relaxed);
+        let inner = if hears_nothing {
+            Some(Ok(Signals::channel().1))
+        } else {
+            self.sim.store.signals(topic, interest).now_or_never()
+        };
         let (outer, signals) = Signals::channel();
         if let Some(Ok(inner)) = inner {
             let subscriber = Subscriber {
@@ -122,6 +140,8 @@ impl Store for FaultyStore {
 #[derive(Debug)]
 struct FaultyLink {
     connection: Connection,
+    /// For what payloads must not delay, if such requests have a connection of their own.
+    prompt: Option<Connection>,
     inner: Arc<dyn Link>,
     node: NodeId,
     key: TopicKey,
@@ -146,11 +166,26 @@ impl Link for FaultyLink {
             Ok(answer)
         };
         let received = move |sim: &Sim, answer: &Answer| receive(sim, &mut lock(&checker), answer, &receiver);
-        self.connection.ask(kind.name(), execute, received)
+        let connection = self.connection_of(kind);
+        if !connection.connects() {
+            return connection.refused(kind.name());
+        }
+        connection.ask(kind.name(), size_of_answer, execute, received)
+    }
+
+    /// Without `bytes` an answer that is still arriving looks late.
+    fn silent_for(&self, kind: RequestKind) -> Option<Duration> {
+        (!without("bytes")).then(|| self.connection_of(kind).silent_for())
     }
 }
 
 impl FaultyLink {
+    /// The connection of the requests of this kind.
+    fn connection_of(&self, kind: RequestKind) -> &Connection {
+        let is_prompt = matches!(kind, RequestKind::Renew | RequestKind::Publish);
+        self.prompt.as_ref().filter(|_| is_prompt).unwrap_or(&self.connection)
+    }
+
     /// The request with a limit so low that pages and rounds come often. Without rule 20 a reclaim names whatever lease end
     /// there is.
     fn altered(&self, mut request: Request) -> Request {
@@ -159,7 +194,7 @@ impl FaultyLink {
             Request::Publish(publish) => publish.limit = publish.limit.min(FEW),
             Request::Reclaim(reclaim) => {
                 reclaim.limit = reclaim.limit.min(FEW);
-                let lease = if without(20) { lock(&self.checker).lease_of(&reclaim.node) } else { None };
+                let lease = if without("20") { lock(&self.checker).lease_of(&reclaim.node) } else { None };
                 reclaim.seen = lease.unwrap_or(reclaim.seen);
             }
             _ => {}
@@ -180,7 +215,7 @@ fn execute(
         Request::Renew(renew) => renew.last_seen = last_seen(inner, renew.last_seen),
         Request::Settle(settle) => {
             settle.last_seen = last_seen(inner, settle.last_seen);
-            if without(10) {
+            if without("10") {
                 let checker = sim.checker_of(key);
                 for outcome in &mut settle.outcomes {
                     outcome.token = lock(&checker).token_of(node, &outcome.id).unwrap_or(outcome.token);
@@ -190,7 +225,7 @@ fn execute(
         Request::Reclaim(reclaim) if sim.is_hidden(key, &reclaim.node) => {
             return Ok(Answer::Reclaim(Reclaimed::default()));
         }
-        Request::Reclaim(reclaim) if without(20) => {
+        Request::Reclaim(reclaim) if without("20") => {
             reclaim.seen = lock(&sim.checker_of(key)).lease_of(&reclaim.node).unwrap_or(reclaim.seen);
         }
         _ => {}
@@ -201,21 +236,21 @@ fn execute(
         Answer::Transfer(Sequenced::Done(done)) => {
             done.foreign_lease.take_if(|(node, _)| sim.is_hidden(key, node));
         }
-        Answer::Reconcile(Sequenced::Done(page)) if without(6) => {
+        Answer::Reconcile(Sequenced::Done(page)) if without("6") => {
             answer_of(
                 inner.step(Renew { last_seen: page.lease_status.sequence, lease: NodeSettings::default().lease }),
             )?;
         }
         Answer::Reclaim(Reclaimed { moved: 1.., left }) => {
             let from = from.expect("only a reclaim is answered so");
-            if without(8) && *left > 0 {
+            if without("8") && *left > 0 {
                 sim.hide(key, &from);
             }
-            if without(2) {
+            if without("2") {
                 sim.split_reclaim(key, &from);
             }
         }
-        Answer::Release(lease_status) if without(8) && lease_status.rows > 0 => sim.hide(key, node),
+        Answer::Release(lease_status) if without("8") && lease_status.rows > 0 => sim.hide(key, node),
         Answer::Scan(scanned) => scanned.leases.retain(|(node, _)| !sim.is_hidden(key, node)),
         _ => {}
     }
@@ -224,7 +259,7 @@ fn execute(
 
 /// The sequence number that a request names: its own; without rule 6 whatever the store has.
 fn last_seen(inner: &dyn Link, last_seen: Sequence) -> Sequence {
-    if !without(6) {
+    if !without("6") {
         return last_seen;
     }
     // A later page takes no sequence number and reports the one there is.
@@ -249,7 +284,7 @@ fn what_it_did(request: Request, answer: &Answer, node: &NodeId, watched: u64) -
             let runs = runs.into_iter().zip(notes).map(|((id, token), note)| (id, token, *note)).collect();
             Did::Note { node, runs, isolation: Some(isolation) }
         }
-        (Request::Exhaust(_), Answer::Exhaust(_)) if without(15) => Did::Nothing,
+        (Request::Exhaust(_), Answer::Exhaust(_)) if without("15") => Did::Nothing,
         (Request::Exhaust(Exhaust { id, token, .. }), Answer::Exhaust(answer)) => {
             Did::Note { node, runs: vec![(id, token, answer.note)], isolation: None }
         }
@@ -262,6 +297,17 @@ fn what_it_did(request: Request, answer: &Answer, node: &NodeId, watched: u64) -
             Did::Publish { published: *published, expires_after: request.expires_after }
         }
         _ => Did::Nothing,
+    }
+}
+
+/// About how many bytes an answer has on its wire.
+fn size_of_answer(answer: &Answer) -> usize {
+    let of_claims = |claims: &[Claim]| claims.iter().map(|claim| ROW + claim.record.as_bytes().len()).sum();
+    match answer {
+        Answer::Transfer(Sequenced::Done(done)) => of_claims(&done.claims),
+        Answer::Sweep(Sequenced::Done(done)) => of_claims(&done.claims),
+        Answer::Reconcile(Sequenced::Done(page)) => ROW * page.rows.len(),
+        _ => ROW,
     }
 }
 

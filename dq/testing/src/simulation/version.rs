@@ -16,8 +16,20 @@ const DIGITS: usize = 32;
 
 /// The version of a job: the number that is its payload, or the one written behind a user's payload.
 pub(super) fn version(record: &Record) -> u64 {
-    let payload = record.payload().ok().and_then(|(_, payload)| std::str::from_utf8(payload).ok());
-    payload.and_then(|text| text.parse().ok().or_else(|| version_behind(text))).unwrap_or_default()
+    let Ok((_, payload)) = record.payload() else { return 0 };
+    let digits = payload.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    // A large payload is not read whole. A user's payload has a line feed in this place.
+    let is_own = digits > 0 && payload.get(digits).is_none_or(|next| *next == b' ');
+    let text = if is_own { &payload[..digits] } else { payload };
+    let text = std::str::from_utf8(text).unwrap_or_default();
+    if is_own { text.parse().unwrap_or_default() } else { version_behind(text).unwrap_or_default() }
+}
+
+/// The payload of a job of dq's own workload: its version, and blanks up to a size in bytes.
+pub(super) fn payload(version: u64, size: usize) -> String {
+    let digits = version.to_string();
+    let blanks = size.saturating_sub(digits.len());
+    digits + &" ".repeat(blanks)
 }
 
 pub(super) fn with_version(record: &Record, version: u64) -> Option<Record> {

@@ -7,26 +7,9 @@ use super::record::{Checker, Crashed};
 use dq::job::{Cause, Isolation, JobId, NodeId, State};
 use dq::testing::seam::{JobView, Row};
 
-/// How the store has marked a run before it starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
-    /// It runs beside anything.
-    None,
-    /// A quarantined job runs in a small group, beside ordinary ones.
-    Group,
-    /// It runs alone in its process; where rule 19 holds for topics only, alone in its topic.
-    Alone,
-}
-
-impl Mark {
-    /// The mark of a row.
-    pub(super) fn of(row: Option<&Row>) -> Self {
-        match row.and_then(|row| row.isolation) {
-            Some(Isolation::Alone) => Self::Alone,
-            Some(Isolation::Grouped) => Self::Group,
-            None => Self::None,
-        }
-    }
+/// How the job of a row was started.
+pub(super) fn isolation(row: Option<&Row>) -> Option<Isolation> {
+    row?.isolation
 }
 
 impl Checker {
@@ -38,7 +21,7 @@ impl Checker {
     /// Checks a job that was charged a crash, or is DEAD by one. Without a `run` the row came back when the store fell back,
     /// so what its node does now proves nothing.
     pub(super) fn check_crash(&mut self, id: &JobId, number: u64, job: &JobView, kept: &JobView, run: Option<u64>) {
-        let isolated = Mark::of(job.row.as_ref()) == Mark::Alone;
+        let isolated = isolation(job.row.as_ref()) == Some(Isolation::Alone);
         let record = job.row.as_ref().and_then(|row| self.node_records.get(&row.node));
         let (alone, alone_in_process) = record.zip(run).map_or((true, true), |(record, run)| {
             let alone = !record.has_handler_beside(run, self.timeout_micros);
@@ -76,20 +59,20 @@ impl Checker {
     pub(in crate::simulation) fn causes_crash(&mut self, number: u64) {
         let record = self.crash_records.entry(number).or_default();
         record.caused += 1;
-        if record.final_begun {
+        if record.final_polled {
             return;
         }
         record.caused_before_final += 1;
         let (caused, most) = (record.caused, self.caps.map_or(u32::MAX, |caps| caps.crashes + EXTRA_CRASHES));
         if caused > most && self.isolates_processes && self.only_jobs_crash {
-            self.bad(format!("[19] {number} has caused {caused} crashes, but its final_retry has not begun"));
+            self.bad(format!("[19] {number} caused {caused} crashes before its final_retry"));
         }
     }
 
     /// An outcome that lets the job run again, or a requeue, was accepted: crashes count from here on.
     pub(super) fn forgets_crashes(&mut self, number: u64) {
         if let Some(record) = self.crash_records.get_mut(&number) {
-            (record.caused, record.final_begun) = (0, false);
+            (record.caused, record.final_polled) = (0, false);
         }
     }
 
@@ -104,7 +87,7 @@ impl Checker {
         let by_crashes = || kept.record.metadata().is_ok_and(|metadata| metadata.cause == Some(Cause::Crashes));
         if kept.state == State::Dead && (reclaimed || by_crashes()) {
             self.crashed += 1;
-            record.dead = Some(Mark::of(job.row.as_ref()) == Mark::Alone);
+            record.dead = Some(isolation(job.row.as_ref()) == Some(Isolation::Alone));
         }
     }
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::rules::without;
-use super::crashes::Mark;
+use super::crashes::isolation;
 use super::record::{Checker, HandlerKind, Run};
 use dq::config::NodeSettings;
-use dq::job::{JobId, NodeId};
+use dq::job::{Isolation, JobId, NodeId};
 use dq::time::Timestamp;
 
 /// Tasks need a moment to be polled after a pause, or after a start beside an older run, in µs.
@@ -17,21 +17,25 @@ impl Checker {
     /// A handler starts: a quarantined job must be isolated, and nothing starts beside an isolated one.
     pub(super) fn check_start(&mut self, node: &NodeId, id: &JobId, number: u64, time: u64) {
         self.check_handler_count(node);
-        let (Some(caps), false) = (self.caps, without(19) || self.fell) else { return };
+        let (Some(caps), false) = (self.caps, without("19") || self.fell) else { return };
         let Some(job) = self.before.jobs.get(id) else { return };
         let Some(row) = job.row.as_ref().filter(|row| row.token == self.runs[&number].token && row.node == *node)
         else {
             return;
         };
-        let (mark, must_be_alone) = (Mark::of(Some(row)), self.isolates_processes && job.crashes > caps.crashes);
-        let is_marked = mark == Mark::Alone || mark == Mark::Group && !must_be_alone;
-        if !is_marked && self.is_quarantined(job.crashes, caps.crashes) {
+        let (started, must_be_alone) = (isolation(Some(row)), self.isolates_processes && job.crashes > caps.crashes);
+        let is_isolated = match started {
+            Some(Isolation::Alone) => true,
+            Some(Isolation::Grouped) => !must_be_alone,
+            None => false,
+        };
+        if !is_isolated && self.is_quarantined(job.crashes, caps.crashes) {
             return self.bad(format!("[19] {id} is quarantined, but starts on {node} without being isolated"));
         }
         if let Some(other) = self.alone_on(node, Some(id), time) {
             self.bad(format!("[19] {id} starts on {node} beside {other}, which is isolated"));
         }
-        if mark == Mark::Alone && self.isolates_processes && self.runs_elsewhere {
+        if started == Some(Isolation::Alone) && self.isolates_processes && self.runs_elsewhere {
             self.bad(format!("[19] {id} starts on {node} to be alone, but something of another topic runs there"));
         }
     }
@@ -40,7 +44,8 @@ impl Checker {
     /// its `isolate` on.
     pub(in crate::simulation) fn alone_on(&self, node: &NodeId, id: Option<&JobId>, time: u64) -> Option<JobId> {
         let isolated = self.before.jobs.iter().filter(|(other, job)| {
-            let row = job.row.as_ref().filter(|row| row.node == *node && Mark::of(Some(row)) == Mark::Alone);
+            let row =
+                job.row.as_ref().filter(|row| row.node == *node && isolation(Some(row)) == Some(Isolation::Alone));
             Some(*other) != id && row.is_some()
         });
         let runs = isolated.filter_map(|(other, _)| {
@@ -51,7 +56,7 @@ impl Checker {
         runs.into_iter().next()
     }
 
-    /// Checks what only shows over time of a node that is neither dead nor, since `awake`, paused.
+    /// Checks what only shows over time of a node that is neither dead nor, since `awake`, paused or starved.
     pub(in crate::simulation) fn check_handlers(&mut self, node: &NodeId, awake: u64, micros: u64, time: u64) {
         let (floor, length) = (Timestamp::floor_micros(micros), NodeSettings::default().lease);
         let leased = self.lease_of(node).is_some_and(|end| end > floor);
@@ -83,7 +88,7 @@ impl Checker {
     /// Checks how long the reclaimer of the jobs of `from` has watched: `watched` µs passed between the creation of its
     /// link and the request, which names `seen` as the end of the lease.
     pub(in crate::simulation) fn check_watch(&mut self, from: &NodeId, seen: Timestamp, watched: u64, micros: u64) {
-        if self.caps.is_none() || without(20) {
+        if self.caps.is_none() || without("20") {
             return;
         }
         if self.is_calm {

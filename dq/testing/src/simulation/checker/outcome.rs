@@ -31,8 +31,17 @@ impl Checker {
                 outcome.change, outcome.id, run.version, run.started, run.ended, run.decided
             ));
         }
+        if self.runs_begin && !was_polled(&run, outcome) {
+            self.bad(format!(
+                "[14] {:?} of {} is accepted for run {number} of {}, but of {:?} only {:?} was polled",
+                outcome.change, outcome.id, run.version, run.started, run.polled
+            ));
+        }
         if outcome.change == Change::Ack {
             self.note_ack(number);
+        }
+        if let Some(run) = self.runs.get_mut(&number).filter(|_| outcome.change == Change::Rollback) {
+            run.given_back = true;
         }
         if !matches!(outcome.change, Change::Rollback | Change::Dead) {
             self.forgets_crashes(run.version);
@@ -60,7 +69,7 @@ impl Checker {
             Change::Dead => {
                 let cause = outcome.metadata.as_ref().and_then(|metadata| metadata.cause);
                 let without_final = cause == Some(Cause::Decode) || cause == Some(Cause::Expired) && run.expired;
-                without_final || run.started.contains(&HandlerKind::Final) || exhausted && without(15)
+                without_final || run.started.contains(&HandlerKind::Final) || exhausted && without("15")
             }
         };
         let is_another = run.decided.as_ref().is_some_and(|decided| *decided != outcome.change);
@@ -76,5 +85,18 @@ impl Checker {
         if let Some(run) = self.runs.get_mut(&number).filter(|_| in_time) {
             run.decided = Some(change);
         }
+    }
+}
+
+/// Returns whether the handler was polled whose failure this outcome tells: a retry costs an attempt, and a job without
+/// attempts is DEAD only after its `final_retry`.
+fn was_polled(run: &Run, outcome: &Outcome) -> bool {
+    match outcome.change {
+        Change::Retry(_) => run.polled.iter().any(|kind| *kind != HandlerKind::Final),
+        Change::Dead => {
+            let cause = outcome.metadata.as_ref().and_then(|metadata| metadata.cause);
+            matches!(cause, Some(Cause::Decode | Cause::Expired)) || run.polled.contains(&HandlerKind::Final)
+        }
+        _ => true,
     }
 }

@@ -1,9 +1,9 @@
 //! A job that moves: its new place, to the millisecond, is the one that the step says, and its counters go on as the rules
 //! say (rules 4, 15, 17, 19, 20 and 25).
 
-use super::crashes::Mark;
+use super::crashes::isolation;
 use super::record::{Checker, Did};
-use dq::job::{Cause, Fence, JobId, State};
+use dq::job::{Cause, Fence, Isolation, JobId, State};
 use dq::store::step::{Change, RejoinDue, Verdict};
 use dq::testing::seam::JobView;
 use dq::time::Timestamp;
@@ -90,7 +90,7 @@ impl Checker {
                 if self.isolates_processes {
                     return self.reclaimed(was, is, caps.crashes, given_back, floor);
                 }
-                let isolated = Mark::of(was.row.as_ref()) == Mark::Alone;
+                let isolated = isolation(was.row.as_ref()) == Some(Isolation::Alone);
                 let last = was.crashes + 1 >= caps.crashes;
                 Some(match (last, isolated) {
                     (true, false) => given_back,
@@ -114,15 +114,15 @@ impl Checker {
         now: Timestamp,
     ) -> Option<Placement> {
         let charged = Placement { crashes: was.crashes + 1, ..given_back.clone() };
-        match Mark::of(was.row.as_ref()) {
-            Mark::Alone if was.crashes > cap + 1 && was.record.fixed().exhausted => {
+        match isolation(was.row.as_ref()) {
+            Some(Isolation::Alone) if was.crashes > cap + 1 && was.record.fixed().exhausted => {
                 Some(dead(&Placement::of(was), now))
             }
-            Mark::Alone if !is.record.fixed().exhausted => None,
-            Mark::Alone => Some(Placement { crashes: cap + 2, ..given_back }),
-            Mark::Group if was.crashes > cap => Some(given_back),
-            Mark::None if self.is_quarantined(was.crashes, cap) => Some(given_back),
-            Mark::Group | Mark::None => Some(charged),
+            Some(Isolation::Alone) if !is.record.fixed().exhausted => None,
+            Some(Isolation::Alone) => Some(Placement { crashes: cap + 2, ..given_back }),
+            Some(Isolation::Grouped) if was.crashes > cap => Some(given_back),
+            None if self.is_quarantined(was.crashes, cap) => Some(given_back),
+            Some(Isolation::Grouped) | None => Some(charged),
         }
     }
 

@@ -79,6 +79,10 @@ pub(super) struct Run {
     pub(super) version: u64,
     pub(super) aged: bool,
     pub(super) started: Vec<HandlerKind>,
+    /// The handlers that were polled.
+    pub(super) polled: Vec<HandlerKind>,
+    /// Its node gave the job back.
+    pub(super) given_back: bool,
     /// When its last handler started.
     pub(super) since: Option<u64>,
     pub(super) ended: Vec<End>,
@@ -129,6 +133,8 @@ pub(in crate::simulation) struct Crashed {
 /// What the checker knows of a node besides what the store shows.
 #[derive(Debug, Clone, Default)]
 pub(in crate::simulation) struct NodeRecord {
+    /// When the node started.
+    pub(in crate::simulation) born_at: u64,
     /// When the connection between node and store last failed.
     pub(in crate::simulation) disturbed_at: u64,
     /// Since when the node has had handlers but no lease.
@@ -169,11 +175,19 @@ pub(in crate::simulation) struct Checker {
     pub(super) delivered: BTreeMap<(NodeId, JobId, Fence), u64>,
     pub(super) fences: BTreeMap<JobId, Fence>,
     pub(super) not_added: BTreeSet<u64>,
+    /// The versions that have left their programs.
+    pub(super) sent: BTreeSet<u64>,
     pub(in crate::simulation) node_records: BTreeMap<NodeId, NodeRecord>,
     /// Runs whose handlers block their threads.
     pub(super) blocking: BTreeSet<u64>,
     /// Rule 19 holds for whole processes.
     pub(in crate::simulation) isolates_processes: bool,
+    /// Links are slow, and nothing fails: every job runs once, and soon.
+    pub(in crate::simulation) is_slow: bool,
+    /// A caller whose job was never sent gets `NotAdded`.
+    pub(in crate::simulation) tells_unsent: bool,
+    /// A run begins with the first poll of its handler.
+    pub(in crate::simulation) runs_begin: bool,
     /// Nothing but handlers of killers crashes a node.
     pub(in crate::simulation) only_jobs_crash: bool,
     /// Something of another topic ran, when it died, in the process of the node whose jobs are being reclaimed.
@@ -205,6 +219,8 @@ pub(in crate::simulation) struct Checker {
     pub(in crate::simulation) broadcasts_since: Option<u64>,
     /// Since when a permit has been free, in ms on the store's clock; `None` while lateness is allowed.
     pub(in crate::simulation) punctual_since: Option<u64>,
+    /// A fault allows lateness until then, in ms on the store's clock.
+    pub(in crate::simulation) lateness_until: u64,
     /// A permit was free after the last step.
     pub(in crate::simulation) permit_free: bool,
 }
@@ -230,7 +246,7 @@ pub(in crate::simulation) struct CrashRecord {
     /// and how many of them before its `final_retry` began.
     pub(in crate::simulation) caused_before_final: u32,
     /// Its `final_retry` has begun.
-    pub(in crate::simulation) final_begun: bool,
+    pub(in crate::simulation) final_polled: bool,
     /// `Some` if the job is DEAD by crashes: whether the run that ended there was isolated.
     pub(in crate::simulation) dead: Option<bool>,
 }

@@ -8,6 +8,9 @@ use dq::store::{AddOutcome, Command, CommandKind, Due, NewJob};
 use dq::testing::seam::{JobView, View};
 use dq::time::Timestamp;
 
+/// How long a node sleeps at most while nothing wakes it, in ms.
+const FALLBACK: u64 = 15_000;
+
 impl Checker {
     /// The checker of a topic whose handlers have this timeout, in µs.
     pub(in crate::simulation) fn of(timeout_micros: u64) -> Self {
@@ -75,7 +78,7 @@ impl Checker {
         while let Some(id) = old.peek().into_iter().chain(new.peek()).map(|(id, _)| *id).min() {
             let was = old.next_if(|(other, _)| *other == id).map(|(_, job)| job);
             let is = new.next_if(|(other, _)| *other == id).map(|(_, job)| job);
-            if was != is {
+            if !is_same(was, is) {
                 self.check_job(did, id, (was, is), after.broadcasts.get(id), micros);
             }
         }
@@ -164,7 +167,7 @@ impl Checker {
             self.bad(format!("[9] the fence of {} does not grow: {}", claim.id, claim.token.fence));
         }
         if let (Some(since), Some(put), false) = (self.punctual_since, self.expected.put.get(&version), aged) {
-            let wanted = claim.token.due.as_millis().max(since).max(*put);
+            let wanted = claim.token.due.as_millis().max(since).max(*put).max(self.lateness_until);
             let late = (micros / 1000).saturating_sub(wanted);
             if late > 400 {
                 self.bad(format!("[23] {} ({version}) is claimed {late} ms late without a fault", claim.id));
@@ -180,6 +183,8 @@ impl Checker {
             version,
             aged,
             started: Vec::new(),
+            polled: Vec::new(),
+            given_back: false,
             since: None,
             ended: Vec::new(),
             again_at: None,
@@ -189,6 +194,16 @@ impl Checker {
             acked: false,
         };
         self.runs.insert(number, run);
+    }
+
+    /// A node dies. It may have been the watcher, and the only one that knew of the head: what waits then waits for the
+    /// fallback of another node, and so does what is added behind it.
+    pub(in crate::simulation) fn node_dies(&mut self, node: &NodeId, time: u64, micros: u64) {
+        let record = self.node_records.entry(node.clone()).or_default();
+        (record.dead, record.died_at) = (true, time);
+        if self.before.jobs.values().any(|job| job.state == State::Delayed) {
+            self.lateness_until = self.lateness_until.max(micros / 1000 + FALLBACK);
+        }
     }
 
     /// Records that a handler starts, and returns the number of its run.
@@ -233,9 +248,24 @@ impl Checker {
         // The store need not know of a run that belongs to a lost part of its history.
         if kind == HandlerKind::Final && (current || !self.fell) {
             self.expected.finals.insert(version);
-            self.crash_records.entry(version).or_default().final_begun = true;
         }
         number
+    }
+
+    /// The handler of a run is polled for the first time.
+    pub(in crate::simulation) fn begins(&mut self, number: u64, kind: HandlerKind) {
+        let Some(run) = self.runs.get_mut(&number) else { return };
+        run.polled.push(kind);
+        let (version, given_back) = (run.version, run.given_back);
+        if kind == HandlerKind::Final {
+            self.crash_records.entry(version).or_default().final_polled = true;
+        }
+        if self.is_slow {
+            self.check_once(number, kind);
+        }
+        if given_back {
+            self.bad(format!("[14] run {number} of {version} begins, though its node gave the job back"));
+        }
     }
 
     /// Records that a handler has ended, or was abandoned and is gone.
@@ -267,6 +297,11 @@ impl Checker {
         self.node_records.entry(node.clone()).or_default().settled.get_or_insert(now);
     }
 
+    /// The adds of these jobs leave their program.
+    pub(in crate::simulation) fn sends(&mut self, jobs: &[NewJob]) {
+        self.sent.extend(jobs.iter().map(|job| version(&job.record)));
+    }
+
     /// Checks what a caller learns of its add.
     pub(in crate::simulation) fn add_answered(&mut self, version: u64, result: AddResult) {
         match result {
@@ -277,6 +312,9 @@ impl Checker {
                 self.bad(format!("[18] the caller of {version} was answered NotAdded, but it is added"));
             }
             AddResult::NotAdded => drop(self.not_added.insert(version)),
+            AddResult::Unknown if self.tells_unsent && !self.sent.contains(&version) => {
+                self.bad(format!("[18] the caller of {version} was answered Unknown, but its job was never sent"));
+            }
             AddResult::Exists if self.expected.effected.contains(&version) => {
                 self.bad(format!("[18] the caller of {version} was answered that another job exists, but it is added"));
             }
@@ -299,4 +337,14 @@ impl Checker {
         let left: Vec<_> = left.iter().map(text).chain(broadcasts).collect();
         (!left.is_empty()).then(|| left.join(", "))
     }
+}
+
+/// Returns whether nothing of a job has changed. The bytes of a record that the store did not touch are not compared.
+fn is_same(was: Option<&JobView>, is: Option<&JobView>) -> bool {
+    let (Some(was), Some(is)) = (was, is) else { return was.is_none() && is.is_none() };
+    let (old, new) = (was.record.as_bytes(), is.record.as_bytes());
+    let untouched = old.as_ptr() == new.as_ptr() && old.len() == new.len();
+    (was.state, was.crashes, was.at) == (is.state, is.crashes, is.at)
+        && (&was.row, &was.replacement) == (&is.row, &is.replacement)
+        && (untouched || old == new)
 }
