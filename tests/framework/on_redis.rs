@@ -22,6 +22,7 @@ mod parking;
 mod pending;
 mod provider;
 mod rejoins;
+mod restarts;
 mod retries;
 mod runs;
 mod scripted_listener;

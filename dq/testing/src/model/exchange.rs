@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dq::job::{NodeId, ProducerId, TopicKey};
-use dq::store::step::Renew;
+use dq::job::{Isolation, NodeId, ProducerId, TopicKey};
+use dq::store::step::Isolate;
 use dq::store::{
     self, AddOutcome, BatchAnswer, Command, CommandOutcome, Link, NewJob, Numbered, Pending, Producer, Store,
     StoreError,
@@ -95,8 +95,8 @@ impl Connections {
         answered
     }
 
-    /// Waits until everything that was sent before over the same connection was executed: sends a repeated batch, or a renewal
-    /// that names no sequence number.
+    /// Waits until everything that was sent before over the same connection was executed: sends a repeated batch, or an
+    /// `isolate` of no job that names no sequence number.
     async fn pass(&mut self, request: &ModelRequest) -> Result<(), StoreError> {
         match request {
             ModelRequest::Add(by, batch) => drop(self.producer(by).add(batch.clone()).await?),
@@ -105,7 +105,9 @@ impl Connections {
                 by,
                 store::Request::Transfer(_) | store::Request::Settle(_) | store::Request::Reconcile(_),
             ) => {
-                let nothing = Renew { last_seen: dq::job::Sequence(0), lease: std::time::Duration::ZERO };
+                // Not a renewal, which may have a connection of its own.
+                let (last_seen, lease) = (dq::job::Sequence(0), std::time::Duration::ZERO);
+                let nothing = Isolate { last_seen, lease, isolation: Isolation::Grouped, runs: Vec::new() };
                 self.link(by).step(nothing).await?;
             }
             _ => {}
