@@ -14,9 +14,6 @@ use super::error::Reason;
 use super::request::{Failed, Outcome, Posted, Request};
 use crate::store::{AddOutcome, BatchAnswer, CommandOutcome, Numbered, Pending, Producer, StoreError};
 
-/// The most bytes of a batch, unless one job alone has more.
-pub(super) const BATCH_BYTES: usize = 1 << 20;
-
 /// What the provider read about a batch.
 #[derive(Debug)]
 pub(super) enum Received {
@@ -40,6 +37,8 @@ pub(super) struct Batch {
     /// The call number; 0 until the batch is sent.
     pub(super) number: u64,
     bytes: usize,
+    /// When its last copy was sent.
+    pub(super) sent: Duration,
     requests: Vec<Posted>,
     answer: Option<PendingAnswer>,
     unread_copies: u32,
@@ -49,16 +48,24 @@ pub(super) struct Batch {
 impl Batch {
     /// A batch of one request; `spare` is an empty vector to reuse.
     pub(super) fn new(order: u64, first: Posted, spare: Vec<Posted>) -> Self {
-        let mut batch =
-            Self { order, number: 0, bytes: 0, requests: spare, answer: None, unread_copies: 0, error: None };
+        let mut batch = Self {
+            order,
+            number: 0,
+            bytes: 0,
+            sent: Duration::ZERO,
+            requests: spare,
+            answer: None,
+            unread_copies: 0,
+            error: None,
+        };
         batch.push(first);
         batch
     }
 
     /// Whether `posted` is of the same kind and fits. The queue checks that its id is not in the batch.
-    pub(super) fn takes(&self, posted: &Posted, most: usize) -> bool {
+    pub(super) fn takes(&self, posted: &Posted, most: usize, most_bytes: usize) -> bool {
         let same = self.requests.first().is_some_and(|f| discriminant(&f.request) == discriminant(&posted.request));
-        same && self.requests.len() < most && self.bytes + posted.bytes() <= BATCH_BYTES
+        same && self.requests.len() < most && self.bytes + posted.bytes() <= most_bytes
     }
 
     pub(super) fn push(&mut self, posted: Posted) {
@@ -66,15 +73,16 @@ impl Batch {
         self.requests.push(posted);
     }
 
-    pub(super) fn is_full(&self, most: usize) -> bool {
-        self.requests.len() >= most || self.bytes >= BATCH_BYTES
+    pub(super) fn is_full(&self, most: usize, most_bytes: usize) -> bool {
+        self.requests.len() >= most || self.bytes >= most_bytes
     }
 
     /// Sends the batch, or sends it again.
-    pub(super) fn send(&mut self, producer: &dyn Producer) {
+    pub(super) fn send(&mut self, producer: &dyn Producer, now: Duration) {
         debug_assert!(self.number > 0, "a batch has a number when it is sent");
         let number = self.number;
         self.unread_copies += 1;
+        self.sent = now;
         self.answer = self.requests.first().map(|first| match first.request {
             Request::Add(_) => PendingAnswer::Adds(producer.add(Numbered { number, items: self.items(Request::job) })),
             Request::Command(_) => {

@@ -25,12 +25,13 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::batch::{BATCH_BYTES, Batch, Received};
+use super::batch::{Batch, Received};
 use super::error::Reason;
 use super::inbox::{Inbox, WakeAt};
 use super::queue::BatchQueue;
 use super::request::Posted;
 use super::retries::Retries;
+use super::upload::Upload;
 use crate::environment::Environment;
 use crate::job::ProducerId;
 use crate::store::step::MOST_JOBS;
@@ -70,6 +71,7 @@ pub(super) struct Coalescer {
     /// No caller's deadline is before this.
     next_deadline: Duration,
     alarm: Option<(Duration, BoxFuture<'static, ()>)>,
+    upload: Upload,
     /// Requests on their way from the inbox to the queue; kept for its capacity.
     pub(super) taken: VecDeque<Posted>,
 }
@@ -89,6 +91,7 @@ impl Coalescer {
             environment,
             inbox,
             store,
+            upload: Upload::new(retries.call_timeout),
             retries,
             restarts,
             producer: None,
@@ -135,7 +138,7 @@ impl Coalescer {
         self.inbox.take(&mut self.taken);
         while let Some(posted) = self.taken.pop_front() {
             self.next_deadline = self.next_deadline.min(posted.deadline);
-            self.queue.push(posted);
+            self.queue.push(posted, self.upload.bytes());
         }
     }
 
@@ -174,8 +177,16 @@ impl Coalescer {
             SendState::Repeating if !self.awaits_answers() => self.send_state = SendState::Open,
             SendState::Open | SendState::Draining | SendState::Repeating => {
                 let waited = self.retries.call_timeout;
-                if self.awaits_answers() && self.quiet_since + waited <= now {
+                if !self.awaits_answers() || self.quiet_since + waited > now {
+                    return;
+                }
+                // Bytes for another topic come over the same connection: it works, and these answers are behind them.
+                let silent_for = self.producer.as_ref().and_then(|producer| producer.silent_for());
+                if let Some(silence) = silent_for.filter(|silence| *silence < waited) {
+                    self.quiet_since = now.saturating_sub(silence);
+                } else {
                     tracing::warn!(topic = %self.inbox.key, ?waited, "the store does not answer");
+                    self.upload.timed_out();
                     self.drop_producer(now);
                 }
             }
@@ -220,7 +231,7 @@ impl Coalescer {
         }
         let producer = producer(&mut self.producer, &*self.store, &self.inbox, &self.id);
         for batch in &mut self.in_flight {
-            batch.send(producer);
+            batch.send(producer, now);
         }
     }
 
@@ -234,7 +245,7 @@ impl Coalescer {
         }
         let alone = self.in_flight.is_empty();
         let mut sent = false;
-        while self.may_send_next() && (alone || self.queue.has_closed()) {
+        while self.may_send_next() && (alone || self.queue.has_closed(self.upload.bytes())) {
             let producer = producer(&mut self.producer, &*self.store, &self.inbox, &self.id);
             let Some(mut batch) = self.queue.next() else { break };
             if self.in_flight.is_empty() {
@@ -242,7 +253,7 @@ impl Coalescer {
             }
             self.last_number += 1;
             batch.number = self.last_number;
-            batch.send(producer);
+            batch.send(producer, now);
             self.in_flight.push_back(batch);
             sent = true;
         }
@@ -253,7 +264,9 @@ impl Coalescer {
         let before = self.alarm.as_ref().map_or(Duration::ZERO, |(at, _)| *at);
         match self.send_state {
             SendState::Open if self.in_flight.is_empty() => WakeAt { requests: 1, bytes: 0, before },
-            SendState::Open if self.may_send_next() => WakeAt { requests: MOST_JOBS, bytes: BATCH_BYTES, before },
+            SendState::Open if self.may_send_next() => {
+                WakeAt { requests: MOST_JOBS, bytes: self.upload.bytes(), before }
+            }
             _ => WakeAt { requests: usize::MAX, bytes: usize::MAX, before },
         }
     }
@@ -295,6 +308,7 @@ impl Coalescer {
                 self.retries.succeeded();
                 self.last_error = None;
                 if let Some(batch) = self.in_flight.remove(index) {
+                    self.upload.answered_after(self.environment.now().saturating_sub(batch.sent));
                     self.queue.recycle(batch);
                 }
                 None

@@ -37,6 +37,7 @@ mod root;
 mod seen;
 mod topic;
 pub(crate) mod typed;
+mod upload;
 
 pub use add::Add;
 pub use add_many::AddMany;

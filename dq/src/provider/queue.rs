@@ -40,10 +40,11 @@ impl BatchQueue {
         }
     }
 
-    /// Appends a request.
-    pub(super) fn push(&mut self, posted: Posted) {
+    /// Appends a request. A batch gets no more than `most_bytes`, unless one job alone has more.
+    pub(super) fn push(&mut self, posted: Posted, most_bytes: usize) {
         let chosen = posted.request.can_repeat_id().then(|| posted.request.id().clone());
-        if let Some(last) = self.batches.back_mut().filter(|last| self.open && last.takes(&posted, MOST_JOBS))
+        if let Some(last) =
+            self.batches.back_mut().filter(|last| self.open && last.takes(&posted, MOST_JOBS, most_bytes))
             && chosen.as_ref().is_none_or(|id| !self.ids.contains(id))
         {
             self.ids.extend(chosen);
@@ -90,10 +91,10 @@ impl BatchQueue {
     }
 
     /// Whether the first batch cannot grow any more.
-    pub(super) fn has_closed(&self) -> bool {
+    pub(super) fn has_closed(&self, most_bytes: usize) -> bool {
         match self.batches.len() {
             0 => false,
-            1 => !self.open || self.batches[0].is_full(MOST_JOBS),
+            1 => !self.open || self.batches[0].is_full(MOST_JOBS, most_bytes),
             _ => true,
         }
     }

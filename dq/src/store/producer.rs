@@ -28,6 +28,12 @@ pub trait Producer: fmt::Debug + Send + Sync + 'static {
     fn take_back(&self) -> bool {
         false
     }
+
+    /// For how long no byte has come over the connection of the batches that are in flight; `None` if the producer does not
+    /// know. Sends nothing.
+    fn silent_for(&self) -> Option<Duration> {
+        None
+    }
 }
 
 const _: Option<&dyn Producer> = None;

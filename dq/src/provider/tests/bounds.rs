@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::manual_store::SentBatch;
 use super::{all_added, provider, provider_with, start_add, start_adds};
 use crate::config::NodeSettings;
 use crate::provider::{AddError, Reason};
@@ -28,11 +29,38 @@ async fn a_batch_has_at_most_a_mebibyte_unless_one_job_alone_has_more() {
     let settings = NodeSettings { payload_limit: 4 << 20, ..NodeSettings::default() };
     let (_provider, topic, mut store) = provider_with(settings);
     let add = |id: &str, size: usize| tokio::spawn(topic.add_json(format!("\"{}\"", "x".repeat(size))).id(id));
+    for (number, quick) in [(1, "x"), (2, "y")] {
+        let adding = vec![add(quick, 1)];
+        store.expect(number, &format!("add {quick}")).await.done();
+        all_added(adding).await;
+    }
     let adding = vec![add("a", 500_000), add("b", 500_000), add("c", 500_000), add("d", 3_000_000), add("e", 1)];
-    for (number, text) in [(1, "add a b"), (2, "add c"), (3, "add d"), (4, "add e")] {
+    for (number, text) in [(3, "add a b"), (4, "add c"), (5, "add d"), (6, "add e")] {
         store.expect(number, text).await.done();
     }
     all_added(adding).await;
+}
+
+/// A batch that a slow link does not carry within `call_timeout` would be given up and sent again for ever.
+#[tokio::test(start_paused = true)]
+async fn batches_begin_small_and_shrink_when_no_answer_comes_in_time() {
+    let (_provider, topic, mut store) = provider();
+    let add = |id: &str| tokio::spawn(topic.add_json(format!("\"{}\"", "x".repeat(60_000))).id(id));
+    let first = vec![add("a"), add("b"), add("c"), add("d"), add("e")];
+    let unanswered = store.expect(1, "add a b c d").await;
+    let next = store.expect(2, "add e").await;
+    tokio::time::advance(Duration::from_secs(2)).await; // the call timeout
+    drop((unanswered, next));
+    let again = [store.expect(1, "add a b c d").await, store.expect(2, "add e").await];
+    tokio::time::advance(Duration::from_secs(1)).await; // too slow to grow again
+    again.into_iter().for_each(SentBatch::done);
+    all_added(first).await;
+    let then = vec![add("f"), add("g"), add("h"), add("i")];
+    let slow = store.expect(3, "add f g").await;
+    tokio::time::advance(Duration::from_secs(1)).await;
+    slow.done();
+    store.expect(4, "add h i").await.done();
+    all_added(then).await;
 }
 
 fn two_unanswered() -> NodeSettings {

@@ -131,6 +131,10 @@ impl Producer for RedisProducer {
     fn take_back(&self) -> bool {
         self.connection.take_back()
     }
+
+    fn silent_for(&self) -> Option<Duration> {
+        self.connection.silent_for()
+    }
 }
 
 /// The record with a field for its expiry, which the script writes by position, and without a parking fence.
