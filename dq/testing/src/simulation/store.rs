@@ -139,7 +139,7 @@ impl Store for FaultyStore {
 #[derive(Debug)]
 struct FaultyLink {
     connection: Connection,
-    /// For what payloads must not delay, if such requests have a connection of their own.
+    /// For what payloads must not delay.
     prompt: Connection,
     inner: Arc<dyn Link>,
     node: NodeId,
