@@ -33,9 +33,7 @@ impl Checker {
             self.expected.charged.insert(number, crashed);
         }
         if convicted && !crashed.convicts() {
-            self.bad_crash_death(format!(
-                "[19] {id} ({number}) is DEAD or exhausted by crashes, though it ran as {crashed:?}"
-            ));
+            self.bad_crash_death(format!("[19] {id} ({number}) is DEAD by crashes, though it ran as {crashed:?}"));
         }
         if convicted && self.only_jobs_crash && number & KILLER == 0 {
             self.bad_crash_death(format!("[19] {id} ({number}) is innocent, but is exhausted by crashes"));
