@@ -180,7 +180,7 @@ pub fn derive_delay_job(item: TokenStream) -> TokenStream {
 /// | `on_timeout = "immediate"` | what happens after a timeout: `"retry"` (as after any failure) or `"immediate"` (the next attempt at once) | `"retry"` |
 /// | `retry = "1m, 5m, 10m"` | when a failed job runs again: see [`DelayJob`](macro@DelayJob#retry-policies) | `"exponential 10s x 5"` |
 /// | `ack = "on_claim"` | when dq acks a job: `"on_return"` (the job runs at least once) or `"on_claim"` (before the handler starts: the job runs at most once, without retry, and a node that dies loses the jobs it holds) | `"on_return"` |
-/// | `max_crashes = 3` | how many nodes may die while they run a job before dq gives it up, 1 to 1000 | 3 |
+/// | `max_crashes = 3` | how often a job may kill its node before dq gives it up; up to two times more until dq knows which job kills, 1 to 1000 | 3 |
 /// | `final_retry = "give_up"` | functions only: the path of an `async fn(Job<P>, &Failure)` that dq calls when no attempt is left | dq logs a warning |
 /// | `register = false` | the listener does not register itself: name it with `.listener::<L>()` | `true` |
 /// | `crate = "work::dq"` | the path to dq, if it is not a dependency of yours | the dependency, also if Cargo.toml renames it |

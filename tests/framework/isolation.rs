@@ -159,13 +159,13 @@ async fn a_node_that_died_twice_runs_its_jobs_in_groups_beside_new_work() {
     let next = script.beside(&dq, 3, no_timeout).await;
     dq.kill();
     next.advance(22 * SECOND).await;
-    let begun = Instant::now();
+    let start = Instant::now();
     for second in 0..30 {
         next.provider().add_many((0..10).map(|n| test_job(format!("new-{second}-{n}")))).await.unwrap();
         next.advance(SECOND).await;
         let started = script.log.take_without_times();
         let new = started.iter().filter(|line| line.contains("new")).count();
-        assert_eq!(new, 10, "new jobs start at once, {:?} after the first", begun.elapsed());
+        assert_eq!(new, 10, "new jobs start at once, {:?} after the first", start.elapsed());
     }
     let counts = next.counts::<TestJob>().await;
     assert_eq!((counts.delayed, counts.running, counts.dead), (0, 0, 0), "all of them are done within 30 s");
@@ -220,10 +220,10 @@ async fn jobs_without_a_crash_run_on_all_permits_whatever_the_cap() {
         let script = Script::takes(SECOND);
         let dq = script.start(|topic| topic.max_crashes(cap).concurrency(7)).await;
         dq.provider().add_many((0..70).map(test_job)).await.unwrap();
-        let begun = Instant::now();
+        let start = Instant::now();
         dq.advance(10 * SECOND + 500 * MS).await;
         let counts = dq.counts::<TestJob>().await;
-        assert_eq!((counts.delayed, counts.running), (0, 0), "cap {cap}, {:?}", begun.elapsed());
+        assert_eq!((counts.delayed, counts.running), (0, 0), "cap {cap}, {:?}", start.elapsed());
     }
 }
 
@@ -232,7 +232,7 @@ async fn jobs_without_a_crash_run_on_all_permits_whatever_the_cap() {
 async fn node_with_a_job_that_must_be_alone(script: &Script, pace: &Pace) -> Harness {
     let stuck = Script::hangs();
     let dq = start(both(&stuck, pace, 1)).await;
-    dq.provider().add_many(["suspect", "companion"].map(test_job)).await.unwrap();
+    dq.provider().add_many(["quarantined", "companion"].map(test_job)).await.unwrap();
     dq.settle().await;
     let dq = replace(dq, 2, both(&stuck, pace, 1)).await;
     dq.advance(30 * SECOND).await;
@@ -254,13 +254,13 @@ async fn a_job_that_must_be_alone_waits_for_the_handlers_of_other_topics_and_the
         dq.provider().add_many((first..first + 1_000).map(|id| Neighbour { id })).await.unwrap();
     }
     dq.advance(10 * MINUTE).await;
-    let (starts, neighbours) = (times(&script.log.take(), "due suspect"), pace.log.take());
+    let (starts, neighbours) = (times(&script.log.take(), "due quarantined"), pace.log.take());
     let [start] = starts[..] else { panic!("{starts:?}") };
-    let (begun, ended) = (times(&neighbours, "begins"), times(&neighbours, "ends"));
-    let before = begun.iter().filter(|begin| **begin < start).count();
+    let (begins, ended) = (times(&neighbours, "begins"), times(&neighbours, "ends"));
+    let before = begins.iter().filter(|begin| **begin < start).count();
     assert_eq!(ended.iter().filter(|end| **end <= start).count(), before, "those that ran before have returned");
-    assert!(before > 0 && begun.iter().all(|begin| *begin < start || *begin >= start + 5.0), "none starts beside it");
-    assert_eq!(begun.len(), 2_000, "the others run afterwards");
+    assert!(before > 0 && begins.iter().all(|begin| *begin < start || *begin >= start + 5.0), "none starts beside it");
+    assert_eq!(begins.len(), 2_000, "the others run afterwards");
 }
 
 #[tokio::test(start_paused = true)]
@@ -272,9 +272,9 @@ async fn handlers_of_other_topics_keep_half_of_the_time_while_a_job_waits_to_be_
         dq.provider().add(Neighbour { id }).await.unwrap();
         dq.advance(SECOND).await;
     }
-    let (starts, begun) = (times(&script.log.take(), "due suspect"), times(&pace.log.take(), "begins"));
+    let (starts, begins) = (times(&script.log.take(), "due quarantined"), times(&pace.log.take(), "begins"));
     assert_eq!(starts.len(), 1, "it runs in spite of them");
-    let closed: Vec<_> = begun.windows(2).map(|pair| pair[1] - pair[0]).filter(|pause| *pause > 1.5).collect();
+    let closed: Vec<_> = begins.windows(2).map(|pair| pair[1] - pair[0]).filter(|pause| *pause > 1.5).collect();
     assert!(!closed.is_empty() && closed.iter().sum::<f64>() <= 600.0 / 2.0, "{closed:?}");
     let seconds: Vec<_> = closed.iter().take(5).map(|pause| pause.round()).collect();
     assert_eq!(seconds, [2.0, 4.0, 8.0, 16.0, 32.0], "each wait is twice as long as the one before");
@@ -286,7 +286,7 @@ async fn a_handler_that_runs_for_hours_keeps_no_job_from_running() {
     let dq = node_with_a_job_that_must_be_alone(&script, &pace).await;
     dq.provider().add(Neighbour { id: 1 }).await.unwrap();
     dq.advance(HOUR).await;
-    assert_eq!(script.log.take_without_times(), ["due suspect 0"]);
+    assert_eq!(script.log.take_without_times(), ["due quarantined 0"]);
     assert_eq!(dq.counts::<Neighbour>().await.running, 1, "the other handler goes on");
 }
 
@@ -303,11 +303,11 @@ async fn nothing_starts_between_the_last_run_of_a_job_that_is_alone_and_its_fina
         dq.provider().add(Neighbour { id }).await.unwrap();
         dq.advance(100 * MS).await;
     }
-    let (lines, begun) = (script.log.take(), times(&pace.log.take(), "begins"));
-    let (due, last) = (times(&lines, "due suspect"), times(&lines, "final suspect"));
+    let (lines, begins) = (script.log.take(), times(&pace.log.take(), "begins"));
+    let (due, last) = (times(&lines, "due quarantined"), times(&lines, "final quarantined"));
     let ([due], [last]) = (&due[..], &last[..]) else { panic!("{lines:?}") };
-    let beside = begun.iter().filter(|begin| **begin >= *due && **begin < last + 5.0).count();
-    assert_eq!(beside, 0, "{due} to {last}: {begun:?}");
+    let beside = begins.iter().filter(|begin| **begin >= *due && **begin < last + 5.0).count();
+    assert_eq!(beside, 0, "{due} to {last}: {begins:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -315,21 +315,21 @@ async fn a_job_that_is_alone_by_chance_gives_way_to_others() {
     let stuck = Script::hangs();
     let pace = Pace { log: Log::new(), takes: SECOND };
     let dq = start(both(&stuck, &pace, 2)).await;
-    dq.provider().add(test_job("suspect")).await.unwrap();
+    dq.provider().add(test_job("quarantined")).await.unwrap();
     dq.settle().await;
     let script = Script::takes(MINUTE);
     let dq = replace(dq, 2, both(&script, &pace, 2)).await;
     dq.advance(30 * SECOND).await;
-    assert_eq!(script.log.take_without_times(), ["due suspect 0"], "it runs alone");
+    assert_eq!(script.log.take_without_times(), ["due quarantined 0"], "it runs alone");
     dq.provider().add(Neighbour { id: 1 }).await.unwrap();
     dq.provider().add(test_job("other")).await.unwrap();
     dq.settle().await;
     assert_eq!((pace.log.take().len(), script.log.take().len()), (1, 1), "both start at once, beside it");
     let dq = replace(dq, 3, both(&script, &pace, 2)).await;
     dq.advance(MINUTE).await;
-    let suspect = stored_job(&dq, "suspect").await;
+    let quarantined = stored_job(&dq, "quarantined").await;
     assert_eq!(
-        (suspect.state, suspect.cause),
+        (quarantined.state, quarantined.cause),
         (State::Running, None),
         "it was not alone any more, so it is not convicted"
     );
@@ -340,7 +340,7 @@ async fn another_node_claims_what_is_due_while_a_job_runs_alone() {
     let (script, pace) = (Script::hangs(), Pace { log: Log::new(), takes: MS });
     let dq = node_with_a_job_that_must_be_alone(&script, &pace).await;
     dq.advance(30 * SECOND).await;
-    assert_eq!(script.log.take_without_times(), ["due suspect 0"]);
+    assert_eq!(script.log.take_without_times(), ["due quarantined 0"]);
     let others = Pace { log: Log::new(), takes: MS };
     let other = dq.another(9, both(&Script::acks(), &others, 1)).await;
     dq.provider().add_many((0..5).map(|id| Neighbour { id })).after("1s").await.unwrap();
@@ -389,7 +389,7 @@ async fn health_names_the_quarantined_jobs_and_the_one_that_is_alone() {
             shown.push(quarantine);
         }
     }
-    let suspect = || "suspect".to_owned();
-    let runs = (0, 1, vec![suspect()], Some(suspect()));
+    let quarantined = || "quarantined".to_owned();
+    let runs = (0, 1, vec![quarantined()], Some(quarantined()));
     assert_eq!(shown, [None, Some((1, 0, vec![], None)), Some(runs), None]);
 }

@@ -32,7 +32,6 @@ pub fn usage() -> String {
          \x20 --from SEED      the first of them (0)\n\
          \x20 --profile NAME   only the faults of this profile: {}\n\
          \x20 --without RULE   take a rule of the protocol away: {}\n\
-         \x20 --promised       hold dq also to promises that it does not keep yet\n\
          \x20 --log            print every event; a seed prints the same log each time\n\
          \x20 --keep-going     go on after a finding\n\
          \x20 --threads N      how many seeds at a time (one per core)\n\
@@ -62,7 +61,6 @@ pub fn read(words: impl Iterator<Item = String>) -> Result<Invocation, String> {
             "--threads" => arguments.threads = number::<std::num::NonZeroUsize>(&word, words.next())?.get(),
             "--without" => arguments.options.without = Some(rule(&word, words.next())?),
             "--profile" => arguments.options.profile = Some(profile(&word, words.next())?),
-            "--promised" => arguments.options.promised = true,
             "--log" => arguments.options.log = true,
             "--keep-going" => arguments.keep_going = true,
             "--no-shrink" => arguments.shrinks = false,

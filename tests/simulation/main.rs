@@ -5,10 +5,7 @@ mod shrink;
 mod taken;
 mod users;
 
-use dq_testing::simulation::{
-    ISOLATES_PROCESSES, Options, Profile, RULES, RUNS_BEGIN_AT_FIRST_POLL, STEPS_ARE_BOUNDED_BY_BYTES,
-    TELLS_WHAT_WAS_NOT_SENT, simulate,
-};
+use dq_testing::simulation::{Options, Profile, RULES, simulate};
 use taken::TAKEN;
 
 #[test]
@@ -53,35 +50,24 @@ fn refused_subscriptions_come_back_and_the_death_of_a_watcher_delays_no_new_job(
     nothing_is_found_with(Profile::Signals);
 }
 
-/// Nothing is found once dq keeps a promise; until then the checker finds that it does not.
-fn is_kept(promise: bool, profile: Profile) {
-    if promise {
-        return nothing_is_found_with(profile);
-    }
-    let mut options = Options::default();
-    (options.profile, options.promised) = (Some(profile), true);
-    let found = (0..20).find_map(|seed| simulate(seed, &options).found);
-    assert!(found.is_some(), "dq keeps the promise of `{}`, so `promises.rs` can say so", profile.name());
-}
-
 #[test]
 fn no_job_pays_for_the_crash_of_another_whatever_its_topic() {
-    is_kept(ISOLATES_PROCESSES, Profile::Killers);
+    nothing_is_found_with(Profile::Killers);
 }
 
 #[test]
 fn a_run_whose_handler_was_not_polled_costs_no_attempt() {
-    is_kept(RUNS_BEGIN_AT_FIRST_POLL, Profile::Starved);
+    nothing_is_found_with(Profile::Starved);
 }
 
 #[test]
 fn large_payloads_pass_over_slow_links_once() {
-    is_kept(STEPS_ARE_BOUNDED_BY_BYTES, Profile::Large);
+    nothing_is_found_with(Profile::Large);
 }
 
 #[test]
 fn a_job_that_never_left_its_program_is_not_added() {
-    is_kept(TELLS_WHAT_WAS_NOT_SENT, Profile::Refused);
+    nothing_is_found_with(Profile::Refused);
 }
 
 #[test]

@@ -68,10 +68,9 @@ pub fn words(seed: u64, options: &Options) -> String {
     let mut words = format!("--seeds 1 --from {seed} --no-shrink --log");
     let mut add = |option: &str, value: Option<String>| {
         if let Some(value) = value {
-            let _ = write!(words, " --{option}{}{value}", if value.is_empty() { "" } else { " " });
+            let _ = write!(words, " --{option} {value}");
         }
     };
-    add("promised", options.promised.then(String::new));
     add("without", options.without.map(Into::into));
     add("profile", options.profile.map(|profile| profile.name().into()));
     add("nodes", options.nodes.map(|nodes| nodes.to_string()));

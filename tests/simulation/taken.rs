@@ -130,7 +130,7 @@ pub const TAKEN: [Taken; 20] = [
         "19",
         Profile::Killers,
         500,
-        "a quarantined job runs isolated, and only isolated jobs are charged the last crash; here it is noted as isolated and runs beside others",
+        "a quarantined job runs in a group or alone, and only one that is alone is convicted; here it is noted as alone and runs beside others",
         "a job that ran beside killers is dead by crashes",
         "is DEAD by crashes",
     ),

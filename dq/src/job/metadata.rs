@@ -120,7 +120,7 @@ pub enum Cause {
     Timeout,
     /// The payload does not decode into the payload type of the topic.
     Decode,
-    /// The job ran on nodes that crashed, more often than `max_crashes` allows.
+    /// The job ran alone in a process that crashed, after as many crashes as `max_crashes` allows.
     Crashes,
     /// Its `expires_after` passed before it ran.
     Expired,

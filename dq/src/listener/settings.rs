@@ -16,7 +16,7 @@ pub struct ListenerSettings {
     pub retry: Option<&'static str>,
     /// When dq acks a job.
     pub ack: Option<AckMode>,
-    /// After how many crashes a job is exhausted.
+    /// How often a job may kill its node before dq gives it up.
     pub max_crashes: Option<u32>,
 }
 
@@ -85,7 +85,7 @@ impl ListenerSettings {
         self
     }
 
-    /// Sets after how many crashes a job is exhausted.
+    /// Sets how often a job may kill its node before dq gives it up.
     #[must_use]
     pub const fn with_max_crashes(mut self, max_crashes: u32) -> Self {
         self.max_crashes = Some(max_crashes);

@@ -33,7 +33,7 @@ pub mod delay_listener {
     pub mod retry {}
     /// `ack = "on_return"` or `"on_claim"`: when dq acks a job. Default: `"on_return"`.
     pub mod ack {}
-    /// `max_crashes = 3`: after how many crashes a job is exhausted, 1 to 1000. Default: 3.
+    /// `max_crashes = 3`: how often a job may kill its node before dq gives it up, 1 to 1000. Default: 3.
     pub mod max_crashes {}
     /// `final_retry = "give_up"`: the function to call when no attempt is left. For function listeners only.
     pub mod final_retry {}

@@ -1,4 +1,4 @@
-//! The ordered connection of one node to one topic.
+//! One node's ordered requests to one topic.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::request::{Answer, Request, RequestKind, StepRequest};
 pub type Pending<T> = BoxFuture<'static, Result<T, StoreError>>;
 
 /// The steps of one node on one topic, in the order of the calls. Answers come in that order too, except that `renew` and
-/// `publish` may have a connection of their own: their requests may be executed, and their answers come, before those of
+/// `publish` may go over another connection: their requests may be executed, and their answers come, before those of
 /// earlier requests.
 pub trait Link: fmt::Debug + Send + Sync + 'static {
     /// Sends a request before it returns; the future is only its answer. Dropping the future drops the answer, not the

@@ -67,7 +67,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// requests in flight late or never.
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link>;
 
-    /// Makes a new, ordered connection on which `producer` sends adds and commands to `topic`.
+    /// Makes a handle with which `producer` sends adds and commands to `topic`, in order.
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer>;
 
     /// Subscribes to the signals of a topic. The subscription starts when the future completes. Any signal may be lost.

@@ -1,4 +1,4 @@
-//! One provider's connection to one topic: numbered batches, so that a repeated call is the same call (rule 18).
+//! One provider's ordered requests to one topic: numbered batches, so that a repeated call is the same call (rule 18).
 
 use std::fmt;
 use std::time::Duration;

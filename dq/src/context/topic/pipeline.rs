@@ -1,5 +1,5 @@
 //! The pipeline of a topic: requests go out in order over one link, and their answers are read in that order. Only `renew`
-//! is apart, because it must not wait behind a large answer: it may have a connection of its own, and its answer is read
+//! is apart, because it must not wait behind a large answer: it may go over another connection, and its answer is read
 //! when it comes.
 //!
 //! When an answer does not come in time, the pipeline drops the link and everything in flight on it, which may be executed

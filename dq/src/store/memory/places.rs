@@ -1,7 +1,7 @@
 //! Every job of a topic, and its place.
 //!
 //! Invariant (rule 2): a job is in exactly one place. A [`Slot`] *has* one place, so a job cannot be in two. The indexes
-//! repeat the places in order of time, and only this module changes them. A pending command and *isolated* are part of the
+//! repeat the places in order of time, and only this module changes them. A pending command, and how the job is isolated, are part of the
 //! run, and the crash count is part of the slot, so none of them can outlive its owner. A holder, and with it a lease,
 //! exists exactly while it has rows (rule 8).
 

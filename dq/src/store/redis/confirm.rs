@@ -52,12 +52,8 @@ impl Confirm {
             },
             Ok(_) => Err(unconfirmed(0)),
             Err(error) => Err(match classify(operation, None, error) {
-                Failure::Broken(StoreError::Unavailable { operation, reason }) => {
-                    Failure::Broken(StoreError::Unavailable { operation, reason })
-                }
-                Failure::Answered(StoreError::Other { operation, source }) => {
-                    Failure::Answered(StoreError::Other { operation, source })
-                }
+                unknown @ (Failure::Broken(StoreError::Unavailable { .. })
+                | Failure::Answered(StoreError::Other { .. })) => unknown,
                 _ => unconfirmed(0),
             }),
         }

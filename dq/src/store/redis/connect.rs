@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures_util::future::select_ok;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Cmd, PushInfo, RedisError, RedisResult, Value};
+use redis::{AsyncConnectionConfig, Cmd, Pipeline, PushInfo, RedisError, RedisResult, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::mpsc::UnboundedSender;
@@ -144,7 +144,17 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// Sends a command. An error in the server's answer is an error.
 pub(super) async fn send(connection: &mut Connection, cmd: &Cmd) -> RedisResult<Value> {
-    match connection.client.send_packed_command(cmd).await? {
+    answer_of(connection.client.send_packed_command(cmd).await?)
+}
+
+/// Sends commands in one write. Each has an answer of its own; the error is one of the connection.
+pub(super) async fn send_all(connection: &mut Connection, commands: &Pipeline) -> RedisResult<Vec<RedisResult<Value>>> {
+    let answers = connection.client.send_packed_commands(commands, 0, commands.len()).await?;
+    Ok(answers.into_iter().map(answer_of).collect())
+}
+
+fn answer_of(value: Value) -> RedisResult<Value> {
+    match value {
         Value::ServerError(error) => Err(RedisError::from(error)),
         value => Ok(value),
     }

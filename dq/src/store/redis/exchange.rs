@@ -161,7 +161,7 @@ impl Exchange {
         let confirm = self.confirm.filter(|_| request.form != Form::Diagnosis);
         Box::pin(async move {
             let behind = request.call.behind.as_deref().filter(|_| request.form != Form::Diagnosis);
-            let sent = send_all(&mut connection, &request.call.cmd, behind, confirm).await;
+            let sent = send_with(&mut connection, &request.call.cmd, behind, confirm).await;
             let (answer, confirmation) = sent.unwrap_or_else(|error| (Err(error), None));
             Response { request, answer, confirmation }
         })
@@ -205,7 +205,7 @@ impl Exchange {
 
 /// Sends a step, what goes out behind it, and the `WAIT` of `confirm`, in one write. Returns the answers of the step and of the
 /// `WAIT`. An error is one of the connection.
-async fn send_all(
+async fn send_with(
     connection: &mut Connection,
     step: &Cmd,
     behind: Option<&Cmd>,
@@ -222,10 +222,7 @@ async fn send_all(
     if let Some(confirm) = confirm {
         all.add_command(confirm.command());
     }
-    let mut answers = connection.client.send_packed_commands(&all, 0, all.len()).await?.into_iter();
-    let answer_of = |value: Option<Value>| match value {
-        Some(Value::ServerError(error)) => Err(error.into()),
-        value => Ok(value.unwrap_or(Value::Nil)),
-    };
+    let mut answers = connect::send_all(connection, &all).await?.into_iter();
+    let answer_of = |answer: Option<RedisResult<Value>>| answer.unwrap_or(Ok(Value::Nil));
     Ok((answer_of(answers.next()), confirm.map(|_| answer_of(answers.last()))))
 }

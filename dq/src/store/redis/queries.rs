@@ -8,12 +8,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use redis::{Cmd, RedisResult, Value};
+use redis::{Cmd, Pipeline, RedisResult, Value};
 use tokio::sync::Mutex;
 
-use super::connect::{Connection, Connector, Purpose, send};
+use super::connect::{Connection, Connector, Purpose, send, send_all};
 use super::errors::{Failure, classify, of_command, server_changed};
-use super::reply::Reply;
+use super::reply::{Reply, malformed};
 use super::scripts::{ScriptCall, Scripts};
 use crate::store::StoreError;
 
@@ -47,19 +47,13 @@ impl SharedConnection {
         std::mem::forget(guard);
         answer
     }
-}
 
-impl SharedConnection {
     /// Sends commands in one write. If this future is dropped before the answers, the next request makes a new connection.
-    async fn send_all(&mut self, commands: &redis::Pipeline, count: usize) -> RedisResult<Vec<Value>> {
+    async fn send_all(&mut self, commands: &Pipeline) -> RedisResult<Vec<Value>> {
         let guard = AbandonOnDrop(&self.is_abandoned);
-        let answers = self.connection.client.send_packed_commands(commands, 0, count).await;
+        let answers = send_all(&mut self.connection, commands).await;
         std::mem::forget(guard);
-        let of_one = |value| match value {
-            Value::ServerError(error) => Err(error.into()),
-            value => Ok(value),
-        };
-        answers?.into_iter().map(of_one).collect()
+        answers?.into_iter().collect()
     }
 }
 
@@ -97,36 +91,29 @@ impl Queries {
 
     /// Sends a command that the server may execute twice.
     pub(super) async fn command(&self, operation: &'static str, cmd: &Cmd) -> Result<Value, StoreError> {
-        let mut broken = None;
-        for _ in 1..TRIES {
-            let mut connection = self.connection(operation, broken).await?;
-            match connection.send(cmd).await {
-                Ok(value) => return Ok(value),
-                Err(error) if is_broken(operation, &error) => broken = Some(connection.number),
-                Err(error) => return Err(of_command(operation, error)),
-            }
-        }
-        let mut connection = self.connection(operation, broken).await?;
-        connection.send(cmd).await.map_err(|error| of_command(operation, error))
+        let mut one = Pipeline::with_capacity(1);
+        one.add_command(cmd.clone());
+        let answer = self.commands(operation, &one).await?.pop();
+        answer.ok_or_else(|| malformed(operation, "it is missing"))
     }
 
     /// Sends commands in one write that the server may execute twice. Each has an answer; an error of one is an error of all.
     pub(super) async fn commands(
         &self,
         operation: &'static str,
-        commands: &redis::Pipeline,
+        commands: &Pipeline,
     ) -> Result<Vec<Value>, StoreError> {
-        let (mut broken, count) = (None, commands.len());
+        let mut broken = None;
         for _ in 1..TRIES {
             let mut connection = self.connection(operation, broken).await?;
-            match connection.send_all(commands, count).await {
+            match connection.send_all(commands).await {
                 Ok(values) => return Ok(values),
                 Err(error) if is_broken(operation, &error) => broken = Some(connection.number),
                 Err(error) => return Err(of_command(operation, error)),
             }
         }
         let mut connection = self.connection(operation, broken).await?;
-        connection.send_all(commands, count).await.map_err(|error| of_command(operation, error))
+        connection.send_all(commands).await.map_err(|error| of_command(operation, error))
     }
 
     /// Calls a script that only reads.

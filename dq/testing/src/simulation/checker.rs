@@ -18,4 +18,5 @@ mod record;
 mod slow;
 mod steps;
 
+pub use caps::EXTRA_CRASHES;
 pub(super) use record::{AddResult, Caps, Checker, Did, End, Expected, HandlerKind};

@@ -142,7 +142,7 @@ fn count_topic(checker: &Checker, report: &mut KillReport) {
         }
         if let Some(final_isolated) = crashes.dead {
             report.charged_the_cap += u64::from(crashes.charged == CAPS.crashes);
-            report.isolated_and_alone += u64::from(crashes.last.isolated && crashes.last.alone_in_process);
+            report.isolated_and_alone += u64::from(crashes.last.convicts());
             report.final_isolated += u64::from(final_isolated);
         }
     }

@@ -10,7 +10,8 @@
 //! A module imports only modules that come before it; `tests/tidy.rs` rejects circles. Data and traits are below, the engine is
 //! above them, and what runs in it comes last.
 //!
-//! 1. Basics: `units`, `sync`, `random`, `rules` (which rule a run goes without), `promises` (what dq will keep), `version` (how the checker distinguishes jobs).
+//! 1. Basics: `units`, `sync`, `random`, `rules` (which rule a run goes without), `version` (how the checker distinguishes
+//!    jobs).
 //! 2. Time: `tokio_time`, `cluster` (events and clocks), `process` (tasks that can be paused and killed).
 //! 3. Data: `profile` and `settings` (what the seed decides), `checker`, `node`, `network_state`.
 //! 4. One simulation: `sim` with the trait `Workload`, which is what the nodes do.
@@ -37,7 +38,6 @@ mod nodes;
 mod process;
 mod producer;
 mod profile;
-mod promises;
 mod random;
 mod receiving;
 mod rules;
@@ -55,11 +55,9 @@ mod units;
 pub(super) mod users;
 mod version;
 
+pub use checker::EXTRA_CRASHES;
 pub use kills::{KillReport, simulate_kills};
 pub use profile::Profile;
-pub use promises::{
-    EXTRA_CRASHES, ISOLATES_PROCESSES, RUNS_BEGIN_AT_FIRST_POLL, STEPS_ARE_BOUNDED_BY_BYTES, TELLS_WHAT_WAS_NOT_SENT,
-};
 pub use rules::RULES;
 pub use run::{Options, Report, simulate};
 pub use settings::Killing;

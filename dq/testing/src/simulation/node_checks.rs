@@ -7,7 +7,6 @@ use super::checker::Checker;
 use super::network_state::Subscriber;
 use super::node::SimNode;
 use super::profile::Profile;
-use super::promises::ISOLATES_PROCESSES;
 use super::rules::without;
 use super::sim::Sim;
 use super::sync::lock;
@@ -94,7 +93,7 @@ impl Sim {
 
     /// A handler of a topic is about to start: nothing of another topic may be alone in its process.
     pub(super) fn check_beside(&self, key: &TopicKey, node: &NodeId, id: &JobId) {
-        if !self.settings().holds_to(ISOLATES_PROCESSES) || without("19") {
+        if without("19") {
             return;
         }
         let (now, elsewhere) = (self.cluster.now(), self.is_used_elsewhere(key, node));

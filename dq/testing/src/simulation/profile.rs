@@ -1,7 +1,6 @@
 //! Profiles: which faults a run has.
 
 use super::cluster::ClusterState;
-use super::promises::{RUNS_BEGIN_AT_FIRST_POLL, STEPS_ARE_BOUNDED_BY_BYTES, TELLS_WHAT_WAS_NOT_SENT};
 
 /// Which faults a run has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,38 +83,16 @@ impl Profile {
         Self::ALL.into_iter().find(|profile| profile.name() == name)
     }
 
-    /// How many of all seeds have this profile, as shares. A seed of `Crowd` costs four times as much as any other. A profile
-    /// that shows a promise that dq does not keep yet has none.
+    /// How many of all seeds have this profile, as shares. A seed of `Crowd` costs four times as much as any other.
     const fn share(self) -> u64 {
         match self {
             Self::Calm | Self::Killers => 8,
             Self::Fall | Self::Broadcasts => 10,
             Self::Net => 12,
             Self::NoClock | Self::All => 17,
-            Self::Clock | Self::Claim | Self::Signals => 6,
-            Self::Starved => {
-                if RUNS_BEGIN_AT_FIRST_POLL {
-                    6
-                } else {
-                    0
-                }
-            }
-            Self::Refused => {
-                if TELLS_WHAT_WAS_NOT_SENT {
-                    4
-                } else {
-                    0
-                }
-            }
-            Self::Large => {
-                if STEPS_ARE_BOUNDED_BY_BYTES {
-                    2
-                } else {
-                    0
-                }
-            }
-            Self::Unresponsive => 4,
-            Self::Crowd => 2,
+            Self::Clock | Self::Claim | Self::Signals | Self::Starved => 6,
+            Self::Unresponsive | Self::Refused => 4,
+            Self::Crowd | Self::Large => 2,
         }
     }
 

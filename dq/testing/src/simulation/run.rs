@@ -28,8 +28,6 @@ pub struct Options {
     pub without: Option<&'static str>,
     /// Only the faults of this profile; otherwise the seed picks one.
     pub profile: Option<Profile>,
-    /// Hold dq to every [promise](super::ISOLATES_PROCESSES), even to those that it does not keep yet.
-    pub promised: bool,
     /// Keep a log of every event.
     pub log: bool,
     /// The number of nodes; otherwise the seed picks one. Nodes that replace others come on top.
@@ -100,7 +98,6 @@ pub fn simulate(seed: u64, options: &Options) -> Report {
 async fn play(seed: u64, options: &Options) -> Report {
     let cluster = ClusterState::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15), options.log);
     let mut settings = RunSettings::of(&cluster, options.profile);
-    settings.promised = options.promised;
     settings.nodes = options.nodes.unwrap_or(settings.nodes);
     settings.ids = options.ids.unwrap_or(settings.ids);
     settings.busy = options.busy.unwrap_or(settings.busy);

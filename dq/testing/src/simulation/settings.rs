@@ -45,8 +45,6 @@ pub(super) struct RunSettings {
     /// The run is an experiment with crashes only.
     pub(super) kills: Option<Killing>,
     pub(super) chaos: bool,
-    /// dq is held to every promise, even to those that it does not keep yet.
-    pub(super) promised: bool,
     /// The timeout of handlers, in µs.
     pub(super) timeout: u64,
 }
@@ -98,7 +96,6 @@ impl RunSettings {
             kills: None,
             killers: profile == Profile::Killers || chaos && cluster.chance(0.5),
             chaos,
-            promised: false,
             timeout: if matches!(profile, Profile::Crowd | Profile::Starved) { 8 } else { cluster.pick(&[8, 40]) }
                 * SECOND,
             topics: cluster.random("topics", 0).pick(&[2, 3]),
@@ -109,11 +106,6 @@ impl RunSettings {
     pub(super) fn of_program(cluster: &ClusterState, nodes: u64) -> Self {
         let settings = Self::of(cluster, Some(Profile::NoClock));
         Self { nodes, topics: 1, failing: 0.0, killers: false, chaos: false, ..settings }
-    }
-
-    /// Returns whether dq is held to a promise: it keeps it, or this run asks for all.
-    pub(super) const fn holds_to(&self, kept: bool) -> bool {
-        kept || self.promised
     }
 
     /// Returns whether clean stops are the only faults, so that everything happens, and in time.

@@ -11,7 +11,6 @@ use super::network_state::{NetworkState, Subscriber};
 use super::node::{CAPS, SimNode};
 use super::process::Process;
 use super::profile::Profile;
-use super::promises::{ISOLATES_PROCESSES, RUNS_BEGIN_AT_FIRST_POLL, TELLS_WHAT_WAS_NOT_SENT};
 use super::random::RandomSource;
 use super::settings::RunSettings;
 use super::sync::lock;
@@ -325,10 +324,7 @@ fn checker(settings: &RunSettings) -> Checker {
     // The experiment with kills counts the DEAD jobs at its end, so none may be pruned before.
     let dead_kept = if settings.kills.is_some() { TopicSettings::default().dead_kept } else { CAPS.dead_kept };
     checker.is_calm = settings.profile == Profile::Calm;
-    checker.isolates_processes = settings.holds_to(ISOLATES_PROCESSES);
-    checker.runs_begin = settings.holds_to(RUNS_BEGIN_AT_FIRST_POLL) || settings.profile == Profile::Starved;
     checker.is_slow = settings.profile == Profile::Large;
-    checker.tells_unsent = settings.holds_to(TELLS_WHAT_WAS_NOT_SENT) || settings.profile == Profile::Refused;
     checker.only_jobs_crash = settings.profile == Profile::Killers && settings.kills.is_none();
     checker.caps = Some(Caps { permits: settings.concurrency, dead_kept, ..CAPS });
     checker.acks_on_claim = settings.profile == Profile::Claim;

@@ -15,7 +15,6 @@ use super::network::Connection;
 use super::network_state::Subscriber;
 use super::process::Process;
 use super::producer::FaultyProducer;
-use super::promises::RENEWALS_ARE_APART;
 use super::rules::without;
 use super::sim::Sim;
 use super::sync::lock;
@@ -61,7 +60,7 @@ impl Store for FaultyStore {
         lock(&checker).node_records.entry(node.clone()).or_default().settled = None;
         Arc::new(FaultyLink {
             connection: Connection::new(&self.sim, &self.process),
-            prompt: RENEWALS_ARE_APART.then(|| Connection::new(&self.sim, &self.process)),
+            prompt: Connection::new(&self.sim, &self.process),
             inner,
             node: node.clone(),
             key: topic.clone(),
@@ -140,8 +139,8 @@ impl Store for FaultyStore {
 #[derive(Debug)]
 struct FaultyLink {
     connection: Connection,
-    /// For what payloads must not delay, if such requests have a connection of their own.
-    prompt: Option<Connection>,
+    /// For what payloads must not delay.
+    prompt: Connection,
     inner: Arc<dyn Link>,
     node: NodeId,
     key: TopicKey,
@@ -182,8 +181,7 @@ impl Link for FaultyLink {
 impl FaultyLink {
     /// The connection of the requests of this kind.
     fn connection_of(&self, kind: RequestKind) -> &Connection {
-        let is_prompt = matches!(kind, RequestKind::Renew | RequestKind::Publish);
-        self.prompt.as_ref().filter(|_| is_prompt).unwrap_or(&self.connection)
+        if matches!(kind, RequestKind::Renew | RequestKind::Publish) { &self.prompt } else { &self.connection }
     }
 
     /// The request with a limit so low that pages and rounds come often. Without rule 20 a reclaim names whatever lease end

@@ -238,7 +238,7 @@ impl Checker {
         if let (Some(kept), Did::Settle { .. }) = (still, did)
             && kept.state == State::Dead
             && kept.record.metadata().is_ok_and(|metadata| metadata.cause == Some(Cause::Crashes))
-            && !self.expected.charged.get(&old).is_some_and(|crashed| self.convicts(*crashed))
+            && !self.expected.charged.get(&old).is_some_and(|crashed| crashed.convicts())
         {
             self.bad_crash_death(format!(
                 "[19] {id} ({old}) is DEAD by crashes, though it ran as {:?}",

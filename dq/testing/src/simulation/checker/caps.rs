@@ -1,16 +1,18 @@
 //! How often a job may crash and fail, and the other limits of a topic.
 
-use super::super::promises::EXTRA_CRASHES;
 use super::record::Checker;
 use dq::job::{JobId, NodeId, State};
 use dq::testing::seam::JobView;
 use dq::time::Timestamp;
 
+/// How many crashes beyond the cap a job may cause before its `final_retry` begins.
+pub const EXTRA_CRASHES: u32 = 2;
+
 impl Checker {
     /// Checks that a job has not crashed or failed more often than its topic allows.
     pub(super) fn check_caps(&mut self, id: &JobId, version: u64, job: &JobView) {
         let Some(caps) = self.caps else { return };
-        let most = caps.crashes + if self.isolates_processes { EXTRA_CRASHES } else { 0 };
+        let most = caps.crashes + EXTRA_CRASHES;
         if job.crashes > most {
             self.bad(format!("[19] {id} ({version}) has {} crashes of at most {most}", job.crashes));
         }

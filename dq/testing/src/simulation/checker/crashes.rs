@@ -1,8 +1,8 @@
 //! What crashes do to each job: how many its handlers caused, how many it was charged, and how the charged runs had run
 //! (rule 19).
 
-use super::super::promises::EXTRA_CRASHES;
 use super::super::version::{KILLER, version};
+use super::caps::EXTRA_CRASHES;
 use super::record::{Checker, Crashed};
 use dq::job::{Cause, Isolation, JobId, NodeId, State};
 use dq::testing::seam::{JobView, Row};
@@ -14,8 +14,8 @@ pub(super) fn isolation(row: Option<&Row>) -> Option<Isolation> {
 
 impl Checker {
     /// From this many crashes on, a job is quarantined.
-    pub(super) fn is_quarantined(&self, crashes: u32, cap: u32) -> bool {
-        crashes + 1 >= if self.isolates_processes { cap.max(2) } else { cap }
+    pub(super) fn is_quarantined(crashes: u32, cap: u32) -> bool {
+        crashes + 1 >= cap.max(2)
     }
 
     /// Checks a job that was charged a crash, or is DEAD by one. Without a `run` the row came back when the store fell back,
@@ -23,27 +23,21 @@ impl Checker {
     pub(super) fn check_crash(&mut self, id: &JobId, number: u64, job: &JobView, kept: &JobView, run: Option<u64>) {
         let isolated = isolation(job.row.as_ref()) == Some(Isolation::Alone);
         let record = job.row.as_ref().and_then(|row| self.node_records.get(&row.node));
-        let (alone, alone_in_process) = record.zip(run).map_or((true, true), |(record, run)| {
-            let alone = !record.has_handler_beside(run, self.timeout_micros);
-            (alone, alone && !record.has_listener(self.timeout_micros) && !self.ran_elsewhere)
+        let alone = record.zip(run).is_none_or(|(record, run)| {
+            let timeout = self.timeout_micros;
+            !record.has_handler_beside(run, timeout) && !record.has_listener(timeout) && !self.ran_elsewhere
         });
-        let crashed = Crashed { isolated, alone, alone_in_process };
+        let crashed = Crashed { isolated, alone };
         let convicted = kept.state == State::Dead || is_exhausted_by_crashes(kept) && !is_exhausted_by_crashes(job);
         if kept.crashes > job.crashes || convicted {
             self.expected.charged.insert(number, crashed);
         }
-        // Without processes in view, only the death itself shows a conviction.
-        if (kept.state == State::Dead || self.isolates_processes && convicted) && !self.convicts(crashed) {
+        if convicted && !crashed.convicts() {
             self.bad_crash_death(format!("[19] {id} ({number}) is DEAD by crashes, though it ran as {crashed:?}"));
         }
-        if convicted && self.isolates_processes && self.only_jobs_crash && number & KILLER == 0 {
+        if convicted && self.only_jobs_crash && number & KILLER == 0 {
             self.bad_crash_death(format!("[19] {id} ({number}) is innocent, but is exhausted by crashes"));
         }
-    }
-
-    /// Returns whether a crash of a run that ran like this may exhaust its job.
-    pub(super) const fn convicts(&self, crashed: Crashed) -> bool {
-        crashed.isolated && if self.isolates_processes { crashed.alone_in_process } else { crashed.alone }
     }
 
     /// Returns whether something of this topic runs on a node, or ran there when it died.
@@ -64,7 +58,7 @@ impl Checker {
         }
         record.caused_before_final += 1;
         let (caused, most) = (record.caused, self.caps.map_or(u32::MAX, |caps| caps.crashes + EXTRA_CRASHES));
-        if caused > most && self.isolates_processes && self.only_jobs_crash {
+        if caused > most && self.only_jobs_crash {
             self.bad(format!("[19] {number} caused {caused} crashes before its final_retry"));
         }
     }

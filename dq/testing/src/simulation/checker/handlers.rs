@@ -23,19 +23,19 @@ impl Checker {
         else {
             return;
         };
-        let (started, must_be_alone) = (isolation(Some(row)), self.isolates_processes && job.crashes > caps.crashes);
+        let (started, must_be_alone) = (isolation(Some(row)), job.crashes > caps.crashes);
         let is_isolated = match started {
             Some(Isolation::Alone) => true,
             Some(Isolation::Grouped) => !must_be_alone,
             None => false,
         };
-        if !is_isolated && self.is_quarantined(job.crashes, caps.crashes) {
+        if !is_isolated && Self::is_quarantined(job.crashes, caps.crashes) {
             return self.bad(format!("[19] {id} is quarantined, but starts on {node} without being isolated"));
         }
         if let Some(other) = self.alone_on(node, Some(id), time) {
             self.bad(format!("[19] {id} starts on {node} beside {other}, which is isolated"));
         }
-        if started == Some(Isolation::Alone) && self.isolates_processes && self.runs_elsewhere {
+        if started == Some(Isolation::Alone) && self.runs_elsewhere {
             self.bad(format!("[19] {id} starts on {node} to be alone, but something of another topic runs there"));
         }
     }

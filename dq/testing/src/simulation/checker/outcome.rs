@@ -31,7 +31,7 @@ impl Checker {
                 outcome.change, outcome.id, run.version, run.started, run.ended, run.decided
             ));
         }
-        if self.runs_begin && !was_polled(&run, outcome) {
+        if !was_polled(&run, outcome) {
             self.bad(format!(
                 "[14] {:?} of {} is accepted for run {number} of {}, but of {:?} only {:?} was polled",
                 outcome.change, outcome.id, run.version, run.started, run.polled

@@ -87,42 +87,9 @@ impl Checker {
                 }
                 // Without a known cap, any count is right.
                 let Some(caps) = self.caps else { return Some(Placement { crashes: is.crashes, ..given_back }) };
-                if self.isolates_processes {
-                    return self.reclaimed(was, is, caps.crashes, given_back, floor);
-                }
-                let isolated = isolation(was.row.as_ref()) == Some(Isolation::Alone);
-                let last = was.crashes + 1 >= caps.crashes;
-                Some(match (last, isolated) {
-                    (true, false) => given_back,
-                    (true, true) if was.crashes >= caps.crashes => dead(&placement, floor),
-                    (true, true) if !is.record.fixed().exhausted => return None,
-                    _ => Placement { crashes: was.crashes + 1, ..given_back },
-                })
+                reclaimed(was, is, caps.crashes, given_back, floor)
             }
             Did::Nothing | Did::Add { .. } | Did::Note { .. } | Did::Release { .. } | Did::Publish { .. } => None,
-        }
-    }
-
-    /// Where a reclaim of an expired lease puts a job: a run alone in its process convicts it, a group charges it up to one
-    /// crash beyond the cap, and a quarantined job that was not marked is charged nothing.
-    fn reclaimed(
-        &self,
-        was: &JobView,
-        is: &JobView,
-        cap: u32,
-        given_back: Placement,
-        now: Timestamp,
-    ) -> Option<Placement> {
-        let charged = Placement { crashes: was.crashes + 1, ..given_back.clone() };
-        match isolation(was.row.as_ref()) {
-            Some(Isolation::Alone) if was.crashes > cap + 1 && was.record.fixed().exhausted => {
-                Some(dead(&Placement::of(was), now))
-            }
-            Some(Isolation::Alone) if !is.record.fixed().exhausted => None,
-            Some(Isolation::Alone) => Some(Placement { crashes: cap + 2, ..given_back }),
-            Some(Isolation::Grouped) if was.crashes > cap => Some(given_back),
-            None if self.is_quarantined(was.crashes, cap) => Some(given_back),
-            Some(Isolation::Grouped) | None => Some(charged),
         }
     }
 
@@ -158,6 +125,22 @@ impl Checker {
                 }
             }
         })
+    }
+}
+
+/// Where a reclaim of an expired lease puts a job: a run alone in its process convicts it, a group charges it up to one
+/// crash beyond the cap, and a quarantined job that was not marked is charged nothing.
+fn reclaimed(was: &JobView, is: &JobView, cap: u32, given_back: Placement, now: Timestamp) -> Option<Placement> {
+    let charged = Placement { crashes: was.crashes + 1, ..given_back.clone() };
+    match isolation(was.row.as_ref()) {
+        Some(Isolation::Alone) if was.crashes > cap + 1 && was.record.fixed().exhausted => {
+            Some(dead(&Placement::of(was), now))
+        }
+        Some(Isolation::Alone) if !is.record.fixed().exhausted => None,
+        Some(Isolation::Alone) => Some(Placement { crashes: cap + 2, ..given_back }),
+        Some(Isolation::Grouped) if was.crashes > cap => Some(given_back),
+        None if Checker::is_quarantined(was.crashes, cap) => Some(given_back),
+        Some(Isolation::Grouped) | None => Some(charged),
     }
 }
 

@@ -124,10 +124,15 @@ pub(in crate::simulation) struct Expected {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::simulation) struct Crashed {
     pub(in crate::simulation) isolated: bool,
-    /// No other handler of its topic ran in its process.
+    /// No other handler and no broadcast listener of any topic ran in its process.
     pub(in crate::simulation) alone: bool,
-    /// No other handler and no broadcast listener of any topic ran there.
-    pub(in crate::simulation) alone_in_process: bool,
+}
+
+impl Crashed {
+    /// Returns whether the crash may exhaust its job.
+    pub(in crate::simulation) const fn convicts(self) -> bool {
+        self.isolated && self.alone
+    }
 }
 
 /// What the checker knows of a node besides what the store shows.
@@ -180,14 +185,8 @@ pub(in crate::simulation) struct Checker {
     pub(in crate::simulation) node_records: BTreeMap<NodeId, NodeRecord>,
     /// Runs whose handlers block their threads.
     pub(super) blocking: BTreeSet<u64>,
-    /// Rule 19 holds for whole processes.
-    pub(in crate::simulation) isolates_processes: bool,
     /// Links are slow, and nothing fails: every job runs once, and soon.
     pub(in crate::simulation) is_slow: bool,
-    /// A caller whose job was never sent gets `NotAdded`.
-    pub(in crate::simulation) tells_unsent: bool,
-    /// A run begins with the first poll of its handler.
-    pub(in crate::simulation) runs_begin: bool,
     /// Nothing but handlers of killers crashes a node.
     pub(in crate::simulation) only_jobs_crash: bool,
     /// Something of another topic ran, when it died, in the process of the node whose jobs are being reclaimed.

@@ -312,7 +312,7 @@ impl Checker {
                 self.bad(format!("[18] the caller of {version} was answered NotAdded, but it is added"));
             }
             AddResult::NotAdded => drop(self.not_added.insert(version)),
-            AddResult::Unknown if self.tells_unsent && !self.sent.contains(&version) => {
+            AddResult::Unknown if !self.sent.contains(&version) => {
                 self.bad(format!("[18] the caller of {version} was answered Unknown, but its job was never sent"));
             }
             AddResult::Exists if self.expected.effected.contains(&version) => {

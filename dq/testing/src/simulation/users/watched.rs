@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::mem;
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -61,6 +62,8 @@ impl ErasedListener for Watched {
             job,
             name,
             number,
+            kind,
+            was_polled: false,
             returned: None,
             end: None,
         })
@@ -80,6 +83,8 @@ struct Run {
     name: String,
     /// The checker's number of the run.
     number: u64,
+    kind: HandlerKind,
+    was_polled: bool,
     /// What the handler returned, while its node is paused and has not received it yet.
     returned: Option<Returned>,
     end: Option<End>,
@@ -90,6 +95,9 @@ impl Future for Run {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Returned> {
         let this = &mut *self;
+        if !mem::replace(&mut this.was_polled, true) {
+            lock(&this.checker).begins(this.number, this.kind);
+        }
         let Host { sim, program, process, .. } = &this.host;
         let is_hit = |returned| {
             program.inject_at_step(&this.host, this.number, returned, &this.name);
