@@ -37,7 +37,9 @@ impl Cell {
         let mut inside = self.lock(operation)?;
         let Inside { topic, subscribers } = &mut *inside;
         let answer = step(topic, Now::from_micros(self.clock.micros()));
-        subscribers.send(topic.take_notices());
+        for (node, signal) in subscribers.send(topic.take_notices()) {
+            topic.does_not_listen(&node, &signal);
+        }
         answer
     }
 

@@ -100,6 +100,11 @@ impl Roles {
         watched || stood_by
     }
 
+    /// Takes the role of watcher from a node that does not listen, so that one of the others comes when the head is due.
+    pub(super) fn free_watcher(&mut self, node: &NodeId) {
+        leave(&mut self.watcher, node);
+    }
+
     /// Frees the publisher role of `node`. Returns whether it had it.
     pub(super) fn free_publisher(&mut self, node: &NodeId) -> bool {
         leave(&mut self.publisher, node)

@@ -86,14 +86,18 @@ impl Subscribers {
     }
 
     /// Sends every signal to the subscribers that asked for it. A signal to one node that reaches no subscriber goes to all
-    /// nodes.
-    pub(super) fn send(&mut self, notices: Vec<Notice>) {
+    /// nodes. Returns the signals to nodes that do not listen.
+    pub(super) fn send(&mut self, notices: Vec<Notice>) -> Vec<(NodeId, Signal)> {
+        let mut missed = Vec::new();
         for Notice { to, signal } in notices {
-            let reached = self.send_to(&to, &signal);
-            if !reached && matches!(to, Recipient::Node(_)) {
+            if !self.send_to(&to, &signal)
+                && let Recipient::Node(node) = to
+            {
                 self.send_to(&Recipient::Nodes, &signal);
+                missed.push((node, signal));
             }
         }
+        missed
     }
 
     /// Returns whether a subscriber was there.

@@ -14,9 +14,9 @@ use super::places::{Jobs, TimedPlace};
 use super::roles::Roles;
 use super::sequences::Sequences;
 use super::signals::{Notice, Notices, Recipient};
-use crate::job::{Fence, JobId, State};
-use crate::store::StoreError;
+use crate::job::{Fence, JobId, NodeId, State};
 use crate::store::step::MOST_JOBS;
+use crate::store::{Signal, StoreError};
 use crate::time::Timestamp;
 
 /// The state of one topic.
@@ -57,6 +57,15 @@ impl Topic {
     pub(super) fn delay(&mut self, now: Now, id: &JobId, due: Timestamp) {
         self.signal_earlier_head(now, due);
         self.jobs.move_to(id, TimedPlace::Delayed, due);
+    }
+
+    /// This signal reached no subscriber of the node that has a role: it has just died, and loses the role (rule 23).
+    pub(super) fn does_not_listen(&mut self, node: &NodeId, signal: &Signal) {
+        match signal {
+            Signal::Due => self.roles.free_watcher(node),
+            Signal::BroadcastDue => _ = self.roles.free_publisher(node),
+            Signal::Broadcast(_) | Signal::Command(..) | Signal::Resubscribed => {}
+        }
     }
 
     /// If `due` is before the head, signals the watcher, or every node if there is no watcher (rule 23).

@@ -303,6 +303,7 @@ macro_rules! store_conformance {
             release_of_the_watcher_signals_the_other_nodes
             earlier_head_wakes_the_watcher
             earlier_head_wakes_all_nodes_when_the_watcher_does_not_listen
+            watcher_that_does_not_listen_loses_its_role
             earlier_head_wakes_all_nodes_once_the_watcher_has_lapsed
             earlier_head_wakes_all_nodes_without_a_watcher
             every_earlier_head_is_signalled

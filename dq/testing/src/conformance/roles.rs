@@ -167,6 +167,17 @@ pub async fn earlier_head_wakes_all_nodes_when_the_watcher_does_not_listen(t: &T
     assert_eq!(o.received(t).await, [Signal::Due]);
 }
 
+/// A watcher that does not listen loses its role: the node that its signal wakes sleeps until the head is due, even if a
+/// dead node has the role of standby watcher (rule 23).
+pub async fn watcher_that_does_not_listen_loses_its_role(t: &Topic) {
+    role_and_sleep(t, "w").await;
+    assert_eq!(role_and_sleep(t, "s").await.0, Some(Role::Standby));
+    assert_eq!(role_and_sleep(t, "o").await, (None, FALLBACK));
+    let _o = t.subscribe("o").await;
+    t.add_later("a", secs(9)).await;
+    assert_eq!(role_and_sleep(t, "o").await, (Some(Role::Watcher), secs(9)));
+}
+
 /// An earlier head is signalled to every node once the watcher's role has lapsed, because the watcher may be dead (rule
 /// 23).
 pub async fn earlier_head_wakes_all_nodes_once_the_watcher_has_lapsed(t: &Topic) {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use dq::job::{Isolation, NodeId, ProducerId, TopicKey};
 use dq::store::step::Isolate;
 use dq::store::{
-    self, AddOutcome, BatchAnswer, Command, CommandOutcome, Link, NewJob, Numbered, Pending, Producer, Store,
-    StoreError,
+    self, AddOutcome, BatchAnswer, Command, CommandOutcome, Interest, Link, NewJob, Numbered, Pending, Producer,
+    Signals, Store, StoreError,
 };
 
 /// What the model sends.
@@ -41,6 +41,8 @@ pub(super) struct Connections {
     store: Arc<dyn Store>,
     key: TopicKey,
     links: BTreeMap<NodeId, Arc<dyn Link>>,
+    /// Every node listens, so that no signal takes a role away.
+    signals: BTreeMap<NodeId, Signals>,
     producers: BTreeMap<ProducerId, Arc<dyn Producer>>,
 }
 
@@ -55,7 +57,7 @@ async fn answer<T>(
 
 impl Connections {
     pub(super) const fn new(store: Arc<dyn Store>, key: TopicKey) -> Self {
-        Self { store, key, links: BTreeMap::new(), producers: BTreeMap::new() }
+        Self { store, key, links: BTreeMap::new(), signals: BTreeMap::new(), producers: BTreeMap::new() }
     }
 
     pub(super) fn link(&mut self, node: &NodeId) -> Arc<dyn Link> {
@@ -86,6 +88,10 @@ impl Connections {
                 answer(self.producer(by).command(batch.clone()), lost, ModelAnswer::Commanded).await
             }
             ModelRequest::Step(by, request) => {
+                if !self.signals.contains_key(by) {
+                    let interest = Interest { node: Some(by.clone()), broadcasts: false };
+                    self.signals.insert(by.clone(), self.store.signals(&self.key, interest).await?);
+                }
                 answer(self.link(by).ask(request.clone()), lost, ModelAnswer::Step).await
             }
         };
