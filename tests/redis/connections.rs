@@ -3,11 +3,13 @@
 use dq::job::NodeId;
 use dq::prelude::*;
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 
 use dq::store::redis::RedisStore;
-use dq::store::step::Wake;
-use dq::store::{Interest, Signal, Store};
+use dq::store::step::{Scan, Wake};
+use dq::store::{Interest, RequestKind, Signal, Store};
 use dq_tests::redis::RedisServer;
+use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -159,4 +161,16 @@ async fn broadcasts_continue_after_every_connection_broke() {
         }
     }
     node.shutdown(std::time::Duration::from_secs(1)).await;
+}
+
+/// A node reads one answer after another, so it must not take those for late that are already there.
+#[tokio::test]
+async fn an_answer_that_is_there_is_not_late() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    topic.add(vec![job("a")]).await;
+    let unread = topic.link.ask(Scan.into());
+    topic.link.step(Scan).await.unwrap(); // behind it on the same connection
+    assert_eq!(topic.link.silent_for(RequestKind::Scan), Some(Duration::ZERO));
+    assert!(unread.now_or_never().is_some_and(|answer| answer.is_ok()));
 }

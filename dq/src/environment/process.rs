@@ -45,6 +45,8 @@ struct State {
     waits: u32,
     /// Until when others may start before the next wait.
     open_until: Duration,
+    /// Something else wanted to start since nothing does.
+    is_refusing: bool,
 }
 
 #[derive(Debug)]
@@ -114,6 +116,7 @@ impl Process {
         let too_long_at = self.clock.now() + too_long;
         let mut state = self.state();
         if state.holder.is_some() {
+            state.is_refusing = true;
             return None;
         }
         let number = state.insert(Running { too_long_at, is_in_small_group: false });
@@ -129,6 +132,7 @@ impl Process {
         let too_long_at = self.clock.now() + too_long;
         let mut state = self.state();
         if state.is_closed() {
+            state.is_refusing = true;
             let is_news = state.want();
             drop(state);
             if is_news {
@@ -191,6 +195,17 @@ impl Drop for Changes {
     }
 }
 
+impl Process {
+    /// As [`is_closed`](Self::is_closed), asked by a topic that would claim jobs otherwise: time is owed to it then.
+    pub(crate) fn is_closed_to_claims(&self) -> bool {
+        let is_closed = self.is_closed();
+        if is_closed {
+            self.state().is_refusing = true;
+        }
+        is_closed
+    }
+}
+
 impl State {
     const fn is_closed(&self) -> bool {
         self.holder.is_some() || self.waiting_since.is_some()
@@ -212,10 +227,12 @@ impl State {
         true
     }
 
-    /// Others may start now, for as long as they could not.
+    /// Others may start now, for as long as they could not. If none wanted to, nothing is owed.
     fn open(&mut self, closed_since: Duration, now: Duration) {
         self.waiting_since = None;
-        self.open_until = now + now.saturating_sub(closed_since);
+        let owed = if self.is_refusing { now.saturating_sub(closed_since) } else { Duration::ZERO };
+        self.is_refusing = false;
+        self.open_until = now + owed;
     }
 }
 

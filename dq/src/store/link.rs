@@ -25,8 +25,8 @@ pub trait Link: fmt::Debug + Send + Sync + 'static {
         0
     }
 
-    /// For how long no byte has come over the connection of the requests of this kind that are in flight; `None` if the
-    /// link does not know. An answer that is still arriving is not late, however long it takes. Sends nothing.
+    /// For how long no byte has come over the connection of the requests of this kind that are in flight, zero if all their
+    /// answers are there; `None` if the link does not know. An answer that is still arriving is not late, however long it takes. Sends nothing.
     fn silent_for(&self, _kind: RequestKind) -> Option<Duration> {
         None
     }

@@ -198,16 +198,21 @@ impl Topic {
         if let Some(first) = first {
             self.isolations.alone = Some(first.clone());
         }
-        for (id, token) in &runs {
-            let crashes = self.held.under(id, *token).map_or(0, |job| job.crashes);
-            let how = if isolation == Isolation::Alone {
-                "alone in its process"
-            } else {
-                "in a group, on half of the permits"
-            };
-            tracing::warn!(topic = %self.parts.key, job.id = %id, crashes, "this job ran in processes that died and may be the cause, so it runs {how}");
-        }
+        self.log_isolated(isolation, &runs);
         self.send_isolate(isolation, runs);
+    }
+
+    fn log_isolated(&self, isolation: Isolation, runs: &[(JobId, Token)]) {
+        let jobs = || runs.iter().filter_map(|(id, token)| self.held.under(id, *token));
+        let crashes = jobs().map(|job| job.crashes).max().unwrap_or_default();
+        let must_be_alone = jobs().any(|job| job.suspicion == Suspicion::Alone);
+        let how = match isolation {
+            Isolation::Grouped => "in a group, on half of the permits at most",
+            Isolation::Alone if must_be_alone => "alone in the process",
+            Isolation::Alone => "alone in the process, until another job wants to run",
+        };
+        let ids: Vec<_> = runs.iter().take(MOST_SHOWN).map(|(id, _)| id.as_str()).collect();
+        tracing::warn!(topic = %self.parts.key, jobs = runs.len(), ?ids, crashes, "jobs that ran in processes that died may be the cause, so they run {how}");
     }
 
     fn send_isolate(&mut self, isolation: Isolation, runs: Vec<(JobId, Token)>) {

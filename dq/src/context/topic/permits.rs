@@ -38,7 +38,7 @@ impl Topic {
     /// How many more jobs this node wants: none beyond its free permits while many bytes wait. Zero while it holds enough, and while a job of its process must run alone.
     /// Quarantined jobs that wait do not count, because ordinary ones overtake them.
     pub(super) fn wanted(&mut self, now: Duration) -> usize {
-        if self.starvation.is_on() || self.is_held_up() {
+        if self.starvation.is_on() || self.parts.environment.process().is_closed_to_claims() {
             return 0;
         }
         // With one permit, an ordinary job must be there to run between two quarantined ones.

@@ -113,6 +113,10 @@ impl HeldJob {
     /// Why no attempt is left; `None` if one is.
     pub(super) fn exhausted_by(&self) -> Option<Failure> {
         let cause = self.metadata.cause.unwrap_or(Cause::Crashes);
-        self.metadata.exhausted.then(|| Failure::new(cause, self.metadata.error.clone().unwrap_or_default()))
+        let unsaid = || match cause {
+            Cause::Crashes => "the process died while the job ran alone in it".to_owned(),
+            _ => String::new(),
+        };
+        self.metadata.exhausted.then(|| Failure::new(cause, self.metadata.error.clone().unwrap_or_else(unsaid)))
     }
 }

@@ -91,6 +91,7 @@ async fn after_a_job_ran_alone_others_start_for_as_long_as_they_waited() {
     let process = process();
     let mut ticket = process.queue();
     let first = alone(&mut ticket);
+    assert!(process.enter(LONG).is_none());
     advance(5 * SECOND).await;
     drop(first);
     let mut next = process.queue();
@@ -162,4 +163,17 @@ async fn few_jobs_of_groups_that_died_run_at_once() {
     let changes = process.changes();
     drop(group.pop());
     assert!(has_changed(&changes) && process.enter_small_group(LONG).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_that_must_be_alone_follow_each_other_at_once_while_nothing_else_wants_to_start() {
+    let process = process();
+    let first = alone(&mut process.queue());
+    advance(5 * SECOND).await;
+    drop(first);
+    let second = alone(&mut process.queue());
+    assert!(process.is_closed_to_claims(), "a topic would claim jobs");
+    advance(5 * SECOND).await;
+    drop(second);
+    assert_eq!(wait(&mut process.queue()), Some(process.clock.now() + 5 * SECOND));
 }

@@ -84,9 +84,11 @@ impl OrderedConnection {
         async move { Reply::list(operation, answer.await?) }
     }
 
-    /// For how long no byte has come over the line of the requests in flight.
-    pub(super) fn silent_for(&self) -> Option<Duration> {
-        self.0.course.lock().line.as_ref().map(|line| line.state.last_byte.silent_for())
+    /// For how long no byte has come over the line of the requests in flight. Zero if every answer is there: the caller may
+    /// not have read it yet, and must not take it for late.
+    pub(super) fn silent_for(&self) -> Duration {
+        let route = self.0.course.lock();
+        route.line.as_ref().map_or(Duration::ZERO, |line| line.state.last_byte.silent_for())
     }
 
     fn send(&self, call: ScriptCall, reply: oneshot::Sender<Result<Value, StoreError>>) {

@@ -125,8 +125,8 @@ impl Link for RedisLink {
 
     fn silent_for(&self, kind: RequestKind) -> Option<Duration> {
         match kind {
-            RequestKind::Renew | RequestKind::Publish => self.prompt.silent_for(),
-            _ => self.connection.silent_for(),
+            RequestKind::Renew | RequestKind::Publish => Some(self.prompt.silent_for()),
+            _ => Some(self.connection.silent_for()),
         }
     }
 }

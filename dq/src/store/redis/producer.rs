@@ -133,7 +133,7 @@ impl Producer for RedisProducer {
     }
 
     fn silent_for(&self) -> Option<Duration> {
-        self.connection.silent_for()
+        Some(self.connection.silent_for())
     }
 }
 
