@@ -152,11 +152,11 @@ async fn a_link_knows_for_how_long_its_line_has_been_silent() {
     let proxy = Proxy::to(&server);
     let store = RedisStore::new(&proxy.url()).unwrap();
     let link = store.link(&key("t"), &NodeId::new("n"));
-    assert_eq!(link.silent_for(RequestKind::Wake), None, "nothing is in flight");
+    assert_eq!(link.silent_for(RequestKind::Wake), Some(Duration::ZERO), "nothing is in flight");
     link.step(Wake).await.unwrap();
     proxy.fall_silent();
     let _answer = link.step(Wake);
-    while link.silent_for(RequestKind::Wake).expect("a request is in flight") < Duration::from_millis(50) {
+    while link.silent_for(RequestKind::Wake).expect("a link on Redis knows") < Duration::from_millis(50) {
         tokio::task::yield_now().await;
     }
 }
