@@ -80,7 +80,7 @@ pub const TAKEN: [Taken; 20] = [
     ),
     taken(
         "10",
-        Profile::All,
+        Profile::NoClock,
         500,
         "a step that takes a job out of RUNNING compares the token",
         "the outcome of an older run is taken for that of the run that holds the job",
