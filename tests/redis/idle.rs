@@ -8,33 +8,10 @@ use dq::prelude::*;
 use dq::testing::Harness;
 use dq_tests::redis::RedisServer;
 use dq_tests::{Monitor, PacedStore};
-use serde::{Deserialize, Serialize};
+
+use super::listeners::{One, ten_topics};
 
 const SECOND: Duration = Duration::from_secs(1);
-
-macro_rules! topics {
-    ($($listener:ident $payload:ident $topic:literal),+ $(,)?) => {
-        $(
-            #[derive(Debug, Serialize, Deserialize, DelayJob)]
-            #[job(topic = $topic)]
-            struct $payload;
-
-            #[delay_listener(register = false)]
-            async fn $listener(_job: Job<$payload>) -> Result<(), JobError> {
-                Ok(())
-            }
-        )+
-
-        fn ten_topics(factory: ContextFactory) -> ContextFactory {
-            factory$(.listener::<$listener>())+
-        }
-    };
-}
-
-topics!(
-    one One "one", two Two "two", three Three "three", four Four "four", five Five "five",
-    six Six "six", seven Seven "seven", eight Eight "eight", nine Nine "nine", ten Ten "ten",
-);
 
 fn factory(server: &RedisServer) -> ContextFactory {
     ContextFactory::new("idle").store(server.url()).without_inventory().variables([("", ""); 0])

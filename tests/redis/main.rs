@@ -11,6 +11,7 @@ mod errors;
 mod full_memory;
 mod health;
 mod idle;
+mod listeners;
 mod lost;
 mod mangled;
 mod mistyped;

@@ -10,57 +10,14 @@ use dq::store::step::{Reconcile, Wake};
 use dq::store::{Answer, Link, Numbered, Pending, RequestKind, Store};
 use dq_tests::redis::RedisServer;
 use futures_util::future::join_all;
-use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
+use super::listeners::{PricesListener, add_to_all, ten_topics};
 use super::proxy::Proxy;
 use super::topic::{job, key};
 
 /// Longer than anything here takes, and shorter than a line may stay without a request.
 const LIMIT: Duration = Duration::from_secs(20);
-
-macro_rules! topics {
-    ($($listener:ident $payload:ident $topic:literal),+ $(,)?) => {
-        $(
-            #[derive(Debug, Serialize, Deserialize, DelayJob)]
-            #[job(topic = $topic)]
-            struct $payload;
-
-            #[delay_listener(register = false)]
-            async fn $listener(_job: Job<$payload>) -> Result<(), JobError> {
-                Ok(())
-            }
-        )+
-
-        fn ten_topics(factory: ContextFactory) -> ContextFactory {
-            factory$(.listener::<$listener>())+
-        }
-
-        async fn add_to_all(provider: &Provider) {
-            $(provider.add($payload).await.unwrap();)+
-        }
-    };
-}
-
-topics!(
-    one One "one", two Two "two", three Three "three", four Four "four", five Five "five",
-    six Six "six", seven Seven "seven", eight Eight "eight", nine Nine "nine", ten Ten "ten",
-);
-
-#[derive(Debug, Serialize, Deserialize, DelayJob)]
-#[job(topic = "prices", deliver = "broadcast")]
-struct Prices;
-
-#[broadcast_listener(channels = ["prices"], register = false)]
-struct PricesListener;
-
-impl BroadcastListener for PricesListener {
-    type Message = Prices;
-
-    async fn on_message(&self, _prices: Broadcast<Prices>) -> Result<(), JobError> {
-        Ok(())
-    }
-}
 
 /// The connections of this type, except that of the question.
 fn clients(server: &RedisServer, kind: &str) -> usize {

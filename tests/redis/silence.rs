@@ -8,9 +8,9 @@ use dq::prelude::*;
 use dq::store::redis::RedisStore;
 use dq::store::{Interest, Signal, Store, StoreError};
 use dq_tests::redis::RedisServer;
-use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 
+use super::listeners::PricesListener;
 use super::proxy::Proxy;
 use super::scripted::{self, Behaviour};
 use super::topic::{Topic, job, key};
@@ -100,21 +100,6 @@ async fn a_user_who_may_not_subscribe_to_one_topic_still_receives_signals_of_oth
     }
     server.command(&["PUBLISH", "dq:{shop:t}:wake", "due"]);
     assert_eq!(signals.next().await, Some(Signal::Due), "the subscription stayed intact");
-}
-
-#[derive(Debug, Serialize, Deserialize, DelayJob)]
-#[job(topic = "prices", deliver = "broadcast")]
-struct Prices;
-
-#[broadcast_listener(channels = ["prices"], register = false)]
-struct PricesListener;
-
-impl BroadcastListener for PricesListener {
-    type Message = Prices;
-
-    async fn on_message(&self, _prices: Broadcast<Prices>) -> Result<(), JobError> {
-        Ok(())
-    }
 }
 
 /// Waits until the condition of the node's channel satisfies `is`.

@@ -119,8 +119,7 @@ impl Process {
             state.is_refusing = true;
             return None;
         }
-        let number = state.insert(Running { too_long_at, is_in_small_group: false });
-        Some(Entry { process: Arc::clone(self), number })
+        Some(self.entry(&mut state, too_long_at, false))
     }
 
     /// Lets a job start whose group has died. Few of them run at once.
@@ -143,8 +142,7 @@ impl Process {
         if is_in_small_group && state.in_small_groups >= SMALL_GROUP {
             return None;
         }
-        let number = state.insert(Running { too_long_at, is_in_small_group });
-        Some(Entry { process: Arc::clone(self), number })
+        Some(self.entry(&mut state, too_long_at, is_in_small_group))
     }
 
     /// Lets a job run alone if nothing else runs or waits for running alone. It has to give way to others.
@@ -169,8 +167,21 @@ impl Process {
 
     /// Whether nothing starts until a job has run alone that need not give way.
     pub(crate) fn is_closed(&self) -> bool {
-        let state = self.state();
-        state.waiting_since.is_some() || state.holder.as_ref().is_some_and(|holder| !holder.gives_way)
+        self.state().is_held()
+    }
+
+    /// As [`is_closed`](Self::is_closed), asked by a topic that would claim jobs otherwise: time is owed to it then.
+    pub(crate) fn is_closed_to_claims(&self) -> bool {
+        let mut state = self.state();
+        let is_held = state.is_held();
+        state.is_refusing |= is_held;
+        is_held
+    }
+
+    /// Counts a handler among those that run.
+    fn entry(self: &Arc<Self>, state: &mut State, too_long_at: Duration, is_in_small_group: bool) -> Entry {
+        let number = state.insert(Running { too_long_at, is_in_small_group });
+        Entry { process: Arc::clone(self), number }
     }
 }
 
@@ -195,20 +206,14 @@ impl Drop for Changes {
     }
 }
 
-impl Process {
-    /// As [`is_closed`](Self::is_closed), asked by a topic that would claim jobs otherwise: time is owed to it then.
-    pub(crate) fn is_closed_to_claims(&self) -> bool {
-        let is_closed = self.is_closed();
-        if is_closed {
-            self.state().is_refusing = true;
-        }
-        is_closed
-    }
-}
-
 impl State {
     const fn is_closed(&self) -> bool {
         self.holder.is_some() || self.waiting_since.is_some()
+    }
+
+    /// Whether nothing starts until a job has run alone that need not give way.
+    fn is_held(&self) -> bool {
+        self.waiting_since.is_some() || self.holder.as_ref().is_some_and(|holder| !holder.gives_way)
     }
 
     fn insert(&mut self, running: Running) -> u64 {
@@ -268,8 +273,7 @@ impl Alone {
     /// Lets the handler of the job start.
     pub(crate) fn enter(&self, too_long: Duration) -> Entry {
         let too_long_at = self.process.clock.now() + too_long;
-        let number = self.process.state().insert(Running { too_long_at, is_in_small_group: false });
-        Entry { process: Arc::clone(&self.process), number }
+        self.process.entry(&mut self.process.state(), too_long_at, false)
     }
 
     /// Whether the job has to give way, because another handler wants to start.
@@ -344,12 +348,12 @@ impl Ticket {
                 state.holder = Some(Holder { since, gives_way: false, is_wanted: false });
                 return Outlook::Alone(Alone { process: Arc::clone(&self.process), since });
             }
-            let number = state.insert(Running { too_long_at: now + too_long, is_in_small_group: false });
+            let entry = self.process.entry(&mut state, now + too_long, false);
             state.waits = 0;
             state.open(since, now);
             drop(state);
             self.process.announce();
-            return Outlook::Beside(Entry { process: Arc::clone(&self.process), number });
+            return Outlook::Beside(entry);
         };
         let wait = super::doubled(FIRST_WAIT, LONGEST_WAIT, state.waits);
         if now < since + wait {

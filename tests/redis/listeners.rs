@@ -1,0 +1,49 @@
+//! Ten topics and a broadcast channel whose listeners do nothing.
+
+use dq::prelude::*;
+use serde::{Deserialize, Serialize};
+
+macro_rules! topics {
+    ($($listener:ident $payload:ident $topic:literal),+ $(,)?) => {
+        $(
+            #[derive(Debug, Serialize, Deserialize, DelayJob)]
+            #[job(topic = $topic)]
+            pub struct $payload;
+
+            #[delay_listener(register = false)]
+            async fn $listener(_job: Job<$payload>) -> Result<(), JobError> {
+                Ok(())
+            }
+        )+
+
+        /// Adds a listener for each of ten topics.
+        pub fn ten_topics(factory: ContextFactory) -> ContextFactory {
+            factory$(.listener::<$listener>())+
+        }
+
+        /// Adds a job to each of the ten topics.
+        pub async fn add_to_all(provider: &Provider) {
+            $(provider.add($payload).await.unwrap();)+
+        }
+    };
+}
+
+topics!(
+    one One "one", two Two "two", three Three "three", four Four "four", five Five "five",
+    six Six "six", seven Seven "seven", eight Eight "eight", nine Nine "nine", ten Ten "ten",
+);
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "prices", deliver = "broadcast")]
+pub struct Prices;
+
+#[broadcast_listener(channels = ["prices"], register = false)]
+pub struct PricesListener;
+
+impl BroadcastListener for PricesListener {
+    type Message = Prices;
+
+    async fn on_message(&self, _prices: Broadcast<Prices>) -> Result<(), JobError> {
+        Ok(())
+    }
+}
