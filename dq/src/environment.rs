@@ -21,6 +21,8 @@ use crate::time::Timestamp;
 
 mod clock;
 mod entropy;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod precise;
 mod process;
 mod spawn;
 mod thread;
@@ -70,7 +72,8 @@ impl Environment {
         if TokioClock::is_paused() {
             return Ok(Self::on_this_runtime(entropy));
         }
-        let environment = Self::new(Arc::new(Boottime), entropy, Arc::new(OwnThread::start()?));
+        let thread = OwnThread::start()?;
+        let environment = Self::new(precise_clock(&thread), entropy, Arc::new(thread));
         Ok(Self { process: Process::current(), ..environment })
     }
 
@@ -159,6 +162,24 @@ impl Environment {
     pub fn spawn(&self, runtime: Runtime, task: impl Future<Output = ()> + Send + 'static) -> Task {
         self.spawn.spawn(runtime, Box::pin(task))
     }
+}
+
+/// [`Boottime`], with sleeps that end to the microsecond where the platform has a timer for them.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn precise_clock(spawn: &dyn Spawn) -> Arc<dyn Clock> {
+    match precise::PreciseClock::start(spawn) {
+        Ok(clock) => Arc::new(clock),
+        Err(error) => {
+            tracing::warn!(error = %error, "cannot make a timer; jobs start up to two milliseconds later");
+            Arc::new(Boottime)
+        }
+    }
+}
+
+/// [`Boottime`]: only Linux has a timer that is more precise than tokio's and counts the same time.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn precise_clock(_spawn: &dyn Spawn) -> Arc<dyn Clock> {
+    Arc::new(Boottime)
 }
 
 /// `first`, doubled once for each of `failures`, and at most `longest`.

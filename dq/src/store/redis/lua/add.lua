@@ -213,5 +213,5 @@ if retains == '1' and not has_retains then redis.call('HSET', meta, 'retains', 1
 if longest > tonumber(largest or 0) then redis.call('HSET', meta, 'largest', longest) end
 local answer = all_added and 'a*' or 'a' .. table.concat(answers)
 keep_answer(answer)
-if #delayed_members > 0 and (not head or earliest < tonumber(head)) then signal('due', 'watcher', watcher, watcher_until) end
+if #delayed_members > 0 and (not head or earliest < tonumber(head)) then signal('due', 'watcher', watcher, watcher_until, earliest) end
 return {'done', answer}

@@ -16,7 +16,7 @@ ARGV[5]  fallback, µs: how long a node sleeps at most
 ARGV[6]  the most bytes of records; one record may have more
 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
-         clock ms, role (0 none, 1 watcher, 2 standby watcher), how long to sleep µs, more, the node with the earliest
+         clock µs, role (0 none, 1 watcher, 2 standby watcher), how long to sleep µs, more, the node with the earliest
          lease of another node or '', the end of that lease, ids, tokens (one if all jobs share it), records, metadata
          that override theirs or {}, crash counts or {}, dropped ids}
 Holds    rules 1, 2, 3, 5, 6, 8, 9, 20, 23
@@ -57,7 +57,7 @@ end
 local earliest_leases = redis.call('ZRANGE', leases, 0, 1, 'WITHSCORES')
 local other = earliest_leases[1] == node and 3 or 1
 return {
-  1, sequence_number, rows, floor, role, math.max(wake_at * 1000 - micros, 0), head and head <= floor and 1 or 0,
+  1, sequence_number, rows, micros, role, math.max(wake_at * 1000 - micros, 0), head and head <= floor and 1 or 0,
   earliest_leases[other] or '', tonumber(earliest_leases[other + 1] or 0), ids, tokens, records, overrides, crash_counts,
   dropped,
 }
