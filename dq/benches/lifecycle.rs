@@ -130,7 +130,7 @@ async fn bare_store(jobs: usize) -> Round {
     let (start, cpu_start) = (Instant::now(), cpu());
     for number in 1..=(jobs as u64 / 100) {
         let job = |i| NewJob {
-            id: JobId::generated(number, i, 7),
+            id: JobId::generated(number * 100 + i, 7),
             generated: true,
             due: Due::After(Duration::ZERO),
             expires_after: None,

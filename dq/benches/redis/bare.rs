@@ -47,7 +47,7 @@ impl Scripts {
     async fn add(&self, connection: &mut MultiplexedConnection, from: usize, count: usize) {
         let mut cmd = self.call(0);
         for n in from..from + count {
-            cmd.arg("1000").arg(JobId::generated(n as u64, 0, 7).as_str()).arg(payload());
+            cmd.arg("1000").arg(JobId::generated(n as u64, 7).as_str()).arg(payload());
         }
         ask::<()>(connection, &cmd).await;
     }
