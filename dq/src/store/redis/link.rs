@@ -19,6 +19,7 @@ use crate::store::step::{
     Transferred, USUAL_BYTES, Verdict, Wake,
 };
 use crate::store::{Answer, Link, Pending, Request, RequestKind, StoreError};
+use crate::time::Timestamp;
 
 /// The link of one node to one topic.
 #[derive(Debug)]
@@ -145,14 +146,15 @@ impl RedisLink {
             if !is_done {
                 return Ok(Answer::Transfer(Sequenced::Reconcile(lease_status)));
             }
-            let (clock, role) = (reply.time()?, role_of(reply.int()?));
+            let (micros, role) = (u64::try_from(reply.int()?).unwrap_or_default(), role_of(reply.int()?));
+            let clock = Timestamp::floor_micros(micros);
             let (sleep, more) = (reply.micros()?.min(fallback), reply.is_set()?);
             let (holder, end) = (reply.node()?, reply.time()?);
             let foreign_lease = (!holder.as_str().is_empty()).then_some((holder, end));
             let (claims, foreign_rows) = claims_of(&mut reply)?;
             cleanup.drop_foreign_rows(&foreign_rows, &mut lease_status);
             let dropped = reply.ids()?;
-            let done = Transferred { lease_status, clock, role, sleep, more, foreign_lease, claims, dropped };
+            let done = Transferred { lease_status, clock, micros, role, sleep, more, foreign_lease, claims, dropped };
             Ok(Answer::Transfer(Sequenced::Done(done)))
         })
     }

@@ -16,7 +16,7 @@ ARGV[5]  fallback, µs: how long a node sleeps at most
 ARGV[6]  the most bytes of records; one record may have more
 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
-         clock ms, role (0 none, 1 watcher, 2 standby watcher), how long to sleep µs, more, the node with the earliest
+         clock µs, role (0 none, 1 watcher, 2 standby watcher), how long to sleep µs, more, the node with the earliest
          lease of another node or '', the end of that lease, ids, tokens (each and how many jobs have it, in turn), records,
          metadata that override theirs or nil, crash counts or nil, dropped ids or nil}
 Holds    rules 1, 2, 3, 5, 6, 8, 9, 20, 23. It reads each key before its first write, which checks the types
@@ -62,7 +62,7 @@ end
 if changes[1] then call('HSET', meta, unpack(changes)) end
 local other = earliest[1] == node and 3 or 1
 return {
-  1, tonumber(sequence_number), rows, floor, role, math.max(wake_at * 1000 - micros, 0), head and head <= floor and 1 or 0,
+  1, tonumber(sequence_number), rows, micros, role, math.max(wake_at * 1000 - micros, 0), head and head <= floor and 1 or 0,
   earliest[other] or '', math.min(tonumber(earliest[other + 1] or 0), floor + 300000), ids, tokens, records, overrides,
   crash_counts, dropped,
 }
