@@ -99,7 +99,7 @@ const BATCH: u64 = 100;
 
 fn new_job(number: u64) -> NewJob {
     NewJob {
-        id: JobId::generated(number, 0, 7),
+        id: JobId::generated(number, 7),
         generated: true,
         due: Due::After(Duration::ZERO),
         expires_after: None,

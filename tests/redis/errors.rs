@@ -204,7 +204,9 @@ async fn a_key_of_a_wrong_type_is_named_and_stops_only_its_topic() {
     let server = RedisServer::start();
     let (topic, other) = (Topic::on(&server.url()), Topic::named(&server.url(), "other"));
     server.command(&["SET", "dq:{shop:t}:done", "mine"]);
-    for error in [error_of_add(&topic).await, topic.store.open(&topic.key).await.unwrap_err()] {
+    let touches_all = NewJob { deliver: Deliver::Both, ..job("a") };
+    let error_of_add = topic.try_add(vec![touches_all]).await.unwrap_err();
+    for error in [error_of_add, topic.store.open(&topic.key).await.unwrap_err()] {
         let StoreError::WrongType { key, expected } = &error else { panic!("{error:?}") };
         assert_eq!((key.as_str(), *expected), ("dq:{shop:t}:done", "zset"));
     }
@@ -216,14 +218,30 @@ async fn a_key_of_a_wrong_type_is_named_and_stops_only_its_topic() {
 
 #[tokio::test]
 async fn every_key_of_a_wrong_type_is_named_before_anything_is_written() {
-    for (key, kind) in [("jobs", "hash"), ("delayed", "zset"), ("calls:p", "hash"), ("meta", "hash")] {
-        let server = RedisServer::start();
-        let (topic, name) = (Topic::on(&server.url()), format!("dq:{{shop:t}}:{key}"));
-        server.command(&["SET", &name, "mine"]);
-        let error = topic.try_add(vec![generated(1)]).await.unwrap_err();
-        let StoreError::WrongType { key, expected } = &error else { panic!("{error:?}") };
-        assert_eq!((key, *expected), (&name, kind));
-        assert_eq!(server.command(&["DBSIZE"]), ":2", "that key, and the directory");
+    let plain = [("jobs", "hash"), ("delayed", "zset"), ("calls:p", "string"), ("meta", "hash")];
+    let others = [
+        ("unacked", "zset"),
+        ("dead", "zset"),
+        ("done", "zset"),
+        ("broadcasts", "zset"),
+        ("broadcast-jobs", "hash"),
+        ("pending", "hash"),
+        ("crashes", "hash"),
+        ("metadata", "hash"),
+        ("replacements", "hash"),
+        ("leases", "zset"),
+    ];
+    let special = NewJob { deliver: Deliver::Both, ..job("a") };
+    for (keys, job) in [(&plain[..], generated(1)), (&plain, job("a")), (&plain, special.clone()), (&others, special)] {
+        for (key, kind) in keys {
+            let server = RedisServer::start();
+            let (topic, name) = (Topic::on(&server.url()), format!("dq:{{shop:t}}:{key}"));
+            server.command(&["LPUSH", &name, "mine"]);
+            let error = topic.try_add(vec![job.clone()]).await.unwrap_err();
+            let StoreError::WrongType { key, expected } = &error else { panic!("{error:?}") };
+            assert_eq!((key, expected), (&name, kind));
+            assert_eq!(server.command(&["DBSIZE"]), ":2", "that key, and the directory");
+        }
     }
     for key in ["jobs", "delayed", "running:n", "leases", "sequence:n", "crashes", "meta"] {
         let server = RedisServer::start();

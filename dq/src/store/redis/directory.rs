@@ -1,13 +1,15 @@
 //! The directory of topics, which is for people: nothing is decided by it.
 //!
-//! An add enters its topic: the `SADD` is behind the step of the add in the same write ([`entry`]). A listing leaves out what holds
-//! nothing, and the directory then forgets it, so that it does not grow with every name that an app ever used. The script that
-//! forgets checks and removes in one step, and an add behind it enters the topic again.
+//! A listing leaves out what holds nothing, and the directory then forgets it, so that it does not grow with every name that an app
+//! ever used. The script that forgets checks and removes in one step, so only an add that finds its topic empty must enter it
+//! ([`Entry`]): with an `SADD` behind the step in the same write. A producer sends it behind its first batch, behind one a minute, and
+//! behind each while its batches find the topic empty. A batch that finds it empty otherwise is repeated with the `SADD` behind it.
 //!
 //! That script is the only one whose keys have several hash tags. A cluster would refuse it; there the directory would only grow,
 //! because the listing itself needs no script.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use redis::{Cmd, Value};
 use tokio::sync::mpsc;
@@ -16,6 +18,7 @@ use super::RedisStore;
 use super::keys::{Key, Keyspace};
 use super::queries::Queries;
 use super::reply::{Reply, malformed};
+use crate::environment::{Boottime, Clock};
 use crate::job::{AppName, TopicKey, TopicName};
 use crate::store::StoreError;
 
@@ -31,11 +34,48 @@ const MOST_FORGOTTEN: usize = 50_000;
 
 const FORGET: &str = include_str!("lua/forget.lua");
 
-/// The command that enters a topic.
-pub(super) fn entry(keyspace: &Keyspace, topic: &TopicKey) -> Cmd {
-    let mut cmd = redis::cmd("SADD");
-    cmd.arg(keyspace.directory(topic.app.as_str())).arg(topic.topic.as_str());
-    cmd
+/// When a producer enters its topic again that holds jobs: another producer may have ended before it entered the topic.
+const ENTER_AGAIN: Duration = Duration::from_secs(60);
+
+/// Enters the topic of a producer.
+#[derive(Debug)]
+pub(super) struct Entry {
+    command: Arc<Cmd>,
+    /// The last batch behind which the topic was entered; `None` if the next batch must enter it.
+    entered: Mutex<Option<Duration>>,
+}
+
+impl Entry {
+    pub(super) fn new(keyspace: &Keyspace, topic: &TopicKey) -> Self {
+        let mut cmd = redis::cmd("SADD");
+        cmd.arg(keyspace.directory(topic.app.as_str())).arg(topic.topic.as_str());
+        Self { command: Arc::new(cmd), entered: Mutex::new(None) }
+    }
+
+    /// The command that enters the topic.
+    pub(super) fn command(&self) -> Arc<Cmd> {
+        Arc::clone(&self.command)
+    }
+
+    fn entered(&self) -> MutexGuard<'_, Option<Duration>> {
+        self.entered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time, if the next batch must enter the topic.
+    pub(super) fn due(&self) -> Option<Duration> {
+        let now = Boottime.now();
+        self.entered().is_none_or(|at| now >= at + ENTER_AGAIN).then_some(now)
+    }
+
+    /// The time, for a batch that must enter the topic although none was due.
+    pub(super) fn urgent(&self) -> Duration {
+        Boottime.now()
+    }
+
+    /// A batch from `at` was done, and entered the topic. A producer whose batches meet an empty topic enters it behind each.
+    pub(super) fn done(&self, at: Duration, was_empty: bool) {
+        *self.entered() = Some(at).filter(|_| !was_empty);
+    }
 }
 
 impl RedisStore {

@@ -193,9 +193,9 @@ fn number(error: &RedisError) -> Option<usize> {
 
 fn wrong_type(operation: &'static str, call: Option<&ScriptCall>, error: RedisError) -> StoreError {
     let at = number(&error).and_then(|n| n.checked_sub(1));
-    let key = call.zip(at).and_then(|(call, at)| Some((call.names.get(at)?, call.step.keys().get(at)?)));
+    let key = call.zip(at).and_then(|(call, at)| Some((call.name_of_key(at)?, call.step.keys().get(at)?)));
     match key {
-        Some((name, key)) => StoreError::WrongType { key: name.clone(), expected: key.redis_type() },
+        Some((name, key)) => StoreError::WrongType { key: name, expected: key.redis_type() },
         None => StoreError::Other { operation, source: Box::new(error) },
     }
 }

@@ -36,7 +36,7 @@ pub(super) enum Key {
     Replacements,
     /// HASH job id → crashes, and how its run was started.
     Crashes,
-    /// HASH number mod 16 → number and answer of a batch, one per producer.
+    /// STRING, the highest executed number of a producer and the answers to its last batches, one per producer.
     Calls,
     /// HASH protocol version, last fence, roles.
     Meta,
@@ -75,7 +75,7 @@ impl Key {
     pub(super) const fn redis_type(self) -> &'static str {
         match self {
             Self::Delayed | Self::Unacked | Self::Dead | Self::Done | Self::Broadcasts | Self::Leases => "zset",
-            Self::Sequence => "string",
+            Self::Sequence | Self::Calls => "string",
             Self::Wake | Self::BroadcastChannel => "channel",
             Self::Jobs
             | Self::Metadata
@@ -84,7 +84,6 @@ impl Key {
             | Self::Pending
             | Self::Replacements
             | Self::Crashes
-            | Self::Calls
             | Self::Meta => "hash",
         }
     }
@@ -106,7 +105,7 @@ impl Keyspace {
 
     /// The keys of a topic.
     pub(super) fn of(&self, topic: &TopicKey) -> Keys {
-        Keys { prefix: format!("{}{{{topic}}}:", self.0), topic: topic.clone() }
+        Keys { prefix: format!("{}{{{topic}}}:", self.0).into(), topic: topic.clone() }
     }
 
     /// The key of the SET with the topics of an app, a directory for people.
@@ -124,7 +123,7 @@ impl Default for Keyspace {
 /// The names of the keys of one topic.
 #[derive(Debug, Clone)]
 pub(super) struct Keys {
-    prefix: String,
+    prefix: Arc<str>,
     topic: TopicKey,
 }
 

@@ -9,6 +9,7 @@
 //! broadcasts each have a connection of their own, so that no large answer or request holds them up. This store never
 //! retries a step: only the caller knows the sequence number, token or batch number to repeat it under.
 
+mod add_batch;
 mod audit;
 mod check;
 mod confirm;
@@ -43,6 +44,7 @@ use self::check::Check;
 use self::confirm::Confirm;
 use self::connect::Connector;
 use self::connection::{AfterBreak, OrderedConnection};
+use self::directory::Entry;
 use self::keys::Keyspace;
 use self::lines::Lines;
 use self::link::RedisLink;
@@ -210,9 +212,8 @@ impl Store for RedisStore {
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
         let (scripts, keys) = (Arc::clone(&self.scripts), self.keyspace.of(topic));
         let connection = OrderedConnection::new(Arc::clone(&self.producers), AfterBreak::GoOn);
-        let entry = Arc::new(directory::entry(&self.keyspace, topic));
-        let producer = producer.clone();
-        Arc::new(RedisProducer { connection, scripts, keys, producer, nodes: Arc::default(), entry })
+        let entry = Entry::new(&self.keyspace, topic);
+        Arc::new(RedisProducer::new(connection, scripts, keys, producer.clone(), entry))
     }
 
     fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {

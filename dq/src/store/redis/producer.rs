@@ -1,50 +1,82 @@
 //! The steps of a producer, each a script over its ordered connection.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use foldhash::fast::FixedState;
-use redis::Cmd;
+use redis::Value;
 
+use super::add_batch::{AddBatch, PLAIN_KEYS};
 use super::audit::{TRIES, nodes_of, too_many_nodes};
 use super::connection::OrderedConnection;
+use super::directory::Entry;
 use super::keys::Keys;
 use super::reply::{Reply, malformed};
 use super::scripts::{ScriptCall, Scripts, Step};
-use super::{LAST_MS, micros, millis, within};
-use crate::job::{Deliver, NodeId, ProducerId, Record, State};
+use super::within;
+use crate::job::{NodeId, ProducerId, State};
 use crate::store::{
-    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, NewJob, Numbered, OnDuplicate, Pending,
-    Producer, StoreError,
+    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, NewJob, Numbered, Pending, Producer, StoreError,
 };
-use crate::time::Timestamp;
 
 /// One producer of one topic.
 #[derive(Debug)]
 pub(super) struct RedisProducer {
-    pub(super) connection: OrderedConnection,
-    pub(super) scripts: Arc<Scripts>,
-    pub(super) keys: Keys,
-    pub(super) producer: ProducerId,
+    connection: OrderedConnection,
+    calls: Arc<Calls>,
+    /// A call of `command` without arguments.
+    command: ScriptCall,
+}
+
+/// What the calls of an add are made of.
+#[derive(Debug)]
+struct Calls {
+    scripts: Arc<Scripts>,
+    keys: Keys,
+    producer: ProducerId,
+    /// A call of `add` without arguments, for a plain batch.
+    plain: ScriptCall,
     /// The nodes that held jobs when an add last met a running one.
-    pub(super) nodes: Arc<Mutex<BTreeSet<NodeId>>>,
-    /// Enters the topic into the directory.
-    pub(super) entry: Arc<Cmd>,
+    nodes: Mutex<BTreeSet<NodeId>>,
+    entry: Entry,
 }
 
-fn lock(nodes: &Mutex<BTreeSet<NodeId>>) -> MutexGuard<'_, BTreeSet<NodeId>> {
-    nodes.lock().unwrap_or_else(PoisonError::into_inner)
-}
+impl Calls {
+    fn nodes(&self) -> MutexGuard<'_, BTreeSet<NodeId>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
-fn known_nodes(nodes: &Mutex<BTreeSet<NodeId>>) -> BTreeSet<NodeId> {
-    lock(nodes).clone()
+    /// The call of an add. With `enters` the topic enters the directory behind it, and the store keeps the answer for an hour
+    /// from now.
+    fn add(&self, batch: &AddBatch, enters: bool) -> ScriptCall {
+        let mut call = if batch.is_plain() {
+            let mut call = self.plain.clone();
+            batch.write(&mut call, &BTreeSet::new(), enters);
+            call
+        } else {
+            let nodes = self.nodes().clone();
+            let mut call = self.scripts.call_with_nodes(Step::Add, &self.keys, self.producer.as_str(), &nodes);
+            batch.write(&mut call, &nodes, enters);
+            call
+        };
+        call.behind = enters.then(|| self.entry.command());
+        call
+    }
 }
 
 impl RedisProducer {
-    fn call(&self, step: Step, number: u64) -> ScriptCall {
-        self.scripts.call(step, &self.keys, self.producer.as_str()).arg(number)
+    pub(super) fn new(
+        connection: OrderedConnection,
+        scripts: Arc<Scripts>,
+        keys: Keys,
+        producer: ProducerId,
+        entry: Entry,
+    ) -> Self {
+        let command = scripts.call(Step::Command, &keys, producer.as_str());
+        let plain = scripts.call_with_first(Step::Add, PLAIN_KEYS, &keys, producer.as_str());
+        let calls = Calls { scripts, keys, producer, plain, nodes: Mutex::default(), entry };
+        Self { connection, calls: Arc::new(calls), command }
     }
 }
 
@@ -53,57 +85,29 @@ impl Producer for RedisProducer {
         if let Err(error) = within("the number of jobs to add", batch.items.len()) {
             return Box::pin(ready(Err(error)));
         }
-        let mut outcomes = Vec::with_capacity(batch.items.len());
-        let mut named = HashSet::with_capacity_and_hasher(batch.items.len(), FixedState::default());
-        let mut sent = Vec::with_capacity(batch.items.len());
-        let mut retains = false;
-        for job in &batch.items {
-            if !named.insert(&job.id) {
-                outcomes.push(Some(AddOutcome::Repeated));
-                continue;
-            }
-            retains |= !job.record.fixed().retain.is_zero();
-            match ready_to_stamp(&job.record, job.expires_after) {
-                Ok(record) => {
-                    outcomes.push(None);
-                    sent.push((job, record));
-                }
-                Err(reason) => outcomes.push(Some(AddOutcome::Refused(reason))),
-            }
-        }
-        // Rounded up, so that the store seldom has a new largest record to note.
-        let longest =
-            sent.iter().map(|(_, record)| record.as_bytes().len()).max().unwrap_or_default().next_power_of_two();
-        let special = sent.iter().filter(|(job, _)| !is_plain(job)).count();
-        let arguments: Vec<_> =
-            sent.into_iter().map(|(job, record)| (job.id.clone(), options_of(job), record)).collect();
-        let (connection, scripts, keys) = (self.connection.clone(), Arc::clone(&self.scripts), self.keys.clone());
-        let (producer, known, number) = (self.producer.clone(), Arc::clone(&self.nodes), batch.number);
-        let entry = Arc::clone(&self.entry);
-        let call = move |nodes: &BTreeSet<NodeId>| {
-            let call = scripts.call_with_nodes(Step::Add, &keys, producer.as_str(), nodes).arg(number);
-            let mut call = call.arg(u8::from(retains)).arg(special).arg(longest).arg(nodes.len());
-            nodes.iter().for_each(|node| call.push(node.as_str()));
-            for (id, options, record) in &arguments {
-                call.push(id.as_str());
-                call.push(options);
-                call.push(record.as_bytes().as_ref());
-            }
-            call.behind = Some(Arc::clone(&entry));
-            call
-        };
-        let mut answer = Box::pin(connection.ask_list(call(&known_nodes(&known))));
+        let batch = AddBatch::new(batch.number, batch.items);
+        let (connection, calls) = (self.connection.clone(), Arc::clone(&self.calls));
+        let mut enters = calls.entry.due();
+        let answer = connection.ask(calls.add(&batch, enters.is_some()));
         Box::pin(async move {
+            let mut answer = answer.await?;
             for _ in 0..TRIES {
-                let mut reply = answer.await?;
-                let form = reply.text()?;
-                if form != "again" {
-                    return added(&form, reply, outcomes);
+                match Added::of(answer)? {
+                    Added::Late => return Ok(BatchAnswer::Late),
+                    // A job of the batch runs, or its place was removed: the next try reads the rows of these nodes too.
+                    Added::Again(nodes) => *calls.nodes() = nodes,
+                    // The directory may have forgotten the topic: the same batch again, and the entry behind it.
+                    Added::Done { may_be_unlisted: true, .. } if enters.is_none() => {
+                        enters = Some(calls.entry.urgent())
+                    }
+                    Added::Done { text, may_be_unlisted } => {
+                        if let Some(enters) = enters {
+                            calls.entry.done(enters, may_be_unlisted);
+                        }
+                        return outcomes(batch, &text);
+                    }
                 }
-                // A job of the batch runs, or its place was removed: the next try reads the rows of these nodes too.
-                let nodes = nodes_of(&mut reply)?;
-                answer = Box::pin(connection.ask_list(call(&nodes)));
-                *lock(&known) = nodes;
+                answer = connection.ask(calls.add(&batch, enters.is_some())).await?;
             }
             Err(too_many_nodes("add"))
         })
@@ -113,7 +117,7 @@ impl Producer for RedisProducer {
         if let Err(error) = within("the number of commands", batch.items.len()) {
             return Box::pin(ready(Err(error)));
         }
-        let mut call = self.call(Step::Command, batch.number);
+        let mut call = self.command.clone().arg(batch.number);
         for Command { verb, id, fence } in &batch.items {
             call.push(match verb {
                 CommandKind::Delete => "d",
@@ -124,8 +128,9 @@ impl Producer for RedisProducer {
             call.push(id.as_str());
             call.push(fence.map(|fence| fence.to_string()).unwrap_or_default());
         }
+        let count = batch.items.len();
         let answer = self.connection.ask_list(call);
-        Box::pin(async move { commanded(answer.await?) })
+        Box::pin(async move { commanded(answer.await?, count) })
     }
 
     fn take_back(&self) -> bool {
@@ -137,74 +142,47 @@ impl Producer for RedisProducer {
     }
 }
 
-/// The record with a field for its expiry, which the script writes by position, and without a parking fence.
-fn ready_to_stamp(record: &Record, expires_after: Option<Duration>) -> Result<Record, String> {
-    if expires_after.is_none() && record.fixed().parked_by.is_none() {
-        return Ok(record.clone());
-    }
-    let mut metadata = record.metadata().map_err(|bad| bad.to_string())?;
-    metadata.parked_by = None;
-    if expires_after.is_some() {
-        metadata.expires_at = Some(Timestamp::EPOCH);
-    }
-    Ok(record.with_metadata(&metadata))
+/// The answer to an add.
+enum Added {
+    Done {
+        text: String,
+        /// No job was there before, or nobody knows.
+        may_be_unlisted: bool,
+    },
+    Late,
+    Again(BTreeSet<NodeId>),
 }
 
-/// Whether the job concerns only the queue and its id is new for certain.
-fn is_plain(job: &NewJob) -> bool {
-    job.generated && job.deliver == Deliver::Queue && job.expires_after.is_none()
-}
-
-/// The options of a job, as the header of `add.lua` describes them.
-fn options_of(job: &NewJob) -> String {
-    let duplicate = match job.on_duplicate {
-        _ if job.generated => 'g',
-        OnDuplicate::Reject => 'r',
-        OnDuplicate::Keep => 'k',
-        OnDuplicate::Replace => 'p',
-    };
-    let deliver = match job.deliver {
-        Deliver::Queue => 'q',
-        Deliver::Broadcast => 'b',
-        Deliver::Both => 't',
-    };
-    let (kind, time) = match job.due {
-        Due::After(delay) => ('+', micros(delay)),
-        Due::At(at) => ('@', at.as_millis().min(LAST_MS)),
-    };
-    let expiry = job.expires_after.map(|after| format!(",{}", millis(after))).unwrap_or_default();
-    format!("{duplicate}{deliver}{kind}{time}{expiry}")
-}
-
-/// The codes of the answer, or `None` if the batch is late.
-fn codes(form: &str, reply: &mut Reply, kind: char, operation: &'static str) -> Result<Option<String>, StoreError> {
-    if form == "late" {
-        return Ok(None);
+impl Added {
+    fn of(answer: Value) -> Result<Self, StoreError> {
+        let text = match answer {
+            Value::BulkString(text) => text,
+            other => return Self::of_list(Reply::list("add", other)?),
+        };
+        let text = String::from_utf8(text).map_err(|_| malformed("add", "a text is not UTF-8"))?;
+        Ok(Self::Done { text, may_be_unlisted: false })
     }
-    let text = reply.text()?;
-    match text.strip_prefix(kind) {
-        Some(codes) => Ok(Some(codes.to_owned())),
-        None => Err(StoreError::Other {
-            operation,
-            source: "the number of the batch was used for a batch of another kind".into(),
-        }),
+
+    fn of_list(mut reply: Reply) -> Result<Self, StoreError> {
+        match reply.text()?.as_str() {
+            "late" => Ok(Self::Late),
+            "again" => Ok(Self::Again(nodes_of(&mut reply)?)),
+            _ => Ok(Self::Done { text: reply.text()?, may_be_unlisted: true }),
+        }
     }
 }
 
-fn added(
-    form: &str,
-    mut reply: Reply,
-    outcomes: Vec<Option<AddOutcome>>,
-) -> Result<BatchAnswer<AddOutcome>, StoreError> {
-    let Some(codes) = codes(form, &mut reply, 'a', "add")? else { return Ok(BatchAnswer::Late) };
-    let mut codes = codes.chars();
-    let all = codes.as_str() == "*";
-    let mut next = || if all { Some('A') } else { codes.next() };
-    let outcomes = outcomes.into_iter().map(|known| match known {
-        Some(known) => Ok(known),
-        None => next().and_then(outcome).ok_or_else(|| malformed("add", "it has another number of outcomes")),
-    });
-    outcomes.collect::<Result<_, _>>().map(BatchAnswer::Done)
+/// The codes of the answer that the store gives, or kept, to a batch of this kind.
+fn codes<'a>(text: &'a str, kind: char, operation: &'static str) -> Result<&'a str, StoreError> {
+    text.strip_prefix(kind).ok_or_else(|| StoreError::Other {
+        operation,
+        source: "the number of the batch was used for a batch of another kind".into(),
+    })
+}
+
+fn outcomes(batch: AddBatch, text: &str) -> Result<BatchAnswer<AddOutcome>, StoreError> {
+    let outcomes = batch.outcomes(codes(text, 'a', "add")?, outcome);
+    outcomes.map(BatchAnswer::Done).ok_or_else(|| malformed("add", "it has another number of outcomes"))
 }
 
 fn outcome(code: char) -> Option<AddOutcome> {
@@ -217,11 +195,18 @@ fn outcome(code: char) -> Option<AddOutcome> {
     })
 }
 
-fn commanded(mut reply: Reply) -> Result<BatchAnswer<CommandOutcome>, StoreError> {
-    let form = reply.text()?;
-    let Some(codes) = codes(&form, &mut reply, 'c', "command")? else { return Ok(BatchAnswer::Late) };
+fn commanded(mut reply: Reply, count: usize) -> Result<BatchAnswer<CommandOutcome>, StoreError> {
+    if reply.text()? == "late" {
+        return Ok(BatchAnswer::Late);
+    }
+    let text = reply.text()?;
+    let codes = codes(&text, 'c', "command")?;
+    let codes = codes.strip_prefix('*').map_or_else(|| codes.to_owned(), |code| code.repeat(count));
+    if codes.len() != 2 * count {
+        return Err(malformed("command", "it has another number of outcomes"));
+    }
     let mut removed = if reply.len() > 0 { Some(reply.nested()?) } else { None };
-    let mut outcomes = Vec::with_capacity(codes.len() / 2);
+    let mut outcomes = Vec::with_capacity(count);
     for pair in codes.as_bytes().chunks_exact(2) {
         let removed = match &mut removed {
             Some(records) => match records.nested_or_nothing()? {

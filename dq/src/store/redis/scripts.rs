@@ -1,8 +1,8 @@
 //! The Lua scripts: one file per step, assembled from its parts when the store is made.
 //!
-//! The header of a file names its keys and arguments; the loader replaces a line `-- include PART.lua` with that part. It
-//! also writes the protocol version in front, and the types of the [keys](Step::keys) in front of `types.lua`, so a script
-//! checks exactly the keys that it is given. Scripts are called by their hash. A server that does not know a script (because it is new, was flushed or
+//! The header of a file names its keys and arguments; the loader replaces a line `-- include PART.lua` with that part, which
+//! may include others. It also writes the protocol version in front of the script, and the types of its [keys](Step::keys) in front
+//! of the part that checks them, so a script checks exactly the keys that it is given. Scripts are called by their hash. A server that does not know a script (because it is new, was flushed or
 //! failed over) is sent the text once. A server keeps the scripts of an older dq beside those of a newer one.
 
 use std::collections::BTreeSet;
@@ -55,7 +55,7 @@ steps! {
     Scan "scan" [Jobs Delayed Unacked Dead Done Leases Running];
     Audit "audit" [Jobs Delayed Unacked Dead Done Leases Meta Running];
     Recover "recover" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Wake Metadata Replacements Running];
-    Add "add" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements Leases Running];
+    Add "add" [Jobs Delayed Broadcasts Calls Meta Wake Unacked Dead Done BroadcastJobs Pending Crashes Metadata Replacements Leases Running];
     Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements];
     Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements];
     Get "get" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Metadata];
@@ -71,7 +71,7 @@ impl Step {
     const fn unread(self) -> Option<&'static [Key]> {
         match self {
             Self::Settle => Some(&[Key::Jobs, Key::Leases]),
-            Self::Add => Some(&[]),
+            Self::Command => Some(&[Key::BroadcastJobs, Key::Crashes, Key::Replacements]),
             _ => None,
         }
     }
@@ -94,11 +94,17 @@ const PARTS: &[(&str, &str)] = &[
     ("scan_rows.lua", include_str!("lua/parts/scan_rows.lua")),
     ("roles.lua", include_str!("lua/parts/roles.lua")),
     ("signal.lua", include_str!("lua/parts/signal.lua")),
+    ("keep.lua", include_str!("lua/parts/keep.lua")),
+    ("note.lua", include_str!("lua/parts/note.lua")),
+    ("plain.lua", include_str!("lua/parts/plain.lua")),
     ("lease.lua", include_str!("lua/parts/lease.lua")),
     ("types.lua", include_str!("lua/parts/types.lua")),
     ("version.lua", include_str!("lua/parts/version.lua")),
     ("places.lua", include_str!("lua/parts/places.lua")),
 ];
+
+/// The part that checks types.
+const TYPES: &str = "types.lua";
 
 /// The one line that reads the clock, and the line that replaces it under a clock that a test moves. The key of that
 /// clock is the last of the keys.
@@ -145,14 +151,20 @@ impl Scripts {
         self.call_on(step, names, keys)
     }
 
+    /// A call without arguments of a step that needs only its first keys.
+    pub(super) fn call_with_first(&self, step: Step, count: usize, keys: &Keys, owner: &str) -> ScriptCall {
+        let names = step.keys().iter().take(count).map(|key| keys.name(*key, owner));
+        self.call_on(step, names.collect(), keys)
+    }
+
     /// A call without arguments, on keys that the caller names.
     pub(super) fn call_on(&self, step: Step, names: Vec<String>, keys: &Keys) -> ScriptCall {
         let mut cmd = redis::cmd("EVALSHA");
-        cmd.arg(&self.scripts[step as usize].1).arg(names.len() + usize::from(self.test_clock.is_some())).arg(&names);
+        cmd.arg(&self.scripts[step as usize].1).arg(names.len() + usize::from(self.test_clock.is_some())).arg(names);
         if let Some(clock) = &self.test_clock {
             cmd.arg(clock);
         }
-        ScriptCall { step, cmd, names, keys: keys.clone(), behind: None }
+        ScriptCall { step, cmd, keys: keys.clone(), behind: None }
     }
 
     /// The same call, with the text of the script instead of its hash.
@@ -178,17 +190,24 @@ fn with_text(text: &str, cmd: &Cmd) -> Cmd {
 }
 
 /// A script, its keys and its arguments.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct ScriptCall {
     pub(super) step: Step,
     pub(super) cmd: Cmd,
-    pub(super) names: Vec<String>,
     pub(super) keys: Keys,
     /// A command that goes out behind the script, in the same write. Its answer is ignored.
     pub(super) behind: Option<Arc<Cmd>>,
 }
 
 impl ScriptCall {
+    /// The name of a key that the call has, counted from 0.
+    pub(super) fn name_of_key(&self, at: usize) -> Option<String> {
+        match self.cmd.args_iter().nth(3 + at)? {
+            redis::Arg::Simple(name) => Some(String::from_utf8_lossy(name).into_owned()),
+            _ => None,
+        }
+    }
+
     /// Adds an argument.
     pub(super) fn arg(mut self, argument: impl redis::ToRedisArgs) -> Self {
         self.cmd.arg(argument);
@@ -206,19 +225,12 @@ fn body(text: &str) -> &str {
     text.split_once("]]\n").map_or(text, |(_, body)| body)
 }
 
-/// The line that the loader writes in front of a script.
-fn preamble() -> String {
-    format!("local PROTOCOL = '{PROTOCOL_VERSION}'\n")
-}
-
-/// The part `types.lua`, behind the line that the loader writes in front of it.
+/// The line that the loader writes in front of the part `types`.
 fn types_of(step: Step) -> String {
     let types: Vec<_> = step.keys().iter().map(|key| format!("'{}'", key.redis_type())).collect();
     let is_unread = |key: &Key| step.unread().is_none_or(|unread| unread.contains(key));
     let unread: Vec<_> = step.keys().iter().map(|key| is_unread(key).to_string()).collect();
-    let (types, unread) = (types.join(", "), unread.join(", "));
-    let part = part("types.lua").unwrap_or_default();
-    format!("local TYPES, UNREAD = {{{types}}}, {{{unread}}}\n{part}")
+    format!("local TYPES, UNREAD = {{{}}}, {{{}}}\n", types.join(", "), unread.join(", "))
 }
 
 fn part(name: &str) -> Option<&'static str> {
@@ -226,20 +238,29 @@ fn part(name: &str) -> Option<&'static str> {
 }
 
 fn assembled(step: Step) -> String {
-    let mut text = preamble();
-    for line in body(step.text()).lines() {
-        match line.strip_prefix("-- include ") {
-            Some("types.lua") => text.push_str(&types_of(step)),
-            included => text.push_str(included.and_then(part).unwrap_or(line)),
-        }
-        text.push('\n');
-    }
+    let mut text = format!("local PROTOCOL = '{PROTOCOL_VERSION}'\n");
+    assemble(step, body(step.text()), &mut text);
     text
+}
+
+fn assemble(step: Step, lines: &str, text: &mut String) {
+    for line in lines.lines() {
+        let name = line.trim_start().strip_prefix("-- include ");
+        let Some((name, part)) = name.and_then(|name| Some((name, part(name)?))) else {
+            text.push_str(line);
+            text.push('\n');
+            continue;
+        };
+        if name == TYPES {
+            text.push_str(&types_of(step));
+        }
+        assemble(step, part, text);
+    }
 }
 
 /// The text of a script that only finds which of the keys of a step has a wrong type.
 fn diagnosis(step: Step) -> String {
-    format!("{}return wrong_type(true) or 1\n", types_of(step))
+    format!("{}{}return wrong_type(true) or 1\n", types_of(step), part(TYPES).unwrap_or_default())
 }
 
 #[cfg(test)]

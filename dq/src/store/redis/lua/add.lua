@@ -2,62 +2,73 @@
 
 KEYS[1]  {app:topic}:jobs            HASH     job id -> record
 KEYS[2]  {app:topic}:delayed         ZSET     job id -> due time, ms
-KEYS[3]  {app:topic}:unacked         ZSET     job id -> when it was parked, ms
-KEYS[4]  {app:topic}:dead            ZSET     job id -> when it became DEAD, ms
-KEYS[5]  {app:topic}:done            ZSET     job id -> end of its retention, ms
-KEYS[6]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
-KEYS[7]  {app:topic}:broadcast-jobs  HASH     broadcast id -> record
-KEYS[8]  {app:topic}:pending         HASH     job id -> pending command
-KEYS[9]  {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[10] {app:topic}:calls:PRODUCER  HASH     number mod 16 -> number:answer; high: the highest executed number
-KEYS[11] {app:topic}:meta            HASH     protocol, retains, largest, watcher, publisher
-KEYS[12] {app:topic}:wake            CHANNEL  signals for every node
+KEYS[3]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
+KEYS[4]  {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
+KEYS[5]  {app:topic}:meta            HASH     protocol, retains, largest, watcher, publisher
+KEYS[6]  {app:topic}:wake            CHANNEL  signals for every node
+KEYS[7]  {app:topic}:unacked         ZSET     job id -> when it was parked, ms
+KEYS[8]  {app:topic}:dead            ZSET     job id -> when it became DEAD, ms
+KEYS[9]  {app:topic}:done            ZSET     job id -> end of its retention, ms
+KEYS[10] {app:topic}:broadcast-jobs  HASH     broadcast id -> record
+KEYS[11] {app:topic}:pending         HASH     job id -> pending command
+KEYS[12] {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
 KEYS[13] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[14] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
 KEYS[15] {app:topic}:leases          ZSET     node -> end of its lease, ms
 KEYS[16] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
 ARGV[1]  number of the batch
-ARGV[2]  retains: 1 if a job of the batch has a retention
-ARGV[3]  how many jobs are special: they have a chosen id, a broadcast or an expiry
-ARGV[4]  no record of the batch has more bytes
+ARGV[2]  letters: s if a job is special (it has a broadcast or an expiry), c if an id was chosen, r if a job has a retention, x to start
+         the hour of `calls` again. Without s and c, and with records up to 4 KiB, the first six keys are enough
+ARGV[3]  no record of the batch has more bytes
+ARGV[4]  g: the number of groups, which are neighbours with the same options
 ARGV[5]  n: the number of nodes whose rows are in KEYS
-ARGV[6]  and on: n nodes; then, no id twice: id, options, record. The options are DUPLICATE DELIVER DUE EXPIRY without the blanks:
-         DUPLICATE is g (the id is generated), r (reject), k (keep) or p (replace); DELIVER is q (queue), b (broadcast)
-         or t (both); DUE is +µs or @ms; EXPIRY is empty, or `,ms` after the due time, and the record has a field for it
+ARGV[6]  and on: for each group its options and the number of its jobs; then n nodes; then for each job, no id twice, its id and
+         its record. The options are DUPLICATE DELIVER DUE EXPIRY without the blanks: DUPLICATE is g (the id is generated), r (reject),
+         k (keep) or p (replace); DELIVER is q (queue), b (broadcast) or t (both); DUE is +µs or @ms; EXPIRY is empty, or `,ms`
+         after the due time, and the record has a field for it
 
 Returns  {'again', all nodes with a lease} if a job of the batch may be RUNNING on a node that ARGV does not name, and nothing
-         was done; otherwise {'done', answer}, {'kept', answer} or {'late'}. The answer is `a*` (all added), or `a` and one letter per job:
-         A (added); d r u x (exists, and its state); D U X (replaced, and the state of the old job); W (the replacement
-         waits for the end of the run); I (the replacement counts if the pending end applies)
+         was done; otherwise the answer, {'first', answer} if no job was there before, {'kept', answer} or {'late'}. The answer is
+         `a*` (all added), or `a` and one letter per job: A (added); d r u x (exists, and its state); D U X (replaced, and the state
+         of the old job); W (the replacement waits for the end of the run); I (the replacement counts if the pending end applies)
 Holds    rules 2, 4, 12, 13, 17, 18, 24, 26: an id whose place another program removed is free
 Cost     O(n log n). Per job one HSET field and one ZADD member, and one HMGET field if its id was chosen
 ]]
--- include types.lua
-local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local pending, crashes, calls, meta, wake = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local metadata, replacements, leases = KEYS[13], KEYS[14], KEYS[15]
-local number, retains, special, longest = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local nodes = tonumber(ARGV[5])
-local NODES, FIRST, FIRST_JOB = {unpack(ARGV, 6, 5 + nodes)}, 16, 6 + nodes
-local GENERATED, LATEST_EXPIRY, MOST_READ = string.byte('g'), 281474976710655, 1048576
+local jobs, delayed, broadcasts, calls, meta, wake = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local number, flags, longest, groups, nodes = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local FIRST_JOB, GENERATED, DELAY = 6 + 2 * groups + nodes, string.byte('g'), string.byte('+')
+local renews = flags ~= '' and string.find(flags, 'x', 1, true)
 -- include version.lua
 -- include clock.lua
+-- include calls.lua
+local chosen = flags ~= '' and string.find(flags, 'c', 1, true) and {}
+if chosen then
+  local at = FIRST_JOB
+  for i = 6, 4 + 2 * groups, 2 do
+    local behind = at + 2 * ARGV[i + 1]
+    if string.byte(ARGV[i]) ~= GENERATED then
+      for job = at, behind - 2, 2 do chosen[#chosen + 1] = ARGV[job] end
+    end
+    at = behind
+  end
+end
+-- include plain.lua
+-- include types.lua
+local unacked, dead, done, broadcast_jobs, pending, crashes = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
+local metadata, replacements, leases = KEYS[13], KEYS[14], KEYS[15]
 -- include bulk.lua
 -- include signal.lua
 -- include metadata.lua
 -- include pending.lua
 -- include places.lua
+local NODES, FIRST = {unpack(ARGV, 6 + 2 * groups, FIRST_JOB - 1)}, 16
 -- include holders.lua
--- include calls.lua
--- Most jobs of a batch have the same options, so each text is parsed once.
-local parsed = {}
+local LATEST_EXPIRY = 281474976710655
 local function parse(text)
   local duplicate, deliver, kind, time, expiry = string.match(text, '^([grkp])([qbt])([+@])(%d+),?(%d*)$')
   local due = kind == '+' and after(time) or math.max(tonumber(time), ceil)
   local options = {duplicate = duplicate, deliver = deliver, due = due, due_text = int(due)}
-  options.is_plain = duplicate == 'g' and deliver == 'q' and expiry == ''
   if expiry ~= '' then options.expires = struct.pack('<I6', math.min(due + expiry, LATEST_EXPIRY)) end
-  parsed[text] = options
   return options
 end
 -- The field of the expiry is behind the first two bytes.
@@ -71,18 +82,8 @@ local function recorded_of(ids)
   return recorded
 end
 -- What the store knows of the ids that callers chose.
-local chosen = {}
-if special > 0 or longest > LARGE then
-  wrong = wrong_type(true)
-  if wrong then return wrong end
-end
-if special > 0 then
-  for i = FIRST_JOB, #ARGV, 3 do
-    if string.byte(ARGV[i + 1]) ~= GENERATED then chosen[#chosen + 1] = ARGV[i] end
-  end
-end
 local states, commands, broadcast_dues = {}, {}, {}
-if #chosen > 0 then
+if chosen then
   local recorded = recorded_of(chosen)
   if #recorded > 0 then
     local places = places_of(recorded)
@@ -156,21 +157,16 @@ local function add(id, options, record)
   put(id, options, record)
   return exists and string.upper(state) or 'A'
 end
-local answers, all_added, n = {}, true, 0
-for i = FIRST_JOB, #ARGV, 3 do
-  local options = parsed[ARGV[i + 1]] or parse(ARGV[i + 1])
-  local answer = 'A'
-  if options.is_plain then
-    local id, k = ARGV[i], #delayed_members
-    delayed_members[k + 1], delayed_members[k + 2], job_fields[k + 1], job_fields[k + 2] = options.due_text, id, id, ARGV[i + 2]
-    if options.due < earliest then earliest = options.due end
-  else
-    answer = add(ARGV[i], options, ARGV[i + 2])
+local answers, all_added, at = {}, true, FIRST_JOB
+for i = 6, 4 + 2 * groups, 2 do
+  local options = parse(ARGV[i])
+  for _ = 1, ARGV[i + 1] do
+    local answer = add(ARGV[at], options, ARGV[at + 1])
+    answers[#answers + 1] = answer
+    all_added, at = all_added and answer == 'A', at + 2
   end
-  n = n + 1
-  answers[n] = answer
-  all_added = all_added and answer == 'A'
 end
+local was_empty = redis.call('HLEN', jobs) == 0
 if #moved > 0 then
   for _, place in ipairs({delayed, unacked, dead, done}) do write('ZREM', place, moved) end
   write('HDEL', crashes, moved)
@@ -205,10 +201,8 @@ if #broadcast_members > 0 then
 end
 write('HSET', pending, pending_fields)
 write('HSET', replacements, replacement_fields)
-if not protocol then redis.call('HSET', meta, 'protocol', PROTOCOL) end
-if retains == '1' and not has_retains then redis.call('HSET', meta, 'retains', 1) end
-if longest > tonumber(largest or 0) then redis.call('HSET', meta, 'largest', longest) end
 local answer = all_added and 'a*' or 'a' .. table.concat(answers)
-keep_answer(answer)
+-- include note.lua
+-- include keep.lua
 if #delayed_members > 0 and (not head or earliest < tonumber(head)) then signal('due', 'watcher', watcher, watcher_until, earliest) end
-return {'done', answer}
+return was_empty and {'first', answer} or answer

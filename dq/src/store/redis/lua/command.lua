@@ -9,7 +9,7 @@ KEYS[6]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
 KEYS[7]  {app:topic}:broadcast-jobs  HASH     broadcast id -> record
 KEYS[8]  {app:topic}:pending         HASH     job id -> pending command
 KEYS[9]  {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[10] {app:topic}:calls:PRODUCER  HASH     number mod 16 -> number:answer; high: the highest executed number
+KEYS[10] {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
 KEYS[11] {app:topic}:meta            HASH     protocol, watcher
 KEYS[12] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[13] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
@@ -19,7 +19,7 @@ ARGV[2]  and on: verb (d delete, c cancel, a ack, q requeue), id, fence or ''
 
 Returns  {'done', answer, for each command false or {removed record, metadata that override its own, or ''}}, {'kept',
          answer} or {'late'}. The answer is `c` and two characters per command: the state in which the job was found
-         (d r u x f, or - for none), and + if anything changed, otherwise -. The removed records have at most 1 MiB; the
+         (d r u x f, or - for none), and + if anything changed, otherwise -; `c*` and two characters if all have the same. The removed records have at most 1 MiB; the
          first may have more, and later ones are left out
 Holds    rules 2, 3, 5, 13, 15, 17, 18, 19, 24: of a running job only the pending command changes
 Cost     O(n log n)
@@ -28,7 +28,7 @@ Cost     O(n log n)
 local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local pending, crashes, calls, meta, wake = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 local metadata, replacements = KEYS[13], KEYS[14]
-local number, MOST_REMOVED = ARGV[1], 1048576
+local number, renews, MOST_REMOVED = ARGV[1], true, 1048576
 -- include version.lua
 -- include clock.lua
 -- include bulk.lua
@@ -126,7 +126,7 @@ local function requeue(job, state, fence)
   earliest = ceil
   return true
 end
-local answers, removed, removed_bytes = {}, {}, 0
+local answers, removed, removed_bytes, is_uniform = {}, {}, 0, true
 for i = 2, #ARGV, 3 do
   local verb, job, fence = ARGV[i], by_id[ARGV[i + 1]], ARGV[i + 2]
   local state, has_changed, gone = state_of(job), false, nil
@@ -140,6 +140,7 @@ for i = 2, #ARGV, 3 do
     has_changed = requeue(job, state, fence)
   end
   answers[#answers + 1] = (state or '-') .. (has_changed and '+' or '-')
+  is_uniform = is_uniform and answers[#answers] == answers[1]
   removed[#removed + 1] = false
   if gone then
     local first = removed_bytes == 0
@@ -174,8 +175,8 @@ for _, job in ipairs(in_order) do
     if not job.command.deliver then redis.call('HDEL', replacements, job.id) end
   end
 end
-local answer = 'c' .. table.concat(answers)
-keep_answer(answer)
+local answer = is_uniform and 'c*' .. answers[1] or 'c' .. table.concat(answers)
+-- include keep.lua
 for _, text in ipairs(signals) do publish(wake, text) end
 if earliest and (not head or earliest < tonumber(head)) then signal('due', 'watcher', watcher, watcher_until, earliest) end
 return {'done', answer, removed}

@@ -1,21 +1,26 @@
---[[ calls: recognizes a repeated batch. The answers of a producer's last 16 batches are kept for an hour.
+--[[ calls: recognizes a repeated batch. The answers of a producer's last 16 batches are kept for about an hour.
 
-Needs    calls; number (text); clock
-Gives    keep_answer(answer): keeps the answer of this batch
+A batch has the slot `number mod 16`. The key is a text: HIGH, the highest executed number, which stands for 16 slots, each with the
+last number up to HIGH that belongs there and with the answer `a*`. A slot that has something else follows behind a blank:
+`SLOT=NUMBER:ANSWER`, or `SLOT=-` if it has nothing. So a producer that only adds has a plain number here.
+
+Needs    calls; number (text)
+Gives    kept: the text; high; others: what follows behind HIGH. The part `keep` keeps the answer of this batch
 Returns  {'kept', answer} if the batch was executed before; {'late'} if its number was passed over
 Holds    rule 18. A repeat writes too (EXPIRE): newer servers confirm only what the connection itself has written, so a
          `WAIT` behind a repeat on a new connection needs a write
-Cost     HMGET; HSET and EXPIRE
+Cost     GET
 ]]
-local slot = int(number % 16)
-local kept = redis.call('HMGET', calls, slot, 'high')
-local prefix = number .. ':'
-if kept[1] and string.sub(kept[1], 1, #prefix) == prefix then
-  redis.call('EXPIRE', calls, 3600)
-  return {'kept', string.sub(kept[1], #prefix + 1)}
+local kept = redis.call('GET', calls)
+local high, others = tonumber(kept or 0), ''
+if not high then
+  high, others = string.match(kept, '^(%d+)( .*)$')
+  high, others = tonumber(high or 0), others or ''
 end
-if kept[2] and tonumber(kept[2]) > tonumber(number) then return {'late'} end
-local function keep_answer(answer)
-  redis.call('HSET', calls, slot, prefix .. answer, 'high', number)
+if high >= tonumber(number) then
+  local last, answer = string.match(others, ' ' .. number % 16 .. '=(%d*):?(%S*)')
+  if not last and high - number < 16 then last, answer = number, 'a*' end
+  if last ~= number then return {'late'} end
   redis.call('EXPIRE', calls, 3600)
+  return {'kept', answer}
 end

@@ -8,4 +8,4 @@ local time = redis.call('TIME')
 local micros = time[1] * 1000000 + time[2]
 local floor, ceil = math.floor(micros / 1000), math.ceil(micros / 1000)
 local function after(delay) return math.ceil((micros + delay) / 1000) end
-local function int(n) return string.format('%.0f', n) end
+local function int(n) return string.format('%d', n) end

@@ -1,0 +1,177 @@
+//! A batch of new jobs as the script of an add takes it: groups of jobs with the same options, then ids and records.
+
+use std::collections::{BTreeSet, HashSet};
+use std::iter::repeat_n;
+use std::time::Duration;
+
+use foldhash::fast::FixedState;
+use redis::RedisWrite;
+
+use super::scripts::ScriptCall;
+use super::{LAST_MS, micros, millis};
+use crate::job::{Deliver, JobId, NodeId, Record};
+use crate::store::{AddOutcome, Due, NewJob, OnDuplicate};
+use crate::time::Timestamp;
+
+/// How many of its keys an add needs if [`AddBatch::is_plain`].
+pub(super) const PLAIN_KEYS: usize = 6;
+
+/// The script needs more keys for a larger record (`lua/parts/plain.lua`).
+const SMALL: usize = 4_096;
+
+/// What the jobs of a group share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Options {
+    /// `None`: the id is generated.
+    on_duplicate: Option<OnDuplicate>,
+    deliver: Deliver,
+    due: Due,
+    expires_after: Option<Duration>,
+}
+
+/// A batch that can be sent several times.
+#[derive(Debug)]
+pub(super) struct AddBatch {
+    number: u64,
+    /// Neighbours with the same options, and how many they are.
+    groups: Vec<(Options, usize)>,
+    jobs: Vec<(JobId, Record)>,
+    /// The outcomes that the store need not decide, by the position of the job.
+    decided: Vec<(usize, AddOutcome)>,
+    longest: usize,
+    retains: bool,
+}
+
+impl AddBatch {
+    pub(super) fn new(number: u64, items: Vec<NewJob>) -> Self {
+        let jobs = Vec::with_capacity(items.len());
+        let mut batch = Self { number, groups: Vec::new(), jobs, decided: Vec::new(), longest: 0, retains: false };
+        let repeated = repeated(&items);
+        for (position, job) in items.into_iter().enumerate() {
+            if repeated.contains(&position) {
+                batch.decided.push((position, AddOutcome::Repeated));
+            } else if let Err(reason) = batch.push(job) {
+                batch.decided.push((position, AddOutcome::Refused(reason)));
+            }
+        }
+        // Rounded up, so that the store seldom has a new largest record to note.
+        batch.longest = batch.longest.next_power_of_two();
+        batch
+    }
+
+    fn push(&mut self, job: NewJob) -> Result<(), String> {
+        let fixed = job.record.fixed();
+        let record = match job.expires_after.is_none() && fixed.parked_by.is_none() {
+            true => job.record,
+            false => ready_to_stamp(&job.record, job.expires_after.is_some())?,
+        };
+        self.retains |= !fixed.retain.is_zero();
+        self.longest = self.longest.max(record.as_bytes().len());
+        let on_duplicate = (!job.generated).then_some(job.on_duplicate);
+        let options = Options { on_duplicate, deliver: job.deliver, due: job.due, expires_after: job.expires_after };
+        match self.groups.last_mut() {
+            Some((last, count)) if *last == options => *count += 1,
+            _ => self.groups.push((options, 1)),
+        }
+        self.jobs.push((job.id, record));
+        Ok(())
+    }
+
+    fn has(&self, is_one: impl Fn(&Options) -> bool) -> bool {
+        self.groups.iter().any(|(options, _)| is_one(options))
+    }
+
+    fn is_special(&self) -> bool {
+        self.has(|options| options.deliver != Deliver::Queue || options.expires_after.is_some())
+    }
+
+    fn has_chosen_ids(&self) -> bool {
+        self.has(|options| options.on_duplicate.is_some())
+    }
+
+    /// Whether the jobs concern only the queue, their ids are new for certain, and their records small.
+    pub(super) fn is_plain(&self) -> bool {
+        !self.jobs.is_empty() && self.longest <= SMALL && !self.is_special() && !self.has_chosen_ids()
+    }
+
+    /// Adds the arguments to a call that has its keys, among them the rows of `nodes`. `renews`: the store keeps the answer for
+    /// an hour from now.
+    pub(super) fn write(&self, call: &mut ScriptCall, nodes: &BTreeSet<NodeId>, renews: bool) {
+        let letters = [(self.is_special(), 's'), (self.has_chosen_ids(), 'c'), (self.retains, 'r'), (renews, 'x')];
+        let letters: String = letters.into_iter().filter_map(|(is_so, letter)| is_so.then_some(letter)).collect();
+        let of_jobs = self.jobs.iter().flat_map(|(id, record)| [id.as_str().len(), record.as_bytes().len()]);
+        let others = repeat_n(32, 5 + 2 * self.groups.len() + nodes.len());
+        call.cmd.reserve_space_for_args(of_jobs.chain(others));
+        call.cmd.arg(self.number).arg(letters).arg(self.longest).arg(self.groups.len()).arg(nodes.len());
+        for (options, count) in &self.groups {
+            call.cmd.arg(options.text()).arg(*count);
+        }
+        for node in nodes {
+            call.cmd.arg(node.as_str());
+        }
+        for (id, record) in &self.jobs {
+            call.cmd.arg(id.as_str()).arg(record.as_bytes().as_ref());
+        }
+    }
+
+    /// The outcomes of all jobs, in order, from the codes of those that were sent; `None` if their number is another one.
+    pub(super) fn outcomes(self, codes: &str, outcome: impl Fn(char) -> Option<AddOutcome>) -> Option<Vec<AddOutcome>> {
+        let mut outcomes = match codes {
+            "*" => vec![AddOutcome::Added; self.jobs.len()],
+            _ => codes.chars().map(outcome).collect::<Option<Vec<_>>>()?,
+        };
+        let is_whole = outcomes.len() == self.jobs.len();
+        for (position, decided) in self.decided {
+            if position <= outcomes.len() {
+                outcomes.insert(position, decided);
+            }
+        }
+        is_whole.then_some(outcomes)
+    }
+}
+
+/// The positions of the jobs whose id an earlier one has. A generated id is no other's.
+fn repeated(items: &[NewJob]) -> HashSet<usize, FixedState> {
+    let mut repeated = HashSet::default();
+    let chosen = items.iter().enumerate().filter(|(_, job)| !job.generated);
+    if items.len() > 1 {
+        let mut named = HashSet::with_hasher(FixedState::default());
+        repeated.extend(chosen.filter(|(_, job)| !named.insert(&job.id)).map(|(position, _)| position));
+    }
+    repeated
+}
+
+/// The record with a field for its expiry, which the script writes by position, and without a parking fence.
+fn ready_to_stamp(record: &Record, expires: bool) -> Result<Record, String> {
+    let mut metadata = record.metadata().map_err(|bad| bad.to_string())?;
+    metadata.parked_by = None;
+    if expires {
+        metadata.expires_at = Some(Timestamp::EPOCH);
+    }
+    Ok(record.with_metadata(&metadata))
+}
+
+impl Options {
+    /// The text that the header of `add.lua` describes.
+    fn text(self) -> String {
+        let duplicate = match self.on_duplicate {
+            None => 'g',
+            Some(OnDuplicate::Reject) => 'r',
+            Some(OnDuplicate::Keep) => 'k',
+            Some(OnDuplicate::Replace) => 'p',
+        };
+        let deliver = match self.deliver {
+            Deliver::Queue => 'q',
+            Deliver::Broadcast => 'b',
+            Deliver::Both => 't',
+        };
+        let (kind, time) = match self.due {
+            Due::After(delay) => ('+', micros(delay)),
+            Due::At(at) => ('@', at.as_millis().min(LAST_MS)),
+        };
+        match self.expires_after {
+            None => format!("{duplicate}{deliver}{kind}{time}"),
+            Some(after) => format!("{duplicate}{deliver}{kind}{time},{}", millis(after)),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What an add costs on its common path, and that this path leaves the same behind as the path for everything else.
+
+use std::time::Duration;
+
+use dq::job::{Codec, Deliver, Metadata, Record};
+use dq::store::step::Change;
+use dq::store::{AddOutcome, BatchAnswer, CommandKind, Due, NewJob, OnDuplicate};
+use dq::time::Timestamp;
+use dq_tests::redis::RedisServer;
+
+use super::cost::{spent, total};
+use super::topic::{Topic, generated, job};
+
+/// A topic that holds a job which is due later than any other, so no add finds it empty.
+async fn with_one_job(server: &RedisServer) -> Topic {
+    let topic = Topic::on(&server.url());
+    for number in [60_000, 60_001] {
+        topic.add(vec![generated(number)]).await;
+    }
+    topic
+}
+
+fn later(job: NewJob) -> NewJob {
+    NewJob { due: Due::After(Duration::from_secs(3_600)), ..job }
+}
+
+#[tokio::test]
+async fn a_plain_add_calls_seven_commands_for_one_job_or_a_thousand_and_sends_nothing_behind_it() {
+    let server = RedisServer::start();
+    let topic = with_one_job(&server).await;
+    for (first, count) in [(0, 1), (1_000, 100), (2_000, 1_000)] {
+        let add = spent(&server, topic.add((first..first + count).map(generated).map(later).collect())).await;
+        let one_each = ["get", "hmget", "hset", "set", "time", "zadd", "zrange"].map(|name| (name.to_owned(), 1));
+        assert_eq!(add, one_each.into(), "{count} jobs");
+    }
+}
+
+#[tokio::test]
+async fn jobs_with_ids_or_delays_of_their_own_cost_no_command_each() {
+    let server = RedisServer::start();
+    let topic = with_one_job(&server).await;
+    let own_delays =
+        (0..100).map(|n| NewJob { due: Due::After(Duration::from_secs(100 + u64::from(n))), ..generated(n) });
+    assert_eq!(total(&spent(&server, topic.add(own_delays.collect())).await), 7);
+    for (name, count) in [("one", 1), ("many", 100)] {
+        let jobs = (0..count).map(|n| later(job(&format!("{name}{n}")))).collect();
+        assert_eq!(
+            total(&spent(&server, topic.add(jobs)).await),
+            9,
+            "one command looks for the ids, and one for broadcasts"
+        );
+    }
+}
+
+#[tokio::test]
+async fn only_an_add_that_finds_its_topic_empty_enters_it_into_the_directory() {
+    let server = RedisServer::start();
+    // Now the server knows the script.
+    Topic::named(&server.url(), "other").add(vec![job("a")]).await;
+    let topic = Topic::on(&server.url());
+    topic.reconcile().await;
+    let sadds = async |job: NewJob| spent(&server, topic.add(vec![job])).await.get("sadd").copied();
+    assert_eq!(sadds(job("first batch")).await, Some(1));
+    assert_eq!(sadds(job("behind an empty topic")).await, Some(1));
+    assert_eq!(sadds(job("c")).await, None);
+    let claims = topic.claims().await;
+    topic.try_settle(&claims, Change::Ack).await.unwrap();
+    let mut again = spent(&server, topic.add(vec![job("found it empty")])).await;
+    assert_eq!((again.remove("sadd"), again.remove("expire"), again.remove("zadd")), (Some(1), Some(1), Some(1)));
+    assert_eq!(sadds(job("d")).await, Some(1), "the topic may be empty again");
+    assert_eq!(sadds(job("e")).await, None);
+}
+
+#[tokio::test]
+async fn a_producer_that_only_adds_keeps_a_number_that_expires() {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    let calls = "dq:{shop:t}:calls:p";
+    for number in 1..=20 {
+        topic.add(vec![generated(number)]).await;
+        assert_eq!(server.command(&["GET", calls]), number.to_string());
+        let left: u64 = server.command(&["TTL", calls]).trim_start_matches(':').parse().unwrap();
+        assert!((3_500..=3_600).contains(&left), "{left}");
+    }
+    topic.command(CommandKind::Delete, "none").await;
+    assert_eq!(server.command(&["GET", calls]), "21 5=21:c*--");
+    for number in 22..=36 {
+        topic.add(vec![generated(number)]).await;
+    }
+    assert_eq!(server.command(&["GET", calls]), "36 5=21:c*--");
+    topic.add(vec![generated(37)]).await;
+    assert_eq!(server.command(&["GET", calls]), "37");
+}
+
+/// Jobs of every kind that the common path takes.
+fn kinds() -> Vec<NewJob> {
+    let soon = |ms| Due::At(Timestamp::from_millis(4_000_000_000_000 + ms));
+    let payload = |text: String| Record::new(&Metadata::default(), Codec::Json, text.as_bytes());
+    let retained = Metadata { retain: Duration::from_secs(60), ..Metadata::default() };
+    let kind = |n: u16, new: NewJob| NewJob { due: soon(u64::from(n % 3)), record: payload(format!("\"{n}\"")), ..new };
+    let mut jobs: Vec<_> = (0..5).map(|n| kind(n, generated(n))).collect();
+    jobs.extend((5..10).map(|n| kind(n, job(&format!("j{n}")))));
+    for (n, on_duplicate) in [(10, OnDuplicate::Keep), (11, OnDuplicate::Replace)] {
+        jobs.push(NewJob { on_duplicate, ..kind(n, job(&format!("j{n}"))) });
+    }
+    jobs.push(NewJob { record: Record::new(&retained, Codec::Json, b"1"), ..kind(12, generated(12)) });
+    jobs
+}
+
+#[tokio::test]
+async fn the_common_path_leaves_the_same_behind_as_the_other() {
+    let server = RedisServer::start();
+    let mut found = Vec::new();
+    // A broadcast makes a batch take the other path.
+    for others in [vec![], vec![NewJob { deliver: Deliver::Broadcast, ..job("broadcast") }]] {
+        let topic = Topic::on(&server.url());
+        let mut answers = vec![];
+        for batch in [kinds(), vec![job("j5"), job("new")]] {
+            let count = batch.len();
+            let BatchAnswer::Done(mut outcomes) = topic.try_add([batch, others.clone()].concat()).await.unwrap() else {
+                panic!("the call numbers increase")
+            };
+            assert_eq!(outcomes.len(), count + others.len());
+            outcomes.truncate(count);
+            answers.push(outcomes);
+        }
+        assert_eq!(answers[0], vec![AddOutcome::Added; kinds().len()]);
+        let mut stream = server.connect();
+        let mut read = |words: &[&str]| dq_tests::redis::ask(&mut stream, words);
+        let mut left = Vec::new();
+        for job in kinds() {
+            left.push(read(&["HGET", "dq:{shop:t}:jobs", job.id.as_str()]));
+            left.push(read(&["ZSCORE", "dq:{shop:t}:delayed", job.id.as_str()]));
+        }
+        for field in ["protocol", "retains", "largest"] {
+            left.push(read(&["HGET", "dq:{shop:t}:meta", field]));
+        }
+        left.push(read(&["HLEN", "dq:{shop:t}:jobs"]));
+        left.push(read(&["ZCARD", "dq:{shop:t}:delayed"]));
+        found.push((answers, left));
+        server.command(&["FLUSHALL"]);
+    }
+    assert_eq!(found[0], found[1]);
+}
