@@ -4,6 +4,7 @@ mod arriving;
 mod broadcasts;
 mod connections;
 mod cost;
+mod costs_run;
 mod directory;
 mod disturbed;
 mod durability;
