@@ -19,10 +19,11 @@ pub use meter::{Cost, Meter};
 pub use report::{Bench, Side};
 pub use server::Server;
 
-/// The payload of every job: 100 bytes of a user, as JSON.
+/// The payload of every job: 100 bytes of JSON.
 pub const PAYLOAD: &str = concat!(
     r#"{"payload":""#,
     "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
-    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
+    "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
     r#""}"#
 );
+const _: () = assert!(PAYLOAD.len() == 100);

@@ -90,6 +90,18 @@ impl Bench {
         self.record(side, &format!("{what}: process"), "µs/job", cost.client_us);
     }
 
+    /// Adds the last value of one figure by that of another, for each side, as a figure of its own.
+    pub fn record_quotient(&mut self, name: &str, of: &str, by: &str) {
+        let last = |name: &str, side: Side| {
+            let figure = self.figures.iter().find(|figure| figure.name == name)?;
+            if side == Side::Dq { figure.dq.last().copied() } else { figure.bare.last().copied() }
+        };
+        let quotients = [Side::Bare, Side::Dq].map(|side| Some((side, last(of, side)? / last(by, side)?)));
+        for (side, quotient) in quotients.into_iter().flatten() {
+            self.record(side, name, "×", quotient);
+        }
+    }
+
     /// Adds a line that comes below the table.
     pub fn note(&mut self, text: impl Into<String>) {
         self.notes.push(text.into());

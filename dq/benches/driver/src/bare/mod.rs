@@ -46,17 +46,23 @@ pub struct Scripts(Arc<Inner>);
 struct Inner {
     hashes: [String; 4],
     keys: [String; 3],
+    payload: String,
 }
 
 impl Scripts {
     /// Loads them; `name` is the name of the queue.
     pub async fn load(connection: &mut MultiplexedConnection, name: &str) -> Self {
+        Self::with_payload(connection, name, PAYLOAD.into()).await
+    }
+
+    /// Loads them, for jobs with this payload.
+    pub async fn with_payload(connection: &mut MultiplexedConnection, name: &str, payload: String) -> Self {
         let mut hashes = [const { String::new() }; 4];
         for (hash, text) in hashes.iter_mut().zip([ADD, CLAIM, ACK, CLAIM_AND_HEAD]) {
             *hash = ask(connection, redis::cmd("SCRIPT").arg("LOAD").arg(text)).await;
         }
         let keys = ["jobs", "delayed", "running"].map(|key| format!("{{{name}}}:{key}"));
-        Self(Arc::new(Inner { hashes, keys }))
+        Self(Arc::new(Inner { hashes, keys, payload }))
     }
 
     fn call(&self, script: usize) -> Cmd {
@@ -67,25 +73,33 @@ impl Scripts {
 
     /// Adds jobs, each with its id and due time in ms.
     pub async fn add(&self, connection: &mut MultiplexedConnection, jobs: impl Iterator<Item = (String, u64)>) {
-        let mut cmd = self.call(0);
-        for (id, due) in jobs {
-            cmd.arg(due).arg(id).arg(PAYLOAD);
-        }
-        ask::<()>(connection, &cmd).await;
+        ask::<()>(connection, &self.adding(jobs)).await;
     }
 
-    async fn claim(&self, connection: &mut MultiplexedConnection, batch: usize) -> Vec<String> {
+    /// Adds one job, and announces it on the channel `name`.
+    pub async fn announce(&self, connection: &mut MultiplexedConnection, name: &str, id: String, due: u64) {
+        let mut both = redis::pipe();
+        both.add_command(self.adding(std::iter::once((id, due)))).cmd("PUBLISH").arg(name).arg("due");
+        both.exec_async(connection).await.unwrap();
+    }
+
+    fn adding(&self, jobs: impl Iterator<Item = (String, u64)>) -> Cmd {
+        let mut cmd = self.call(0);
+        for (id, due) in jobs {
+            cmd.arg(due).arg(id).arg(&self.0.payload);
+        }
+        cmd
+    }
+
+    /// Claims due jobs, at most `batch`, and returns their ids.
+    pub async fn claim(&self, connection: &mut MultiplexedConnection, batch: usize) -> Vec<String> {
         let (ids, payloads): (Vec<String>, Vec<String>) = ask(connection, self.call(1).arg(batch)).await;
         assert_eq!(ids.len(), payloads.len());
         ids
     }
 
-    async fn assert_nothing_left(&self, connection: &mut MultiplexedConnection) {
-        let left: usize = ask(connection, redis::cmd("EXISTS").arg(&self.0.keys)).await;
-        assert_eq!(left, 0, "every job was claimed and acked");
-    }
-
-    async fn ack(&self, connection: &mut MultiplexedConnection, ids: &[String]) {
+    /// Acks jobs.
+    pub async fn ack(&self, connection: &mut MultiplexedConnection, ids: &[String]) {
         if !ids.is_empty() {
             ask::<()>(connection, self.call(2).arg(ids)).await;
         }

@@ -56,24 +56,25 @@ pub async fn lives(server: &Server, jobs: usize, shape: Shape) -> Cost {
                 scripts.add(&mut adding, (from..jobs.min(from + batch)).map(|n| (id(n), 1_000))).await;
                 added.add_permits(1);
             }
+            0
         });
     }
     for _ in 0..depth.min(2) {
         let (taken, added, scripts) = (taken.clone(), added.clone(), scripts.clone());
         let (mut claiming, mut acking) = (claiming.clone(), claiming.clone());
         tasks.spawn(async move {
-            let mut held = Vec::new();
+            let (mut held, mut claimed) = (Vec::new(), 0);
             while taken.fetch_add(1, Relaxed) < batches {
                 added.acquire().await.unwrap().forget();
                 ((), held) = tokio::join!(scripts.ack(&mut acking, &held), scripts.claim(&mut claiming, batch));
+                claimed += held.len();
             }
             scripts.ack(&mut acking, &held).await;
+            claimed
         });
     }
-    tasks.join_all().await;
-    let cost = meter.end_on(server, jobs).await;
-    scripts.assert_nothing_left(&mut claiming).await;
-    cost
+    assert_eq!(tasks.join_all().await.iter().sum::<usize>(), jobs, "each job is claimed once");
+    meter.end_on(server, jobs).await
 }
 
 /// Adds jobs to `name` that are due at `due` (ms), 1,000 a script.
@@ -85,7 +86,7 @@ pub async fn fill(server: &Server, name: &str, jobs: usize, due: u64) {
     }
 }
 
-/// All `jobs` of `name` are there and due before it starts; `depth` tasks claim, and ack with their next claim.
+/// The `jobs` of `name` that are due are there before it starts; `depth` tasks claim, and ack with their next claim.
 pub async fn drain(server: &Server, name: &str, jobs: usize, shape: Shape) -> Cost {
     let mut connection = server.connect().await;
     let scripts = Scripts::load(&mut connection, name).await;
@@ -94,16 +95,16 @@ pub async fn drain(server: &Server, name: &str, jobs: usize, shape: Shape) -> Co
     for _ in 0..shape.depth {
         let (scripts, mut claiming, mut acking) = (scripts.clone(), connection.clone(), connection.clone());
         tasks.spawn(async move {
-            let mut held = scripts.claim(&mut claiming, shape.batch).await;
+            let (mut held, mut claimed) = (scripts.claim(&mut claiming, shape.batch).await, 0);
             while !held.is_empty() {
+                claimed += held.len();
                 ((), held) = tokio::join!(scripts.ack(&mut acking, &held), scripts.claim(&mut claiming, shape.batch));
             }
+            claimed
         });
     }
-    tasks.join_all().await;
-    let cost = meter.end_on(server, jobs).await;
-    scripts.assert_nothing_left(&mut connection).await;
-    cost
+    assert_eq!(tasks.join_all().await.iter().sum::<usize>(), jobs, "each job is claimed once");
+    meter.end_on(server, jobs).await
 }
 
 /// `callers` tasks add one job after the other, each by a script of its own, over `connections`.
