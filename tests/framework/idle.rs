@@ -125,6 +125,7 @@ async fn outcomes_that_end_together_are_settled_together() {
     dq.advance(10 * SECOND).await;
     assert_eq!(dq.health().topics[0].counters.acked, 1_000);
     assert!(faults.requests_for("settle") <= 5, "{faults:?}");
-    assert!(faults.requests_for("transfer") <= 5, "{faults:?}");
+    // A node asks for at most 300 jobs at once.
+    assert!(faults.requests_for("transfer") <= 6, "{faults:?}");
     assert_eq!(faults.requests_for("add"), 1);
 }

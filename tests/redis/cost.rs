@@ -55,7 +55,8 @@ async fn a_large_batch_costs_as_many_commands_as_a_small_one() {
     let [add, transfer, settle] = many.each_ref().map(total);
     // The topic was empty, so the add enters it into the directory.
     assert_eq!(many[0]["sadd"], 1);
-    assert!(add <= 11 && transfer <= 17 && settle <= 11, "add {add}, transfer {transfer}, settle {settle}");
+    // One of an add is for the watcher's role, which lapses earlier than before.
+    assert!(add <= 11 && transfer <= 17 && settle <= 10, "add {add}, transfer {transfer}, settle {settle}");
     let one = life(1).await;
     assert_eq!((&one[0], &one[2]), (&many[0], &many[2]));
     assert!(total(&one[1]) < transfer && !one[1].contains_key("hdel"), "one row needs no table: {:?}", one[1]);

@@ -5,6 +5,7 @@ mod broadcasts;
 mod connections;
 mod cost;
 mod costs_add;
+mod costs_run;
 mod directory;
 mod disturbed;
 mod durability;

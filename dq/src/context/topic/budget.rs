@@ -8,8 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::store::RequestKind;
-use crate::store::step::{MOST_JOBS, USUAL_BYTES};
+use crate::store::step::USUAL_BYTES;
 
+/// The most jobs that a step moves or lists. This many acks keep Redis busy for half a millisecond and any other outcomes for
+/// two, and nothing else of the server runs meanwhile; a job of a larger batch costs no less.
+const MOST_AT_ONCE: usize = 300;
 /// Fewer bytes are never asked for. One job always passes, whatever its size.
 const FEWEST_BYTES: usize = 1 << 10;
 /// After how many answers a budget that was halved once grows.
@@ -29,7 +32,7 @@ pub(super) struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { jobs: MOST_JOBS, bytes: USUAL_BYTES, answers: 0, grows_after: FEWEST_ANSWERS / 2 }
+        Self { jobs: MOST_AT_ONCE, bytes: USUAL_BYTES, answers: 0, grows_after: FEWEST_ANSWERS / 2 }
     }
 }
 
@@ -52,12 +55,12 @@ impl Budget {
 
     /// An answer came.
     fn answered(&mut self) {
-        if self.jobs == MOST_JOBS && self.bytes == USUAL_BYTES {
+        if self.jobs == MOST_AT_ONCE && self.bytes == USUAL_BYTES {
             return;
         }
         self.answers += 1;
         if self.answers >= self.grows_after {
-            self.jobs = (self.jobs * 2).min(MOST_JOBS);
+            self.jobs = (self.jobs * 2).min(MOST_AT_ONCE);
             self.bytes = (self.bytes * 2).min(USUAL_BYTES);
             self.answers = 0;
         }
@@ -147,7 +150,7 @@ mod tests {
     fn a_timeout_halves_what_is_asked_for_down_to_one_job() {
         let mut budget = Budget::default();
         budget.timed_out();
-        assert_eq!((budget.jobs(), budget.bytes()), (MOST_JOBS / 2, USUAL_BYTES / 2));
+        assert_eq!((budget.jobs(), budget.bytes()), (MOST_AT_ONCE / 2, USUAL_BYTES / 2));
         (0..20).for_each(|_| budget.timed_out());
         assert_eq!((budget.jobs(), budget.bytes()), (1, FEWEST_BYTES));
     }
@@ -167,7 +170,7 @@ mod tests {
         let mut budget = Budget::default();
         budget.timed_out();
         (0..100).for_each(|_| budget.answered());
-        assert_eq!((budget.jobs(), budget.bytes()), (MOST_JOBS, USUAL_BYTES));
+        assert_eq!((budget.jobs(), budget.bytes()), (MOST_AT_ONCE, USUAL_BYTES));
     }
 
     #[test]
@@ -176,7 +179,7 @@ mod tests {
         budgets.timed_out(RequestKind::Transfer);
         budgets.timed_out(RequestKind::Renew);
         assert_eq!(budgets.claims.bytes(), USUAL_BYTES / 2);
-        assert_eq!((budgets.outcomes.bytes(), budgets.rows.jobs()), (USUAL_BYTES, MOST_JOBS));
+        assert_eq!((budgets.outcomes.bytes(), budgets.rows.jobs()), (USUAL_BYTES, MOST_AT_ONCE));
     }
 
     #[test]

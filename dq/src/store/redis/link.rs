@@ -104,7 +104,7 @@ impl Link for RedisLink {
     fn ask(&self, request: Request) -> Pending<Answer> {
         match request {
             Request::Transfer(request) => self.transfer(&request),
-            Request::Settle(request) => self.settle(request),
+            Request::Settle(request) => self.settle(&request),
             Request::Renew(request) => self.renew(request),
             Request::Isolate(request) => self.isolate(&request),
             Request::Exhaust(request) => self.exhaust(request),
@@ -159,12 +159,12 @@ impl RedisLink {
         })
     }
 
-    fn settle(&self, request: Settle) -> Pending<Answer> {
+    fn settle(&self, request: &Settle) -> Pending<Answer> {
         if let Err(error) = within("the number of outcomes", request.outcomes.len()) {
             return refused(error);
         }
         let call = self.call(Step::Settle).arg(request.last_seen.0).arg(millis(request.lease)).arg(request.bytes);
-        let Sorted { call, places, mut verdicts } = sort(call, request.outcomes);
+        let Sorted { call, places, mut verdicts } = sort(call, &request.outcomes);
         let answer = self.connection.ask_list(call);
         Box::pin(async move {
             let mut reply = answer.await?;

@@ -18,7 +18,7 @@ pub(super) struct Sorted {
 
 /// Adds the outcomes to the call. A second outcome for the same run would find its row gone, so it is stale and not
 /// sent.
-pub(super) fn sort(mut call: ScriptCall, outcomes: Vec<Outcome>) -> Sorted {
+pub(super) fn sort(mut call: ScriptCall, outcomes: &[Outcome]) -> Sorted {
     let mut verdicts = vec![Verdict::Done; outcomes.len()];
     let mut named = HashSet::with_capacity(outcomes.len());
     let (mut acks, mut others) = (Vec::with_capacity(outcomes.len()), Vec::new());

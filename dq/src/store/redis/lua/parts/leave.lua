@@ -18,6 +18,33 @@ local plan = {
   dropped = {},
 }
 local earliest, earliest_broadcast
+-- Many jobs of a batch have the same metadata and the same token, and to take these apart costs more than all else.
+local facts, merged, last_token, last_fence_text, last_due = {}, {}, nil, nil, nil
+local function facts_of(text)
+  local known = facts[text]
+  if not known then
+    known = fixed(text)
+    facts[text] = known
+  end
+  return known
+end
+local function merge(text, new, parking_fence)
+  if #text + #new > 256 then return with_metadata(text, new, parking_fence) end
+  local key = (parking_fence or '') .. ':' .. #text .. ':' .. text .. new
+  local known = merged[key]
+  if not known then
+    known = with_metadata(text, new, parking_fence)
+    merged[key] = known
+  end
+  return known
+end
+local function parse_token(token)
+  if token ~= last_token then
+    last_token = token
+    last_fence_text, last_due = string.match(token, '^(%d+):(%d+)$')
+  end
+  return last_fence_text, last_due
+end
 local function push(list, a, b)
   list[#list + 1] = a
   if b then list[#list + 1] = b end
@@ -51,9 +78,9 @@ local function update_metadata(id, old, new)
 end
 -- An acked job is DONE for its retention; any other ended job is gone.
 local function finish_job(id, text, ending, new)
-  local known = ending == 'a' and text and fixed(text)
+  local known = ending == 'a' and text and facts_of(text)
   if not known or known.retain == 0 then return remove_job(id) end
-  if new then update_metadata(id, text, with_metadata(text, new, known.parking_fence)) end
+  if new then update_metadata(id, text, merge(text, new, known.parking_fence)) end
   put('done', id, floor + known.retain)
 end
 local function give_back(id, due, parking_fence, crash_count)
@@ -72,23 +99,23 @@ local function charge(exhausted, crash_count, isolation, cap)
 end
 local function reclaim(id, due, text, parking_fence, crash_count, isolation, cap)
   if not cap then return give_back(id, due, parking_fence, crash_count) end
-  local new_count, is_convicted = charge(fixed(text).exhausted, crash_count, isolation, cap)
+  local new_count, is_convicted = charge(facts_of(text).exhausted, crash_count, isolation, cap)
   if is_convicted then update_metadata(id, text, exhausted_by(CRASHES, text)) end
   if new_count then return give_back(id, due, parking_fence, new_count) end
-  update_metadata(id, text, with_metadata(text, '', nil))
+  update_metadata(id, text, merge(text, '', nil))
   put('dead', id, floor)
 end
 local function due_again(outcome, argument, text)
   if outcome == 'J' or outcome == 'r' then return after(argument) end
   if outcome == 't' and tonumber(argument) > floor then return tonumber(argument) end
-  return after(fixed(text).delay * 1000)
+  return after(facts_of(text).delay * 1000)
 end
 local function apply_outcome(id, fence, due, text, parking_fence, crash_count, outcome, argument, new)
   if outcome == 'b' then
-    update_metadata(id, text, with_metadata(text, new, parking_fence))
+    update_metadata(id, text, merge(text, new, parking_fence))
     return give_back(id, due, parking_fence, crash_count)
   end
-  new = with_metadata(text, new, outcome == 'p' and (parking_fence or fence) or nil)
+  new = merge(text, new, outcome == 'p' and (parking_fence or fence) or nil)
   update_metadata(id, text, new)
   if outcome == 'p' then return put('unacked', id, floor) end
   if outcome == 'x' then return put('dead', id, floor) end
@@ -104,8 +131,8 @@ local function leave(id, token, text, command, crash_text, outcome, argument, ne
   if command then push(plan.removed_commands, id) end
   if command and command.deliver then push(plan.removed_replacements, id) end
   if crash_text then push(plan.removed_crashes, id) end
-  local fence, due = string.match(token, '^(%d+):(%d+)$')
-  local parking_fence = text and fixed(text).parking_fence
+  local fence, due = parse_token(token)
+  local parking_fence = text and facts_of(text).parking_fence
   local ending = command and command.ending
   if ending and command.fence ~= '' and command.fence ~= fence and command.fence ~= parking_fence then ending = nil end
   local replaces = command and command.deliver and (ending or not command.conditional)
@@ -119,7 +146,7 @@ local function leave(id, token, text, command, crash_text, outcome, argument, ne
     return push(plan.dropped, id)
   end
   if not fence then
-    update_metadata(id, text, with_metadata(text, '', nil))
+    update_metadata(id, text, merge(text, '', nil))
     return put('dead', id, floor)
   end
   if outcome == 'l' then return recover(id, text, parking_fence) end

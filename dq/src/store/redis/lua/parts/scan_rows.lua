@@ -25,9 +25,14 @@ local function scan_rows(limit, cursor, fitting_of)
       end
     end
     local cut = count == 1 or #all == 2 * redis.call('HLEN', running)
-    if cut then table.sort(ids, is_before) end
     local n = math.min(#ids, limit)
     if fitting_of and n > 0 then n = math.min(n, fitting_of(ids)) end
+    -- The order decides nothing but where a page ends; to sort costs more than all else.
+    if cut and n < #ids then
+      table.sort(ids, is_before)
+      n = math.min(#ids, limit)
+      if fitting_of then n = math.min(n, fitting_of(ids)) end
+    end
     if n == #ids or cut then
       local following_cursor = n < #ids and at .. ':' .. ids[n] or following ~= '0' and following .. ':' or ''
       for i = n + 1, #ids do ids[i] = nil end

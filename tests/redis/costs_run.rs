@@ -1,0 +1,174 @@
+//! What running jobs costs the server: which commands a transfer and a settle call inside their scripts, for one job and for
+//! many. Each more slows down every node, so these numbers grow only for a reason.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use dq::store::step::{Change, Claim, Verdict};
+use dq::store::{Due, NewJob, Store};
+use dq_tests::redis::RedisServer;
+
+use super::topic::{Topic, generated, job};
+
+type Calls = BTreeMap<String, u64>;
+
+/// Returns what `step` returns, and the commands that it made the server execute, without those of the count itself.
+async fn spent<T>(server: &RedisServer, step: impl Future<Output = T>) -> (T, Calls) {
+    server.command(&["CONFIG", "RESETSTAT"]);
+    let done = step.await;
+    let mut calls = server.calls();
+    for own in ["config|resetstat", "config", "info", "evalsha", "eval"] {
+        calls.remove(own);
+    }
+    (done, calls)
+}
+
+fn counted(calls: &[(&str, u64)]) -> Calls {
+    calls.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+}
+
+/// A server that knows the scripts, a topic on it whose node is the watcher, and a job that waits for an hour.
+async fn used_topic() -> (RedisServer, Topic) {
+    let server = RedisServer::start();
+    let topic = Topic::on(&server.url());
+    topic.reconcile().await;
+    topic.add(vec![job("first")]).await;
+    let claims = topic.claims().await;
+    settle(&topic, &claims, Change::Ack).await;
+    topic.add(vec![NewJob { due: Due::After(Duration::from_secs(3_600)), ..job("later") }]).await;
+    (server, topic)
+}
+
+async fn settle(topic: &Topic, claims: &[Claim], change: Change) {
+    let settled = topic.try_settle(claims, change).await.unwrap();
+    assert!(settled.verdicts.iter().all(|verdict| *verdict == Verdict::Done));
+}
+
+async fn transfer(topic: &Topic) -> Vec<Claim> {
+    topic.try_transfer(1_000).await.unwrap().claims
+}
+
+/// Adds jobs and waits until they are due.
+async fn add_due(topic: &Topic, jobs: Vec<NewJob>) {
+    let count = jobs.len();
+    topic.add(jobs).await;
+    while topic.store.counts(&topic.key).await.unwrap().ready < count {}
+}
+
+/// What every transfer calls.
+const TRANSFER: [(&str, u64); 7] =
+    [("exists", 1), ("get", 1), ("hlen", 1), ("hmget", 1), ("set", 1), ("time", 1), ("zrange", 2)];
+
+/// `TRANSFER`, and this.
+fn transfer_with(more: &[(&str, u64)]) -> Calls {
+    let mut calls = counted(&TRANSFER);
+    for (name, count) in more {
+        *calls.entry((*name).to_owned()).or_default() += count;
+    }
+    calls
+}
+
+#[tokio::test]
+async fn a_transfer_of_one_job_calls_thirteen_commands_and_the_settle_nine() {
+    let (server, topic) = used_topic().await;
+    add_due(&topic, vec![job("now")]).await;
+    let (claims, calls) = spent(&server, transfer(&topic)).await;
+    let more = [("hmget", 1), ("hset", 2), ("zadd", 1), ("zremrangebyrank", 1)];
+    assert_eq!((claims.len(), calls), (1, transfer_with(&more)));
+    let ((), calls) = spent(&server, settle(&topic, &claims, Change::Ack)).await;
+    let settled = [("exists", 1), ("get", 1), ("hdel", 2), ("hlen", 1), ("hmget", 2), ("zcard", 1), ("zrem", 1)];
+    assert_eq!(calls, counted(&settled));
+}
+
+#[tokio::test]
+async fn a_transfer_that_finds_nothing_due_calls_ten_commands() {
+    let (server, topic) = used_topic().await;
+    let (claims, calls) = spent(&server, transfer(&topic)).await;
+    assert_eq!((claims.len(), calls), (0, transfer_with(&[("hdel", 1), ("hset", 1)])));
+}
+
+/// Two reads more, of the ids and of the next head; the last score; and the removal that makes the rows a table.
+#[tokio::test]
+async fn a_transfer_of_many_jobs_calls_four_commands_more() {
+    for count in [100, 500] {
+        let (server, topic) = used_topic().await;
+        add_due(&topic, (0..count).map(generated).collect()).await;
+        let (claims, calls) = spent(&server, transfer(&topic)).await;
+        let more =
+            [("hdel", 1), ("hmget", 1), ("hset", 2), ("zadd", 1), ("zrange", 2), ("zremrangebyrank", 1), ("zscore", 1)];
+        assert_eq!((claims.len(), calls), (usize::from(count), transfer_with(&more)));
+        let ((), calls) = spent(&server, settle(&topic, &claims, Change::Ack)).await;
+        let total: u64 = calls.values().sum();
+        assert_eq!(total, 9, "{calls:?}");
+        assert!(calls["hdel"] == 2 && calls["hmget"] == 2, "{calls:?}");
+    }
+}
+
+#[tokio::test]
+async fn each_of_a_few_due_times_costs_one_count_and_one_score() {
+    let (server, topic) = used_topic().await;
+    for from in [0, 50, 100] {
+        add_due(&topic, (from..from + 50).map(generated).collect()).await;
+    }
+    let (claims, calls) = spent(&server, transfer(&topic)).await;
+    let dues: std::collections::BTreeSet<_> = claims.iter().map(|claim| claim.token.due).collect();
+    assert_eq!((claims.len(), dues.len()), (150, 3));
+    assert_eq!((calls["zcount"], calls["zscore"], calls["zrange"]), (2, 3, 4), "{calls:?}");
+}
+
+#[tokio::test]
+async fn many_due_times_are_read_at_once() {
+    let (server, topic) = used_topic().await;
+    for n in 0..60 {
+        add_due(&topic, vec![generated(n)]).await;
+        topic.store.counts(&topic.key).await.unwrap();
+    }
+    let (claims, calls) = spent(&server, transfer(&topic)).await;
+    assert_eq!(claims.len(), 60);
+    for claim in &claims {
+        assert_eq!(claim.token.fence, claims[0].token.fence);
+    }
+    assert!(calls["zcount"] <= 4 && calls["zscore"] <= 4 && calls["zrange"] == 5, "{calls:?}");
+}
+
+/// A topic with a job that failed goes the same way: its overriding metadata cost one count and one read.
+#[tokio::test]
+async fn failed_jobs_elsewhere_cost_a_transfer_two_commands() {
+    let (server, topic) = used_topic().await;
+    add_due(&topic, vec![job("dead")]).await;
+    let claims = transfer(&topic).await;
+    server.command(&["HSET", "dq:{shop:t}:metadata", "dead", "x"]);
+    settle(&topic, &claims, Change::Dead).await;
+    server.command(&["HSET", "dq:{shop:t}:metadata", "another", "x"]);
+    add_due(&topic, (0..100).map(generated).collect()).await;
+    let (claims, calls) = spent(&server, transfer(&topic)).await;
+    assert_eq!((claims.len(), calls["hlen"], calls["hmget"]), (100, 2, 3), "{calls:?}");
+    assert!(!calls.contains_key("hstrlen"), "no record is measured: {calls:?}");
+    let ((), calls) = spent(&server, settle(&topic, &claims, Change::Ack)).await;
+    assert_eq!((calls["hdel"], calls["hlen"], calls["exists"]), (4, 3, 2), "{calls:?}");
+}
+
+#[tokio::test]
+async fn stale_acks_hold_back_no_other_and_cost_no_command_more() {
+    let (server, topic) = used_topic().await;
+    add_due(&topic, (0..40).map(generated).collect()).await;
+    let mut claims = transfer(&topic).await;
+    claims[7].token.fence.0 -= 1;
+    claims[30].token.due = claims[30].token.due.after(Duration::from_millis(1));
+    let (settled, calls) = spent(&server, topic.try_settle(&claims, Change::Ack)).await;
+    let settled = settled.unwrap();
+    let stale: Vec<_> = (0..40).filter(|n| settled.verdicts[*n] == Verdict::Stale).collect();
+    assert_eq!((stale, settled.lease_status.rows), (vec![7, 30], 2));
+    assert_eq!(calls.values().sum::<u64>(), 10, "rows are left, so the lease is renewed: {calls:?}");
+    let again = topic.try_settle(&claims, Change::Ack).await.unwrap();
+    assert!(again.verdicts.iter().all(|verdict| *verdict == Verdict::Stale));
+    assert_eq!(again.lease_status.rows, 2);
+}
+
+#[tokio::test]
+async fn a_page_of_rows_that_has_all_of_them_is_complete_in_any_order() {
+    let (_server, topic) = used_topic().await;
+    add_due(&topic, (0..500).map(generated).collect()).await;
+    assert_eq!(transfer(&topic).await.len(), 500);
+    assert_eq!(topic.reconcile().await, 500);
+}
