@@ -98,7 +98,7 @@ impl Producer for RedisProducer {
                     Added::Again(nodes) => *calls.nodes() = nodes,
                     // The directory may have forgotten the topic: the same batch again, and the entry behind it.
                     Added::Done { may_be_unlisted: true, .. } if enters.is_none() => {
-                        enters = Some(calls.entry.urgent())
+                        enters = Some(calls.entry.urgent());
                     }
                     Added::Done { text, may_be_unlisted } => {
                         if let Some(enters) = enters {
