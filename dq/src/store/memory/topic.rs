@@ -70,10 +70,19 @@ impl Topic {
 
     /// If `due` is before the head, signals the watcher, or every node if there is no watcher (rule 23).
     pub(super) fn signal_earlier_head(&mut self, now: Now, due: Timestamp) {
-        if self.jobs.index(TimedPlace::Delayed).head().is_none_or(|head| due < head) {
-            let to = self.roles.watcher(now).map_or(Recipient::Nodes, |node| Recipient::Node(node.clone()));
-            self.notices.due(to);
+        if self.is_before_head(due) {
+            self.signal_head(now);
         }
+    }
+
+    pub(super) fn is_before_head(&self, due: Timestamp) -> bool {
+        self.jobs.index(TimedPlace::Delayed).head().is_none_or(|head| due < head)
+    }
+
+    /// Signals the watcher, or every node if there is no watcher, that the head is earlier.
+    pub(super) fn signal_head(&mut self, now: Now) {
+        let to = self.roles.watcher(now).map_or(Recipient::Nodes, |node| Recipient::Node(node.clone()));
+        self.notices.due(to);
     }
 }
 
