@@ -106,7 +106,7 @@ fn scripts_refuse_the_bytes_that_nodes_refuse() {
     let server = RedisServer::start();
     let random = Seeded::new(1);
     let record = |_| {
-        let flags = if random.next() % 2 == 0 { 0x0F } else { 0xFF };
+        let flags = if random.next().is_multiple_of(2) { 0x0F } else { 0xFF };
         let head = [0x90 | (random.next() % 8) as u8, random.next() as u8 & flags];
         let rest = (0..random.next() % 48).map(|_| random.next() as u8 % 12);
         Record::from_bytes(head.into_iter().chain(rest).collect::<Vec<u8>>().into())

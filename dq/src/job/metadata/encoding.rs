@@ -85,37 +85,37 @@ impl Head {
         Ok(fixed + 2 + usize::from(texts.get_u16_le()))
     }
 
-    /// The fixed fields, and the bytes of the texts behind them.
-    fn read(self, record: &[u8]) -> Result<(Metadata, &[u8]), BadRecord> {
+    /// The fixed fields, and the bytes of the texts behind them. Decodes no text and allocates nothing.
+    fn read(self, record: &[u8]) -> Result<(Fixed, &[u8]), BadRecord> {
         let mut bytes = record.get(2..self.length(record)?).ok_or(BadRecord::TooShort)?;
         let mut number = |is_there: bool, size| if is_there { bytes.get_uint_le(size) } else { 0 };
-        let mut metadata = Metadata::default();
-        metadata.expires_at = self.has(EXPIRES).then(|| Timestamp::from_millis(number(true, 6)));
-        metadata.retain = Duration::from_millis(number(self.has(RETAIN), 6));
-        metadata.parked_by = self.has(PARKED).then(|| Fence(number(true, 8)));
-        metadata.attempts = number(self.has(FAILED), 2) as u16;
+        let expires_at = self.has(EXPIRES).then(|| Timestamp::from_millis(number(true, 6)));
+        let retain = Duration::from_millis(number(self.has(RETAIN), 6));
+        let parked_by = self.has(PARKED).then(|| Fence(number(true, 8)));
+        let attempts = number(self.has(FAILED), 2) as u16;
         let cause = number(self.has(FAILED), 1) as u8;
-        metadata.delay = Duration::from_millis(number(self.delay_bytes > 0, self.delay_bytes));
+        let delay = Duration::from_millis(number(self.delay_bytes > 0, self.delay_bytes));
         number(self.has(TEXTS), 2);
-        metadata.exhausted = cause & EXHAUSTED != 0;
-        metadata.cause = match cause & !EXHAUSTED {
+        let exhausted = cause & EXHAUSTED != 0;
+        let cause = match cause & !EXHAUSTED {
             0 => None,
             number => Some(*Cause::ALL.get(usize::from(number) - 1).ok_or(BadRecord::Damaged("cause"))?),
         };
-        Ok((metadata, bytes))
+        let metadata = FixedMetadata { exhausted, delay, expires_at, retain, parked_by };
+        Ok((Fixed { attempts, cause, metadata }, bytes))
     }
+}
+
+/// All fixed fields.
+struct Fixed {
+    attempts: u16,
+    cause: Option<Cause>,
+    metadata: FixedMetadata,
 }
 
 impl FixedMetadata {
     pub(in crate::job) fn decode(record: &[u8]) -> Result<Self, BadRecord> {
-        let (metadata, _) = Head::of(record)?.read(record)?;
-        Ok(Self {
-            exhausted: metadata.exhausted,
-            delay: metadata.delay,
-            expires_at: metadata.expires_at,
-            retain: metadata.retain,
-            parked_by: metadata.parked_by,
-        })
+        Ok(Head::of(record)?.read(record)?.0.metadata)
     }
 }
 
@@ -195,7 +195,11 @@ impl Metadata {
 
     pub(in crate::job) fn decode(record: &[u8]) -> Result<Self, BadRecord> {
         let head = Head::of(record)?;
-        let (mut metadata, mut texts) = head.read(record)?;
+        let (Fixed { attempts, cause, metadata }, mut texts) = head.read(record)?;
+        let FixedMetadata { exhausted, delay, expires_at, retain, parked_by } = metadata;
+        let (retry, headers, error) = Default::default();
+        let mut metadata =
+            Self { attempts, cause, exhausted, delay, expires_at, retain, parked_by, retry, headers, error };
         if head.has(RETRY) {
             metadata.retry = Some(get_text(&mut texts)?);
         }

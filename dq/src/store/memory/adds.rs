@@ -29,18 +29,13 @@ impl Topic {
         if let Some(kept) = self.calls.kept(now, producer, batch.number) {
             return kept.added();
         }
-        let mut named = HashSet::with_capacity_and_hasher(batch.items.len(), FixedState::default());
+        let mut chosen = HashSet::with_hasher(FixedState::default());
         let mut outcomes = Vec::with_capacity(batch.items.len());
         for job in batch.items {
-            let outcome = if named.contains(&job.id) {
-                AddOutcome::Repeated
-            } else {
-                named.insert(job.id.clone());
-                self.add_one(now, job)
-            };
-            outcomes.push(outcome);
+            let is_new = job.generated || chosen.insert(job.id.clone());
+            outcomes.push(if is_new { self.add_one(now, job) } else { AddOutcome::Repeated });
         }
-        self.calls.keep(now, producer, batch.number, KeptAnswer::Added(outcomes.clone()));
+        self.calls.keep(now, producer, batch.number, KeptAnswer::of_added(&outcomes));
         Ok(BatchAnswer::Done(outcomes))
     }
 
@@ -52,6 +47,14 @@ impl Topic {
         let record = match stamped(job.record, due, job.expires_after) {
             Ok(record) => record,
             Err(reason) => return AddOutcome::Refused(reason),
+        };
+        let is_plain = job.deliver == Deliver::Queue && !self.broadcasts.contains(&job.id);
+        let record = match record {
+            record if is_plain => match self.put_if_unknown(now, &job.id, record, due) {
+                None => return AddOutcome::Added,
+                Some(record) => record,
+            },
+            record => record,
         };
         let new = AddedJob { record, due, deliver: job.deliver };
         match (self.state(&job.id), job.on_duplicate) {
@@ -66,6 +69,16 @@ impl Topic {
             }
             (Some(state), OnDuplicate::Reject | OnDuplicate::Keep) => AddOutcome::Exists(state),
         }
+    }
+
+    /// Adds a job, as nearly every add does, with one look for its id. If the id is known, returns the record and changes nothing.
+    fn put_if_unknown(&mut self, now: Now, id: &JobId, record: Record, due: Timestamp) -> Option<Record> {
+        let is_earlier = self.is_before_head(due);
+        let known = self.jobs.insert_if_unknown(id.clone(), record, TimedPlace::Delayed, due);
+        if known.is_none() && is_earlier {
+            self.signal_head(now, due);
+        }
+        known
     }
 
     /// Changes only the pending command of a running job: the new job takes its place when the run ends.

@@ -18,6 +18,8 @@ const KEPT_FOR: Duration = Duration::from_secs(3600);
 /// A kept answer.
 #[derive(Debug, Clone)]
 pub(super) enum KeptAnswer {
+    /// That many jobs, and all of them were added.
+    AllAdded(usize),
     Added(Vec<AddOutcome>),
     /// Without the records that were removed.
     Commanded(Vec<CommandOutcome>),
@@ -26,9 +28,16 @@ pub(super) enum KeptAnswer {
 }
 
 impl KeptAnswer {
+    /// The answer to an `add` that has just been executed.
+    pub(super) fn of_added(outcomes: &[AddOutcome]) -> Self {
+        let are_all_added = outcomes.iter().all(|outcome| *outcome == AddOutcome::Added);
+        if are_all_added { Self::AllAdded(outcomes.len()) } else { Self::Added(outcomes.to_vec()) }
+    }
+
     /// The kept answer as the answer to an `add`.
     pub(super) fn added(self) -> Result<BatchAnswer<AddOutcome>, StoreError> {
         match self {
+            Self::AllAdded(jobs) => Ok(BatchAnswer::Done(vec![AddOutcome::Added; jobs])),
             Self::Added(outcomes) => Ok(BatchAnswer::Done(outcomes)),
             Self::Late => Ok(BatchAnswer::Late),
             Self::Commanded(_) => Err(number_of_other_kind("add")),
@@ -40,7 +49,7 @@ impl KeptAnswer {
         match self {
             Self::Commanded(outcomes) => Ok(BatchAnswer::Done(outcomes)),
             Self::Late => Ok(BatchAnswer::Late),
-            Self::Added(_) => Err(number_of_other_kind("command")),
+            Self::AllAdded(_) | Self::Added(_) => Err(number_of_other_kind("command")),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! run, and the crash count is part of the slot, so none of them can outlive its owner. A holder, and with it a lease,
 //! exists exactly while it has rows (rule 8).
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem;
 
@@ -190,6 +191,38 @@ impl Jobs {
         debug_assert!(old.is_none(), "a caller that replaces a job removes the old one first");
     }
 
+    /// Puts a job in a place. If its id is known, returns the record and changes nothing.
+    pub(super) fn insert_if_unknown(
+        &mut self,
+        id: JobId,
+        record: Record,
+        place: TimedPlace,
+        at: Timestamp,
+    ) -> Option<Record> {
+        match self.slots.entry(id) {
+            Entry::Occupied(_) => Some(record),
+            Entry::Vacant(entry) => {
+                let id = entry.key().clone();
+                entry.insert(Slot { record, crashes: 0, place: Place::Timed(place, at) });
+                self.index_mut(place).insert(at, id);
+                None
+            }
+        }
+    }
+
+    /// Removes a job that `node` runs under `token`, if its record is not kept and no command waits for its end. Returns
+    /// whether it did.
+    pub(super) fn remove_plain_run(&mut self, node: &NodeId, id: &JobId, token: Token) -> bool {
+        let Some(slot) = self.slots.get(id) else { return false };
+        let Place::Running(run) = &slot.place else { return false };
+        let is_plain = run.token == token && run.node == *node && run.pending.is_none();
+        if !is_plain || !slot.record.fixed().retain.is_zero() {
+            return false;
+        }
+        self.remove(id);
+        true
+    }
+
     /// Removes a job from whichever place it is in.
     pub(super) fn remove(&mut self, id: &JobId) -> Option<Record> {
         let slot = self.slots.remove(id)?;
@@ -227,16 +260,27 @@ impl Jobs {
         node: &NodeId,
         (fence, lease): (Fence, Timestamp),
     ) -> Vec<Claim> {
-        let due = self.index(place).until(until).take(limit);
-        let count = fitting(due.map(|id| self.slots.get(id).map_or(0, |slot| slot.record.as_bytes().len())), bytes);
-        let taken = self.index_mut(place).take(until, count);
-        if taken.is_empty() {
+        let index = match place {
+            TimedPlace::Delayed => &mut self.delayed,
+            TimedPlace::Unacked => &mut self.unacked,
+            TimedPlace::Dead => &mut self.dead,
+            TimedPlace::Done => &mut self.done,
+        };
+        if limit == 0 || !index.is_due(until) {
             return Vec::new();
         }
         let holder = self.holders.entry(node.clone()).or_insert_with(|| Holder { lease, rows: BTreeSet::new() });
-        let mut claims = Vec::with_capacity(taken.len());
-        for (due, id) in taken {
-            let slot = self.slots.get_mut(&id).expect("an indexed job has a slot");
+        let mut claims = Vec::with_capacity(limit.min(index.len()));
+        let mut sum = 0_usize;
+        while claims.len() < limit
+            && let Some((_, id)) = index.first().filter(|(at, _)| *at <= until)
+        {
+            let slot = self.slots.get_mut(id).expect("an indexed job has a slot");
+            sum = sum.saturating_add(slot.record.as_bytes().len());
+            if sum > bytes && !claims.is_empty() {
+                break;
+            }
+            let (due, id) = index.pop_first().expect("it is the first");
             let token = Token { fence, due };
             slot.place = Place::Running(Box::new(Run { node: node.clone(), token, isolation: None, pending: None }));
             holder.rows.insert(id.clone());

@@ -7,7 +7,7 @@ use super::places::fitting;
 use super::topic::{Topic, within};
 use crate::job::{JobId, NodeId};
 use crate::store::StoreError;
-use crate::store::step::{Reclaim, Reclaimed, Settle, Settled, Verdict};
+use crate::store::step::{Change, Reclaim, Reclaimed, Settle, Settled, Verdict};
 use crate::time::Timestamp;
 
 /// How many bytes of replacements a settle may still move.
@@ -19,6 +19,11 @@ struct ReplacementBudget {
 impl ReplacementBudget {
     const fn new(most: usize) -> Self {
         Self { most, taken: None }
+    }
+
+    /// Whether no outcome has been over the bytes yet.
+    fn has_room(&self) -> bool {
+        self.taken.is_none_or(|taken| taken <= self.most)
     }
 
     /// Whether one more outcome is within the bytes; the first always is, and none is behind one that was not.
@@ -40,6 +45,12 @@ impl Topic {
         let mut verdicts = Vec::with_capacity(request.outcomes.len());
         let mut budget = ReplacementBudget::new(request.bytes);
         for outcome in request.outcomes {
+            let is_plain_ack = outcome.change == Change::Ack && outcome.metadata.is_none();
+            if is_plain_ack && budget.has_room() && self.jobs.remove_plain_run(node, &outcome.id, outcome.token) {
+                budget.takes(0);
+                verdicts.push(Verdict::Done);
+                continue;
+            }
             let holds = self.jobs.run_mut(node, &outcome.id, outcome.token).is_some();
             verdicts.push(match holds {
                 false => Verdict::Stale,

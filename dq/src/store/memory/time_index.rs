@@ -55,6 +55,11 @@ impl TimeIndex {
         self.0.iter().take_while(move |(at, _)| *at <= until).map(|(_, id)| id)
     }
 
+    /// Removes and returns the earliest id and its time.
+    pub(super) fn pop_first(&mut self) -> Option<(Timestamp, JobId)> {
+        self.0.pop_first()
+    }
+
     /// Whether the index has this id at this time.
     pub(super) fn contains(&self, at: Timestamp, id: &JobId) -> bool {
         self.0.contains(&(at, id.clone()))

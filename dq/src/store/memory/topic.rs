@@ -70,11 +70,20 @@ impl Topic {
 
     /// If `due` is before the head, tells the watcher when to come, or signals every node if there is no watcher (rule 23).
     pub(super) fn signal_earlier_head(&mut self, now: Now, due: Timestamp) {
-        if self.jobs.index(TimedPlace::Delayed).head().is_none_or(|head| due < head) {
-            match self.roles.expect_watcher(now, due) {
-                Some(watcher) => self.notices.due_at(watcher, due),
-                None => self.notices.due(),
-            }
+        if self.is_before_head(due) {
+            self.signal_head(now, due);
+        }
+    }
+
+    pub(super) fn is_before_head(&self, due: Timestamp) -> bool {
+        self.jobs.index(TimedPlace::Delayed).head().is_none_or(|head| due < head)
+    }
+
+    /// Tells the watcher, or every node if there is no watcher, that the head is earlier.
+    pub(super) fn signal_head(&mut self, now: Now, due: Timestamp) {
+        match self.roles.expect_watcher(now, due) {
+            Some(watcher) => self.notices.due_at(watcher, due),
+            None => self.notices.due(),
         }
     }
 }
