@@ -148,6 +148,6 @@ impl Topic {
         self.update_quarantine();
         self.waiting.set(self.held.waiting_bytes());
         let stats = &self.parts.stats;
-        stats.set_current(self.held.len(), self.runs.active(), self.held.waiting(), self.held.settling());
+        stats.set_current(self.held.len(), self.active_runs(), self.waiting_for_permits(), self.held.settling());
     }
 }

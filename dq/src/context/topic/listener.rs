@@ -1,10 +1,10 @@
 //! Listener: one run of a job's handler, from its start to the job's outcome.
 //!
-//! 1. [`start_held`](Topic::start_held) chooses the handler that the job needs, and `start` makes its task (`run_task.rs`).
-//! 2. [`hand_over`](Topic::hand_over) gives all new tasks to the user's runtime.
-//! 3. A task is polled for the first time: the run begins, and its timeout counts. If that takes too long, its job goes back
-//!    (`starvation.rs`).
-//! 4. The task ends: [`on_run_event`](Topic::on_run_event). Or its timeout passes first: [`check_runs`](Topic::check_runs).
+//! 1. [`start_held`](Topic::start_held) chooses the handler that the job needs, and `start` makes its run (`run_task.rs`).
+//! 2. [`hand_over`](Topic::hand_over) puts all new runs into the queue of the lanes on the user's runtime (`lanes.rs`).
+//! 3. A lane takes the run: it begins, and its timeout counts. If that takes too long although permits are free, its job goes
+//!    back (`starvation.rs`).
+//! 4. The run ends: [`on_run_event`](Topic::on_run_event). Or its timeout passes first: [`check_runs`](Topic::check_runs).
 //! 5. `decide` turns what the handler returned into the next [`Stage`] of the job, mostly an outcome to send.
 //!
 //! `permits.rs` says when a job may start, `retry.rs` when a failed one runs again; `ack.rs` sends the outcome.
@@ -16,12 +16,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::abortable;
+use futures_util::future::AbortHandle;
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
 
-use super::begin::{Begin, RunId};
+use super::begin::{BEGINS_WITHIN, Begin, RunId};
 use super::retry_delay::ANSWERS_WITHIN;
 use super::run_task::{Ended, Failed, RunEvent, RunTask, change, wanted_retry};
 use super::runs::{Check, Run};
@@ -71,8 +69,8 @@ impl Topic {
             parent: None, "dq.run", topic = %self.parts.key.topic, job.id = %id, attempt = delivery.attempt, fence = token.fence.0
         );
         let task = RunTask::new(self.tasks.clone(), run_id, begin.clone(), entry, !detached);
-        let (task, abort) = abortable(task.handle(call, record, delivery, asks).instrument(span));
-        self.starting.push(Box::pin(task.map(drop)));
+        let (abort, registration) = AbortHandle::new_pair();
+        self.starting.push(task.prepare(call, record, delivery, asks, registration, span));
         if !detached {
             self.held.set(id, Stage::Running(run_id));
         }
@@ -80,10 +78,14 @@ impl Topic {
         self.runs.insert(run_id, run);
     }
 
-    /// Hands all new tasks to the user's runtime in one piece: each crossing wakes a thread, which costs more than a start.
+    /// Hands all new runs to the user's runtime in one piece: each crossing wakes a thread, which costs more than a start.
     pub(super) fn hand_over(&mut self) {
-        if !self.starting.is_empty() {
-            self.parts.environment.spawn_all(Runtime::Handler, std::mem::take(&mut self.starting));
+        let mut tasks = std::mem::take(&mut self.asking);
+        if !self.starting.is_empty() || self.lanes.queued() > 0 {
+            tasks.extend(self.lanes.hand_over(&mut self.starting, self.permits.granted()));
+        }
+        if !tasks.is_empty() {
+            self.parts.environment.spawn_all(Runtime::Handler, tasks);
         }
     }
 
@@ -141,6 +143,8 @@ impl Topic {
             }
             match self.runs.check(run_id, timeout, now) {
                 Check::Nothing => {}
+                // All permits are in use: the run waits for one.
+                Check::Starved if !self.lanes.has_room() => self.runs.check_at(run_id, Some(now + BEGINS_WITHIN)),
                 Check::Starved => self.on_starved(run_id, now),
                 Check::TimedOut => self.on_timeout(run_id, now),
                 Check::Unanswered => self.on_unanswered(run_id),

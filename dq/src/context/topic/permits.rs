@@ -9,12 +9,48 @@ use std::time::Duration;
 use super::Topic;
 use super::isolation::longest_wait;
 use super::pipeline::RequestKind;
+use crate::listener::AckMode;
 use crate::store::step::MOST_JOBS;
+
+/// How many runs wait in the queue of the lanes at most.
+const MOST_AHEAD: usize = 256;
+/// The largest record that waits there. So all of them have a megabyte at most.
+const LARGEST_AHEAD: usize = 4 << 10;
 
 impl Topic {
     /// Permits that are in use or promised.
     pub(super) fn permits_used(&self) -> usize {
+        self.handed_over() - self.without_permit()
+    }
+
+    /// Runs that have a permit or wait for one in the queue of the lanes.
+    fn handed_over(&self) -> usize {
         self.held.needing_permits() - self.held.waiting() + self.runs.without_job()
+    }
+
+    /// Those of them that wait for a permit. The others in the queue only wait for their runtime.
+    fn without_permit(&self) -> usize {
+        self.handed_over().saturating_sub(self.permits.granted()).min(self.lanes.queued())
+    }
+
+    /// How many jobs wait for a permit, in the queue of the lanes or beside it.
+    pub(super) fn waiting_for_permits(&self) -> usize {
+        self.held.waiting() + self.without_permit()
+    }
+
+    /// How many runs have a permit and may be executing.
+    pub(super) fn active_runs(&self) -> usize {
+        self.runs.active().saturating_sub(self.without_permit())
+    }
+
+    /// How many runs to hand over beyond the permits: as many as ended lately. None where others may have a better claim to the
+    /// next permit: another topic, or a quarantined job. None if a job that is handed over can not go back.
+    fn ahead(&mut self, now: Duration) -> usize {
+        let quarantined = self.held.quarantined_waiting() + self.held.quarantined_running();
+        if self.permits.is_shared() || quarantined > 0 || self.parts.topic.ack == AckMode::OnClaim {
+            return 0;
+        }
+        self.prefetch.ahead(now).min(MOST_AHEAD)
     }
 
     /// Asks for the permits of the node that this topic wants, and gives back what others may need more. While a claim is in
@@ -51,7 +87,7 @@ impl Topic {
         let asked = self.budgets.claims.jobs();
         let free = most.saturating_sub(wanting).min(asked);
         // Each transfer costs a round trip, so while jobs wait for a permit, the node claims only a quarter of its limit or more.
-        if self.held.ordinary_waiting() > 0 && free < asked.min(most / 4) { 0 } else { free }
+        if self.held.ordinary_waiting() + self.without_permit() > 0 && free < asked.min(most / 4) { 0 } else { free }
     }
 
     /// Starts ordinary jobs as long as there are permits and the lease is provably valid (rule 21).
@@ -60,8 +96,13 @@ impl Topic {
             return None;
         }
         let too_long = longest_wait(self.parts.topic.timeout);
-        while self.permits_used() < self.permits.granted() && !self.takes_no_more() {
+        let (permits, ahead) = (self.permits.granted(), self.ahead(now));
+        while self.handed_over() < permits + ahead && !self.takes_no_more() {
             let (id, _) = self.held.next_to_start()?;
+            let is_large = self.held.get(&id).is_some_and(|job| job.size() > LARGEST_AHEAD);
+            if is_large && self.handed_over() >= permits {
+                return None;
+            }
             if !self.lease.is_good(now) {
                 return None;
             }

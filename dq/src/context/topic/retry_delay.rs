@@ -37,7 +37,7 @@ impl Topic {
         let (run_id, begin) = (self.runs.next_id(), Arc::<Begin>::default());
         let task = RunTask::new(self.tasks.clone(), run_id, begin.clone(), entry, false);
         let (task, abort) = abortable(task.ask_only(failed, failure));
-        self.starting.push(Box::pin(task.map(drop)));
+        self.asking.push(Box::pin(task.map(drop)));
         self.held.set(id, Stage::Running(run_id));
         self.runs.insert(run_id, Run::new(id.clone(), token, now, begin, CancellationToken::new(), abort));
         self.runs.asks(run_id, failed_run, now + ANSWERS_WITHIN);

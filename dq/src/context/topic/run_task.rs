@@ -8,7 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use futures_util::FutureExt;
+use futures_util::future::{AbortRegistration, Abortable};
 use tokio::sync::mpsc;
+use tracing::{Instrument, Span};
 
 use super::begin::{Begin, RunId};
 use super::crash::LeaseEnd;
@@ -91,10 +93,23 @@ impl RunTask {
         Self { tasks, run, begin, entry: Some(entry), needs_lease, ended: Ended::Dropped }
     }
 
+    /// This run of a handler, for a lane. `failed` as in `handle`.
+    pub(super) fn prepare(
+        self,
+        call: HandlerCall,
+        record: Record,
+        delivery: Delivery,
+        failed: Option<u32>,
+        abort: AbortRegistration,
+        span: Span,
+    ) -> PreparedRun {
+        PreparedRun { task: self, call, record, delivery, failed, abort, span }
+    }
+
     /// Calls a handler. If it fails, asks `retry_delay` with this number of failed runs; `None`: the topic needs no answer.
-    pub(super) async fn handle(mut self, call: HandlerCall, record: Record, delivery: Delivery, failed: Option<u32>) {
+    async fn handle(mut self, call: HandlerCall, record: Record, delivery: Delivery, failed: Option<u32>) -> Self {
         if !self.begins() {
-            return;
+            return self;
         }
         let is_swept = call == HandlerCall::ProcessUnacked;
         let listener = Arc::clone(&self.tasks.listener);
@@ -103,10 +118,12 @@ impl RunTask {
             Ok(returned) => Ended::Returned(returned),
             Err(panic) => Ended::Panicked(format!("the handler panicked: {}", text(panic))),
         };
-        let Some(failed) = failed.filter(|_| !self.begin.is_given_up()) else { return };
-        if let Some(failure) = self.failed(is_swept) {
+        if let Some(failed) = failed.filter(|_| !self.begin.is_given_up())
+            && let Some(failure) = self.failed(is_swept)
+        {
             self.ask(failed, failure);
         }
+        self
     }
 
     /// Only asks `retry_delay`, in place of a task that is gone or blocked.
@@ -162,8 +179,34 @@ impl Drop for RunTask {
     }
 }
 
+/// A run that waits for a lane. Dropping it reports that.
+pub(super) struct PreparedRun {
+    task: RunTask,
+    call: HandlerCall,
+    record: Record,
+    delivery: Delivery,
+    failed: Option<u32>,
+    abort: AbortRegistration,
+    span: Span,
+}
+
+impl fmt::Debug for PreparedRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PreparedRun").field("run", &self.task.run).finish_non_exhaustive()
+    }
+}
+
+impl PreparedRun {
+    /// Runs the handler, unless the run was given back. Dropping what this returns reports how the run ended; `None`: it was
+    /// given up, and that is reported.
+    pub(super) async fn run(self) -> Option<RunTask> {
+        let Self { task, call, record, delivery, failed, abort, span } = self;
+        Abortable::new(task.handle(call, record, delivery, failed).instrument(span), abort).await.ok()
+    }
+}
+
 /// The text of a panic of user code. The drop of its value is user code, too, and may panic again.
-fn text(panic: Box<dyn Any + Send>) -> String {
+pub(super) fn text(panic: Box<dyn Any + Send>) -> String {
     let text = panic_message(&*panic);
     if let Err(again) = catch_unwind(AssertUnwindSafe(move || drop(panic))) {
         std::mem::forget(again);
@@ -242,7 +285,7 @@ mod tests {
                 token: CancellationToken::new(),
             };
             let record = Record::new(&Metadata::default(), Codec::Json, b"{}");
-            task.handle(HandlerCall::OnDue, record, delivery, None).await;
+            drop(task.handle(HandlerCall::OnDue, record, delivery, None).await);
             assert_eq!(*listener.0.lock().unwrap(), calls);
             let RunEvent::Ended(_, ended) = reported.recv().await.unwrap() else { panic!("it did not fail") };
             assert_eq!(matches!(ended, Ended::GivenBack), needs_lease, "{ended:?}");

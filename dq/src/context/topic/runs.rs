@@ -127,6 +127,13 @@ impl Runs {
         self.remove(run_id)
     }
 
+    /// Gives a run of a handler back that has not begun, as [`give_back`](Self::give_back). Not one that asks `retry_delay`:
+    /// its handler has failed.
+    pub(super) fn give_back_handler(&mut self, run_id: RunId) -> Option<Run> {
+        self.running.get(&run_id).filter(|run| run.asking.is_none())?;
+        self.give_back(run_id)
+    }
+
     /// Removes a run that was given back and whose task has ended. Returns whether there was one.
     pub(super) fn given_back_ended(&mut self, run_id: RunId) -> bool {
         self.given_back.remove(&run_id)

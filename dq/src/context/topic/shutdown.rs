@@ -136,6 +136,7 @@ impl Topic {
                 Ok(())
             }
             Phase::Waiting => {
+                self.take_back();
                 if rollback {
                     self.roll_back_waiting();
                 }

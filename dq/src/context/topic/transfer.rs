@@ -47,7 +47,7 @@ impl Topic {
     }
 
     fn give_up_role(&mut self, now: Duration) -> Option<Duration> {
-        if self.held.ordinary_waiting() > 0 && self.runs.active() < self.permits.granted() && !self.is_held_up() {
+        if self.held.ordinary_waiting() > 0 && self.active_runs() < self.permits.granted() && !self.is_held_up() {
             return None;
         }
         let at = self.sleep.may_call_wake_at()?;

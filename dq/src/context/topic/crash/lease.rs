@@ -153,6 +153,7 @@ impl Topic {
             return Some(self.lease.good_until);
         }
         self.settings_decide_all();
+        self.take_back();
         for id in self.held.ids(|stage| matches!(stage, Stage::Running(_))) {
             tracing::warn!(topic = %self.parts.key, job.id = %id, "the lease could not be renewed in time; the handler is cancelled, and the job runs again");
             self.parts.stats.lease_lost();

@@ -14,8 +14,26 @@ impl Topic {
     pub(in crate::context::topic) fn on_command(&mut self, kind: CommandKind, id: &JobId) {
         match self.held.get(id).map(HeldJob::stage) {
             Some(Stage::Waiting) => self.roll_back(id),
-            Some(Stage::Running(run_id)) if kind == CommandKind::Cancel => self.runs.ask_to_stop(*run_id),
+            Some(Stage::Running(run_id)) => {
+                let run_id = *run_id;
+                if self.runs.give_back_handler(run_id).is_some() {
+                    self.roll_back(id);
+                } else if kind == CommandKind::Cancel {
+                    self.runs.ask_to_stop(run_id);
+                }
+            }
             _ => {}
+        }
+    }
+
+    /// Takes back every run that was handed over and has not begun, unless its job was acked on claim.
+    pub(in crate::context::topic) fn take_back(&mut self) {
+        for id in self.held.ids(|stage| matches!(stage, Stage::Running(_))) {
+            if let Some(Stage::Running(run_id)) = self.held.get(&id).map(HeldJob::stage)
+                && self.runs.give_back_handler(*run_id).is_some()
+            {
+                self.held.set(&id, Stage::Waiting);
+            }
         }
     }
 

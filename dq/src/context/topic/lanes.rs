@@ -1,0 +1,267 @@
+//! Lanes: the tasks on the user's runtime in which handlers run. There are at most as many as permits.
+//!
+//! A lane takes runs from a queue, one after the other, and ends when the queue is empty. The topic of fast handlers hands over
+//! more runs than it has permits. So the next handler starts as soon as one returns, and dq's own thread, which may be busy with
+//! a large answer, starts and settles many at once. A run in the queue has not begun, and can be given back.
+
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use super::run_task::{PreparedRun, text};
+
+/// How many handlers a lane runs before it lets other tasks of its runtime run, if none of them waits for anything.
+const RUNS_AT_ONCE: usize = 16;
+
+/// The lanes of a topic, and the runs that wait for one.
+#[derive(Debug, Default)]
+pub(super) struct Lanes(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// How many runs are in the queue.
+    queued: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queue: VecDeque<PreparedRun>,
+    lanes: usize,
+    /// Lanes in which a handler runs.
+    busy: usize,
+    most: usize,
+}
+
+impl Lanes {
+    /// Puts these runs into the queue. Returns the lanes to start, so that as many runs as possible have one, and at most `most`
+    /// handlers run at a time.
+    pub(super) fn hand_over(&self, runs: &mut Vec<PreparedRun>, most: usize) -> Vec<BoxFuture<'static, ()>> {
+        let mut state = self.0.lock();
+        state.most = most;
+        state.queue.extend(runs.drain(..));
+        self.0.queued.store(state.queue.len(), Relaxed);
+        let without_lane = state.queue.len().saturating_sub(state.lanes - state.busy);
+        let missing = without_lane.min(most.saturating_sub(state.lanes));
+        state.lanes += missing;
+        drop(state);
+        (0..missing)
+            .map(|_| {
+                let lane = Lane { shared: Arc::clone(&self.0), doing: Doing::Waiting };
+                Box::pin(lane.run()) as _
+            })
+            .collect()
+    }
+
+    /// How many runs wait for a lane.
+    pub(super) fn queued(&self) -> usize {
+        self.0.queued.load(Relaxed)
+    }
+
+    /// Whether fewer handlers run than may. Then a run in the queue waits for nothing but its runtime.
+    pub(super) fn has_room(&self) -> bool {
+        let state = self.0.lock();
+        state.busy < state.most
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner) // its numbers are valid at any time
+    }
+}
+
+/// What a lane does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    /// Its task will be polled, and then it takes a run.
+    Waiting,
+    Running,
+    /// It has left, and does not count any more.
+    Left,
+}
+
+/// A task that runs handlers.
+struct Lane {
+    shared: Arc<Shared>,
+    doing: Doing,
+}
+
+impl Lane {
+    async fn run(mut self) {
+        let mut runs = 0_usize;
+        let mut next = self.next();
+        while let Some(run) = next {
+            // The drop of a future is user code, too. A panic in it ends the run, which says so, and not the lane.
+            let ended = match AssertUnwindSafe(run.run()).catch_unwind().await {
+                Ok(ended) => ended,
+                Err(panic) => {
+                    drop(text(panic));
+                    None
+                }
+            };
+            runs += 1;
+            if runs.is_multiple_of(RUNS_AT_ONCE) {
+                drop(ended);
+                self.rest();
+                tokio::task::yield_now().await;
+                next = self.next();
+            } else {
+                // What follows from the end comes behind what other tasks of the runtime wait for.
+                next = self.next();
+                drop(ended);
+            }
+        }
+    }
+
+    /// The next run. `None`: there is none, or there are too many lanes, and this one has left.
+    fn next(&mut self) -> Option<PreparedRun> {
+        let mut state = self.shared.lock();
+        state.busy -= usize::from(self.doing == Doing::Running);
+        let next = if state.lanes > state.most { None } else { state.queue.pop_front() };
+        self.doing = if next.is_some() { Doing::Running } else { Doing::Left };
+        match next {
+            Some(_) => state.busy += 1,
+            None => state.lanes -= 1, // with the same lock: a run that comes now needs another lane
+        }
+        self.shared.queued.store(state.queue.len(), Relaxed);
+        next
+    }
+
+    /// No handler runs in this lane until it is polled again.
+    fn rest(&mut self) {
+        self.doing = Doing::Waiting;
+        self.shared.lock().busy -= 1;
+    }
+}
+
+impl Drop for Lane {
+    /// A lane that is dropped before it has left tells that its runtime has shut down: nothing in the queue will ever begin.
+    fn drop(&mut self) {
+        if self.doing == Doing::Left {
+            return;
+        }
+        let mut state = self.shared.lock();
+        state.busy -= usize::from(self.doing == Doing::Running);
+        state.lanes -= 1;
+        let never = std::mem::take(&mut state.queue);
+        self.shared.queued.store(0, Relaxed);
+        drop(state);
+        drop(never); // each run reports that it was dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures_util::future::AbortHandle;
+    use tokio::sync::mpsc;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::context::topic::begin::RunId;
+    use crate::context::topic::run_task::{Ended, RunEvent, RunTask, Tasks};
+    use crate::environment::{Environment, Seeded};
+    use crate::job::{Codec, Fence, JobId, Metadata, Record, TopicName};
+    use crate::listener::erased::{ErasedListener, HandlerCall, Returned};
+    use crate::listener::{Decision, Delivery, Failure, RetryDelay};
+    use crate::time::Timestamp;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    /// Takes 10 ms, and notes how many handlers ran at most at a time.
+    #[derive(Debug, Default)]
+    struct Takes10Ms(Mutex<(usize, usize)>);
+
+    impl ErasedListener for Takes10Ms {
+        fn call(self: Arc<Self>, _: HandlerCall, _: Record, _: Delivery) -> BoxFuture<'static, Returned> {
+            Box::pin(async move {
+                {
+                    let (now, most) = &mut *self.0.lock().unwrap();
+                    *now += 1;
+                    *most = (*most).max(*now);
+                }
+                tokio::time::sleep(10 * MS).await;
+                self.0.lock().unwrap().0 -= 1;
+                Returned::Decided(Decision::Ack)
+            })
+        }
+
+        fn retry_delay(&self, _: u32, _: &Failure) -> RetryDelay {
+            RetryDelay::BySettings
+        }
+    }
+
+    struct Fixture {
+        listener: Arc<Takes10Ms>,
+        tasks: Arc<Tasks>,
+        events: mpsc::UnboundedReceiver<RunEvent>,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let (report, events) = mpsc::unbounded_channel();
+            let listener = Arc::<Takes10Ms>::default();
+            let environment = Environment::on_this_runtime(Arc::new(Seeded::new(1)));
+            let tasks = Tasks { listener: listener.clone(), environment, lease: Arc::default(), events: report };
+            Self { listener, tasks: Arc::new(tasks), events }
+        }
+
+        fn runs(&self, count: usize) -> Vec<PreparedRun> {
+            (0..count).map(|_| self.run()).collect()
+        }
+
+        fn run(&self) -> PreparedRun {
+            let entry = self.tasks.environment.process().enter(Duration::ZERO).unwrap();
+            let delivery = Delivery {
+                topic: TopicName::new("t").unwrap(),
+                id: JobId::new("a").unwrap(),
+                fence: Fence(1),
+                due: Timestamp::EPOCH,
+                attempt: 0,
+                headers: Arc::from([]),
+                token: CancellationToken::new(),
+            };
+            let record = Record::new(&Metadata::default(), Codec::Json, b"{}");
+            let task = RunTask::new(self.tasks.clone(), RunId::default(), Arc::default(), entry, false);
+            task.prepare(HandlerCall::OnDue, record, delivery, None, AbortHandle::new_pair().1, tracing::Span::none())
+        }
+
+        /// How many runs have ended since the last call.
+        fn ended(&mut self, wanted: impl Fn(&Ended) -> bool) -> usize {
+            std::iter::from_fn(|| self.events.try_recv().ok())
+                .filter(|event| matches!(event, RunEvent::Ended(_, ended) if wanted(ended)))
+                .count()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lane_goes_on_with_what_waits_and_no_more_run_than_may() {
+        let (mut fixture, lanes) = (Fixture::new(), Lanes::default());
+        for _ in 0..2 {
+            let started = lanes.hand_over(&mut fixture.runs(10), 3);
+            assert_eq!((started.len(), lanes.queued()), (3, 10));
+            started.into_iter().for_each(|lane| drop(tokio::spawn(lane)));
+            tokio::time::sleep(5 * MS).await;
+            assert!(!lanes.has_room() && lanes.queued() == 7);
+            assert_eq!(lanes.hand_over(&mut fixture.runs(2), 3).len(), 0, "there are as many as may run");
+            tokio::time::sleep(40 * MS).await;
+            assert_eq!(fixture.ended(|ended| matches!(ended, Ended::Returned(_))), 12);
+            assert_eq!((lanes.queued(), lanes.has_room()), (0, true));
+        }
+        assert_eq!(*fixture.listener.0.lock().unwrap(), (0, 3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_ends_with_the_runtime_of_the_lanes() {
+        let (mut fixture, lanes) = (Fixture::new(), Lanes::default());
+        drop(lanes.hand_over(&mut fixture.runs(5), 2));
+        assert_eq!(fixture.ended(|ended| matches!(ended, Ended::Dropped)), 5);
+        assert_eq!(lanes.queued(), 0);
+    }
+}
