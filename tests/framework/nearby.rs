@@ -102,18 +102,21 @@ fn callers_elsewhere_are_answered_while_all_threads_of_the_runtime_are_blocked()
 }
 
 /// Polls an add once and then blocks its thread, before anything else on that thread can run.
-struct PostAndBlock(Option<(Pin<Box<dyn Future<Output = bool> + Send>>, Sender<()>, Receiver<()>)>);
+struct PostAndBlock {
+    add: Pin<Box<dyn Future<Output = bool> + Send>>,
+    posted: Sender<()>,
+    opens: Receiver<()>,
+}
 
 impl Future for PostAndBlock {
     type Output = bool;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<bool> {
-        let (add, posted, opens) = self.0.as_mut().expect("it is not polled again after it resolved");
-        if let Poll::Ready(added) = add.as_mut().poll(cx) {
+        if let Poll::Ready(added) = self.add.as_mut().poll(cx) {
             return Poll::Ready(added);
         }
-        if posted.send(()).is_ok() {
-            assert!(opens.recv().is_err(), "the gate opens when its sender is dropped");
+        if self.posted.send(()).is_ok() {
+            assert!(self.opens.recv().is_err(), "the gate opens when its sender is dropped");
         }
         Poll::Pending
     }
@@ -124,16 +127,16 @@ fn a_caller_that_posts_and_blocks_its_thread_holds_up_neither_its_job_nor_others
     let shared = Shared::named("posts-and-blocks");
     let runtime = runtime(2);
     let provider = provider(&runtime, &shared);
-    let (posts, posted) = channel();
+    let (posted, is_posted) = channel();
     let (gate, opens) = channel::<()>();
     let add = provider.add(Nearby { id: 1 });
     let add = Box::pin(async move { add.await.is_ok() });
-    let blocked = runtime.spawn(PostAndBlock(Some((add, posts, opens))));
-    // The memory store answers within the call, so nothing has to wait there.
-    let is_posted = posted.recv().is_ok();
+    let blocked = runtime.spawn(PostAndBlock { add, posted, opens });
+    // An error says that the add has resolved: the memory store answers within the call.
+    let _ = is_posted.recv();
     block_on(provider.add(Nearby { id: 2 })).unwrap();
-    assert_eq!(waiting(&provider), 3, "the job of the blocked caller is there, {is_posted}");
-    drop(posted);
+    assert_eq!(waiting(&provider), 3, "the job of the blocked caller is there");
+    drop(is_posted);
     drop(gate);
     assert!(block_on(blocked).unwrap());
 }
