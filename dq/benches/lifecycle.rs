@@ -1,183 +1,194 @@
-//! Jobs a second on the memory store: concurrent callers add them one by one; a node claims and decodes them, runs a handler
-//! that does nothing, and acks them. For comparison, the same jobs through the bare store: three steps a batch.
+//! Jobs a second from add to ack, with a handler that does nothing, and the draining of a backlog: on Redis beside the bare
+//! client, and on the memory store beside a naive heap.
 //!
 //! `cargo bench -p dq --bench lifecycle -- [--quick]`
 
-#![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs)]
+#![allow(clippy::unwrap_used, missing_docs)]
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+#[path = "node/job.rs"]
+mod job;
+#[path = "node/listener.rs"]
+mod listener;
+mod naive;
 
-use dq::environment::TokioClock;
-use dq::job::{AppName, Codec, Deliver, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName};
-use dq::prelude::*;
-use dq::store::memory::MemoryStore;
-use dq::store::step::{Change, LeaseStatus, Outcome, Reconcile, Reconciled, Sequenced, Settle, Transfer, USUAL_BYTES};
-use dq::store::{Due, NewJob, Numbered, OnDuplicate, Store};
-use serde::{Deserialize, Serialize};
-use tokio::sync::Notify;
+use std::time::Duration;
 
-#[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
-#[job(topic = "nothing")]
-struct Nothing {
-    payload: String,
+use dq_bench::bare::{self, Shape, best};
+use dq_bench::{Arguments, Bench, Cost, Meter, Server, Side};
+use job::{factory, nothing};
+use listener::{Tally, do_nothing};
+
+/// The figures; each is measured for dq and for what it is compared with.
+const LINES: [&str; 5] = [
+    "Redis, lives, 64 callers, a job each",
+    "Redis, lives, 16 callers, 100 jobs each",
+    "Redis, drain",
+    "memory, lives, 64 callers, a job each",
+    "memory, drain",
+];
+
+/// At most as many jobs are unanswered as 64 callers have.
+const OF_SINGLES: [(usize, usize); 3] = [(64, 1), (32, 2), (16, 4)];
+const OF_BATCHES: [(usize, usize); 6] = [(50, 16), (100, 4), (100, 16), (200, 8), (400, 4), (800, 2)];
+const OF_DRAINS: [(usize, usize); 6] = [(100, 1), (100, 2), (200, 1), (200, 2), (500, 2), (1_000, 1)];
+
+#[derive(Clone, Copy)]
+struct Shapes {
+    singles: Shape,
+    batches: Shape,
+    drains: Shape,
 }
 
-#[derive(Debug, Clone, Default)]
-struct Tally(Arc<(AtomicUsize, AtomicUsize, Notify)>);
-
-impl Tally {
-    fn expect(&self, jobs: usize) {
-        self.0.0.store(0, Relaxed);
-        self.0.1.store(jobs, Relaxed);
-    }
-
-    fn count(&self) {
-        if self.0.0.fetch_add(1, Relaxed) + 1 == self.0.1.load(Relaxed) {
-            self.0.2.notify_one();
+impl Shapes {
+    async fn find(server: &Server, jobs: usize) -> Self {
+        let lives = async |shape| bare::lives(server, jobs, shape).await;
+        Self {
+            singles: best(&OF_SINGLES, lives).await,
+            batches: best(&OF_BATCHES, lives).await,
+            drains: best(&OF_DRAINS, async |shape| bare_drain(server, jobs, shape).await).await,
         }
     }
+}
 
-    async fn all(&self) {
-        self.0.2.notified().await;
+async fn bare_drain(server: &Server, jobs: usize, shape: Shape) -> Cost {
+    server.empty().await;
+    bare::fill(server, "bare", jobs, 1_000).await;
+    bare::drain(server, "bare", jobs, shape).await
+}
+
+async fn on_redis(line: usize, side: Side, server: &Server, jobs: usize, shapes: Shapes) -> Cost {
+    match (line, side) {
+        (0, Side::Bare) => bare::lives(server, jobs, shapes.singles).await,
+        (1, Side::Bare) => bare::lives(server, jobs, shapes.batches).await,
+        (_, Side::Bare) => bare_drain(server, jobs, shapes.drains).await,
+        (0, Side::Dq) => lives_on_redis(server, jobs, 64, 1).await,
+        (1, Side::Dq) => lives_on_redis(server, jobs, 16, 100).await,
+        (_, Side::Dq) => drain_on_redis(server, jobs).await,
     }
 }
 
-#[delay_listener(register = false)]
-async fn do_nothing(job: Job<Nothing>, tally: &Tally) -> Result<(), JobError> {
-    std::hint::black_box(&job.payload);
-    tally.count();
-    Ok(())
+async fn in_memory(line: usize, side: Side, jobs: usize, round: usize) -> Cost {
+    match (line, side) {
+        (3, Side::Bare) => naive::lives(jobs, 64).await,
+        (3, Side::Dq) => lives_in_memory(jobs).await,
+        (_, Side::Bare) => naive::drain(jobs).await,
+        (_, Side::Dq) => drain_in_memory(jobs, round).await,
+    }
 }
 
-/// User and system time of this process so far.
-fn cpu() -> Duration {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks: u64 = [11, 12].iter().filter_map(|&i| fields.get(i)?.parse::<u64>().ok()).sum();
-    Duration::from_millis(ticks * 10) // 100 ticks a second on Linux
-}
-
-struct Round {
-    per_second: f64,
-    cpu_us: f64,
-}
-
-fn measured(jobs: usize, start: Instant, cpu_start: Duration) -> Round {
-    let cpu_us = (cpu() - cpu_start).as_secs_f64() * 1e6 / jobs as f64;
-    Round { per_second: jobs as f64 / start.elapsed().as_secs_f64(), cpu_us }
-}
-
-const CALLERS: usize = 64;
-
-async fn whole_lives(jobs: usize) -> Round {
-    let tally = Tally::default();
-    let dq = ContextFactory::new("bench")
-        .without_inventory()
-        .listener::<do_nothing>()
-        .provide(tally.clone())
-        .store("memory:")
-        .start()
-        .await
-        .unwrap();
-    tally.expect(jobs);
-    let (start, cpu_start) = (Instant::now(), cpu());
-    for _ in 0..CALLERS {
+/// Each caller adds `batch` jobs at a time and waits for the answer.
+fn call(dq: &dq::Context, jobs: usize, callers: usize, batch: usize) {
+    for _ in 0..callers {
         let provider = dq.provider().clone();
         tokio::spawn(async move {
-            for _ in 0..jobs / CALLERS {
-                provider.add(Nothing { payload: "x".repeat(100) }).await.unwrap();
+            for _ in 0..jobs / callers / batch {
+                if batch == 1 {
+                    provider.add(nothing()).await.unwrap();
+                } else {
+                    provider.add_many((0..batch).map(|_| nothing())).await.unwrap();
+                }
             }
         });
     }
-    tally.all().await;
-    let round = measured(jobs, start, cpu_start);
-    dq.shutdown(Duration::from_secs(1)).await;
-    round
 }
 
-async fn drain(jobs: usize) -> Round {
-    let name = format!("drain-{jobs}-{}", cpu().as_millis());
-    let url = format!("memory:{name}");
-    let adding =
-        ContextFactory::new("bench").without_inventory().without_listeners().store(&url).start().await.unwrap();
-    for _ in 0..jobs / 1_000 {
-        let batch = (0..1_000).map(|_| Nothing { payload: "x".repeat(100) });
-        adding.provider().add_many(batch).await.unwrap();
-    }
-    let tally = Tally::default();
-    tally.expect(jobs);
-    let (start, cpu_start) = (Instant::now(), cpu());
-    let factory = ContextFactory::new("bench").without_inventory().listener::<do_nothing>().provide(tally.clone());
-    let dq = factory.store(&url).start().await.unwrap();
+async fn lives_on_redis(server: &Server, jobs: usize, callers: usize, batch: usize) -> Cost {
+    server.empty().await;
+    let tally = Tally::of(jobs);
+    let dq = factory(&server.url()).listener::<do_nothing>().provide(tally.clone()).start().await.unwrap();
+    dq.ready().await;
+    let meter = Meter::on(server).await;
+    call(&dq, jobs, callers, batch);
     tally.all().await;
-    let round = measured(jobs, start, cpu_start);
+    let cost = meter.end_on(server, jobs).await;
+    dq.shutdown(Duration::from_secs(1)).await;
+    cost
+}
+
+async fn lives_in_memory(jobs: usize) -> Cost {
+    let tally = Tally::of(jobs);
+    let dq = factory("memory:").listener::<do_nothing>().provide(tally.clone()).start().await.unwrap();
+    dq.ready().await;
+    let meter = Meter::start();
+    call(&dq, jobs, 64, 1);
+    tally.all().await;
+    let cost = meter.end(jobs);
+    dq.shutdown(Duration::from_secs(1)).await;
+    cost
+}
+
+/// Adds the jobs of a drain; the node that added them stays, because a memory store ends with its last node.
+async fn backlog(url: &str, jobs: usize) -> dq::Context {
+    let adding = factory(url).without_listeners().start().await.unwrap();
+    for from in (0..jobs).step_by(1_000) {
+        adding.provider().add_many((from..jobs.min(from + 1_000)).map(|_| nothing())).await.unwrap();
+    }
+    adding
+}
+
+async fn drain_on_redis(server: &Server, jobs: usize) -> Cost {
+    server.empty().await;
+    let adding = backlog(&server.url(), jobs).await;
+    let tally = Tally::of(jobs);
+    let meter = Meter::on(server).await;
+    let dq = factory(&server.url()).listener::<do_nothing>().provide(tally.clone()).start().await.unwrap();
+    tally.all().await;
+    let cost = meter.end_on(server, jobs).await;
     dq.shutdown(Duration::from_secs(1)).await;
     adding.shutdown(Duration::from_secs(1)).await;
-    round
+    cost
 }
 
-async fn bare_store(jobs: usize) -> Round {
-    let store = MemoryStore::new(Arc::new(TokioClock::new()));
-    let key = TopicKey { app: AppName::new("bench").unwrap(), topic: TopicName::new("bare").unwrap() };
-    let (link, producer) = (store.link(&key, &NodeId::new("n")), store.producer(&key, &ProducerId::new("p")));
-    let lease = Duration::from_secs(15);
-    let first = link.step(Reconcile { last_seen: Sequence::default(), after: None, limit: 1 }).await.unwrap();
-    let Sequenced::Done(Reconciled { lease_status: LeaseStatus { sequence: mut last_seen, .. }, .. }) = first else {
-        panic!("the first request takes a sequence number")
+async fn drain_in_memory(jobs: usize, round: usize) -> Cost {
+    let url = format!("memory:drain-{round}");
+    let adding = backlog(&url, jobs).await;
+    let tally = Tally::of(jobs);
+    let meter = Meter::start();
+    let dq = factory(&url).listener::<do_nothing>().provide(tally.clone()).start().await.unwrap();
+    tally.all().await;
+    let cost = meter.end(jobs);
+    dq.shutdown(Duration::from_secs(1)).await;
+    adding.shutdown(Duration::from_secs(1)).await;
+    cost
+}
+
+/// Records dq beside the bare client in batches of 100, the size that dq's callers use.
+async fn beside_hundreds(bench: &mut Bench, side: Side, line: usize, server: &Server, cost: &Cost, jobs: usize) {
+    let name = format!("{}, bare in batches of 100", LINES[line]);
+    let bare = match (side, line) {
+        (Side::Dq, _) => *cost,
+        (Side::Bare, 1) => bare::lives(server, jobs, Shape { batch: 100, depth: 16 }).await,
+        (Side::Bare, _) => bare_drain(server, jobs, Shape { batch: 100, depth: 1 }).await,
     };
-    let (start, cpu_start) = (Instant::now(), cpu());
-    for number in 1..=(jobs as u64 / 100) {
-        let job = |i| NewJob {
-            id: JobId::generated(number, i, 7),
-            generated: true,
-            due: Due::After(Duration::ZERO),
-            expires_after: None,
-            record: Record::new(&Metadata::default(), Codec::Json, &[b'x'; 100]),
-            on_duplicate: OnDuplicate::Reject,
-            deliver: Deliver::Queue,
-        };
-        producer.add(Numbered { number, items: (0..100).map(job).collect() }).await.unwrap();
-    }
-    let mut left = jobs / 100 * 100;
-    while left > 0 {
-        let request = Transfer { last_seen, limit: 100, bytes: USUAL_BYTES, lease, fallback: lease };
-        let Sequenced::Done(answer) = link.step(request).await.unwrap() else {
-            panic!("no other node takes a sequence number")
-        };
-        last_seen = answer.lease_status.sequence;
-        let done = answer.claims.into_iter();
-        let outcomes: Vec<_> =
-            done.map(|c| Outcome { id: c.id, token: c.token, change: Change::Ack, metadata: None }).collect();
-        left -= outcomes.len();
-        link.step(Settle { last_seen, lease, bytes: USUAL_BYTES, outcomes }).await.unwrap();
-    }
-    measured(jobs, start, cpu_start)
-}
-
-fn table(name: &str, rounds: &mut [Round]) {
-    rounds.sort_by(|a, b| a.per_second.total_cmp(&b.per_second));
-    let (low, high) = (rounds[0].per_second, rounds[rounds.len() - 1].per_second);
-    let middle = &rounds[rounds.len() / 2];
-    println!(
-        "{name:<28} {:>9.0} jobs/s [{low:.0} to {high:.0}]   {:.2} µs CPU a job",
-        middle.per_second, middle.cpu_us
-    );
+    bench.record_cost(side, &name, &bare);
 }
 
 #[tokio::main]
 async fn main() {
-    let quick = std::env::args().any(|argument| argument == "--quick");
-    let (jobs, rounds) = if quick { (64_000, 3) } else { (1_024_000, 5) };
-    let (mut lives, mut drained, mut bare) = (Vec::new(), Vec::new(), Vec::new());
-    for round in 1..=rounds {
-        println!("round {round} of {rounds}, {jobs} jobs each");
-        bare.push(bare_store(jobs).await);
-        lives.push(whole_lives(jobs).await);
-        drained.push(drain(jobs).await);
+    let arguments = Arguments::read();
+    let jobs = arguments.scaled(102_400, 512_000);
+    let lines: Vec<usize> = (0..LINES.len()).filter(|line| arguments.wants(LINES[*line])).collect();
+    let mut bench = Bench::start("lifecycle", arguments, 2 * lines.len());
+    let server = bench.server().await;
+    let needs_shapes = lines.iter().any(|line| *line < 3);
+    let shapes = if needs_shapes { Some(Shapes::find(&server, jobs.min(102_400)).await) } else { None };
+    if let Some(Shapes { singles, batches, drains }) = shapes {
+        bench.note(format!("bare, at its best: singles {singles:?}, batches {batches:?}, drains {drains:?}"));
     }
-    table("bare memory store", &mut bare);
-    table("whole lives, 64 callers", &mut lives);
-    table("draining jobs already due", &mut drained);
+    for round in bench.rounds() {
+        for &line in &lines {
+            for side in [Side::Bare, Side::Dq] {
+                bench.step(format!("{} {side:?}", LINES[line]));
+                let cost = match shapes {
+                    Some(shapes) if line < 3 => on_redis(line, side, &server, jobs, shapes).await,
+                    _ => in_memory(line, side, jobs, round).await,
+                };
+                bench.record_cost(side, LINES[line], &cost);
+                if let 1 | 2 = line {
+                    beside_hundreds(&mut bench, side, line, &server, &cost, jobs).await;
+                }
+            }
+        }
+    }
+    bench.finish();
 }

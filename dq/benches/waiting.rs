@@ -301,7 +301,7 @@ fn jobs() -> Vec<(u64, JobId)> {
         random ^= random << 17;
         random
     };
-    let job = |i: u64| (START_MS + next() % HOUR_MS, JobId::generated(START_MS + (i >> 8), i as u16 & 255, next()));
+    let job = |i: u64| (START_MS + next() % HOUR_MS, JobId::generated(i, next()));
     (0..JOBS as u64).map(job).collect()
 }
 

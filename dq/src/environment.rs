@@ -9,8 +9,8 @@
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -21,6 +21,8 @@ use crate::time::Timestamp;
 
 mod clock;
 mod entropy;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod precise;
 mod process;
 mod spawn;
 mod thread;
@@ -39,9 +41,21 @@ pub struct Environment {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     spawn: Arc<dyn Spawn>,
-    last_id: Arc<AtomicU64>,
+    ids: Arc<Ids>,
     process: Arc<Process>,
 }
+
+/// What makes the generated ids of an environment unique.
+#[derive(Default)]
+struct Ids {
+    /// Drawn at random for the first id.
+    origin: OnceLock<u64>,
+    last_tick: AtomicU64,
+}
+
+/// The ticks of generated ids count eighths of a millisecond since 2020, so that 44 bits last until 2089.
+const TICKS_BEGIN: Timestamp = Timestamp::from_millis(1_577_836_800_000);
+const TICKS_PER_MS: u64 = 8;
 
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -53,7 +67,7 @@ impl Environment {
     /// Makes an environment of these parts. Its handlers count as a process of their own.
     pub fn new(clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>, spawn: Arc<dyn Spawn>) -> Self {
         let process = Process::new(Arc::clone(&clock));
-        Self { clock, entropy, spawn, last_id: Arc::default(), process }
+        Self { clock, entropy, spawn, ids: Arc::default(), process }
     }
 
     /// Makes the environment of a program: randomness from the operating system, dq's own tasks on a thread of their
@@ -70,7 +84,8 @@ impl Environment {
         if TokioClock::is_paused() {
             return Ok(Self::on_this_runtime(entropy));
         }
-        let environment = Self::new(Arc::new(Boottime), entropy, Arc::new(OwnThread::start()?));
+        let thread = OwnThread::start()?;
+        let environment = Self::new(precise_clock(&thread), entropy, Arc::new(thread));
         Ok(Self { process: Process::current(), ..environment })
     }
 
@@ -139,15 +154,17 @@ impl Environment {
         format!("{:016x}", self.random())
     }
 
-    /// Generates a job id that sorts after every id that this environment generated before.
+    /// Generates a job id that sorts after every id that this environment generated before, whatever its clock does. More than
+    /// eight ids within a millisecond run ahead of the clock.
     pub fn job_id(&self) -> JobId {
-        let wall = self.clock.wall_millis() << 16;
+        let clock = self.wall().since(TICKS_BEGIN).as_millis() as u64 * TICKS_PER_MS;
+        let following = |last: u64| clock.max(last + 1);
         let last = self
-            .last_id
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(wall.max(last + 1)))
+            .ids
+            .last_tick
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(following(last)))
             .unwrap_or_else(|last| last);
-        let id = wall.max(last + 1);
-        JobId::generated(id >> 16, id as u16, self.random())
+        JobId::generated(following(last), *self.ids.origin.get_or_init(|| self.random()))
     }
 
     /// The runtime of handlers, if tasks of dq that may stop at any time can run there: see [`Spawn::shared`].
@@ -171,6 +188,24 @@ pub(crate) fn is_on(runtime: Id) -> bool {
     Handle::try_current().is_ok_and(|current| current.id() == runtime)
 }
 
+/// [`Boottime`], with sleeps that end to the microsecond where the platform has a timer for them.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn precise_clock(spawn: &dyn Spawn) -> Arc<dyn Clock> {
+    match precise::PreciseClock::start(spawn) {
+        Ok(clock) => Arc::new(clock),
+        Err(error) => {
+            tracing::warn!(error = %error, "cannot make a timer; jobs start up to two milliseconds later");
+            Arc::new(Boottime)
+        }
+    }
+}
+
+/// [`Boottime`]: only Linux has a timer that is more precise than tokio's and counts the same time.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn precise_clock(_spawn: &dyn Spawn) -> Arc<dyn Clock> {
+    Arc::new(Boottime)
+}
+
 /// `first`, doubled once for each of `failures`, and at most `longest`.
 pub(crate) fn doubled(first: Duration, longest: Duration, failures: u32) -> Duration {
     first.saturating_mul(1 << failures.min(10)).min(longest)
@@ -178,7 +213,45 @@ pub(crate) fn doubled(first: Duration, longest: Duration, failures: u32) -> Dura
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    /// A wall clock that shows the times of a list, one after another.
+    #[derive(Debug)]
+    struct Jumping(AtomicU64, Vec<u64>);
+
+    impl Clock for Jumping {
+        fn now(&self) -> Duration {
+            Duration::ZERO
+        }
+
+        fn sleep_until(&self, _: Duration) -> BoxFuture<'static, ()> {
+            Box::pin(std::future::pending())
+        }
+
+        fn wall_millis(&self) -> u64 {
+            self.1[self.0.fetch_add(1, Ordering::Relaxed) as usize]
+        }
+    }
+
+    #[tokio::test]
+    async fn generated_ids_sort_in_order_of_creation_even_if_the_clock_jumps_back() {
+        let times = [1_763_000_000_000; 20].into_iter().chain([0, 1_763_000_000_500, 1_762_000_000_000]);
+        let clock = Arc::new(Jumping(AtomicU64::new(0), times.collect()));
+        let spawn = Arc::new(SpawnOn { own: Handle::current(), handlers: Handle::current() });
+        let environment = Environment::new(clock.clone(), Arc::new(Seeded::new(1)), spawn);
+        let ids: Vec<_> = clock.1.iter().map(|_| environment.clone().job_id()).collect();
+        assert!(ids.is_sorted_by(|a, b| a < b), "{ids:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn environments_of_one_clock_generate_different_ids() {
+        let entropy: Arc<dyn Entropy> = Arc::new(Seeded::new(1));
+        let environments = [(); 10].map(|()| Environment::on_this_runtime(Arc::clone(&entropy)));
+        let ids: BTreeSet<_> = (0..1_000).flat_map(|_| environments.iter().map(Environment::job_id)).collect();
+        assert_eq!(ids.len(), 10_000);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn pauses_double_up_to_the_longest_and_are_between_a_part_and_the_whole() {

@@ -56,6 +56,23 @@ async fn a_node_sleeps_exactly_until_the_head_is_due() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn each_earlier_head_costs_one_transfer_when_it_is_due() {
+    let (store, faults) = faulty_store();
+    let script = Script::acks();
+    let dq = node(&store, 1, &script).await;
+    dq.advance(MS).await;
+    let before = faults.requests_for("transfer");
+    for (name, after) in [("c", 3 * SECOND), ("b", 2 * SECOND), ("a", SECOND)] {
+        dq.provider().add(test_job(name)).after(after).await.unwrap();
+        dq.settle().await;
+    }
+    assert_eq!(faults.requests_for("transfer") - before, 0, "the signals say when to come");
+    dq.advance(5 * SECOND).await;
+    assert_eq!(script.log.take().len(), 3);
+    assert_eq!(faults.requests_for("transfer") - before, 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn adding_an_earlier_job_wakes_a_sleeping_node() {
     let (store, _) = faulty_store();
     let script = Script::acks();

@@ -26,7 +26,7 @@ async fn a_subscription_that_was_killed_is_restored_and_reports_it() {
     let topic = Topic::on(&server.url());
     let mut signals = topic.store.signals(&topic.key, interest()).await.unwrap();
     topic.add(vec![job("a")]).await;
-    assert_eq!(signals.next().await, Some(Signal::Due));
+    assert_eq!(signals.next().await, Some(Signal::Due(None)));
     server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
     assert_eq!(signals.next().await, Some(Signal::Resubscribed));
     server.command(&["PUBLISH", "dq:{shop:t}:wake:n", "command cancel a b"]);

@@ -162,7 +162,7 @@ async fn the_least_permissions_in_the_guide_are_enough() {
     topic.reconcile().await;
     let both = NewJob { deliver: Deliver::Both, ..job("b") };
     topic.add(vec![job("a"), both]).await;
-    assert!(matches!(signals.next().await, Some(Signal::Due | Signal::BroadcastDue)));
+    assert!(matches!(signals.next().await, Some(Signal::Due(_) | Signal::BroadcastDue)));
     let claims = topic.claims().await;
     assert!(topic.command(CommandKind::Cancel, "a").await.changed);
     topic.try_settle(&claims, Change::Retry(LEASE)).await.unwrap();

@@ -14,6 +14,7 @@ mod idle;
 mod listeners;
 mod lost;
 mod mangled;
+mod metadata;
 mod mistyped;
 mod payloads;
 mod processes;

@@ -29,7 +29,7 @@ async fn refusing(name: &str, deliver: Deliver) -> (RedisServer, Topic, Signals)
 /// Asserts that the next signal is the one published here, after the refusal.
 async fn nothing_was_published(server: &RedisServer, mut signals: Signals) {
     server.command(&["PUBLISH", "dq:{shop:t}:wake", "due"]);
-    assert_eq!(signals.next().await, Some(Signal::Due));
+    assert_eq!(signals.next().await, Some(Signal::Due(None)));
 }
 
 #[tokio::test]

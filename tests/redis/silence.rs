@@ -33,7 +33,7 @@ async fn a_subscription_on_a_silently_broken_connection_is_made_again() {
     let topic = Topic::of(store, "t");
     let mut signals = topic.store.signals(&topic.key, interest()).await.unwrap();
     topic.add(vec![job("a")]).await;
-    assert_eq!(signals.next().await, Some(Signal::Due));
+    assert_eq!(signals.next().await, Some(Signal::Due(None)));
     proxy.fall_silent();
     let received = timeout(LIMIT, signals.next()).await.expect("the subscription is made again");
     assert_eq!(received, Some(Signal::Resubscribed));
@@ -50,7 +50,7 @@ async fn a_quiet_subscription_on_a_working_connection_stays() {
         tokio::task::yield_now().await;
     }
     server.command(&["PUBLISH", "dq:{shop:t}:wake", "due"]);
-    assert_eq!(signals.next().await, Some(Signal::Due), "and nothing before");
+    assert_eq!(signals.next().await, Some(Signal::Due(None)), "and nothing before");
 }
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn a_user_who_may_not_subscribe_to_one_topic_still_receives_signals_of_oth
         assert!(said.contains("(give the user the permissions in docs/guide/deploying-on-redis.md)"), "{said}");
     }
     server.command(&["PUBLISH", "dq:{shop:t}:wake", "due"]);
-    assert_eq!(signals.next().await, Some(Signal::Due), "the subscription stayed intact");
+    assert_eq!(signals.next().await, Some(Signal::Due(None)), "the subscription stayed intact");
 }
 
 /// Waits until the condition of the node's channel satisfies `is`.

@@ -128,7 +128,7 @@ async fn signals_arrive_over_tls() {
     let interest = dq::store::Interest { node: Some(dq::job::NodeId::new("n")), broadcasts: false };
     let mut signals = topic.store.signals(&topic.key, interest).await.unwrap();
     topic.add(vec![job("a")]).await;
-    assert_eq!(signals.next().await, Some(dq::store::Signal::Due));
+    assert_eq!(signals.next().await, Some(dq::store::Signal::Due(None)));
 }
 
 #[tokio::test]

@@ -46,7 +46,7 @@ pub fn job(name: &str) -> NewJob {
 }
 
 pub fn generated(count: u16) -> NewJob {
-    NewJob { id: JobId::generated(7, count, 0), generated: true, ..job("x") }
+    NewJob { id: JobId::generated(count.into(), 7), generated: true, ..job("x") }
 }
 
 impl Topic {

@@ -5,6 +5,7 @@ use tokio::sync::mpsc;
 
 use super::producer::CommandKind;
 use crate::job::{JobId, NodeId};
+use crate::time::Timestamp;
 
 /// What a subscriber wants to receive of a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,8 +19,8 @@ pub struct Interest {
 /// A hint that something changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Signal {
-    /// The topic has an earlier head: transfer.
-    Due,
+    /// The topic has an earlier head. `None`: transfer. With a time, which only the watcher gets: the head is due then.
+    Due(Option<Timestamp>),
     /// The topic has an earlier broadcast: publish.
     BroadcastDue,
     /// A command arrived for a running job.

@@ -86,6 +86,8 @@ pub struct Transferred {
     pub lease_status: LeaseStatus,
     /// The store's clock, rounded down.
     pub clock: Timestamp,
+    /// The same clock, in microseconds since the Unix epoch.
+    pub micros: u64,
     /// The role of this node now.
     pub role: Option<Role>,
     /// How long the node should sleep.

@@ -113,7 +113,7 @@ impl Channel {
                     // The rest of what is going out goes first.
                     Ok(Signal::BroadcastDue) if awaited.is_some() => {}
                     Ok(Signal::BroadcastDue | Signal::Resubscribed) => broadcast_at = Some(self.environment.now()),
-                    Ok(Signal::Due | Signal::Command(..)) => {}
+                    Ok(Signal::Due(_) | Signal::Command(..)) => {}
                     Err(error) => {
                         // Other nodes publish what this node would not receive.
                         broadcast_at = None;

@@ -137,7 +137,8 @@ impl Topic {
 
     fn on_signal(&mut self, signal: Signal) {
         match signal {
-            Signal::Due | Signal::Resubscribed => self.sleep.wake(),
+            Signal::Due(Some(head)) => self.sleep.head_is(head),
+            Signal::Due(None) | Signal::Resubscribed => self.sleep.wake(),
             Signal::Command(kind, id) => self.on_command(kind, &id),
             Signal::BroadcastDue | Signal::Broadcast(_) => {}
         }

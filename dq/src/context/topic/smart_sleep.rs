@@ -1,12 +1,15 @@
 //! Smart sleep: when to transfer next. A topic sleeps until its head is due, a signal reports an earlier one, or the fallback
 //! ends.
 //!
-//! The store says how long to sleep (rule 23). A signal that arrives while a transfer is in flight counts for the next one,
-//! because the flag is cleared before the request is sent.
+//! The store says how long to sleep (rule 23). A signal to the watcher names the due time of the head, and the store's clock in
+//! the last answer says how long that is from now, so the watcher needs no transfer to learn it. All other signals mean: transfer
+//! at once. A signal that arrives while a transfer is in flight counts for the next one, because what is known of signals is
+//! cleared before the request is sent.
 
 use std::time::Duration;
 
 use crate::store::step::{Role, Transferred};
+use crate::time::Timestamp;
 
 /// The shortest time between two calls of `wake`.
 const WAKE_PAUSE: Duration = Duration::from_millis(10);
@@ -19,17 +22,55 @@ pub(super) struct SmartSleep {
     until: Duration,
     role: Option<Role>,
     called_wake_at: Option<Duration>,
+    store_clock: Option<StoreTime>,
+    /// The earliest head that signals have named since the last transfer was sent.
+    signalled: Option<Timestamp>,
+}
+
+/// What the store's clock showed, at the latest at this time of the node's clock.
+#[derive(Debug, Clone, Copy)]
+struct StoreTime {
+    micros: u64,
+    at: Duration,
+}
+
+impl StoreTime {
+    /// When the store's clock certainly shows `due`, unless it has been set since.
+    const fn reaches(self, due: Timestamp) -> Duration {
+        let ahead = due.as_millis().saturating_mul(1_000).saturating_sub(self.micros);
+        self.at.saturating_add(Duration::from_micros(ahead))
+    }
 }
 
 impl SmartSleep {
     /// A topic that transfers at once.
     pub(super) const fn new(now: Duration) -> Self {
-        Self { woken: true, more: false, until: now, role: None, called_wake_at: None }
+        Self {
+            woken: true,
+            more: false,
+            until: now,
+            role: None,
+            called_wake_at: None,
+            store_clock: None,
+            signalled: None,
+        }
     }
 
     /// Something may be due: transfer at once.
     pub(super) const fn wake(&mut self) {
         self.woken = true;
+    }
+
+    /// The store has told the watcher that the head is due at this time. A node that does not know that it is the watcher
+    /// transfers at once: the store does not know when it comes.
+    pub(super) fn head_is(&mut self, due: Timestamp) {
+        match self.store_clock {
+            Some(store) if self.role == Some(Role::Watcher) => {
+                self.until = self.until.min(store.reaches(due));
+                self.signalled = Some(self.signalled.map_or(due, |known| known.min(due)));
+            }
+            _ => self.wake(),
+        }
     }
 
     pub(super) fn is_awake(&self, now: Duration) -> bool {
@@ -44,6 +85,7 @@ impl SmartSleep {
     /// A transfer is sent now.
     pub(super) const fn sent(&mut self) {
         self.woken = false;
+        self.signalled = None;
     }
 
     /// Takes in the answer of a transfer.
@@ -51,6 +93,11 @@ impl SmartSleep {
         self.more = answer.more;
         self.role = answer.role;
         self.until = now + answer.sleep;
+        self.store_clock = Some(StoreTime { micros: answer.micros, at: now });
+        if let Some(due) = self.signalled.take() {
+            // The head may be one that the store did not know when it answered. Was it due then, the signal may be younger.
+            if due.as_millis().saturating_mul(1_000) >= answer.micros { self.head_is(due) } else { self.wake() }
+        }
     }
 
     pub(super) const fn role(&self) -> Option<Role> {
@@ -66,5 +113,85 @@ impl SmartSleep {
     pub(super) const fn called_wake(&mut self, now: Duration) {
         self.role = None;
         self.called_wake_at = Some(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::Sequence;
+    use crate::store::step::LeaseStatus;
+
+    const MS: Duration = Duration::from_millis(1);
+    /// The store's clock at the answers, in milliseconds.
+    const CLOCK: u64 = 1_000;
+
+    fn answer(role: Option<Role>) -> Transferred {
+        Transferred {
+            lease_status: LeaseStatus { sequence: Sequence(1), rows: 0 },
+            clock: Timestamp::from_millis(CLOCK),
+            micros: CLOCK * 1_000 + 700,
+            role,
+            sleep: 100 * MS,
+            more: false,
+            foreign_lease: None,
+            claims: Vec::new(),
+            dropped: Vec::new(),
+        }
+    }
+
+    fn sleeping(role: Option<Role>) -> SmartSleep {
+        let mut sleep = SmartSleep::new(Duration::ZERO);
+        sleep.sent();
+        sleep.answered(&answer(role), 10 * MS);
+        assert!(!sleep.is_awake(109 * MS) && sleep.is_awake(110 * MS));
+        sleep
+    }
+
+    #[test]
+    fn the_watcher_comes_when_the_signalled_head_is_due_to_the_microsecond() {
+        let mut sleep = sleeping(Some(Role::Watcher));
+        for (head, wakes_at) in
+            [(CLOCK + 200, 110_000), (CLOCK + 50, 59_300), (CLOCK + 60, 59_300), (CLOCK + 8, 17_300)]
+        {
+            sleep.head_is(Timestamp::from_millis(head));
+            assert_eq!(sleep.wakes_at(), Duration::from_micros(wakes_at));
+            assert!(!sleep.is_awake(11 * MS));
+        }
+        sleep.head_is(Timestamp::from_millis(CLOCK - 5));
+        assert!(sleep.is_awake(11 * MS), "that head is due");
+    }
+
+    #[test]
+    fn a_node_that_is_not_the_watcher_transfers_at_once() {
+        for role in [None, Some(Role::Standby)] {
+            let mut sleep = sleeping(role);
+            sleep.head_is(Timestamp::from_millis(CLOCK + 50));
+            assert!(sleep.is_awake(11 * MS), "{role:?}");
+        }
+        let mut sleep = sleeping(Some(Role::Watcher));
+        sleep.called_wake(11 * MS);
+        sleep.head_is(Timestamp::from_millis(CLOCK + 50));
+        assert!(sleep.is_awake(11 * MS), "it gave its role up");
+    }
+
+    #[test]
+    fn a_head_signalled_during_a_transfer_counts_behind_its_answer() {
+        let mut sleep = sleeping(Some(Role::Watcher));
+        sleep.sent();
+        sleep.head_is(Timestamp::from_millis(CLOCK + 30));
+        sleep.answered(&answer(Some(Role::Watcher)), 12 * MS);
+        assert_eq!(sleep.wakes_at(), Duration::from_micros(41_300));
+        sleep.sent();
+        sleep.head_is(Timestamp::from_millis(CLOCK));
+        sleep.answered(&answer(Some(Role::Watcher)), 12 * MS);
+        assert!(sleep.is_awake(12 * MS), "it was due at the answer, and may be younger");
+        sleep.sent();
+        sleep.head_is(Timestamp::from_millis(CLOCK + 30));
+        sleep.answered(&answer(None), 12 * MS);
+        assert!(sleep.is_awake(12 * MS), "the node is no longer the watcher");
+        sleep.sent();
+        sleep.answered(&answer(Some(Role::Watcher)), 12 * MS);
+        assert_eq!(sleep.wakes_at(), 112 * MS, "a signal from before the transfer is in its answer");
     }
 }

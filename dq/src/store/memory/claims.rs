@@ -35,6 +35,7 @@ impl Topic {
         Ok(Sequenced::Done(Transferred {
             lease_status: self.lease_status(node),
             clock: now.floor(),
+            micros: now.micros(),
             role,
             sleep: now.until(wake_at).min(request.fallback),
             more,

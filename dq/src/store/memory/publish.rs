@@ -47,13 +47,13 @@ impl Topic {
     /// Frees the watcher roles of the node and signals all nodes.
     pub(crate) fn wake(&mut self, node: &NodeId) {
         self.free_roles(node);
-        self.notices.due(Recipient::Nodes);
+        self.notices.due();
     }
 
     /// Frees the watcher roles of the node; signals all nodes if it had one and a job waits.
     pub(super) fn free_roles(&mut self, node: &NodeId) {
         if self.roles.free(node) && self.jobs.index(TimedPlace::Delayed).head().is_some() {
-            self.notices.due(Recipient::Nodes);
+            self.notices.due();
         }
     }
 

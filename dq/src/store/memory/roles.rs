@@ -42,9 +42,12 @@ fn leave(role: &mut Option<RoleHolder>, node: &NodeId) -> bool {
 }
 
 impl Roles {
-    /// The watcher, unless its role has lapsed: a dead watcher must not be the only node that is signalled.
-    pub(super) fn watcher(&self, now: Now) -> Option<&NodeId> {
-        self.watcher.as_ref().filter(|held| now.floor() <= held.until).map(|held| &held.node)
+    /// The watcher, which is about to learn that the head is due at this earlier time: its role lapses if it does not come
+    /// then. `None` if it has lapsed: a dead watcher must not be the only node that is signalled.
+    pub(super) fn expect_watcher(&mut self, now: Now, due: Timestamp) -> Option<&NodeId> {
+        let held = self.watcher.as_mut().filter(|held| now.floor() <= held.until)?;
+        held.until = held.until.min(due.max(now.floor()).after(ROLE_SLACK));
+        Some(&held.node)
     }
 
     /// The publisher, unless its role has lapsed.

@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::job::{JobId, NodeId};
 use crate::store::{BroadcastMessage, CommandKind, Interest, Signal, Signals};
+use crate::time::Timestamp;
 
 /// Who receives a signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,15 +32,25 @@ pub(crate) struct Notice {
 /// The signals of the current step; empty between steps. A batch sends *due* once, not once per job.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Notices {
-    due: Option<Recipient>,
+    due: Option<(Recipient, Option<Timestamp>)>,
     broadcast_due: Option<Recipient>,
     others: Vec<Notice>,
 }
 
 impl Notices {
-    /// The head is earlier, or another node should take the jobs that are due.
-    pub(super) fn due(&mut self, to: Recipient) {
-        merge(&mut self.due, to);
+    /// Another node should take the jobs that are due, or become the watcher.
+    pub(super) fn due(&mut self) {
+        self.due = Some((Recipient::Nodes, None));
+    }
+
+    /// The watcher should know that the head is due at this earlier time.
+    pub(super) fn due_at(&mut self, watcher: &NodeId, due: Timestamp) {
+        let at = match &self.due {
+            None => Some(due),
+            Some((_, at)) => at.map(|at| at.min(due)),
+        };
+        let to = at.map_or(Recipient::Nodes, |_| Recipient::Node(watcher.clone()));
+        self.due = Some((to, at));
     }
 
     /// The next broadcast is due earlier, or the topic has lost its publisher.
@@ -60,7 +71,7 @@ impl Notices {
     /// Removes and returns all signals.
     pub(super) fn take(&mut self) -> Vec<Notice> {
         let mut all = mem::take(&mut self.others);
-        all.extend(self.due.take().map(|to| Notice { to, signal: Signal::Due }));
+        all.extend(self.due.take().map(|(to, at)| Notice { to, signal: Signal::Due(at) }));
         all.extend(self.broadcast_due.take().map(|to| Notice { to, signal: Signal::BroadcastDue }));
         all
     }
@@ -93,7 +104,8 @@ impl Subscribers {
             if !self.send_to(&to, &signal)
                 && let Recipient::Node(node) = to
             {
-                self.send_to(&Recipient::Nodes, &signal);
+                let to_all = if matches!(signal, Signal::Due(_)) { Signal::Due(None) } else { signal.clone() };
+                self.send_to(&Recipient::Nodes, &to_all);
                 missed.push((node, signal));
             }
         }

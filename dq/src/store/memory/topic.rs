@@ -13,7 +13,7 @@ use super::now::Now;
 use super::places::{Jobs, TimedPlace};
 use super::roles::Roles;
 use super::sequences::Sequences;
-use super::signals::{Notice, Notices, Recipient};
+use super::signals::{Notice, Notices};
 use crate::job::{Fence, JobId, NodeId, State};
 use crate::store::step::MOST_JOBS;
 use crate::store::{Signal, StoreError};
@@ -62,17 +62,19 @@ impl Topic {
     /// This signal reached no subscriber of the node that has a role: it has just died, and loses the role (rule 23).
     pub(super) fn does_not_listen(&mut self, node: &NodeId, signal: &Signal) {
         match signal {
-            Signal::Due => self.roles.free_watcher(node),
+            Signal::Due(_) => self.roles.free_watcher(node),
             Signal::BroadcastDue => _ = self.roles.free_publisher(node),
             Signal::Broadcast(_) | Signal::Command(..) | Signal::Resubscribed => {}
         }
     }
 
-    /// If `due` is before the head, signals the watcher, or every node if there is no watcher (rule 23).
+    /// If `due` is before the head, tells the watcher when to come, or signals every node if there is no watcher (rule 23).
     pub(super) fn signal_earlier_head(&mut self, now: Now, due: Timestamp) {
         if self.jobs.index(TimedPlace::Delayed).head().is_none_or(|head| due < head) {
-            let to = self.roles.watcher(now).map_or(Recipient::Nodes, |node| Recipient::Node(node.clone()));
-            self.notices.due(to);
+            match self.roles.expect_watcher(now, due) {
+                Some(watcher) => self.notices.due_at(watcher, due),
+                None => self.notices.due(),
+            }
         }
     }
 }

@@ -19,6 +19,7 @@ use crate::store::step::{
     Transferred, USUAL_BYTES, Verdict, Wake,
 };
 use crate::store::{Answer, Link, Pending, Request, RequestKind, StoreError};
+use crate::time::Timestamp;
 
 /// The link of one node to one topic.
 #[derive(Debug)]
@@ -84,7 +85,7 @@ impl Cleanup {
         tracing::warn!(topic = %self.keys.topic(), count = foreign_rows.len(), %first, "dropped rows that dq did not write");
         let call = self.scripts.call(Step::Settle, &self.keys, self.node.as_str()).arg(self.node.as_str());
         // The request names no sequence number, so it renews nothing.
-        let mut call = call.arg("").arg(0).arg(USUAL_BYTES).arg(0);
+        let mut call = call.arg("").arg(0).arg(USUAL_BYTES).arg(0).arg(0);
         for (id, token) in foreign_rows {
             for argument in [id.as_ref(), token.as_ref(), b"d", b"0", b""] {
                 call.push(argument);
@@ -145,14 +146,15 @@ impl RedisLink {
             if !is_done {
                 return Ok(Answer::Transfer(Sequenced::Reconcile(lease_status)));
             }
-            let (clock, role) = (reply.time()?, role_of(reply.int()?));
+            let (micros, role) = (u64::try_from(reply.int()?).unwrap_or_default(), role_of(reply.int()?));
+            let clock = Timestamp::floor_micros(micros);
             let (sleep, more) = (reply.micros()?.min(fallback), reply.is_set()?);
             let (holder, end) = (reply.node()?, reply.time()?);
             let foreign_lease = (!holder.as_str().is_empty()).then_some((holder, end));
             let (claims, foreign_rows) = claims_of(&mut reply)?;
             cleanup.drop_foreign_rows(&foreign_rows, &mut lease_status);
             let dropped = reply.ids()?;
-            let done = Transferred { lease_status, clock, role, sleep, more, foreign_lease, claims, dropped };
+            let done = Transferred { lease_status, clock, micros, role, sleep, more, foreign_lease, claims, dropped };
             Ok(Answer::Transfer(Sequenced::Done(done)))
         })
     }
@@ -322,26 +324,41 @@ const fn role_of(number: i64) -> Option<Role> {
 
 fn claims_of(reply: &mut Reply) -> Result<(Vec<Claim>, Vec<ForeignRow>), StoreError> {
     let (mut ids, mut tokens) = (reply.nested()?, reply.nested()?);
-    let (mut records, mut overrides, mut crashes) = (reply.nested()?, reply.nested()?, reply.nested()?);
-    // Jobs that are due together share one token.
-    let one = if tokens.len() == 1 { Some(tokens.bytes()?) } else { None };
+    let mut records = reply.nested()?;
+    let (mut overrides, mut crashes) = (reply.nested_or_nothing()?, reply.nested_or_nothing()?);
     let (mut claims, mut foreign_rows) = (Vec::with_capacity(ids.len()), Vec::new());
-    while ids.len() > 0 {
-        let token = if let Some(one) = &one { one.clone() } else { tokens.bytes()? };
-        let (row, record) = (row_of(ids.bytes()?, token), records.record()?);
-        let record = if overrides.len() > 0 { record.under(&overrides.bytes_or_nothing()?) } else { record };
-        let crashes = if crashes.len() > 0 { u32::try_from(crashes.int()?).unwrap_or(u32::MAX) } else { 0 };
-        match row {
-            Ok((id, token)) => claims.push(Claim { id, token, record, crashes }),
-            Err(foreign) => foreign_rows.push(foreign),
+    while tokens.len() > 0 {
+        // The next `count` jobs share this token.
+        let (text, count) = (tokens.bytes()?, tokens.count()?);
+        let token = token_of(&text);
+        for _ in 0..count {
+            let (id, record) = (ids.id()?, records.record()?);
+            let record = match &mut overrides {
+                Some(overrides) => record.under(&overrides.bytes_or_nothing()?),
+                None => record,
+            };
+            let crashes = crashes.as_mut().map_or(Ok(0), Reply::int)?;
+            let crashes = u32::try_from(crashes).unwrap_or(u32::MAX);
+            match (id, token) {
+                (Ok(id), Some(token)) => claims.push(Claim { id, token, record, crashes }),
+                (Ok(id), None) => foreign_rows.push((Bytes::copy_from_slice(id.as_str().as_bytes()), text.clone())),
+                (Err(id), _) => foreign_rows.push((id, text.clone())),
+            }
         }
     }
-    Ok((claims, foreign_rows))
+    match ids.len() {
+        0 => Ok((claims, foreign_rows)),
+        _ => Err(malformed(reply.operation, "it has jobs without a token")),
+    }
+}
+
+fn token_of(text: &[u8]) -> Option<Token> {
+    std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 fn row_of(id: Bytes, token: Bytes) -> Result<(JobId, Token), ForeignRow> {
     let job = std::str::from_utf8(&id).ok().and_then(|id| JobId::new(id).ok());
-    job.zip(std::str::from_utf8(&token).ok().and_then(|token| token.parse().ok())).ok_or((id, token))
+    job.zip(token_of(&token)).ok_or((id, token))
 }
 
 fn noted_of(mut reply: Reply) -> Result<Noted, StoreError> {

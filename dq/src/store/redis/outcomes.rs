@@ -1,7 +1,7 @@
-//! Puts the outcomes of a settle into the order that its script wants: acks without new metadata first. Most outcomes
-//! are such acks, and they need only id and token.
+//! Puts the outcomes of a settle into the order that its script wants: acks without new metadata first, by their tokens. Most
+//! outcomes are such acks, and they need only id and token.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 
 use super::scripts::ScriptCall;
 use super::{metadata_bytes, micros};
@@ -20,30 +20,39 @@ pub(super) struct Sorted {
 /// sent.
 pub(super) fn sort(mut call: ScriptCall, outcomes: Vec<Outcome>) -> Sorted {
     let mut verdicts = vec![Verdict::Done; outcomes.len()];
-    let mut named = BTreeSet::new();
+    let mut named = HashSet::with_capacity(outcomes.len());
     let (mut acks, mut others) = (Vec::with_capacity(outcomes.len()), Vec::new());
-    for (place, outcome) in outcomes.into_iter().enumerate() {
-        if !named.insert((outcome.id.clone(), outcome.token)) {
+    for (place, outcome) in outcomes.iter().enumerate() {
+        if !named.insert((outcome.id.as_str(), outcome.token)) {
             verdicts[place] = Verdict::Stale;
         } else if outcome.change == Change::Ack && outcome.metadata.is_none() {
-            acks.push((place, outcome));
+            acks.push(place);
         } else {
-            others.push((place, outcome));
+            others.push(place);
         }
     }
+    // Jobs that were claimed together share a token, which is sent once.
+    acks.sort_by_key(|place| outcomes[*place].token);
+    let same_token = |a: &usize, b: &usize| outcomes[*a].token == outcomes[*b].token;
     call.push(acks.len());
-    for (_, Outcome { id, token, .. }) in &acks {
-        call.push(id.as_str());
-        call.push(token.to_string());
+    call.push(acks.chunk_by(same_token).count());
+    for place in &acks {
+        call.push(outcomes[*place].id.as_str());
     }
-    let places = acks.iter().chain(&others).map(|(place, _)| *place).collect();
-    for (_, Outcome { id, token, change, metadata }) in others {
+    for group in acks.chunk_by(same_token) {
+        call.push(outcomes[group[0]].token.to_string());
+        call.push(group.len());
+    }
+    let mut places = acks;
+    places.extend(&others);
+    for place in others {
+        let Outcome { id, token, change, metadata } = &outcomes[place];
         call.push(id.as_str());
         call.push(token.to_string());
-        let (code, argument) = code_of(&change);
+        let (code, argument) = code_of(change);
         call.push(code);
         call.push(argument);
-        call.push(metadata.map(metadata_bytes).unwrap_or_default());
+        call.push(metadata.clone().map(metadata_bytes).unwrap_or_default());
     }
     Sorted { call, places, verdicts }
 }

@@ -15,7 +15,7 @@ use crate::time::Timestamp;
 /// The values of an answer, which a caller reads one by one.
 #[derive(Debug)]
 pub(super) struct Reply {
-    operation: &'static str,
+    pub(super) operation: &'static str,
     values: vec::IntoIter<Value>,
 }
 
@@ -120,9 +120,9 @@ impl Reply {
         Ok(id.ok_or(bytes))
     }
 
-    /// The ids of a list. What is not an id is left out.
+    /// The ids of a list, or none if the script answers `false`. What is not an id is left out.
     pub(super) fn ids(&mut self) -> Result<Vec<JobId>, StoreError> {
-        let mut list = self.nested()?;
+        let Some(mut list) = self.nested_or_nothing()? else { return Ok(Vec::new()) };
         let mut ids = Vec::with_capacity(list.len());
         while list.len() > 0 {
             ids.extend(list.id()?);

@@ -1,8 +1,8 @@
 //! The Lua scripts: one file per step, assembled from its parts when the store is made.
 //!
 //! The header of a file names its keys and arguments; the loader replaces a line `-- include PART.lua` with that part. It
-//! also writes the types of the [keys](Step::keys) and the protocol version in front, so a script checks exactly the keys that it
-//! is given. Scripts are called by their hash. A server that does not know a script (because it is new, was flushed or
+//! also writes the protocol version in front, and the types of the [keys](Step::keys) in front of `types.lua`, so a script
+//! checks exactly the keys that it is given. Scripts are called by their hash. A server that does not know a script (because it is new, was flushed or
 //! failed over) is sent the text once. A server keeps the scripts of an older dq beside those of a newer one.
 
 use std::collections::BTreeSet;
@@ -67,11 +67,10 @@ steps! {
 impl Step {
     /// The keys that the common path of a script writes without having read them before its first write. The script
     /// checks their types each time; `None`: it checks the types of all its keys. Only the hot steps have such a list,
-    /// because one check costs as much as one job.
+    /// because one check costs as much as one job. (A transfer reads all its keys and includes no check.)
     const fn unread(self) -> Option<&'static [Key]> {
         match self {
-            Self::Transfer => Some(&[Key::Running, Key::Leases]),
-            Self::Settle => Some(&[Key::Jobs, Key::Leases, Key::Sequence]),
+            Self::Settle => Some(&[Key::Jobs, Key::Leases]),
             Self::Add => Some(&[]),
             _ => None,
         }
@@ -89,6 +88,7 @@ const PARTS: &[(&str, &str)] = &[
     ("lapse.lua", include_str!("lua/parts/lapse.lua")),
     ("leave.lua", include_str!("lua/parts/leave.lua")),
     ("pending.lua", include_str!("lua/parts/pending.lua")),
+    ("plain_acks.lua", include_str!("lua/parts/plain_acks.lua")),
     ("holders.lua", include_str!("lua/parts/holders.lua")),
     ("order.lua", include_str!("lua/parts/order.lua")),
     ("scan_rows.lua", include_str!("lua/parts/scan_rows.lua")),
@@ -206,13 +206,19 @@ fn body(text: &str) -> &str {
     text.split_once("]]\n").map_or(text, |(_, body)| body)
 }
 
-/// The lines that the loader writes in front of a script.
-fn preamble(step: Step) -> String {
+/// The line that the loader writes in front of a script.
+fn preamble() -> String {
+    format!("local PROTOCOL = '{PROTOCOL_VERSION}'\n")
+}
+
+/// The part `types.lua`, behind the line that the loader writes in front of it.
+fn types_of(step: Step) -> String {
     let types: Vec<_> = step.keys().iter().map(|key| format!("'{}'", key.redis_type())).collect();
     let is_unread = |key: &Key| step.unread().is_none_or(|unread| unread.contains(key));
     let unread: Vec<_> = step.keys().iter().map(|key| is_unread(key).to_string()).collect();
     let (types, unread) = (types.join(", "), unread.join(", "));
-    format!("local TYPES, UNREAD, PROTOCOL = {{{types}}}, {{{unread}}}, '{PROTOCOL_VERSION}'\n")
+    let part = part("types.lua").unwrap_or_default();
+    format!("local TYPES, UNREAD = {{{types}}}, {{{unread}}}\n{part}")
 }
 
 fn part(name: &str) -> Option<&'static str> {
@@ -220,9 +226,12 @@ fn part(name: &str) -> Option<&'static str> {
 }
 
 fn assembled(step: Step) -> String {
-    let mut text = preamble(step);
+    let mut text = preamble();
     for line in body(step.text()).lines() {
-        text.push_str(line.strip_prefix("-- include ").and_then(part).unwrap_or(line));
+        match line.strip_prefix("-- include ") {
+            Some("types.lua") => text.push_str(&types_of(step)),
+            included => text.push_str(included.and_then(part).unwrap_or(line)),
+        }
         text.push('\n');
     }
     text
@@ -230,7 +239,7 @@ fn assembled(step: Step) -> String {
 
 /// The text of a script that only finds which of the keys of a step has a wrong type.
 fn diagnosis(step: Step) -> String {
-    format!("{}{}return wrong_type(true) or 1\n", preamble(step), part("types.lua").unwrap_or_default())
+    format!("{}return wrong_type(true) or 1\n", types_of(step))
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use super::connect::Connector;
 use super::keys::{Key, Keyspace};
 use crate::job::{JobId, TopicKey};
 use crate::store::{BroadcastMessage, CommandKind, Interest, Signal, Signals, StoreError};
+use crate::time::Timestamp;
 
 /// How long a connection may be silent before the task checks that it still works. The cost counts among the commands
 /// of an idle node.
@@ -107,12 +108,15 @@ fn broadcast_of(message: &Bytes) -> Option<Signal> {
     Some(Signal::Broadcast(BroadcastMessage { number, id, record: message.slice(end + 1..) }))
 }
 
-/// `due`, `broadcast`, or `command VERB ID`.
+/// `due`, `due MS`, `broadcast`, or `command VERB ID`. A time that does not parse counts as none.
 fn hint_of(message: &[u8]) -> Option<Signal> {
     match std::str::from_utf8(message).ok()? {
-        "due" => Some(Signal::Due),
+        "due" => Some(Signal::Due(None)),
         "broadcast" => Some(Signal::BroadcastDue),
         text => {
+            if let Some(ms) = text.strip_prefix("due ") {
+                return Some(Signal::Due(ms.parse().ok().map(Timestamp::from_millis)));
+            }
             let (verb, id) = text.strip_prefix("command ")?.split_once(' ')?;
             let verb = match verb {
                 "delete" => CommandKind::Delete,

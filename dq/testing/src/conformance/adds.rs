@@ -55,7 +55,7 @@ pub async fn id_repeated_in_a_batch_is_added_once(t: &Topic) {
 
 /// A job with a generated id is added like any other; the store need not search for an older job (step `add`).
 pub async fn generated_ids_are_added(t: &Topic) {
-    let new = |count| NewJob { id: JobId::generated(7, count, 0), generated: true, ..job("x") };
+    let new = |count| NewJob { id: JobId::generated(count, 7), generated: true, ..job("x") };
     assert_eq!(t.add_all(vec![new(0), new(1)]).await, [AddOutcome::Added, AddOutcome::Added]);
     let ids = t.claimed_ids("n").await;
     assert_eq!(ids, [new(0).id.to_string(), new(1).id.to_string()]);

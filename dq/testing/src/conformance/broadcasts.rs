@@ -270,7 +270,7 @@ pub async fn earlier_broadcast_is_signalled(t: &Topic) {
     t.add_job(broadcast("a")).await;
     let signals = subscriber.received_all(t).await;
     assert!(signals.contains(&Signal::BroadcastDue), "{signals:?}");
-    assert!(!signals.contains(&Signal::Due), "{signals:?}");
+    assert!(!signals.iter().any(|signal| matches!(signal, Signal::Due(_))), "{signals:?}");
 }
 
 /// An earlier broadcast is signalled to the publisher (rules 23, 24).

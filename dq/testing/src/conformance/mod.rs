@@ -302,6 +302,9 @@ macro_rules! store_conformance {
             wake_signals_the_other_nodes
             release_of_the_watcher_signals_the_other_nodes
             earlier_head_wakes_the_watcher
+            watcher_that_does_not_come_for_an_earlier_head_is_replaced
+            watcher_that_comes_for_an_earlier_head_keeps_its_role
+            signal_prolongs_no_role
             earlier_head_wakes_all_nodes_when_the_watcher_does_not_listen
             watcher_that_does_not_listen_loses_its_role
             earlier_head_wakes_all_nodes_once_the_watcher_has_lapsed

@@ -132,8 +132,8 @@ pub async fn wake_signals_the_other_nodes(t: &Topic) {
     for caller in ["n", "w"] {
         s.received(t).await;
         t.wake(caller).await;
-        assert!(s.received(t).await.contains(&Signal::Due), "wake by {caller}");
-        assert!(o.received(t).await.contains(&Signal::Due), "wake by {caller}");
+        assert!(s.received(t).await.contains(&Signal::Due(None)), "wake by {caller}");
+        assert!(o.received(t).await.contains(&Signal::Due(None)), "wake by {caller}");
     }
 }
 
@@ -143,10 +143,10 @@ pub async fn release_of_the_watcher_signals_the_other_nodes(t: &Topic) {
     role_and_sleep(t, "w").await;
     let mut o = t.subscribe("o").await;
     t.release("w").await;
-    assert!(o.received(t).await.contains(&Signal::Due));
+    assert!(o.received(t).await.contains(&Signal::Due(None)));
 }
 
-/// An earlier head is signalled to the watcher only; a later job is not signalled (rule 23).
+/// An earlier head is signalled to the watcher only, with its due time; a later job is not signalled (rule 23).
 pub async fn earlier_head_wakes_the_watcher(t: &Topic) {
     t.add_later("a", secs(10)).await;
     role_and_sleep(t, "w").await;
@@ -155,16 +155,57 @@ pub async fn earlier_head_wakes_the_watcher(t: &Topic) {
     t.add_later("later", secs(11)).await;
     assert_eq!((w.received(t).await, o.received(t).await), (vec![], vec![]));
     t.add_later("earlier", secs(9)).await;
-    assert_eq!((w.received(t).await, o.received(t).await), (vec![Signal::Due], vec![]));
+    let due = t.due("earlier").await;
+    assert_eq!((w.received(t).await, o.received(t).await), (vec![Signal::Due(Some(due))], vec![]));
+    t.add_all(vec![delayed("b", secs(8)), delayed("c", secs(6)), delayed("d", secs(7))]).await;
+    let due = t.due("c").await;
+    assert_eq!((w.received(t).await, o.received(t).await), (vec![Signal::Due(Some(due))], vec![]), "the new head");
 }
 
+/// A watcher that was told of an earlier head loses its role 200 ms after that is due, not earlier, unless it comes (rule 23).
+pub async fn watcher_that_does_not_come_for_an_earlier_head_is_replaced(t: &Topic) {
+    t.add_later("far", secs(14)).await;
+    role_and_sleep(t, "w").await;
+    let mut w = t.subscribe("w").await;
+    t.add_later("a", secs(5)).await;
+    assert_eq!(w.received(t).await, [Signal::Due(Some(t.due("a").await))]);
+    role_and_sleep(t, "s").await;
+    t.set_clock(START + 5_200_000).await;
+    assert_eq!(role_and_sleep(t, "o").await, (None, FALLBACK), "the watcher is still in time");
+    t.set_clock(START + 5_201_000).await;
+    assert_eq!(role_and_sleep(t, "o").await, (Some(Role::Watcher), ms(8_799)));
+}
+
+/// A watcher that was told of an earlier head and comes for it keeps its role (rule 23).
+pub async fn watcher_that_comes_for_an_earlier_head_keeps_its_role(t: &Topic) {
+    t.add_later("far", secs(14)).await;
+    role_and_sleep(t, "w").await;
+    let _w = t.subscribe("w").await;
+    t.add_later("a", secs(5)).await;
+    t.set_clock(START + 5_100_000).await;
+    assert_eq!(role_and_sleep(t, "w").await, (Some(Role::Watcher), ms(8_900)));
+    t.set_clock(START + 5_300_000).await;
+    assert_eq!(role_and_sleep(t, "o").await.0, Some(Role::Standby));
+    assert_eq!(role_and_sleep(t, "x").await, (None, FALLBACK));
+}
+
+/// A head that is due later than the watcher would come anyway does not prolong its role (rule 23).
+pub async fn signal_prolongs_no_role(t: &Topic) {
+    role_and_sleep(t, "w").await;
+    let _w = t.subscribe("w").await;
+    t.add_later("a", FALLBACK + secs(60)).await;
+    t.advance(FALLBACK + ms(200)).await;
+    assert_eq!(role_and_sleep(t, "o").await.0, Some(Role::Standby), "the watcher is still in time");
+    t.advance(ms(1)).await;
+    assert_eq!(role_and_sleep(t, "o").await.0, Some(Role::Watcher));
+}
 /// An earlier head is signalled to every node when the signal to the watcher reaches no subscriber: the watcher has just
 /// died, and nobody waits for its role to lapse (rule 23).
 pub async fn earlier_head_wakes_all_nodes_when_the_watcher_does_not_listen(t: &Topic) {
     role_and_sleep(t, "w").await;
     let mut o = t.subscribe("o").await;
     t.add_later("a", secs(9)).await;
-    assert_eq!(o.received(t).await, [Signal::Due]);
+    assert_eq!(o.received(t).await, [Signal::Due(None)]);
 }
 
 /// A watcher that does not listen loses its role: the node that its signal wakes sleeps until the head is due, even if a
@@ -188,19 +229,21 @@ pub async fn earlier_head_wakes_all_nodes_once_the_watcher_has_lapsed(t: &Topic)
     assert_eq!(o.received(t).await, [], "the watcher is still in time");
     t.advance(ms(1)).await;
     t.add_later("b", secs(5)).await;
-    assert_eq!(o.received(t).await, [Signal::Due]);
+    assert_eq!(o.received(t).await, [Signal::Due(None)]);
 }
 
 /// An earlier head is signalled to every node if there is no watcher (rule 23).
 pub async fn earlier_head_wakes_all_nodes_without_a_watcher(t: &Topic) {
     let (mut a, mut b) = (t.subscribe("a").await, t.subscribe("b").await);
     t.add_later("x", secs(10)).await;
-    assert!(a.received(t).await.contains(&Signal::Due));
-    assert!(b.received(t).await.contains(&Signal::Due));
+    assert!(a.received(t).await.contains(&Signal::Due(None)));
+    assert!(b.received(t).await.contains(&Signal::Due(None)));
 }
 
 async fn assert_wakes(t: &Topic, subscriber: &mut Subscriber, step: &str) {
-    assert_eq!(subscriber.received(t).await, [Signal::Due], "{step} makes an earlier head");
+    let (received, due) = (subscriber.received(t).await, t.due("a").await);
+    let is_told = matches!(received[..], [Signal::Due(at)] if at.is_none_or(|at| at == due));
+    assert!(is_told, "{step} makes an earlier head: {received:?}, due {due}");
 }
 
 /// Every step that makes an earlier head signals it: retry, rejoin, rollback, requeue, reclaim, and a replacement that

@@ -300,6 +300,7 @@ impl ClusterState {
     pub(super) fn execute(&mut self, exchange: &Exchange, choice: Choice<'_>) -> ModelAnswer {
         self.remember_batch(&exchange.request);
         let topic = &mut self.topic;
+        let head = topic.head();
         let answer = match &exchange.request {
             ModelRequest::Clock(at) => {
                 topic.micros = *at;
@@ -310,6 +311,7 @@ impl ClusterState {
             ModelRequest::Command(by, batch) => ModelAnswer::Commanded(topic.command(by, batch)),
             ModelRequest::Step(by, request) => ModelAnswer::Step(topic.step(by, request, choice)),
         };
+        topic.tell_watcher(head);
         topic.cut_leases();
         topic.assert_sound();
         self.remember_tokens_and_leases();

@@ -56,6 +56,6 @@ impl Sim {
                 || format!("{}~{number}", process.name),
                 || format!("{} does not receive {signal:?}", process.name),
             );
-        lost || without("23") && *signal == Signal::Due
+        lost || without("23") && matches!(signal, Signal::Due(_))
     }
 }

@@ -4,16 +4,16 @@ use super::*;
 fn an_earlier_head_is_signalled_to_the_watcher_if_there_is_one() {
     let mut bench = Bench::new();
     bench.add(NewJob { due: Due::After(LEASE), ..job("a") });
-    assert_eq!(bench.signals(), [(Recipient::Nodes, Signal::Due)]);
+    assert_eq!(bench.signals(), [(Recipient::Nodes, Signal::Due(None))]);
     assert_eq!(bench.transfer("n", 1).role, Some(Role::Watcher));
     bench.add(NewJob { due: Due::After(LEASE * 2), ..job("later") });
     assert_eq!(bench.signals(), []);
     bench.add(job("now"));
-    assert_eq!(bench.signals(), [(Recipient::Node(node("n")), Signal::Due)]);
+    assert_eq!(bench.signals(), [(Recipient::Node(node("n")), Signal::Due(Some(Timestamp::from_millis(START_MS))))]);
     bench.advance(FALLBACK + ROLE_SLACK + Duration::from_millis(1));
     bench.transfer("m", 10);
     bench.add(job("b"));
-    assert_eq!(bench.signals(), [(Recipient::Node(node("m")), Signal::Due)]);
+    assert_eq!(bench.signals(), [(Recipient::Node(node("m")), Signal::Due(Some(bench.now.ceil())))]);
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn an_earlier_head_is_signalled_to_all_nodes_once_the_watcher_has_lapsed() {
     bench.transfer("n", 1);
     bench.advance(FALLBACK + ROLE_SLACK + Duration::from_millis(1));
     bench.add(job("a"));
-    assert_eq!(bench.signals(), [(Recipient::Nodes, Signal::Due)]);
+    assert_eq!(bench.signals(), [(Recipient::Nodes, Signal::Due(None))]);
 }
 
 #[test]
@@ -54,12 +54,12 @@ fn a_node_that_stops_or_cannot_claim_due_jobs_frees_its_role_and_signals_the_oth
     bench.transfer("n", 0);
     bench.topic.wake(&node("n"));
     bench.finish_step();
-    assert_eq!(bench.signals(), [(Recipient::Nodes, Signal::Due)]);
+    assert_eq!(bench.signals(), [(Recipient::Nodes, Signal::Due(None))]);
     assert_eq!(bench.transfer("m", 0).role, Some(Role::Watcher));
     let last_seen = bench.sequence("m");
     bench.topic.release(bench.now, &node("m"), Release { last_seen });
     bench.finish_step();
-    assert_eq!(bench.signals(), [(Recipient::Nodes, Signal::Due)]);
+    assert_eq!(bench.signals(), [(Recipient::Nodes, Signal::Due(None))]);
 }
 
 #[test]

@@ -160,7 +160,7 @@ fn signals_go_to_the_subscribers_that_asked_for_them() {
     drop(subscribe(Some(node("gone")), true));
     let items = vec![NewJob { deliver: Deliver::Both, ..job("a") }];
     ready(store.producer(&topic, &ProducerId::new("p")).add(Numbered { number: 1, items }));
-    assert_eq!([nodes.try_next(), nodes.try_next()], [Some(Signal::Due), Some(Signal::BroadcastDue)]);
+    assert_eq!([nodes.try_next(), nodes.try_next()], [Some(Signal::Due(None)), Some(Signal::BroadcastDue)]);
     let link = store.link(&topic, &node("n"));
     ready(link.step(Publish { limit: 1, bytes: USUAL_BYTES, fallback: FALLBACK, expires_after: LEASE }));
     assert!(matches!(channel.try_next(), Some(Signal::Broadcast(message)) if message.id == id("a")));

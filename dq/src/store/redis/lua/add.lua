@@ -60,11 +60,8 @@ local function parse(text)
   parsed[text] = options
   return options
 end
--- The field of the expiry is behind the first eight bytes and behind the delay, if there is one.
-local function with_expiry(record, expires)
-  local at = string.byte(record, 4) % 2 == 1 and 14 or 8
-  return string.sub(record, 1, at) .. expires .. string.sub(record, at + 7)
-end
+-- The field of the expiry is behind the first two bytes.
+local function with_expiry(record, expires) return string.sub(record, 1, 2) .. expires .. string.sub(record, 9) end
 -- Which of these ids have a record. Where records may be large, it asks id by id and reads none.
 local function recorded_of(ids)
   local recorded, records = {}, largest and largest * #ids <= MOST_READ and read('HMGET', jobs, ids)
@@ -213,5 +210,5 @@ if retains == '1' and not has_retains then redis.call('HSET', meta, 'retains', 1
 if longest > tonumber(largest or 0) then redis.call('HSET', meta, 'largest', longest) end
 local answer = all_added and 'a*' or 'a' .. table.concat(answers)
 keep_answer(answer)
-if #delayed_members > 0 and (not head or earliest < tonumber(head)) then signal('due', 'watcher', watcher, watcher_until) end
+if #delayed_members > 0 and (not head or earliest < tonumber(head)) then signal('due', 'watcher', watcher, watcher_until, earliest) end
 return {'done', answer}

@@ -177,5 +177,5 @@ end
 local answer = 'c' .. table.concat(answers)
 keep_answer(answer)
 for _, text in ipairs(signals) do publish(wake, text) end
-if earliest and (not head or earliest < tonumber(head)) then signal('due', 'watcher', watcher, watcher_until) end
+if earliest and (not head or earliest < tonumber(head)) then signal('due', 'watcher', watcher, watcher_until, earliest) end
 return {'done', answer, removed}

@@ -21,22 +21,34 @@ ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  lease, ms
 ARGV[4]  the most bytes of replacements; one may have more
 ARGV[5]  n: the number of acks without new metadata
-ARGV[6]  and on: n times id, token; then id, token, outcome, argument, metadata ('' = unchanged), as `leave` in
-         parts/leave.lua takes them
+ARGV[6]  m: the number of their tokens
+ARGV[7]  and on: n ids; then m times a token and how many of these acks have it, in their order; then id, token, outcome,
+         argument, metadata ('' = unchanged), as `leave` in parts/leave.lua takes them
 
 Returns  {sequence number, rows, positions of stale outcomes, positions of dropped outcomes (their record was missing),
          positions of outcomes that were left for a later request}
 Holds    rules 2, 3, 5, 6, 8, 10, 12, 13, 16, 17, 19
 Cost     an ack: one HMGET field and two HDEL fields; any other outcome: O(log n). Payloads are not read, but those of
-         replacements
+         replacements. A settle that only acks: nine commands for the last rows of the node, ten otherwise
 ]]
--- include types.lua
 local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local running, leases, sequence, pending, crashes = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 local meta, wake, metadata, replacements = KEYS[13], KEYS[14], KEYS[15], KEYS[16]
 local node, last_seen, lease, most, acks = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
--- include version.lua
+local call, format, others = redis.call, string.format, 7 + acks + 2 * ARGV[6]
+local protocol, retains, watcher, watcher_until =
+  unpack(call('HMGET', meta, 'protocol', 'retains', 'watcher', 'watcher-until'))
+if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
+local stored = call('GET', sequence)
+-- include plain_acks.lua
+if is_plain and (held == 0 or stored ~= last_seen) then return {tonumber(stored or 0), held, stale, {}, {}} end
 -- include clock.lua
+if is_plain then
+  -- The longest lease is five minutes (rule 20).
+  call('ZADD', leases, format('%d', floor + math.min(lease, 300000)), node)
+  return {tonumber(stored), held, stale, {}, {}}
+end
+-- include types.lua
 -- include bulk.lua
 -- include signal.lua
 -- include metadata.lua
@@ -44,21 +56,22 @@ local node, last_seen, lease, most, acks = ARGV[1], ARGV[2], ARGV[3], tonumber(A
 -- include pending.lua
 -- include leave.lua
 -- include lease.lua
-local ids, at = {}, {}
-for i = 1, acks do ids[i] = ARGV[4 + 2 * i] end
-for i = 6 + 2 * acks, #ARGV, 5 do
-  ids[#ids + 1] = ARGV[i]
+local ids, expected, at = {}, {}, {}
+for i = 1, acks do ids[i] = ARGV[6 + i] end
+for group = 7 + acks, others - 1, 2 do
+  for _ = 1, ARGV[group + 1] do expected[#expected + 1] = ARGV[group] end
+end
+for i = others, #ARGV, 5 do
+  ids[#ids + 1], expected[#ids + 1] = ARGV[i], ARGV[i + 1]
   at[#ids] = i
 end
-local tokens, stale, dropped, later = read('HMGET', running, ids), {}, {}, {}
+local tokens, dropped, later = read('HMGET', running, ids), {}, {}
 -- Positions of outcomes of this node's runs: acks that only remove the job, and those that need more.
 local plain, planned = {}, {}
-local rare = redis.call('EXISTS', pending, crashes, metadata)
-local has_pending = rare > 0 and redis.call('EXISTS', pending) == 1
 for i = 1, #ids do
-  if tokens[i] ~= (i > acks and ARGV[at[i] + 1] or ARGV[5 + 2 * i]) then
+  if tokens[i] ~= expected[i] then
     stale[#stale + 1] = i
-  elseif i > acks or has_pending or has_retains then
+  elseif i > acks or has_pending or retains then
     planned[#planned + 1] = i
   else
     plain[#plain + 1] = ids[i]
@@ -86,7 +99,7 @@ if #planned > 0 then
   -- Of an ack without a pending command, only a retention matters.
   local reads = {}
   for k, i in ipairs(planned) do
-    if i > acks or has_retains or commands[k] then reads[#reads + 1] = ids[i] end
+    if i > acks or retains or commands[k] then reads[#reads + 1] = ids[i] end
   end
   for k, text in ipairs(metadata_of(reads)) do texts[reads[k]] = text end
 end

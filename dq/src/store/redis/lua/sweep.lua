@@ -21,8 +21,8 @@ ARGV[7]  how many DEAD jobs are kept
 ARGV[8]  the most bytes of records; one record may have more
 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
-         clock ms, ids, tokens (one if all jobs share it), records, metadata that override theirs or {}, crash counts or
-         {}, pruned DEAD, pruned DONE, more, dropped ids}
+         clock ms, ids, tokens (each and how many jobs have it, in turn), records, metadata that override theirs or nil, crash
+         counts or nil, pruned DEAD, pruned DONE, more, dropped ids or nil}
 Holds    rules 1, 2, 3, 5, 6, 8, 9, 25: an id that is also in delayed belongs there, and only leaves the place that was
          swept
 Cost     O(limit log n)
@@ -37,7 +37,6 @@ if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN',
 -- include version.lua
 -- include clock.lua
 -- include bulk.lua
--- include claim.lua
 local parked_until, dead_until = math.max(floor - ARGV[5], 0), math.max(floor - ARGV[6], 0)
 local function are_delayed(ids) return read('ZMSCORE', delayed, ids) end
 local function prune(place, ids)
@@ -59,8 +58,9 @@ for i = 1, #oldest / 2 do
   if is_too_many or tonumber(oldest[2 * i]) <= dead_until then excess[#excess + 1] = oldest[2 * i - 1] end
 end
 local pruned_dead = prune(dead, excess)
-local ids, tokens, records, overrides, crash_counts, dropped, sequence_number, rows =
-  claim(unacked, parked_until, limit, most, are_delayed)
+local place, latest, are_elsewhere = unacked, parked_until, are_delayed
+-- include claim.lua
+if changes[1] then call('HSET', meta, unpack(changes)) end
 local function has_until(place, time)
   local head = redis.call('ZRANGE', place, 0, 0, 'WITHSCORES')[2]
   return head and tonumber(head) <= time
@@ -68,6 +68,6 @@ end
 local more = has_until(done, floor) or has_until(dead, dead_until) or redis.call('ZCARD', dead) > most_dead
   or has_until(unacked, parked_until)
 return {
-  1, sequence_number, rows, floor, ids, tokens, records, overrides, crash_counts, pruned_dead, pruned_done, more and 1 or 0,
+  1, tonumber(sequence_number), rows, floor, ids, tokens, records, overrides, crash_counts, pruned_dead, pruned_done, more and 1 or 0,
   dropped,
 }

@@ -16,48 +16,53 @@ ARGV[5]  fallback, µs: how long a node sleeps at most
 ARGV[6]  the most bytes of records; one record may have more
 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
-         clock ms, role (0 none, 1 watcher, 2 standby watcher), how long to sleep µs, more, the node with the earliest
-         lease of another node or '', the end of that lease, ids, tokens (one if all jobs share it), records, metadata
-         that override theirs or {}, crash counts or {}, dropped ids}
-Holds    rules 1, 2, 3, 5, 6, 8, 9, 20, 23
-Cost     O(limit log delayed)
+         clock µs, role (0 none, 1 watcher, 2 standby watcher), how long to sleep µs, more, the node with the earliest
+         lease of another node or '', the end of that lease, ids, tokens (each and how many jobs have it, in turn), records,
+         metadata that override theirs or nil, crash counts or nil, dropped ids or nil}
+Holds    rules 1, 2, 3, 5, 6, 8, 9, 20, 23. It reads each key before its first write, which checks the types
+Cost     O(limit log delayed). A transfer that claims one job, with at most two nodes: 13 commands
 ]]
--- include types.lua
 local jobs, delayed, running, leases, sequence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local crashes, meta, metadata = KEYS[6], KEYS[7], KEYS[8]
 local node, last_seen, limit, lease, fallback, most = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
 local STANDBY_DELAY, ROLE_SLACK = 250, 200
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
--- include version.lua
+local protocol, last_fence, largest, watcher, watcher_until, standby, standby_until = unpack(redis.call('HMGET', meta,
+  'protocol', 'fence', 'largest', 'watcher', 'watcher-until', 'standby', 'standby-until'))
+if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 -- include clock.lua
--- include bulk.lua
+local place, latest, are_elsewhere = delayed, floor, nil
+local earliest = redis.call('ZRANGE', leases, '0', '2', 'WITHSCORES')
 -- include claim.lua
-local ids, tokens, records, overrides, crash_counts, dropped, sequence_number, rows = claim(delayed, floor, limit, most)
+-- Of fewer than three leases the last one is known, and with it whether one is too long.
+if earliest[6] or tonumber(earliest[4] or earliest[2] or 0) > floor + 300000 then
 -- include cut.lua
-local head = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
+end
+local head
+if is_short then head = front[2 * n + 2] else head = call('ZRANGE', delayed, '0', '0', 'WITHSCORES')[2] end
 head = head and tonumber(head)
-local standby = redis.call('HMGET', meta, 'standby', 'standby-until')
 -- include lapse.lua
-local function is_free(holder, lapses) return not holder or holder == node or floor > tonumber(lapses or 0) end
 local wake_at, role = after(fallback), 0
-watcher_until, standby[2] = lapse('watcher', watcher_until, wake_at), lapse('standby', standby[2], wake_at)
-local function take_role(name, time)
-  wake_at = math.min(time or wake_at, wake_at)
-  redis.call('HSET', meta, name, node, name .. '-until', int(math.max(wake_at, floor) + ROLE_SLACK))
+watcher_until, standby_until = lapse('watcher', watcher_until, wake_at), lapse('standby', standby_until, wake_at)
+local taken
+if not watcher or watcher == node or floor > tonumber(watcher_until or 0) then
+  role, taken = 1, 'watcher'
+  wake_at = math.min(head or wake_at, wake_at)
+  if standby == node then call('HDEL', meta, 'standby', 'standby-until') end
+elseif not standby or standby == node or floor > tonumber(standby_until or 0) then
+  role, taken = 2, 'standby'
+  wake_at = math.min(head and head + STANDBY_DELAY or wake_at, wake_at)
 end
-if is_free(watcher, watcher_until) then
-  role = 1
-  take_role('watcher', head)
-  if standby[1] == node then redis.call('HDEL', meta, 'standby', 'standby-until') end
-elseif is_free(standby[1], standby[2]) then
-  role = 2
-  take_role('standby', head and head + STANDBY_DELAY)
+if taken then
+  local count = #changes
+  changes[count + 1], changes[count + 2] = taken, node
+  changes[count + 3], changes[count + 4] = taken .. '-until', format('%d', math.max(wake_at, floor) + ROLE_SLACK)
 end
-local earliest_leases = redis.call('ZRANGE', leases, 0, 1, 'WITHSCORES')
-local other = earliest_leases[1] == node and 3 or 1
+if changes[1] then call('HSET', meta, unpack(changes)) end
+local other = earliest[1] == node and 3 or 1
 return {
-  1, sequence_number, rows, floor, role, math.max(wake_at * 1000 - micros, 0), head and head <= floor and 1 or 0,
-  earliest_leases[other] or '', tonumber(earliest_leases[other + 1] or 0), ids, tokens, records, overrides, crash_counts,
-  dropped,
+  1, tonumber(sequence_number), rows, micros, role, math.max(wake_at * 1000 - micros, 0), head and head <= floor and 1 or 0,
+  earliest[other] or '', math.min(tonumber(earliest[other + 1] or 0), floor + 300000), ids, tokens, records, overrides,
+  crash_counts, dropped,
 }

@@ -32,6 +32,7 @@ impl Topic {
         Sequenced::Done(Transferred {
             lease_status,
             clock: now,
+            micros: self.micros,
             role,
             sleep,
             more,

@@ -224,7 +224,7 @@ impl Topic {
     }
 
     /// The earliest due time.
-    fn head(&self) -> Option<Timestamp> {
+    pub(super) fn head(&self) -> Option<Timestamp> {
         self.by_time(State::Delayed, |_| ()).first().map(|(due, _)| *due)
     }
 

@@ -74,6 +74,16 @@ impl Topic {
         self.until(wake_at).min(fallback)
     }
 
+    /// A step has been executed before which the head was this one. If the head is earlier now, the watcher was told, and its
+    /// role lapses if it does not come then.
+    pub(in super::super) fn tell_watcher(&mut self, before: Option<Timestamp>) {
+        let Some(head) = self.head().filter(|head| before.is_none_or(|before| *head < before)) else { return };
+        let now = self.now();
+        if let Some((_, until)) = self.roles.watcher.as_mut().filter(|(_, until)| now <= *until) {
+            *until = head.max(now).after(ROLE_SLACK).min(*until);
+        }
+    }
+
     pub(in super::super) fn wake(&mut self, node: &NodeId) {
         self.roles.free(node, false);
     }

@@ -1,76 +1,112 @@
 --[[ claim: claims the due jobs of a place for one node, under one fence. Takes a sequence number and renews.
 
-Needs    jobs, metadata, running, leases, sequence, meta, crashes; node, last_seen, lease; version, clock, bulk
-Gives    claim(place, latest, limit, most, are_elsewhere): claims the jobs of `place` with a time up to `latest`, as many as
-         have at most `most` bytes, and at least one. Returns ids, tokens (one if all jobs share it), records, metadata that
-         override theirs or {}, crash counts or {}, ids that were dropped because their record was missing, sequence
-         number, rows. `are_elsewhere(ids)` is optional; an id for which it returns a value only leaves the place
+It is the path of every job, so it makes no function and no table that it can do without, and calls each command once.
+
+Needs    place, latest, limit, most: claims the jobs of `place` with a time up to `latest`, at most `limit` of them, as many as
+         have at most `most` bytes, and at least one. are_elsewhere(ids), or nil: an id for which it returns a value only
+         leaves the place. jobs, metadata, running, leases, sequence, crashes; node, last_seen, lease; protocol, last_fence,
+         largest: fields of meta; PROTOCOL; clock
+Gives    ids; tokens: each token and how many of the jobs have it; records; overrides: metadata that override theirs, or false;
+         crash_counts or false; dropped: ids whose record was missing, or false; sequence_number; rows; changes: fields of
+         meta and their values, which the script writes; front: the first two entries of the place with their times, as they
+         were; is_short: nothing else of the place was due
 Holds    rules 3, 5, 6, 8, 9: the first write is a removal; sequence number, rows and lease are written together
 Cost     O(limit log n). Per job one ZSET removal, one HMGET field and one HSET field; two more commands for many jobs,
-         which halve the time of writing rows; and one ZRANGE more where the jobs do not share one due time. Where the
-         largest record that was ever added, times the limit, is over `most`, one HSTRLEN per job
+         which halve the time of writing rows. For each due time that is followed by another one ZCOUNT and one ZSCORE, or,
+         if few jobs share a due time, one ZRANGE for all. Where the largest record that was ever added, times the limit,
+         is over `most`, one HSTRLEN per job
 ]]
-local LONGEST_LEASE = 300000
--- Redis keeps a small hash as a list and searches it from the start for each field. A value of more than 64 bytes makes
--- it a table, so many rows are written behind a long one, which is then removed.
-local FEW, LONG = 16, string.rep('-', 65)
--- Metadata have at most 12 KiB of headers and errors, and a retry policy.
-local MOST_METADATA = 16384
-local function claim(place, latest, limit, most, are_elsewhere)
-  local ids = redis.call('ZRANGE', place, '-inf', latest, 'BYSCORE', 'LIMIT', 0, limit)
-  local rare = redis.call('EXISTS', crashes, metadata)
-  local has_metadata = rare > 0 and redis.call('EXISTS', metadata) == 1
-  local has_crashes = rare > (has_metadata and 1 or 0)
-  local most_each = largest and largest + (has_metadata and MOST_METADATA or 0) or math.huge
-  if #ids > 1 and #ids * most_each > most then
-    for i = fitting(has_metadata and {jobs, metadata} or {jobs}, ids, most) + 1, #ids do ids[i] = nil end
+local call, format = redis.call, string.format
+local front, ids, is_short = call('ZRANGE', place, '0', '1', 'WITHSCORES'), {}, true
+if front[4] and tonumber(front[4]) <= latest then
+  ids, is_short = call('ZRANGE', place, '-inf', format('%d', latest), 'BYSCORE', 'LIMIT', '0', limit), false
+elseif front[2] and tonumber(front[2]) <= latest then
+  ids[1] = front[1]
+end
+local n, rows, rare, overridden = #ids, call('HLEN', running), call('EXISTS', crashes, metadata), 0
+if rare > 0 then overridden = call('HLEN', metadata) end
+if n > 1 then
+  -- Metadata have at most 12 KiB of headers and errors, and a retry policy.
+  local at_most = largest and n * largest + math.min(n, overridden) * 16384
+  if not at_most or at_most > most then
+    local bytes, fitting = 0, 0
+    repeat
+      bytes = bytes + call('HSTRLEN', jobs, ids[fitting + 1])
+      if overridden > 0 then bytes = bytes + call('HSTRLEN', metadata, ids[fitting + 1]) end
+      if bytes <= most or fitting == 0 then fitting = fitting + 1 end
+    until fitting == n or bytes > most
+    for i = fitting + 1, n do ids[i] = nil end
+    n = fitting
   end
-  local n, tokens, rows, dropped, dues = #ids, {}, {}, {}, nil
-  -- A score as text costs as much as the rest of a job. If the first and the last job are due together, all are.
-  local first_and_last = n > 0 and redis.call('ZMSCORE', place, ids[1], ids[n]) or {}
-  if first_and_last[1] ~= first_and_last[2] then
-    dues = redis.call('ZRANGE', place, '-inf', latest, 'BYSCORE', 'LIMIT', 0, n, 'WITHSCORES')
-  end
-  local records = read('HMGET', jobs, ids)
-  local elsewhere = are_elsewhere and are_elsewhere(ids) or {}
-  local claimed = 0
+end
+local records, tokens, overrides, crash_counts, dropped, scores = {}, {}, false, false, false, nil
+if n > 0 then records = call('HMGET', jobs, unpack(ids)) end
+local elsewhere, stays_whole = n > 0 and are_elsewhere and are_elsewhere(ids), true
+for i = 1, n do
+  if not records[i] or (elsewhere and elsewhere[i]) then stays_whole = false end
+end
+local claimed = n
+if not stays_whole then
+  claimed, dropped, scores = 0, {}, call('ZRANGE', place, '0', format('%d', n - 1), 'WITHSCORES')
   for i = 1, n do
     if not records[i] then
       dropped[#dropped + 1] = ids[i]
-    elseif not elsewhere[i] then
+    elseif not (elsewhere and elsewhere[i]) then
       claimed = claimed + 1
-      if claimed < i then
-        ids[claimed], records[claimed] = ids[i], records[i]
-        if dues then dues[2 * claimed] = dues[2 * i] end
-      end
+      ids[claimed], records[claimed], scores[2 * claimed] = ids[i], records[i], scores[2 * i]
     end
   end
-  for i = claimed + 1, n do ids[i], records[i] = nil, nil end
-  local fence = micros
-  if last_fence and tonumber(last_fence) >= fence then fence = last_fence + 1 end
-  local prefix = int(fence) .. ':'
-  local function token_of(due) return prefix .. (#due == 13 and due or int(due)) end
-  local shared_token = not dues and n > 0 and token_of(first_and_last[1])
-  local offset = claimed > FEW and 2 or 0
-  if offset > 0 then rows[1], rows[2] = '', LONG end
-  for i = 1, claimed do
-    local token = shared_token or token_of(dues[2 * i])
-    tokens[shared_token and 1 or i], rows[offset + 2 * i - 1], rows[offset + 2 * i] = token, ids[i], token
-  end
-  local overrides, crash_counts = has_metadata and read('HMGET', metadata, ids) or {}, {}
-  if claimed > 0 and has_crashes then
-    local texts = redis.call('HMGET', crashes, unpack(ids))
-    for i = 1, claimed do crash_counts[i] = texts[i] and tonumber(string.match(texts[i], '^%d+') or 0) or 0 end
-  end
-  if n > 0 then redis.call('ZREMRANGEBYRANK', place, 0, n - 1) else redis.call('HDEL', crashes, '') end
-  if claimed > 0 then
-    write('HSET', running, rows)
-    if offset > 0 then redis.call('HDEL', running, '') end
-    redis.call('HSET', meta, 'fence', int(fence), 'protocol', PROTOCOL)
-  end
-  local sequence_number = last_seen + 1
-  redis.call('SET', sequence, int(sequence_number), 'EX', 86400)
-  local held = redis.call('HLEN', running)
-  if held > 0 then redis.call('ZADD', leases, floor + math.min(lease, LONGEST_LEASE), node) end
-  return ids, tokens, records, overrides, crash_counts, dropped, sequence_number, held
+  for i = claimed + 1, n do ids[i], records[i], scores[2 * i] = nil, nil, nil end
 end
+if claimed > 0 and rare > 0 then
+  if overridden > 0 then overrides = call('HMGET', metadata, unpack(ids)) end
+  if rare > 1 or overridden == 0 then
+    crash_counts = call('HMGET', crashes, unpack(ids))
+    for i = 1, claimed do crash_counts[i] = tonumber(crash_counts[i] and string.match(crash_counts[i], '^%d+') or 0) end
+  end
+end
+-- Redis keeps a small hash as a list and searches it from the start for each field. A value of more than 64 bytes makes
+-- it a table, so many rows are written behind a long one, which is then removed.
+local new_rows, last, is_long = {}, 0, claimed > 16 and rows <= 512
+if is_long then new_rows, last = {'', '-----------------------------------------------------------------'}, 2 end
+local fence = micros
+if last_fence and tonumber(last_fence) >= fence then fence = last_fence + 1 end
+-- A score as text costs as much as the rest of a job. If the first and the last job are due together, all are.
+local at, runs, due, latest_due = 1, 0, front[2], front[2]
+if claimed > 1 and not scores then latest_due = call('ZSCORE', place, ids[claimed]) end
+while at <= claimed do
+  local to = claimed
+  if scores then
+    to, due = at, scores[2 * at]
+    while scores[2 * to + 2] == due do to = to + 1 end
+  elseif due ~= latest_due then
+    to = math.min(at + call('ZCOUNT', place, due, due) - 1, claimed)
+  end
+  local token = format('%d:', fence) .. (#due == 13 and due or int(due))
+  for i = at, to do
+    new_rows[last + 1], new_rows[last + 2] = ids[i], token
+    last = last + 2
+  end
+  runs = runs + 1
+  tokens[2 * runs - 1], tokens[2 * runs] = token, to - at + 1
+  at = to + 1
+  if at <= claimed and not scores then
+    if at > 8 * runs then
+      due = call('ZSCORE', place, ids[at])
+    else
+      scores = call('ZRANGE', place, '0', format('%d', n - 1), 'WITHSCORES')
+    end
+  end
+end
+if n > 0 then call('ZREMRANGEBYRANK', place, '0', format('%d', n - 1)) else call('HDEL', crashes, '') end
+local changes = {}
+if claimed > 0 then
+  rows = rows + call('HSET', running, unpack(new_rows))
+  if is_long then rows = rows - call('HDEL', running, '') end
+  changes = {'fence', format('%d', fence)}
+  if not protocol then changes[3], changes[4] = 'protocol', PROTOCOL end
+end
+local sequence_number = format('%d', last_seen + 1)
+call('SET', sequence, sequence_number, 'EX', '86400')
+-- The longest lease is five minutes (rule 20).
+if rows > 0 then call('ZADD', leases, format('%d', floor + math.min(lease, 300000)), node) end

@@ -149,7 +149,7 @@ local function write_plan()
   write('ZADD', unacked, plan.unacked)
   write('ZADD', dead, plan.dead)
   write('ZADD', done, plan.done)
-  if head and (not head[2] or earliest < tonumber(head[2])) then signal('due', 'watcher', watcher, watcher_until) end
+  if head and (not head[2] or earliest < tonumber(head[2])) then signal('due', 'watcher', watcher, watcher_until, earliest) end
   if broadcast_head and (not broadcast_head[2] or earliest_broadcast < tonumber(broadcast_head[2])) then
     local publisher = redis.call('HMGET', meta, 'publisher', 'publisher-until')
     signal('broadcast', 'publisher', publisher[1], publisher[2])

@@ -1,4 +1,4 @@
---[[ metadata: reads and changes metadata as text, apart from payloads (`dq/src/job/metadata.rs` has the layout).
+--[[ metadata: reads and changes metadata as text, apart from payloads (`dq/src/job/metadata/encoding.rs` has the layout).
 
 Needs    clock
 Gives    metadata_in(record): the metadata in a record, or '' if it does not decode. own_metadata(record): what the key
@@ -8,53 +8,66 @@ Gives    metadata_in(record): the metadata in a record, or '' if it does not dec
          exhausted_by(cause, text): the cause is CRASHES or PLACE_LOST. revived(text): without attempts, exhaustion and expiry
 Holds    no text is decoded. Metadata that do not decode count as plain
 ]]
-local FIELDS = {{1, 'delay', 6}, {2, 'expires', 6}, {4, 'retain', 6}, {8, 'parking_fence', 8}}
-local ALL_FIELDS, EXHAUSTED, ALL_FLAGS, LAST_CAUSE, CRASHES, PLACE_LOST = 15, 128, 255, 7, 5, 7
+local FORMAT, LONGEST_FORMAT, ALL_FLAGS = 144, 150, 127
+-- The flags; those from TEXT on are for texts.
+local EXPIRES, RETAIN, PARKED, FAILED, TEXT = 1, 2, 4, 8, 16
+local EXHAUSTED, LAST_CAUSE, CRASHES, PLACE_LOST = 128, 7, 5, 7
 local LARGE = 4096
+-- Where the fixed fields end, where all metadata end, and the flags; nothing if these are no metadata.
+local function ends_of(text)
+  local first, flags = string.byte(text, 1, 2)
+  if not flags or first < FORMAT or first > LONGEST_FORMAT or flags > ALL_FLAGS then return nil end
+  local fields_end = 2 + first - FORMAT
+  if flags == 0 then return fields_end, fields_end, flags end
+  -- Each flag, where it is set, becomes the size of its field.
+  fields_end = fields_end + bit.band(flags, EXPIRES) * 6 + bit.band(flags, RETAIN) * 3 + bit.band(flags, PARKED) * 2
+    + bit.band(flags, FAILED) / FAILED * 3
+  if flags < TEXT then return fields_end, fields_end, flags end
+  local low, high = string.byte(text, fields_end + 1, fields_end + 2)
+  if not high then return nil end
+  return fields_end, fields_end + 2 + low + 256 * high, flags
+end
 local function metadata_in(record)
-  if #record < 9 then return '' end
-  local version, length = struct.unpack('<BI2', record)
-  if version ~= 1 or length < 8 or length >= #record then return '' end
+  local _, length = ends_of(record)
+  if not length or length >= #record then return '' end
   return string.sub(record, 1, length)
 end
 local function own_metadata(record) return #record > LARGE and metadata_in(record) or nil end
+-- The fields as they are written; `texts` has the bytes of all texts, with their length.
+local function plain() return {failed = '', delay = '', text_flags = 0, texts = ''} end
 local function split(text)
-  local plain = {flags = 0, attempts = 0, cause = 0, texts = ''}
-  if #text < 8 then return plain end
-  local version, length, flags, attempts, cause = struct.unpack('<BI2I2I2B', text)
-  if version ~= 1 or length ~= #text or flags > ALL_FLAGS or cause > LAST_CAUSE then return plain end
-  local parts, at = {flags = flags, attempts = attempts, cause = cause}, 9
-  for _, field in ipairs(FIELDS) do
-    local flag, name, size = field[1], field[2], field[3]
-    if bit.band(flags, flag) ~= 0 then
-      parts[name] = string.sub(text, at, at + size - 1)
-      at = at + size
-    end
+  local fields_end, length, flags = ends_of(text)
+  if length ~= #text then return plain() end
+  local at = 3
+  local function field(flag, size)
+    if bit.band(flags, flag) == 0 then return nil end
+    at = at + size
+    return string.sub(text, at - size, at - 1)
   end
-  if at > length + 1 then return plain end
-  parts.texts = string.sub(text, at)
-  return parts
+  local expires = field(EXPIRES, 6)
+  local retain = field(RETAIN, 6)
+  local parking_fence = field(PARKED, 8)
+  local failed = field(FAILED, 3) or ''
+  if failed ~= '' and bit.band(string.byte(failed, 3), 127) > LAST_CAUSE then return plain() end
+  return {
+    expires = expires, retain = retain, parking_fence = parking_fence, failed = failed, delay = string.sub(text, at, fields_end),
+    text_flags = flags - flags % TEXT, texts = string.sub(text, fields_end + 1),
+  }
 end
 local function join(parts)
-  local flags, fields = bit.band(parts.flags, bit.bnot(ALL_FIELDS)), {}
-  for _, field in ipairs(FIELDS) do
-    local flag, name = field[1], field[2]
-    if parts[name] then
-      flags = flags + flag
-      fields[#fields + 1] = parts[name]
-    end
-  end
-  local body = table.concat(fields) .. parts.texts
-  return struct.pack('<BI2I2I2B', 1, 8 + #body, flags, parts.attempts, parts.cause) .. body
+  local flags = parts.text_flags + (parts.expires and EXPIRES or 0) + (parts.retain and RETAIN or 0)
+    + (parts.parking_fence and PARKED or 0) + (parts.failed ~= '' and FAILED or 0)
+  return string.char(FORMAT + #parts.delay, flags) .. (parts.expires or '') .. (parts.retain or '')
+    .. (parts.parking_fence or '') .. parts.failed .. parts.delay .. parts.texts
 end
 local function fixed(text)
   local parts = split(text)
-  local function number(field, format) return field and struct.unpack(format, field) or 0 end
+  local function number(field) return field and field ~= '' and struct.unpack('<I' .. #field, field) or 0 end
   return {
-    delay = number(parts.delay, '<I6'), retain = number(parts.retain, '<I6'),
-    expires = parts.expires and number(parts.expires, '<I6'),
-    parking_fence = parts.parking_fence and int(number(parts.parking_fence, '<I8')),
-    exhausted = bit.band(parts.flags, EXHAUSTED) ~= 0,
+    delay = number(parts.delay), retain = number(parts.retain),
+    expires = parts.expires and number(parts.expires),
+    parking_fence = parts.parking_fence and int(number(parts.parking_fence)),
+    exhausted = parts.failed ~= '' and string.byte(parts.failed, 3) >= EXHAUSTED,
   }
 end
 local function with_metadata(text, new, parking_fence)
@@ -65,11 +78,12 @@ local function with_metadata(text, new, parking_fence)
 end
 local function exhausted_by(cause, text)
   local parts = split(text)
-  parts.flags, parts.cause = bit.bor(parts.flags, EXHAUSTED), cause
+  parts.failed = (parts.failed == '' and '\0\0' or string.sub(parts.failed, 1, 2)) .. string.char(EXHAUSTED + cause)
   return join(parts)
 end
 local function revived(text)
   local parts = split(text)
-  parts.flags, parts.attempts, parts.expires = bit.band(parts.flags, bit.bnot(EXHAUSTED)), 0, nil
+  local cause = parts.failed == '' and 0 or bit.band(string.byte(parts.failed, 3), 127)
+  parts.failed, parts.expires = cause == 0 and '' or '\0\0' .. string.char(cause), nil
   return join(parts)
 end

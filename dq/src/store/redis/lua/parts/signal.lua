@@ -1,15 +1,20 @@
 --[[ signal: sends a signal. A signal is a hint, so a server that refuses PUBLISH does no harm (rule 23).
 
 Needs    wake (channel), meta; clock
-Gives    publish(channel, text): how many received it. signal(text, role, holder, lapses): to the holder of a role while the
-         role lasts, otherwise, or when the holder does not listen, to all nodes. A holder that does not listen loses the
-         role, so that one of the others takes it and comes when the head is due
-Cost     one PUBLISH; two and an HDEL when the holder does not listen
+Gives    publish(channel, text): how many received it. signal(text, role, holder, lapses, due): to the holder of a role while
+         the role lasts, otherwise, or when the holder does not listen, to all nodes. A holder that does not listen loses the
+         role, so that one of the others takes it and comes when the head is due. A holder that listens is told `due`, the
+         time of the head, if it is given, and its role lapses if it does not come then
+Cost     one PUBLISH; two and an HDEL when the holder does not listen; an HSET when the role lapses earlier than before
 ]]
 local function publish(channel, text) return redis.pcall('PUBLISH', channel, text) end
-local function signal(text, role, holder, lapses)
+local function signal(text, role, holder, lapses, due)
   local lasts = holder and lapses and floor <= tonumber(lapses)
-  if lasts and publish(wake .. ':' .. holder, text) ~= 0 then return end
+  if lasts and publish(wake .. ':' .. holder, due and text .. ' ' .. int(due) or text) ~= 0 then
+    local until_due = due and math.max(due, floor) + 200
+    if due and until_due < tonumber(lapses) then redis.call('HSET', meta, role .. '-until', int(until_due)) end
+    return
+  end
   if lasts then redis.call('HDEL', meta, role, role .. '-until') end
   publish(wake, text)
 end

@@ -1,0 +1,104 @@
+//! What a measurement costs: time, and CPU and context switches of this process and of the server.
+
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::server::{Server, Spent};
+
+/// User and system time of this process so far.
+pub fn cpu() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Context switches so far, voluntary and not, of the threads that this process has now.
+pub fn switches() -> u64 {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let status = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
+    let count = |status: String| -> u64 {
+        let lines = status.lines().filter_map(|line| line.split_once("voluntary_ctxt_switches:"));
+        lines.filter_map(|(_, number)| number.trim().parse::<u64>().ok()).sum()
+    };
+    tasks.map(|task| count(status(task))).sum()
+}
+
+/// Memory of this process that is in RAM, bytes.
+pub fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1_024
+}
+
+/// The costs of a job; those of the server are 0 where there is none.
+#[derive(Debug, Clone, Copy)]
+pub struct Cost {
+    /// Jobs a second.
+    pub rate: f64,
+    /// CPU time of the server's main thread, µs.
+    pub redis_us: f64,
+    /// Time within scripts, µs.
+    pub script_us: f64,
+    /// Commands of clients.
+    pub commands: f64,
+    /// Calls of commands within scripts.
+    pub calls: f64,
+    /// CPU time of this process, µs.
+    pub client_us: f64,
+    /// Context switches of this process.
+    pub switches: f64,
+}
+
+/// A running measurement.
+#[derive(Debug)]
+pub struct Meter {
+    start: Instant,
+    cpu: Duration,
+    switches: u64,
+    spent: Spent,
+}
+
+impl Meter {
+    /// Starts one of a server and this process.
+    pub async fn on(server: &Server) -> Self {
+        Self { spent: server.spent().await, ..Self::start() }
+    }
+
+    /// Starts one of this process.
+    pub fn start() -> Self {
+        Self { switches: switches(), cpu: cpu(), start: Instant::now(), spent: Spent::default() }
+    }
+
+    /// Ends one of this process, with the costs of each of `jobs`.
+    pub fn end(self, jobs: usize) -> Cost {
+        self.costs(jobs, Spent::default())
+    }
+
+    /// Ends one of a server and this process.
+    pub async fn end_on(self, server: &Server, jobs: usize) -> Cost {
+        let own = self.costs(jobs, Spent::default());
+        let (now, each) = (server.spent().await, |now: f64, before: f64| (now - before) / jobs as f64);
+        let before = self.spent;
+        Cost {
+            redis_us: each(now.main_us, before.main_us),
+            script_us: each(now.script_us, before.script_us),
+            // Reading what a server has spent takes a connection, which says HELLO and two times CLIENT.
+            commands: each(now.commands, before.commands),
+            calls: each(now.calls, before.calls),
+            ..own
+        }
+    }
+
+    fn costs(&self, jobs: usize, spent: Spent) -> Cost {
+        let jobs = jobs as f64;
+        Cost {
+            rate: jobs / self.start.elapsed().as_secs_f64(),
+            redis_us: spent.main_us / jobs,
+            script_us: spent.script_us / jobs,
+            commands: spent.commands / jobs,
+            calls: spent.calls / jobs,
+            client_us: (cpu() - self.cpu).as_secs_f64() * 1e6 / jobs,
+            switches: (switches() - self.switches) as f64 / jobs,
+        }
+    }
+}

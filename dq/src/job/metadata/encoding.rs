@@ -1,0 +1,236 @@
+//! How metadata become bytes.
+//!
+//! All numbers are little-endian. The first two bytes are always present, and everything else only where the value is not
+//! the default. Fixed fields come in the order of their flags, before all texts, so a script can find and patch them without
+//! decoding text.
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0 | format in the upper four bits, 9 (no text begins with such a byte); in the lower four n, 0 to 6 |
+//! | 1 | flags |
+//! | 6, if `EXPIRES` | absolute expiry, ms since the Unix epoch |
+//! | 6, if `RETAIN` | how long to keep the job as DONE, ms |
+//! | 8, if `PARKED` | fence of the run that parked the job |
+//! | 3, if `FAILED` | attempts: failed runs so far; then the cause of the last failure, 0 = none, and 128 if exhausted: only `final_retry` will run |
+//! | n | original delay, ms |
+//! | 2, if there is a text | length of all texts |
+//! | 2 + n, if `RETRY` | retry policy of this job, as text |
+//! | 2 + n, if `HEADERS` | headers: for each 2 + n of name and 2 + n of value |
+//! | 2 + n, if `ERROR` | last error, as text |
+
+use std::time::Duration;
+
+use bytes::{Buf, BufMut};
+
+use super::super::ident::Fence;
+use super::{BadRecord, Cause, FixedMetadata, Metadata};
+use crate::time::{Timestamp, millis_ceil};
+
+pub(super) const FORMAT: u8 = 9;
+
+const EXPIRES: u8 = 1;
+const RETAIN: u8 = 1 << 1;
+const PARKED: u8 = 1 << 2;
+const FAILED: u8 = 1 << 3;
+const RETRY: u8 = 1 << 4;
+const HEADERS: u8 = 1 << 5;
+const ERROR: u8 = 1 << 6;
+const KNOWN: u8 = (1 << 7) - 1;
+const TEXTS: u8 = RETRY | HEADERS | ERROR;
+
+/// A bit of the byte that has the cause.
+const EXHAUSTED: u8 = 1 << 7;
+
+const MOST_DELAY_BYTES: usize = 6;
+
+/// Where the metadata of a record end.
+pub(in crate::job) fn metadata_length(record: &[u8]) -> Result<usize, BadRecord> {
+    Head::of(record)?.length(record)
+}
+
+/// The first two bytes.
+#[derive(Clone, Copy)]
+struct Head {
+    delay_bytes: usize,
+    flags: u8,
+}
+
+impl Head {
+    fn of(record: &[u8]) -> Result<Self, BadRecord> {
+        match *record {
+            [first, ..] if first >> 4 != FORMAT => Err(BadRecord::UnknownVersion(first >> 4)),
+            [first, ..] if usize::from(first & 15) > MOST_DELAY_BYTES => Err(BadRecord::Damaged("delay")),
+            [_, flags, ..] if flags & !KNOWN != 0 => Err(BadRecord::Damaged("flags")),
+            [first, flags, ..] => Ok(Self { delay_bytes: usize::from(first & 15), flags }),
+            _ => Err(BadRecord::TooShort),
+        }
+    }
+
+    const fn has(self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// Where the fixed fields end.
+    fn fixed_length(self) -> usize {
+        let sizes = [(EXPIRES, 6), (RETAIN, 6), (PARKED, 8), (FAILED, 3)];
+        2 + self.delay_bytes + sizes.iter().filter(|(flag, _)| self.has(*flag)).map(|(_, size)| size).sum::<usize>()
+    }
+
+    fn length(self, record: &[u8]) -> Result<usize, BadRecord> {
+        let fixed = self.fixed_length();
+        if !self.has(TEXTS) {
+            return Ok(fixed);
+        }
+        let mut texts = record.get(fixed..fixed + 2).ok_or(BadRecord::TooShort)?;
+        Ok(fixed + 2 + usize::from(texts.get_u16_le()))
+    }
+
+    /// The fixed fields, and the bytes of the texts behind them.
+    fn read(self, record: &[u8]) -> Result<(Metadata, &[u8]), BadRecord> {
+        let mut bytes = record.get(2..self.length(record)?).ok_or(BadRecord::TooShort)?;
+        let mut number = |is_there: bool, size| if is_there { bytes.get_uint_le(size) } else { 0 };
+        let mut metadata = Metadata::default();
+        metadata.expires_at = self.has(EXPIRES).then(|| Timestamp::from_millis(number(true, 6)));
+        metadata.retain = Duration::from_millis(number(self.has(RETAIN), 6));
+        metadata.parked_by = self.has(PARKED).then(|| Fence(number(true, 8)));
+        metadata.attempts = number(self.has(FAILED), 2) as u16;
+        let cause = number(self.has(FAILED), 1) as u8;
+        metadata.delay = Duration::from_millis(number(self.delay_bytes > 0, self.delay_bytes));
+        number(self.has(TEXTS), 2);
+        metadata.exhausted = cause & EXHAUSTED != 0;
+        metadata.cause = match cause & !EXHAUSTED {
+            0 => None,
+            number => Some(*Cause::ALL.get(usize::from(number) - 1).ok_or(BadRecord::Damaged("cause"))?),
+        };
+        Ok((metadata, bytes))
+    }
+}
+
+impl FixedMetadata {
+    pub(in crate::job) fn decode(record: &[u8]) -> Result<Self, BadRecord> {
+        let (metadata, _) = Head::of(record)?.read(record)?;
+        Ok(Self {
+            exhausted: metadata.exhausted,
+            delay: metadata.delay,
+            expires_at: metadata.expires_at,
+            retain: metadata.retain,
+            parked_by: metadata.parked_by,
+        })
+    }
+}
+
+impl Metadata {
+    fn head(&self) -> Head {
+        let delay = millis_ceil(self.delay);
+        let delay_bytes = (8 - delay.leading_zeros() as usize / 8).min(MOST_DELAY_BYTES);
+        Head { delay_bytes, flags: self.flags() }
+    }
+
+    /// How many bytes [`encode`](Self::encode) writes.
+    pub(in crate::job) fn encoded_length(&self) -> usize {
+        let head = self.head();
+        let lengths =
+            2 * usize::from(head.has(TEXTS)) + 2 * (head.flags & TEXTS).count_ones() as usize + 4 * self.headers.len();
+        head.fixed_length() + lengths + self.text_bytes()
+    }
+
+    fn flags(&self) -> u8 {
+        let fields = [
+            (self.expires_at.is_some(), EXPIRES),
+            (!self.retain.is_zero(), RETAIN),
+            (self.parked_by.is_some(), PARKED),
+            (self.attempts > 0 || self.cause.is_some() || self.exhausted, FAILED),
+            (self.retry.is_some(), RETRY),
+            (!self.headers.is_empty(), HEADERS),
+            (self.error.is_some(), ERROR),
+        ];
+        fields.iter().filter(|(set, _)| *set).fold(0, |flags, (_, flag)| flags | flag)
+    }
+
+    pub(in crate::job) fn encode(&self, out: &mut Vec<u8>) {
+        let head = self.head();
+        out.put_u8(FORMAT << 4 | head.delay_bytes as u8);
+        out.put_u8(head.flags);
+        if let Some(at) = self.expires_at {
+            out.put_uint_le(at.as_millis(), 6);
+        }
+        if !self.retain.is_zero() {
+            out.put_uint_le(millis_ceil(self.retain), 6);
+        }
+        if let Some(fence) = self.parked_by {
+            out.put_u64_le(fence.0);
+        }
+        if head.has(FAILED) {
+            out.put_u16_le(self.attempts);
+            let cause = self.cause.map_or(0, |cause| cause as u8 + 1);
+            out.put_u8(if self.exhausted { cause | EXHAUSTED } else { cause });
+        }
+        if head.delay_bytes > 0 {
+            out.put_uint_le(millis_ceil(self.delay), head.delay_bytes);
+        }
+        if head.has(TEXTS) {
+            self.encode_texts(out);
+        }
+    }
+
+    fn encode_texts(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.put_u16_le(0);
+        if let Some(retry) = &self.retry {
+            put_text(out, retry);
+        }
+        if !self.headers.is_empty() {
+            out.put_u16_le(self.headers.iter().map(|(name, value)| 4 + name.len() + value.len()).sum::<usize>() as u16);
+            for (name, value) in &self.headers {
+                put_text(out, name);
+                put_text(out, value);
+            }
+        }
+        if let Some(error) = &self.error {
+            put_text(out, error);
+        }
+        let length = u16::try_from(out.len() - start - 2).expect("headers and error are bounded to 12 KiB together");
+        out[start..start + 2].copy_from_slice(&length.to_le_bytes());
+    }
+
+    pub(in crate::job) fn decode(record: &[u8]) -> Result<Self, BadRecord> {
+        let head = Head::of(record)?;
+        let (mut metadata, mut texts) = head.read(record)?;
+        if head.has(RETRY) {
+            metadata.retry = Some(get_text(&mut texts)?);
+        }
+        if head.has(HEADERS) {
+            let mut block = get_block(&mut texts)?;
+            while !block.is_empty() {
+                metadata.headers.push((get_text(&mut block)?, get_text(&mut block)?));
+            }
+        }
+        if head.has(ERROR) {
+            metadata.error = Some(get_text(&mut texts)?);
+        }
+        if texts.is_empty() { Ok(metadata) } else { Err(BadRecord::Damaged("length")) }
+    }
+}
+
+fn put_text(out: &mut Vec<u8>, text: &str) {
+    out.put_u16_le(u16::try_from(text.len()).expect("texts of metadata are bounded to 8 KiB"));
+    out.put_slice(text.as_bytes());
+}
+
+fn get_block<'a>(bytes: &mut &'a [u8]) -> Result<&'a [u8], BadRecord> {
+    if bytes.len() < 2 {
+        return Err(BadRecord::TooShort);
+    }
+    let length = usize::from(bytes.get_u16_le());
+    let (block, rest) = bytes.split_at_checked(length).ok_or(BadRecord::TooShort)?;
+    *bytes = rest;
+    Ok(block)
+}
+
+fn get_text(bytes: &mut &[u8]) -> Result<String, BadRecord> {
+    let block = get_block(bytes)?;
+    std::str::from_utf8(block).map(String::from).map_err(|_| BadRecord::Damaged("text"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! Encoding and decoding, of all fields and of damaged bytes.
+
+use super::*;
+use crate::environment::{Entropy, Seeded};
+
+fn full() -> Metadata {
+    Metadata {
+        attempts: 7,
+        cause: Some(Cause::Expired),
+        exhausted: true,
+        delay: Duration::from_millis(1_800_000),
+        expires_at: Some(Timestamp::from_millis(1_763_000_000_000)),
+        retain: Duration::from_secs(60),
+        parked_by: Some(Fence(1_763_000_000_000_001)),
+        retry: Some("none".into()),
+        headers: vec![("traceparent".into(), "00-1-2-01".into()), ("é".into(), String::new())],
+        error: Some("boom".into()),
+    }
+}
+
+/// The full metadata without some of their fields.
+fn some_of_full(fields: usize) -> Metadata {
+    let (full, plain) = (full(), Metadata::default());
+    let has = |bit: usize| fields >> bit & 1 == 1;
+    Metadata {
+        attempts: if has(0) { full.attempts } else { plain.attempts },
+        cause: full.cause.filter(|_| has(1)),
+        exhausted: has(2),
+        delay: if has(3) { full.delay } else { plain.delay },
+        expires_at: full.expires_at.filter(|_| has(4)),
+        retain: if has(5) { full.retain } else { plain.retain },
+        parked_by: full.parked_by.filter(|_| has(6)),
+        retry: full.retry.filter(|_| has(7)),
+        headers: if has(8) { full.headers } else { plain.headers },
+        error: full.error.filter(|_| has(9)),
+    }
+}
+
+fn encoded(metadata: &Metadata) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    metadata.encode(&mut bytes);
+    bytes
+}
+
+fn fixed_of(metadata: &Metadata) -> FixedMetadata {
+    FixedMetadata {
+        exhausted: metadata.exhausted,
+        delay: metadata.delay,
+        expires_at: metadata.expires_at,
+        retain: metadata.retain,
+        parked_by: metadata.parked_by,
+    }
+}
+
+#[test]
+fn every_combination_of_fields_reads_back() {
+    for metadata in (0..1 << 10).map(some_of_full) {
+        let bytes = encoded(&metadata);
+        assert_eq!(metadata_length(&bytes), Ok(bytes.len()));
+        assert_eq!(metadata.encoded_length(), bytes.len());
+        assert_eq!(FixedMetadata::decode(&bytes), Ok(fixed_of(&metadata)));
+        assert_eq!(Metadata::decode(&bytes), Ok(metadata));
+    }
+}
+
+#[test]
+fn delays_of_all_lengths_read_back() {
+    for bits in 0..48 {
+        for millis in [1 << bits, (2 << bits) - 1] {
+            let metadata = Metadata { delay: Duration::from_millis(millis), ..Metadata::default() };
+            assert_eq!(Metadata::decode(&encoded(&metadata)), Ok(metadata));
+        }
+    }
+}
+
+#[test]
+fn metadata_cut_anywhere_are_an_error_and_never_a_panic() {
+    let bytes = encoded(&full());
+    for end in 0..bytes.len() {
+        assert!(Metadata::decode(&bytes[..end]).is_err(), "cut at {end}");
+        assert!(FixedMetadata::decode(&bytes[..end]).is_err(), "cut at {end}");
+    }
+}
+
+#[test]
+fn a_flipped_bit_is_never_a_panic() {
+    let bytes = encoded(&full());
+    for bit in 0..bytes.len() * 8 {
+        let mut flipped = bytes.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        drop(Metadata::decode(&flipped));
+        let _ = FixedMetadata::decode(&flipped);
+    }
+}
+
+/// What decodes, encodes to something that decodes to the same.
+#[test]
+fn random_bytes_decode_to_metadata_or_are_refused() {
+    let random = Seeded::new(1);
+    let mut decoded = 0;
+    for _ in 0..200_000 {
+        let head = [FORMAT << 4 | (random.next() % 8) as u8, random.next() as u8];
+        let rest = (0..random.next() % 48).map(|_| random.next() as u8 % 12);
+        let bytes: Vec<u8> = head.into_iter().chain(rest).collect();
+        if let Ok(metadata) =
+            metadata_length(&bytes).and_then(|length| Metadata::decode(&bytes[..length.min(bytes.len())]))
+        {
+            assert_eq!(FixedMetadata::decode(&bytes), Ok(fixed_of(&metadata)));
+            assert_eq!(Metadata::decode(&encoded(&metadata)), Ok(metadata));
+            decoded += 1;
+        }
+    }
+    assert!(decoded > 5_000, "{decoded}");
+}
+
+#[test]
+fn another_format_is_rejected_with_its_number() {
+    assert_eq!(Metadata::decode(&[0xA0, 0]), Err(BadRecord::UnknownVersion(10)));
+    assert_eq!(Metadata::decode(b"{}"), Err(BadRecord::UnknownVersion(7)));
+}
+
+#[test]
+fn no_text_is_taken_for_metadata() {
+    for first in 0..=u8::MAX {
+        let is_text = std::str::from_utf8(&[first]).is_ok() || (0xC2..=0xF4).contains(&first);
+        assert!(!(is_text && first >> 4 == FORMAT), "{first:#x}");
+    }
+}
+
+#[test]
+fn what_no_version_writes_is_refused() {
+    assert_eq!(Metadata::decode(&[0x97, 0, 0, 0, 0, 0, 0, 0, 0]), Err(BadRecord::Damaged("delay")));
+    assert_eq!(Metadata::decode(&[0x90, 0x80]), Err(BadRecord::Damaged("flags")));
+    assert_eq!(Metadata::decode(&[0x90, FAILED, 0, 0, 8]), Err(BadRecord::Damaged("cause")));
+    assert_eq!(Metadata::decode(&[0x90, ERROR, 3, 0, 0, 0, 0]), Err(BadRecord::Damaged("length")));
+    assert_eq!(Metadata::decode(&[0x90, ERROR, 3, 0, 1, 0, 0xFF]), Err(BadRecord::Damaged("text")));
+    assert_eq!(Metadata::decode(&[0x90]), Err(BadRecord::TooShort));
+}

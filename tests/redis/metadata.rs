@@ -1,0 +1,121 @@
+//! Metadata as scripts read and change them, compared with what nodes read.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use dq::environment::{Entropy, Seeded};
+use dq::job::{Cause, Codec, Fence, FixedMetadata, Metadata, Record};
+use dq::time::Timestamp;
+use dq_tests::redis::RedisServer;
+
+const PARTS: [&str; 2] = [
+    include_str!("../../dq/src/store/redis/lua/parts/clock.lua"),
+    include_str!("../../dq/src/store/redis/lua/parts/metadata.lua"),
+];
+
+/// Answers one line for each record: the fixed fields, then the metadata after each change.
+const SCRIPT: &str = "
+local function hex(text) return (string.gsub(text, '.', function(c) return string.format('%02x', string.byte(c)) end)) end
+local lines = {}
+for i, coded in ipairs(ARGV) do
+  local text = metadata_in((string.gsub(coded, '..', function(pair) return string.char(tonumber(pair, 16)) end)))
+  local known = fixed(text)
+  local fields = {
+    int(known.delay), int(known.retain), known.expires and int(known.expires) or '-', known.parking_fence or '-',
+    known.exhausted and '1' or '0', hex(with_metadata(text, '', '77')), hex(with_metadata('', text, nil)),
+    hex(exhausted_by(CRASHES, text)), hex(revived(text)),
+  }
+  lines[i] = table.concat(fields, ' ')
+end
+return table.concat(lines, '|')";
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
+        text
+    })
+}
+
+fn from_hex(text: &str) -> Vec<u8> {
+    (0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap()).collect()
+}
+
+fn answers(server: &RedisServer, records: &[Record]) -> Vec<String> {
+    let code = |text: &str| text.split_once("]]\n").unwrap().1.to_owned();
+    let script = PARTS.map(code).concat() + SCRIPT;
+    let in_hex: Vec<String> = records.iter().map(|record| hex(record.as_bytes())).collect();
+    let ask = |batch: &[String]| {
+        let words: Vec<&str> = ["EVAL", &script, "0"].into_iter().chain(batch.iter().map(String::as_str)).collect();
+        server.command(&words).split('|').map(str::to_owned).collect::<Vec<_>>()
+    };
+    in_hex.chunks(500).flat_map(ask).collect()
+}
+
+/// As Lua writes it: with the precision of a double.
+fn fixed_of(record: &Record) -> String {
+    let fixed = record.fixed();
+    let expires = fixed.expires_at.map_or("-".into(), |at| at.as_millis().to_string());
+    let fence = fixed.parked_by.map_or("-".into(), |fence| format!("{:.0}", fence.0 as f64));
+    let (delay, retain) = (fixed.delay.as_millis(), fixed.retain.as_millis());
+    format!("{delay} {retain} {expires} {fence} {}", u8::from(fixed.exhausted))
+}
+
+fn some_fields(fields: u32) -> Metadata {
+    let has = |bit: u32| fields >> bit & 1 == 1;
+    Metadata {
+        attempts: if has(0) { 513 } else { 0 },
+        cause: has(1).then_some(Cause::Timeout),
+        exhausted: has(2),
+        delay: Duration::from_millis(if has(3) { 0x0102_0304 } else { 0 }),
+        expires_at: has(4).then_some(Timestamp::from_millis(1_763_000_000_000)),
+        retain: Duration::from_secs(if has(5) { 60 } else { 0 }),
+        parked_by: has(6).then_some(Fence(1_763_000_000_000_001)),
+        retry: has(7).then(|| "none".to_owned()),
+        headers: if has(8) { vec![("name".to_owned(), "värde".to_owned())] } else { Vec::new() },
+        error: has(9).then(|| "x".repeat(300)),
+    }
+}
+
+fn read(metadata: &str) -> Metadata {
+    let mut record = from_hex(metadata);
+    record.extend_from_slice(b"J1");
+    Record::from_bytes(record.into()).metadata().unwrap()
+}
+
+#[test]
+fn scripts_read_and_change_metadata_as_nodes_read_them() {
+    let server = RedisServer::start();
+    let all: Vec<Metadata> = (0..1 << 10).map(some_fields).collect();
+    let records: Vec<Record> = all.iter().map(|metadata| Record::new(metadata, Codec::Json, b"{}")).collect();
+    let answers = answers(&server, &records);
+    assert_eq!(answers.len(), all.len());
+    for ((metadata, record), answer) in all.iter().zip(&records).zip(&answers) {
+        let words: Vec<&str> = answer.split(' ').collect();
+        assert_eq!(words[..5].join(" "), fixed_of(record), "{metadata:?}");
+        let [parked, unparked, exhausted, revived] = [5, 6, 7, 8].map(|i| read(words[i]));
+        assert_eq!(parked, Metadata { parked_by: Some(Fence(77)), ..metadata.clone() });
+        assert_eq!(unparked, Metadata { parked_by: None, ..metadata.clone() });
+        assert_eq!(exhausted, Metadata { exhausted: true, cause: Some(Cause::Crashes), ..metadata.clone() });
+        let expected = Metadata { exhausted: false, attempts: 0, expires_at: None, ..metadata.clone() };
+        assert_eq!(revived, expected);
+    }
+}
+
+#[test]
+fn scripts_refuse_the_bytes_that_nodes_refuse() {
+    let server = RedisServer::start();
+    let random = Seeded::new(1);
+    let record = |_| {
+        let flags = if random.next() % 2 == 0 { 0x0F } else { 0xFF };
+        let head = [0x90 | (random.next() % 8) as u8, random.next() as u8 & flags];
+        let rest = (0..random.next() % 48).map(|_| random.next() as u8 % 12);
+        Record::from_bytes(head.into_iter().chain(rest).collect::<Vec<u8>>().into())
+    };
+    let short = (0..=u8::MAX).map(|byte| Record::from_bytes(vec![byte; usize::from(byte % 5)].into()));
+    let records: Vec<Record> = (0..10_000).map(record).chain(short).collect();
+    assert!(records.iter().filter(|record| record.fixed() != FixedMetadata::default()).count() > 1_000);
+    for (record, answer) in records.iter().zip(answers(&server, &records)) {
+        let fields = answer.split(' ').take(5).collect::<Vec<_>>().join(" ");
+        assert_eq!(fields, fixed_of(record), "{record:?}");
+    }
+}
