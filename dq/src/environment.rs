@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, Id};
 
 use crate::job::{JobId, NodeId, ProducerId};
 use crate::time::Timestamp;
@@ -167,6 +167,11 @@ impl Environment {
         JobId::generated(following(last), *self.ids.origin.get_or_init(|| self.random()))
     }
 
+    /// The runtime of handlers, if tasks of dq that may stop at any time can run there: see [`Spawn::shared`].
+    pub(crate) fn shared(&self) -> Option<Id> {
+        self.spawn.shared()
+    }
+
     /// Starts many tasks at once.
     pub fn spawn_all(&self, runtime: Runtime, tasks: Vec<BoxFuture<'static, ()>>) {
         self.spawn.spawn_all(runtime, tasks);
@@ -176,6 +181,11 @@ impl Environment {
     pub fn spawn(&self, runtime: Runtime, task: impl Future<Output = ()> + Send + 'static) -> Task {
         self.spawn.spawn(runtime, Box::pin(task))
     }
+}
+
+/// Whether the caller is on this runtime.
+pub(crate) fn is_on(runtime: Id) -> bool {
+    Handle::try_current().is_ok_and(|current| current.id() == runtime)
 }
 
 /// [`Boottime`], with sleeps that end to the microsecond where the platform has a timer for them.

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 
 use futures_util::future::BoxFuture;
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, Id};
 use tokio::task::AbortHandle;
 
 /// The text of a panic.
@@ -42,6 +42,13 @@ impl Task {
 pub trait Spawn: fmt::Debug + Send + Sync + 'static {
     /// Starts a task.
     fn spawn(&self, runtime: Runtime, task: BoxFuture<'static, ()>) -> Task;
+
+    /// The runtime of handlers, if it has several threads, timers and sockets, and is not dq's own. Callers usually run there too, so a task there
+    /// exchanges messages with them without waking another thread. But it may stop at any time, because handlers block its
+    /// threads or because its runtime ends.
+    fn shared(&self) -> Option<Id> {
+        None
+    }
 
     /// Starts many tasks at once.
     fn spawn_all(&self, runtime: Runtime, tasks: Vec<BoxFuture<'static, ()>>) {

@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::io;
+use std::panic::catch_unwind;
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::{Builder, Handle, Id, RuntimeFlavor};
 use tokio::sync::oneshot;
 
 use super::spawn::{Runtime, Spawn, SpawnOn, Task};
@@ -14,6 +16,7 @@ use super::spawn::{Runtime, Spawn, SpawnOn, Task};
 /// Dropping it drops its tasks and ends the thread.
 pub struct OwnThread {
     runtimes: SpawnOn,
+    shared: Option<Id>,
     _stop: oneshot::Sender<()>,
 }
 
@@ -27,6 +30,7 @@ impl OwnThread {
     /// Outside a tokio runtime.
     pub fn start() -> io::Result<Self> {
         let handlers = Handle::current();
+        let is_shared = handlers.runtime_flavor() == RuntimeFlavor::MultiThread && has_drivers();
         let runtime = Builder::new_current_thread().enable_all().thread_name("dq").build()?;
         let own = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
@@ -35,13 +39,32 @@ impl OwnThread {
             let _ = runtime.block_on(stopped);
             runtime.shutdown_background();
         })?;
-        Ok(Self { runtimes: SpawnOn { own, handlers }, _stop: stop })
+        let shared = is_shared.then(|| handlers.id());
+        Ok(Self { runtimes: SpawnOn { own, handlers }, shared, _stop: stop })
     }
+}
+
+/// Whether the current runtime has timers and, for the Redis store, sockets: a builder without `enable_all` makes runtimes that
+/// have neither. Tokio tells it only by a panic. A program that aborts at a panic must not find out that way.
+fn has_drivers() -> bool {
+    let use_them = || {
+        drop(tokio::time::sleep(Duration::ZERO));
+        #[cfg(feature = "redis")]
+        drop(
+            tokio::net::TcpSocket::new_v4()
+                .map(|socket| socket.bind(([127, 0, 0, 1], 0).into()).map(|()| socket.listen(1))),
+        );
+    };
+    cfg!(panic = "unwind") && catch_unwind(use_them).is_ok()
 }
 
 impl Spawn for OwnThread {
     fn spawn(&self, runtime: Runtime, task: BoxFuture<'static, ()>) -> Task {
         self.runtimes.spawn(runtime, task)
+    }
+
+    fn shared(&self) -> Option<Id> {
+        self.shared
     }
 
     fn spawn_all(&self, runtime: Runtime, tasks: Vec<BoxFuture<'static, ()>>) {

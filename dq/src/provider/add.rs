@@ -29,7 +29,7 @@ use crate::store::{NewJob, OnDuplicate};
 /// # Panics
 /// When it is polled again after it resolved.
 #[must_use = "adding does nothing until it is awaited"]
-pub struct Add(Deferred<Box<Draft>, AddError, (Call, OnDuplicate)>);
+pub struct Add(Deferred<Draft, AddError, (Call, OnDuplicate)>);
 
 struct Draft {
     root: Arc<Root>,
@@ -53,7 +53,7 @@ impl Add {
         defaults: JobDefaults,
     ) -> Self {
         Self(Deferred::new(match payload {
-            Ok(payload) => Ok(Box::new(Draft { root, inbox, id, payload, defaults, options: Options::default() })),
+            Ok(payload) => Ok(Draft { root, inbox, id, payload, defaults, options: Options::default() }),
             Err(source) => Err(AddError::BadPayload { topic: inbox.key.topic.clone(), source }),
         }))
     }
@@ -114,7 +114,7 @@ impl Future for Add {
     type Output = Result<Added, AddError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let (call, on_duplicate) = self.0.started(|draft| draft.send())?;
+        let (call, on_duplicate) = self.0.started(Draft::send)?;
         let answer = ready!(Pin::new(&mut *call).poll(cx));
         Poll::Ready(added(&call.inbox.key.topic, call.id.clone(), *on_duplicate, answer))
     }

@@ -73,6 +73,10 @@ impl Batch {
         self.requests.push(posted);
     }
 
+    pub(super) const fn len(&self) -> usize {
+        self.requests.len()
+    }
+
     pub(super) fn is_full(&self, most: usize, most_bytes: usize) -> bool {
         self.requests.len() >= most || self.bytes >= most_bytes
     }

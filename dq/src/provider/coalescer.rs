@@ -1,8 +1,9 @@
 //! The task that sends the requests of one topic's callers to the store, as batches.
 //!
 //! The adds of many callers become few batches: a request that arrives while a batch is in flight goes with the next one,
-//! without any timer. The coalescer sends a second batch beside an unanswered one only if it is full or cannot grow, up to
-//! 16.
+//! without any timer. The coalescer sends a batch beside an unanswered one if it is full or cannot grow, up to 16 of them; and a
+//! second one if as many requests wait as are unanswered, so that store and callers need not wait for each other. Callers that
+//! were answered together usually add again at once, so the next batch waits until they had their turn on the thread.
 //!
 //! This is the sending side of rule 18. The coalescer numbers batches in the order in which it sends them. After a pause it
 //! repeats every batch that was refused or not answered, in order and under its own number. A batch that the store answered
@@ -18,7 +19,7 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -31,11 +32,21 @@ use super::inbox::{Inbox, WakeAt};
 use super::queue::BatchQueue;
 use super::request::Posted;
 use super::retries::Retries;
+use super::seat::Bell;
 use super::upload::Upload;
 use crate::environment::Environment;
 use crate::job::ProducerId;
 use crate::store::step::MOST_JOBS;
 use crate::store::{CALL_SLOTS, Producer, Store, StoreError};
+
+/// How long an answer may take over a connection that the coalescer has left behind on the user's runtime.
+const STUCK_AFTER: Duration = Duration::from_millis(500);
+
+/// How many batches may be unanswered when one goes out that is not full.
+const MOST_BESIDE: usize = 2;
+
+/// How many requests such a batch has at least.
+const FEWEST_BESIDE: usize = 16;
 
 /// Whether new batches may be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +68,8 @@ pub(super) struct Coalescer {
     pub(super) retries: Retries,
     /// How often a task of the provider has panicked.
     pub(super) restarts: Arc<AtomicU64>,
+    /// What wakes it, if it may run on the user's runtime.
+    pub(super) bell: Option<Arc<Bell>>,
     id: ProducerId,
     producer: Option<Arc<dyn Producer>>,
     last_number: u64,
@@ -72,6 +85,8 @@ pub(super) struct Coalescer {
     next_deadline: Duration,
     alarm: Option<(Duration, BoxFuture<'static, ()>)>,
     upload: Upload,
+    /// How many callers were answered last, until others had the time to join the next batch.
+    expected: usize,
     /// Requests on their way from the inbox to the queue; kept for its capacity.
     pub(super) taken: VecDeque<Posted>,
 }
@@ -94,6 +109,7 @@ impl Coalescer {
             upload: Upload::new(retries.call_timeout),
             retries,
             restarts,
+            bell: None,
             producer: None,
             last_number: 0,
             in_flight: VecDeque::new(),
@@ -102,6 +118,7 @@ impl Coalescer {
             quiet_since: Duration::ZERO,
             next_deadline: Duration::MAX,
             alarm: None,
+            expected: 0,
             taken: VecDeque::new(),
         }
     }
@@ -113,15 +130,20 @@ impl Coalescer {
             self.collect();
             self.give_up(now);
             self.update_send_state(now);
-            let sent = self.send_waiting(now);
+            if self.expects_more() {
+                // The callers of the last batch are about to add again: they join this one.
+                self.expected = 0;
+                tokio::task::yield_now().await;
+                continue;
+            }
+            self.send_waiting(now);
             if self.inbox.is_closed_and_empty() && self.is_idle() {
                 return;
             }
-            if sent {
-                // The other tasks of dq's thread can run, and more callers can join the next batch.
-                tokio::task::yield_now().await;
-            }
             self.set_alarm();
+            if let Some(bell) = &self.bell {
+                bell.is_busy.store(!self.is_idle(), SeqCst);
+            }
             if self.inbox.wake_at(self.wake_at()) {
                 continue;
             }
@@ -176,7 +198,7 @@ impl Coalescer {
             SendState::Draining if !self.awaits_answers() => self.pause(now),
             SendState::Repeating if !self.awaits_answers() => self.send_state = SendState::Open,
             SendState::Open | SendState::Draining | SendState::Repeating => {
-                let waited = self.retries.call_timeout;
+                let waited = self.answer_within();
                 if !self.awaits_answers() || self.quiet_since + waited > now {
                     return;
                 }
@@ -239,13 +261,31 @@ impl Coalescer {
         self.in_flight.front().is_none_or(|first| self.last_number + 1 < first.number + CALL_SLOTS)
     }
 
-    fn send_waiting(&mut self, now: Duration) -> bool {
-        if self.send_state != SendState::Open {
-            return false;
+    /// Whether fewer requests wait than were answered just now, and a batch is about to be sent: other callers are on their way.
+    fn expects_more(&self) -> bool {
+        let waiting = self.queue.growing();
+        self.send_state == SendState::Open && 0 < waiting && waiting < self.expected && !self.may_send_full()
+    }
+
+    fn may_send_full(&self) -> bool {
+        self.may_send_next() && self.queue.has_closed(self.upload.bytes())
+    }
+
+    /// How many requests must wait before a batch goes out that could still grow.
+    fn enough(&self) -> usize {
+        match self.in_flight.len() {
+            0 => 1,
+            batches if batches < MOST_BESIDE => self.in_flight.iter().map(Batch::len).sum::<usize>().max(FEWEST_BESIDE),
+            _ => usize::MAX,
         }
-        let alone = self.in_flight.is_empty();
-        let mut sent = false;
-        while self.may_send_next() && (alone || self.queue.has_closed(self.upload.bytes())) {
+    }
+
+    fn send_waiting(&mut self, now: Duration) {
+        if self.send_state != SendState::Open {
+            return;
+        }
+        let enough = self.enough();
+        while self.may_send_full() || self.may_send_next() && self.queue.growing() >= enough {
             let producer = producer(&mut self.producer, &*self.store, &self.inbox, &self.id);
             let Some(mut batch) = self.queue.next() else { break };
             if self.in_flight.is_empty() {
@@ -255,9 +295,7 @@ impl Coalescer {
             batch.number = self.last_number;
             batch.send(producer, now);
             self.in_flight.push_back(batch);
-            sent = true;
         }
-        sent
     }
 
     fn wake_at(&self) -> WakeAt {
@@ -265,7 +303,8 @@ impl Coalescer {
         match self.send_state {
             SendState::Open if self.in_flight.is_empty() => WakeAt { requests: 1, bytes: 0, before },
             SendState::Open if self.may_send_next() => {
-                WakeAt { requests: MOST_JOBS, bytes: self.upload.bytes(), before }
+                let missing = self.enough().saturating_sub(self.queue.growing());
+                WakeAt { requests: missing.min(MOST_JOBS), bytes: self.upload.bytes(), before }
             }
             _ => WakeAt { requests: usize::MAX, bytes: usize::MAX, before },
         }
@@ -274,15 +313,32 @@ impl Coalescer {
     fn set_alarm(&mut self) {
         let answer = match self.send_state {
             SendState::Paused(until) => Some(until),
-            _ => self.awaits_answers().then(|| self.quiet_since + self.retries.call_timeout),
+            _ => self.awaits_answers().then(|| self.quiet_since + self.answer_within()),
         };
         let Some(at) = answer.into_iter().chain(Some(self.next_deadline).filter(|_| !self.is_idle())).min() else {
             self.alarm = None;
             return;
         };
         if self.alarm.as_ref().is_none_or(|(set, _)| at < *set) {
-            self.alarm = Some((at, self.environment.sleep_until(at)));
+            self.alarm = Some((at, self.sleep_until(at)));
         }
+    }
+
+    /// Waits until this time of the node's clock. A coalescer that may run on the user's runtime is woken by its guard, because
+    /// the timers of that runtime end with it.
+    pub(super) fn sleep_until(&self, at: Duration) -> BoxFuture<'static, ()> {
+        let Some(bell) = &self.bell else { return self.environment.sleep_until(at) };
+        bell.set_alarm(at);
+        let environment = self.environment.clone();
+        Box::pin(poll_fn(move |_| if environment.now() < at { Poll::Pending } else { Poll::Ready(()) }))
+    }
+
+    /// How long no answer may come. What was sent over a connection of the user's runtime may be stuck there once the coalescer
+    /// has left that.
+    fn answer_within(&self) -> Duration {
+        let has_left = |bell: &Arc<Bell>| self.in_flight.front().is_some_and(|first| bell.has_left(first.sent));
+        let whole = self.retries.call_timeout;
+        if self.bell.as_ref().is_some_and(has_left) { whole.min(STUCK_AFTER) } else { whole }
     }
 
     fn is_idle(&self) -> bool {
@@ -308,6 +364,7 @@ impl Coalescer {
                 self.retries.succeeded();
                 self.last_error = None;
                 if let Some(batch) = self.in_flight.remove(index) {
+                    self.expected = batch.len();
                     self.upload.answered_after(self.environment.now().saturating_sub(batch.sent));
                     self.queue.recycle(batch);
                 }
@@ -354,7 +411,8 @@ async fn next_answer(in_flight: &mut VecDeque<Batch>) -> (usize, Received) {
     .await
 }
 
-async fn ring(alarm: &mut Option<(Duration, BoxFuture<'static, ()>)>) {
+/// Waits for an alarm, if there is one.
+pub(super) async fn ring(alarm: &mut Option<(Duration, BoxFuture<'static, ()>)>) {
     match alarm {
         Some((_, ringing)) => ringing.await,
         None => std::future::pending().await,

@@ -6,13 +6,14 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::request::Posted;
+use super::seat::{Bell, Seat};
 use crate::job::TopicKey;
 use crate::time::millis_ceil;
 
@@ -59,6 +60,8 @@ pub(super) struct Inbox {
     pub(super) key: TopicKey,
     /// Wakes the coalescer.
     pub(super) wake: Notify,
+    /// Where the coalescer sits, if it runs on the user's runtime.
+    pub(super) seat: OnceLock<(Arc<Bell>, Weak<Seat>)>,
     /// Fires when the inbox is closed and every request has an answer.
     pub(super) ended: CancellationToken,
     waiting: Mutex<Waiting>,
@@ -72,6 +75,7 @@ impl Inbox {
         Self {
             key,
             wake: Notify::new(),
+            seat: OnceLock::new(),
             ended: CancellationToken::new(),
             waiting: Mutex::new(Waiting::new()),
             default_delay_ms: AtomicU64::new(NO_DELAY),
@@ -94,9 +98,24 @@ impl Inbox {
         let start = !std::mem::replace(&mut waiting.started, true);
         drop(waiting);
         if wake && !start {
-            self.wake.notify_one();
+            self.wake_coalescer();
         }
         start
+    }
+
+    fn wake_coalescer(&self) {
+        let Some((bell, seat)) = self.seat.get() else { return self.wake.notify_one() };
+        match seat.upgrade() {
+            Some(seat) => seat.wake_from_caller(|| self.wake.notify_one()),
+            None => self.wake.notify_one(),
+        }
+        bell.posted();
+    }
+
+    /// Whether there is something for the coalescer to do.
+    pub(super) fn has_work(&self) -> bool {
+        let waiting = self.waiting();
+        waiting.closed || !waiting.requests.is_empty()
     }
 
     /// Moves every request to the end of `into`.
@@ -137,7 +156,7 @@ impl Inbox {
             self.ended.cancel();
         }
         drop(waiting);
-        self.wake.notify_one();
+        self.wake_coalescer();
     }
 
     pub(super) fn default_delay(&self) -> Option<Duration> {

@@ -86,6 +86,11 @@ impl BatchQueue {
         self.batches.into_iter()
     }
 
+    /// How many requests the last batch has: all that wait, unless a batch has closed.
+    pub(super) fn growing(&self) -> usize {
+        self.batches.back().map_or(0, Batch::len)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.batches.is_empty()
     }

@@ -6,14 +6,16 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 
 use super::batch::Batch;
 use super::coalescer::Coalescer;
+use super::guard::Guard;
 use super::inbox::Inbox;
+use super::seat::{Bell, NearTask, Seat};
 use crate::environment::{Runtime, panic_message};
 
 /// The pause before a coalescer that panicked starts again.
@@ -31,10 +33,19 @@ impl Drop for Ending {
 }
 
 impl Coalescer {
-    /// Starts the task of the inbox.
-    pub(super) fn start(self) {
-        let environment = self.environment.clone();
-        environment.spawn(Runtime::Own, self.keep_working());
+    /// Starts the coalescer of the inbox: as a task on dq's own thread, or in a seat that the callers share with it.
+    pub(super) fn start(mut self) {
+        let (environment, inbox) = (self.environment.clone(), Arc::clone(&self.inbox));
+        let Some(shared) = environment.shared() else {
+            environment.spawn(Runtime::Own, self.keep_working());
+            return;
+        };
+        let bell = Arc::new(Bell::new(shared));
+        self.bell = Some(Arc::clone(&bell));
+        let seat = Arc::new(Seat::new(Arc::clone(&bell), Box::pin(self.keep_working())));
+        let _ = inbox.seat.set((bell, Arc::downgrade(&seat)));
+        environment.spawn(Runtime::Own, Guard::new(Arc::clone(&seat), inbox, environment.clone()).watch());
+        environment.spawn(Runtime::Handler, NearTask(seat));
     }
 
     async fn keep_working(self) {
@@ -42,7 +53,7 @@ impl Coalescer {
         let mut coalescer = self; // dropped before the inbox ends
         while let Err(panic) = AssertUnwindSafe(coalescer.work()).catch_unwind().await {
             let restart_at = coalescer.start_over(&panic_message(&*panic));
-            coalescer.environment.sleep_until(restart_at).await;
+            coalescer.sleep_until(restart_at).await;
         }
     }
 
@@ -52,13 +63,15 @@ impl Coalescer {
         let now = self.environment.now();
         self.restarts.fetch_add(1, Relaxed);
         tracing::error!(topic = %self.inbox.key, panic, "dq panicked in the task that sends the adds and commands of this topic, and restarts it; please report this as a bug");
-        let fresh = Self::new(
+        let mut fresh = Self::new(
             Arc::clone(&self.inbox),
             Arc::clone(&self.store),
             self.environment.clone(),
             self.retries.clone(),
             Arc::clone(&self.restarts),
         );
+        fresh.bell = self.bell.take();
+        fresh.bell.iter().for_each(|bell| bell.is_busy.store(true, SeqCst));
         let old = std::mem::replace(self, fresh);
         let mut batches: Vec<_> = old.in_flight.into_iter().chain(old.queue.into_batches()).collect();
         batches.sort_by_key(|batch| batch.order);

@@ -39,7 +39,8 @@ impl Provider {
     /// Without `after` or `at` it is due after the delay of its topic or payload. Its id is the payload's, or a generated one
     /// if the payload has none. If a job with this id exists, the default is the error [`AddError::AlreadyExists`].
     ///
-    /// Costs one allocation for the payload and, awaited, three more; concurrent adds share a request to the store.
+    /// Costs one allocation for the payload and, awaited, three more: id, record and answer. Concurrent adds share a request to the
+    /// store and what that costs.
     #[expect(clippy::needless_pass_by_value, reason = "a job is given away")]
     pub fn add<J: DelayJob>(&self, job: J) -> Add {
         match self.of::<J>() {

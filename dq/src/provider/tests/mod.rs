@@ -2,6 +2,8 @@
 
 mod bounds;
 mod bytes;
+mod early;
+mod elsewhere;
 mod lifecycle;
 mod manual_store;
 mod order;

@@ -9,13 +9,16 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use redis::Value;
+use tokio::sync::mpsc::error::SendError;
 use tokio::sync::oneshot;
 
-use super::line::{Course, QueuedCall, Ticket};
+use super::exchange::{Exchange, Next, Response};
+use super::line::{Course, Line, Message, QueuedCall, Ticket};
 use super::lines::Lines;
 use super::reply::Reply;
 use super::scripts::ScriptCall;
@@ -61,11 +64,16 @@ impl OrderedConnection {
     pub(super) fn ask(&self, call: ScriptCall) -> impl Future<Output = Result<Value, StoreError>> + Send + use<> {
         let operation = call.step.name();
         let (reply, mut answer) = oneshot::channel();
-        self.send(call, reply);
+        let mut direct = self.send(call, reply);
         let course = Arc::clone(&self.0.course);
-        poll_fn(move |cx| match course.is_taken_back.load(Ordering::Acquire) {
-            true => Poll::Ready(Err(StoreError::NotSent { operation, reason: TOO_SLOW.into() })),
-            false => Pin::new(&mut answer).poll(cx).map(|answer| answer.unwrap_or_else(|_| Err(lost(operation)))),
+        poll_fn(move |cx| {
+            if course.is_taken_back.load(Ordering::Acquire) {
+                return Poll::Ready(Err(StoreError::NotSent { operation, reason: TOO_SLOW.into() }));
+            }
+            if let Some(direct) = &mut direct {
+                ready!(direct.poll(cx));
+            }
+            Pin::new(&mut answer).poll(cx).map(|answer| answer.unwrap_or_else(|_| Err(lost(operation))))
         })
     }
 
@@ -91,7 +99,7 @@ impl OrderedConnection {
         route.line.as_ref().map_or(Duration::ZERO, |line| line.state.last_byte.silent_for())
     }
 
-    fn send(&self, call: ScriptCall, reply: oneshot::Sender<Result<Value, StoreError>>) {
+    fn send(&self, call: ScriptCall, reply: oneshot::Sender<Result<Value, StoreError>>) -> Option<Direct> {
         let user = &*self.0;
         let mut route = user.course.lock();
         let line = match &route.line {
@@ -102,7 +110,7 @@ impl OrderedConnection {
             None => {
                 let broken = route.last.as_ref().map(|last| last.is_broken());
                 if broken == Some(true) && user.after_break == AfterBreak::Fail {
-                    return; // dropping `reply` says that the connection was lost
+                    return None; // dropping `reply` says that the connection was lost
                 }
                 let line = user.lines.take();
                 route.last = Some(Arc::clone(&line.state));
@@ -112,11 +120,58 @@ impl OrderedConnection {
         };
         route.in_flight += 1;
         let ticket = Ticket { line: Arc::clone(&line.state), course: Arc::clone(&user.course) };
-        let unsent = line.queue.send(QueuedCall::new(call, reply, ticket)).err();
+        let request = QueuedCall::new(call, reply, ticket);
+        if user.after_break == AfterBreak::GoOn
+            && let Some(exchange) = line.state.open_exchange()
+        {
+            line.state.used();
+            let sent = Some(exchange.send(request));
+            return Some(Direct { sent, exchange, line: Arc::clone(&line) });
+        }
+        line.state.queues();
+        let unsent = line.queue.send(Message::Call(request)).err();
         drop(route);
         // The task of the line has ended. Dropping the request takes the lock.
-        if let Some((unsent, error)) = unsent.zip(line.state.refusal.get()) {
-            unsent.0.refuse(error);
+        if let Some((SendError(Message::Call(unsent)), error)) = unsent.zip(line.state.refusal.get()) {
+            unsent.refuse(error);
+        }
+        None
+    }
+}
+
+/// A request that was sent past the queue of its line.
+struct Direct {
+    /// `None` once the response is there.
+    sent: Option<BoxFuture<'static, Response>>,
+    exchange: Arc<Exchange>,
+    line: Arc<Line>,
+}
+
+impl Direct {
+    /// Ready once the request has its answer, or is left to the line.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(sent) = &mut self.sent else { return Poll::Ready(()) };
+        let response = ready!(sent.as_mut().poll(cx));
+        self.sent = None;
+        let left = match self.exchange.handle(response) {
+            Next::GoOn => return Poll::Ready(()),
+            Next::SendAgain(request) => {
+                self.line.state.queues();
+                Message::Call(*request)
+            }
+            Next::End(error) => Message::End(error),
+        };
+        // If the task of the line has ended, so has the connection.
+        drop(self.line.queue.send(left));
+        Poll::Ready(())
+    }
+}
+
+/// The request keeps its place on the line until its response comes.
+impl Drop for Direct {
+    fn drop(&mut self) {
+        if let Some(sent) = self.sent.take() {
+            drop(self.line.queue.send(Message::Adopt(sent)));
         }
     }
 }

@@ -1,13 +1,19 @@
-//! The task of one line: it alone sends, in the order of its queue, and reads the answers in that order.
+//! The task of one line: it connects, sends what is in its queue, in that order, and reads the answers.
+//!
+//! A producer whose connection exists sends past the queue, if that is empty, and reads the answer itself: no task runs between it
+//! and the client library. What the task alone can do, it leaves to the task: sending again, ending the connection, and waiting for
+//! an answer that nobody wants any more.
 //!
 //! When the connection breaks, falls silent for longer than any caller waits, or turns out to lead to a replica, the
 //! task ends for good. Every request that is unanswered then is answered with
 //! [`Unavailable`](StoreError::Unavailable).
 
+use std::future::Future;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, ready};
 use futures_util::stream::{FuturesOrdered, StreamExt};
 use redis::{Cmd, Pipeline, RedisResult, Value};
 use tokio::sync::mpsc;
@@ -16,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::confirm::Confirm;
 use super::connect::{self, ANSWER_WITHIN, Connection, Connector, Purpose};
 use super::errors::{Failure, classify, not_sent, server_changed};
-use super::line::{Form, LineState, QueuedCall};
+use super::line::{Form, LineState, Message, QueuedCall};
 use super::scripts::Scripts;
 use crate::environment::{Boottime, Clock, TokioClock};
 use crate::store::StoreError;
@@ -26,15 +32,15 @@ use crate::store::StoreError;
 const CHECK_PERIOD: Duration = Duration::from_secs(30);
 
 /// What came back for a request.
-struct Response {
+pub(super) struct Response {
     request: QueuedCall,
     answer: RedisResult<Value>,
     /// The answer to the `WAIT` behind it.
     confirmation: Option<RedisResult<Value>>,
 }
 
-/// What the task does after a response.
-enum Next {
+/// What is to do after a response.
+pub(super) enum Next {
     GoOn,
     SendAgain(Box<QueuedCall>),
     /// The connection is of no use any more, for this reason.
@@ -63,13 +69,14 @@ impl LineTask {
         connector: Arc<Connector>,
         scripts: Arc<Scripts>,
         confirm: Option<Confirm>,
-        mut requests: mpsc::UnboundedReceiver<QueuedCall>,
+        mut requests: mpsc::UnboundedReceiver<Message>,
     ) {
         let guard = BreakOnDrop(Arc::clone(&self.state));
         let error = match connector.connect("connect", Purpose::Line(self.state.last_byte.clone())).await {
             Ok(connection) => {
                 self.state.connected();
-                let exchange = Exchange { connection, scripts, confirm };
+                let exchange = Arc::new(Exchange { connection, scripts, confirm });
+                let _ = self.state.exchange.set(Arc::downgrade(&exchange));
                 match self.exchange(&exchange, &mut requests).await {
                     Some(error) => error,
                     None => return std::mem::forget(guard), // nobody uses the line any more
@@ -84,7 +91,7 @@ impl LineTask {
     async fn exchange(
         &self,
         exchange: &Exchange,
-        requests: &mut mpsc::UnboundedReceiver<QueuedCall>,
+        requests: &mut mpsc::UnboundedReceiver<Message>,
     ) -> Option<StoreError> {
         let ended = &exchange.connection.ended;
         let lost = || StoreError::NotSent { operation: "connect", reason: "the connection was lost".into() };
@@ -92,7 +99,6 @@ impl LineTask {
         // Under a paused clock no answer comes in time.
         let checks = !TokioClock::is_paused();
         let mut check = Boottime.sleep_until(Boottime.now() + CHECK_PERIOD);
-        let mut was_used = false;
         loop {
             tokio::select! {
                 biased;
@@ -103,25 +109,27 @@ impl LineTask {
                 },
                 request = requests.recv() => match request {
                     // A caller that gave its link up wants nothing of it executed.
-                    Some(request) if request.ticket.is_given_up() => {}
-                    Some(request) => {
-                        if in_flight.is_empty() && is_lost(ended).await {
+                    Some(Message::Call(request)) if request.ticket.is_given_up() => self.state.left_queue(),
+                    Some(Message::Call(request)) => {
+                        if in_flight.is_empty() && self.is_lost(ended).await {
                             request.refuse(&lost());
                             return Some(lost());
                         }
-                        was_used = true;
+                        self.state.used();
                         in_flight.push_back(exchange.send(request));
+                        self.state.left_queue();
                     }
+                    Some(Message::Adopt(response)) => in_flight.push_back(response),
+                    Some(Message::End(error)) => return Some(error),
                     None => return None,
                 },
                 () = ended.cancelled(), if in_flight.is_empty() => return Some(lost()),
                 () = &mut check, if checks => {
                     check = Boottime.sleep_until(Boottime.now() + CHECK_PERIOD);
-                    if !in_flight.is_empty() && self.state.last_byte.silent_for() >= ANSWER_WITHIN {
+                    if self.state.in_flight() > 0 && self.state.last_byte.silent_for() >= ANSWER_WITHIN {
                         return Some(lost());
                     }
-                    let is_used = std::mem::take(&mut was_used) || !in_flight.is_empty();
-                    if !is_used {
+                    if !self.state.was_used() {
                         (self.close_if_idle)();
                     }
                 }
@@ -129,47 +137,57 @@ impl LineTask {
         }
     }
 
+    /// Whether an idle connection has been lost. The runtime reads the socket first, unless bytes came just now: otherwise the
+    /// request would leave on a connection that has ended, and nobody could say what became of it.
+    async fn is_lost(&self, ended: &CancellationToken) -> bool {
+        if !self.state.last_byte.is_recent() {
+            tokio::task::yield_now().await;
+        }
+        ended.is_cancelled()
+    }
+
     /// Answers every request in the queue with the error of a connection that could not be made, or was lost before: nothing
     /// was sent.
-    fn refuse_all(&self, requests: &mut mpsc::UnboundedReceiver<QueuedCall>, error: StoreError) {
+    fn refuse_all(&self, requests: &mut mpsc::UnboundedReceiver<Message>, error: StoreError) {
         let error = self.state.refusal.get_or_init(|| error);
         self.state.break_off();
         requests.close();
-        while let Ok(request) = requests.try_recv() {
-            request.refuse(error);
+        while let Ok(message) = requests.try_recv() {
+            if let Message::Call(request) = message {
+                request.refuse(error);
+            }
         }
     }
 }
 
-/// Whether an idle connection has been lost. The runtime reads the socket first: otherwise the request would leave on a
-/// connection that has ended, and nobody could say what became of it.
-async fn is_lost(ended: &CancellationToken) -> bool {
-    tokio::task::yield_now().await;
-    ended.is_cancelled()
-}
-
 /// Sends requests and handles their responses.
-struct Exchange {
-    connection: Connection,
+#[derive(Debug)]
+pub(super) struct Exchange {
+    pub(super) connection: Connection,
     scripts: Arc<Scripts>,
     confirm: Option<Confirm>,
 }
 
 impl Exchange {
-    fn send(&self, request: QueuedCall) -> BoxFuture<'static, Response> {
+    /// Hands a request to the client library, behind all earlier ones.
+    pub(super) fn send(&self, request: QueuedCall) -> BoxFuture<'static, Response> {
         let mut connection = self.connection.clone();
         let confirm = self.confirm.filter(|_| request.form != Form::Diagnosis);
-        Box::pin(async move {
+        let mut sending = Box::pin(async move {
             let behind = request.call.behind.as_deref().filter(|_| request.form != Form::Diagnosis);
             let sent = send_with(&mut connection, &request.call.cmd, behind, confirm).await;
             let (answer, confirmation) = sent.unwrap_or_else(|error| (Err(error), None));
             Response { request, answer, confirmation }
-        })
+        });
+        match sending.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(response) => Box::pin(ready(response)),
+            Poll::Pending => sending,
+        }
     }
 
     /// Passes the answer on to the caller. A script that the server does not know is sent in full, behind what is in
     /// flight: rules 6, 7 and 18 allow the server to execute scripts in another order.
-    fn handle(&self, Response { mut request, answer, confirmation }: Response) -> Next {
+    pub(super) fn handle(&self, Response { mut request, answer, confirmation }: Response) -> Next {
         let operation = request.call.step.name();
         let answer = answer.map_err(|error| classify(operation, Some(&request.call), error));
         let answer = answer.and_then(|value| match self.confirm.zip(confirmation) {

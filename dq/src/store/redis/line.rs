@@ -1,12 +1,15 @@
 //! One line, and the requests on their way over it: from their sending to their answer they have a place on it.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use futures_util::future::BoxFuture;
 use redis::Value;
+use tokio::runtime::Id;
 use tokio::sync::{mpsc, oneshot};
 
 use super::errors::not_sent;
+use super::exchange::{Exchange, Response};
 use super::scripts::ScriptCall;
 use super::stream::LastByte;
 use crate::store::StoreError;
@@ -14,7 +17,9 @@ use crate::store::StoreError;
 /// One line, for those who send over it. It closes when the last of them is gone.
 #[derive(Debug)]
 pub(super) struct Line {
-    pub(super) queue: mpsc::UnboundedSender<QueuedCall>,
+    pub(super) queue: mpsc::UnboundedSender<Message>,
+    /// Where its task runs.
+    pub(super) runtime: Id,
     pub(super) state: Arc<LineState>,
 }
 
@@ -25,6 +30,12 @@ pub(super) struct LineState {
     is_broken: AtomicBool,
     /// The connection exists. Before that, nothing has left the program.
     is_connected: Mutex<bool>,
+    /// How many requests wait in the queue, or are about to be sent from there.
+    queued: AtomicUsize,
+    /// A request was sent since the task looked last.
+    is_used: AtomicBool,
+    /// The connection, once it exists. The task keeps it.
+    pub(super) exchange: OnceLock<Weak<Exchange>>,
     /// Why nothing leaves any more.
     pub(super) refusal: OnceLock<StoreError>,
     pub(super) last_byte: LastByte,
@@ -36,6 +47,9 @@ impl LineState {
             in_flight: AtomicUsize::new(0),
             is_broken: AtomicBool::new(false),
             is_connected: Mutex::new(false),
+            queued: AtomicUsize::new(0),
+            is_used: AtomicBool::new(false),
+            exchange: OnceLock::new(),
             refusal: OnceLock::new(),
             last_byte: LastByte::now(),
         }
@@ -51,6 +65,32 @@ impl LineState {
 
     pub(super) fn ended(&self) {
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// A request is about to enter the queue.
+    pub(super) fn queues(&self) {
+        self.queued.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// A request has left the queue: what is sent from now on is behind it.
+    pub(super) fn left_queue(&self) {
+        self.queued.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    pub(super) fn used(&self) {
+        self.is_used.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a request was sent since this was asked last.
+    pub(super) fn was_used(&self) -> bool {
+        self.is_used.swap(false, Ordering::Relaxed)
+    }
+
+    /// Where a request can be sent past the queue: no other one waits there, and the connection works for all that is known.
+    pub(super) fn open_exchange(&self) -> Option<Arc<Exchange>> {
+        let is_open = self.queued.load(Ordering::SeqCst) == 0 && !self.is_broken() && self.last_byte.is_recent();
+        let exchange = self.exchange.get().filter(|_| is_open)?.upgrade()?;
+        (!exchange.connection.ended.is_cancelled()).then_some(exchange)
     }
 
     /// Notes that the connection exists: from now on requests leave.
@@ -86,6 +126,15 @@ pub(super) enum Form {
     Text,
     /// Not the script itself, but one that finds the key of a wrong type.
     Diagnosis,
+}
+
+/// What those who send over a line tell its task.
+pub(super) enum Message {
+    Call(QueuedCall),
+    /// Nobody waits for this response any more. The request has its place on the line until it comes.
+    Adopt(BoxFuture<'static, Response>),
+    /// The connection is of no use any more.
+    End(StoreError),
 }
 
 /// A call on its way to the server.

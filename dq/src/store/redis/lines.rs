@@ -10,6 +10,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tokio::runtime::{Handle, Id};
 use tokio::sync::mpsc;
 
 use super::confirm::Confirm;
@@ -29,23 +30,25 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// At most `most` lines. None is opened yet. With `confirm`, a request is answered once enough replicas have
+    /// At most `most` lines on each runtime. None is opened yet. With `confirm`, a request is answered once enough replicas have
     /// confirmed it.
     pub(super) fn new(connector: Arc<Connector>, scripts: Arc<Scripts>, confirm: Option<Confirm>, most: usize) -> Self {
         Self { connector, scripts, confirm, most, open: Mutex::default() }
     }
 
-    /// The line with the fewest requests in flight: a new one while all are in use and there may be more. Counts a
-    /// request that the caller is about to send. A new line lives on the current runtime.
+    /// The line of the current runtime with the fewest requests in flight: a new one while all are in use and there may be
+    /// more. Counts a request that the caller is about to send.
     pub(super) fn take(self: &Arc<Self>) -> Arc<Line> {
+        let here = Handle::current().id();
         let mut open = self.lock();
         // Dropping a line may drop a request, which must not happen under this lock.
         let broken: Vec<_> = open.extract_if(.., |line| line.state.is_broken()).collect();
-        let idlest = open.iter().min_by_key(|line| line.state.in_flight());
-        let line = match idlest {
-            Some(line) if line.state.in_flight() == 0 || open.len() >= self.most => Arc::clone(line),
+        let lines = open.iter().filter(|line| line.runtime == here);
+        let count = lines.clone().count();
+        let line = match lines.min_by_key(|line| line.state.in_flight()) {
+            Some(line) if line.state.in_flight() == 0 || count >= self.most => Arc::clone(line),
             _ => {
-                let line = self.open_line();
+                let line = self.open_line(here);
                 open.push(Arc::clone(&line));
                 line
             }
@@ -56,7 +59,7 @@ impl Lines {
         line
     }
 
-    fn open_line(self: &Arc<Self>) -> Arc<Line> {
+    fn open_line(self: &Arc<Self>, runtime: Id) -> Arc<Line> {
         let (queue, requests) = mpsc::unbounded_channel();
         let state = Arc::new(LineState::new());
         let (lines, idle) = (Arc::downgrade(self), Arc::clone(&state));
@@ -68,7 +71,7 @@ impl Lines {
         let (connector, scripts) = (Arc::clone(&self.connector), Arc::clone(&self.scripts));
         let task = LineTask { state: Arc::clone(&state), close_if_idle };
         super::spawn(task.run(connector, scripts, self.confirm, requests));
-        Arc::new(Line { queue, state })
+        Arc::new(Line { queue, runtime, state })
     }
 
     /// Nothing new goes over this line.

@@ -31,6 +31,11 @@ impl LastByte {
         self.0.store(millis(), Ordering::Relaxed);
     }
 
+    /// Whether bytes came just now, so that the connection need not be looked at before a request.
+    pub(super) fn is_recent(&self) -> bool {
+        self.silent_for() <= Duration::from_millis(1)
+    }
+
     /// For how long no byte has come.
     pub(super) fn silent_for(&self) -> Duration {
         Duration::from_millis(millis().saturating_sub(self.0.load(Ordering::Relaxed)))
