@@ -142,7 +142,8 @@ async fn bare_store(jobs: usize) -> Round {
     }
     let mut left = jobs / 100 * 100;
     while left > 0 {
-        let request = Transfer { last_seen, limit: 100, bytes: USUAL_BYTES, lease, fallback: lease };
+        let request =
+            Transfer { last_seen, limit: 100, bytes: USUAL_BYTES, lease, fallback: lease, lookahead: Duration::ZERO };
         let Sequenced::Done(answer) = link.step(request).await.unwrap() else {
             panic!("no other node takes a sequence number")
         };

@@ -41,7 +41,14 @@ impl Bench {
         let mut claims = Vec::new();
         let before = self.server.spent().await.script_us;
         while claims.len() < jobs {
-            let request = Transfer { last_seen: self.last_seen, limit: jobs, bytes, lease: LEASE, fallback: LEASE };
+            let request = Transfer {
+                last_seen: self.last_seen,
+                limit: jobs,
+                bytes,
+                lease: LEASE,
+                fallback: LEASE,
+                lookahead: Duration::ZERO,
+            };
             let Sequenced::Done(answer) = self.link.step(request).await.unwrap() else { panic!("the number is right") };
             self.last_seen = answer.lease_status.sequence;
             claims.extend(answer.claims);
@@ -153,8 +160,14 @@ async fn drain_beside_pings(bench: &mut Bench, producer: &dyn Producer, record: 
     });
     let mut drained = 0;
     while drained < 1_200 {
-        let request =
-            Transfer { last_seen: bench.last_seen, limit: 600, bytes: USUAL_BYTES, lease: LEASE, fallback: LEASE };
+        let request = Transfer {
+            last_seen: bench.last_seen,
+            limit: 600,
+            bytes: USUAL_BYTES,
+            lease: LEASE,
+            fallback: LEASE,
+            lookahead: Duration::ZERO,
+        };
         let Sequenced::Done(answer) = bench.link.step(request).await.unwrap() else { panic!("the number is right") };
         bench.last_seen = answer.lease_status.sequence;
         drained += answer.claims.len();

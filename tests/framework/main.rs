@@ -12,6 +12,7 @@ mod failures;
 mod health;
 mod idle;
 mod isolation;
+mod lookahead;
 mod nodes;
 mod on_claim;
 mod outages;

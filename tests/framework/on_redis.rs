@@ -15,6 +15,7 @@ mod failures;
 mod health;
 mod idle;
 mod isolation;
+mod lookahead;
 mod nodes;
 mod on_claim;
 mod outages;

@@ -14,6 +14,7 @@ ARGV[3]  limit, 1..=1000
 ARGV[4]  lease, ms
 ARGV[5]  fallback, µs: how long a node sleeps at most
 ARGV[6]  the most bytes of records; one record may have more
+ARGV[7]  lookahead, ms: jobs that become due within it are claimed as well, and the node comes half of it before the head
 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
          clock µs, role (0 none, 1 watcher, 2 standby watcher), how long to sleep µs, more, the node with the earliest
@@ -26,6 +27,7 @@ Cost     O(limit log delayed)
 local jobs, delayed, running, leases, sequence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local crashes, meta, metadata = KEYS[6], KEYS[7], KEYS[8]
 local node, last_seen, limit, lease, fallback, most = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
+local lookahead = tonumber(ARGV[7])
 local STANDBY_DELAY, ROLE_SLACK = 250, 200
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
@@ -33,13 +35,14 @@ if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN',
 -- include clock.lua
 -- include bulk.lua
 -- include claim.lua
-local ids, tokens, records, overrides, crash_counts, dropped, sequence_number, rows = claim(delayed, floor, limit, most)
+local ids, tokens, records, overrides, crash_counts, dropped, sequence_number, rows = claim(delayed, floor + lookahead, limit, most)
 -- include cut.lua
 local head = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
 head = head and tonumber(head)
 local standby = redis.call('HMGET', meta, 'standby', 'standby-until')
 -- include lapse.lua
 local function is_free(holder, lapses) return not holder or holder == node or floor > tonumber(lapses or 0) end
+local come_at = head and head - math.ceil(lookahead / 2)
 local wake_at, role = after(fallback), 0
 watcher_until, standby[2] = lapse('watcher', watcher_until, wake_at), lapse('standby', standby[2], wake_at)
 local function take_role(name, time)
@@ -48,16 +51,16 @@ local function take_role(name, time)
 end
 if is_free(watcher, watcher_until) then
   role = 1
-  take_role('watcher', head)
+  take_role('watcher', come_at)
   if standby[1] == node then redis.call('HDEL', meta, 'standby', 'standby-until') end
 elseif is_free(standby[1], standby[2]) then
   role = 2
-  take_role('standby', head and head + STANDBY_DELAY)
+  take_role('standby', come_at and come_at + STANDBY_DELAY)
 end
 local earliest_leases = redis.call('ZRANGE', leases, 0, 1, 'WITHSCORES')
 local other = earliest_leases[1] == node and 3 or 1
 return {
-  1, sequence_number, rows, micros, role, math.max(wake_at * 1000 - micros, 0), head and head <= floor and 1 or 0,
+  1, sequence_number, rows, micros, role, math.max(wake_at * 1000 - micros, 0), head and head <= floor + lookahead and 1 or 0,
   earliest_leases[other] or '', tonumber(earliest_leases[other + 1] or 0), ids, tokens, records, overrides, crash_counts,
   dropped,
 }
