@@ -51,7 +51,7 @@ impl Steps {
         for _ in 0..jobs {
             self.number += 1;
             let job = NewJob {
-                id: JobId::generated(self.number, 0, 7),
+                id: JobId::generated(self.number, 7),
                 generated: true,
                 due: Due::After(Duration::ZERO),
                 expires_after: None,
@@ -66,7 +66,8 @@ impl Steps {
     async fn transfer(&mut self, jobs: usize, limit: usize, bytes: usize) -> Vec<Claim> {
         let mut claims = Vec::new();
         while claims.len() < jobs {
-            let request = Transfer { last_seen: self.last_seen, limit, bytes, lease: LEASE, fallback: LEASE };
+            let request =
+                Transfer { last_seen: self.last_seen, limit, bytes, lease: LEASE, fallback: LEASE, lookahead: Duration::ZERO };
             let Sequenced::Done(answer) = self.link.step(request).await.unwrap() else { panic!("the number is right") };
             self.last_seen = answer.lease_status.sequence;
             claims.extend(answer.claims);

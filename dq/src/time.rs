@@ -52,6 +52,11 @@ impl Timestamp {
         Self(self.0.saturating_add(millis_ceil(duration)))
     }
 
+    /// This point in time minus `duration`, rounded down to whole milliseconds; at least the epoch.
+    pub(crate) fn before(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(millis_ceil(duration)))
+    }
+
     /// How long after `earlier` this is; zero if it is not later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))

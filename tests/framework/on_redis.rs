@@ -15,6 +15,7 @@ mod failures;
 mod health;
 mod idle;
 mod isolation;
+mod lookahead;
 mod nearby;
 mod nodes;
 mod on_claim;

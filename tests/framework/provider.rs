@@ -68,6 +68,7 @@ impl Fixture {
             bytes: USUAL_BYTES,
             lease: 60 * SECOND,
             fallback: 15 * SECOND,
+            lookahead: std::time::Duration::ZERO,
         };
         let Sequenced::Done(taken) = self.node.step(request).await.unwrap() else {
             panic!("the sequence number is current")

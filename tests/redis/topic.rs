@@ -106,7 +106,14 @@ impl Topic {
     }
 
     pub async fn transfer_of(&self, limit: usize, bytes: usize) -> Result<Transferred, StoreError> {
-        let request = Transfer { last_seen: self.last_seen(), limit, bytes, lease: LEASE, fallback: LEASE };
+        let request = Transfer {
+            last_seen: self.last_seen(),
+            limit,
+            bytes,
+            lease: LEASE,
+            fallback: LEASE,
+            lookahead: Duration::ZERO,
+        };
         match self.link.step(request).await? {
             Sequenced::Done(answer) => {
                 self.last_seen.store(answer.lease_status.sequence.0, Ordering::Relaxed);

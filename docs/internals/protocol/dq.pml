@@ -3,14 +3,15 @@
  * Every step is atomic in the store.  A request may be answered; executed with its answer lost; never executed; or
  * executed at any later time ("late": it waited in a socket buffer).  A node may crash (it comes back under a new
  * identity), stop cleanly, or pause for so long that its lease expires.  The handler of an abandoned run may still send
- * an outcome.  The model has no time: every waiting job is due.
+ * an outcome.  The model has no time: every waiting job is due.  With EARLY a job becomes due at any time after its add, nodes
+ * claim it before, and its handler begins when it is due.
  *
  * Numbers in [] are the rules of README.md beside this file.  All rules are on by default; each -D below takes one away
  * (model.md says what the checker then finds).
  *   NO_FENCE  NO_RECONCILE  NO_SEQUENCE  NO_COUNT  SPLIT_RECLAIM  LEASE_FIRST  BLIND_RELEASE  RELEASE_KEEPS_SEQUENCE
  *   BLIND_REPLACE  INPLACE_REPLACE  NO_PENDING  ADD_IS_KEPT  NO_ADD_NUMBER  NO_DELETE_NUMBER  NO_LATE_NUMBER
  *   RENEW_ROWLESS  with ACKS: ACK_BLIND  ACK_FIRST  ACK_LAST  with UNRESPONSIVE=1: RECONCILE_RENEWS
- *   with TAIL=1: COUNTER_FENCE  with ARRIVING=1 UNRESPONSIVE=1: RENEW_ANY
+ *   with EARLY=1: BEGIN_AT_CLAIM  with TAIL=1: COUNTER_FENCE  with ARRIVING=1 UNRESPONSIVE=1: RENEW_ANY
  * QUIET_FAILOVER (with TAIL=1) takes no rule away: no node notices that the store fell back.
  */
 #ifndef FAULTS
@@ -45,6 +46,9 @@
 #endif
 #ifndef ARRIVING
 #define ARRIVING 0      /* claims whose answer takes long to arrive; not with TAIL */
+#endif
+#ifndef EARLY
+#define EARLY 0         /* nodes claim jobs before they are due (lookahead); not with TAIL, ARRIVING */
 #endif
 #ifdef SMALL
 #define NJ 1
@@ -106,6 +110,17 @@ byte claim_fence[NN*NJ]; byte claim_run[NN*NJ];     /* what that answer says: th
 #define ARRIVES(n) false
 #define IN_ANSWER(n,j) false
 #define CLAIM_KEPT(n) false
+#endif
+
+#if EARLY
+byte due[NJ];           /* versions up to this one are due */
+byte held_ver[NN*NJ];   /* the version that the node holds */
+bit  started[NN*NJ];      /* its handler has started */
+#define STARTED(n,j) started[AT(n,j)]
+#define FORGET_BEGIN(n,j) held_ver[AT(n,j)] = 0; started[AT(n,j)] = 0
+#else
+#define STARTED(n,j) true
+#define FORGET_BEGIN(n,j) skip
 #endif
 
 /* ---- in the network ---- */
@@ -345,6 +360,9 @@ inline exec_settle(n, j, f, r, o, h)
         if
         :: o == ACK && !next[j] ->
             assert(ver[j] == cver[AT(n,j)]);              /* the acked version is the one that ran */
+#if EARLY
+            assert(due[j] >= ver[j]);                     /* [4] and it was due */
+#endif
             if :: owed[j] == ver[j] -> owed[j] = 0 :: else fi;
             rec[j] = 0; ended[j] = 0
         :: else -> go_back(j)
@@ -421,8 +439,12 @@ inline exec_call(c, j)
 /* The node forgets a job; its handler may still execute: the run is abandoned. */
 inline drop(n, j)
 {
-    abandoned[AT(n,j)] = held[AT(n,j)]; abandoned_run[AT(n,j)] = hrid[AT(n,j)];
-    held[AT(n,j)] = 0; hrid[AT(n,j)] = 0; out[AT(n,j)] = 0
+    if
+    :: STARTED(n,j) ->
+        abandoned[AT(n,j)] = held[AT(n,j)]; abandoned_run[AT(n,j)] = hrid[AT(n,j)]
+    :: else                                               /* its handler never begins */
+    fi;
+    held[AT(n,j)] = 0; hrid[AT(n,j)] = 0; out[AT(n,j)] = 0; FORGET_BEGIN(n,j)
 }
 
 /* The node reads the answer of a transfer (jobs claimed after run number r) or of a reconcile (r = 0, o = BACK: rows that
@@ -432,6 +454,9 @@ inline read_rows(n, j, r, o)
     if
     :: row[AT(n,j)] != 0 && cur[AT(n,j)] > r && cur[AT(n,j)] != hrid[AT(n,j)] ->
         if :: held[AT(n,j)] != 0 -> drop(n, j) :: else fi;
+#if EARLY
+        held_ver[AT(n,j)] = cver[AT(n,j)];
+#endif
         held[AT(n,j)] = row[AT(n,j)]; hrid[AT(n,j)] = cur[AT(n,j)]; out[AT(n,j)] = o
     :: else
     fi
@@ -562,6 +587,12 @@ end:
 #if CRASHES > 1
     :: atomic { lease[3] == ALIVE && (dead[3] || !KEEPS(3)) -> lease[3] = EXPIRED }
 #endif
+#if EARLY
+    :: atomic { due[0] < ver[0] -> due[0]++ }
+#if NJ == 2
+    :: atomic { due[1] < ver[1] -> due[1]++ }
+#endif
+#endif
     :: atomic { pauses > 0 && lease[id[0]] == ALIVE && !dead[id[0]] -> pauses--; lease[id[0]] = EXPIRED }
     :: atomic { pauses > 0 && lease[id[1]] == ALIVE && !dead[id[1]] -> pauses--; lease[id[1]] = EXPIRED }
     od
@@ -637,15 +668,16 @@ inline reclaim(m)
 inline act(j)
 {
     if
-    :: out[AT(n,j)] == 0 -> out[AT(n,j)] = ACK
-    :: out[AT(n,j)] == 0 && backs > 0 -> backs--; out[AT(n,j)] = BACK
+    :: out[AT(n,j)] == 0 && STARTED(n,j) -> out[AT(n,j)] = ACK
+    :: out[AT(n,j)] == 0 && !STARTED(n,j) && ended[j] -> out[AT(n,j)] = BACK   /* [13] it was deleted before it began */
+    :: out[AT(n,j)] == 0 && STARTED(n,j) && backs > 0 -> backs--; out[AT(n,j)] = BACK
     :: out[AT(n,j)] == 0 && stopping -> out[AT(n,j)] = BACK
     :: out[AT(n,j)] != 0 ->
         if
         :: !unresponsive ->
             exec_settle(n, j, held[AT(n,j)], hrid[AT(n,j)], out[AT(n,j)], last_seen[n]);
             if :: settled -> abandoned[AT(n,j)] = 0; abandoned_run[AT(n,j)] = 0;
-                             held[AT(n,j)] = 0; hrid[AT(n,j)] = 0; out[AT(n,j)] = 0
+                             held[AT(n,j)] = 0; hrid[AT(n,j)] = 0; out[AT(n,j)] = 0; FORGET_BEGIN(n,j)
                :: else -> drop(n, j); DIFFERS(n) fi
         :: !unresponsive && faults > 0 -> faults--; LOSE(n);
             exec_settle(n, j, held[AT(n,j)], hrid[AT(n,j)], out[AT(n,j)], last_seen[n])                /* answer lost */
@@ -655,7 +687,8 @@ inline act(j)
         fi
     fi
 }
-#define MAY_ACT(j) (!ARRIVES(n) && held[AT(n,j)] != 0 && (!unresponsive || out[AT(n,j)] == 0 || row[AT(n,j)] == held[AT(n,j)]))
+#define HAS_MOVE(j) (STARTED(n,j) || out[AT(n,j)] != 0 || stopping || ended[j])
+#define MAY_ACT(j) (!ARRIVES(n) && held[AT(n,j)] != 0 && HAS_MOVE(j) && (!unresponsive || out[AT(n,j)] == 0 || row[AT(n,j)] == held[AT(n,j)]))
 
 /* [7] The node reads the answer of a reconcile: rows that it does not hold go back, held jobs without a row are dropped. */
 inline compare(j)
@@ -757,6 +790,18 @@ end:
 #endif
     /* renew (heartbeat): extends a lease that has expired and that nobody has reclaimed yet */
     :: atomic { lease[n] == EXPIRED && ROWS(n) && (HOLDS(n) && UP_TO_DATE(n) || CLAIM_KEPT(n)) -> lease[n] = ALIVE }
+#if EARLY
+    /* [4] A handler begins when its job is due. */
+#ifdef BEGIN_AT_CLAIM
+#define MAY_BEGIN(j) (held[AT(n,j)] != 0 && out[AT(n,j)] == 0 && !started[AT(n,j)])
+#else
+#define MAY_BEGIN(j) (held[AT(n,j)] != 0 && out[AT(n,j)] == 0 && !started[AT(n,j)] && due[j] >= held_ver[AT(n,j)])
+#endif
+    :: atomic { MAY_BEGIN(0) -> started[AT(n,0)] = 1 }
+#if NJ == 2
+    :: atomic { MAY_BEGIN(1) -> started[AT(n,1)] = 1 }
+#endif
+#endif
     /* handlers */
     :: atomic { MAY_ACT(0) -> act(0) }
     :: atomic { abandoned[AT(n,0)] != 0 ->
@@ -788,8 +833,10 @@ end:
         end_claim(n);
 #endif
         held[AT(n,0)] = 0; hrid[AT(n,0)] = 0; out[AT(n,0)] = 0; abandoned[AT(n,0)] = 0; abandoned_run[AT(n,0)] = 0;
+        FORGET_BEGIN(n,0);
 #if NJ == 2
         held[AT(n,1)] = 0; hrid[AT(n,1)] = 0; out[AT(n,1)] = 0; abandoned[AT(n,1)] = 0; abandoned_run[AT(n,1)] = 0;
+        FORGET_BEGIN(n,1);
 #endif
 #ifdef SPLIT_RECLAIM
         hand = 0;
@@ -817,8 +864,10 @@ end:
         fi;
         dead[n] = 1; lost[n] = 0;
         held[AT(n,0)] = 0; hrid[AT(n,0)] = 0; out[AT(n,0)] = 0; abandoned[AT(n,0)] = 0; abandoned_run[AT(n,0)] = 0;
+        FORGET_BEGIN(n,0);
 #if NJ == 2
         held[AT(n,1)] = 0; hrid[AT(n,1)] = 0; out[AT(n,1)] = 0; abandoned[AT(n,1)] = 0; abandoned_run[AT(n,1)] = 0;
+        FORGET_BEGIN(n,1);
 #endif
         renumber(n);
         break }

@@ -54,7 +54,7 @@ keys!(NodeSettings:
     broadcast_expires_after, payload_limit, unanswered_limit, unanswered_bytes,
 );
 keys!(TopicSettings:
-    concurrency, timeout, on_timeout, retry, ack, max_crashes, unacked_age, dead_kept, dead_most,
+    concurrency, timeout, on_timeout, retry, ack, max_crashes, unacked_age, dead_kept, dead_most, lookahead,
 );
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 //!
 //! | setting of the node | of a topic |
 //! |---|---|
-//! | `lease`, `renewal`, `fallback_scan`, `grace`, `node_concurrency`, `crash_rollback`, `call_timeout`, `call_total`, `durability`, `broadcast_expires_after`, `payload_limit`, `unanswered_limit`, `unanswered_bytes` | `concurrency`, `timeout`, `on_timeout`, `retry`, `ack`, `max_crashes`, `unacked_age`, `dead_kept`, `dead_most` |
+//! | `lease`, `renewal`, `fallback_scan`, `grace`, `node_concurrency`, `crash_rollback`, `call_timeout`, `call_total`, `durability`, `broadcast_expires_after`, `payload_limit`, `unanswered_limit`, `unanswered_bytes` | `concurrency`, `timeout`, `on_timeout`, `retry`, `ack`, `max_crashes`, `unacked_age`, `dead_kept`, `dead_most`, `lookahead` |
 //!
 //! [`NodeSettings`] and [`TopicSettings`] explain each setting. Write a duration as `"30s"` or `"1h 30m"`, and a size
 //! in bytes.

@@ -50,6 +50,8 @@ pub(crate) fn check_topic(name: &str, topic: &Resolved<TopicSettings>) -> Vec<Se
     limits.within("unacked_age", is.unacked_age, MS, LONGEST_DELAY);
     limits.within("dead_kept", is.dead_kept, MS, LONGEST_DELAY);
     limits.within("dead_most", is.dead_most, 1, 10_000_000);
+    limits.within("lookahead", is.lookahead, Duration::ZERO, 50 * MS);
+    limits.whole_milliseconds();
     limits.retries();
     limits.problems
 }
@@ -120,6 +122,15 @@ impl Limits<'_, NodeSettings> {
 }
 
 impl Limits<'_, TopicSettings> {
+    /// Stores count milliseconds.
+    fn whole_milliseconds(&mut self) {
+        let lookahead = self.resolved.settings.lookahead;
+        let whole = floor_ms(lookahead);
+        if whole != lookahead {
+            self.refuse("lookahead", "whole milliseconds".into(), format!("`lookahead = {}`", whole.quoted()));
+        }
+    }
+
     /// No retry waits longer than a job may.
     fn retries(&mut self) {
         let policy = &self.resolved.settings.retry;
@@ -231,6 +242,23 @@ mod tests {
                  (default): write `durability = \"wait(1, 1s)\"`",
                 "`durability` is wait(1, 0s) (DQ_DURABILITY), but it must be a wait of between 1ms and half of `call_timeout`, which is 2s \
                  (default): write `durability = \"wait(1, 1ms)\"`",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_lookahead_is_short_and_in_whole_milliseconds() {
+        assert_eq!(topic(&[("lookahead", "50ms")]), [""; 0]);
+        assert_eq!(
+            topic(&[("lookahead", "51ms")]),
+            [
+                "`lookahead` of topic `t` is 51ms (DQ_LOOKAHEAD), but it must be between 0s and 50ms: write `lookahead = \"50ms\"` or less"
+            ]
+        );
+        assert_eq!(
+            topic(&[("lookahead", "1500us")]),
+            [
+                "`lookahead` of topic `t` is 1ms 500us (DQ_LOOKAHEAD), but it must be whole milliseconds: write `lookahead = \"1ms\"`"
             ]
         );
     }

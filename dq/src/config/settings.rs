@@ -33,6 +33,9 @@ pub struct TopicSettings {
     pub dead_kept: Duration,
     /// How many DEAD jobs the store keeps; it removes the oldest first. Default 100,000; 1 to 10,000,000.
     pub dead_most: usize,
+    /// How long before its due time this node may claim a job, so that its handler starts when the job is due and not after the
+    /// trip to the store. Default zero; at most 50 ms, in whole milliseconds.
+    pub lookahead: Duration,
 }
 
 impl Default for TopicSettings {
@@ -47,6 +50,7 @@ impl Default for TopicSettings {
             unacked_age: 7 * DAY,
             dead_kept: 30 * DAY,
             dead_most: 100_000,
+            lookahead: Duration::ZERO,
         }
     }
 }

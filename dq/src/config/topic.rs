@@ -114,6 +114,15 @@ impl TopicOverrides {
     pub fn dead_most(self, most: usize) -> Self {
         self.put("dead_most", Arc::new(move |topic| topic.dead_most = most))
     }
+
+    /// How long before its due time this node may claim a job: `"5ms"` or a `Duration`. Its handler then starts when the job is
+    /// due, never earlier, and not after the trip to the store. Default zero; at most 50 ms, in whole milliseconds.
+    ///
+    /// Within that time the job already counts as running: a delete or cancel takes effect, but if it comes while the handler
+    /// starts, the job runs.
+    pub fn lookahead(self, time: impl IntoDelay) -> Self {
+        self.duration("lookahead", time, |topic, time| topic.lookahead = time)
+    }
 }
 
 /// A value that can be a retry policy: a [`RetryPolicy`], or its text.

@@ -77,6 +77,17 @@ pub struct Transfer {
     pub lease: Duration,
     /// How long the node sleeps at most, jitter included.
     pub fallback: Duration,
+    /// Jobs that become due within this time are claimed as well, and the node comes half of it before the head is due
+    /// ([`comes_ahead`](Self::comes_ahead)). In whole milliseconds.
+    pub lookahead: Duration,
+}
+
+impl Transfer {
+    /// How long before the head is due a node comes that looks ahead: half of it, rounded up to the millisecond. So it also
+    /// claims what is due shortly behind the head.
+    pub const fn comes_ahead(lookahead: Duration) -> Duration {
+        Duration::from_millis((lookahead.as_millis() as u64).div_ceil(2))
+    }
 }
 
 /// Answer of [`transfer`](super::Request::Transfer).

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::pipeline::{Answered, RequestKind, Subject};
 use super::{Topic, earliest};
 use crate::context::timer::Timer;
+use crate::store::step::Transfer;
 use crate::store::{Answer, Signal, StoreError};
 
 /// How many signals the topic takes in before it does anything else.
@@ -62,6 +63,7 @@ impl Topic {
             self.reconnect(now),
             self.stop(now),
             self.reconcile(now),
+            self.start_early(now),
             self.share_permits(now),
             self.start_quarantined(now),
             self.start_handlers(now),
@@ -137,7 +139,9 @@ impl Topic {
 
     fn on_signal(&mut self, signal: Signal) {
         match signal {
-            Signal::Due(Some(head)) => self.sleep.head_is(head),
+            Signal::Due(Some(head)) => {
+                self.sleep.head_is(head.before(Transfer::comes_ahead(self.parts.topic.lookahead)));
+            }
             Signal::Due(None) | Signal::Resubscribed => self.sleep.wake(),
             Signal::Command(kind, id) => self.on_command(kind, &id),
             Signal::BroadcastDue | Signal::Broadcast(_) => {}

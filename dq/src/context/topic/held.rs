@@ -1,9 +1,11 @@
 //! What this node holds of a topic: every job that is not yet confirmed gone, and the order in which they proceed.
 
 use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
 
 use foldhash::fast::FixedState;
 
+use super::early::Early;
 use super::stage::{HeldJob, Stage};
 use crate::environment::{Alone, Entry};
 use crate::job::{JobId, Metadata, Suspicion, Token};
@@ -19,6 +21,7 @@ pub(super) struct Held {
     to_group: VecDeque<(JobId, Token)>,
     /// Quarantined jobs that wait to run alone.
     to_run_alone: VecDeque<(JobId, Token)>,
+    early: Early,
     to_settle: VecDeque<(JobId, Token)>,
     to_exhaust: VecDeque<(JobId, Token)>,
     waiting: usize,
@@ -29,6 +32,8 @@ pub(super) struct Held {
     quarantined_waiting: usize,
     /// Quarantined jobs that have a permit.
     quarantined_running: usize,
+    /// Those of the ordinary jobs that wait which are not yet due.
+    early_waiting: usize,
 }
 
 impl Held {
@@ -36,11 +41,13 @@ impl Held {
         let jobs = HashMap::with_hasher(FixedState::with_seed(seed));
         let (to_start, to_group, to_run_alone, to_settle, to_exhaust) = Default::default();
         let (waiting, waiting_bytes, settling, quarantined_waiting, quarantined_running) = Default::default();
+        let (early, early_waiting) = Default::default();
         Self {
             jobs,
             to_start,
             to_group,
             to_run_alone,
+            early,
             to_settle,
             to_exhaust,
             waiting,
@@ -48,6 +55,7 @@ impl Held {
             settling,
             quarantined_waiting,
             quarantined_running,
+            early_waiting,
         }
     }
 
@@ -69,9 +77,9 @@ impl Held {
         self.waiting_bytes
     }
 
-    /// How many ordinary jobs wait for a permit.
+    /// How many ordinary jobs are due and wait for a permit.
     pub(super) const fn ordinary_waiting(&self) -> usize {
-        self.waiting - self.quarantined_waiting
+        self.waiting - self.quarantined_waiting - self.early_waiting
     }
 
     /// How many quarantined jobs wait until they may run.
@@ -105,30 +113,51 @@ impl Held {
 
     pub(super) fn insert(&mut self, id: JobId, job: HeldJob) {
         debug_assert!(!self.jobs.contains_key(&id), "the caller removes the older run first");
-        self.count(job.suspicion, &job.stage, job.size(), true);
-        self.queue(&id, job.token, job.suspicion, &job.stage);
+        self.count(Counted::of(&job), &job.stage, true);
+        match job.starts_at.filter(|_| job.stage == Stage::Waiting) {
+            Some(at) => self.early.insert(at, id.clone(), job.token),
+            None => self.queue(&id, job.token, job.suspicion, &job.stage),
+        }
         self.jobs.insert(id, job);
     }
 
     pub(super) fn remove(&mut self, id: &JobId) -> Option<HeldJob> {
         let job = self.jobs.remove(id)?;
-        self.count(job.suspicion, &job.stage, job.size(), false);
+        self.count(Counted::of(&job), &job.stage, false);
         Some(job)
     }
 
     /// Moves a job to another stage.
     pub(super) fn set(&mut self, id: &JobId, stage: Stage) {
         let Some(job) = self.jobs.get(id) else { return };
-        let (token, suspicion, size) = (job.token, job.suspicion, job.size());
-        self.count(suspicion, &stage, size, true);
-        self.queue(id, token, suspicion, &stage);
+        let (token, counted) = (job.token, Counted::of(job));
+        self.count(counted, &stage, true);
+        self.queue(id, token, counted.suspicion, &stage);
         if let Some(job) = self.jobs.get_mut(id) {
             if matches!(stage, Stage::Waiting) || stage.needs_no_permit() {
                 job.entry = None; // it is not about to start any more
             }
             let before = std::mem::replace(&mut job.stage, stage);
-            self.count(suspicion, &before, size, false);
+            self.count(counted, &before, false);
         }
+    }
+
+    /// Lets the jobs start that are due now. Calls `late` with how long each has been due. Returns when the next one is due.
+    pub(super) fn start_early(&mut self, now: Duration, late: impl Fn(Duration)) -> Option<Duration> {
+        while let Some((at, id, token)) = self.early.next_due(now) {
+            let Some(job) = self.jobs.get_mut(&id).filter(|job| job.token == token && job.stage == Stage::Waiting)
+            else {
+                continue;
+            };
+            let before = Counted::of(job);
+            job.starts_at = None;
+            let counted = Counted::of(job);
+            self.count(before, &Stage::Waiting, false);
+            self.count(counted, &Stage::Waiting, true);
+            self.queue(&id, token, counted.suspicion, &Stage::Waiting);
+            late(now.saturating_sub(at));
+        }
+        self.early.first()
     }
 
     /// Lets a job start, alone or beside others, as soon as the store has noted it.
@@ -174,8 +203,9 @@ impl Held {
         queue.push_back((id.clone(), job.token));
     }
 
-    fn count(&mut self, suspicion: Suspicion, stage: &Stage, size: usize, more: bool) {
+    fn count(&mut self, job: Counted, stage: &Stage, more: bool) {
         let change = |counter: &mut usize| *counter = if more { *counter + 1 } else { *counter - 1 };
+        let Counted { suspicion, size, is_early } = job;
         let is_quarantined = suspicion != Suspicion::Ordinary;
         match stage {
             Stage::Waiting => {
@@ -183,6 +213,8 @@ impl Held {
                 self.waiting_bytes = if more { self.waiting_bytes + size } else { self.waiting_bytes - size };
                 if is_quarantined {
                     change(&mut self.quarantined_waiting);
+                } else if is_early {
+                    change(&mut self.early_waiting);
                 }
             }
             stage if stage.needs_no_permit() => change(&mut self.settling),
@@ -264,6 +296,20 @@ impl Held {
         let mut ids: Vec<_> = jobs.map(|(id, _)| id.clone()).collect();
         ids.sort_unstable();
         ids
+    }
+}
+
+/// What decides in which counters a job is.
+#[derive(Debug, Clone, Copy)]
+struct Counted {
+    suspicion: Suspicion,
+    size: usize,
+    is_early: bool,
+}
+
+impl Counted {
+    fn of(job: &HeldJob) -> Self {
+        Self { suspicion: job.suspicion, size: job.size(), is_early: job.starts_at.is_some() }
     }
 }
 

@@ -11,7 +11,7 @@
 //! | `runs`, `begin`, `deadlines`: handlers that execute | `permits`, `isolation`, `listener`: start handlers and decide their jobs' outcomes |
 //! | `run_task`, `lanes`: what runs on the user's runtime | `starvation`: give back what does not begin; `retry_delay`: ask the listener |
 //! | `pipeline`: requests in flight; `budget`: how much one asks for | `ack`, `retry`: send outcomes, spend attempts |
-//! | `smart_sleep`, `prefetch`: when to claim, and how many | `reconnect`: a failed link; `shutdown`: the phases of a stop |
+//! | `smart_sleep`, `prefetch`, `early`: when to claim, and how many; when to start what is not yet due | `reconnect`: a failed link; `shutdown`: the phases of a stop |
 //! | the state in `crash/` | `crash/`: lease, reconcile, reclaim, rollback |
 //!
 //! Outside of this folder only [`Parts`], [`Topic`] and [`stats`] are visible: the supervisor makes a topic from its parts and
@@ -27,6 +27,7 @@ mod begin;
 pub(super) mod budget;
 mod crash;
 mod deadlines;
+mod early;
 mod event_loop;
 mod held;
 mod isolation;

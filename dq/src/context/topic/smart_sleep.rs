@@ -73,6 +73,11 @@ impl SmartSleep {
         }
     }
 
+    /// When the store's clock certainly shows `due`, by the node's clock and the last answer; `None` before the first one.
+    pub(super) fn reaches(&self, due: Timestamp) -> Option<Duration> {
+        self.store_clock.map(|store| store.reaches(due))
+    }
+
     pub(super) fn is_awake(&self, now: Duration) -> bool {
         self.woken || self.more || now >= self.until
     }

@@ -1,5 +1,7 @@
 //! A held job, and how far it has come.
 
+use std::time::Duration;
+
 use super::begin::RunId;
 use crate::environment::{Alone, Entry};
 use crate::job::{Cause, Metadata, Record, RetryPolicy, Suspicion, Token};
@@ -67,6 +69,8 @@ pub(super) struct HeldJob {
     /// The job is alone in its process, until it is dropped here.
     pub(super) alone: Option<Alone>,
     pub(super) mode: Mode,
+    /// When the job is due by the node's clock, while it waits for that; its node claimed it before.
+    pub(super) starts_at: Option<Duration>,
     /// [`Held`](super::held::Held) changes it, and keeps its queues and counters in step.
     pub(super) stage: Stage,
 }
@@ -81,7 +85,7 @@ impl HeldJob {
         stage: Stage,
     ) -> Self {
         let suspicion = Suspicion::Ordinary;
-        Self { token, record, metadata, crashes, suspicion, entry: None, alone: None, mode, stage }
+        Self { token, record, metadata, crashes, suspicion, entry: None, alone: None, mode, starts_at: None, stage }
     }
 
     /// Whether the job was in so many crashes that it may be their cause.

@@ -102,7 +102,8 @@ pub struct Counters {
     pub reconciled: u64,
     /// How often the task of the topic was restarted after a panic of dq itself.
     pub restarts: u64,
-    /// The longest time from due to claim, in milliseconds.
+    /// The longest time from due to claim, in milliseconds; of a job that was claimed before (`lookahead`), from due to the time
+    /// at which its handler could start.
     pub most_late_ms: u64,
 }
 
@@ -233,6 +234,11 @@ impl TopicStats {
 
     pub(super) fn claimed(&self, late: Duration) {
         self.cells.claimed.fetch_add(1, Relaxed);
+        self.late(late);
+    }
+
+    /// A job could start this long after it was due.
+    pub(super) fn late(&self, late: Duration) {
         self.cells.most_late_ms.fetch_max(late.as_millis() as u64, Relaxed);
     }
 

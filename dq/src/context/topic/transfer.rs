@@ -36,6 +36,7 @@ impl Topic {
             bytes: self.budgets.claims.bytes(),
             lease: self.parts.node.lease,
             fallback,
+            lookahead: self.parts.topic.lookahead,
         });
         None
     }
@@ -95,6 +96,7 @@ impl Topic {
             tracing::debug!(job.id = %claim.id, attempt = metadata.attempts, fence = claim.token.fence.0, "claimed");
             self.parts.stats.claimed(clock.since(claim.token.due));
             let mut job = HeldJob::new(claim.token, claim.record, metadata, claim.crashes, mode, stage);
+            job.starts_at = self.starts_at(claim.token.due, mode, clock);
             job.suspicion = self.suspicion(&job);
             self.held.insert(claim.id, job);
         }
@@ -102,6 +104,7 @@ impl Topic {
 
     /// The metadata and the first stage of a claimed job: undecodable and expired jobs go to DEAD without a run.
     fn first_stage(&self, claim: &Claim, mode: Mode, clock: Timestamp) -> (Metadata, Stage) {
+        let clock = if mode == Mode::Due { clock.max(claim.token.due) } else { clock };
         let give_up = |metadata: Metadata, cause, error: String| {
             let error = Some(Failure::new(cause, error).message);
             let metadata = Metadata { cause: Some(cause), exhausted: true, error, ..metadata };

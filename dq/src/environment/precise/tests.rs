@@ -21,7 +21,7 @@ fn clock_on(runtime: &TokioRuntime) -> PreciseClock {
 }
 
 /// Polls a sleep once, so that it has a deadline.
-fn begun(clock: &PreciseClock, at: Duration) -> BoxFuture<'static, ()> {
+fn polled_once(clock: &PreciseClock, at: Duration) -> BoxFuture<'static, ()> {
     let mut sleep = clock.sleep_until(at);
     assert!((&mut sleep).now_or_never().is_none());
     sleep
@@ -79,17 +79,17 @@ fn only_an_earlier_deadline_sets_the_alarm() {
     let runtime = runtime();
     let clock = clock_on(&runtime);
     let now = clock.now();
-    let first = begun(&clock, now + HOUR);
+    let first = polled_once(&clock, now + HOUR);
     assert_eq!(counts(&clock), (1, 1));
     for minute in 1..100 {
-        drop(begun(&clock, now + HOUR + minute * MS)); // as a task does at each pass
+        drop(polled_once(&clock, now + HOUR + minute * MS)); // as a task does at each pass
     }
-    let same = begun(&clock, now + HOUR);
+    let same = polled_once(&clock, now + HOUR);
     assert_eq!(counts(&clock), (1, 2), "later deadlines and equal ones set nothing");
     drop((first, same));
-    let later = begun(&clock, now + 2 * HOUR);
+    let later = polled_once(&clock, now + 2 * HOUR);
     assert_eq!(counts(&clock), (1, 1), "that the earliest is gone shows when the alarm goes off");
-    let earlier = begun(&clock, now + HOUR / 2);
+    let earlier = polled_once(&clock, now + HOUR / 2);
     assert_eq!(counts(&clock), (2, 2));
     drop((later, earlier));
     assert_eq!(counts(&clock).1, 0, "a sleep that is dropped leaves nothing");
@@ -100,7 +100,7 @@ fn an_alarm_for_a_sleep_that_was_dropped_is_set_for_the_next_one() {
     let runtime = runtime();
     let clock = clock_on(&runtime);
     let now = clock.now();
-    drop(begun(&clock, now + 50 * MS));
+    drop(polled_once(&clock, now + 50 * MS));
     let at = now + 60 * MS;
     runtime.block_on(clock.sleep_until(at));
     assert!(clock.now() >= at);
@@ -137,7 +137,7 @@ fn after_the_end_of_its_runtime_a_timer_holds_nothing_and_its_sleeps_go_on() {
     own.block_on(async { tokio::task::yield_now().await });
     let (fd, timer) = (alarm(&clock), Arc::downgrade(&clock.0));
     let at = clock.now() + 50 * MS;
-    let sleep = begun(&clock, at);
+    let sleep = polled_once(&clock, at);
     drop(own);
     assert!(fd.upgrade().is_none(), "the timerfd is closed");
     let fresh = clock.sleep_until(at);

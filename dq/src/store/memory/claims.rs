@@ -24,11 +24,13 @@ impl Topic {
         if let Err(lease_status) = self.check_sequence(now, node, request.last_seen) {
             return Ok(Sequenced::Reconcile(lease_status));
         }
-        let due = (TimedPlace::Delayed, now.floor(), request.limit, request.bytes);
+        let ahead = now.floor().after(request.lookahead);
+        let due = (TimedPlace::Delayed, ahead, request.limit, request.bytes);
         let claims = self.claim(now, node, due, (request.last_seen, request.lease));
         self.cut_leases(now);
         let waiting = self.jobs.index(TimedPlace::Delayed);
-        let (head, more) = (waiting.head(), waiting.is_due(now.floor()));
+        let (head, more) =
+            (waiting.head().map(|head| head.before(Transfer::comes_ahead(request.lookahead))), waiting.is_due(ahead));
         let (role, wake_at) = self.roles.assign(node, now, head, now.after(request.fallback));
         let others = self.jobs.holders().iter().filter(|(other, _)| *other != node);
         let earliest = others.min_by_key(|(_, holder)| holder.lease);

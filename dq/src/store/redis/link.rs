@@ -139,6 +139,7 @@ impl RedisLink {
         }
         let call = self.call(Step::Transfer).arg(request.last_seen.0).arg(request.limit);
         let call = call.arg(millis(request.lease)).arg(micros(request.fallback)).arg(request.bytes);
+        let call = call.arg(millis(request.lookahead));
         let (answer, cleanup, fallback) = (self.connection.ask_list(call), self.cleanup(), request.fallback);
         Box::pin(async move {
             let mut reply = answer.await?;

@@ -37,6 +37,7 @@ pub mod commands;
 pub mod duplicates;
 pub mod fenced;
 pub mod leases;
+pub mod lookahead;
 pub mod moves;
 pub mod notes;
 pub mod numbered;
@@ -290,6 +291,12 @@ macro_rules! store_conformance {
             done_jobs_are_pruned_after_their_retention
             pruning_is_bounded
             sweep_over_the_limit_changes_nothing;
+        lookahead:
+            lookahead_claims_what_is_due_within_it
+            lookahead_is_bounded_and_reports_more
+            watchers_that_look_ahead_come_earlier
+            job_claimed_early_goes_back_to_its_due_time
+            end_of_a_job_claimed_early_is_signalled_and_takes_effect_when_it_goes_back;
         roles:
             watcher_and_standby_sleep_until_the_head
             no_node_sleeps_longer_than_the_fallback

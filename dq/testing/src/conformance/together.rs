@@ -17,7 +17,14 @@ async fn claim_all(link: Arc<dyn Link>) -> Vec<(JobId, u64)> {
     let mut last_seen = done(link.step(first).await.expect("reconcile is answered")).lease_status.sequence;
     let mut claimed = Vec::new();
     loop {
-        let request = Transfer { last_seen, limit: 7, bytes: USUAL_BYTES, lease: LEASE, fallback: LEASE };
+        let request = Transfer {
+            last_seen,
+            limit: 7,
+            bytes: USUAL_BYTES,
+            lease: LEASE,
+            fallback: LEASE,
+            lookahead: std::time::Duration::ZERO,
+        };
         let answer = done(link.step(request).await.expect("transfer is answered"));
         if answer.claims.is_empty() {
             return claimed;

@@ -194,7 +194,14 @@ impl Topic {
 
     /// A transfer as this node would send it.
     pub fn transfer_of(&self, node: &str, limit: usize) -> Transfer {
-        Transfer { last_seen: self.last_seen(node), limit, bytes: USUAL_BYTES, lease: LEASE, fallback: FALLBACK }
+        Transfer {
+            last_seen: self.last_seen(node),
+            limit,
+            bytes: USUAL_BYTES,
+            lease: LEASE,
+            fallback: FALLBACK,
+            lookahead: Duration::ZERO,
+        }
     }
 
     /// A settle of one job as this node would send it.

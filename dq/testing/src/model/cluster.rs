@@ -172,12 +172,19 @@ impl ClusterState {
     fn link_request(&self, operation: &Operation) -> ModelRequest {
         let sequence = |n: &NodeId, sequence: operation::Sequence| self.sequence(n, sequence);
         match operation {
-            Operation::Transfer { node: n, sequence: t, limit, lease, .. } => {
+            Operation::Transfer { node: n, sequence: t, limit, lease, lookahead, .. } => {
                 let (last_seen, n) = (sequence(&node(*n), *t), node(*n));
                 ModelRequest::Step(
                     n,
-                    Transfer { last_seen, limit: *limit, bytes: USUAL_BYTES, lease: ms(*lease), fallback: FALLBACK }
-                        .into(),
+                    Transfer {
+                        last_seen,
+                        limit: *limit,
+                        bytes: USUAL_BYTES,
+                        lease: ms(*lease),
+                        fallback: FALLBACK,
+                        lookahead: ms(*lookahead),
+                    }
+                    .into(),
                 )
             }
             Operation::Settle { by, sequence: t, outcomes, .. } => {

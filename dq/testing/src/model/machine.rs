@@ -175,8 +175,17 @@ fn command(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {
 }
 
 fn transfer() -> impl Strategy<Value = Operation> {
-    (node(), sequence(), limit(), lease(), lost())
-        .prop_map(|(node, sequence, limit, lease, lost)| Operation::Transfer { node, sequence, limit, lease, lost })
+    let lookahead = prop_oneof![3 => Just(0), 1 => select(vec![1, 5, 50])];
+    (node(), sequence(), limit(), lease(), lookahead, lost()).prop_map(
+        |(node, sequence, limit, lease, lookahead, lost)| Operation::Transfer {
+            node,
+            sequence,
+            limit,
+            lease,
+            lookahead,
+            lost,
+        },
+    )
 }
 
 fn settle(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {

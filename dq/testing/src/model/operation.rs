@@ -49,6 +49,7 @@ pub(super) enum Operation {
         sequence: Sequence,
         limit: usize,
         lease: u64,
+        lookahead: u64,
         lost: bool,
     },
     Settle {
@@ -273,7 +274,14 @@ impl Ending {
         operations.push(all(CommandKind::Requeue));
         // A requeue rounds the due time up to the next millisecond.
         operations.push(Operation::Forward(1_000));
-        operations.push(Operation::Transfer { node: 0, sequence, limit: 1_000, lease: 15_000, lost: false });
+        operations.push(Operation::Transfer {
+            node: 0,
+            sequence,
+            limit: 1_000,
+            lease: 15_000,
+            lookahead: 0,
+            lost: false,
+        });
         operations.extend(each().map(back));
         operations.push(Operation::Publish { node: 2, limit: 1_000, expires_after: 3_600_000 });
         operations.push(all(CommandKind::Delete));

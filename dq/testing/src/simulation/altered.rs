@@ -279,7 +279,14 @@ impl Sim {
 }
 
 const fn transfer(last_seen: Sequence, lease: Duration) -> Transfer {
-    Transfer { last_seen, limit: 1, bytes: USUAL_BYTES, lease, fallback: Duration::from_secs(1) }
+    Transfer {
+        last_seen,
+        limit: 1,
+        bytes: USUAL_BYTES,
+        lease,
+        fallback: Duration::from_secs(1),
+        lookahead: Duration::ZERO,
+    }
 }
 
 fn holds(job: &JobView, node: &NodeId) -> bool {

@@ -106,6 +106,7 @@ impl Sim {
         let run = self.settings();
         let mut settings = TopicSettings::default();
         settings.concurrency = run.concurrency;
+        settings.lookahead = Duration::from_micros(run.lookahead);
         settings.timeout = Some(Duration::from_micros(run.timeout));
         // `CAPS` allows one attempt more than there are retries.
         settings.retry = "200ms, 1s, 4s".parse().expect("it is a good policy");

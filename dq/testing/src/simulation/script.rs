@@ -120,7 +120,7 @@ impl Scripted {
             self.sleep(starved).await;
         }
         let run = alive.run;
-        lock(&self.checker).begins(run, kind);
+        lock(&self.checker).begins(run, kind, self.sim.clock.micros());
         let (random, nth) = self.sim.random_of_run(version);
         let (act, after) = self.plan(kind, version, (&random, nth));
         self.sim.cluster.log(|| format!("{} runs {kind:?} of {version} (run {run}): {act:?}", self.process.name));

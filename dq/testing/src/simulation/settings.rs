@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::cluster::ClusterState;
 use super::profile::{Fault, Profile};
-use super::units::SECOND;
+use super::units::{MS, SECOND};
 
 /// The names of the broadcast listeners of each node.
 pub(super) const LISTENERS: [&str; 2] = ["left", "right"];
@@ -47,6 +47,8 @@ pub(super) struct RunSettings {
     pub(super) chaos: bool,
     /// The timeout of handlers, in µs.
     pub(super) timeout: u64,
+    /// How long before they are due nodes claim jobs, in µs.
+    pub(super) lookahead: u64,
 }
 
 impl RunSettings {
@@ -99,6 +101,7 @@ impl RunSettings {
             timeout: if matches!(profile, Profile::Crowd | Profile::Starved) { 8 } else { cluster.pick(&[8, 40]) }
                 * SECOND,
             topics: cluster.random("topics", 0).pick(&[2, 3]),
+            lookahead: cluster.random("lookahead", 0).pick(&[0, 0, 5, 50]) * MS,
         }
     }
 

@@ -20,7 +20,14 @@ fn a_transfer_that_names_another_sequence_number_claims_and_renews_nothing() {
     let lease = bench.lease("n");
     bench.add(job("b"));
     bench.advance(Duration::from_secs(1));
-    let request = Transfer { last_seen: Sequence(1), limit: 10, bytes: USUAL_BYTES, lease: LEASE, fallback: FALLBACK };
+    let request = Transfer {
+        last_seen: Sequence(1),
+        limit: 10,
+        bytes: USUAL_BYTES,
+        lease: LEASE,
+        fallback: FALLBACK,
+        lookahead: Duration::ZERO,
+    };
     let answer = bench.topic.transfer(bench.now, &node("n"), &request).unwrap();
     assert_eq!(answer, Sequenced::Reconcile(LeaseStatus { sequence: Sequence(2), rows: 1 }));
     assert_eq!((bench.state("b"), bench.lease("n")), (Some(State::Delayed), lease));
@@ -29,7 +36,14 @@ fn a_transfer_that_names_another_sequence_number_claims_and_renews_nothing() {
 #[test]
 fn an_unknown_node_must_reconcile_first() {
     let mut bench = Bench::new();
-    let request = Transfer { last_seen: Sequence(0), limit: 10, bytes: USUAL_BYTES, lease: LEASE, fallback: FALLBACK };
+    let request = Transfer {
+        last_seen: Sequence(0),
+        limit: 10,
+        bytes: USUAL_BYTES,
+        lease: LEASE,
+        fallback: FALLBACK,
+        lookahead: Duration::ZERO,
+    };
     let answer = bench.topic.transfer(bench.now, &node("n"), &request).unwrap();
     assert_eq!(answer, Sequenced::Reconcile(LeaseStatus::default()));
 }
@@ -111,8 +125,14 @@ fn a_request_over_the_limit_does_nothing() {
     let mut bench = Bench::new();
     bench.add(job("a"));
     bench.reconcile("n");
-    let request =
-        Transfer { last_seen: Sequence(1), limit: MOST_JOBS + 1, bytes: USUAL_BYTES, lease: LEASE, fallback: FALLBACK };
+    let request = Transfer {
+        last_seen: Sequence(1),
+        limit: MOST_JOBS + 1,
+        bytes: USUAL_BYTES,
+        lease: LEASE,
+        fallback: FALLBACK,
+        lookahead: Duration::ZERO,
+    };
     assert!(bench.topic.transfer(bench.now, &node("n"), &request).is_err());
     let items = (0..=MOST_JOBS).map(|i| job(&i.to_string())).collect();
     assert!(bench.topic.add(bench.now, &ProducerId::new("p"), Numbered { number: 9, items }).is_err());

@@ -119,8 +119,14 @@ impl Bench {
         if self.sequence(name) == Sequence::default() {
             self.reconcile(name);
         }
-        let request =
-            Transfer { last_seen: self.sequence(name), limit, bytes: USUAL_BYTES, lease: LEASE, fallback: FALLBACK };
+        let request = Transfer {
+            last_seen: self.sequence(name),
+            limit,
+            bytes: USUAL_BYTES,
+            lease: LEASE,
+            fallback: FALLBACK,
+            lookahead: Duration::ZERO,
+        };
         let Sequenced::Done(answer) = self.topic.transfer(self.now, &node(name), &request).unwrap() else {
             panic!("the sequence number is current")
         };

@@ -49,6 +49,7 @@ fn claim_all(store: &MemoryStore, topic: &str, name: &str) {
         bytes: USUAL_BYTES,
         lease: LEASE,
         fallback: FALLBACK,
+        lookahead: Duration::ZERO,
     }));
 }
 

@@ -14,6 +14,7 @@ ARGV[3]  limit, 1..=1000
 ARGV[4]  lease, ms
 ARGV[5]  fallback, µs: how long a node sleeps at most
 ARGV[6]  the most bytes of records; one record may have more
+ARGV[7]  lookahead, ms: jobs that become due within it are claimed as well, and the node comes half of it before the head
 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
          clock µs, role (0 none, 1 watcher, 2 standby watcher), how long to sleep µs, more, the node with the earliest
@@ -25,6 +26,7 @@ Cost     O(limit log delayed). A transfer that claims one job, with at most two 
 local jobs, delayed, running, leases, sequence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local crashes, meta, metadata = KEYS[6], KEYS[7], KEYS[8]
 local node, last_seen, limit, lease, fallback, most = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
+local lookahead = tonumber(ARGV[7])
 local STANDBY_DELAY, ROLE_SLACK = 250, 200
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
@@ -32,7 +34,7 @@ local protocol, last_fence, largest, watcher, watcher_until, standby, standby_un
   'protocol', 'fence', 'largest', 'watcher', 'watcher-until', 'standby', 'standby-until'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 -- include clock.lua
-local place, latest, are_elsewhere = delayed, floor, nil
+local place, latest, are_elsewhere = delayed, floor + lookahead, nil
 local earliest = redis.call('ZRANGE', leases, '0', '2', 'WITHSCORES')
 -- include claim.lua
 -- Of fewer than three leases the last one is known, and with it whether one is too long.
@@ -43,16 +45,17 @@ local head
 if is_short then head = front[2 * n + 2] else head = call('ZRANGE', delayed, '0', '0', 'WITHSCORES')[2] end
 head = head and tonumber(head)
 -- include lapse.lua
+local come_at = head and head - math.ceil(lookahead / 2)
 local wake_at, role = after(fallback), 0
 watcher_until, standby_until = lapse('watcher', watcher_until, wake_at), lapse('standby', standby_until, wake_at)
 local taken
 if not watcher or watcher == node or floor > tonumber(watcher_until or 0) then
   role, taken = 1, 'watcher'
-  wake_at = math.min(head or wake_at, wake_at)
+  wake_at = math.min(come_at or wake_at, wake_at)
   if standby == node then call('HDEL', meta, 'standby', 'standby-until') end
 elseif not standby or standby == node or floor > tonumber(standby_until or 0) then
   role, taken = 2, 'standby'
-  wake_at = math.min(head and head + STANDBY_DELAY or wake_at, wake_at)
+  wake_at = math.min(come_at and come_at + STANDBY_DELAY or wake_at, wake_at)
 end
 if taken then
   local count = #changes
@@ -62,7 +65,7 @@ end
 if changes[1] then call('HSET', meta, unpack(changes)) end
 local other = earliest[1] == node and 3 or 1
 return {
-  1, tonumber(sequence_number), rows, micros, role, math.max(wake_at * 1000 - micros, 0), head and head <= floor and 1 or 0,
+  1, tonumber(sequence_number), rows, micros, role, math.max(wake_at * 1000 - micros, 0), head and head <= floor + lookahead and 1 or 0,
   earliest[other] or '', math.min(tonumber(earliest[other + 1] or 0), floor + 300000), ids, tokens, records, overrides,
   crash_counts, dropped,
 }

@@ -18,14 +18,14 @@ impl Topic {
         }
         let now = self.now();
         let mut due = self.by_time(State::Delayed, |id| (!choice.is(id, State::Running), id.clone()));
-        due.retain(|(at, _)| *at <= now);
+        due.retain(|(at, _)| *at <= now.after(request.lookahead));
         let more = due.len() > request.limit;
         due.truncate(request.limit);
         let claims = self.claim(node, &due, Event::Transferred);
         self.next_sequence(node, request.last_seen);
         self.extend_lease(node, request.last_seen.next(), request.lease);
         self.cut_leases();
-        let (role, sleep) = self.assign_role(node, request.fallback);
+        let (role, sleep) = self.assign_role(node, request.fallback, request.lookahead);
         let foreign = self.leases.iter().filter(|(other, _)| *other != node);
         let foreign_lease = foreign.min_by_key(|(_, end)| **end).map(|(other, end)| (other.clone(), *end));
         let lease_status = self.lease_status(node);

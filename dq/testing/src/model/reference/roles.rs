@@ -40,18 +40,26 @@ impl Topic {
     }
 
     /// Gives a node that has transferred a free role, if there is one. Returns the role and how long the node is to sleep.
-    pub(super) fn assign_role(&mut self, node: &NodeId, fallback: Duration) -> (Option<Role>, Duration) {
+    pub(super) fn assign_role(
+        &mut self,
+        node: &NodeId,
+        fallback: Duration,
+        lookahead: Duration,
+    ) -> (Option<Role>, Duration) {
+        let head = self
+            .head()
+            .map(|head| Timestamp::from_millis(head.as_millis() - (lookahead.as_millis() as u64).div_ceil(2)));
         let (latest, longest) = (self.after(fallback), self.longest(fallback));
         for (_, until) in [&mut self.roles.watcher, &mut self.roles.standby].into_iter().flatten() {
             *until = longest.min(*until);
         }
         let (role, wake_at) = if self.is_free(&self.roles.watcher, node) {
-            let wake_at = self.head().map_or(latest, |head| head.min(latest));
+            let wake_at = head.map_or(latest, |head| head.min(latest));
             self.roles.watcher = self.held_by(node, wake_at);
             self.roles.standby.take_if(|(holder, _)| holder == node);
             (Some(Role::Watcher), wake_at)
         } else if self.is_free(&self.roles.standby, node) {
-            let wake_at = self.head().map_or(latest, |head| head.after(STANDBY_DELAY).min(latest));
+            let wake_at = head.map_or(latest, |head| head.after(STANDBY_DELAY).min(latest));
             self.roles.standby = self.held_by(node, wake_at);
             (Some(Role::Standby), wake_at)
         } else {

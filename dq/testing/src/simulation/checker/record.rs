@@ -197,6 +197,8 @@ pub(in crate::simulation) struct Checker {
     pub(in crate::simulation) is_calm: bool,
     pub(in crate::simulation) fell: bool,
     pub(in crate::simulation) jumped: bool,
+    /// How long before they are due nodes claim jobs, in µs.
+    pub(in crate::simulation) lookahead: u64,
     pub(in crate::simulation) found: Option<String>,
     /// What crashes did to each job.
     pub(in crate::simulation) crash_records: BTreeMap<u64, CrashRecord>,

@@ -156,7 +156,7 @@ impl Checker {
 
     fn note_claim(&mut self, node: &NodeId, claim: &Claim, aged: bool, micros: u64) {
         let version = version(&claim.record);
-        if !aged && self.expected.due.get(&version).is_some_and(|due| micros < *due) {
+        if !aged && self.expected.due.get(&version).is_some_and(|due| micros + self.lookahead < *due) {
             let early = self.expected.due[&version] - micros;
             self.bad(format!("[4] {} ({version}) is claimed {early} µs early", claim.id));
         }
@@ -176,7 +176,9 @@ impl Checker {
         let number = self.runs.len() as u64 + 1;
         self.expected.rows.insert((node.clone(), claim.id.clone()), number);
         let fixed = claim.record.fixed();
-        let is_over = |at: Timestamp| at < Timestamp::floor_micros(micros);
+        let now = Timestamp::floor_micros(micros);
+        let now = if aged { now } else { now.max(claim.token.due) }; // it may be claimed before it is due
+        let is_over = |at: Timestamp| at < now;
         let run = Run {
             node: node.clone(),
             token: claim.token,
@@ -252,16 +254,21 @@ impl Checker {
         number
     }
 
-    /// The handler of a run is polled for the first time.
-    pub(in crate::simulation) fn begins(&mut self, number: u64, kind: HandlerKind) {
+    /// The handler of a run is polled for the first time, at this time of the store's clock.
+    pub(in crate::simulation) fn begins(&mut self, number: u64, kind: HandlerKind, micros: u64) {
         let Some(run) = self.runs.get_mut(&number) else { return };
         run.polled.push(kind);
         let (version, given_back) = (run.version, run.given_back);
+        let early = (run.token.due.as_millis() * 1000).saturating_sub(micros);
+        let is_early = early > 0 && !run.aged;
         if kind == HandlerKind::Final {
             self.crash_records.entry(version).or_default().final_polled = true;
         }
         if self.is_slow {
             self.check_once(number, kind);
+        }
+        if is_early && !self.jumped {
+            self.bad(format!("[4] run {number} of {version} begins {early} µs early"));
         }
         if given_back {
             self.bad(format!("[14] run {number} of {version} begins, though its node gave the job back"));

@@ -96,7 +96,8 @@ impl Future for Run {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Returned> {
         let this = &mut *self;
         if !mem::replace(&mut this.was_polled, true) {
-            lock(&this.checker).begins(this.number, this.kind);
+            let micros = this.host.sim.clock.micros();
+            lock(&this.checker).begins(this.number, this.kind, micros);
         }
         let Host { sim, program, process, .. } = &this.host;
         let is_hit = |returned| {
