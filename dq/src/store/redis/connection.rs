@@ -17,8 +17,7 @@ use redis::Value;
 use tokio::sync::mpsc::error::SendError;
 use tokio::sync::oneshot;
 
-use super::exchange::{Exchange, Next, Response};
-use super::line::{Course, Line, Message, QueuedCall, Ticket};
+use super::line::{Course, Exchange, Line, Message, Next, QueuedCall, Response, Ticket};
 use super::lines::Lines;
 use super::reply::Reply;
 use super::scripts::ScriptCall;

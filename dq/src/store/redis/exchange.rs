@@ -8,21 +8,16 @@
 //! task ends for good. Every request that is unanswered then is answered with
 //! [`Unavailable`](StoreError::Unavailable).
 
-use std::future::Future;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, ready};
 use futures_util::stream::{FuturesOrdered, StreamExt};
-use redis::{Cmd, Pipeline, RedisResult, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::confirm::Confirm;
-use super::connect::{self, ANSWER_WITHIN, Connection, Connector, Purpose};
-use super::errors::{Failure, classify, not_sent, server_changed};
-use super::line::{Form, LineState, Message, QueuedCall};
+use super::connect::{ANSWER_WITHIN, Connector, Purpose};
+use super::line::{Exchange, LineState, Message, Next};
 use super::scripts::Scripts;
 use crate::environment::{Boottime, Clock, TokioClock};
 use crate::store::StoreError;
@@ -30,22 +25,6 @@ use crate::store::StoreError;
 /// How often a line looks whether it is still used and still works. A line closes after one to two of these without a
 /// request.
 const CHECK_PERIOD: Duration = Duration::from_secs(30);
-
-/// What came back for a request.
-pub(super) struct Response {
-    request: QueuedCall,
-    answer: RedisResult<Value>,
-    /// The answer to the `WAIT` behind it.
-    confirmation: Option<RedisResult<Value>>,
-}
-
-/// What is to do after a response.
-pub(super) enum Next {
-    GoOn,
-    SendAgain(Box<QueuedCall>),
-    /// The connection is of no use any more, for this reason.
-    End(StoreError),
-}
 
 /// The task of a line.
 pub(super) struct LineTask {
@@ -158,89 +137,4 @@ impl LineTask {
             }
         }
     }
-}
-
-/// Sends requests and handles their responses.
-#[derive(Debug)]
-pub(super) struct Exchange {
-    pub(super) connection: Connection,
-    scripts: Arc<Scripts>,
-    confirm: Option<Confirm>,
-}
-
-impl Exchange {
-    /// Hands a request to the client library, behind all earlier ones.
-    pub(super) fn send(&self, request: QueuedCall) -> BoxFuture<'static, Response> {
-        let mut connection = self.connection.clone();
-        let confirm = self.confirm.filter(|_| request.form != Form::Diagnosis);
-        let mut sending = Box::pin(async move {
-            let behind = request.call.behind.as_deref().filter(|_| request.form != Form::Diagnosis);
-            let sent = send_with(&mut connection, &request.call.cmd, behind, confirm).await;
-            let (answer, confirmation) = sent.unwrap_or_else(|error| (Err(error), None));
-            Response { request, answer, confirmation }
-        });
-        match sending.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(response) => Box::pin(ready(response)),
-            Poll::Pending => sending,
-        }
-    }
-
-    /// Passes the answer on to the caller. A script that the server does not know is sent in full, behind what is in
-    /// flight: rules 6, 7 and 18 allow the server to execute scripts in another order.
-    pub(super) fn handle(&self, Response { mut request, answer, confirmation }: Response) -> Next {
-        let operation = request.call.step.name();
-        let answer = answer.map_err(|error| classify(operation, Some(&request.call), error));
-        let answer = answer.and_then(|value| match self.confirm.zip(confirmation) {
-            Some((confirm, confirmation)) => confirm.check(operation, confirmation).map(|()| value),
-            None => Ok(value),
-        });
-        let (answer, next) = match answer {
-            // The wrong type that this diagnosis was to name is gone.
-            Ok(_) if request.form == Form::Diagnosis => (Err(server_changed(operation)), Next::GoOn),
-            Ok(value) => (Ok(value), Next::GoOn),
-            Err(Failure::NoScript) if request.form == Form::Hash => {
-                request.call.cmd = self.scripts.in_full(request.call.step, &request.call.cmd);
-                request.form = Form::Text;
-                return Next::SendAgain(Box::new(request));
-            }
-            Err(Failure::WrongType) if request.form != Form::Diagnosis => {
-                request.call.cmd = self.scripts.diagnosis(request.call.step, &request.call.cmd);
-                request.form = Form::Diagnosis;
-                return Next::SendAgain(Box::new(request));
-            }
-            Err(Failure::NoScript | Failure::WrongType) => (Err(server_changed(operation)), Next::GoOn),
-            Err(Failure::Answered(error)) => (Err(error), Next::GoOn),
-            Err(Failure::Broken(error)) => {
-                let reason = not_sent("connect", &error);
-                (Err(error), Next::End(reason))
-            }
-        };
-        // The caller may have stopped waiting.
-        drop(request.reply.send(answer));
-        next
-    }
-}
-
-/// Sends a step, what goes out behind it, and the `WAIT` of `confirm`, in one write. Returns the answers of the step and of the
-/// `WAIT`. An error is one of the connection.
-async fn send_with(
-    connection: &mut Connection,
-    step: &Cmd,
-    behind: Option<&Cmd>,
-    confirm: Option<Confirm>,
-) -> RedisResult<(RedisResult<Value>, Option<RedisResult<Value>>)> {
-    if behind.is_none() && confirm.is_none() {
-        return Ok((connect::send(connection, step).await, None));
-    }
-    let mut all = Pipeline::with_capacity(3);
-    all.add_command(step.clone());
-    if let Some(behind) = behind {
-        all.add_command(behind.clone());
-    }
-    if let Some(confirm) = confirm {
-        all.add_command(confirm.command());
-    }
-    let mut answers = connect::send_all(connection, &all).await?.into_iter();
-    let answer_of = |answer: Option<RedisResult<Value>>| answer.unwrap_or(Ok(Value::Nil));
-    Ok((answer_of(answers.next()), confirm.map(|_| answer_of(answers.last()))))
 }
