@@ -144,7 +144,7 @@ mod tests {
             assert_eq!(record.metadata(), Ok(metadata));
             record.as_bytes().len() - 100
         };
-        let delays = [Duration::ZERO, Duration::from_millis(1), Duration::from_hours(1), LONGEST_DELAY];
+        let delays = [Duration::ZERO, Duration::from_millis(1), Duration::from_secs(3_600), LONGEST_DELAY];
         assert_eq!(delays.map(overhead), [3, 4, 6, 8]);
     }
 
