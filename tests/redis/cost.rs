@@ -55,7 +55,8 @@ async fn a_large_batch_costs_as_many_commands_as_a_small_one() {
     let [add, transfer, settle] = many.each_ref().map(total);
     // An add enters its topic into the directory, once a batch.
     assert_eq!(many[0]["sadd"], 1);
-    assert!(add <= 10 && transfer <= 19 && settle <= 10, "add {add}, transfer {transfer}, settle {settle}");
+    // An add that makes an earlier head cuts the role of the watcher, once a batch.
+    assert!(add <= 11 && transfer <= 19 && settle <= 10, "add {add}, transfer {transfer}, settle {settle}");
     let mut one = life(1).await;
     assert_eq!(one[1].insert("hdel".into(), 1), None, "one row needs no table");
     assert_eq!(one, many);
@@ -83,7 +84,7 @@ async fn jobs_due_in_the_same_millisecond_need_no_extra_read_of_scores() {
 #[tokio::test]
 async fn the_common_path_checks_once_for_rare_state() {
     let [add, transfer, settle] = life(100).await;
-    assert_eq!((add.get("hset"), add.get("zadd"), add.get("hmget")), (Some(&2), Some(&1), Some(&2)), "{add:?}");
+    assert_eq!((add.get("hset"), add.get("zadd"), add.get("hmget")), (Some(&3), Some(&1), Some(&2)), "{add:?}");
     assert_eq!((add.get("type"), transfer.get("type"), settle.get("type")), (None, Some(&2), Some(&3)));
     assert_eq!(transfer.get("exists"), Some(&1), "crashes: {transfer:?}");
     assert_eq!(transfer.get("zremrangebyrank"), Some(&1), "the head is taken by rank: {transfer:?}");
