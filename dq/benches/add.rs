@@ -55,10 +55,10 @@ async fn main() {
     let lines: Vec<_> = LINES.into_iter().filter(|(name, ..)| arguments.wants(name)).collect();
     let mut bench = Bench::start("add", arguments, 2 * lines.len());
     let server = bench.server().await;
-    let lanes = best(&[(1, 1), (1, 2), (1, 4)], async |it| bare::add_each(&server, 64_000, 64, it.depth).await).await;
+    let spread = best(&[(1, 1), (1, 2), (1, 4)], async |it| bare::add_each(&server, 64_000, 64, it.depth).await).await;
     let shapes = [(100, 8), (250, 4), (500, 2), (500, 8), (1_000, 2), (1_000, 4)];
     let bulk = best(&shapes, async |shape| bare::add_bulk(&server, 128_000, shape).await).await;
-    bench.note(format!("bare, at its best: 64 callers over {} connections, bulk {bulk:?}", lanes.depth));
+    bench.note(format!("bare, at its best: 64 callers over {} connections, bulk {bulk:?}", spread.depth));
     for _ in bench.rounds() {
         for &(name, callers, batch, part) in &lines {
             for side in [Side::Bare, Side::Dq] {
@@ -66,7 +66,7 @@ async fn main() {
                 let jobs = jobs / part;
                 let cost = match (side, batch) {
                     (Side::Dq, _) => by_dq(&server, jobs, callers, batch).await,
-                    (Side::Bare, 1) => bare::add_each(&server, jobs, callers, lanes.depth.min(callers)).await,
+                    (Side::Bare, 1) => bare::add_each(&server, jobs, callers, spread.depth.min(callers)).await,
                     (Side::Bare, _) => bare::add_bulk(&server, jobs, bulk).await,
                 };
                 bench.record_cost(side, name, &cost);

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use hdrhistogram::Histogram;
 
-const WIDTH: f64 = 640.0;
+const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 360.0;
 const LEFT: f64 = 52.0;
 const BOTTOM: f64 = 40.0;
-const LEGEND: f64 = 150.0;
+const LEGEND: f64 = 240.0;
 /// Readable on a light and on a dark page.
 const INK: &str = "#808890";
 const COLOURS: [&str; 6] = ["#d9622b", "#2f7fd1", "#3d9a50", "#a05cc2", "#b58900", "#c23b6e"];

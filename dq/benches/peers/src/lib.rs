@@ -29,6 +29,10 @@ pub async fn all_have_run() {
 pub trait Peer: Clone + Send + Sized + 'static {
     /// Its name in the table.
     const NAME: &'static str;
+    /// The oldest Redis that its worker runs on; on an older one, and on Valkey, only its adds are measured.
+    const WORKS_ON: Option<(u32, u32)> = None;
+    /// How many jobs may wait before its worker fails.
+    const MOST_WAITING: usize = usize::MAX;
     /// What keeps its worker running.
     type Worker: Send;
 
