@@ -12,7 +12,7 @@ use super::pipeline::RequestKind;
 use crate::listener::AckMode;
 use crate::store::step::MOST_JOBS;
 
-/// How many runs wait in the queue of the lanes at most.
+/// How many runs wait in the queue of the runners at most.
 const MOST_AHEAD: usize = 256;
 /// The largest record that waits there. So all of them have a megabyte at most.
 const LARGEST_AHEAD: usize = 4 << 10;
@@ -23,17 +23,17 @@ impl Topic {
         self.handed_over() - self.without_permit()
     }
 
-    /// Runs that have a permit or wait for one in the queue of the lanes.
+    /// Runs that have a permit or wait for one in the queue of the runners.
     fn handed_over(&self) -> usize {
         self.held.needing_permits() - self.held.waiting() + self.runs.without_job()
     }
 
     /// Those of them that wait for a permit. The others in the queue only wait for their runtime.
     fn without_permit(&self) -> usize {
-        self.handed_over().saturating_sub(self.permits.granted()).min(self.lanes.queued())
+        self.handed_over().saturating_sub(self.permits.granted()).min(self.runners.queued())
     }
 
-    /// How many jobs wait for a permit, in the queue of the lanes or beside it.
+    /// How many jobs wait for a permit, in the queue of the runners or beside it.
     pub(super) fn waiting_for_permits(&self) -> usize {
         self.held.waiting() + self.without_permit()
     }
