@@ -129,7 +129,14 @@ fn adding_to_redis_and_claiming_from_it_allocates_little() {
         let mut left = BATCH;
         let run = allocations(&runtime, BATCH, async {
             while left > 0 {
-                let request = Transfer { last_seen, limit: 100, bytes: USUAL_BYTES, lease: LEASE, fallback: LEASE, lookahead: Duration::ZERO };
+                let request = Transfer {
+                    last_seen,
+                    limit: 100,
+                    bytes: USUAL_BYTES,
+                    lease: LEASE,
+                    fallback: LEASE,
+                    lookahead: Duration::ZERO,
+                };
                 let Sequenced::Done(answer) = link.step(request).await.unwrap() else { panic!("the number is right") };
                 last_seen = answer.lease_status.sequence;
                 left -= answer.claims.len() as u64;

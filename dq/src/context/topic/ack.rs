@@ -12,11 +12,17 @@ use crate::job::{JobId, Metadata, Sequence, Token};
 use crate::listener::erased::{HandlerCall, Returned};
 use crate::store::step::{Settle, Settled, Verdict};
 
+/// How many requests with outcomes may be in flight. The store settles the next one while the node reads the answer to the last.
+const MOST_IN_FLIGHT: usize = 2;
+/// A second request has at least this many outcomes, because a small one costs the store more for each.
+const FEWEST_BESIDE: usize = 100;
+
 /// How long an outcome that the store could not settle waits. The others of its request are settled.
 const UNSETTLED_PAUSE: Duration = Duration::from_secs(1);
 
 impl Topic {
-    /// Sends the outcomes that are ready, as many as the budget allows in a request and one request at a time.
+    /// Sends the outcomes that are ready, as many as the budget allows in a request. While a request is in flight, a second one goes
+    /// out if it has many.
     pub(super) fn settle(&mut self, now: Duration) -> Option<Duration> {
         while self.unsettled.front().is_some_and(|(at, _)| *at <= now)
             && let Some((_, id)) = self.unsettled.pop_front()
@@ -28,7 +34,8 @@ impl Topic {
         if !self.held.has_outcomes() {
             return self.unsettled.front().map(|(at, _)| *at);
         }
-        if !self.pipeline.can_send(RequestKind::Settle, now) {
+        let many = self.held.to_settle() >= FEWEST_BESIDE.min(self.budgets.outcomes.jobs());
+        if !self.pipeline.can_send_beside(RequestKind::Settle, if many { MOST_IN_FLIGHT } else { 1 }, now) {
             return self.pipeline.pause_end(RequestKind::Settle, now);
         }
         let (most, bytes) = (self.budgets.outcomes.jobs(), self.budgets.outcomes.bytes());

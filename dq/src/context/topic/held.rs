@@ -263,6 +263,11 @@ impl Held {
         !self.to_settle.is_empty()
     }
 
+    /// How many outcomes there are to send, at most.
+    pub(super) fn to_settle(&self) -> usize {
+        self.to_settle.len()
+    }
+
     /// The next outcome to send; it counts as sent. A failure's outcome carries a copy of the metadata: the job keeps its own,
     /// for the outcome may have to be sent again.
     pub(super) fn next_to_settle(&mut self) -> Option<Outcome> {

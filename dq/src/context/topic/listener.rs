@@ -1,8 +1,8 @@
 //! Listener: one run of a job's handler, from its start to the job's outcome.
 //!
 //! 1. [`start_held`](Topic::start_held) chooses the handler that the job needs, and `start` makes its run (`run_task.rs`).
-//! 2. [`hand_over`](Topic::hand_over) puts all new runs into the queue of the lanes on the user's runtime (`lanes.rs`).
-//! 3. A lane takes the run: it begins, and its timeout counts. If that takes too long although permits are free, its job goes
+//! 2. [`hand_over`](Topic::hand_over) puts all new runs into the queue of the runners on the user's runtime (`runners.rs`).
+//! 3. A runner takes the run: it begins, and its timeout counts. If that takes too long although permits are free, its job goes
 //!    back (`starvation.rs`).
 //! 4. The run ends: [`on_run_event`](Topic::on_run_event). Or its timeout passes first: [`check_runs`](Topic::check_runs).
 //! 5. `decide` turns what the handler returned into the next [`Stage`] of the job, mostly an outcome to send.
@@ -81,8 +81,8 @@ impl Topic {
     /// Hands all new runs to the user's runtime in one piece: each crossing wakes a thread, which costs more than a start.
     pub(super) fn hand_over(&mut self) {
         let mut tasks = std::mem::take(&mut self.asking);
-        if !self.starting.is_empty() || self.lanes.queued() > 0 {
-            tasks.extend(self.lanes.hand_over(&mut self.starting, self.permits.granted()));
+        if !self.starting.is_empty() || self.runners.queued() > 0 {
+            tasks.extend(self.runners.hand_over(&mut self.starting, self.permits.granted()));
         }
         if !tasks.is_empty() {
             self.parts.environment.spawn_all(Runtime::Handler, tasks);
@@ -144,7 +144,7 @@ impl Topic {
             match self.runs.check(run_id, timeout, now) {
                 Check::Nothing => {}
                 // All permits are in use: the run waits for one.
-                Check::Starved if !self.lanes.has_room() => self.runs.check_at(run_id, Some(now + BEGINS_WITHIN)),
+                Check::Starved if !self.runners.has_room() => self.runs.check_at(run_id, Some(now + BEGINS_WITHIN)),
                 Check::Starved => self.on_starved(run_id, now),
                 Check::TimedOut => self.on_timeout(run_id, now),
                 Check::Unanswered => self.on_unanswered(run_id),

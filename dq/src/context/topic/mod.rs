@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `held`, `stage`: jobs that are not confirmed gone | `transfer`, `sweep`: claim |
 //! | `runs`, `begin`, `deadlines`: handlers that execute | `permits`, `isolation`, `listener`: start handlers and decide their jobs' outcomes |
-//! | `run_task`, `lanes`: what runs on the user's runtime | `starvation`: give back what does not begin; `retry_delay`: ask the listener |
+//! | `run_task`, `runners`: what runs on the user's runtime | `starvation`: give back what does not begin; `retry_delay`: ask the listener |
 //! | `pipeline`: requests in flight; `budget`: how much one asks for | `ack`, `retry`: send outcomes, spend attempts |
 //! | `smart_sleep`, `prefetch`, `early`: when to claim, and how many; when to start what is not yet due | `reconnect`: a failed link; `shutdown`: the phases of a stop |
 //! | the state in `crash/` | `crash/`: lease, reconcile, reclaim, rollback |
@@ -31,7 +31,6 @@ mod early;
 mod event_loop;
 mod held;
 mod isolation;
-mod lanes;
 mod listener;
 mod permits;
 mod pipeline;
@@ -40,6 +39,7 @@ mod reconnect;
 mod retry;
 mod retry_delay;
 mod run_task;
+mod runners;
 mod runs;
 pub(super) mod shutdown;
 mod smart_sleep;
@@ -67,10 +67,10 @@ use budget::{Budgets, WaitingBytes, WaitingShare};
 use crash::{Audits, Lease, Reclaims, Reconciliation};
 use held::Held;
 use isolation::Isolations;
-use lanes::Lanes;
 use pipeline::{Pipeline, RequestKind};
 use prefetch::Prefetch;
 use run_task::{PreparedRun, RunEvent, Tasks};
+use runners::Runners;
 use runs::Runs;
 use shutdown::{StopOrder, Stopping};
 use smart_sleep::SmartSleep;
@@ -117,10 +117,10 @@ pub(super) struct Topic {
     stopped_by: Option<RequestKind>,
     /// When to sweep next.
     sweep_at: Duration,
-    lanes: Lanes,
-    /// Runs that the lanes have not got yet.
+    runners: Runners,
+    /// Runs that the runners have not got yet.
     starting: Vec<PreparedRun>,
-    /// Tasks that ask `retry_delay` beside the lanes, and that the user's runtime has not got yet.
+    /// Tasks that ask `retry_delay` beside the runners, and that the user's runtime has not got yet.
     asking: Vec<BoxFuture<'static, ()>>,
     /// Shared by all jobs without headers, which are most.
     no_headers: Arc<[(String, String)]>,
@@ -169,7 +169,7 @@ impl Topic {
             handlers_gone: false,
             stopped_by: None,
             sweep_at: now + parts.environment.random_below(SWEEP_PERIOD),
-            lanes: Lanes::default(),
+            runners: Runners::default(),
             starting: Vec::new(),
             asking: Vec::new(),
             no_headers: Arc::from([]),

@@ -10,9 +10,9 @@ use super::Topic;
 use super::isolation::longest_wait;
 use super::pipeline::RequestKind;
 use crate::listener::AckMode;
-use crate::store::step::MOST_JOBS;
+use crate::store::step::{Claim, MOST_JOBS};
 
-/// How many runs wait in the queue of the lanes at most.
+/// How many runs wait in the queue of the runners at most.
 const MOST_AHEAD: usize = 256;
 /// The largest record that waits there. So all of them have a megabyte at most.
 const LARGEST_AHEAD: usize = 4 << 10;
@@ -23,17 +23,17 @@ impl Topic {
         self.handed_over() - self.without_permit()
     }
 
-    /// Runs that have a permit or wait for one in the queue of the lanes.
+    /// Runs that have a permit or wait for one in the queue of the runners.
     fn handed_over(&self) -> usize {
         self.held.needing_permits() - self.held.waiting() + self.runs.without_job()
     }
 
     /// Those of them that wait for a permit. The others in the queue only wait for their runtime.
     fn without_permit(&self) -> usize {
-        self.handed_over().saturating_sub(self.permits.granted()).min(self.lanes.queued())
+        self.handed_over().saturating_sub(self.permits.granted()).min(self.runners.queued())
     }
 
-    /// How many jobs wait for a permit, in the queue of the lanes or beside it.
+    /// How many jobs wait for a permit, in the queue of the runners or beside it.
     pub(super) fn waiting_for_permits(&self) -> usize {
         self.held.waiting() + self.without_permit()
     }
@@ -71,23 +71,29 @@ impl Topic {
         None
     }
 
-    /// How many more jobs this node wants: none beyond its free permits while many bytes wait. Zero while it holds enough, and while a job of its process must run alone.
-    /// Quarantined jobs that wait do not count, because ordinary ones overtake them.
-    pub(super) fn wanted(&mut self, now: Duration) -> usize {
+    /// How many more jobs this node wants: none beyond its free permits while many bytes wait. Zero while it holds enough, and
+    /// while a job of its process must run alone. Quarantined jobs that wait do not count, because ordinary ones overtake them.
+    /// `arriving` are claimed, and the node has not taken them in yet.
+    pub(super) fn wanted(&mut self, arriving: &[Claim], now: Duration) -> usize {
         if self.starvation.is_on() || self.parts.environment.process().is_closed_to_claims() {
             return 0;
         }
         // With one permit, an ordinary job must be there to run between two quarantined ones.
         let quarantined = self.held.quarantined_waiting() + self.held.quarantined_running();
-        self.waiting.set(self.held.waiting_bytes());
+        let bytes = arriving.iter().map(|claim| claim.record.as_bytes().len()).sum::<usize>();
+        self.waiting.set(self.held.waiting_bytes() + bytes);
         let ahead = if self.waiting.is_full() { 0 } else { self.prefetch.ahead(now) }.max(quarantined.min(1));
         let most = self.permits.granted() + ahead;
         let overtaken = self.held.quarantined_waiting().min(MOST_JOBS);
-        let wanting = self.held.needing_permits() - overtaken + self.runs.without_job();
+        let wanting = self.held.needing_permits() - overtaken + self.runs.without_job() + arriving.len();
         let asked = self.budgets.claims.jobs();
         let free = most.saturating_sub(wanting).min(asked);
         // Each transfer costs a round trip, so while jobs wait for a permit, the node claims only a quarter of its limit or more.
-        if self.held.ordinary_waiting() + self.without_permit() > 0 && free < asked.min(most / 4) { 0 } else { free }
+        if self.held.ordinary_waiting() + self.without_permit() + arriving.len() > 0 && free < asked.min(most / 4) {
+            0
+        } else {
+            free
+        }
     }
 
     /// Starts ordinary jobs as long as there are permits and the lease is provably valid (rule 21).

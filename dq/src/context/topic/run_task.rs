@@ -93,7 +93,7 @@ impl RunTask {
         Self { tasks, run, begin, entry: Some(entry), needs_lease, ended: Ended::Dropped }
     }
 
-    /// This run of a handler, for a lane. `failed` as in `handle`.
+    /// This run of a handler, for a runner. `failed` as in `handle`.
     pub(super) fn prepare(
         self,
         call: HandlerCall,
@@ -179,7 +179,7 @@ impl Drop for RunTask {
     }
 }
 
-/// A run that waits for a lane. Dropping it reports that.
+/// A run that waits for a runner. Dropping it reports that.
 pub(super) struct PreparedRun {
     task: RunTask,
     call: HandlerCall,

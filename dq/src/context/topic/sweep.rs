@@ -24,7 +24,7 @@ impl Topic {
         if now < self.sweep_at {
             return Some(self.sweep_at);
         }
-        let limit = self.wanted(now);
+        let limit = self.wanted(&[], now);
         if limit == 0 {
             return None;
         }

@@ -21,13 +21,34 @@ impl Topic {
         if !self.sleep.is_awake(now) {
             return Some(self.sleep.wakes_at());
         }
-        let limit = self.wanted(now);
+        let limit = self.wanted(&[], now);
         if limit == 0 {
             return self.give_up_role(now);
         }
         if !self.pipeline.can_send(RequestKind::Transfer, now) {
             return self.pipeline.pause_end(RequestKind::Transfer, now);
         }
+        self.send_transfer(limit);
+        None
+    }
+
+    /// While more is due, sends the next transfer before the node takes in what the last one claimed: so the store and the node
+    /// work at the same time. Not if topics share their permits, because others may need these more.
+    fn transfer_on(&mut self, claimed: &[Claim], now: Duration) {
+        if self.takes_no_more()
+            || !self.reconciliation.is_settled()
+            || self.permits.is_shared()
+            || !self.pipeline.can_send(RequestKind::Transfer, now)
+        {
+            return;
+        }
+        let limit = self.wanted(claimed, now);
+        if limit > 0 {
+            self.send_transfer(limit);
+        }
+    }
+
+    fn send_transfer(&mut self, limit: usize) {
         let fallback = self.fallback();
         self.sleep.sent();
         self.pipeline.send(Transfer {
@@ -38,7 +59,6 @@ impl Topic {
             fallback,
             lookahead: self.parts.topic.lookahead,
         });
-        None
     }
 
     /// The period of the fallback scan, less a random part of up to a fifth.
@@ -78,12 +98,15 @@ impl Topic {
             "dq.claim", topic = %self.parts.key.topic, jobs = answer.claims.len(), more = answer.more
         );
         let _claim = span.entered();
+        if answer.more {
+            self.transfer_on(&answer.claims, now);
+        }
         self.admit(answer.claims, Mode::Due, answer.clock);
         if answer.lease_status.rows > 0 {
             self.lease.renewed(sent);
         }
         self.compare_rows(answer.lease_status);
-        if answer.more && self.wanted(now) == 0 {
+        if answer.more && !self.pipeline.busy(&[RequestKind::Transfer]) && self.wanted(&[], now) == 0 {
             self.give_up_role(now);
         }
     }

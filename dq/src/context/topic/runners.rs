@@ -1,6 +1,6 @@
-//! Lanes: the tasks on the user's runtime in which handlers run. There are at most as many as permits.
+//! Runners: the tasks on the user's runtime in which handlers run. There are at most as many as permits.
 //!
-//! A lane takes runs from a queue, one after the other, and ends when the queue is empty. The topic of fast handlers hands over
+//! A runner takes runs from a queue, one after the other, and ends when the queue is empty. The topic of fast handlers hands over
 //! more runs than it has permits. So the next handler starts as soon as one returns, and dq's own thread, which may be busy with
 //! a large answer, starts and settles many at once. A run in the queue has not begun, and can be given back.
 
@@ -14,12 +14,12 @@ use futures_util::future::BoxFuture;
 
 use super::run_task::{PreparedRun, text};
 
-/// How many handlers a lane runs before it lets other tasks of its runtime run, if none of them waits for anything.
+/// How many handlers a runner runs before it lets other tasks of its runtime run, if none of them waits for anything.
 const RUNS_AT_ONCE: usize = 16;
 
-/// The lanes of a topic, and the runs that wait for one.
+/// The runners of a topic, and the runs that wait for one.
 #[derive(Debug, Default)]
-pub(super) struct Lanes(Arc<Shared>);
+pub(super) struct Runners(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
@@ -31,33 +31,33 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     queue: VecDeque<PreparedRun>,
-    lanes: usize,
-    /// Lanes in which a handler runs.
+    runners: usize,
+    /// Runners in which a handler runs.
     busy: usize,
     most: usize,
 }
 
-impl Lanes {
-    /// Puts these runs into the queue. Returns the lanes to start, so that as many runs as possible have one, and at most `most`
+impl Runners {
+    /// Puts these runs into the queue. Returns the runners to start, so that as many runs as possible have one, and at most `most`
     /// handlers run at a time.
     pub(super) fn hand_over(&self, runs: &mut Vec<PreparedRun>, most: usize) -> Vec<BoxFuture<'static, ()>> {
         let mut state = self.0.lock();
         state.most = most;
         state.queue.extend(runs.drain(..));
         self.0.queued.store(state.queue.len(), Relaxed);
-        let without_lane = state.queue.len().saturating_sub(state.lanes - state.busy);
-        let missing = without_lane.min(most.saturating_sub(state.lanes));
-        state.lanes += missing;
+        let without_runner = state.queue.len().saturating_sub(state.runners - state.busy);
+        let missing = without_runner.min(most.saturating_sub(state.runners));
+        state.runners += missing;
         drop(state);
         (0..missing)
             .map(|_| {
-                let lane = Lane { shared: Arc::clone(&self.0), doing: Doing::Waiting };
-                Box::pin(lane.run()) as _
+                let runner = Runner { shared: Arc::clone(&self.0), doing: Doing::Waiting };
+                Box::pin(runner.run()) as _
             })
             .collect()
     }
 
-    /// How many runs wait for a lane.
+    /// How many runs wait for a runner.
     pub(super) fn queued(&self) -> usize {
         self.0.queued.load(Relaxed)
     }
@@ -75,7 +75,7 @@ impl Shared {
     }
 }
 
-/// What a lane does.
+/// What a runner does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Doing {
     /// Its task will be polled, and then it takes a run.
@@ -86,17 +86,17 @@ enum Doing {
 }
 
 /// A task that runs handlers.
-struct Lane {
+struct Runner {
     shared: Arc<Shared>,
     doing: Doing,
 }
 
-impl Lane {
+impl Runner {
     async fn run(mut self) {
         let mut runs = 0_usize;
         let mut next = self.next();
         while let Some(run) = next {
-            // The drop of a future is user code, too. A panic in it ends the run, which says so, and not the lane.
+            // The drop of a future is user code, too. A panic in it ends the run, which says so, and not the runner.
             let ended = match AssertUnwindSafe(run.run()).catch_unwind().await {
                 Ok(ended) => ended,
                 Err(panic) => {
@@ -118,36 +118,36 @@ impl Lane {
         }
     }
 
-    /// The next run. `None`: there is none, or there are too many lanes, and this one has left.
+    /// The next run. `None`: there is none, or there are too many runners, and this one has left.
     fn next(&mut self) -> Option<PreparedRun> {
         let mut state = self.shared.lock();
         state.busy -= usize::from(self.doing == Doing::Running);
-        let next = if state.lanes > state.most { None } else { state.queue.pop_front() };
+        let next = if state.runners > state.most { None } else { state.queue.pop_front() };
         self.doing = if next.is_some() { Doing::Running } else { Doing::Left };
         match next {
             Some(_) => state.busy += 1,
-            None => state.lanes -= 1, // with the same lock: a run that comes now needs another lane
+            None => state.runners -= 1, // with the same lock: a run that comes now needs another runner
         }
         self.shared.queued.store(state.queue.len(), Relaxed);
         next
     }
 
-    /// No handler runs in this lane until it is polled again.
+    /// No handler runs in this runner until it is polled again.
     fn rest(&mut self) {
         self.doing = Doing::Waiting;
         self.shared.lock().busy -= 1;
     }
 }
 
-impl Drop for Lane {
-    /// A lane that is dropped before it has left tells that its runtime has shut down: nothing in the queue will ever begin.
+impl Drop for Runner {
+    /// A runner that is dropped before it has left tells that its runtime has shut down: nothing in the queue will ever begin.
     fn drop(&mut self) {
         if self.doing == Doing::Left {
             return;
         }
         let mut state = self.shared.lock();
         state.busy -= usize::from(self.doing == Doing::Running);
-        state.lanes -= 1;
+        state.runners -= 1;
         let never = std::mem::take(&mut state.queue);
         self.shared.queued.store(0, Relaxed);
         drop(state);
@@ -241,27 +241,27 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_lane_goes_on_with_what_waits_and_no_more_run_than_may() {
-        let (mut fixture, lanes) = (Fixture::new(), Lanes::default());
+    async fn a_runner_goes_on_with_what_waits_and_no_more_run_than_may() {
+        let (mut fixture, runners) = (Fixture::new(), Runners::default());
         for _ in 0..2 {
-            let started = lanes.hand_over(&mut fixture.runs(10), 3);
-            assert_eq!((started.len(), lanes.queued()), (3, 10));
-            started.into_iter().for_each(|lane| drop(tokio::spawn(lane)));
+            let started = runners.hand_over(&mut fixture.runs(10), 3);
+            assert_eq!((started.len(), runners.queued()), (3, 10));
+            started.into_iter().for_each(|runner| drop(tokio::spawn(runner)));
             tokio::time::sleep(5 * MS).await;
-            assert!(!lanes.has_room() && lanes.queued() == 7);
-            assert_eq!(lanes.hand_over(&mut fixture.runs(2), 3).len(), 0, "there are as many as may run");
+            assert!(!runners.has_room() && runners.queued() == 7);
+            assert_eq!(runners.hand_over(&mut fixture.runs(2), 3).len(), 0, "there are as many as may run");
             tokio::time::sleep(40 * MS).await;
             assert_eq!(fixture.ended(|ended| matches!(ended, Ended::Returned(_))), 12);
-            assert_eq!((lanes.queued(), lanes.has_room()), (0, true));
+            assert_eq!((runners.queued(), runners.has_room()), (0, true));
         }
         assert_eq!(*fixture.listener.0.lock().unwrap(), (0, 3));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_waits_ends_with_the_runtime_of_the_lanes() {
-        let (mut fixture, lanes) = (Fixture::new(), Lanes::default());
-        drop(lanes.hand_over(&mut fixture.runs(5), 2));
+    async fn what_waits_ends_with_the_runtime_of_the_runners() {
+        let (mut fixture, runners) = (Fixture::new(), Runners::default());
+        drop(runners.hand_over(&mut fixture.runs(5), 2));
         assert_eq!(fixture.ended(|ended| matches!(ended, Ended::Dropped)), 5);
-        assert_eq!(lanes.queued(), 0);
+        assert_eq!(runners.queued(), 0);
     }
 }
