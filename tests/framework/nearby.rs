@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::task::{Context, Poll};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use dq::config::NodeSettings;
 use dq::environment::Environment;
@@ -31,10 +32,14 @@ fn runtime(threads: usize) -> Runtime {
 
 /// A provider that has added its first job from a task of the runtime.
 fn provider(runtime: &Runtime, shared: &Shared) -> Provider {
+    provider_with(runtime, shared, NodeSettings::default())
+}
+
+fn provider_with(runtime: &Runtime, shared: &Shared, settings: NodeSettings) -> Provider {
     let provider = {
         let _entered = runtime.enter();
         let environment = Environment::of_this_runtime().unwrap();
-        Provider::root(AppName::new("shop").unwrap(), shared.store(), environment, NodeSettings::default())
+        Provider::root(AppName::new("shop").unwrap(), shared.store(), environment, settings)
     };
     let first = runtime.spawn(provider.add(Nearby { id: 0 }));
     block_on(first).unwrap().unwrap();
@@ -136,6 +141,32 @@ fn a_caller_that_posts_and_blocks_its_thread_holds_up_neither_its_job_nor_others
     let _ = is_posted.recv();
     block_on(provider.add(Nearby { id: 2 })).unwrap();
     assert_eq!(waiting(&provider), 3, "the job of the blocked caller is there");
+    drop(is_posted);
+    drop(gate);
+    assert!(block_on(blocked).unwrap());
+}
+
+#[test]
+fn a_job_that_waits_for_others_to_join_its_batch_is_added_although_its_thread_is_blocked() {
+    let shared = Shared::named("joins-and-blocks");
+    let runtime = runtime(2);
+    // No time-out of an earlier batch wakes anybody.
+    let mut settings = NodeSettings::default();
+    settings.call_timeout = Duration::from_secs(60);
+    let provider = provider_with(&runtime, &shared, settings);
+    let two = provider.add_many((1..=2).map(|id| Nearby { id }));
+    block_on(runtime.spawn(async move { two.await })).unwrap().unwrap();
+    let (posted, is_posted) = channel();
+    let (gate, opens) = channel::<()>();
+    let add = provider.add(Nearby { id: 3 });
+    let add = Box::pin(async move { add.await.is_ok() });
+    let blocked = runtime.spawn(PostAndBlock { add, posted, opens });
+    let _ = is_posted.recv();
+    let deadline = Instant::now() + NodeSettings::default().call_total / 2;
+    while waiting(&provider) < 4 {
+        assert!(Instant::now() < deadline, "nobody adds the job");
+        thread::yield_now();
+    }
     drop(is_posted);
     drop(gate);
     assert!(block_on(blocked).unwrap());

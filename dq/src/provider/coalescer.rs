@@ -133,6 +133,9 @@ impl Coalescer {
             if self.expects_more() {
                 // The callers of the last batch are about to add again: they join this one.
                 self.expected = 0;
+                if let Some(bell) = &self.bell {
+                    bell.is_busy.store(true, SeqCst); // a handler may block this thread before the next poll
+                }
                 tokio::task::yield_now().await;
                 continue;
             }

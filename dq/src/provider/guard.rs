@@ -91,8 +91,7 @@ impl Guard {
             self.move_away(now);
             return self.work(now);
         }
-        if bell.alarm_at() <= now {
-            bell.clear_alarm();
+        if bell.rings(now) {
             seat.step();
         }
         if was_active || self.is_busy() {
@@ -116,9 +115,7 @@ impl Guard {
     /// While the coalescer runs here.
     fn work(&mut self, now: Duration) -> Option<Duration> {
         let bell = &self.seat.bell;
-        if bell.alarm_at() <= now {
-            bell.clear_alarm();
-        }
+        bell.rings(now);
         self.seat.step();
         if bell.is_alone.load(SeqCst) {
             return None;

@@ -83,9 +83,10 @@ impl Root {
         self.places.close();
         let mut inboxes = self.inboxes.write().unwrap_or_else(PoisonError::into_inner);
         inboxes.closed = true;
-        let inboxes: Vec<_> = inboxes.by_topic.values().cloned().collect();
-        inboxes.iter().for_each(|inbox| inbox.close());
-        inboxes
+        let open: Vec<_> = inboxes.by_topic.values().cloned().collect();
+        drop(inboxes); // closing lets coalescers answer callers, whose code may ask for an inbox
+        open.iter().for_each(|inbox| inbox.close());
+        open
     }
 }
 

@@ -105,9 +105,15 @@ impl Bell {
         }
     }
 
-    /// The alarm has rung. The coalescer sets the next one in the step that follows.
-    pub(super) fn clear_alarm(&self) {
-        self.alarm_at.store(u64::MAX, SeqCst);
+    /// Whether the alarm rings now. Then the coalescer sets the next one in the step that follows.
+    pub(super) fn rings(&self, now: Duration) -> bool {
+        let at = self.alarm_at.load(SeqCst);
+        let rings = at <= nanos(now);
+        if rings {
+            // If that fails, a step has set the next one.
+            let _ = self.alarm_at.compare_exchange(at, u64::MAX, SeqCst, SeqCst);
+        }
+        rings
     }
 
     /// A caller has posted a request.
@@ -169,6 +175,9 @@ impl Seat {
             drop(over);
             self.bell.is_over.store(true, SeqCst);
             self.bell.guard.notify_one();
+            if let Some(near) = self.bell.near.get() {
+                near.wake_by_ref(); // wherever the coalescer ran
+            }
         }
         if is_over || self.bell.again.load(SeqCst) {
             self.bell.ring();
@@ -179,7 +188,7 @@ impl Seat {
     /// run first.
     pub(super) fn wake_from_caller(&self, wake: impl FnOnce()) {
         let bell = &self.bell;
-        if !bell.is_near() || !is_on(bell.shared) {
+        if !bell.is_near() || !is_on(bell.shared) || std::thread::panicking() {
             return wake();
         }
         bell.callers.fetch_add(1, SeqCst);

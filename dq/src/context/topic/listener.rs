@@ -144,7 +144,10 @@ impl Topic {
             match self.runs.check(run_id, timeout, now) {
                 Check::Nothing => {}
                 // All permits are in use: the run waits for one.
-                Check::Starved if !self.runners.has_room() => self.runs.check_at(run_id, Some(now + BEGINS_WITHIN)),
+                Check::Starved if !self.runners.has_room() => {
+                    let wait = timeout.map_or(BEGINS_WITHIN, |timeout| timeout.min(BEGINS_WITHIN));
+                    self.runs.check_at(run_id, Some(now + wait));
+                }
                 Check::Starved => self.on_starved(run_id, now),
                 Check::TimedOut => self.on_timeout(run_id, now),
                 Check::Unanswered => self.on_unanswered(run_id),

@@ -5,9 +5,11 @@
 //! a large answer, starts and settles many at once. A run in the queue has not begun, and can be given back.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -108,7 +110,7 @@ impl Runner {
             if runs.is_multiple_of(RUNS_AT_ONCE) {
                 drop(ended);
                 self.rest();
-                tokio::task::yield_now().await;
+                back_of_the_queue().await;
                 next = self.next();
             } else {
                 // What follows from the end comes behind what other tasks of the runtime wait for.
@@ -137,6 +139,20 @@ impl Runner {
         self.doing = Doing::Waiting;
         self.shared.lock().busy -= 1;
     }
+}
+
+/// Lets the tasks run that are ready. Unlike `yield_now` of tokio, which keeps the task for this thread, it lets an idle thread take
+/// the task: another handler may block this one.
+async fn back_of_the_queue() {
+    let mut is_back = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut is_back, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 impl Drop for Runner {
@@ -255,6 +271,19 @@ mod tests {
             assert_eq!((runners.queued(), runners.has_room()), (0, true));
         }
         assert_eq!(*fixture.listener.0.lock().unwrap(), (0, 3));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn another_thread_takes_a_runner_that_rests_where_a_handler_blocks() {
+        let rested = tokio::spawn(async {
+            let (tell, told) = std::sync::mpsc::channel();
+            // It runs next on this thread, and blocks it until the rest is over.
+            let handler = tokio::spawn(async move { told.recv_timeout(Duration::from_secs(20)).is_ok() });
+            back_of_the_queue().await;
+            drop(tell.send(()));
+            handler.await.unwrap()
+        });
+        assert!(rested.await.unwrap());
     }
 
     #[tokio::test(start_paused = true)]

@@ -180,9 +180,11 @@ impl Runs {
             (None, Some(began)) => timeout.map(|timeout| (began + timeout, Check::TimedOut)),
             (None, None) => Some((run.started + BEGINS_WITHIN, Check::Starved)),
         };
+        // A run that has not begun may begin at once, and then times out no earlier than this.
+        let soonest = timeout.filter(|_| run.begin.at().is_none()).map_or(Duration::MAX, |timeout| now + timeout);
         match due {
             Some((at, check)) if now >= at => return check,
-            due => self.check_at(run_id, due.map(|(at, _)| at)),
+            due => self.check_at(run_id, due.map(|(at, _)| at.min(soonest))),
         }
         Check::Nothing
     }

@@ -33,11 +33,14 @@ impl Topic {
     }
 
     /// While more is due, sends the next transfer before the node takes in what the last one claimed: so the store and the node
-    /// work at the same time. Not if topics share their permits, because others may need these more.
+    /// work at the same time. Not if topics share their permits, because others may need these more; and not if a quarantined job
+    /// waits, because its `isolate` goes out while no transfer is in flight.
     fn transfer_on(&mut self, claimed: &[Claim], now: Duration) {
         if self.takes_no_more()
             || !self.reconciliation.is_settled()
             || self.permits.is_shared()
+            || self.held.quarantined_waiting() > 0
+            || claimed.iter().any(|claim| claim.crashes > 0)
             || !self.pipeline.can_send(RequestKind::Transfer, now)
         {
             return;

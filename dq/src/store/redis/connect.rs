@@ -33,6 +33,10 @@ pub(super) const ANSWER_WITHIN: Duration = LONGEST_LEASE.saturating_add(Duration
 /// hangs.
 const SUBSCRIBED_WITHIN: Duration = Duration::from_secs(10);
 
+/// How many requests the client library queues for a line. More than ever wait, so that a request enters the queue when it is
+/// sent: those that wait for room do not keep their order.
+const MOST_QUEUED: usize = 1 << 16;
+
 /// What a connection is for. It decides how long one answer may take.
 #[derive(Debug)]
 pub(super) enum Purpose {
@@ -93,7 +97,9 @@ impl Connector {
     async fn open(&self, purpose: Purpose) -> RedisResult<Connection> {
         let config = AsyncConnectionConfig::new();
         let (config, last_byte) = match purpose {
-            Purpose::Line(last_byte) => (config.set_response_timeout(None), last_byte),
+            Purpose::Line(last_byte) => {
+                (config.set_response_timeout(None).set_pipeline_buffer_size(MOST_QUEUED), last_byte)
+            }
             Purpose::Queries => (config.set_response_timeout(Some(ANSWER_WITHIN)), LastByte::now()),
             Purpose::Subscriptions(pushes) => {
                 let config = config.set_response_timeout(Some(SUBSCRIBED_WITHIN));

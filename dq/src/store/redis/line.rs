@@ -247,12 +247,13 @@ impl Exchange {
     pub(super) fn send(&self, request: QueuedCall) -> BoxFuture<'static, Response> {
         let mut connection = self.connection.clone();
         let confirm = self.confirm.filter(|_| request.form != Form::Diagnosis);
-        let mut sending = Box::pin(async move {
+        // Unconstrained, or the first poll might leave it out of the client's queue, where later requests would overtake it.
+        let mut sending = Box::pin(tokio::task::unconstrained(async move {
             let behind = request.call.behind.as_deref().filter(|_| request.form != Form::Diagnosis);
             let sent = send_with(&mut connection, &request.call.cmd, behind, confirm).await;
             let (answer, confirmation) = sent.unwrap_or_else(|error| (Err(error), None));
             Response { request, answer, confirmation }
-        });
+        }));
         match sending.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(response) => Box::pin(ready(response)),
             Poll::Pending => sending,

@@ -175,7 +175,7 @@ for _, job in ipairs(in_order) do
     if not job.command.deliver then redis.call('HDEL', replacements, job.id) end
   end
 end
-local answer = is_uniform and 'c*' .. answers[1] or 'c' .. table.concat(answers)
+local answer = is_uniform and answers[1] and 'c*' .. answers[1] or 'c' .. table.concat(answers)
 -- include keep.lua
 for _, text in ipairs(signals) do publish(wake, text) end
 if earliest and (not head or earliest < tonumber(head)) then signal('due', 'watcher', watcher, watcher_until, earliest) end

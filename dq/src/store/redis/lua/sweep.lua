@@ -21,7 +21,7 @@ ARGV[7]  how many DEAD jobs are kept
 ARGV[8]  the most bytes of records; one record may have more
 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
-         clock ms, ids, tokens (each and how many jobs have it, in turn), records, metadata that override theirs or nil, crash
+         clock ms, ids, tokens (each and how many jobs have it, one after the other), records, metadata that override theirs or nil, crash
          counts or nil, pruned DEAD, pruned DONE, more, dropped ids or nil}
 Holds    rules 1, 2, 3, 5, 6, 8, 9, 25: an id that is also in delayed belongs there, and only leaves the place that was
          swept

@@ -18,7 +18,7 @@ ARGV[7]  lookahead, ms: jobs that become due within it are claimed as well, and 
 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
          clock µs, role (0 none, 1 watcher, 2 standby watcher), how long to sleep µs, more, the node with the earliest
-         lease of another node or '', the end of that lease, ids, tokens (each and how many jobs have it, in turn), records,
+         lease of another node or '', the end of that lease, ids, tokens (each and how many jobs have it, one after the other), records,
          metadata that override theirs or nil, crash counts or nil, dropped ids or nil}
 Holds    rules 1, 2, 3, 5, 6, 8, 9, 20, 23. It reads each key before its first write, which checks the types
 Cost     O(limit log delayed). A transfer that claims one job, with at most two nodes: 13 commands
