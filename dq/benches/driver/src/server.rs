@@ -135,16 +135,17 @@ impl Server {
 
     /// The longest script since [`watch_slow_scripts`](Self::watch_slow_scripts), µs.
     pub async fn longest_script(&self) -> f64 {
-        // Number, time, µs, words, client, name of the client.
-        type Entry = (u64, u64, f64, Vec<String>, String, String);
+        // Number, time, µs, words (records are no text), client, name of the client.
+        type Entry = (u64, u64, f64, Vec<redis::Value>, String, String);
         let log: Vec<Entry> = self.ask(redis::cmd("SLOWLOG").arg("GET").arg(-1)).await;
         let scripts = log.iter().filter(|(_, _, _, words, ..)| words.first().is_some_and(|word| is_script(word)));
         scripts.map(|(_, _, took, ..)| *took).fold(0.0, f64::max)
     }
 }
 
-fn is_script(word: &str) -> bool {
-    ["eval", "evalsha", "fcall"].iter().any(|name| word.eq_ignore_ascii_case(name))
+fn is_script(word: &redis::Value) -> bool {
+    let redis::Value::BulkString(word) = word else { return false };
+    ["eval", "evalsha", "fcall"].iter().any(|name| word.eq_ignore_ascii_case(name.as_bytes()))
 }
 
 impl Drop for Server {
