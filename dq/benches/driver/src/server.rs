@@ -138,7 +138,7 @@ impl Server {
         // Number, time, µs, words (records are no text), client, name of the client.
         type Entry = (u64, u64, f64, Vec<redis::Value>, String, String);
         let log: Vec<Entry> = self.ask(redis::cmd("SLOWLOG").arg("GET").arg(-1)).await;
-        let scripts = log.iter().filter(|(_, _, _, words, ..)| words.first().is_some_and(|word| is_script(word)));
+        let scripts = log.iter().filter(|(_, _, _, words, ..)| words.first().is_some_and(is_script));
         scripts.map(|(_, _, took, ..)| *took).fold(0.0, f64::max)
     }
 }
