@@ -31,10 +31,11 @@ impl Topic {
                 self.held.unsent(&id);
             }
         }
-        if !self.held.has_outcomes() {
+        let ready = self.held.to_settle();
+        if ready == 0 {
             return self.unsettled.front().map(|(at, _)| *at);
         }
-        let many = self.held.to_settle() >= FEWEST_BESIDE.min(self.budgets.outcomes.jobs());
+        let many = ready >= FEWEST_BESIDE.min(self.budgets.outcomes.jobs());
         if !self.pipeline.can_send_beside(RequestKind::Settle, if many { MOST_IN_FLIGHT } else { 1 }, now) {
             return self.pipeline.pause_end(RequestKind::Settle, now);
         }

@@ -87,6 +87,11 @@ impl Held {
         self.quarantined_waiting
     }
 
+    /// How many quarantined jobs wait or have a permit.
+    pub(super) const fn quarantined(&self) -> usize {
+        self.quarantined_waiting + self.quarantined_running
+    }
+
     /// How many quarantined jobs have a permit.
     pub(super) const fn quarantined_running(&self) -> usize {
         self.quarantined_running
@@ -256,11 +261,6 @@ impl Held {
     pub(super) fn quarantined_ids(&self) -> impl Iterator<Item = &JobId> {
         let running = |job: &HeldJob| job.stage != Stage::Waiting && !job.stage.needs_no_permit();
         self.jobs.iter().filter(move |(_, job)| job.is_quarantined() && running(job)).map(|(id, _)| id)
-    }
-
-    /// Whether there may be outcomes to send.
-    pub(super) fn has_outcomes(&self) -> bool {
-        !self.to_settle.is_empty()
     }
 
     /// How many outcomes there are to send, at most.

@@ -19,10 +19,10 @@ use std::time::Duration;
 use futures_util::future::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::begin::{BEGINS_WITHIN, Begin, RunId};
+use super::begin::{Begin, RunId};
 use super::retry_delay::ANSWERS_WITHIN;
-use super::run_task::{Ended, Failed, RunEvent, RunTask, change, wanted_retry};
-use super::runs::{Check, Run};
+use super::run_task::{Ended, Failed, PreparedRun, RunEvent, RunTask, change, wanted_retry};
+use super::runs::{Check, Run, first_check};
 use super::{Mode, Stage, Topic};
 use crate::environment::{Entry, Runtime};
 use crate::job::{Cause, JobId};
@@ -69,12 +69,12 @@ impl Topic {
             parent: None, "dq.run", topic = %self.parts.key.topic, job.id = %id, attempt = delivery.attempt, fence = token.fence.0
         );
         let task = RunTask::new(self.tasks.clone(), run_id, begin.clone(), entry, !detached);
-        let (abort, registration) = AbortHandle::new_pair();
-        self.starting.push(task.prepare(call, record, delivery, asks, registration, span));
+        let (handle, abort) = AbortHandle::new_pair();
+        self.starting.push(PreparedRun { task, call, record, delivery, failed: asks, abort, span });
         if !detached {
             self.held.set(id, Stage::Running(run_id));
         }
-        let run = Run { detached, ..Run::new(id.clone(), token, now, begin, cancel, abort) };
+        let run = Run { detached, ..Run::new(id.clone(), token, now, begin, cancel, handle) };
         self.runs.insert(run_id, run);
     }
 
@@ -145,8 +145,7 @@ impl Topic {
                 Check::Nothing => {}
                 // All permits are in use: the run waits for one.
                 Check::Starved if !self.runners.has_room() => {
-                    let wait = timeout.map_or(BEGINS_WITHIN, |timeout| timeout.min(BEGINS_WITHIN));
-                    self.runs.check_at(run_id, Some(now + wait));
+                    self.runs.check_at(run_id, Some(now + first_check(timeout)));
                 }
                 Check::Starved => self.on_starved(run_id, now),
                 Check::TimedOut => self.on_timeout(run_id, now),

@@ -46,8 +46,7 @@ impl Topic {
     /// How many runs to hand over beyond the permits: as many as ended lately. None where others may have a better claim to the
     /// next permit: another topic, or a quarantined job. None if a job that is handed over can not go back.
     fn ahead(&mut self, now: Duration) -> usize {
-        let quarantined = self.held.quarantined_waiting() + self.held.quarantined_running();
-        if self.permits.is_shared() || quarantined > 0 || self.parts.topic.ack == AckMode::OnClaim {
+        if self.permits.is_shared() || self.held.quarantined() > 0 || self.parts.topic.ack == AckMode::OnClaim {
             return 0;
         }
         self.prefetch.ahead(now).min(MOST_AHEAD)
@@ -79,10 +78,10 @@ impl Topic {
             return 0;
         }
         // With one permit, an ordinary job must be there to run between two quarantined ones.
-        let quarantined = self.held.quarantined_waiting() + self.held.quarantined_running();
         let bytes = arriving.iter().map(|claim| claim.record.as_bytes().len()).sum::<usize>();
         self.waiting.set(self.held.waiting_bytes() + bytes);
-        let ahead = if self.waiting.is_full() { 0 } else { self.prefetch.ahead(now) }.max(quarantined.min(1));
+        let ahead =
+            if self.waiting.is_full() { 0 } else { self.prefetch.ahead(now) }.max(self.held.quarantined().min(1));
         let most = self.permits.granted() + ahead;
         let overtaken = self.held.quarantined_waiting().min(MOST_JOBS);
         let wanting = self.held.needing_permits() - overtaken + self.runs.without_job() + arriving.len();

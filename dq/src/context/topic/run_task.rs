@@ -93,19 +93,6 @@ impl RunTask {
         Self { tasks, run, begin, entry: Some(entry), needs_lease, ended: Ended::Dropped }
     }
 
-    /// This run of a handler, for a runner. `failed` as in `handle`.
-    pub(super) fn prepare(
-        self,
-        call: HandlerCall,
-        record: Record,
-        delivery: Delivery,
-        failed: Option<u32>,
-        abort: AbortRegistration,
-        span: Span,
-    ) -> PreparedRun {
-        PreparedRun { task: self, call, record, delivery, failed, abort, span }
-    }
-
     /// Calls a handler. If it fails, asks `retry_delay` with this number of failed runs; `None`: the topic needs no answer.
     async fn handle(mut self, call: HandlerCall, record: Record, delivery: Delivery, failed: Option<u32>) -> Self {
         if !self.begins() {
@@ -181,13 +168,14 @@ impl Drop for RunTask {
 
 /// A run that waits for a runner. Dropping it reports that.
 pub(super) struct PreparedRun {
-    task: RunTask,
-    call: HandlerCall,
-    record: Record,
-    delivery: Delivery,
-    failed: Option<u32>,
-    abort: AbortRegistration,
-    span: Span,
+    pub(super) task: RunTask,
+    pub(super) call: HandlerCall,
+    pub(super) record: Record,
+    pub(super) delivery: Delivery,
+    /// As in [`RunTask::handle`].
+    pub(super) failed: Option<u32>,
+    pub(super) abort: AbortRegistration,
+    pub(super) span: Span,
 }
 
 impl fmt::Debug for PreparedRun {
@@ -243,12 +231,30 @@ mod tests {
     use std::sync::Mutex;
     use std::time::Duration;
 
-    use futures_util::future::BoxFuture;
+    use futures_util::future::{AbortHandle, BoxFuture};
     use tokio_util::sync::CancellationToken;
 
     use super::*;
     use crate::environment::Seeded;
     use crate::job::{Codec, Fence, JobId, Metadata, TopicName};
+
+    impl PreparedRun {
+        /// A run of `on_due` that nobody gives up.
+        pub(in super::super) fn of_a_test(task: RunTask) -> Self {
+            let delivery = Delivery {
+                topic: TopicName::new("t").unwrap(),
+                id: JobId::new("a").unwrap(),
+                fence: Fence(1),
+                due: Timestamp::EPOCH,
+                attempt: 0,
+                headers: Arc::from([]),
+                token: CancellationToken::new(),
+            };
+            let record = Record::new(&Metadata::default(), Codec::Json, b"{}");
+            let (_, abort) = AbortHandle::new_pair();
+            Self { task, call: HandlerCall::OnDue, record, delivery, failed: None, abort, span: Span::none() }
+        }
+    }
 
     /// Counts its calls, and returns an ack.
     #[derive(Debug, Default)]
@@ -275,17 +281,7 @@ mod tests {
         for (needs_lease, calls) in [(true, 0), (false, 1)] {
             let entry = tasks.environment.process().enter(Duration::ZERO).unwrap();
             let task = RunTask::new(tasks.clone(), RunId::default(), Arc::default(), entry, needs_lease);
-            let delivery = Delivery {
-                topic: TopicName::new("t").unwrap(),
-                id: JobId::new("a").unwrap(),
-                fence: Fence(1),
-                due: Timestamp::EPOCH,
-                attempt: 0,
-                headers: Arc::from([]),
-                token: CancellationToken::new(),
-            };
-            let record = Record::new(&Metadata::default(), Codec::Json, b"{}");
-            drop(task.handle(HandlerCall::OnDue, record, delivery, None).await);
+            drop(PreparedRun::of_a_test(task).run().await);
             assert_eq!(*listener.0.lock().unwrap(), calls);
             let RunEvent::Ended(_, ended) = reported.recv().await.unwrap() else { panic!("it did not fail") };
             assert_eq!(matches!(ended, Ended::GivenBack), needs_lease, "{ended:?}");

@@ -175,18 +175,15 @@ impl Drop for Runner {
 mod tests {
     use std::time::Duration;
 
-    use futures_util::future::AbortHandle;
     use tokio::sync::mpsc;
-    use tokio_util::sync::CancellationToken;
 
     use super::*;
     use crate::context::topic::begin::RunId;
     use crate::context::topic::run_task::{Ended, RunEvent, RunTask, Tasks};
     use crate::environment::{Environment, Seeded};
-    use crate::job::{Codec, Fence, JobId, Metadata, Record, TopicName};
+    use crate::job::Record;
     use crate::listener::erased::{ErasedListener, HandlerCall, Returned};
     use crate::listener::{Decision, Delivery, Failure, RetryDelay};
-    use crate::time::Timestamp;
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -234,18 +231,8 @@ mod tests {
 
         fn run(&self) -> PreparedRun {
             let entry = self.tasks.environment.process().enter(Duration::ZERO).unwrap();
-            let delivery = Delivery {
-                topic: TopicName::new("t").unwrap(),
-                id: JobId::new("a").unwrap(),
-                fence: Fence(1),
-                due: Timestamp::EPOCH,
-                attempt: 0,
-                headers: Arc::from([]),
-                token: CancellationToken::new(),
-            };
-            let record = Record::new(&Metadata::default(), Codec::Json, b"{}");
             let task = RunTask::new(self.tasks.clone(), RunId::default(), Arc::default(), entry, false);
-            task.prepare(HandlerCall::OnDue, record, delivery, None, AbortHandle::new_pair().1, tracing::Span::none())
+            PreparedRun::of_a_test(task)
         }
 
         /// How many runs have ended since the last call.

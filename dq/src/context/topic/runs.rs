@@ -166,7 +166,7 @@ impl Runs {
 
     /// The run that is checked next, and when.
     pub(super) fn next_check(&self, timeout: Option<Duration>) -> Option<(RunId, Duration)> {
-        let first = timeout.map_or(BEGINS_WITHIN, |timeout| timeout.min(BEGINS_WITHIN));
+        let first = first_check(timeout);
         let unchecked = self.running.range((Excluded(self.deadlines.checked()), Unbounded)).next();
         self.deadlines.next(unchecked.map(|(run_id, run)| (run.started + first, *run_id)))
     }
@@ -229,6 +229,11 @@ impl Drop for Runs {
             run.abort.abort();
         }
     }
+}
+
+/// After how long a run that has not begun is checked: by then it may have timed out, or starve.
+pub(super) fn first_check(timeout: Option<Duration>) -> Duration {
+    timeout.map_or(BEGINS_WITHIN, |timeout| timeout.min(BEGINS_WITHIN))
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The Lua scripts: one file per step, assembled from its parts when the store is made.
 //!
 //! The header of a file names its keys and arguments; the loader replaces a line `-- include PART.lua` with that part, which
-//! may include others. It also writes the protocol version in front of the script, and the types of its [keys](Step::keys) in front
-//! of the part that checks them, so a script checks exactly the keys that it is given. Scripts are called by their hash. A server that does not know a script (because it is new, was flushed or
-//! failed over) is sent the text once. A server keeps the scripts of an older dq beside those of a newer one.
+//! may include others. It also writes the protocol version and the longest lease (ms) in front of the script, and the types of its
+//! [keys](Step::keys) in front of the part that checks them, so a script checks exactly the keys that it is given. Scripts are
+//! called by their hash. A server that does not know a script (because it is new, was flushed or failed over) is sent the text once. A server keeps the scripts of an older dq beside those of a newer one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use redis::Cmd;
 use super::keys::{Key, Keys};
 use crate::job::NodeId;
 use crate::store::PROTOCOL_VERSION;
+use crate::store::step::LONGEST_LEASE;
 
 macro_rules! steps {
     ($($step:ident $name:literal [$($key:ident)+];)+) => {
@@ -238,7 +239,8 @@ fn part(name: &str) -> Option<&'static str> {
 }
 
 fn assembled(step: Step) -> String {
-    let mut text = format!("local PROTOCOL = '{PROTOCOL_VERSION}'\n");
+    let longest_lease = LONGEST_LEASE.as_millis();
+    let mut text = format!("local PROTOCOL, LONGEST_LEASE = '{PROTOCOL_VERSION}', {longest_lease}\n");
     assemble(step, body(step.text()), &mut text);
     text
 }

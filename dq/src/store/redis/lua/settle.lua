@@ -44,8 +44,7 @@ local stored = call('GET', sequence)
 if is_plain and (held == 0 or stored ~= last_seen) then return {tonumber(stored or 0), held, stale, {}, {}} end
 -- include clock.lua
 if is_plain then
-  -- The longest lease is five minutes (rule 20).
-  call('ZADD', leases, format('%d', floor + math.min(lease, 300000)), node)
+  call('ZADD', leases, format('%d', floor + math.min(lease, LONGEST_LEASE)), node)
   return {tonumber(stored), held, stale, {}, {}}
 end
 -- include types.lua

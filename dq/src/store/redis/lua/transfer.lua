@@ -38,7 +38,7 @@ local place, latest, are_elsewhere = delayed, floor + lookahead, nil
 local earliest = redis.call('ZRANGE', leases, '0', '2', 'WITHSCORES')
 -- include claim.lua
 -- Of fewer than three leases the last one is known, and with it whether one is too long.
-if earliest[6] or tonumber(earliest[4] or earliest[2] or 0) > floor + 300000 then
+if earliest[6] or tonumber(earliest[4] or earliest[2] or 0) > floor + LONGEST_LEASE then
 -- include cut.lua
 end
 local head
@@ -66,6 +66,6 @@ if changes[1] then call('HSET', meta, unpack(changes)) end
 local other = earliest[1] == node and 3 or 1
 return {
   1, tonumber(sequence_number), rows, micros, role, math.max(wake_at * 1000 - micros, 0), head and head <= floor + lookahead and 1 or 0,
-  earliest[other] or '', math.min(tonumber(earliest[other + 1] or 0), floor + 300000), ids, tokens, records, overrides,
+  earliest[other] or '', math.min(tonumber(earliest[other + 1] or 0), floor + LONGEST_LEASE), ids, tokens, records, overrides,
   crash_counts, dropped,
 }

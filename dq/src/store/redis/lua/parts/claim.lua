@@ -5,7 +5,7 @@ It is the path of every job, so it makes no function and no table that it can do
 Needs    place, latest, limit, most: claims the jobs of `place` with a time up to `latest`, at most `limit` of them, as many as
          have at most `most` bytes, and at least one. are_elsewhere(ids), or nil: an id for which it returns a value only
          leaves the place. jobs, metadata, running, leases, sequence, crashes; node, last_seen, lease; protocol, last_fence,
-         largest: fields of meta; PROTOCOL; clock
+         largest: fields of meta; PROTOCOL and LONGEST_LEASE, which the loader writes; clock
 Gives    ids; tokens: each token and how many of the jobs have it; records; overrides: metadata that override theirs, or false;
          crash_counts or false; dropped: ids whose record was missing, or false; sequence_number; rows; changes: fields of
          meta and their values, which the script writes; front: the first two entries of the place with their times, as they
@@ -109,4 +109,4 @@ end
 local sequence_number = format('%d', last_seen + 1)
 call('SET', sequence, sequence_number, 'EX', '86400')
 -- The longest lease is five minutes (rule 20).
-if rows > 0 then call('ZADD', leases, format('%d', floor + math.min(lease, 300000)), node) end
+if rows > 0 then call('ZADD', leases, format('%d', floor + math.min(lease, LONGEST_LEASE)), node) end

@@ -6,7 +6,6 @@ Gives    update_lease(): removes the lease of a node without rows, and renews it
 Holds    rules 6, 8
 Cost     GET, HLEN, and ZADD or ZREM
 ]]
-local LONGEST_LEASE = 300000
 local function update_lease()
   local stored, rows = redis.call('GET', sequence), redis.call('HLEN', running)
   if rows == 0 then
