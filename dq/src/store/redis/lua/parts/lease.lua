@@ -1,6 +1,6 @@
 --[[ lease: brings the node's lease up to date, and reads its lease status: sequence number and number of rows.
 
-Needs    running, leases, sequence; node, last_seen, lease; clock
+Needs    running, leases, sequence; node, last_seen, lease; LONGEST_LEASE, which the loader writes; clock
 Gives    update_lease(): removes the lease of a node without rows, and renews it if last_seen is the stored sequence
          number. Returns the lease status
 Holds    rules 6, 8
