@@ -15,6 +15,9 @@ const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 const MOST_REPLICAS: u32 = 100;
+
+/// The longest time that `file:` may wait before it syncs what it has answered.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(10);
 const LONGEST_PAYLOAD: usize = 16 * 1024 * 1024;
 const MOST_UNANSWERED_BYTES: usize = 1024 * 1024 * 1024;
 
@@ -86,9 +89,13 @@ impl<S: Keyed> Limits<'_, S> {
 }
 
 impl Limits<'_, NodeSettings> {
-    /// Replicas must answer before dq considers the call lost.
+    /// Replicas must answer before dq considers the call lost; an interval is short.
     fn durability(&mut self) {
-        let Durability::Wait { replicas, timeout } = self.resolved.settings.durability else { return };
+        let (replicas, timeout) = match self.resolved.settings.durability {
+            Durability::Local => return,
+            Durability::Interval(interval) => return self.interval(interval),
+            Durability::Wait { replicas, timeout } => (replicas, timeout),
+        };
         let half = floor_ms(self.resolved.settings.call_timeout / 2).max(MS);
         let written = |replicas, timeout| format!("`durability = {}`", Durability::Wait { replicas, timeout }.quoted());
         if !(1..=MOST_REPLICAS).contains(&replicas) {
@@ -97,6 +104,13 @@ impl Limits<'_, NodeSettings> {
         } else if timeout < MS || timeout > half {
             let limit = format!("a wait of between 1ms and half of {}", self.describe("call_timeout"));
             self.refuse("durability", limit, written(replicas, timeout.clamp(MS, half)));
+        }
+    }
+
+    fn interval(&mut self, interval: Duration) {
+        if !(MS..=LONGEST_INTERVAL).contains(&interval) {
+            let write = format!("`durability = {}`", Durability::Interval(interval.clamp(MS, LONGEST_INTERVAL)).quoted());
+            self.refuse("durability", "an interval between 1ms and 10s".into(), write);
         }
     }
 
@@ -243,6 +257,16 @@ mod tests {
                 "`durability` is wait(1, 0s) (DQ_DURABILITY), but it must be a wait of between 1ms and half of `call_timeout`, which is 2s \
                  (default): write `durability = \"wait(1, 1ms)\"`",
             ]
+        );
+    }
+
+    #[test]
+    fn an_interval_of_durability_is_between_a_millisecond_and_ten_seconds() {
+        assert_eq!(node(&[("durability", "interval:50ms")]), [""; 0]);
+        assert_eq!(
+            node(&[("durability", "interval:11s")]),
+            ["`durability` is interval:11s (DQ_DURABILITY), but it must be an interval between 1ms and 10s: write \
+              `durability = \"interval:10s\"`"]
         );
     }
 

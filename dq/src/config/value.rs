@@ -162,11 +162,18 @@ impl Value for RetryPolicy {
     }
 }
 
+/// What a durability may be, for the text that reports a bad one.
+const DURABILITIES: &str = "\"local\", \"interval:TIME\" such as \"interval:50ms\" (`file:` only), or \"wait(REPLICAS, TIME)\" such as \
+                            \"wait(1, 500ms)\" (Redis only)";
+
 impl Value for Durability {
     fn read(written: Written<'_>) -> Result<Self, String> {
         let of_text = |text: &str| {
-            if text == "local" {
+            if text == "local" || text == "sync" {
                 return Some(Self::Local);
+            }
+            if let Some(interval) = text.strip_prefix("interval:") {
+                return parse_duration(interval.trim()).ok().map(Self::Interval);
             }
             let (replicas, timeout) = text.strip_prefix("wait(")?.strip_suffix(')')?.split_once(',')?;
             let (replicas, timeout) = (replicas.trim().parse().ok()?, parse_duration(timeout.trim()).ok()?);
@@ -176,13 +183,13 @@ impl Value for Durability {
             Written::Text(text) => of_text(text),
             _ => None,
         };
-        durability
-            .map_or_else(|| refused(written, "\"local\" or \"wait(REPLICAS, TIME)\" such as \"wait(1, 500ms)\""), Ok)
+        durability.map_or_else(|| refused(written, DURABILITIES), Ok)
     }
 
     fn show(&self) -> String {
         match self {
             Self::Local => "local".into(),
+            Self::Interval(interval) => format!("interval:{}", show_duration(*interval)),
             Self::Wait { replicas, timeout } => format!("wait({replicas}, {})", show_duration(*timeout)),
         }
     }
@@ -241,13 +248,13 @@ mod tests {
 
     #[test]
     fn a_durability_reads_back_and_other_texts_are_rejected_with_the_right_form() {
-        for text in ["local", "wait(1, 500ms)", "wait(2, 1s)"] {
+        for text in ["local", "interval:50ms", "wait(1, 500ms)", "wait(2, 1s)"] {
             assert_eq!(Durability::read(Written::Text(text)).unwrap().show(), text);
         }
-        for text in ["wait", "wait(1)", "wait(one, 1s)", "wait(1, 500)", "sync", "wait(-1, 1s)", ""] {
+        assert_eq!(Durability::read(Written::Text("sync")), Ok(Durability::Local), "another way to write it");
+        for text in ["wait", "wait(1)", "wait(one, 1s)", "wait(1, 500)", "synced", "wait(-1, 1s)", "", "interval", "interval:50"] {
             let bad = Durability::read(Written::Text(text)).unwrap_err();
-            let expected = "is not \"local\" or \"wait(REPLICAS, TIME)\" such as \"wait(1, 500ms)\"";
-            assert_eq!(bad, format!("`{text}` {expected}"));
+            assert_eq!(bad, format!("`{text}` is not {DURABILITIES}"));
         }
         assert!(Durability::read(Written::Flag(true)).is_err());
     }

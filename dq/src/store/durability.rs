@@ -9,9 +9,13 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Durability {
-    /// When the store itself has executed it. The default; as text `local`.
+    /// When the store itself has executed it: `memory:` has it in memory, `file:` has synced it to the disk, the Redis server has
+    /// it. The default; as text `local`, and on `file:` also `sync`.
     #[default]
     Local,
+    /// When `file:` has it in memory. It is written and synced at this interval: a crash of the machine loses what was confirmed
+    /// within that time, a crash of the process what was confirmed since the last write. As text `interval:50ms`.
+    Interval(Duration),
     /// When that many replicas of a Redis server have it too; as text `wait(1, 500ms)`.
     ///
     /// If the replicas do not confirm it in time, dq repeats the request for up to `call_total`. Then the call fails as

@@ -94,6 +94,15 @@ pub enum StoreError {
         /// The expected type.
         expected: &'static str,
     },
+    /// The store is closed, or has stopped for good because its disk failed it, and did nothing. The reason says what to do; only
+    /// a new start of the program opens it again. Only `file:`.
+    #[error("the store has stopped and did not do {operation}: {reason}")]
+    Halted {
+        /// The operation.
+        operation: &'static str,
+        /// What happened, and what to do.
+        reason: String,
+    },
     /// The request is over a limit. The store did nothing.
     #[error("{what} is {size}, but the limit is {limit}")]
     OverLimit {
@@ -126,6 +135,7 @@ impl StoreError {
                 | Self::Unsupported { .. }
                 | Self::Version { .. }
                 | Self::WrongType { .. }
+                | Self::Halted { .. }
                 | Self::OverLimit { .. }
         )
     }

@@ -17,6 +17,7 @@
 
 mod durability;
 mod error;
+pub mod file;
 mod inspect;
 mod link;
 pub mod memory;
@@ -28,6 +29,7 @@ mod signals;
 pub mod step;
 
 use std::fmt;
+use std::future::ready;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
@@ -52,6 +54,11 @@ pub const PROTOCOL_VERSION: u32 = 1;
 pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// The URL without secrets, for logs.
     fn url(&self) -> String;
+
+    /// Gets ready, before anything else is asked: a store on a disk reads its files. It has as long as it needs.
+    fn prepare(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(ready(Ok(())))
+    }
 
     /// Checks that the store can be reached and answers.
     fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>>;

@@ -46,6 +46,10 @@ impl FirstContact<'_> {
         only_provides: bool,
         problems: &mut Vec<Problem>,
     ) -> BTreeMap<TopicKey, StoreError> {
+        if let Err(error) = self.store.prepare().await {
+            problems.push(Problem::StoreNotOpen { url: self.store.url(), error });
+            return BTreeMap::new();
+        }
         if let Err(error) = self.within("ping", self.store.contact()).await {
             problems.push(Problem::StoreUnreachable { url: self.store.url(), error });
             return BTreeMap::new();

@@ -112,20 +112,23 @@ fn check_provided(injector: &Injector, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Only a store that dq makes from a URL, and that has replicas, can wait for them.
+/// Only Redis has replicas to wait for, only `file:` has an interval, and only for a store that dq makes from a URL.
 fn check_durability(node: &Resolved<NodeSettings>, made: bool, layers: &Layers) -> Option<SettingProblem> {
     let value = Listing::of(node).get("durability")?.value.clone();
-    if node.settings.durability == Durability::Local {
-        return None;
-    }
-    let (limit, write) = match layers.store() {
+    let url = layers.store().map(|(url, _)| url);
+    let (limit, write) = match (node.settings.durability, url) {
+        (Durability::Local, _) => return None,
         _ if made => (
             "\"local\" beside a store that was made by hand".to_owned(),
             "it where that store is made: `.with_durability(..)`".to_owned(),
         ),
-        Some((url, _)) if stores::is_alone(url) => (
+        (Durability::Wait { .. }, Some(url)) if stores::is_alone(url) => (
             format!("\"local\" on `{}`, which has no replicas", without_secrets(url)),
             "`durability = \"local\"`, or take a `redis:` store".to_owned(),
+        ),
+        (Durability::Interval(_), Some(url)) if !stores::is_file(url) => (
+            format!("\"local\" on `{}`, which syncs no files of its own", without_secrets(url)),
+            "`durability = \"local\"`, or take a `file:` store".to_owned(),
         ),
         _ => return None,
     };

@@ -1,11 +1,13 @@
 //! From a URL to a store.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::config::nearest;
 use crate::context::problems::BadStoreUrl;
 use crate::environment::{StoreClock, TokioClock, WallClock};
 use crate::job::AppName;
+use crate::store::file::FileStore;
 use crate::store::memory::MemoryStore;
 use crate::store::{Durability, Store};
 
@@ -61,12 +63,12 @@ impl<S: Store> IntoStore for Arc<S> {
 }
 
 /// Makes the store behind a URL, without connecting to it. `shared` refuses a store that no node could reach, and
-/// `durability` matters only to stores with replicas.
-#[cfg_attr(not(feature = "redis"), expect(unused_variables))]
+/// `memory:` ignores `durability`.
 pub(crate) fn open(url: &str, shared: bool, durability: Durability) -> Result<Arc<dyn Store>, BadStoreUrl> {
     Ok(match Address::parse(url)? {
         Address::PrivateMemory if shared => return Err(BadStoreUrl::Private),
         Address::PrivateMemory => Arc::new(MemoryStore::new(memory_clock())),
+        Address::File(path) => Arc::new(FileStore::new(path).with_durability(durability)),
         Address::NamedMemory(name) => Arc::new(MemoryStore::named(&name, memory_clock())),
         #[cfg(feature = "redis")]
         Address::Redis => Arc::new(crate::store::redis::RedisStore::new(url)?.with_durability(durability)),
@@ -79,6 +81,11 @@ fn memory_clock() -> Arc<dyn StoreClock> {
     if TokioClock::is_paused() { Arc::new(TokioClock::new()) } else { Arc::new(WallClock) }
 }
 
+/// Whether a store behind this URL is a directory of this machine.
+pub(crate) fn is_file(url: &str) -> bool {
+    url.starts_with("file:")
+}
+
 /// Whether a store behind this URL belongs to this process, without replicas to wait for.
 pub(crate) fn is_alone(url: &str) -> bool {
     matches!(url.split_once(':'), Some(("memory" | "file", _)))
@@ -86,10 +93,10 @@ pub(crate) fn is_alone(url: &str) -> bool {
 
 /// Schemes that dq knows but this build does not have.
 #[cfg(feature = "redis")]
-const NOT_BUILT: [&str; 3] = ["file:", "redis+sentinel:", "redis+cluster:"];
+const NOT_BUILT: [&str; 2] = ["redis+sentinel:", "redis+cluster:"];
 /// Schemes that dq knows but this build does not have.
 #[cfg(not(feature = "redis"))]
-const NOT_BUILT: [&str; 5] = ["file:", "redis:", "rediss:", "redis+sentinel:", "redis+cluster:"];
+const NOT_BUILT: [&str; 4] = ["redis:", "rediss:", "redis+sentinel:", "redis+cluster:"];
 
 /// A URL that dq could read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +105,8 @@ pub(crate) enum Address {
     PrivateMemory,
     /// The store of this name in this process.
     NamedMemory(String),
+    /// The store in this directory.
+    File(PathBuf),
     /// A server. The Redis store reads the URL itself.
     #[cfg(feature = "redis")]
     Redis,
@@ -118,6 +127,7 @@ impl Address {
                     Err(BadStoreUrl::Name(bad))
                 }
             },
+            ("file", rest) => directory(rest).map(Self::File),
             #[cfg(feature = "redis")]
             ("redis" | "rediss", _) => Ok(Self::Redis),
             _ => match NOT_BUILT.iter().find(|known| known.strip_suffix(':') == Some(scheme)) {
@@ -128,8 +138,21 @@ impl Address {
     }
 }
 
+/// The directory after `file:`, which may be written as `PATH` or as `///ABSOLUTE/PATH`.
+fn directory(rest: &str) -> Result<PathBuf, BadStoreUrl> {
+    let path = match rest.strip_prefix("//") {
+        Some(absolute) if absolute.starts_with('/') => absolute,
+        Some(_) => return Err(BadStoreUrl::Directory { given: rest.to_owned() }),
+        None => rest,
+    };
+    if path.is_empty() || path.contains(['?', '#', '\0']) {
+        return Err(BadStoreUrl::Directory { given: rest.to_owned() });
+    }
+    Ok(PathBuf::from(path))
+}
+
 fn unknown(scheme: &str, url: &str) -> BadStoreUrl {
-    let schemes = NOT_BUILT.into_iter().chain(["memory:", "redis:", "rediss:"]);
+    let schemes = NOT_BUILT.into_iter().chain(["memory:", "file:", "redis:", "rediss:"]);
     let is_path = url.starts_with(['.', '/']) && !url.contains("://");
     let suggestion =
         if is_path { Some(format!("file:{url}")) } else { nearest(scheme, schemes.map(|s| s.trim_end_matches(':'))) };
@@ -164,6 +187,17 @@ mod tests {
         assert_eq!(Address::parse("memory:"), Ok(Address::PrivateMemory));
         assert_eq!(Address::parse("memory:jobs.1"), Ok(Address::NamedMemory("jobs.1".into())));
         assert_eq!(refused("memory://x"), "the store name `//x` contains '/', allowed are A-Z a-z 0-9 . _ -");
+    }
+
+    #[test]
+    fn a_file_store_is_a_directory() {
+        for (url, path) in [("file:./dq-data/a", "./dq-data/a"), ("file:/var/dq", "/var/dq"), ("file:///var/dq", "/var/dq")] {
+            assert_eq!(Address::parse(url), Ok(Address::File(path.into())));
+        }
+        for url in ["file:", "file://", "file://host/dq", "file:dq?sync=no"] {
+            let text = refused(url);
+            assert!(text.contains("names no directory: write `file:./dq-data/NAME`"), "{text}");
+        }
     }
 
     #[test]

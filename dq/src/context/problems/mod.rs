@@ -146,6 +146,14 @@ pub enum Problem {
         /// Why.
         why: BadStoreUrl,
     },
+    /// The directory of a `file:` store cannot be opened. The error says what to do.
+    #[error("the store {url} does not open: {error}")]
+    StoreNotOpen {
+        /// Its URL.
+        url: String,
+        /// The error of the store.
+        error: StoreError,
+    },
     /// The store did not answer. Start it, or fix the URL.
     #[error("the store {url} cannot be reached: {error}")]
     StoreUnreachable {

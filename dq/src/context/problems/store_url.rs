@@ -23,6 +23,15 @@ pub enum BadStoreUrl {
     /// The name after `memory:` is not valid.
     #[error("{0}")]
     Name(BadName),
+    /// What follows `file:` names no directory.
+    #[error(
+        "`file:{given}` names no directory: write `file:./dq-data/NAME` for one below the working directory, or \
+         `file:/var/lib/NAME`"
+    )]
+    Directory {
+        /// The text after `file:`.
+        given: String,
+    },
     /// `Provider::connect("memory:")`: a store that no node could reach.
     #[error(
         "no node could run its jobs: name it as `memory:NAME`, and give that to a `ContextFactory` of this process too"
@@ -40,9 +49,9 @@ fn suggested(suggestion: Option<&str>) -> String {
 
 /// The stores of this build, for the two texts that report an unknown one.
 #[cfg(feature = "redis")]
-const BUILT: &str = "there is `memory:` (private to its factory), `memory:NAME` (shared by name in this process) and \
-                     `redis://HOST` (many nodes on one server)";
+const BUILT: &str = "there is `file:DIRECTORY` (on disk, for one process), `memory:` (private to its factory), `memory:NAME` \
+                     (shared by name in this process) and `redis://HOST` (many nodes on one server)";
 /// The stores of this build, for the two texts that report an unknown one.
 #[cfg(not(feature = "redis"))]
-const BUILT: &str = "there is `memory:` (private to its factory) and `memory:NAME` (shared by name in this process); the \
-                     feature `redis` was left out";
+const BUILT: &str = "there is `file:DIRECTORY` (on disk, for one process), `memory:` (private to its factory) and `memory:NAME` \
+                     (shared by name in this process); the feature `redis` was left out";

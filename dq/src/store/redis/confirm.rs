@@ -23,10 +23,10 @@ pub(super) struct Confirm {
 }
 
 impl Confirm {
-    /// What this durability asks for: nothing under [`Durability::Local`].
+    /// What this durability asks for: nothing, except under [`Durability::Wait`].
     pub(super) const fn of(durability: Durability) -> Option<Self> {
         match durability {
-            Durability::Local => None,
+            Durability::Local | Durability::Interval(_) => None,
             Durability::Wait { replicas, timeout } => Some(Self { replicas, timeout }),
         }
     }

@@ -1,0 +1,60 @@
+//! Wakes the thread that commits.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+/// Many threads ring, one waits. A ring while nobody waits is kept, and many are one.
+#[derive(Debug, Default)]
+pub(super) struct Bell {
+    rang: AtomicBool,
+    closing: AtomicBool,
+    waiter: OnceLock<Thread>,
+}
+
+impl Bell {
+    /// The current thread is the one that waits from now on.
+    pub(super) fn is_mine(&self) {
+        _ = self.waiter.set(thread::current());
+    }
+
+    /// Wakes the waiter. Costs a system call only if it sleeps.
+    pub(super) fn ring(&self) {
+        if !self.rang.swap(true, Ordering::AcqRel)
+            && let Some(waiter) = self.waiter.get()
+        {
+            waiter.unpark();
+        }
+    }
+
+    /// Tells the waiter to end.
+    pub(super) fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.rang.store(false, Ordering::Release);
+        self.ring();
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// Waits until somebody has rung since the last call.
+    pub(super) fn wait(&self) {
+        while !self.rang.swap(false, Ordering::AcqRel) && !self.is_closing() {
+            thread::park();
+        }
+    }
+
+    /// Waits for this long, or until the store closes.
+    pub(super) fn pause(&self, time: Duration) {
+        let end = Instant::now() + time;
+        while !self.is_closing() {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            thread::park_timeout(left);
+        }
+    }
+}
