@@ -17,6 +17,7 @@
 
 mod durability;
 mod error;
+pub mod file;
 mod inspect;
 mod link;
 pub mod memory;
