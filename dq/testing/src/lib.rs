@@ -5,12 +5,14 @@
 //!   results [`Summary`], [`Finding`] and [`Ended`].
 //! * [`conformance`]: the behaviours that every store must have. The author of a store runs them with
 //!   [`store_conformance!`](crate::store_conformance).
+//! * [`disk`]: a directory in memory, with faults and power cuts, for what a store keeps in files.
 //! * [`model`]: random histories, executed on a store and on a simple reference.
 //! * [`simulation`]: the engine behind `simulate`. dq's own tests run it with a checker of every rule.
 //!
 //! Nothing here is for production: misuse panics.
 
 pub mod conformance;
+pub mod disk;
 pub mod model;
 pub mod simulation;
 

@@ -1,0 +1,143 @@
+//! What can go wrong, and who must do what.
+
+use std::io;
+
+use super::holder::Holder;
+use super::position::Position;
+
+/// Why a journal was not opened. Nothing was changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Another process, or another opening in this process, uses the directory.
+    #[error("{path} is in use by {holder}: stop that process, or use another directory")]
+    Held {
+        /// The directory.
+        path: String,
+        /// Who holds it.
+        holder: Holder,
+    },
+    /// Bytes that were synced have changed since. Nothing after them is used.
+    #[error(
+        "{file} is damaged at offset {offset}: {what}. The disk changed or lost data that was synced. Check the disk, and \
+         restore the whole directory from a backup"
+    )]
+    Damaged {
+        /// The path of the file.
+        file: String,
+        /// The offset in the file.
+        offset: u64,
+        /// What was found.
+        what: String,
+    },
+    /// A file that this journal did not write.
+    #[error("{file} does not belong to this journal: {what}. Move it away, or name another directory")]
+    Foreign {
+        /// The path of the file.
+        file: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A newer version of dq wrote the file.
+    #[error(
+        "{file} has version {version} of the {part}, and this program knows {known} at most: use a newer version of dq"
+    )]
+    Newer {
+        /// The path of the file.
+        file: String,
+        /// `format` or `content`.
+        part: &'static str,
+        /// Its version.
+        version: u32,
+        /// The newest version that this program knows.
+        known: u32,
+    },
+    /// A file is missing that must be there.
+    #[error("{path} lacks {file}: {what}. Restore the whole directory from a backup")]
+    Missing {
+        /// The directory.
+        path: String,
+        /// The name of the file.
+        file: String,
+        /// Why it must be there.
+        what: String,
+    },
+    /// The disk refused something.
+    #[error("cannot {doing} {file}: {source}")]
+    Io {
+        /// The path of the file or directory.
+        file: String,
+        /// What was tried.
+        doing: &'static str,
+        /// The error of the disk.
+        source: io::Error,
+    },
+    /// The user of the journal refused a frame.
+    #[error("{file} has a frame at offset {offset} that does not apply: {source}")]
+    Refused {
+        /// The path of the file.
+        file: String,
+        /// The offset in the file of the frame's end.
+        offset: u64,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// Why a journal took or wrote nothing more.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// The disk is full. What was appended is kept in memory, in order; the next [`commit`](super::Journal::commit) tries to
+    /// write it again, which is sound, because nothing of it was synced.
+    #[error("the disk is full ({0}): make room; what waits is written then")]
+    Full(String),
+    /// A write or a sync failed, so nobody knows what the file has. This journal writes nothing more, ever. Frames above
+    /// [`synced`](super::Journal::synced) may be found when the directory is opened again, or not.
+    #[error(
+        "{0}; the journal is stopped until the program starts again, and whether its last steps are kept is unknown"
+    )]
+    Poisoned(String),
+    /// The journal was closed.
+    #[error("the journal is closed")]
+    Closed,
+    /// The content of a frame has more than [`MOST_FRAME`](super::MOST_FRAME) bytes, or the name of a topic more than
+    /// [`MOST_NAME`](super::MOST_NAME). Nothing was appended.
+    #[error("{bytes} bytes are more than a frame may have")]
+    TooLarge {
+        /// Its bytes.
+        bytes: usize,
+    },
+}
+
+/// Why a snapshot was not taken. The journal goes on as before.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// Another snapshot is being taken.
+    #[error("another snapshot is being taken")]
+    Busy,
+    /// The disk refused something. No file went away.
+    #[error("cannot {doing} {file}: {source}")]
+    Io {
+        /// The path of the file or directory.
+        file: String,
+        /// What was tried.
+        doing: &'static str,
+        /// The error of the disk.
+        source: io::Error,
+    },
+    /// The snapshot is complete and durable; files that it replaces are left, and the next snapshot removes them.
+    #[error("the snapshot at {position} is taken, but {file} cannot be removed: {source}")]
+    Left {
+        /// Where the snapshot began.
+        position: Position,
+        /// The path of the file or directory.
+        file: String,
+        /// The error of the disk.
+        source: io::Error,
+    },
+    /// The journal itself failed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}

@@ -1,0 +1,102 @@
+//! Which files of the directory a recovery needs.
+
+use super::error::OpenError;
+use super::fault::{Doing, path_of};
+use super::frame::END;
+use super::group::frames;
+use super::groups::{Groups, Next};
+use super::header::{Holds, u64_at};
+use super::position::FileName;
+use crate::store::file::disk::Disk;
+
+/// The journal's files in a directory, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    pub(super) segments: Vec<u64>,
+    pub(super) snapshots: Vec<u64>,
+    pub(super) unfinished: Vec<String>,
+}
+
+impl Files {
+    pub(super) fn list(disk: &dyn Disk) -> Result<Self, OpenError> {
+        let mut files = Self::default();
+        for entry in Doing::List.directory_fault(disk, disk.list())? {
+            match FileName::of(&entry.name) {
+                FileName::Segment(first) => files.segments.push(first),
+                FileName::Snapshot(begin) => files.snapshots.push(begin),
+                FileName::Unfinished => files.unfinished.push(entry.name),
+                FileName::Foreign => {
+                    let what = "its name starts like one of dq's and is none".to_owned();
+                    return Err(OpenError::Foreign { file: path_of(disk, &entry.name), what });
+                }
+                FileName::Other => {}
+            }
+        }
+        files.segments.sort_unstable();
+        files.snapshots.sort_unstable();
+        Ok(files)
+    }
+
+    /// The segments that have the journal from `begin` on, if one has it.
+    pub(super) fn segments_from(&self, begin: u64) -> Option<&[u64]> {
+        let after = self.segments.partition_point(|first| *first <= begin);
+        (after > 0).then(|| &self.segments[after - 1..])
+    }
+}
+
+impl Files {
+    /// The files that a sound and durable snapshot replaces: older snapshots, then segments that end before it began, each oldest
+    /// first.
+    pub(super) fn replaced_by(&self, begin: u64) -> Vec<String> {
+        let snapshots = self.snapshots.iter().filter(|older| **older < begin).map(|older| FileName::snapshot(*older));
+        let kept = self.segments_from(begin).map_or(0, <[u64]>::len);
+        let segments = &self.segments[..self.segments.len() - kept];
+        // Without a segment to keep, none is known to be replaced.
+        let segments = segments.iter().filter(|_| kept > 0).map(|first| FileName::segment(*first));
+        snapshots.chain(segments).collect()
+    }
+}
+
+/// A snapshot that is sound.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    pub(super) begin: u64,
+    pub(super) end: u64,
+    pub(super) bytes: u64,
+    pub(super) identity: u64,
+}
+
+impl Snapshot {
+    /// Reads a whole snapshot and checks it, without giving its frames to anybody.
+    pub(super) fn check(disk: &dyn Disk, begin: u64, known_content: u32) -> Result<Self, OpenError> {
+        let name = FileName::snapshot(begin);
+        let mut file = Groups::open(disk, &name, (Holds::Snapshot, begin, known_content))?;
+        let damaged = |file: &Groups, offset: u64, what: &str| {
+            Err(OpenError::Damaged { file: file.path.clone(), offset, what: what.to_owned() })
+        };
+        let (mut end, mut count) = (None, 0_u64);
+        while file.offset < file.length {
+            if end.is_some() {
+                return damaged(&file, file.offset, "there is more behind the end of the snapshot");
+            }
+            let (offset, header) = match file.next()? {
+                Next::Group(offset, header) => (offset, header),
+                Next::Nothing(offset) => return damaged(&file, offset, "there is no sound group"),
+            };
+            for (_, frame) in frames(file.body(offset, &header)?) {
+                if frame.kind == END && frame.bytes.len() == 16 {
+                    end = Some((u64_at(frame.bytes, 0), u64_at(frame.bytes, 8)));
+                } else {
+                    count += 1;
+                }
+            }
+        }
+        match end {
+            Some((end, frames)) if frames == count && end >= begin && file.offset == file.length => {
+                Ok(Self { begin, end, bytes: file.length, identity: file.header.identity })
+            }
+            Some(_) => damaged(&file, file.offset, "its end does not fit what is before it"),
+            None => damaged(&file, file.offset, "its end is missing"),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Reads the groups of a file, whatever its bytes are.
+
+use super::error::OpenError;
+use super::fault::{Doing, Fault, path_of};
+use super::group::{GROUP_HEADER, GroupHeader, Stamp};
+use super::header::{FileHeader, HeaderError, Holds, SECTOR};
+use crate::store::file::disk::{Access, Disk, DiskFile};
+
+/// How many bytes are read at once, at least.
+const WINDOW: usize = 1 << 20;
+
+/// A file that is read from its first group on.
+#[derive(Debug)]
+pub(super) struct Groups {
+    file: Box<dyn DiskFile>,
+    /// Its path, for errors.
+    pub(super) path: String,
+    pub(super) header: FileHeader,
+    stamp: Stamp,
+    pub(super) length: u64,
+    pub(super) offset: u64,
+    window: Vec<u8>,
+    window_start: u64,
+}
+
+/// What comes next in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// A sound group, from this offset on.
+    Group(u64, GroupHeader),
+    /// No sound group: where that shows.
+    Nothing(u64),
+}
+
+impl Groups {
+    /// Opens a file and reads its header, which must be as its name says.
+    pub(super) fn open(
+        disk: &dyn Disk,
+        name: &str,
+        (holds, first, known_content): (Holds, u64, u32),
+    ) -> Result<Self, OpenError> {
+        let path = path_of(disk, name);
+        let file = Doing::Open.fault(disk, name, disk.open(name, Access::Read))?;
+        let length = Doing::Read.fault(disk, name, file.length())?;
+        let mut sector = [0; SECTOR];
+        let read = Doing::Read.fault(disk, name, file.read_at(0, &mut sector))?;
+        let header = FileHeader::decode(&sector).map_err(|error| refuse(error, &path, read, &sector))?;
+        if header.holds != holds || header.first != first {
+            let what = format!("its name says {holds:?} {first}, and its header {:?} {}", header.holds, header.first);
+            return Err(OpenError::Foreign { file: path, what });
+        }
+        if header.content > known_content {
+            let (version, known) = (header.content, known_content);
+            return Err(OpenError::Newer { file: path, part: "content", version, known });
+        }
+        let stamp = match holds {
+            Holds::Journal => Stamp::journal(header.identity),
+            Holds::Snapshot => Stamp::snapshot(header.identity),
+        };
+        let offset = SECTOR as u64;
+        Ok(Self { file, path, header, stamp, length, offset, window: Vec::new(), window_start: 0 })
+    }
+
+    /// The position of an offset.
+    pub(super) const fn position(&self, offset: u64) -> u64 {
+        self.header.first + offset
+    }
+
+    /// Reads the next group. Its body is at [`body`](Self::body) then.
+    pub(super) fn next(&mut self) -> Result<Next, Fault> {
+        let found = self.look()?;
+        let Next::Group(_, header) = found else {
+            // A process that writes at this moment may have been half through.
+            self.window.clear();
+            let again = self.look()?;
+            if let Next::Group(_, header) = again {
+                self.offset += header.length();
+            }
+            return Ok(again);
+        };
+        self.offset += header.length();
+        Ok(found)
+    }
+
+    fn look(&mut self) -> Result<Next, Fault> {
+        let offset = self.offset;
+        let (stamp, position) = (self.stamp, self.position(offset));
+        let Some(header) = GroupHeader::decode(self.bytes(offset, GROUP_HEADER)?, stamp, position) else {
+            return Ok(Next::Nothing(offset));
+        };
+        let body = offset + GROUP_HEADER as u64;
+        Ok(match header.check(self.bytes(body, header.bytes as usize)?) {
+            Ok(()) => Next::Group(offset, header),
+            Err(sound) => Next::Nothing(body + sound as u64),
+        })
+    }
+
+    /// The body of a group that [`next`](Self::next) has found.
+    pub(super) fn body(&mut self, offset: u64, header: &GroupHeader) -> Result<&[u8], Fault> {
+        self.bytes(offset + GROUP_HEADER as u64, header.bytes as usize)
+    }
+
+    /// The offset of the first header of a group behind `offset` that says that `offset` was synced.
+    pub(super) fn later_group(&mut self, offset: u64) -> Result<Option<u64>, Fault> {
+        let mut later = offset + SECTOR as u64;
+        while later < self.length {
+            let (stamp, position) = (self.stamp, self.position(later));
+            let header = GroupHeader::decode(self.bytes(later, GROUP_HEADER)?, stamp, position);
+            if header.is_some_and(|header| header.synced > self.position(offset)) {
+                return Ok(Some(later));
+            }
+            later += SECTOR as u64;
+        }
+        Ok(None)
+    }
+
+    /// How many bytes there are from `offset` on to the last that is not zero.
+    pub(super) fn bytes_behind(&mut self, offset: u64) -> Result<u64, Fault> {
+        let (mut at, mut last) = (offset, offset);
+        while at < self.length {
+            let some = self.bytes(at, WINDOW)?;
+            let read = some.len() as u64;
+            if let Some(index) = some.iter().rposition(|byte| *byte != 0) {
+                last = at + index as u64 + 1;
+            }
+            if read == 0 {
+                break;
+            }
+            at += read;
+        }
+        Ok(last - offset)
+    }
+
+    /// Bytes of the file; fewer where it ends.
+    pub(super) fn bytes(&mut self, offset: u64, bytes: usize) -> Result<&[u8], Fault> {
+        let window_end = self.window_start + self.window.len() as u64;
+        if offset < self.window_start || offset + bytes as u64 > window_end {
+            self.fill(offset, bytes.max(WINDOW))?;
+        }
+        let start = usize::try_from(offset - self.window_start).expect("within the window");
+        let end = (start + bytes).min(self.window.len());
+        Ok(&self.window[start.min(end)..end])
+    }
+
+    fn fill(&mut self, offset: u64, bytes: usize) -> Result<(), Fault> {
+        // No more than the file has: the length in a header may be wrong.
+        let left = usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
+        self.window.resize(bytes.min(left), 0);
+        self.window_start = offset;
+        let read = self.file.read_at(offset, &mut self.window);
+        let read = read.map_err(|source| Fault { file: self.path.clone(), doing: Doing::Read, source })?;
+        self.window.truncate(read);
+        Ok(())
+    }
+}
+
+/// Why a first sector is refused.
+fn refuse(error: HeaderError, path: &str, read: usize, sector: &[u8; SECTOR]) -> OpenError {
+    let file = path.to_owned();
+    match error {
+        HeaderError::Newer { format, known } => OpenError::Newer { file, part: "format", version: format, known },
+        HeaderError::Foreign if read == SECTOR && sector.iter().any(|byte| *byte != 0) => {
+            OpenError::Foreign { file, what: "it does not start as a file of dq".to_owned() }
+        }
+        HeaderError::Foreign | HeaderError::Damaged => {
+            let what = if read < SECTOR { "the file ends within its header" } else { "its header is damaged" };
+            OpenError::Damaged { file, offset: 0, what: what.to_owned() }
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The journal: frames that are appended, synced in groups, replaced by snapshots, and read back after the process or the machine
+//! stopped. It knows nothing about jobs. `docs/internals/journal.md` has the format byte by byte, and what each failure does.
+//!
+//! * [`Journal::open`] gives all frames to a callback, [`Journal::append`] takes new ones, [`Journal::commit`] makes them durable.
+//! * [`Journal::snapshot`] begins a [`SnapshotWriter`], which replaces the journal up to where it began.
+//! * [`Journal::seal`] closes it cleanly, [`Journal::read`] looks at it beside a process that uses it.
+
+mod error;
+mod fault;
+mod files;
+mod frame;
+mod group;
+mod groups;
+mod header;
+mod holder;
+mod journal;
+mod open;
+mod options;
+mod position;
+mod recover;
+mod replay;
+mod segment;
+mod snapshot;
+mod tail;
+mod topics;
+mod versions;
+mod writer;
+
+pub use error::{JournalError, OpenError, SnapshotError};
+pub use frame::{FIRST_OWN_KIND, MOST_FRAME, TopicNumber};
+pub use header::SECTOR;
+pub use holder::Holder;
+pub use journal::{Growth, Journal};
+pub use options::Options;
+pub use position::{LOCK, Position};
+pub use recover::{Recovered, Torn};
+pub use replay::{Frame, Origin};
+pub use snapshot::{SnapshotWriter, Taken};
+pub use topics::MOST_NAME;
+pub use versions::FORMAT;

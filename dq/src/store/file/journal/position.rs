@@ -1,0 +1,69 @@
+//! Positions, and the names of files.
+
+use std::fmt;
+
+/// A place in the journal: the bytes of all segments before it. It grows with every byte and is never used again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position(pub u64);
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The file that names the process which uses the directory.
+pub const LOCK: &str = "LOCK";
+
+/// No journal comes here within a thousand years of writing, so no sum overflows.
+const LAST: u64 = 1 << 62;
+
+/// What a file of the directory is, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FileName {
+    /// A segment, and the position of its first byte.
+    Segment(u64),
+    /// A snapshot, and the position where it began.
+    Snapshot(u64),
+    /// A file that was being made.
+    Unfinished,
+    /// None of the journal's.
+    Other,
+    /// Named almost like one of the journal's.
+    Foreign,
+}
+
+impl FileName {
+    pub(super) fn of(name: &str) -> Self {
+        let parts = ["journal-", "snapshot-"].map(|prefix| name.strip_prefix(prefix));
+        let Some(rest) = parts.iter().flatten().next() else { return Self::Other };
+        let number = |digits: &str| {
+            let is_number = digits.len() == 20 && digits.bytes().all(|digit| digit.is_ascii_digit());
+            let number = is_number.then(|| digits.parse::<u64>().ok()).flatten();
+            number.filter(|number| *number <= LAST)
+        };
+        if rest.strip_suffix(".new").and_then(number).is_some() {
+            return Self::Unfinished;
+        }
+        match (parts[0].is_some(), rest.strip_suffix(".dq").and_then(number)) {
+            (true, Some(first)) => Self::Segment(first),
+            (false, Some(begin)) => Self::Snapshot(begin),
+            (_, None) => Self::Foreign,
+        }
+    }
+
+    /// The name of a segment.
+    pub(super) fn segment(first: u64) -> String {
+        format!("journal-{first:020}.dq")
+    }
+
+    /// The name of a snapshot.
+    pub(super) fn snapshot(begin: u64) -> String {
+        format!("snapshot-{begin:020}.dq")
+    }
+
+    /// The name of a file until it is complete.
+    pub(super) fn unfinished(name: &str) -> String {
+        name.trim_end_matches(".dq").to_owned() + ".new"
+    }
+}

@@ -1,0 +1,209 @@
+//! Reads a directory back: the newest sound snapshot, then the journal from where it began.
+
+use super::error::OpenError;
+use super::fault::path_of;
+use super::files::{Files, Snapshot};
+use super::frame::TopicNumber;
+use super::groups::{Groups, Next};
+use super::header::{Holds, SECTOR};
+use super::position::{FileName, Position};
+use super::replay::Replay;
+use crate::store::file::disk::Disk;
+
+/// What was found when a journal was opened.
+#[derive(Debug)]
+pub struct Recovered {
+    /// Where the journal goes on.
+    pub end: Position,
+    /// Whether there was no journal yet.
+    pub is_new: bool,
+    /// Whether the journal was closed cleanly.
+    pub is_sealed: bool,
+    /// What was cut from the end: a group that was being written when the process or the machine stopped.
+    pub torn: Option<Torn>,
+    /// The positions where the snapshot began and ended, if there was one.
+    pub snapshot: Option<(Position, Position)>,
+    /// The last reservation; 0 if there was none.
+    pub reserved: u64,
+    /// How many frames were given to the callback.
+    pub frames: u64,
+    /// The topics of these files.
+    pub topics: Vec<(TopicNumber, String)>,
+    /// Damaged snapshots that were not needed, because an older one and all segments since then are there.
+    pub passed_over: Vec<OpenError>,
+}
+
+/// What was cut from the end of a journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Torn {
+    /// The path of the file.
+    pub file: String,
+    /// From this offset on.
+    pub offset: u64,
+    /// How many bytes, up to the last that is not zero.
+    pub bytes: u64,
+}
+
+/// The end of the journal that was found.
+#[derive(Debug)]
+pub(super) struct Last {
+    /// The last segment, by its first position.
+    pub(super) segment: u64,
+    /// Where the next group comes.
+    pub(super) offset: u64,
+    /// The last group: its offset and length. Nobody knows whether it was synced.
+    pub(super) group: Option<(u64, u64)>,
+    /// Whether this program's versions wrote it.
+    pub(super) is_current: bool,
+    pub(super) torn: Option<Torn>,
+}
+
+/// All that a recovery found.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) is_new: bool,
+    pub(super) identity: u64,
+    pub(super) snapshot: Option<Snapshot>,
+    pub(super) last: Last,
+    pub(super) passed_over: Vec<OpenError>,
+}
+
+impl Found {
+    /// A journal that has only its first segment, without a group.
+    pub(super) const fn none(identity: u64) -> Self {
+        let (segment, offset) = (0, SECTOR as u64);
+        let last = Last { segment, offset, group: None, is_current: true, torn: None };
+        Self { is_new: true, identity, snapshot: None, last, passed_over: Vec::new() }
+    }
+}
+
+/// Reads all frames. [`None`] if there is no journal.
+pub(super) fn recover(
+    disk: &dyn Disk,
+    files: &Files,
+    content: u32,
+    replay: &mut Replay<'_>,
+) -> Result<Option<Found>, OpenError> {
+    if files.segments.is_empty() && files.snapshots.is_empty() {
+        return Ok(None);
+    }
+    let (snapshot, passed_over) = choose(disk, files, content)?;
+    let mut identity = None;
+    if let Some(snapshot) = &snapshot {
+        (replay.begin, replay.end) = (snapshot.begin, snapshot.end);
+        identity = Some(snapshot.identity);
+        read_snapshot(disk, snapshot.begin, content, replay)?;
+    }
+    let segments = files.segments_from(replay.begin).unwrap_or_default();
+    let mut last = None;
+    for (index, first) in segments.iter().enumerate() {
+        let name = FileName::segment(*first);
+        let mut file = Groups::open(disk, &name, (Holds::Journal, *first, content))?;
+        if *identity.get_or_insert(file.header.identity) != file.header.identity {
+            let what = "its identity is that of another journal".to_owned();
+            return Err(OpenError::Foreign { file: file.path, what });
+        }
+        let next = segments.get(index + 1).copied();
+        let end = read_segment(&mut file, next, replay)?;
+        if let Some(next) = next {
+            check_gap(disk, first + end.offset, next)?;
+        }
+        let is_current = file.header.content == content && file.header.format == super::versions::FORMAT;
+        last = Some(Last { is_current, ..end });
+    }
+    let (last, identity) = last.zip(identity).expect("the choice of a snapshot includes that of segments");
+    let end = last.segment + last.offset;
+    if end < replay.end {
+        let offset = last.offset;
+        let what = format!("it ends at position {end}, but the snapshot needs it up to {}", replay.end);
+        return Err(OpenError::Damaged { file: path_of(disk, &FileName::segment(last.segment)), offset, what });
+    }
+    Ok(Some(Found { is_new: false, identity, snapshot, last, passed_over }))
+}
+
+/// The newest sound snapshot, and those that are damaged. There are segments from where it began.
+fn choose(disk: &dyn Disk, files: &Files, content: u32) -> Result<(Option<Snapshot>, Vec<OpenError>), OpenError> {
+    let mut damaged = Vec::new();
+    for begin in files.snapshots.iter().rev() {
+        if files.segments_from(*begin).is_none() {
+            break;
+        }
+        match Snapshot::check(disk, *begin, content) {
+            Ok(snapshot) => return Ok((Some(snapshot), damaged)),
+            Err(error @ OpenError::Damaged { .. }) => damaged.push(error),
+            Err(error) => return Err(error),
+        }
+    }
+    if files.segments.first() == Some(&0) {
+        return Ok((None, damaged));
+    }
+    if !damaged.is_empty() {
+        return Err(damaged.swap_remove(0));
+    }
+    let what = match files.snapshots.last() {
+        Some(begin) => format!("{} needs the journal from there on", FileName::snapshot(*begin)),
+        None => "no snapshot replaces the start of the journal".to_owned(),
+    };
+    let file = FileName::segment(files.snapshots.last().copied().unwrap_or(0));
+    Err(OpenError::Missing { path: disk.path(), file, what })
+}
+
+fn read_snapshot(disk: &dyn Disk, begin: u64, content: u32, replay: &mut Replay<'_>) -> Result<(), OpenError> {
+    let mut file = Groups::open(disk, &FileName::snapshot(begin), (Holds::Snapshot, begin, content))?;
+    replay.start_file();
+    while file.offset < file.length {
+        match file.next()? {
+            Next::Group(offset, header) => replay.group(&mut file, offset, &header)?,
+            Next::Nothing(offset) => {
+                let what = "it changed while it was read".to_owned();
+                return Err(OpenError::Damaged { file: file.path, offset, what });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Reads a segment up to its end: where the next one starts, or the first bytes that are no group and that no later group names as
+/// synced.
+fn read_segment(file: &mut Groups, next: Option<u64>, replay: &mut Replay<'_>) -> Result<Last, OpenError> {
+    replay.start_file();
+    let segment = file.header.first;
+    let mut group = None;
+    let is_over = |file: &Groups| next.is_some_and(|next| file.position(file.offset) >= next);
+    while !is_over(file) && file.offset < file.length {
+        match file.next()? {
+            Next::Group(offset, header) => {
+                replay.group(file, offset, &header)?;
+                group = Some((offset, header.length()));
+            }
+            Next::Nothing(damage) => {
+                let offset = file.offset;
+                let later = match next {
+                    Some(next) => {
+                        Some(format!("the next segment says that everything before position {next} was synced"))
+                    }
+                    None => {
+                        file.later_group(offset)?.map(|later| format!("the group at {later} says that it was synced"))
+                    }
+                };
+                if let Some(later) = later {
+                    let what = format!("there is no sound group, but {later}");
+                    return Err(OpenError::Damaged { file: file.path.clone(), offset: damage, what });
+                }
+                let bytes = file.bytes_behind(offset)?;
+                let torn = (bytes > 0).then(|| Torn { file: file.path.clone(), offset, bytes });
+                return Ok(Last { segment, offset, group, is_current: true, torn });
+            }
+        }
+    }
+    Ok(Last { segment, offset: file.offset, group, is_current: true, torn: None })
+}
+
+/// Checks that a segment ends where the next one starts.
+fn check_gap(disk: &dyn Disk, end: u64, next: u64) -> Result<(), OpenError> {
+    if end == next {
+        return Ok(());
+    }
+    let what = format!("the next segment starts at {next}");
+    Err(OpenError::Missing { path: disk.path(), file: FileName::segment(end), what })
+}

@@ -1,0 +1,192 @@
+//! Writing snapshots.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::error::{JournalError, SnapshotError};
+use super::fault::{Doing, Fault, path_of};
+use super::files::Files;
+use super::frame::{END, FIRST_OWN_KIND, MOST_FRAME, NAME, RESERVATION, TopicNumber};
+use super::group::{Building, Stamp};
+use super::header::{FileHeader, Holds, SECTOR};
+use super::journal::Journal;
+use super::position::{FileName, Position};
+use super::segment::create_unfinished;
+use super::versions::FORMAT;
+use crate::store::file::disk::DiskFile;
+
+/// A group of a snapshot is written once it has this many bytes.
+const PAGE: usize = 256 << 10;
+
+/// A snapshot that is being written. Dropping it gives it up.
+///
+/// The user appends a frame for everything that its state has, page by page, while the journal goes on. It replaces the journal
+/// up to [`begin`](Self::begin) once [`finish`](Self::finish) returned `Ok`.
+#[derive(Debug)]
+pub struct SnapshotWriter {
+    journal: Arc<Journal>,
+    file: Box<dyn DiskFile>,
+    begin: u64,
+    name: String,
+    group: Building,
+    named: BTreeSet<TopicNumber>,
+    frames: u64,
+    is_finished: bool,
+}
+
+/// A snapshot that was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// Where the journal was when it began.
+    pub begin: Position,
+    /// Where the journal was when it ended.
+    pub end: Position,
+    /// Its size.
+    pub bytes: u64,
+    /// How many older files went.
+    pub removed: usize,
+}
+
+impl Journal {
+    /// Begins a snapshot. Everything that was appended before this call must be in it.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Busy`] while another one is being taken; [`SnapshotError::Io`]; [`SnapshotError::Journal`].
+    pub fn snapshot(self: &Arc<Self>) -> Result<SnapshotWriter, SnapshotError> {
+        if self.is_snapshot_running.swap(true, Ordering::AcqRel) {
+            return Err(SnapshotError::Busy);
+        }
+        let begun = self.begin_snapshot();
+        if begun.is_err() {
+            self.is_snapshot_running.store(false, Ordering::Release);
+        }
+        begun
+    }
+
+    fn begin_snapshot(self: &Arc<Self>) -> Result<SnapshotWriter, SnapshotError> {
+        let (begin, reserved) = {
+            let tail = self.tail()?;
+            (tail.appended.0, tail.reserved)
+        };
+        let (identity, content) = (self.identity, self.content);
+        let header = FileHeader { format: FORMAT, holds: Holds::Snapshot, content, identity, first: begin };
+        let name = FileName::snapshot(begin);
+        let file = create_unfinished(&*self.disk, &FileName::unfinished(&name), &header)?;
+        let group = Building::start(begin + SECTOR as u64, Vec::new());
+        let journal = Arc::clone(self);
+        let named = BTreeSet::new();
+        let mut snapshot = SnapshotWriter { journal, file, begin, name, group, named, frames: 0, is_finished: false };
+        if reserved > 0 {
+            snapshot.push(TopicNumber::NONE, RESERVATION, &reserved.to_le_bytes());
+        }
+        Ok(snapshot)
+    }
+}
+
+impl SnapshotWriter {
+    /// Where the journal was when the snapshot began.
+    pub const fn begin(&self) -> Position {
+        Position(self.begin)
+    }
+
+    /// Adds a frame. Every 256 KiB it writes what was added.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Io`], or [`JournalError::TooLarge`] as [`SnapshotError::Journal`].
+    ///
+    /// # Panics
+    /// If `kind` is [`FIRST_OWN_KIND`] or above.
+    pub fn append(&mut self, topic: TopicNumber, kind: u8, bytes: &[u8]) -> Result<(), SnapshotError> {
+        assert!(kind < FIRST_OWN_KIND, "the kind {kind} is the journal's own");
+        if bytes.len() > MOST_FRAME {
+            return Err(JournalError::TooLarge { bytes: bytes.len() }.into());
+        }
+        if self.group.is_full_for(bytes.len()) {
+            self.write()?;
+        }
+        if topic != TopicNumber::NONE && self.named.insert(topic) {
+            let name = self.journal.tail()?.topics.name(topic).map(str::to_owned);
+            self.push(topic, NAME, name.expect("a topic has its number from this journal").as_bytes());
+        }
+        self.push(topic, kind, bytes);
+        if self.group.end() - self.group.position >= PAGE as u64 { Ok(self.write()?) } else { Ok(()) }
+    }
+
+    fn push(&mut self, topic: TopicNumber, kind: u8, bytes: &[u8]) {
+        self.group.push(topic, kind, bytes);
+        self.frames += 1;
+    }
+
+    fn write(&mut self) -> Result<(), Fault> {
+        let offset = self.group.position - self.begin;
+        let bytes = self.group.finish(Stamp::snapshot(self.journal.identity), self.begin);
+        let unfinished = FileName::unfinished(&self.name);
+        Doing::Write.fault(&*self.journal.disk, &unfinished, self.file.write_at(offset, bytes))?;
+        let next = self.group.next();
+        self.group = Building::start(next, std::mem::take(&mut self.group).into_buffer());
+        Ok(())
+    }
+
+    /// Completes the snapshot: commits the journal up to now, makes the file durable under its name, and only then removes the files
+    /// that it replaces.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Io`] or [`SnapshotError::Journal`]: there is no snapshot, and no file went. [`SnapshotError::Left`]: it is
+    /// taken, but old files are left.
+    pub fn finish(mut self) -> Result<Taken, SnapshotError> {
+        let journal = Arc::clone(&self.journal);
+        let end = journal.appended()?;
+        let frames = self.frames;
+        self.push(TopicNumber::NONE, END, &[end.0.to_le_bytes(), frames.to_le_bytes()].concat());
+        self.write()?;
+        let bytes = self.group.position - self.begin;
+        journal.commit()?;
+        let (disk, unfinished) = (&*journal.disk, FileName::unfinished(&self.name));
+        Doing::Sync.fault(disk, &unfinished, self.file.sync())?;
+        Doing::Rename.fault(disk, &unfinished, disk.rename(&unfinished, &self.name))?;
+        self.is_finished = true;
+        journal.sync_directory()?;
+        journal.snapshot_begin.store(self.begin, Ordering::Release);
+        journal.snapshot_bytes.store(bytes, Ordering::Release);
+        let begin = Position(self.begin);
+        let removed = journal.remove_replaced(begin)?;
+        Ok(Taken { begin, end, bytes, removed })
+    }
+}
+
+impl Journal {
+    /// Nobody knows which names are durable after a failed sync of the directory, so it poisons the journal.
+    fn sync_directory(&self) -> Result<(), JournalError> {
+        let synced = Doing::Sync.directory_fault(&*self.disk, self.disk.sync());
+        synced.map_err(|fault| self.poison.get_or_init(|| fault.into()).clone())
+    }
+
+    fn remove_replaced(&self, position: Position) -> Result<usize, SnapshotError> {
+        let disk = &*self.disk;
+        let listed = Files::list(disk).map_err(|error| SnapshotError::Left {
+            position,
+            file: disk.path(),
+            source: std::io::Error::other(error),
+        })?;
+        let replaced = listed.replaced_by(position.0);
+        for name in &replaced {
+            let left = |source| SnapshotError::Left { position, file: path_of(disk, name), source };
+            disk.remove(name).map_err(left)?;
+        }
+        if !replaced.is_empty() {
+            self.sync_directory()?;
+        }
+        Ok(replaced.len())
+    }
+}
+
+impl Drop for SnapshotWriter {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            // The next opening removes the file if this does not.
+            let _ = self.journal.disk.remove(&FileName::unfinished(&self.name));
+        }
+        self.journal.is_snapshot_running.store(false, Ordering::Release);
+    }
+}

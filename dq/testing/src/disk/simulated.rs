@@ -1,0 +1,161 @@
+//! The disk itself.
+
+use std::io::{self, ErrorKind};
+use std::sync::{Arc, Mutex};
+
+use dq::store::file::disk::{Access, Disk, DiskFile, Entry, Locked};
+
+use super::faults::Operation;
+use super::machine::Machine;
+use super::open_file::{HeldLock, OpenFile};
+use super::units::{Durable, Fate, Unit};
+
+/// A directory in memory. Clones are the same directory.
+#[derive(Debug, Clone, Default)]
+pub struct SimulatedDisk(Arc<Mutex<Machine>>);
+
+impl SimulatedDisk {
+    /// An empty directory.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn of(durable: Durable) -> Self {
+        Self(Arc::new(Mutex::new(Machine::of(durable))))
+    }
+
+    /// How many units were not synced.
+    pub fn units(&self) -> usize {
+        self.0.lock().unwrap().units.len()
+    }
+
+    /// The disk after a power cut, with what was synced, and of each other unit, by its number, what `fate` says. This disk stays
+    /// as it is.
+    pub fn cut(&self, mut fate: impl FnMut(usize) -> Fate) -> Self {
+        let machine = self.0.lock().unwrap();
+        let mut durable = machine.durable.clone();
+        for (number, unit) in machine.units.iter().enumerate() {
+            match fate(number) {
+                Fate::Kept => durable.apply(unit, false),
+                Fate::Garbled if matches!(unit, Unit::Bytes(..)) => durable.apply(unit, true),
+                Fate::Garbled | Fate::Lost => {}
+            }
+        }
+        durable.files.retain(|inode, _| durable.names.values().any(|named| named == inode));
+        Self::of(durable)
+    }
+
+    /// The disk as a new process finds it after this one was killed: all that was written, synced or not. No faults, no locks. This
+    /// disk stays as it is.
+    pub fn copy(&self) -> Self {
+        let copy = self.0.lock().unwrap().copy();
+        Self(Arc::new(Mutex::new(copy)))
+    }
+
+    /// Lets the `number`-th operation of a kind fail from now on, counted from 0. A write that fails writes half of its bytes. Of
+    /// what a failed sync should have made durable, every second unit is, and the others stay readable and never become durable.
+    pub fn fail(&self, operation: Operation, number: u64, kind: ErrorKind) {
+        let faults = &mut self.0.lock().unwrap().faults;
+        faults.counts.clear();
+        faults.failing = Some((operation, number, kind));
+    }
+
+    /// Switches the machine off before the `number`-th changing operation from now on, counted from 0: it and all later ones fail
+    /// and do nothing.
+    pub fn off_at(&self, number: u64) {
+        let faults = &mut self.0.lock().unwrap().faults;
+        faults.counts.clear();
+        faults.off_at = Some(number);
+    }
+
+    /// Sets how many bytes all files may have together. [`None`]: any.
+    pub fn set_room(&self, room: Option<u64>) {
+        self.0.lock().unwrap().faults.room = room;
+    }
+
+    /// How many operations of a kind there were, since the start or the last [`fail`](Self::fail) or [`off_at`](Self::off_at).
+    pub fn count(&self, operation: Operation) -> u64 {
+        self.0.lock().unwrap().faults.counts.get(&operation).copied().unwrap_or(0)
+    }
+
+    /// How many bytes were written.
+    pub fn written(&self) -> u64 {
+        self.0.lock().unwrap().written
+    }
+
+    /// The bytes of a file.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn file(&self, name: &str) -> Vec<u8> {
+        let machine = self.0.lock().unwrap();
+        machine.files[&machine.find(name).expect("the file exists")].clone()
+    }
+
+    /// Puts a durable file there, in place of one of this name.
+    pub fn put(&self, name: &str, bytes: &[u8]) {
+        let mut machine = self.0.lock().unwrap();
+        let inode = match machine.find(name) {
+            Ok(inode) => inode,
+            Err(_) => machine.put_name(name),
+        };
+        machine.files.insert(inode, bytes.to_vec());
+        machine.durable.files.insert(inode, bytes.to_vec());
+        machine.durable.names.insert(name.to_owned(), inode);
+    }
+}
+
+impl Disk for SimulatedDisk {
+    fn path(&self) -> String {
+        "simulated".to_owned()
+    }
+
+    fn list(&self) -> io::Result<Vec<Entry>> {
+        let machine = self.0.lock().unwrap();
+        let entry =
+            |(name, inode): (&String, &u64)| Entry { name: name.clone(), bytes: machine.files[inode].len() as u64 };
+        Ok(machine.names.iter().map(entry).collect())
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        let inode = self.0.lock().unwrap().create(name)?;
+        Ok(Box::new(OpenFile { machine: Arc::clone(&self.0), inode, is_writable: true }))
+    }
+
+    fn open(&self, name: &str, access: Access) -> io::Result<Box<dyn DiskFile>> {
+        let inode = self.0.lock().unwrap().find(name)?;
+        Ok(Box::new(OpenFile { machine: Arc::clone(&self.0), inode, is_writable: access == Access::Write }))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.0.lock().unwrap().rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.lock().unwrap().remove(name)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.lock().unwrap().sync_directory()
+    }
+
+    fn room(&self) -> io::Result<Option<u64>> {
+        Ok(self.0.lock().unwrap().room())
+    }
+
+    fn lock(&self, name: &str, holder: &str) -> io::Result<Locked> {
+        let mut machine = self.0.lock().unwrap();
+        if !machine.locks.insert(name.to_owned()) {
+            let text = machine.find(name).map(|inode| machine.files[&inode].clone()).unwrap_or_default();
+            return Ok(Locked::By(String::from_utf8_lossy(&text).into_owned()));
+        }
+        // What the file says is for people, so it needs neither a unit nor a fault.
+        let inode = match machine.find(name) {
+            Ok(inode) => inode,
+            Err(_) => machine.put_name(name),
+        };
+        machine.files.insert(inode, holder.into());
+        machine.durable.files.insert(inode, holder.into());
+        Ok(Locked::Held(Box::new(HeldLock { machine: Arc::clone(&self.0), name: name.to_owned() })))
+    }
+}
