@@ -95,7 +95,7 @@ impl Topic {
             let number = reader.byte()?;
             let Some(place) = reader.place(number)? else { return Err(reader.bad(Damage::Flags(number))) };
             let place = Place::Timed(place, reader.time()?);
-            known &= self.jobs.restore_place(id.clone(), place).is_ok();
+            known &= self.jobs.restore_place(id.clone(), &place).is_ok();
         }
         if flags & bits::HAS_CRASHES != 0 {
             known &= self.jobs.restore_crashes(id, reader.crashes()?).is_ok();
@@ -121,7 +121,7 @@ impl Topic {
         while let Some(id) = reader.item()? {
             let token = Token { fence, due: reader.time()? };
             let run = Run { node: node.clone(), token, isolation: None, pending: None };
-            let known = self.jobs.restore_place(id.clone(), Place::Running(Box::new(run)));
+            let known = self.jobs.restore_place(id.clone(), &Place::Running(Box::new(run)));
             found(reader, replay, id, known.is_ok())?;
         }
         Ok(())

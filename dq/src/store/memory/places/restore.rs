@@ -30,11 +30,11 @@ impl Jobs {
     }
 
     /// Moves a row to a place.
-    pub(in crate::store::memory) fn restore_place(&mut self, id: JobId, place: Place) -> Result<(), NoRow> {
+    pub(in crate::store::memory) fn restore_place(&mut self, id: JobId, place: &Place) -> Result<(), NoRow> {
         let slot = self.slots.get_mut(&id).ok_or(NoRow)?;
         let from = mem::replace(&mut slot.place, place.clone());
         self.vacate(&id, &from);
-        self.occupy(id, &place);
+        self.occupy(id, place);
         Ok(())
     }
 

@@ -117,11 +117,11 @@ fn with_dumps(steps: &[Step]) -> usize {
                     bench.topic.give_up_dump();
                     dump = None;
                 }
-                (Some(under_way), _) => {
+                (Some(running_dump), _) => {
                     let mut page = Vec::new();
                     let (rows, bytes) = (1 + usize::from(step.2 % 3), 200 * usize::from(step.3 % 3));
-                    let done = bench.topic.dump(&mut under_way.cursor, rows, bytes, &mut page);
-                    under_way.pages.push(page);
+                    let done = bench.topic.dump(&mut running_dump.cursor, rows, bytes, &mut page);
+                    running_dump.pages.push(page);
                     if done {
                         (finished, ended) = (dump.take(), ended + 1);
                     }

@@ -75,7 +75,7 @@ fn settle(bench: &mut Bench, a: u8, b: u8, c: u8) {
         id: id(name),
         token: *token,
         change: change(),
-        metadata: (c % 2 == 0).then(metadata),
+        metadata: c.is_multiple_of(2).then(metadata),
     });
     let outcomes = outcomes.collect();
     let request = Settle { last_seen: bench.sequence(&holder), lease: LEASE, bytes: USUAL_BYTES, outcomes };
@@ -93,7 +93,7 @@ fn command(bench: &mut Bench, name: &str, b: u8, c: u8) {
 fn note(bench: &mut Bench, name: &str, b: u8, c: u8) {
     let Some((holder, token)) = run(bench, name) else { return };
     let (node, last_seen) = (node(&holder), bench.sequence(&holder));
-    if b % 3 == 0 {
+    if b.is_multiple_of(3) {
         let metadata = Metadata { attempts: c.into(), error: Some("no".into()), ..Metadata::default() };
         let request = Exhaust { last_seen, lease: LEASE, id: id(name), token, metadata };
         bench.topic.exhaust(bench.now, &node, request);
