@@ -1,7 +1,7 @@
 //! The whole state of a topic, in pages.
 //!
 //! A page is the bytes of changes that put its rows, so [`Topic::apply`] loads it. Steps may change anything between two
-//! pages. A row that moves from a place that is not dumped yet to one that is would be in no page, so while a dump is under way
+//! pages. A row that moves from a place that is not dumped yet to one that is would be in no page, so while a dump goes on
 //! a step that changes a row logs it whole. All pages, and behind them all changes since the dump began, are the state.
 
 use super::super::places::{Log, Slot, TimedPlace};

@@ -177,9 +177,9 @@ impl<'a> Groups<'a> {
 
     /// A time, as the difference from the last one in the group: the least significant bit has the sign.
     fn time(&mut self, at: Timestamp) {
-        let difference = at.as_millis().wrapping_sub(self.time).cast_signed();
+        let difference = at.as_millis().wrapping_sub(self.time);
         self.time = at.as_millis();
-        self.number((difference << 1 ^ difference >> 63).cast_unsigned());
+        self.number(difference << 1 ^ (difference >> 63).wrapping_neg());
     }
 
     /// Seven bits a byte, the least significant first; the eighth says that more follow.

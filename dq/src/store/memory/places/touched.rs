@@ -46,7 +46,7 @@ pub(in crate::store::memory) enum Log {
     Off,
     /// What has changed of each row.
     Parts,
-    /// Each row that has changed, whole: a dump is under way.
+    /// Each row that has changed, whole: a dump goes on.
     Whole,
 }
 
