@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use dq_testing::model::{self, Difference};
+use dq_tests::journaled::JournaledFixture;
 use dq_tests::memory::MemoryFixture;
 use dq_tests::redis::RedisFixture;
 
@@ -28,6 +29,11 @@ fn report(test: &str, result: Result<(), Difference>) {
 #[test]
 fn the_memory_store_does_what_the_reference_does() {
     report("memory", model::check(seeds(0..400), || Box::pin(async { MemoryFixture::empty() })));
+}
+
+#[test]
+fn the_changes_of_all_steps_make_a_second_store_the_same() {
+    report("second_store", model::check(seeds(0..400), || Box::pin(async { JournaledFixture::empty() })));
 }
 
 #[test]

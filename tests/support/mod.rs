@@ -4,6 +4,7 @@
 mod faulty_store;
 #[cfg(doctest)]
 mod guide;
+pub mod journaled;
 pub mod memory;
 mod monitor;
 #[cfg(unix)]

@@ -94,6 +94,17 @@ impl Record {
         parts.filter(|(_, rest)| !rest.is_empty()).ok_or(BadRecord::TooShort)
     }
 
+    /// The bytes of the metadata; `None` if the bytes are not a record.
+    pub(crate) fn metadata_bytes(&self) -> Option<&[u8]> {
+        self.split().ok().map(|(metadata, _)| metadata)
+    }
+
+    /// These bytes of metadata, and behind them the last `kept` bytes of the record; `None` if it has fewer.
+    pub(crate) fn with_metadata_bytes(&self, metadata: &[u8], kept: usize) -> Option<Self> {
+        let from = self.0.len().checked_sub(kept)?;
+        Some(Self([metadata, &self.0[from..]].concat().into()))
+    }
+
     /// The same payload under metadata that a store keeps apart from the record, as bytes. Copies nothing if they are the
     /// record's own.
     #[doc(hidden)]

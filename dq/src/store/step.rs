@@ -17,6 +17,16 @@ pub const USUAL_BYTES: usize = 1 << 20;
 /// The longest lease. A store cuts a lease that ends later.
 pub const LONGEST_LEASE: Duration = Duration::from_secs(300);
 
+/// The end of the lease of a node whose process has certainly ended, because the store belonged to it: its rows are free for
+/// reclaim at once, and a crash is charged (rules 20 and 22). No lease that a node was granted ends then.
+pub const DEAD_LEASE: Timestamp = Timestamp::from_millis(1);
+
+/// Whether the rows under a lease that ends then may be reclaimed at once: its node has released it, or is certainly dead. Any
+/// other expired lease must be watched for a while first (rule 20).
+pub fn is_free_lease(end: Timestamp) -> bool {
+    end == Timestamp::EPOCH || end == DEAD_LEASE
+}
+
 /// How long after its holder should have acted a role lapses.
 pub const ROLE_SLACK: Duration = Duration::from_millis(200);
 

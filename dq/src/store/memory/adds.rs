@@ -8,7 +8,7 @@ use foldhash::fast::FixedState;
 use super::calls::KeptAnswer;
 use super::now::Now;
 use super::pending::{AddedJob, PendingCommand, Replacement};
-use super::places::{Place, TimedPlace};
+use super::places::{Slot, TimedPlace};
 use super::topic::{Topic, within};
 use crate::job::{Deliver, JobId, ProducerId, Record, State};
 use crate::store::{AddOutcome, BatchAnswer, Due, NewJob, Numbered, OnDuplicate, StoreError};
@@ -84,10 +84,7 @@ impl Topic {
     /// Changes only the pending command of a running job: the new job takes its place when the run ends.
     fn add_over_run(&mut self, id: &JobId, new: AddedJob, on_duplicate: OnDuplicate) -> AddOutcome {
         let broadcast_waits = self.broadcasts.contains(id);
-        let slot = self.jobs.get_mut(id);
-        let Some(Place::Running(run)) = slot.map(|slot| &mut slot.place) else {
-            unreachable!("the state of the job is RUNNING")
-        };
+        let run = self.jobs.get(id).and_then(Slot::run).expect("the state of the job is RUNNING");
         let pending = run.pending.as_deref();
         let ends_for_sure = pending.is_some_and(PendingCommand::is_unfenced_end);
         let may_wait = pending.is_some_and(|pending| pending.end.is_some() && pending.replacement.is_none());
@@ -98,7 +95,9 @@ impl Topic {
             OnDuplicate::Keep if may_wait => (true, AddOutcome::ReplacementIfEnds),
             OnDuplicate::Keep | OnDuplicate::Reject => return AddOutcome::Exists(State::Running),
         };
-        run.pending.get_or_insert_default().replacement = Some(Replacement { job: new, conditional });
+        let mut slot = self.jobs.get_mut(id).expect("its state is known");
+        let pending = slot.pending_mut().expect("the state of the job is RUNNING");
+        pending.replacement = Some(Replacement { job: new, conditional });
         outcome
     }
 

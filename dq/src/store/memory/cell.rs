@@ -1,19 +1,25 @@
 //! A topic behind its lock, with its subscribers.
 //!
-//! A step holds the lock from reading the clock to sending its last signal, so steps, times and signals have one order.
+//! A step holds the lock from reading the clock to sending its last signal, so steps, times, signals and changes have one order.
 
+use std::future::ready;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use super::durable::{After, Position, TopicSink, Waits};
 use super::now::Now;
 use super::signals::Subscribers;
 use super::topic::Topic;
 use crate::environment::StoreClock;
-use crate::store::{Interest, Signals, StoreError};
+use crate::store::{Interest, Pending, Signals, StoreError};
+
+/// The buffer for the changes of a step keeps at most this much memory between steps.
+const KEPT_BYTES: usize = 64 << 10;
 
 /// A topic that several links and producers share.
 #[derive(Debug)]
 pub(super) struct Cell {
     clock: Arc<dyn StoreClock>,
+    sink: Option<TopicSink>,
     inside: Mutex<Inside>,
 }
 
@@ -21,11 +27,31 @@ pub(super) struct Cell {
 struct Inside {
     topic: Topic,
     subscribers: Subscribers,
+    /// The changes of the current step.
+    changes: Vec<u8>,
+    /// The end of the last changes.
+    position: Position,
+}
+
+impl Inside {
+    /// Hands over what the step has changed.
+    fn append(&mut self, to: &TopicSink) {
+        self.topic.take_changes(&mut self.changes);
+        if !self.changes.is_empty() {
+            self.position = to.sink.append(&to.topic, &self.changes, self.topic.fence);
+            self.changes.clear();
+            self.changes.shrink_to(KEPT_BYTES);
+        }
+    }
 }
 
 impl Cell {
-    pub(super) fn new(clock: Arc<dyn StoreClock>) -> Self {
-        Self { clock, inside: Mutex::default() }
+    /// A topic; `sink` gets what its steps change.
+    pub(super) fn new(clock: Arc<dyn StoreClock>, mut topic: Topic, sink: Option<TopicSink>) -> Self {
+        if sink.is_some() {
+            topic.log_changes();
+        }
+        Self { clock, sink, inside: Mutex::new(Inside { topic, ..Inside::default() }) }
     }
 
     /// Executes a step and sends its signals.
@@ -34,13 +60,55 @@ impl Cell {
         operation: &'static str,
         step: impl FnOnce(&mut Topic, Now) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        self.step_to(operation, step).map(|(answer, _)| answer)
+    }
+
+    /// Executes a step and sends its signals. The answer comes once what it `waits` for is confirmed.
+    pub(super) fn ask<T: Send + 'static>(
+        &self,
+        operation: &'static str,
+        waits: Waits,
+        step: impl FnOnce(&mut Topic, Now) -> Result<T, StoreError>,
+    ) -> Pending<T> {
+        let stepped = self.step_to(operation, step);
+        let confirm = match (&self.sink, &stepped) {
+            (Some(sink), Ok((_, after))) => sink.confirm(operation, waits, *after),
+            _ => None,
+        };
+        let answer = stepped.map(|(answer, _)| answer);
+        match confirm {
+            None => Box::pin(ready(answer)),
+            Some(confirm) => Box::pin(async move {
+                confirm.await?;
+                answer
+            }),
+        }
+    }
+
+    fn step_to<T>(
+        &self,
+        operation: &'static str,
+        step: impl FnOnce(&mut Topic, Now) -> Result<T, StoreError>,
+    ) -> Result<(T, After), StoreError> {
+        if let Some(sink) = &self.sink {
+            sink.sink.admit(operation)?;
+        }
         let mut inside = self.lock(operation)?;
-        let Inside { topic, subscribers } = &mut *inside;
-        let answer = step(topic, Now::from_micros(self.clock.micros()));
+        let answer = step(&mut inside.topic, Now::from_micros(self.clock.micros()));
+        if let Some(sink) = &self.sink {
+            inside.append(sink);
+        }
+        let Inside { topic, subscribers, .. } = &mut *inside;
         for (node, signal) in subscribers.send(topic.take_notices()) {
             topic.does_not_listen(&node, &signal);
         }
-        answer
+        let after = After { position: inside.position, fence: inside.topic.fence };
+        answer.map(|answer| (answer, after))
+    }
+
+    /// Changes the topic as a replay or a dump does: it is no step, so it sends no signals and has no changes.
+    pub(super) fn with<T>(&self, operation: &'static str, act: impl FnOnce(&mut Topic) -> T) -> Result<T, StoreError> {
+        Ok(act(&mut self.lock(operation)?.topic))
     }
 
     /// Reads the topic.

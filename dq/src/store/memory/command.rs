@@ -3,7 +3,6 @@
 use super::calls::KeptAnswer;
 use super::now::Now;
 use super::pending::{End, Ended, PendingCommand};
-use super::places::Place;
 use super::topic::{Topic, within};
 use crate::job::{Fence, JobId, ProducerId, Record, State};
 use crate::store::step::USUAL_BYTES;
@@ -118,8 +117,8 @@ impl Topic {
         if !matches!(state, State::Dead | State::Unacked) || !self.matches_parking_fence(id, fence) {
             return false;
         }
-        let slot = self.jobs.get_mut(id).expect("its state is known");
-        slot.crashes = 0;
+        let mut slot = self.jobs.get_mut(id).expect("its state is known");
+        slot.set_crashes(0);
         let metadata = (state == State::Dead).then(|| {
             let mut metadata = slot.record.metadata().unwrap_or_default();
             (metadata.attempts, metadata.exhausted, metadata.expires_at) = (0, false, None);
@@ -138,9 +137,7 @@ impl Topic {
 
     /// Changes the pending command of a running job.
     fn change_pending<T>(&mut self, id: &JobId, change: impl FnOnce(&mut PendingCommand) -> T) -> T {
-        let Some(Place::Running(run)) = self.jobs.get_mut(id).map(|slot| &mut slot.place) else {
-            unreachable!("the state of the job is RUNNING")
-        };
-        change(run.pending.get_or_insert_default())
+        let mut slot = self.jobs.get_mut(id).expect("its state is known");
+        change(slot.pending_mut().expect("the state of the job is RUNNING"))
     }
 }

@@ -1,12 +1,12 @@
 //! The links and producers of the memory store.
 //!
-//! A call executes its step at once, and the future that it returns already holds the answer. So steps have the order of
-//! their calls, and a link that is dropped leaves nothing in flight.
+//! A call executes its step at once, and the future that it returns already holds the answer; over a sink it may still wait
+//! until the changes are durable. So steps have the order of their calls, and a link that is dropped leaves nothing in flight.
 
-use std::future::ready;
 use std::sync::Arc;
 
 use super::cell::Cell;
+use super::durable::Waits;
 use super::now::Now;
 use super::topic::Topic;
 use crate::job::{NodeId, ProducerId};
@@ -25,8 +25,8 @@ pub(super) struct MemoryLink {
 
 impl Link for MemoryLink {
     fn ask(&self, request: Request) -> Pending<Answer> {
-        let operation = request.kind().name();
-        Box::pin(ready(self.cell.step(operation, |topic, now| topic.answer(now, &self.node, request))))
+        let kind = request.kind();
+        self.cell.ask(kind.name(), Waits::of(kind), |topic, now| topic.answer(now, &self.node, request))
     }
 }
 
@@ -64,10 +64,10 @@ pub(super) struct MemoryProducer {
 
 impl Producer for MemoryProducer {
     fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
-        Box::pin(ready(self.cell.step("add", |topic, now| topic.add(now, &self.producer, batch))))
+        self.cell.ask("add", Waits::CHANGES, |topic, now| topic.add(now, &self.producer, batch))
     }
 
     fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
-        Box::pin(ready(self.cell.step("command", |topic, now| topic.command(now, &self.producer, &batch))))
+        self.cell.ask("command", Waits::CHANGES, |topic, now| topic.command(now, &self.producer, &batch))
     }
 }

@@ -4,11 +4,9 @@
 //! own outcome counts. In each case the row, its isolation and the pending command are gone afterwards, and so is the crash
 //! count, unless the job was only given back.
 
-use std::mem;
-
 use super::now::Now;
 use super::pending::{Ended, PendingCommand};
-use super::places::{Place, Run, Slot, TimedPlace};
+use super::places::{Run, SlotMut, TimedPlace};
 use super::topic::Topic;
 use crate::job::{Cause, Charge, Fence, Isolation, JobId, Metadata, Record, Token};
 use crate::store::step::{Change, RejoinDue};
@@ -38,13 +36,11 @@ struct EndedRun {
 impl Topic {
     /// Ends the run of `id`, which must be RUNNING.
     pub(super) fn leave_running(&mut self, now: Now, id: &JobId, exit: Exit) {
-        let slot = self.jobs.get_mut(id).expect("only a known job is running");
-        let Place::Running(run) = &mut slot.place else { unreachable!("only a running job leaves RUNNING") };
-        let Run { token, isolation, .. } = **run;
-        let pending = run.pending.take();
+        let mut slot = self.jobs.get_mut(id).expect("only a known job is running");
+        let &Run { token, isolation, .. } = slot.run().expect("only a running job leaves RUNNING");
+        let PendingCommand { end, replacement } = slot.take_pending().unwrap_or_default();
         let parked_by = slot.record.fixed().parked_by;
-        let run = EndedRun { token, isolation, crashes: mem::take(&mut slot.crashes), parked_by };
-        let PendingCommand { end, replacement } = pending.map(|pending| *pending).unwrap_or_default();
+        let run = EndedRun { token, isolation, crashes: slot.take_crashes(), parked_by };
         let ended = end.filter(|end| end.applies(token.fence, parked_by)).map(|end| end.how);
         if let Some(replacement) = replacement.filter(|new| ended.is_some() || !new.conditional) {
             return self.put(now, id, replacement.job);
@@ -63,7 +59,7 @@ impl Topic {
         if how != Ended::Acked || retain.is_zero() {
             return self.jobs.remove(id);
         }
-        self.jobs.get_mut(id)?.crashes = 0;
+        self.jobs.get_mut(id)?.set_crashes(0);
         self.jobs.move_to(id, TimedPlace::Done, now.floor().after(retain));
         None
     }
@@ -113,8 +109,8 @@ impl Topic {
 
     /// Puts the job back in the place that it was claimed from, at its old time.
     fn give_back(&mut self, now: Now, id: &JobId, run: &EndedRun, crashes: u32) {
-        if let Some(slot) = self.jobs.get_mut(id) {
-            slot.crashes = crashes;
+        if let Some(mut slot) = self.jobs.get_mut(id) {
+            slot.set_crashes(crashes);
         }
         match run.parked_by {
             Some(_) => self.jobs.move_to(id, TimedPlace::Unacked, run.token.due),
@@ -129,7 +125,7 @@ impl Topic {
 
     /// Charges the crash of its node to the job, and puts the job where it belongs then (rule 19).
     fn charge(&mut self, now: Now, id: &JobId, run: &EndedRun, cap: u32) {
-        let slot = self.jobs.get_mut(id).expect("the job is known");
+        let mut slot = self.jobs.get_mut(id).expect("the job is known");
         match Charge::of(run.crashes, run.isolation, slot.record.fixed().exhausted, cap) {
             Charge::Counted(crashes) => self.give_back(now, id, run, crashes),
             Charge::Convicted(crashes) => {
@@ -142,13 +138,13 @@ impl Topic {
 
     /// Writes new metadata, if there is any, and the parking fence, which only the store sets.
     pub(super) fn write_metadata(&mut self, id: &JobId, metadata: Option<Metadata>, parked_by: Option<Fence>) {
-        if let Some(slot) = self.jobs.get_mut(id) {
+        if let Some(mut slot) = self.jobs.get_mut(id) {
             slot.write_metadata(metadata, parked_by);
         }
     }
 }
 
-impl Slot {
+impl SlotMut<'_> {
     /// As [`Topic::write_metadata`]; leaves the record's bytes alone if nothing changes.
     pub(super) fn write_metadata(&mut self, metadata: Option<Metadata>, parked_by: Option<Fence>) {
         if metadata.is_none() && self.record.fixed().parked_by == parked_by {
@@ -156,13 +152,13 @@ impl Slot {
         }
         let mut metadata = metadata.unwrap_or_else(|| self.record.metadata().unwrap_or_default());
         metadata.parked_by = parked_by;
-        self.record = self.record.with_metadata(&metadata);
+        self.set_metadata(&metadata);
     }
 
     /// Notes that crashes have exhausted the job.
     fn exhaust(&mut self) {
         let mut metadata = self.record.metadata().unwrap_or_default();
         (metadata.exhausted, metadata.cause) = (true, Some(Cause::Crashes));
-        self.record = self.record.with_metadata(&metadata);
+        self.set_metadata(&metadata);
     }
 }

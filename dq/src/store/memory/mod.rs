@@ -30,11 +30,14 @@ mod adds;
 mod broadcasts;
 mod calls;
 mod cell;
+mod changes;
 mod claims;
 mod command;
 mod connection;
+mod durable;
 mod exit;
 mod inspect;
+mod journaled;
 mod leases;
 mod notes;
 mod now;
@@ -64,6 +67,9 @@ use futures_util::future::BoxFuture;
 use super::{Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts};
 use crate::environment::StoreClock;
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
+pub use changes::{BadChanges, CHANGES_VERSION, Damage, DumpCursor, Replay};
+pub use durable::{Position, Sink};
+pub use journaled::PageSize;
 #[cfg(any(test, feature = "testing"))]
 pub use snapshot::Snapshot;
 #[cfg(feature = "testing")]

@@ -1,9 +1,10 @@
 //! The steps that note something about a running job, which stays RUNNING: `isolate` and `exhaust` (rules 15 and 19).
 
 use super::now::Now;
-use super::places::{Place, Run, Slot};
+use super::pending::PendingCommand;
+use super::places::SlotMut;
 use super::topic::{Topic, within};
-use crate::job::{JobId, NodeId, Record, Token};
+use crate::job::{JobId, NodeId, Token};
 use crate::store::StoreError;
 use crate::store::step::{Exhaust, Isolate, Isolated, NoteVerdict, Noted};
 
@@ -13,9 +14,8 @@ impl Topic {
     pub(crate) fn isolate(&mut self, now: Now, node: &NodeId, request: &Isolate) -> Result<Isolated, StoreError> {
         within("the number of runs to isolate", request.runs.len())?;
         let notes = self.sequences.is_current(now, node, request.last_seen).then(|| {
-            let isolation = Some(request.isolation);
             let runs = request.runs.iter();
-            runs.map(|(id, token)| self.note(node, id, *token, |run, _| run.isolation = isolation)).collect()
+            runs.map(|(id, token)| self.note(node, id, *token, |slot| slot.set_isolation(request.isolation))).collect()
         });
         self.extend_lease(now, node, request.last_seen, request.lease);
         Ok(Isolated { lease_status: self.lease_status(node), notes })
@@ -24,29 +24,25 @@ impl Topic {
     /// Notes that no attempt is left; keeps the parking fence, which only the store sets.
     pub(crate) fn exhaust(&mut self, now: Now, node: &NodeId, request: Exhaust) -> Noted {
         let mut metadata = request.metadata;
-        let note = self.note(node, &request.id, request.token, |_, record| {
+        let note = self.note(node, &request.id, request.token, |slot| {
             metadata.exhausted = true;
-            metadata.parked_by = record.fixed().parked_by;
-            *record = record.with_metadata(&metadata);
+            metadata.parked_by = slot.record.fixed().parked_by;
+            slot.set_metadata(&metadata);
         });
         self.extend_lease(now, node, request.last_seen, request.lease);
         Noted { lease_status: self.lease_status(node), note }
     }
 
-    fn note(
-        &mut self,
-        node: &NodeId,
-        id: &JobId,
-        token: Token,
-        write: impl FnOnce(&mut Run, &mut Record),
-    ) -> NoteVerdict {
-        let Some(Slot { record, place: Place::Running(run), .. }) = self.jobs.run_mut(node, id, token) else {
+    fn note(&mut self, node: &NodeId, id: &JobId, token: Token, write: impl FnOnce(&mut SlotMut<'_>)) -> NoteVerdict {
+        if !self.jobs.is_run(node, id, token) {
             return NoteVerdict::Stale;
-        };
-        if run.pending.as_ref().is_some_and(|pending| pending.is_unfenced_end()) {
+        }
+        let mut slot = self.jobs.get_mut(id).expect("a run has a slot");
+        let pending = slot.run().and_then(|run| run.pending.as_deref());
+        if pending.is_some_and(PendingCommand::is_unfenced_end) {
             return NoteVerdict::Ended;
         }
-        write(run, record);
+        write(&mut slot);
         NoteVerdict::Done
     }
 }

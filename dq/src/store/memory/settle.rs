@@ -51,7 +51,7 @@ impl Topic {
                 verdicts.push(Verdict::Done);
                 continue;
             }
-            let holds = self.jobs.run_mut(node, &outcome.id, outcome.token).is_some();
+            let holds = self.jobs.is_run(node, &outcome.id, outcome.token);
             verdicts.push(match holds {
                 false => Verdict::Stale,
                 true if !budget.takes(self.jobs.replacement_size(&outcome.id)) => Verdict::Later,

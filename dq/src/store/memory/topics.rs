@@ -1,11 +1,14 @@
 //! All topics of a store, and the stores that several parts of a program share by name (`memory:NAME`).
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::cell::Cell;
+use super::durable::{Sink, TopicSink};
+use super::topic::Topic;
 use crate::environment::StoreClock;
-use crate::job::TopicKey;
+use crate::job::{Fence, TopicKey};
 
 static NAMED: Mutex<BTreeMap<String, Weak<Topics>>> = Mutex::new(BTreeMap::new());
 
@@ -13,12 +16,29 @@ static NAMED: Mutex<BTreeMap<String, Weak<Topics>>> = Mutex::new(BTreeMap::new()
 #[derive(Debug)]
 pub(super) struct Topics {
     pub(super) clock: Arc<dyn StoreClock>,
+    /// Where the changes go.
+    sink: Option<Arc<dyn Sink>>,
+    /// The fence that a new topic begins with.
+    fence: AtomicU64,
     cells: Mutex<BTreeMap<TopicKey, Arc<Cell>>>,
 }
 
 impl Topics {
     pub(super) fn new(clock: Arc<dyn StoreClock>) -> Self {
-        Self { clock, cells: Mutex::default() }
+        Self { clock, sink: None, fence: AtomicU64::default(), cells: Mutex::default() }
+    }
+
+    pub(super) fn journaled(clock: Arc<dyn StoreClock>, sink: Arc<dyn Sink>) -> Self {
+        Self { sink: Some(sink), ..Self::new(clock) }
+    }
+
+    /// The fence that a new topic begins with.
+    pub(super) fn fence(&self) -> Fence {
+        Fence(self.fence.load(Ordering::Acquire))
+    }
+
+    pub(super) fn raise_fence(&self, fence: Fence) {
+        self.fence.fetch_max(fence.0, Ordering::AcqRel);
     }
 
     /// The topics of the store `name`; `make` creates them if no live store has that name.
@@ -40,7 +60,9 @@ impl Topics {
         if let Some(cell) = cells.get(topic) {
             return Arc::clone(cell);
         }
-        let cell = Arc::new(Cell::new(Arc::clone(&self.clock)));
+        let new = Topic { fence: self.fence(), ..Topic::default() };
+        let sink = self.sink.clone().map(|sink| TopicSink { topic: topic.clone(), sink });
+        let cell = Arc::new(Cell::new(Arc::clone(&self.clock), new, sink));
         cells.insert(topic.clone(), Arc::clone(&cell));
         cell
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::context::topic::pipeline::RequestKind;
 use crate::context::topic::{Topic, earliest};
 use crate::job::NodeId;
-use crate::store::step::{Reclaim, Reclaimed, Role, Scan, Scanned};
+use crate::store::step::{Reclaim, Reclaimed, Role, Scan, Scanned, is_free_lease};
 use crate::time::Timestamp;
 
 /// How often the watcher scans, for the audit.
@@ -86,14 +86,14 @@ impl Topic {
         self.reclaims.expired = expired;
     }
 
-    /// Reclaims the jobs of the next node that is known to be dead. One that released its lease needs no watching.
+    /// Reclaims the jobs of the next node that is known to be dead. One that released its lease, or whose process has certainly ended, needs no watching.
     pub(in crate::context::topic) fn reclaim(&mut self, now: Duration) -> Option<Duration> {
         if self.stopping.is_ordered() || !self.reconciliation.is_settled() || self.reclaims.expired.is_empty() {
             return None;
         }
         let watch = self.parts.node.renewal * 3 / 2;
         let ready = |lease: &Expired| {
-            if lease.end == Timestamp::EPOCH { lease.since } else { lease.since + watch }
+            if is_free_lease(lease.end) { lease.since } else { lease.since + watch }
         };
         let next = self.reclaims.expired.iter().min_by_key(|(_, lease)| ready(lease))?;
         let (node, lease) = (next.0.clone(), *next.1);

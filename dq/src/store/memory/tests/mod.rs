@@ -1,6 +1,7 @@
 //! The tricky parts of the steps, on a topic alone: without a store, a clock or a runtime.
 
 mod adds;
+mod changes;
 mod claims;
 mod leases;
 mod pending;

@@ -8,6 +8,7 @@ use super::crashes::isolation;
 use super::record::{Checker, HandlerKind, Run};
 use dq::config::NodeSettings;
 use dq::job::{Isolation, JobId, NodeId};
+use dq::store::step::is_free_lease;
 use dq::time::Timestamp;
 
 /// Tasks need a moment to be polled after a pause, or after a start beside an older run, in µs.
@@ -97,7 +98,7 @@ impl Checker {
         // A little less is allowed, because clocks of nodes and of the store need not be equally fast.
         let watch = NodeSettings::default().renewal * 7 / 5;
         let (watched, expired) = (Duration::from_micros(watched), Timestamp::floor_micros(micros).since(seen));
-        if seen != Timestamp::EPOCH && (watched < watch || expired < watch && !self.jumped) {
+        if !is_free_lease(seen) && (watched < watch || expired < watch && !self.jumped) {
             self.bad(format!(
                 "[20] jobs of {from} are reclaimed {expired:?} after the end of its lease by a node that watched for {watched:?}"
             ));

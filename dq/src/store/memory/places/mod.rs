@@ -5,77 +5,26 @@
 //! run, and the crash count is part of the slot, so none of them can outlive its owner. A holder, and with it a lease,
 //! exists exactly while it has rows (rule 8).
 
+mod restore;
+mod slot;
+mod touched;
+
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem;
+use std::ops::Bound;
 
 use foldhash::fast::FixedState;
 
-use super::pending::PendingCommand;
 use super::time_index::TimeIndex;
-use crate::job::{Fence, Isolation, JobId, NodeId, Record, State, Token};
+use crate::job::{Fence, JobId, NodeId, Record, State, Token};
 use crate::store::step::Claim;
 use crate::time::Timestamp;
 
-/// A place that a job leaves by time; RUNNING is the only other place.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TimedPlace {
-    /// DELAYED until the due time.
-    Delayed,
-    /// UNACKED since the job was parked.
-    Unacked,
-    /// DEAD since the job was given up.
-    Dead,
-    /// DONE until the retention ends.
-    Done,
-}
+pub(super) use slot::{Holder, Place, Run, Slot, SlotMut, TimedPlace};
+pub(super) use touched::{Log, Touch};
 
-/// A run of a job, with its row.
-#[derive(Debug, Clone)]
-pub(super) struct Run {
-    pub(super) node: NodeId,
-    pub(super) token: Token,
-    /// How the quarantined job was started (rule 19).
-    pub(super) isolation: Option<Isolation>,
-    /// Boxed because few runs have one.
-    pub(super) pending: Option<Box<PendingCommand>>,
-}
-
-/// The place of a job.
-#[derive(Debug, Clone)]
-pub(super) enum Place {
-    Timed(TimedPlace, Timestamp),
-    Running(Box<Run>),
-}
-
-impl Place {
-    pub(super) const fn state(&self) -> State {
-        match self {
-            Self::Timed(TimedPlace::Delayed, _) => State::Delayed,
-            Self::Timed(TimedPlace::Unacked, _) => State::Unacked,
-            Self::Timed(TimedPlace::Dead, _) => State::Dead,
-            Self::Timed(TimedPlace::Done, _) => State::Done,
-            Self::Running(_) => State::Running,
-        }
-    }
-}
-
-/// What the store keeps of one job.
-#[derive(Debug, Clone)]
-pub(super) struct Slot {
-    pub(super) record: Record,
-    /// Crashes since the last settled outcome.
-    pub(super) crashes: u32,
-    pub(super) place: Place,
-}
-
-/// The jobs of the topic that one node holds.
-#[derive(Debug, Clone)]
-pub(super) struct Holder {
-    /// The end of the lease; [`Timestamp::EPOCH`]: the node has released it, and the rows may be reclaimed at once.
-    pub(super) lease: Timestamp,
-    pub(super) rows: BTreeSet<JobId>,
-}
+use touched::Touched;
 
 /// How many of these sizes, from the first on, are together at most `most`; at least one, so that a large one never
 /// blocks.
@@ -97,6 +46,7 @@ pub(super) struct Jobs {
     dead: TimeIndex,
     done: TimeIndex,
     holders: BTreeMap<NodeId, Holder>,
+    touched: Touched,
 }
 
 impl Jobs {
@@ -104,12 +54,14 @@ impl Jobs {
         self.slots.get(id)
     }
 
-    pub(super) fn get_mut(&mut self, id: &JobId) -> Option<&mut Slot> {
-        self.slots.get_mut(id)
+    /// The job `id`, to change it.
+    pub(super) fn get_mut<'a>(&'a mut self, id: &'a JobId) -> Option<SlotMut<'a>> {
+        let slot = self.slots.get_mut(id)?;
+        Some(SlotMut { id, slot, touched: &mut self.touched })
     }
 
     /// Every job, in no order.
-    #[cfg(feature = "testing")]
+    #[cfg(any(test, feature = "testing"))]
     pub(super) fn iter(&self) -> impl Iterator<Item = (&JobId, &Slot)> {
         self.slots.iter()
     }
@@ -118,19 +70,14 @@ impl Jobs {
         self.slots.get(id).map(|slot| slot.place.state())
     }
 
-    /// The job `id`, if `node` runs it under `token`.
-    pub(super) fn run_mut(&mut self, node: &NodeId, id: &JobId, token: Token) -> Option<&mut Slot> {
-        self.slots
-            .get_mut(id)
-            .filter(|slot| matches!(&slot.place, Place::Running(run) if run.token == token && run.node == *node))
+    /// Whether `node` runs the job `id` under `token`.
+    pub(super) fn is_run(&self, node: &NodeId, id: &JobId, token: Token) -> bool {
+        self.slots.get(id).and_then(Slot::run).is_some_and(|run| run.token == token && run.node == *node)
     }
 
     /// The size of the record of the replacement that waits for the end of a run.
     pub(super) fn replacement_size(&self, id: &JobId) -> usize {
-        let pending = match self.slots.get(id).map(|slot| &slot.place) {
-            Some(Place::Running(run)) => run.pending.as_ref(),
-            _ => None,
-        };
+        let pending = self.slots.get(id).and_then(Slot::run).and_then(|run| run.pending.as_ref());
         let replacement = pending.and_then(|pending| pending.replacement.as_ref());
         replacement.map_or(0, |replacement| replacement.job.record.as_bytes().len())
     }
@@ -158,6 +105,37 @@ impl Jobs {
         }
     }
 
+    pub(super) const fn log(&self) -> Log {
+        self.touched.log
+    }
+
+    /// Sets how much a journal wants to know of each step.
+    pub(super) fn set_log(&mut self, log: Log) {
+        self.touched.log = log;
+    }
+
+    /// Calls `changed` for each row that the step has changed, and `gone` for the id of each that it has removed.
+    pub(super) fn take_touched<T>(
+        &mut self,
+        to: &mut T,
+        changed: impl Fn(&mut T, &JobId, &Slot, Touch),
+        gone: impl Fn(&mut T, &JobId),
+    ) {
+        let (ids, removed) = self.touched.take();
+        // A removed id is known again if a new job has taken its place, which is then whole.
+        for id in removed.iter().filter(|id| ids.is_empty() || !self.slots.contains_key(*id)) {
+            gone(to, id);
+        }
+        for id in &ids {
+            let Some(slot) = self.slots.get_mut(id) else { continue };
+            let touched = mem::take(&mut slot.touched);
+            if !touched.is_empty() {
+                changed(to, id, slot, touched);
+            }
+        }
+        self.touched.reuse((ids, removed));
+    }
+
     const fn index_mut(&mut self, place: TimedPlace) -> &mut TimeIndex {
         match place {
             TimedPlace::Delayed => &mut self.delayed,
@@ -179,6 +157,20 @@ impl Jobs {
         self.holders.get_mut(node)
     }
 
+    /// All rows after this one, in the order of nodes, then ids.
+    pub(super) fn rows_after(&self, after: Option<(NodeId, JobId)>) -> impl Iterator<Item = (&NodeId, &JobId)> {
+        let (node, from) = match after {
+            Some((node, id)) => (Some(node), Bound::Excluded(id)),
+            None => (None, Bound::Unbounded),
+        };
+        let first = node.as_ref().and_then(|node| self.holders.get_key_value(node));
+        let first = first.into_iter().flat_map(move |(node, holder)| {
+            holder.rows.range((from.clone(), Bound::Unbounded)).map(move |id| (node, id))
+        });
+        let others = self.holders.range((node.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded));
+        first.chain(others.flat_map(|(node, holder)| holder.rows.iter().map(move |id| (node, id))))
+    }
+
     /// The number of rows of a node.
     pub(super) fn rows(&self, node: &NodeId) -> usize {
         self.holders.get(node).map_or(0, |holder| holder.rows.len())
@@ -187,7 +179,9 @@ impl Jobs {
     /// Puts a job with an unknown id in a place.
     pub(super) fn insert(&mut self, id: JobId, record: Record, place: TimedPlace, at: Timestamp) {
         self.index_mut(place).insert(at, id.clone());
-        let old = self.slots.insert(id, Slot { record, crashes: 0, place: Place::Timed(place, at) });
+        let mut slot = Slot::new(record, 0, Place::Timed(place, at));
+        self.touched.change(&id, &mut slot.touched, Touch::WHOLE);
+        let old = self.slots.insert(id, slot);
         debug_assert!(old.is_none(), "a caller that replaces a job removes the old one first");
     }
 
@@ -203,7 +197,8 @@ impl Jobs {
             Entry::Occupied(_) => Some(record),
             Entry::Vacant(entry) => {
                 let id = entry.key().clone();
-                entry.insert(Slot { record, crashes: 0, place: Place::Timed(place, at) });
+                let slot = entry.insert(Slot::new(record, 0, Place::Timed(place, at)));
+                self.touched.change(&id, &mut slot.touched, Touch::WHOLE);
                 self.index_mut(place).insert(at, id);
                 None
             }
@@ -214,7 +209,7 @@ impl Jobs {
     /// whether it did.
     pub(super) fn remove_plain_run(&mut self, node: &NodeId, id: &JobId, token: Token) -> bool {
         let Some(slot) = self.slots.get(id) else { return false };
-        let Place::Running(run) = &slot.place else { return false };
+        let Some(run) = slot.run() else { return false };
         let is_plain = run.token == token && run.node == *node && run.pending.is_none();
         if !is_plain || !slot.record.fixed().retain.is_zero() {
             return false;
@@ -226,6 +221,7 @@ impl Jobs {
     /// Removes a job from whichever place it is in.
     pub(super) fn remove(&mut self, id: &JobId) -> Option<Record> {
         let slot = self.slots.remove(id)?;
+        self.touched.remove(id);
         self.vacate(id, &slot.place);
         Some(slot.record)
     }
@@ -233,6 +229,7 @@ impl Jobs {
     /// Moves a known job to another place.
     pub(super) fn move_to(&mut self, id: &JobId, place: TimedPlace, at: Timestamp) {
         let slot = self.slots.get_mut(id).expect("only known jobs move");
+        self.touched.change(id, &mut slot.touched, Touch::PLACE);
         let from = mem::replace(&mut slot.place, Place::Timed(place, at));
         self.vacate(id, &from);
         self.index_mut(place).insert(at, id.clone());
@@ -283,6 +280,7 @@ impl Jobs {
             let (due, id) = index.pop_first().expect("it is the first");
             let token = Token { fence, due };
             slot.place = Place::Running(Box::new(Run { node: node.clone(), token, isolation: None, pending: None }));
+            self.touched.change(&id, &mut slot.touched, Touch::CLAIMED);
             holder.rows.insert(id.clone());
             claims.push(Claim { id, token, record: slot.record.clone(), crashes: slot.crashes });
         }

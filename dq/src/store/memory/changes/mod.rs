@@ -1,0 +1,107 @@
+//! What the steps of a topic change, as bytes: for a journal.
+//!
+//! A journal keeps what a step *did* to rows and never the request, so replaying it does not depend on how a step works. The
+//! changes are absolute values: applying them again, in order, changes nothing.
+//!
+//! * [`Topic::log_changes`] makes a topic note what its steps touch, and [`Topic::take_changes`] encodes the present rows of
+//!   what the last step touched (`write`). Only `places` and `broadcasts` can change a row, and they note it.
+//! * [`Topic::apply`] replays (`apply`).
+//! * [`Topic::begin_dump`] and [`Topic::dump`] write the whole state in pages, between which steps may change anything (`dump`).
+//!
+//! Leases, sequence numbers, roles and kept answers are not journaled: the processes that they belong to end with the store.
+//! `docs/internals/journal-changes.md` documents every byte.
+
+mod apply;
+mod dump;
+mod read;
+mod write;
+
+pub use apply::Replay;
+pub use read::{BadChanges, Damage};
+
+pub use dump::DumpCursor;
+
+use super::places::Log;
+use super::topic::Topic;
+
+/// The version of the encoding. A journal writes it once, where a file begins.
+pub const CHANGES_VERSION: u8 = 1;
+
+/// The kinds of groups.
+mod kind {
+    /// Rows, whole.
+    pub(super) const PUT: u8 = 1;
+    /// Parts of rows.
+    pub(super) const PART: u8 = 2;
+    /// Jobs that a node has claimed.
+    pub(super) const CLAIM: u8 = 3;
+    /// Rows that are gone.
+    pub(super) const GONE: u8 = 4;
+    /// Broadcasts, whole.
+    pub(super) const BROADCAST: u8 = 5;
+    /// Broadcasts that are gone.
+    pub(super) const BROADCAST_GONE: u8 = 6;
+}
+
+/// The bits of bytes with several values.
+mod bits {
+    /// Of a row: its place, 0 to 4.
+    pub(super) const PLACE: u8 = 7;
+    /// Of a row: a crash count follows.
+    pub(super) const CRASHES: u8 = 1 << 3;
+    /// Of a row and of notes: the run was started in a group.
+    pub(super) const GROUPED: u8 = 1 << 4;
+    /// Of a row and of notes: the run was started alone.
+    pub(super) const ALONE: u8 = 1 << 5;
+    /// Of a row and of notes: a pending command follows.
+    pub(super) const PENDING: u8 = 1 << 6;
+
+    /// Of a part: the place follows.
+    pub(super) const HAS_PLACE: u8 = 1;
+    /// Of a part: the crash count follows.
+    pub(super) const HAS_CRASHES: u8 = 1 << 1;
+    /// Of a part: metadata follow.
+    pub(super) const HAS_METADATA: u8 = 1 << 2;
+    /// Of a part: the notes of the run follow.
+    pub(super) const HAS_NOTES: u8 = 1 << 3;
+
+    /// Of a pending command: its end, 0 to 3.
+    pub(super) const END: u8 = 3;
+    /// Of a pending command: the fence of the end follows.
+    pub(super) const FENCE: u8 = 1 << 2;
+    /// Of a pending command: a replacement follows.
+    pub(super) const REPLACEMENT: u8 = 1 << 3;
+    /// Of a pending command: the replacement is conditional.
+    pub(super) const CONDITIONAL: u8 = 1 << 4;
+    /// Of a pending command: the replacement is a broadcast, and no job of the queue.
+    pub(super) const ONLY_BROADCAST: u8 = 1 << 5;
+    /// Of a pending command: the replacement is both.
+    pub(super) const BOTH: u8 = 1 << 6;
+}
+
+impl Topic {
+    /// From now on the topic notes what its steps change, and its owner calls [`take_changes`](Self::take_changes) after each.
+    pub(crate) fn log_changes(&mut self) {
+        if self.jobs.log() == Log::Off {
+            self.set_log(Log::Parts);
+        }
+    }
+
+    /// Encodes what the last step has changed behind what is in `into`; nothing if it has changed nothing.
+    pub(crate) fn take_changes(&mut self, into: &mut Vec<u8>) {
+        let mut groups = write::Groups::new(into);
+        self.jobs.take_touched(&mut groups, write::Groups::changed, write::Groups::gone);
+        for id in self.broadcasts.take_touched() {
+            match self.broadcasts.get(&id) {
+                Some((due, record)) => groups.broadcast(&id, *due, record),
+                None => groups.broadcast_gone(&id),
+            }
+        }
+        groups.close();
+    }
+
+    fn set_log(&mut self, log: Log) {
+        self.jobs.set_log(log);
+        self.broadcasts.set_logged(log != Log::Off);
+    }
+}

@@ -1,0 +1,212 @@
+//! Changes → bytes.
+
+use super::super::pending::{Ended, PendingCommand};
+use super::super::places::{Place, Run, Slot, TimedPlace, Touch};
+use super::{bits, kind};
+use crate::job::{Deliver, Fence, Isolation, JobId, NodeId, Record};
+use crate::time::Timestamp;
+
+/// Writes groups of items of one kind.
+#[derive(Debug)]
+pub(super) struct Groups<'a> {
+    into: &'a mut Vec<u8>,
+    /// The kind of the open group.
+    open: Option<u8>,
+    /// The claims of the open group.
+    claims: Option<(NodeId, Fence)>,
+    /// The last time in the open group.
+    time: u64,
+}
+
+impl<'a> Groups<'a> {
+    pub(super) fn new(into: &'a mut Vec<u8>) -> Self {
+        Self { into, open: None, claims: None, time: 0 }
+    }
+
+    /// A row, or what has changed of it.
+    pub(super) fn changed(&mut self, id: &JobId, slot: &Slot, touched: Touch) {
+        match &slot.place {
+            Place::Running(run) if touched == Touch::CLAIMED => self.claim(id, run),
+            _ if touched.has(Touch::WHOLE) || touched.has(Touch::CLAIMED) => self.put(id, slot),
+            _ => self.part(id, slot, touched),
+        }
+    }
+
+    /// A row, whole.
+    pub(super) fn put(&mut self, id: &JobId, slot: &Slot) {
+        self.item(kind::PUT, id);
+        let crashes = if slot.crashes > 0 { bits::CRASHES } else { 0 };
+        match &slot.place {
+            Place::Timed(place, at) => {
+                self.into.push(place_number(*place) | crashes);
+                self.time(*at);
+            }
+            Place::Running(run) => {
+                self.into.push(notes(run) | crashes);
+                self.text(run.node.as_str());
+                self.number(run.token.fence.0);
+                self.time(run.token.due);
+                self.pending(run.pending.as_deref());
+            }
+        }
+        if slot.crashes > 0 {
+            self.number(slot.crashes.into());
+        }
+        self.record(&slot.record);
+    }
+
+    fn part(&mut self, id: &JobId, slot: &Slot, touched: Touch) {
+        let metadata = if touched.has(Touch::METADATA) { slot.record.metadata_bytes() } else { None };
+        let has = |touch, bit| if touched.has(touch) { bit } else { 0 };
+        // A job that has left RUNNING has no notes any more.
+        let (has_place, has_notes) = match &slot.place {
+            Place::Timed(..) => (has(Touch::PLACE, bits::HAS_PLACE), 0),
+            Place::Running(_) => (0, has(Touch::NOTES, bits::HAS_NOTES)),
+        };
+        let has_metadata = metadata.map_or(0, |_| bits::HAS_METADATA);
+        self.item(kind::PART, id);
+        self.into.push(has_place | has(Touch::CRASHES, bits::HAS_CRASHES) | has_metadata | has_notes);
+        if let Place::Timed(place, at) = &slot.place
+            && has_place != 0
+        {
+            self.into.push(place_number(*place));
+            self.time(*at);
+        }
+        if touched.has(Touch::CRASHES) {
+            self.number(slot.crashes.into());
+        }
+        if let Some(metadata) = metadata {
+            self.bytes(metadata);
+            self.number((slot.record.as_bytes().len() - metadata.len()) as u64);
+        }
+        if let Some(run) = slot.run().filter(|_| has_notes != 0) {
+            self.into.push(notes(run));
+            self.pending(run.pending.as_deref());
+        }
+    }
+
+    fn claim(&mut self, id: &JobId, run: &Run) {
+        let is_open = self.open == Some(kind::CLAIM)
+            && self.claims.as_ref().is_some_and(|(node, fence)| *fence == run.token.fence && *node == run.node);
+        if !is_open {
+            self.start(kind::CLAIM);
+            self.text(run.node.as_str());
+            self.number(run.token.fence.0);
+            self.claims = Some((run.node.clone(), run.token.fence));
+        }
+        self.text(id.as_str());
+        self.time(run.token.due);
+    }
+
+    /// A row that is gone.
+    pub(super) fn gone(&mut self, id: &JobId) {
+        self.item(kind::GONE, id);
+    }
+
+    pub(super) fn broadcast(&mut self, id: &JobId, due: Timestamp, record: &Record) {
+        self.item(kind::BROADCAST, id);
+        self.time(due);
+        self.record(record);
+    }
+
+    pub(super) fn broadcast_gone(&mut self, id: &JobId) {
+        self.item(kind::BROADCAST_GONE, id);
+    }
+
+    /// Ends the last group.
+    pub(super) fn close(&mut self) {
+        if self.open.take().is_some() {
+            // No id is empty.
+            self.into.push(0);
+        }
+    }
+
+    fn start(&mut self, kind: u8) {
+        self.close();
+        self.into.push(kind);
+        (self.open, self.time) = (Some(kind), 0);
+    }
+
+    fn item(&mut self, kind: u8, id: &JobId) {
+        if self.open != Some(kind) {
+            self.start(kind);
+        }
+        self.text(id.as_str());
+    }
+
+    fn pending(&mut self, pending: Option<&PendingCommand>) {
+        let Some(PendingCommand { end, replacement }) = pending else { return };
+        let fence = end.and_then(|end| end.fence);
+        let end = end.map_or(0, |end| match end.how {
+            Ended::Acked => 1,
+            Ended::Deleted => 2,
+            Ended::Cancelled => 3,
+        });
+        let has_fence = fence.map_or(0, |_| bits::FENCE);
+        let replaces = replacement.as_ref().map_or(0, |new| {
+            let conditional = if new.conditional { bits::CONDITIONAL } else { 0 };
+            let deliver = match new.job.deliver {
+                Deliver::Queue => 0,
+                Deliver::Broadcast => bits::ONLY_BROADCAST,
+                Deliver::Both => bits::BOTH,
+            };
+            bits::REPLACEMENT | conditional | deliver
+        });
+        self.into.push(end | has_fence | replaces);
+        if let Some(fence) = fence {
+            self.number(fence.0);
+        }
+        if let Some(new) = replacement {
+            self.number(new.job.due.as_millis());
+            self.record(&new.job.record);
+        }
+    }
+
+    fn record(&mut self, record: &Record) {
+        self.bytes(record.as_bytes());
+    }
+
+    fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.into.extend_from_slice(bytes);
+    }
+
+    /// A time, as the difference from the last one in the group: the least significant bit has the sign.
+    fn time(&mut self, at: Timestamp) {
+        let difference = at.as_millis().wrapping_sub(self.time);
+        self.time = at.as_millis();
+        self.number(difference << 1 ^ (difference >> 63).wrapping_neg());
+    }
+
+    /// Seven bits a byte, the least significant first; the eighth says that more follow.
+    fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.into.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.into.push(number as u8);
+    }
+}
+
+fn notes(run: &Run) -> u8 {
+    let isolation = match run.isolation {
+        None => 0,
+        Some(Isolation::Grouped) => bits::GROUPED,
+        Some(Isolation::Alone) => bits::ALONE,
+    };
+    isolation | run.pending.as_ref().map_or(0, |_| bits::PENDING)
+}
+
+/// The number of a place; RUNNING is 0.
+const fn place_number(place: TimedPlace) -> u8 {
+    match place {
+        TimedPlace::Delayed => 1,
+        TimedPlace::Unacked => 2,
+        TimedPlace::Dead => 3,
+        TimedPlace::Done => 4,
+    }
+}

@@ -1,0 +1,95 @@
+//! A memory store whose changes go to a sink: what `file:` builds on.
+//!
+//! To open a store: [`MemoryStore::journaled`], then [`replay`](MemoryStore::replay) for each page of a dump and each step of the
+//! journal, then [`raise_fence`](MemoryStore::raise_fence); only then may links and producers use it. To dump it: note the
+//! position of the journal, then [`begin_dump`](MemoryStore::begin_dump) and [`dump`](MemoryStore::dump) for each of the
+//! [`topics`](MemoryStore::known_topics). A topic that is used for the first time later is not part of the dump: all of it is in
+//! the journal behind that position.
+
+use std::sync::Arc;
+
+use super::MemoryStore;
+use super::changes::{BadChanges, DumpCursor, Replay};
+use super::durable::Sink;
+use super::topics::Topics;
+use crate::environment::StoreClock;
+use crate::job::{Fence, TopicKey};
+use crate::store::StoreError;
+
+/// How much a page of a dump has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageSize {
+    /// The most rows.
+    pub rows: usize,
+    /// About the most bytes; a page has one row at least, whatever its size.
+    pub bytes: usize,
+}
+
+impl MemoryStore {
+    /// A new, empty store whose steps hand their changes to `sink`.
+    pub fn journaled(clock: Arc<dyn StoreClock>, sink: Arc<dyn Sink>) -> Self {
+        Self { name: None, topics: Arc::new(Topics::journaled(clock, sink)) }
+    }
+
+    /// Applies changes of a step, or a page of a dump. What it does is not handed to the sink.
+    ///
+    /// # Errors
+    /// [`BadChanges`]: the topic is then half-changed, so the store must not be used.
+    pub fn replay(&self, topic: &TopicKey, changes: &[u8], replay: Replay) -> Result<(), BadChanges> {
+        let applied = self.topics.cell(topic).with("replay", |topic| topic.apply(changes, replay));
+        applied.map_err(|_| BadChanges::stopped())?
+    }
+
+    /// No claim of any topic gets this fence or a smaller one.
+    ///
+    /// # Errors
+    /// [`StoreError::Other`] if a topic is stopped because one of its steps panicked.
+    pub fn raise_fence(&self, fence: Fence) -> Result<(), StoreError> {
+        self.topics.raise_fence(fence);
+        self.topics.all().into_iter().try_for_each(|(_, cell)| cell.with("open", |topic| topic.raise_fence(fence)))
+    }
+
+    /// The highest fence that any topic has given out.
+    ///
+    /// # Errors
+    /// As [`raise_fence`](Self::raise_fence).
+    pub fn highest_fence(&self) -> Result<Fence, StoreError> {
+        let fences = self.topics.all().into_iter().map(|(_, cell)| cell.with("fence", |topic| topic.fence));
+        fences.chain([Ok(self.topics.fence())]).try_fold(Fence::default(), |highest, fence| Ok(highest.max(fence?)))
+    }
+
+    /// Every topic that has been used, in order.
+    pub fn known_topics(&self) -> Vec<TopicKey> {
+        self.topics.all().into_iter().map(|(key, _)| key).collect()
+    }
+
+    /// A dump of the topic begins: until its last page, steps hand over the rows that they change whole.
+    ///
+    /// # Errors
+    /// As [`raise_fence`](Self::raise_fence).
+    pub fn begin_dump(&self, topic: &TopicKey) -> Result<DumpCursor, StoreError> {
+        self.topics.cell(topic).with("dump", super::topic::Topic::begin_dump)
+    }
+
+    /// Gives a dump up: its pages are of no use.
+    ///
+    /// # Errors
+    /// As [`raise_fence`](Self::raise_fence).
+    pub fn give_up_dump(&self, topic: &TopicKey) -> Result<(), StoreError> {
+        self.topics.cell(topic).with("dump", super::topic::Topic::give_up_dump)
+    }
+
+    /// Writes the next page of a dump behind what is in `into`, under the lock of the topic. Returns whether it was the last.
+    ///
+    /// # Errors
+    /// As [`raise_fence`](Self::raise_fence).
+    pub fn dump(
+        &self,
+        topic: &TopicKey,
+        cursor: &mut DumpCursor,
+        size: PageSize,
+        into: &mut Vec<u8>,
+    ) -> Result<bool, StoreError> {
+        self.topics.cell(topic).with("dump", |topic| topic.dump(cursor, size.rows, size.bytes, into))
+    }
+}

@@ -1,0 +1,41 @@
+//! The changes of steps, replayed: whatever steps do, the changes make a second topic the same.
+
+mod encoding;
+mod histories;
+mod steps;
+
+use std::collections::BTreeMap;
+
+use super::super::changes::Replay;
+use super::*;
+
+/// Everything that is journaled of a topic.
+type State = (BTreeMap<JobId, String>, BTreeMap<JobId, (Timestamp, Record)>);
+
+fn state(topic: &Topic) -> State {
+    assert!(topic.jobs.is_consistent());
+    let jobs = topic.jobs.iter().map(|(id, slot)| (id.clone(), format!("{slot:?}")));
+    let broadcasts = topic.broadcasts.iter().map(|(id, broadcast)| (id.clone(), broadcast.clone()));
+    (jobs.collect(), broadcasts.collect())
+}
+
+fn changes(topic: &mut Topic) -> Vec<u8> {
+    let mut changes = Vec::new();
+    topic.take_changes(&mut changes);
+    changes
+}
+
+/// A topic that the changes make.
+fn replayed<'a>(all: impl IntoIterator<Item = &'a Vec<u8>>) -> Topic {
+    let mut topic = Topic::default();
+    for changes in all {
+        topic.apply(changes, Replay::Strict).unwrap();
+    }
+    topic
+}
+
+fn logged() -> Bench {
+    let mut bench = Bench::new();
+    bench.topic.log_changes();
+    bench
+}
