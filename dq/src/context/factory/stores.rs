@@ -1,13 +1,13 @@
 //! From a URL to a store.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::config::nearest;
 use crate::context::problems::BadStoreUrl;
 use crate::environment::{StoreClock, TokioClock, WallClock};
 use crate::job::AppName;
-use crate::store::file::FileStore;
+use crate::store::file::{Commits, FileStore};
 use crate::store::memory::MemoryStore;
 use crate::store::{Durability, Store};
 
@@ -68,7 +68,7 @@ pub(crate) fn open(url: &str, shared: bool, durability: Durability) -> Result<Ar
     Ok(match Address::parse(url)? {
         Address::PrivateMemory if shared => return Err(BadStoreUrl::Private),
         Address::PrivateMemory => Arc::new(MemoryStore::new(memory_clock())),
-        Address::File(path) => Arc::new(FileStore::new(path).with_durability(durability)),
+        Address::File(path) => Arc::new(file_store(&path, durability)),
         Address::NamedMemory(name) => Arc::new(MemoryStore::named(&name, memory_clock())),
         #[cfg(feature = "redis")]
         Address::Redis => Arc::new(crate::store::redis::RedisStore::new(url)?.with_durability(durability)),
@@ -79,6 +79,16 @@ pub(crate) fn open(url: &str, shared: bool, durability: Durability) -> Result<Ar
 /// paused.
 fn memory_clock() -> Arc<dyn StoreClock> {
     if TokioClock::is_paused() { Arc::new(TokioClock::new()) } else { Arc::new(WallClock) }
+}
+
+/// The store in a directory; under a paused clock, where no other thread may work, without its thread.
+fn file_store(path: &Path, durability: Durability) -> FileStore {
+    FileStore::new(path).with(|options| {
+        options.durability = durability;
+        if TokioClock::is_paused() {
+            (options.clock, options.commits) = (Arc::new(TokioClock::new()), Commits::AtOnce);
+        }
+    })
 }
 
 /// Whether a store behind this URL is a directory of this machine.

@@ -206,7 +206,7 @@ impl Problem {
             Self::ProvidedTwice { .. } => 7,
             Self::ProvidedByDq { .. } => 8,
             Self::NotProvided { .. } => 9,
-            Self::NoStore | Self::StoreUrl { .. } | Self::StoreUnreachable { .. } => 10,
+            Self::NoStore | Self::StoreUrl { .. } | Self::StoreNotOpen { .. } | Self::StoreUnreachable { .. } => 10,
             Self::StoreTopic { .. } => 11,
             Self::NoThread(_) => 12,
         }

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Default)]
 pub(super) struct Bell {
     rang: AtomicBool,
+    hurried: AtomicBool,
     closing: AtomicBool,
     waiter: OnceLock<Thread>,
 }
@@ -21,18 +22,27 @@ impl Bell {
 
     /// Wakes the waiter. Costs a system call only if it sleeps.
     pub(super) fn ring(&self) {
-        if !self.rang.swap(true, Ordering::AcqRel)
-            && let Some(waiter) = self.waiter.get()
-        {
-            waiter.unpark();
+        if !self.rang.swap(true, Ordering::AcqRel) {
+            self.unpark();
         }
+    }
+
+    /// Ends a pause of the waiter, because somebody cannot wait for its end.
+    pub(super) fn hurry(&self) {
+        self.hurried.store(true, Ordering::Release);
+        self.unpark();
     }
 
     /// Tells the waiter to end.
     pub(super) fn close(&self) {
         self.closing.store(true, Ordering::Release);
-        self.rang.store(false, Ordering::Release);
-        self.ring();
+        self.unpark();
+    }
+
+    fn unpark(&self) {
+        if let Some(waiter) = self.waiter.get() {
+            waiter.unpark();
+        }
     }
 
     pub(super) fn is_closing(&self) -> bool {
@@ -46,10 +56,10 @@ impl Bell {
         }
     }
 
-    /// Waits for this long, or until the store closes.
+    /// Waits for this long, or until somebody hurries or the store closes.
     pub(super) fn pause(&self, time: Duration) {
         let end = Instant::now() + time;
-        while !self.is_closing() {
+        while !self.hurried.swap(false, Ordering::AcqRel) && !self.is_closing() {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;

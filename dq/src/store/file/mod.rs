@@ -1,6 +1,213 @@
-//! Keeps jobs in the files of a directory.
+//! A store in a directory of this machine: `file:PATH`. One process uses it at a time.
 //!
-//! [`disk`] is what the store needs of a file system, and [`journal`] the engine above it, which knows nothing about jobs.
+//! It is the [memory store](super::memory) over a journal: the same transitions, the same indexes. Each step hands over what it has
+//! changed, and the answer of an add, a command or an outcome comes once that is synced to the disk. A claim is not waited for: after
+//! a crash the job is where it was. `docs/internals/journal.md` describes the files.
+//!
+//! * [`disk`] is what the store needs of a file system, [`journal`] the engine above it, which knows nothing about jobs.
+//! * `sink` takes the changes of the steps and confirms them (`progress`, `fences`, `trouble`); `commits` is the thread that writes
+//!   (`bell`), and `snapshots` the one that replaces old parts of the journal.
+//! * `opening` reads a directory, `opened` is an open one, `shared` finds it again in the same process.
+//! * [`check()`] and [`compact()`] are for a directory that no process uses.
 
+mod bell;
+mod check;
+mod commits;
 pub mod disk;
+mod fences;
 pub mod journal;
+mod opened;
+mod opening;
+mod progress;
+#[cfg(unix)]
+mod shared;
+mod sink;
+mod snapshots;
+mod trouble;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use tokio::sync::{OnceCell, oneshot};
+
+use super::memory::MemoryStore;
+use super::{
+    Durability, Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts,
+};
+use crate::environment::{StoreClock, WallClock};
+use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
+
+pub use check::{CheckError, Checked, TopicChecked, check, check_on, compact};
+pub use opening::{Commits, FileOptions};
+
+use disk::Disk;
+use opened::{ClosedConnection, OpenLink, OpenProducer, Opened};
+
+/// A store in a directory.
+///
+/// The directory is opened, and made if it is missing, when a factory or provider starts. All stores of one process with the same
+/// directory are one store; the first one's options count.
+pub struct FileStore {
+    at: At,
+    options: FileOptions,
+    opened: OnceCell<Arc<Opened>>,
+}
+
+/// Where the files are.
+#[derive(Clone)]
+enum At {
+    Path(PathBuf),
+    Disk(Arc<dyn Disk>),
+}
+
+impl fmt::Debug for FileStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileStore").field("url", &self.url()).field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl FileStore {
+    /// The store in this directory. Nothing is opened yet.
+    pub fn new(path: impl AsRef<Path>) -> Self {
+        Self::at(At::Path(path.as_ref().to_owned()), Arc::new(WallClock))
+    }
+
+    /// The store on a disk that the program made, for tests.
+    pub fn on(disk: Arc<dyn Disk>, clock: Arc<dyn StoreClock>) -> Self {
+        Self::at(At::Disk(disk), clock)
+    }
+
+    fn at(at: At, clock: Arc<dyn StoreClock>) -> Self {
+        Self { at, options: FileOptions::new(clock), opened: OnceCell::new() }
+    }
+
+    /// The same store with other options.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut FileOptions)) -> Self {
+        change(&mut self.options);
+        self
+    }
+
+    /// The same store, which answers once this durability is reached. Default: [`Durability::Local`], when it is synced.
+    #[must_use]
+    pub fn with_durability(self, durability: Durability) -> Self {
+        self.with(|options| options.durability = durability)
+    }
+
+    /// Opens the directory, unless it is open. It reads everything that waits, on a thread of its own.
+    ///
+    /// # Errors
+    /// [`StoreError::Halted`] with the reason and what to do: the directory is in use, damaged, or of a newer version; or the disk
+    /// refuses.
+    pub async fn open(&self) -> Result<(), StoreError> {
+        self.opened.get_or_try_init(|| open(self.at.clone(), self.options.clone())).await.map(drop)
+    }
+
+    /// Writes and syncs what was changed. For [`Commits::ByHand`].
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store is not open, or the disk refuses.
+    pub fn commit(&self) -> Result<(), StoreError> {
+        self.opened("commit")?.commit()
+    }
+
+    fn opened(&self, operation: &'static str) -> Result<&Arc<Opened>, StoreError> {
+        let reason = || "it was not opened yet".to_owned();
+        self.opened.get().ok_or_else(|| StoreError::Halted { operation, reason: reason() })
+    }
+
+    fn memory(&self, operation: &'static str) -> Result<&MemoryStore, StoreError> {
+        self.opened(operation).map(|opened| &opened.memory)
+    }
+}
+
+/// Opens a directory on a thread of its own, because it blocks; where the commits are by hand everything is on one thread.
+async fn open(at: At, options: FileOptions) -> Result<Arc<Opened>, StoreError> {
+    if options.commits != Commits::OnOwnThread {
+        return open_now(&at, options);
+    }
+    let (sender, receiver) = oneshot::channel();
+    let open = move || drop(sender.send(open_now(&at, options)));
+    let started = std::thread::Builder::new().name("dq-open".into()).spawn(open);
+    started.map_err(|error| opening::halted(&error))?;
+    receiver.await.map_err(|_| opening::halted(&"reading it panicked, which is a defect of dq"))?
+}
+
+fn open_now(at: &At, options: FileOptions) -> Result<Arc<Opened>, StoreError> {
+    match at {
+        #[cfg(unix)]
+        At::Path(path) => shared::open(path, options),
+        #[cfg(not(unix))]
+        At::Path(_) => Err(opening::halted(&"`file:` needs a Unix system; use `redis:` here")),
+        At::Disk(disk) => opening::open(Arc::clone(disk), options).map(Arc::new),
+    }
+}
+
+impl Store for FileStore {
+    fn url(&self) -> String {
+        match &self.at {
+            At::Path(path) => format!("file:{}", path.display()),
+            At::Disk(disk) => format!("file:{}", disk.path()),
+        }
+    }
+
+    fn prepare(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.open())
+    }
+
+    fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async {
+            self.open().await?;
+            self.opened("contact")?.admit("contact")
+        })
+    }
+
+    /// Cannot fail once the directory is open: its files have versions of their own.
+    fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move { self.memory("open")?.open(topic).await })
+    }
+
+    fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
+        match self.opened.get() {
+            Some(opened) => {
+                Arc::new(OpenLink { link: opened.memory.link(topic, node), _open: Arc::clone(opened) })
+            }
+            None => Arc::new(ClosedConnection),
+        }
+    }
+
+    fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
+        match self.opened.get() {
+            Some(opened) => {
+                Arc::new(OpenProducer { producer: opened.memory.producer(topic, producer), _open: Arc::clone(opened) })
+            }
+            None => Arc::new(ClosedConnection),
+        }
+    }
+
+    fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
+        Box::pin(async move { self.memory("signals")?.signals(topic, interest).await })
+    }
+
+    fn get<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        ids: &'a [JobId],
+    ) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
+        Box::pin(async move { self.memory("get")?.get(topic, ids).await })
+    }
+
+    fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
+        Box::pin(async move { self.memory("page")?.page(topic, request).await })
+    }
+
+    fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
+        Box::pin(async move { self.memory("topics")?.topics(app).await })
+    }
+
+    fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
+        Box::pin(async move { self.memory("counts")?.counts(topic).await })
+    }
+}

@@ -14,7 +14,7 @@ use super::durable::Sink;
 use super::topics::Topics;
 use crate::environment::StoreClock;
 use crate::job::{Fence, TopicKey};
-use crate::store::StoreError;
+use crate::store::{StoreError, TopicCounts};
 
 /// How much a page of a dump has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +56,22 @@ impl MemoryStore {
     pub fn highest_fence(&self) -> Result<Fence, StoreError> {
         let fences = self.topics.all().into_iter().map(|(_, cell)| cell.with("fence", |topic| topic.fence));
         fences.chain([Ok(self.topics.fence())]).try_fold(Fence::default(), |highest, fence| Ok(highest.max(fence?)))
+    }
+
+    /// Whether each job of a topic is in exactly one place. O(n log n).
+    ///
+    /// # Errors
+    /// As [`raise_fence`](Self::raise_fence).
+    pub fn is_consistent(&self, topic: &TopicKey) -> Result<bool, StoreError> {
+        self.topics.cell(topic).with("check", |topic| topic.jobs.len() == topic.jobs.in_places() && topic.jobs.is_consistent())
+    }
+
+    /// How many jobs of a topic are in each state.
+    ///
+    /// # Errors
+    /// As [`raise_fence`](Self::raise_fence).
+    pub fn counts_now(&self, topic: &TopicKey) -> Result<TopicCounts, StoreError> {
+        self.topics.cell(topic).query("check", |topic, now| Ok(topic.counts(now)))
     }
 
     /// Every topic that has been used, in order.

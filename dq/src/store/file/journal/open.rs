@@ -97,6 +97,15 @@ impl Journal {
         let found = recover(disk, &Files::list(disk)?, content, &mut replay)?;
         Ok(report(found.unwrap_or_else(|| Found::none(0)), &replay))
     }
+
+    /// Whether a directory has no journal yet.
+    ///
+    /// # Errors
+    /// [`OpenError::Io`].
+    pub fn is_missing(disk: &dyn Disk) -> Result<bool, OpenError> {
+        let files = Files::list(disk)?;
+        Ok(files.segments.is_empty() && files.snapshots.is_empty())
+    }
 }
 
 /// Takes the lock of a directory.

@@ -1,0 +1,119 @@
+//! A directory that is open, and the links and producers that keep it open.
+
+use std::future::ready;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use super::opening::Commits;
+use super::sink::JournalSink;
+use super::snapshots::Snapshots;
+use crate::store::memory::{MemoryStore, Sink};
+use crate::store::{
+    AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Link, NewJob, Numbered, Pending, Producer, Request,
+    StoreError,
+};
+
+/// A directory that is open. Dropping it closes it cleanly: everything is synced, the journal says that it ended, and the lock is
+/// free.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) memory: MemoryStore,
+    sink: Arc<JournalSink>,
+    pub(super) snapshots: Snapshots,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Opened {
+    pub(super) fn new(
+        memory: MemoryStore,
+        sink: Arc<JournalSink>,
+        snapshots: Snapshots,
+        thread: Option<JoinHandle<()>>,
+    ) -> Self {
+        Self { memory, sink, snapshots, thread: Mutex::new(thread) }
+    }
+
+    /// Refuses while the store takes no steps.
+    pub(super) fn admit(&self, operation: &'static str) -> Result<(), StoreError> {
+        self.sink.admit(operation)
+    }
+
+    pub(super) fn commit(&self) -> Result<(), StoreError> {
+        self.sink.commit()
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.sink.bell.close();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Err(_)) = thread.map(JoinHandle::join) {
+            tracing::error!("the thread that writes the journal panicked, which is a defect of dq");
+        }
+        self.snapshots.stop();
+        // By hand, what was not committed is lost, as in a crash: the simulation decides what is.
+        if self.sink.commits != Commits::ByHand
+            && let Err(error) = self.sink.journal().seal()
+        {
+            tracing::warn!(%error, "the journal could not be closed cleanly; nothing that was confirmed is lost");
+        }
+        self.sink.progress.ends("the store was closed".to_owned());
+    }
+}
+
+/// A link that keeps the directory open.
+#[derive(Debug)]
+pub(super) struct OpenLink {
+    pub(super) link: Arc<dyn Link>,
+    pub(super) _open: Arc<Opened>,
+}
+
+impl Link for OpenLink {
+    fn ask(&self, request: Request) -> Pending<Answer> {
+        self.link.ask(request)
+    }
+}
+
+/// A producer that keeps the directory open.
+#[derive(Debug)]
+pub(super) struct OpenProducer {
+    pub(super) producer: Arc<dyn Producer>,
+    pub(super) _open: Arc<Opened>,
+}
+
+impl Producer for OpenProducer {
+    fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
+        self.producer.add(batch)
+    }
+
+    fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
+        self.producer.command(batch)
+    }
+}
+
+/// A link or producer that was made before the store was opened.
+#[derive(Debug)]
+pub(super) struct ClosedConnection;
+
+impl ClosedConnection {
+    fn refuse<T: Send + 'static>(operation: &'static str) -> Pending<T> {
+        let reason = "this connection was made before the store was opened".to_owned();
+        Box::pin(ready(Err(StoreError::Halted { operation, reason })))
+    }
+}
+
+impl Link for ClosedConnection {
+    fn ask(&self, request: Request) -> Pending<Answer> {
+        Self::refuse(request.kind().name())
+    }
+}
+
+impl Producer for ClosedConnection {
+    fn add(&self, _: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
+        Self::refuse("add")
+    }
+
+    fn command(&self, _: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
+        Self::refuse("command")
+    }
+}

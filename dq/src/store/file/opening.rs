@@ -1,0 +1,160 @@
+//! Reads a directory and starts what writes to it.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use foldhash::fast::FixedState;
+
+use super::commits;
+use super::disk::Disk;
+use super::journal::{Frame, Holder, Journal, OpenError, Options, Origin, Recovered, TopicNumber};
+use super::opened::Opened;
+use super::sink::{CHANGES, JournalSink};
+use super::snapshots::Snapshots;
+use crate::environment::{Entropy, OsEntropy, StoreClock};
+use crate::job::{AppName, Fence, TopicKey, TopicName};
+use crate::store::memory::{CHANGES_VERSION, MemoryStore, Replay, Sink};
+use crate::store::{Durability, StoreError};
+use crate::time::Timestamp;
+
+/// Reading that takes longer than this is worth a line in the log.
+const SLOW: Duration = Duration::from_secs(2);
+
+/// Who writes and syncs the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Commits {
+    /// A thread of the store, as soon as something changes. Callers that come meanwhile share its next sync.
+    OnOwnThread,
+    /// The caller of a step that waits: for tests under a paused clock, where no other thread may work.
+    AtOnce,
+    /// Whoever calls [`FileStore::commit`](super::FileStore::commit): for simulations.
+    ByHand,
+}
+
+/// How a `file:` store works.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct FileOptions {
+    /// What due times and leases are judged by. Default: the wall clock.
+    pub clock: Arc<dyn StoreClock>,
+    /// When an answer comes. Default: [`Durability::Local`], when it is synced.
+    pub durability: Durability,
+    /// Who commits. Default: [`Commits::OnOwnThread`].
+    pub commits: Commits,
+    /// A snapshot is taken once the journal has grown by this many bytes since the last one, and by its size. Default: 64 MiB.
+    pub snapshot_bytes: u64,
+    /// A new file of the journal begins once one has this many bytes. Default: 64 MiB.
+    pub segment_bytes: u64,
+}
+
+impl FileOptions {
+    pub(super) fn new(clock: Arc<dyn StoreClock>) -> Self {
+        Self {
+            clock,
+            durability: Durability::Local,
+            commits: Commits::OnOwnThread,
+            snapshot_bytes: 64 << 20,
+            segment_bytes: 64 << 20,
+        }
+    }
+}
+
+/// The store does not open.
+pub(super) fn halted(reason: &dyn fmt::Display) -> StoreError {
+    StoreError::Halted { operation: "open", reason: reason.to_string() }
+}
+
+/// Opens the journal of a disk and loads what it has.
+pub(super) fn open(disk: Arc<dyn Disk>, options: FileOptions) -> Result<Opened, StoreError> {
+    try_open(disk, options).map_err(|error| halted(&error))
+}
+
+/// As [`open`], with the error of the journal.
+pub(super) fn try_open(disk: Arc<dyn Disk>, options: FileOptions) -> Result<Opened, OpenError> {
+    let began = Instant::now();
+    let path = disk.path();
+    let holder = Holder {
+        pid: Some(std::process::id()),
+        since: Some(Timestamp::from_millis(options.clock.micros() / 1_000)),
+    };
+    let journal_options = Options {
+        segment_bytes: options.segment_bytes,
+        ..Options::new(OsEntropy::new().next(), holder, u32::from(CHANGES_VERSION))
+    };
+    let sink = Arc::new(JournalSink::new(&options));
+    let memory = MemoryStore::journaled(Arc::clone(&options.clock), Arc::clone(&sink) as Arc<dyn Sink>);
+    let mut loader = Loader::new(&memory);
+    let (journal, recovered) = Journal::open(disk, &journal_options, |_, frame| loader.load(&frame))?;
+    memory.raise_fence(Fence(recovered.reserved)).map_err(|error| OpenError::Refused {
+        file: path.clone(),
+        offset: 0,
+        source: error.into(),
+    })?;
+    report(&path, &recovered, began.elapsed());
+    let journal = Arc::new(journal);
+    sink.start(Arc::clone(&journal));
+    let snapshots = Snapshots::new(memory.clone(), Arc::clone(&sink), options.snapshot_bytes);
+    let thread = commits::start(&sink, snapshots.clone()).map_err(|source| OpenError::Io {
+        file: path,
+        doing: "start a thread for",
+        source,
+    })?;
+    Ok(Opened::new(memory, sink, snapshots, thread))
+}
+
+fn report(path: &str, recovered: &Recovered, took: Duration) {
+    if let Some(torn) = &recovered.torn {
+        tracing::warn!(
+            file = torn.file,
+            offset = torn.offset,
+            bytes = torn.bytes,
+            "the end of the journal was half-written when the program or the machine stopped; it was never confirmed and is cut off"
+        );
+    }
+    for error in &recovered.passed_over {
+        tracing::warn!(%error, "a snapshot is damaged; an older one and the journal since then have everything");
+    }
+    let (frames, is_new, is_sealed) = (recovered.frames, recovered.is_new, recovered.is_sealed);
+    if took > SLOW {
+        tracing::info!(path, frames, ?took, "the store is open");
+    } else {
+        tracing::debug!(path, frames, ?took, is_new, is_sealed, "the store is open");
+    }
+}
+
+/// Applies the frames of a journal to a store.
+pub(super) struct Loader<'a> {
+    memory: &'a MemoryStore,
+    topics: HashMap<TopicNumber, TopicKey, FixedState>,
+}
+
+impl<'a> Loader<'a> {
+    pub(super) fn new(memory: &'a MemoryStore) -> Self {
+        Self { memory, topics: HashMap::default() }
+    }
+
+    pub(super) fn load(&mut self, frame: &Frame<'_>) -> Result<(), Box<dyn Error + Send + Sync>> {
+        if frame.kind != CHANGES {
+            return Err(format!("frames of kind {} are unknown", frame.kind).into());
+        }
+        let topic = match self.topics.get(&frame.topic) {
+            Some(topic) => topic,
+            None => {
+                let key = topic_of(frame.name).ok_or_else(|| format!("`{}` is no name of a topic", frame.name))?;
+                self.topics.entry(frame.topic).or_insert(key)
+            }
+        };
+        let replay = if frame.origin == Origin::Journal { Replay::Strict } else { Replay::WithinDump };
+        Ok(self.memory.replay(topic, frame.bytes, replay)?)
+    }
+}
+
+/// The topic behind `APP:TOPIC`; no app has a colon.
+fn topic_of(name: &str) -> Option<TopicKey> {
+    let (app, topic) = name.split_once(':')?;
+    Some(TopicKey { app: AppName::new(app).ok()?, topic: TopicName::new(topic).ok()? })
+}

@@ -1,0 +1,58 @@
+//! The directories that this process has open: a second store of the same directory is the same store.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use super::disk::{Directory, Disk};
+use super::journal::OpenError;
+use super::opened::Opened;
+use super::opening::{FileOptions, halted, try_open};
+use crate::store::StoreError;
+
+/// The open directories, by their path without links.
+static OPEN: Mutex<BTreeMap<PathBuf, Weak<Opened>>> = Mutex::new(BTreeMap::new());
+
+/// How long to wait for a store of this process that is being closed.
+const CLOSING: Duration = Duration::from_secs(10);
+
+/// The store in this directory, which this process may have open already. Blocks.
+///
+/// # Errors
+/// [`StoreError::Halted`], with what to do.
+pub(super) fn open(path: &Path, options: FileOptions) -> Result<Arc<Opened>, StoreError> {
+    let cannot = |error| halted(&format!("cannot open the directory {}: {error}", path.display()));
+    let directory = Directory::open(path).map_err(cannot)?;
+    if let Ok(Some(kind)) = directory.network() {
+        tracing::warn!(
+            path = %path.display(),
+            kind,
+            "the store is on a network file system, where locks and syncs may promise less; use a local disk"
+        );
+    }
+    let key = PathBuf::from(directory.path());
+    let disk: Arc<dyn Disk> = Arc::new(directory);
+    let too_late = Instant::now() + CLOSING;
+    loop {
+        // One entry is the only change, so a panic in another thread cannot have left the map half-changed. The lock is held while
+        // a directory is read: two factories that start together share the store.
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(opened) = open.get(&key).and_then(Weak::upgrade) {
+            return Ok(opened);
+        }
+        match try_open(Arc::clone(&disk), options.clone()) {
+            Ok(opened) => {
+                let opened = Arc::new(opened);
+                open.retain(|_, opened| opened.strong_count() > 0);
+                open.insert(key, Arc::downgrade(&opened));
+                return Ok(opened);
+            }
+            Err(OpenError::Held { holder, .. })
+                if holder.pid == Some(std::process::id()) && Instant::now() < too_late => {}
+            Err(error) => return Err(halted(&error)),
+        }
+        drop(open);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

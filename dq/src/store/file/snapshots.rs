@@ -1,0 +1,137 @@
+//! Replaces old parts of the journal by a snapshot, page by page beside the steps.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, Builder, JoinHandle};
+
+use super::journal::{SnapshotError, Taken};
+use super::sink::{CHANGES, JournalSink};
+use crate::job::TopicKey;
+use crate::store::memory::{DumpCursor, MemoryStore, PageSize};
+
+/// What is copied under the lock of a topic at a time: well below a millisecond.
+const PAGE: PageSize = PageSize { rows: 256, bytes: 128 << 10 };
+
+/// Takes the snapshots of a store. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Snapshots {
+    memory: MemoryStore,
+    sink: Arc<JournalSink>,
+    /// How far the journal may grow.
+    growth: u64,
+    running: Arc<Mutex<Option<JoinHandle<()>>>>,
+}
+
+/// Why a snapshot was not taken.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failed {
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    #[error(transparent)]
+    Store(#[from] crate::store::StoreError),
+    #[error("the store closes")]
+    Closing,
+}
+
+impl From<super::journal::JournalError> for Failed {
+    fn from(error: super::journal::JournalError) -> Self {
+        Self::Snapshot(error.into())
+    }
+}
+
+impl Snapshots {
+    pub(super) fn new(memory: MemoryStore, sink: Arc<JournalSink>, growth: u64) -> Self {
+        Self { memory, sink, growth, running: Arc::default() }
+    }
+
+    /// Starts a snapshot if the journal has grown enough since the last one and none is under way. Returns at once.
+    pub(super) fn take_if_due(&self) {
+        let Ok(growth) = self.sink.journal().growth() else { return };
+        if growth.since_snapshot < self.growth.max(growth.snapshot) {
+            return;
+        }
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if running.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            return;
+        }
+        let snapshots = self.clone();
+        match Builder::new().name("dq-snapshot".into()).spawn(move || snapshots.take_and_log()) {
+            Ok(thread) => *running = Some(thread),
+            Err(error) => tracing::warn!(%error, "no thread for a snapshot; the next commit tries again"),
+        }
+    }
+
+    /// Waits for the end of a snapshot that is under way; it gives up once the store closes.
+    pub(super) fn stop(&self) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Err(_)) = running.map(JoinHandle::join) {
+            tracing::error!("the thread that takes snapshots panicked, which is a defect of dq");
+        }
+    }
+
+    fn take_and_log(&self) {
+        match self.take() {
+            Ok(taken) => tracing::debug!(bytes = taken.bytes, files_removed = taken.removed, "took a snapshot"),
+            Err(Failed::Closing) => {}
+            Err(error) => tracing::warn!(%error, "the snapshot failed; the journal is whole and grows until one succeeds"),
+        }
+    }
+
+    /// Takes a snapshot.
+    pub(super) fn take(&self) -> Result<Taken, Failed> {
+        let mut writer = self.sink.journal().snapshot()?;
+        let mut dumps = Dumps::begin(&self.memory)?;
+        let mut page = Vec::new();
+        while let Some((topic, is_done)) = dumps.next(&mut page)? {
+            if self.sink.bell.is_closing() {
+                return Err(Failed::Closing);
+            }
+            if !page.is_empty() {
+                writer.append(self.sink.number(&topic)?, CHANGES, &page)?;
+                page.clear();
+            }
+            if !is_done {
+                // A step that waits for the lock of the topic comes first.
+                thread::yield_now();
+            }
+        }
+        Ok(writer.finish()?)
+    }
+}
+
+/// The dumps of all topics. Dropping it gives up those that are not finished.
+struct Dumps<'a> {
+    memory: &'a MemoryStore,
+    left: Vec<(TopicKey, DumpCursor)>,
+}
+
+impl<'a> Dumps<'a> {
+    /// All dumps begin, before the first page is read.
+    fn begin(memory: &'a MemoryStore) -> Result<Self, Failed> {
+        let mut dumps = Self { memory, left: Vec::new() };
+        for topic in memory.known_topics() {
+            let cursor = memory.begin_dump(&topic)?;
+            dumps.left.push((topic, cursor));
+        }
+        Ok(dumps)
+    }
+
+    /// Writes the next page. Returns its topic, and whether it was the topic's last; `None` when all is written.
+    fn next(&mut self, page: &mut Vec<u8>) -> Result<Option<(TopicKey, bool)>, Failed> {
+        let Some((topic, cursor)) = self.left.last_mut() else { return Ok(None) };
+        let topic = topic.clone();
+        let is_done = self.memory.dump(&topic, cursor, PAGE, page)?;
+        if is_done {
+            self.left.pop();
+        }
+        Ok(Some((topic, is_done)))
+    }
+}
+
+impl Drop for Dumps<'_> {
+    fn drop(&mut self) {
+        for (topic, _) in &self.left {
+            // It fails only for a topic that is stopped, which logs nothing any more.
+            let _ = self.memory.give_up_dump(topic);
+        }
+    }
+}
