@@ -28,9 +28,9 @@ use super::topic::Topic;
 pub const CHANGES_VERSION: u8 = 1;
 
 /// The kinds of groups.
-mod kind {
+pub(in crate::store::memory) mod kind {
     /// Rows, whole.
-    pub(super) const PUT: u8 = 1;
+    pub(in crate::store::memory) const PUT: u8 = 1;
     /// Parts of rows.
     pub(super) const PART: u8 = 2;
     /// Jobs that a node has claimed.
@@ -42,7 +42,7 @@ mod kind {
     /// Broadcasts that are gone.
     pub(super) const BROADCAST_GONE: u8 = 6;
     /// Leases of nodes: released, or not any more.
-    pub(super) const LEASE: u8 = 7;
+    pub(in crate::store::memory) const LEASE: u8 = 7;
 }
 
 /// The bits of bytes with several values.
