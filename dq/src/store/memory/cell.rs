@@ -70,7 +70,11 @@ impl Cell {
         waits: Waits,
         step: impl FnOnce(&mut Topic, Now) -> Result<T, StoreError>,
     ) -> Pending<T> {
-        let stepped = self.step_to(operation, step);
+        let admitted = match &self.sink {
+            Some(sink) if waits.is_any() => sink.sink.admit(operation),
+            _ => Ok(()),
+        };
+        let stepped = admitted.and_then(|()| self.step_to(operation, step));
         let confirm = match (&self.sink, &stepped) {
             (Some(sink), Ok((_, after))) => sink.confirm(operation, waits, *after),
             _ => None,
@@ -90,9 +94,6 @@ impl Cell {
         operation: &'static str,
         step: impl FnOnce(&mut Topic, Now) -> Result<T, StoreError>,
     ) -> Result<(T, After), StoreError> {
-        if let Some(sink) = &self.sink {
-            sink.sink.admit(operation)?;
-        }
         let mut inside = self.lock(operation)?;
         let answer = step(&mut inside.topic, Now::from_micros(self.clock.micros()));
         if let Some(sink) = &self.sink {

@@ -93,9 +93,7 @@ impl Topic {
         if !claims.is_empty() {
             self.fence = fence;
         }
-        if let Some(holder) = self.jobs.holder_mut(node) {
-            holder.lease = end;
-        }
+        self.jobs.set_lease(node, end);
         self.take_sequence(now, node, last_seen);
         claims
     }

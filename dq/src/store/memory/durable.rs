@@ -16,8 +16,8 @@ pub struct Position(pub u64);
 
 /// Keeps the changes of all topics of a store, in the order of the calls.
 pub trait Sink: fmt::Debug + Send + Sync + 'static {
-    /// Called before each step that may change something, without a lock. A sink that cannot take changes refuses the step
-    /// here, so that nothing is done.
+    /// Called before each step whose answer may have to wait, without a lock. A sink that cannot take changes refuses the step
+    /// here, so that nothing is done. Renewals, queries and signals need no sink and go on.
     ///
     /// # Errors
     /// An error of which [`StoreError::nothing_done`] holds.
@@ -48,6 +48,10 @@ pub(super) struct Waits {
 }
 
 impl Waits {
+    pub(super) const fn is_any(self) -> bool {
+        self.changes || self.fence
+    }
+
     /// An `add` or a `command`.
     pub(super) const CHANGES: Self = Self { changes: true, fence: false };
 

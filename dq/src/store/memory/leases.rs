@@ -34,19 +34,14 @@ impl Topic {
 
     /// Renews the lease if the request names the stored sequence number and the node has rows.
     pub(super) fn extend_lease(&mut self, now: Now, node: &NodeId, last_seen: Sequence, lease: Duration) {
-        if self.sequences.is_current(now, node, last_seen)
-            && let Some(holder) = self.jobs.holder_mut(node)
-        {
-            holder.lease = lease_end(now, lease);
+        if self.sequences.is_current(now, node, last_seen) {
+            self.jobs.set_lease(node, lease_end(now, lease));
         }
     }
 
     /// Cuts leases that end later than the longest lease from now, as after a clock that jumped back (rule 20).
     pub(super) fn cut_leases(&mut self, now: Now) {
-        let longest = now.floor().after(LONGEST_LEASE);
-        for holder in self.jobs.holders_mut() {
-            holder.lease = holder.lease.min(longest);
-        }
+        self.jobs.cut_leases(now.floor().after(LONGEST_LEASE));
     }
 
     /// Renews the lease.
@@ -88,9 +83,7 @@ impl Topic {
     /// Ends a node cleanly: frees its roles, and lets other nodes reclaim its rows at once.
     pub(crate) fn release(&mut self, now: Now, node: &NodeId, request: Release) -> LeaseStatus {
         self.take_sequence(now, node, request.last_seen);
-        if let Some(holder) = self.jobs.holder_mut(node) {
-            holder.lease = Timestamp::EPOCH;
-        }
+        self.jobs.set_lease(node, Timestamp::EPOCH);
         self.free_roles(node);
         self.free_publisher(node);
         self.lease_status(node)

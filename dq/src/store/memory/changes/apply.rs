@@ -56,6 +56,7 @@ impl Topic {
                         found(&reader, replay, id, known)?;
                     }
                 }
+                kind::LEASE => self.apply_leases(&mut reader, replay)?,
                 unknown => return Err(reader.bad(Damage::UnknownKind(unknown))),
             }
         }
@@ -63,24 +64,28 @@ impl Topic {
     }
 
     fn apply_put(&mut self, reader: &mut Reader<'_>, id: JobId) -> Result<(), BadChanges> {
-        const OF_RUN: u8 = bits::GROUPED | bits::ALONE | bits::PENDING;
+        const OF_RUN: u8 = bits::GROUPED | bits::ALONE | bits::PENDING | bits::RELEASED;
         let flags = reader.byte()?;
         let place = reader.place(flags & bits::PLACE)?;
-        if flags >> 7 != 0 || (place.is_some() && flags & OF_RUN != 0) {
+        if place.is_some() && flags & OF_RUN != 0 {
             return Err(reader.bad(Damage::Flags(flags)));
         }
-        let place = match place {
-            Some(place) => Place::Timed(place, reader.time()?),
+        let (place, node) = match place {
+            Some(place) => (Place::Timed(place, reader.time()?), None),
             None => {
                 let node = reader.node()?;
                 let token = Token { fence: reader.fence()?, due: reader.time()? };
                 let (isolation, pending) = reader.notes(flags)?;
                 self.raise_fence(token.fence);
-                Place::Running(Box::new(Run { node, token, isolation, pending }))
+                (Place::Running(Box::new(Run { node: node.clone(), token, isolation, pending })), Some(node))
             }
         };
         let crashes = if flags & bits::CRASHES == 0 { 0 } else { reader.crashes()? };
         self.jobs.restore(id, Slot::new(reader.record()?, crashes, place));
+        if let Some(node) = node {
+            let known = self.jobs.restore_lease(&node, flags & bits::RELEASED != 0);
+            debug_assert!(known.is_ok(), "the node has this row");
+        }
         Ok(())
     }
 
@@ -123,6 +128,23 @@ impl Topic {
             let run = Run { node: node.clone(), token, isolation: None, pending: None };
             let known = self.jobs.restore_place(id.clone(), &Place::Running(Box::new(run)));
             found(reader, replay, id, known.is_ok())?;
+        }
+        // A node that claims holds a lease again, even if it had released it before.
+        self.jobs.restore_lease(&node, false).ok();
+        Ok(())
+    }
+
+    fn apply_leases(&mut self, reader: &mut Reader<'_>, replay: Replay) -> Result<(), BadChanges> {
+        while let Some(node) = reader.next_node()? {
+            let is_released = match reader.byte()? {
+                0 => false,
+                1 => true,
+                other => return Err(reader.bad(Damage::Flags(other))),
+            };
+            let known = self.jobs.restore_lease(&node, is_released).is_ok();
+            if !known && replay == Replay::Strict {
+                return Err(reader.bad(Damage::NoLease(node)));
+            }
         }
         Ok(())
     }

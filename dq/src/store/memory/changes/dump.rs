@@ -108,7 +108,7 @@ impl Topic {
                 *after = last.cloned().or_else(|| after.take());
                 return false;
             }
-            page.groups.put(&at_id.1, slot);
+            page.groups.put(&at_id.1, slot, || false);
             last = Some(at_id);
         }
         true
@@ -122,7 +122,7 @@ impl Topic {
                 *after = last.map(|(node, id): (&NodeId, &JobId)| (node.clone(), id.clone())).or_else(|| after.take());
                 return false;
             }
-            page.groups.put(id, slot);
+            page.groups.put(id, slot, || self.jobs.is_released(slot));
             last = Some((node, id));
         }
         true

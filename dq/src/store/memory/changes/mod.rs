@@ -28,9 +28,9 @@ use super::topic::Topic;
 pub const CHANGES_VERSION: u8 = 1;
 
 /// The kinds of groups.
-mod kind {
+pub(in crate::store::memory) mod kind {
     /// Rows, whole.
-    pub(super) const PUT: u8 = 1;
+    pub(in crate::store::memory) const PUT: u8 = 1;
     /// Parts of rows.
     pub(super) const PART: u8 = 2;
     /// Jobs that a node has claimed.
@@ -41,6 +41,8 @@ mod kind {
     pub(super) const BROADCAST: u8 = 5;
     /// Broadcasts that are gone.
     pub(super) const BROADCAST_GONE: u8 = 6;
+    /// Leases of nodes: released, or not any more.
+    pub(in crate::store::memory) const LEASE: u8 = 7;
 }
 
 /// The bits of bytes with several values.
@@ -55,6 +57,8 @@ mod bits {
     pub(super) const ALONE: u8 = 1 << 5;
     /// Of a row and of notes: a pending command follows.
     pub(super) const PENDING: u8 = 1 << 6;
+    /// Of a row: the node that holds the job has released its lease.
+    pub(super) const RELEASED: u8 = 1 << 7;
 
     /// Of a part: the place follows.
     pub(super) const HAS_PLACE: u8 = 1;
@@ -90,7 +94,7 @@ impl Topic {
     /// Encodes what the last step has changed behind what is in `into`; nothing if it has changed nothing.
     pub(crate) fn take_changes(&mut self, into: &mut Vec<u8>) {
         let mut groups = write::Groups::new(into);
-        self.jobs.take_touched(&mut groups, write::Groups::changed, write::Groups::gone);
+        self.jobs.take_touched(&mut groups);
         for id in self.broadcasts.take_touched() {
             match self.broadcasts.get(&id) {
                 Some((due, record)) => groups.broadcast(&id, *due, record),

@@ -43,6 +43,9 @@ pub enum Damage {
     /// The change is about a job or broadcast that the topic does not have, or is none that this one can have had.
     #[error("job `{0}` is not one that could change like this")]
     NoRow(JobId),
+    /// The change is about the lease of a node that has no rows.
+    #[error("node `{0}` has no lease that could change")]
+    NoLease(NodeId),
     /// The topic is stopped because an earlier replay or step panicked, which is a defect of dq.
     #[error("the topic is stopped, because an earlier step panicked")]
     Stopped,
@@ -149,9 +152,17 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn node(&mut self) -> Result<NodeId, BadChanges> {
+        self.next_node()?.ok_or_else(|| self.bad(Damage::Name))
+    }
+
+    /// The name of the next item; `None` at the end of the group.
+    pub(super) fn next_node(&mut self) -> Result<Option<NodeId>, BadChanges> {
         let name = self.bytes()?;
+        if name.is_empty() {
+            return Ok(None);
+        }
         let text = std::str::from_utf8(name).ok().filter(|text| text.len() <= MOST_NODE_BYTES);
-        text.map(NodeId::new).ok_or_else(|| self.bad(Damage::Name))
+        text.map(NodeId::new).map(Some).ok_or_else(|| self.bad(Damage::Name))
     }
 
     pub(super) fn time(&mut self) -> Result<Timestamp, BadChanges> {

@@ -1,7 +1,7 @@
 //! Changes → bytes.
 
 use super::super::pending::{Ended, PendingCommand};
-use super::super::places::{Place, Run, Slot, TimedPlace, Touch};
+use super::super::places::{Changed, Place, Run, Slot, TimedPlace, Touch};
 use super::{bits, kind};
 use crate::job::{Deliver, Fence, Isolation, JobId, NodeId, Record};
 use crate::time::Timestamp;
@@ -23,17 +23,8 @@ impl<'a> Groups<'a> {
         Self { into, open: None, claims: None, time: 0 }
     }
 
-    /// A row, or what has changed of it.
-    pub(super) fn changed(&mut self, id: &JobId, slot: &Slot, touched: Touch) {
-        match &slot.place {
-            Place::Running(run) if touched == Touch::CLAIMED => self.claim(id, run),
-            _ if touched.has(Touch::WHOLE) || touched.has(Touch::CLAIMED) => self.put(id, slot),
-            _ => self.part(id, slot, touched),
-        }
-    }
-
     /// A row, whole.
-    pub(super) fn put(&mut self, id: &JobId, slot: &Slot) {
+    pub(super) fn put(&mut self, id: &JobId, slot: &Slot, is_released: impl FnOnce() -> bool) {
         self.item(kind::PUT, id);
         let crashes = if slot.crashes > 0 { bits::CRASHES } else { 0 };
         match &slot.place {
@@ -42,7 +33,8 @@ impl<'a> Groups<'a> {
                 self.time(*at);
             }
             Place::Running(run) => {
-                self.into.push(notes(run) | crashes);
+                let released = if is_released() { bits::RELEASED } else { 0 };
+                self.into.push(notes(run) | crashes | released);
                 self.text(run.node.as_str());
                 self.number(run.token.fence.0);
                 self.time(run.token.due);
@@ -98,11 +90,6 @@ impl<'a> Groups<'a> {
         self.time(run.token.due);
     }
 
-    /// A row that is gone.
-    pub(super) fn gone(&mut self, id: &JobId) {
-        self.item(kind::GONE, id);
-    }
-
     pub(super) fn broadcast(&mut self, id: &JobId, due: Timestamp, record: &Record) {
         self.item(kind::BROADCAST, id);
         self.time(due);
@@ -128,10 +115,14 @@ impl<'a> Groups<'a> {
     }
 
     fn item(&mut self, kind: u8, id: &JobId) {
+        self.named(kind, id.as_str());
+    }
+
+    fn named(&mut self, kind: u8, name: &str) {
         if self.open != Some(kind) {
             self.start(kind);
         }
-        self.text(id.as_str());
+        self.text(name);
     }
 
     fn pending(&mut self, pending: Option<&PendingCommand>) {
@@ -189,6 +180,25 @@ impl<'a> Groups<'a> {
             number >>= 7;
         }
         self.into.push(number as u8);
+    }
+}
+
+impl Changed for Groups<'_> {
+    fn changed(&mut self, id: &JobId, slot: &Slot, touched: Touch, is_released: impl FnOnce() -> bool) {
+        match &slot.place {
+            Place::Running(run) if touched == Touch::CLAIMED => self.claim(id, run),
+            _ if touched.has(Touch::WHOLE) || touched.has(Touch::CLAIMED) => self.put(id, slot, is_released),
+            _ => self.part(id, slot, touched),
+        }
+    }
+
+    fn gone(&mut self, id: &JobId) {
+        self.item(kind::GONE, id);
+    }
+
+    fn lease(&mut self, node: &NodeId, is_released: bool) {
+        self.named(kind::LEASE, node.as_str());
+        self.into.push(is_released.into());
     }
 }
 

@@ -22,7 +22,7 @@ use crate::store::step::Claim;
 use crate::time::Timestamp;
 
 pub(super) use slot::{Holder, Place, Run, Slot, SlotMut, TimedPlace};
-pub(super) use touched::{Log, Touch};
+pub(super) use touched::{Changed, Log, Touch};
 
 use touched::Touched;
 
@@ -35,6 +35,10 @@ pub(super) fn fitting(sizes: impl Iterator<Item = usize>, most: usize) -> usize 
         *n == 0 || sum <= most
     };
     sizes.enumerate().take_while(fits).count()
+}
+
+fn is_released(holders: &BTreeMap<NodeId, Holder>, slot: &Slot) -> bool {
+    slot.run().and_then(|run| holders.get(&run.node)).is_some_and(Holder::is_released)
 }
 
 /// The jobs of a topic.
@@ -114,26 +118,30 @@ impl Jobs {
         self.touched.log = log;
     }
 
-    /// Calls `changed` for each row that the step has changed, and `gone` for the id of each that it has removed.
-    pub(super) fn take_touched<T>(
-        &mut self,
-        to: &mut T,
-        changed: impl Fn(&mut T, &JobId, &Slot, Touch),
-        gone: impl Fn(&mut T, &JobId),
-    ) {
-        let (ids, removed) = self.touched.take();
-        // A removed id is known again if a new job has taken its place, which is then whole.
-        for id in removed.iter().filter(|id| ids.is_empty() || !self.slots.contains_key(*id)) {
-            gone(to, id);
+    /// Tells `to` what the step has touched.
+    pub(super) fn take_touched(&mut self, to: &mut impl Changed) {
+        if self.touched.is_empty() {
+            return;
         }
-        for id in &ids {
+        let lists = self.touched.take();
+        // A removed id is known again if a new job has taken its place, which is then whole.
+        for id in lists.gone.iter().filter(|id| lists.changed.is_empty() || !self.slots.contains_key(*id)) {
+            to.gone(id);
+        }
+        for id in &lists.changed {
             let Some(slot) = self.slots.get_mut(id) else { continue };
             let touched = mem::take(&mut slot.touched);
             if !touched.is_empty() {
-                changed(to, id, slot, touched);
+                let holders = &self.holders;
+                to.changed(id, slot, touched, || is_released(holders, slot));
             }
         }
-        self.touched.reuse((ids, removed));
+        for node in &lists.leases {
+            if let Some(holder) = self.holders.get(node) {
+                to.lease(node, holder.is_released());
+            }
+        }
+        self.touched.reuse(lists);
     }
 
     const fn index_mut(&mut self, place: TimedPlace) -> &mut TimeIndex {
@@ -149,12 +157,27 @@ impl Jobs {
         &self.holders
     }
 
-    pub(super) fn holders_mut(&mut self) -> impl Iterator<Item = &mut Holder> {
-        self.holders.values_mut()
+    /// Gives a node that has rows a lease with this end.
+    pub(super) fn set_lease(&mut self, node: &NodeId, end: Timestamp) {
+        if let Some(holder) = self.holders.get_mut(node) {
+            let was_released = holder.is_released();
+            holder.lease = end;
+            if holder.is_released() != was_released {
+                self.touched.lease(node);
+            }
+        }
     }
 
-    pub(super) fn holder_mut(&mut self, node: &NodeId) -> Option<&mut Holder> {
-        self.holders.get_mut(node)
+    /// Cuts every lease that ends later to this end.
+    pub(super) fn cut_leases(&mut self, latest: Timestamp) {
+        for holder in self.holders.values_mut() {
+            holder.lease = holder.lease.min(latest);
+        }
+    }
+
+    /// Whether the node that holds the job has released its lease.
+    pub(super) fn is_released(&self, slot: &Slot) -> bool {
+        is_released(&self.holders, slot)
     }
 
     /// All rows after this one, in the order of nodes, then ids.

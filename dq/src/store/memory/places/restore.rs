@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::mem;
 
 use super::{Holder, Jobs, Place, Slot};
-use crate::job::{Isolation, JobId};
+use crate::job::{Isolation, JobId, NodeId};
 use crate::store::memory::pending::PendingCommand;
 use crate::store::step::DEAD_LEASE;
+use crate::time::Timestamp;
 
 /// The row that a change is about is not there, or is not one that the change can be about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +21,13 @@ impl Jobs {
             self.vacate(&id, &old.place);
         }
         self.occupy(id, &place);
+    }
+
+    /// Says whether a node that has rows had released its lease. If not, its process is taken for dead.
+    pub(in crate::store::memory) fn restore_lease(&mut self, node: &NodeId, is_released: bool) -> Result<(), NoRow> {
+        let holder = self.holders.get_mut(node).ok_or(NoRow)?;
+        holder.lease = if is_released { Timestamp::EPOCH } else { DEAD_LEASE };
+        Ok(())
     }
 
     /// Removes a row.

@@ -84,6 +84,13 @@ pub(in crate::store::memory) struct Holder {
     pub(in crate::store::memory) rows: BTreeSet<JobId>,
 }
 
+impl Holder {
+    /// Whether the node has released its lease.
+    pub(in crate::store::memory) fn is_released(&self) -> bool {
+        self.lease == Timestamp::EPOCH
+    }
+}
+
 /// A slot that a step changes. Each change notes itself for the journal.
 #[derive(Debug)]
 pub(in crate::store::memory) struct SlotMut<'a> {

@@ -5,7 +5,8 @@
 
 use std::mem;
 
-use crate::job::JobId;
+use super::slot::Slot;
+use crate::job::{JobId, NodeId};
 
 /// What a step has changed of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -54,9 +55,28 @@ pub(in crate::store::memory) enum Log {
 #[derive(Debug, Clone, Default)]
 pub(in crate::store::memory) struct Touched {
     pub(in crate::store::memory) log: Log,
+    lists: Lists,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Lists {
     /// Rows that were there when they were touched. One that has gone since is in `gone` too.
-    changed: Vec<JobId>,
-    gone: Vec<JobId>,
+    pub(super) changed: Vec<JobId>,
+    pub(super) gone: Vec<JobId>,
+    /// Nodes that have released their leases, or have renewed released ones.
+    pub(super) leases: Vec<NodeId>,
+}
+
+/// Is told what a step has touched.
+pub(in crate::store::memory) trait Changed {
+    /// The step has changed this of a row. `is_released`: whether the node that holds the job has released its lease.
+    fn changed(&mut self, id: &JobId, slot: &Slot, touched: Touch, is_released: impl FnOnce() -> bool);
+
+    /// The step has removed a row.
+    fn gone(&mut self, id: &JobId);
+
+    /// A node that has rows has released its lease, or has renewed a released one.
+    fn lease(&mut self, node: &NodeId, is_released: bool);
 }
 
 impl Touched {
@@ -70,7 +90,7 @@ impl Touched {
 
     fn note(&mut self, id: &JobId, touched: &mut Touch, what: Touch) {
         if touched.is_empty() {
-            self.changed.push(id.clone());
+            self.lists.changed.push(id.clone());
         }
         touched.add(if self.log == Log::Whole { Touch::WHOLE } else { what });
     }
@@ -79,19 +99,30 @@ impl Touched {
     #[inline]
     pub(super) fn remove(&mut self, id: &JobId) {
         if self.log != Log::Off {
-            self.gone.push(id.clone());
+            self.lists.gone.push(id.clone());
         }
     }
 
-    /// Takes the ids of rows that were changed, and of rows that were removed.
-    pub(super) fn take(&mut self) -> (Vec<JobId>, Vec<JobId>) {
-        (mem::take(&mut self.changed), mem::take(&mut self.gone))
+    /// A node has released its lease, or renewed a released one.
+    pub(super) fn lease(&mut self, node: &NodeId) {
+        if self.log != Log::Off {
+            self.lists.leases.push(node.clone());
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lists.changed.is_empty() && self.lists.gone.is_empty() && self.lists.leases.is_empty()
+    }
+
+    pub(super) fn take(&mut self) -> Lists {
+        mem::take(&mut self.lists)
     }
 
     /// Gives the lists of [`take`](Self::take) back, so that the next step needs no new memory.
-    pub(super) fn reuse(&mut self, (mut changed, mut gone): (Vec<JobId>, Vec<JobId>)) {
-        changed.clear();
-        gone.clear();
-        (self.changed, self.gone) = (changed, gone);
+    pub(super) fn reuse(&mut self, mut lists: Lists) {
+        lists.changed.clear();
+        lists.gone.clear();
+        lists.leases.clear();
+        self.lists = lists;
     }
 }

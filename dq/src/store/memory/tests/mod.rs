@@ -3,6 +3,7 @@
 mod adds;
 mod changes;
 mod claims;
+mod durable;
 mod leases;
 mod pending;
 mod runs;

@@ -1,5 +1,7 @@
 //! The bytes of changes: how many, and what is refused.
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 /// A hundred jobs with generated ids and payloads of 100 bytes.
@@ -39,4 +41,138 @@ fn a_retry_does_not_write_its_payload_again() {
     let metadata = Metadata { attempts: 1, error: Some("it failed".into()), ..Metadata::default() };
     bench.settle_with("n", "a", token, Change::Retry(Duration::from_secs(1)), Some(metadata));
     assert!(changes(&mut bench.topic).len() < 50);
+}
+
+/// Changes of every kind, one step each: with all that the format of version 1 has.
+fn every_kind() -> (Vec<Vec<u8>>, State) {
+    let mut bench = logged();
+    let mut all = Vec::new();
+    let mut step = |bench: &mut Bench, act: &dyn Fn(&mut Bench)| {
+        act(bench);
+        let changes = changes(&mut bench.topic);
+        assert!(!changes.is_empty());
+        all.push(changes);
+    };
+    let kept = Metadata { retain: Duration::from_secs(60), ..Metadata::default() };
+    step(&mut bench, &|bench| drop(bench.add(NewJob { record: record(&kept, "1"), ..job("done") })));
+    for name in ["alone", "parked", "acked", "replaced"] {
+        step(&mut bench, &|bench| drop(bench.add(job(name))));
+    }
+    let both = NewJob { deliver: Deliver::Both, due: Due::After(LEASE), ..job("both") };
+    step(&mut bench, &|bench| drop(bench.add(both.clone())));
+    step(&mut bench, &|bench| drop(bench.command(CommandKind::Ack, "done", None)));
+    step(&mut bench, &|bench| drop(bench.transfer("n", 10)));
+    step(&mut bench, &|bench| assert_eq!(bench.crash("n").left, 0));
+    step(&mut bench, &|bench| drop(bench.transfer("n", 10)));
+    let news = NewJob { deliver: Deliver::Broadcast, due: Due::After(LEASE), ..job("news") };
+    step(&mut bench, &|bench| drop(bench.add(news.clone())));
+    step(&mut bench, &|bench| drop(bench.command(CommandKind::Delete, "news", None)));
+    step(&mut bench, &|bench| drop(bench.add(NewJob { due: Due::After(LEASE), ..job("gone") })));
+    step(&mut bench, &|bench| drop(bench.command(CommandKind::Delete, "gone", None)));
+    let token = |bench: &Bench, name: &str| bench.topic.jobs.get(&id(name)).unwrap().run().unwrap().token;
+    step(&mut bench, &|bench| assert_eq!(bench.isolate("n", "alone", token(bench, "alone")), NoteVerdict::Done));
+    let failed = || Some(Metadata { attempts: 2, error: Some("no".into()), ..Metadata::default() });
+    step(&mut bench, &|bench| drop(bench.settle_with("n", "parked", token(bench, "parked"), Change::Park, failed())));
+    step(&mut bench, &|bench| {
+        let fence = token(bench, "acked").fence;
+        bench.command(CommandKind::Ack, "acked", Some(fence));
+    });
+    let conditional = NewJob { on_duplicate: OnDuplicate::Keep, deliver: Deliver::Both, ..job("acked") };
+    step(&mut bench, &|bench| drop(bench.add(conditional.clone())));
+    step(&mut bench, &|bench| drop(bench.command(CommandKind::Delete, "alone", None)));
+    step(&mut bench, &|bench| drop(bench.add(replacing("replaced", "2"))));
+    step(&mut bench, &|bench| drop(bench.command(CommandKind::Delete, "both", None)));
+    step(&mut bench, &|bench| {
+        let last_seen = bench.sequence("n");
+        bench.topic.release(bench.now, &node("n"), Release { last_seen });
+    });
+    // A dump logs rows whole.
+    let mut page = Vec::new();
+    let mut cursor = bench.topic.begin_dump();
+    assert!(bench.topic.dump(&mut cursor, 100, 10_000, &mut page));
+    all.push(page);
+    (all, state(&bench.topic))
+}
+
+const FIXTURE: &str = include_str!("version-1.hex");
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn bytes_of(hex: &str) -> Vec<u8> {
+    (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+}
+
+#[test]
+fn the_bytes_of_version_1_are_those_of_the_fixture_and_read_as_the_same_state() {
+    let (all, expected) = every_kind();
+    let written: Vec<String> = all.iter().map(|changes| hex(changes)).collect();
+    assert_eq!(super::super::super::changes::CHANGES_VERSION, 1);
+    assert_eq!(written.join("\n"), FIXTURE.trim_end(), "the format has changed: write the next version");
+    let read: Vec<Vec<u8>> = FIXTURE.lines().map(bytes_of).collect();
+    let (page, steps) = read.split_last().unwrap();
+    assert_eq!(state(&replayed(steps)), expected);
+    assert_eq!(state(&replayed([page])), expected);
+}
+
+#[test]
+fn the_fixture_has_every_kind_of_change() {
+    use super::super::super::changes::kind;
+    let kinds = FIXTURE.lines().map(|line| bytes_of(line)[0]);
+    assert_eq!(kinds.collect::<BTreeSet<_>>(), (kind::PUT..=kind::LEASE).collect());
+}
+
+/// Applies bytes that are not changes to a copy of a topic, which must stay sound.
+fn damaged(topic: &Topic, bytes: &[u8]) -> bool {
+    let mut copy = topic.clone();
+    let strict = copy.apply(bytes, Replay::Strict).is_err();
+    assert!(copy.jobs.is_consistent());
+    let mut copy = topic.clone();
+    copy.apply(bytes, Replay::WithinDump).ok();
+    assert!(copy.jobs.is_consistent());
+    strict
+}
+
+#[test]
+fn bytes_that_are_cut_short_are_an_error_unless_a_group_ends_there() {
+    let (all, _) = every_kind();
+    for (n, changes) in all.iter().enumerate() {
+        let before = replayed(&all[..n.min(all.len() - 1)]);
+        for cut in 1..changes.len() {
+            let ends_a_group = changes[cut - 1] == 0;
+            assert!(damaged(&before, &changes[..cut]) || ends_a_group, "change {n} cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn no_byte_that_is_flipped_or_made_up_makes_a_replay_panic_or_a_topic_unsound() {
+    let (all, _) = every_kind();
+    for (n, changes) in all.iter().enumerate() {
+        let before = replayed(&all[..n.min(all.len() - 1)]);
+        for bit in 0..changes.len() * 8 {
+            let mut flipped = changes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            damaged(&before, &flipped);
+        }
+    }
+    let topic = replayed(&all[..all.len() - 1]);
+    let mut random = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut next = || {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) as u8
+    };
+    for _ in 0..20_000 {
+        let kind = next() % 9;
+        let bytes: Vec<u8> = std::iter::once(kind).chain((0..next() % 40).map(|_| next() % 10)).collect();
+        damaged(&topic, &bytes);
+    }
+}
+
+#[test]
+fn a_length_that_is_a_lie_allocates_nothing() {
+    let lie = [1, 1, b'a', 1, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F];
+    let error = Topic::default().apply(&lie, Replay::Strict).unwrap_err();
+    assert_eq!(error.to_string(), "the changes are damaged at byte 14 of 14: they end too early");
 }

@@ -10,13 +10,14 @@ use super::super::changes::Replay;
 use super::*;
 
 /// Everything that is journaled of a topic.
-type State = (BTreeMap<JobId, String>, BTreeMap<JobId, (Timestamp, Record)>);
+type State = (BTreeMap<JobId, String>, BTreeMap<JobId, (Timestamp, Record)>, Vec<NodeId>);
 
 fn state(topic: &Topic) -> State {
     assert!(topic.jobs.is_consistent());
     let jobs = topic.jobs.iter().map(|(id, slot)| (id.clone(), format!("{slot:?}")));
     let broadcasts = topic.broadcasts.iter().map(|(id, broadcast)| (id.clone(), broadcast.clone()));
-    (jobs.collect(), broadcasts.collect())
+    let released = topic.jobs.holders().iter().filter(|(_, holder)| holder.is_released());
+    (jobs.collect(), broadcasts.collect(), released.map(|(node, _)| node.clone()).collect())
 }
 
 fn changes(topic: &mut Topic) -> Vec<u8> {
