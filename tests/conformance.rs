@@ -8,6 +8,12 @@ mod memory {
     dq_testing::store_conformance!(async { MemoryFixture::empty() });
 }
 
+mod file {
+    use dq_tests::file::FileFixture;
+
+    dq_testing::store_conformance!(FileFixture::empty());
+}
+
 mod redis {
     use dq_tests::redis::RedisFixture;
 

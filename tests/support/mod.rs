@@ -2,6 +2,8 @@
 //! that follows a paused clock.
 
 mod faulty_store;
+#[cfg(unix)]
+pub mod file;
 #[cfg(doctest)]
 mod guide;
 pub mod journaled;
