@@ -78,7 +78,7 @@
 //!   without the payload's type, and [`Provider::connect`] makes a provider without a node.
 //! * A **broadcast** goes to every connected node that listens to it, at most once; see [`BroadcastListener`] and
 //!   [`Add::broadcast`](provider::Add::broadcast).
-//! * The **store** keeps the jobs. [`ContextFactory::store`] takes its URL: `memory:` for tests, `redis://HOST` for
+//! * The **store** keeps the jobs. [`ContextFactory::store`] takes its URL: `file:DIRECTORY` for one process, `redis://HOST` for
 //!   many nodes. Jobs become due by the store's clock. Each run has a [`fence`](Job::fence), a number with which your
 //!   own database can reject the writes of a run that lost its job.
 //!

@@ -16,6 +16,7 @@ page!(
     Configuration = "configuration.md",
     DeployingOnRedis = "deploying-on-redis.md",
     Faq = "faq.md",
+    FileStore = "file-store.md",
     GettingStarted = "getting-started.md",
     Idempotency = "idempotency.md",
     Parking = "parking.md",

@@ -94,7 +94,8 @@ impl ContextFactory {
     /// Sets the store that keeps the jobs: a URL, or an `Arc` of a store. There is no default: a node without a store does not
     /// start.
     ///
-    /// `memory:` is a store of this node alone. `memory:NAME` is one store for all nodes and providers of this process that
+    /// `file:DIRECTORY` keeps jobs on disk for one process; it opens the directory, and makes it if it is missing, when the node starts.
+    /// `redis://HOST` is for many nodes. `memory:` is a store of this node alone. `memory:NAME` is one store for all nodes and providers of this process that
     /// name it, and it is gone with the last of them. `store` in the config file and `DQ_STORE` override a URL. They do not
     /// override an `Arc`, so a variable in the shell never leads a test to another store.
     #[track_caller]
