@@ -138,7 +138,7 @@ pub const TAKEN: [Taken; 20] = [
         "20",
         Profile::All,
         500,
-        "a reclaimer watches an expired lease for one and a half renewal intervals and names the end it saw; here it reclaims at once, whatever the end",
+        "a reclaimer watches an expired lease until every living node would be back and names the end it saw; here it reclaims at once, whatever the end",
         "the store's clock jumps ahead, and a node that renews loses its jobs to the first reclaimer",
         "is connected and renews its lease, but its jobs are reclaimed",
     ),
