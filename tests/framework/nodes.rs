@@ -71,6 +71,19 @@ async fn a_node_that_claims_a_job_it_still_holds_cancels_the_older_run_first() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_outcome_that_is_refused_when_it_is_sent_first_is_stale() {
+    let (script, tokens) = hangs_with_token();
+    let dq = script.start(|topic| topic.timeout("2s").retry("1h")).await;
+    dq.provider().add(test_job("a")).await.unwrap();
+    dq.settle().await;
+    let token = tokens.lock().unwrap()[0];
+    settle_behind_its_back(&dq, token, Change::Ack).await;
+    dq.advance(3 * SECOND).await; // the handler times out, before a heartbeat shows the number of rows
+    let topic = &dq.health().topics[0];
+    assert_eq!((topic.held, topic.counters.stale_outcomes, topic.counters.timed_out), (0, 1, 1));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_wrong_number_of_rows_starts_a_reconcile_that_cancels_runs_no_longer_held() {
     let (script, tokens) = hangs_with_token();
     let dq = script.start(|topic| topic.timeout("0s")).await;
