@@ -19,6 +19,7 @@ mod mangled;
 mod metadata;
 mod mistyped;
 mod numbers;
+mod order;
 mod payloads;
 mod processes;
 mod proxy;
