@@ -169,7 +169,7 @@ impl Topic {
             handlers_gone: false,
             stopped_by: None,
             sweep_at: now + parts.environment.random_below(SWEEP_PERIOD),
-            runners: Runners::default(),
+            runners: Runners::new(parts.environment.clone()),
             starting: Vec::new(),
             asking: Vec::new(),
             no_headers: Arc::from([]),
