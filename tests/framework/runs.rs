@@ -171,9 +171,9 @@ async fn many_topics_of_one_node_do_not_wait_for_each_other() {
 async fn a_run_that_waited_long_for_a_permit_is_not_starved_when_that_is_free() {
     // Behind one of these runs its runner rests when the permit is free again, and the node looks just then.
     for slow in 24..=32 {
-        let begun = Arc::new(AtomicUsize::new(0));
+        let calls = Arc::new(AtomicUsize::new(0));
         let script = Script::new(move |_, channel| {
-            let is_slow = begun.fetch_add(1, Relaxed) + 1 == slow;
+            let is_slow = calls.fetch_add(1, Relaxed) + 1 == slow;
             async move {
                 handler_takes(if is_slow { 4 * SECOND } else { 4 * MS }).await;
                 Ok(channel.ack())
