@@ -122,8 +122,8 @@ fn a_handler_that_blocks_its_thread_times_out_without_losing_the_lease_or_blocki
     assert_eq!(next(), "second blocks a 1", "the retry, at once");
     assert_eq!(first.probe.health().topics[0].counters.timed_out, 1);
 
-    // A lease and one and a half renewals later no node has reclaimed the other job of the first node.
-    adds.block_on(second.provider.add(Blocks { id: "marker".into() }).after("6s")).unwrap();
+    // A lease and a watch of it (3.5 s) later no node has reclaimed the other job of the first node.
+    adds.block_on(second.provider.add(Blocks { id: "marker".into() }).after("8s")).unwrap();
     assert_eq!(
         next(),
         "second blocks marker 0",

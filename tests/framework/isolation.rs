@@ -1,17 +1,21 @@
 //! Jobs that may have killed their process: how they run, and what goes on beside them (rule 19).
 
 use std::future::pending;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dq::config::TopicOverrides;
-use dq::job::{Cause, State};
+use dq::job::{AppName, Cause, NodeId, State, TopicKey, TopicName};
 use dq::prelude::*;
+use dq::store::Store;
+use dq::store::step::{Reclaim, Scan, USUAL_BYTES};
 use dq::testing::Harness;
+use dq_tests::Fault;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use crate::idle::faulty_store;
 use crate::scripted_listener::{
     HOUR, Log, MINUTE, MS, SECOND, Script, TestJob, handler_takes, start, stored_job, test_job,
 };
@@ -392,4 +396,47 @@ async fn health_names_the_quarantined_jobs_and_the_one_that_is_alone() {
     let quarantined = || "quarantined".to_owned();
     let runs = (0, 1, vec![quarantined()], Some(quarantined()));
     assert_eq!(shown, [None, Some((1, 0, vec![], None)), Some(runs), None]);
+}
+
+/// Lets a node die with these jobs, whose runs have begun, and puts them back with a crash each.
+async fn crash_with(store: &Arc<dyn Store>, ids: impl Iterator<Item = String>) {
+    let script = Script::hangs();
+    let dq = Harness::start_on(store.clone(), 1, |factory| script.on(factory, no_timeout)).await;
+    dq.provider().add_many(ids.map(test_job)).await.unwrap();
+    dq.settle().await;
+    let node = NodeId::new(dq.health().node);
+    dq.kill();
+    handler_takes(MINUTE).await; // the lease of the node expires
+    let key = TopicKey { app: AppName::new("test").unwrap(), topic: TopicName::new("work").unwrap() };
+    let link = store.link(&key, &NodeId::new("reclaimer"));
+    let seen = link.step(Scan).await.unwrap().leases[0].1;
+    let reclaim = Reclaim { node, seen, limit: 100, bytes: USUAL_BYTES, max_crashes: 1 };
+    assert_eq!(link.step(reclaim).await.unwrap().left, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn quarantined_jobs_hold_up_the_next_claim_of_a_backlog_and_not_the_other_way_round() {
+    let (store, faults) = faulty_store();
+    crash_with(&store, (0..12).map(|number| format!("crashed {number}"))).await;
+    let adder = Harness::start_on(store.clone(), 2, ContextFactory::without_listeners).await;
+    for thousand in 0..3 {
+        let jobs = (0..1_000).map(|number| test_job(thousand * 1_000 + number));
+        adder.provider().add_many(jobs).await.unwrap();
+    }
+    let steps = Arc::new(Mutex::new(Vec::new()));
+    let asked = steps.clone();
+    faults.fail_when(move |step| {
+        asked.lock().unwrap().push(step.to_owned());
+        (step == "transfer").then_some(Fault::AnsweredAfter(10 * MS))
+    });
+    let script = Script::acks();
+    let with = |topic: TopicOverrides| topic.max_crashes(1).concurrency(10_000);
+    let dq = Harness::start_on(store, 3, |factory| script.on(factory, with)).await;
+    dq.advance(MINUTE).await;
+    assert_eq!(script.log.take().len(), 3_012);
+    let steps = steps.lock().unwrap();
+    let claims_and_groups: Vec<_> =
+        steps.iter().filter(|step| ["transfer", "isolate"].contains(&step.as_str())).collect();
+    // Eight jobs run in the first group. The other four wait until one of those has ended.
+    assert_eq!(claims_and_groups[..4], ["transfer", "isolate", "transfer", "isolate"], "{claims_and_groups:?}");
 }

@@ -1,11 +1,12 @@
 //! Outages of the store: no job is lost, none runs twice without need, and no request is retried in a tight loop.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use dq::config::TopicOverrides;
 use dq::context::Condition;
 use dq::job::State;
+use dq::listener::AckMode;
 use dq::testing::Harness;
 use dq_tests::{Fault, Faults};
 
@@ -99,6 +100,43 @@ async fn a_lost_answer_to_a_settle_causes_no_second_run() {
         (0, 0),
         "a repeat of a settled outcome does not count as stale"
     );
+}
+
+/// Lets the first outcome take effect without an answer. Its repeat arrives before the node has learned that its row is gone.
+async fn an_outcome_is_repeated(settings: impl FnOnce(TopicOverrides) -> TopicOverrides) -> (Script, Harness) {
+    let script = Script::acks();
+    let (dq, faults) = node(&script, settings).await;
+    let settled = Mutex::new(0);
+    faults.fail_when(move |step| {
+        let mut settled = settled.lock().unwrap();
+        *settled += usize::from(step == "settle");
+        match (step, *settled) {
+            ("settle", 1) => Some(Fault::AnswerLost),
+            ("reconcile", 1) => Some(Fault::Refused),
+            _ => None,
+        }
+    });
+    dq.provider().add(test_job("a")).await.unwrap();
+    dq.advance(MINUTE).await;
+    assert_eq!(faults.requests_for("settle"), 2);
+    assert!(dq.job::<TestJob>("a").await.is_none());
+    (script, dq)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_outcome_that_is_refused_is_unknown_and_not_stale() {
+    let (script, dq) = an_outcome_is_repeated(default_settings).await;
+    assert_eq!(script.log.take_without_times(), ["due a 0"]);
+    let topic = &dq.health().topics[0];
+    assert_eq!((topic.held, topic.counters.stale_outcomes), (0, 0), "the refusal of the node's own success");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_does_not_start_if_it_is_unknown_whether_its_ack_on_claim_counted() {
+    let (script, dq) = an_outcome_is_repeated(|topic| topic.ack(AckMode::OnClaim)).await;
+    assert!(script.log.take().is_empty());
+    let topic = &dq.health().topics[0];
+    assert_eq!((topic.held, topic.counters.stale_outcomes), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,10 +1,13 @@
 //! Runs: when a job runs, how often, and what its handler receives.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use dq::prelude::*;
 
-use crate::scripted_listener::{HOUR, MS, SECOND, Script, TestJob, default_settings, handler_takes, start, test_job};
+use crate::scripted_listener::{
+    HOUR, MINUTE, MS, SECOND, Script, TestJob, default_settings, handler_takes, start, test_job,
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_job_runs_once_in_the_millisecond_it_is_due_and_is_gone() {
@@ -162,4 +165,25 @@ async fn many_topics_of_one_node_do_not_wait_for_each_other() {
     dq.provider().add(test_job("a")).after(SECOND).await.unwrap();
     dq.advance(SECOND).await;
     assert_eq!(script.log.take(), ["0ns slow", "1s due a 0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_waited_long_for_a_permit_is_not_starved_when_that_is_free() {
+    // Behind one of these runs its runner rests when the permit is free again, and the node looks just then.
+    for slow in 24..=32 {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let script = Script::new(move |_, channel| {
+            let is_slow = calls.fetch_add(1, Relaxed) + 1 == slow;
+            async move {
+                handler_takes(if is_slow { 4 * SECOND } else { 4 * MS }).await;
+                Ok(channel.ack())
+            }
+        });
+        let dq = script.start(|topic| topic.concurrency(1).timeout("0s")).await;
+        dq.provider().add_many((0..100).map(test_job)).await.unwrap();
+        dq.advance(MINUTE).await;
+        let starved = dq.health().topics[0].counters.starved;
+        assert_eq!((script.log.take().len(), starved), (100, 0), "run {slow} is slow");
+        dq.kill();
+    }
 }

@@ -1,5 +1,6 @@
 //! Tests of the Redis store beyond the conformance suite: errors, full memory, foreign data, cost, connections.
 
+mod again;
 mod arriving;
 mod broadcasts;
 mod connections;
@@ -19,6 +20,7 @@ mod mangled;
 mod metadata;
 mod mistyped;
 mod numbers;
+mod order;
 mod payloads;
 mod processes;
 mod proxy;

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum Behaviour {
     /// Answers every script with this line.
     Answers(&'static str),
+    /// Answers this many scripts with *again*, as if nodes came and went, and every later one as an add of one job.
+    Again(u64),
     /// Closes the connection when it receives a script.
     Closes,
     /// Closes every connection without a word.
@@ -30,29 +32,47 @@ pub fn start(behaviour: Behaviour) -> String {
 
 /// Starts a fake server and returns its URL and the number of connections so far.
 pub fn start_counted(behaviour: Behaviour) -> (String, Arc<AtomicU64>) {
-    let connections = Arc::<AtomicU64>::default();
-    let count = Arc::clone(&connections);
+    let (url, connections, _) = start_and_count(behaviour);
+    (url, connections)
+}
+
+/// Starts a fake server and returns its URL and the number of scripts that it received so far.
+pub fn start_counting_scripts(behaviour: Behaviour) -> (String, Arc<AtomicU64>) {
+    let (url, _, scripts) = start_and_count(behaviour);
+    (url, scripts)
+}
+
+fn start_and_count(behaviour: Behaviour) -> (String, Arc<AtomicU64>, Arc<AtomicU64>) {
+    let (connections, scripts) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+    let (count, received) = (Arc::clone(&connections), Arc::clone(&scripts));
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             let number = count.fetch_add(1, Ordering::SeqCst);
-            std::thread::spawn(move || serve(stream, number, behaviour));
+            let received = Arc::clone(&received);
+            std::thread::spawn(move || serve(stream, number, behaviour, &received));
         }
     });
-    (format!("redis://127.0.0.1:{port}/"), connections)
+    (format!("redis://127.0.0.1:{port}/"), connections, scripts)
 }
 
-fn serve(mut stream: TcpStream, number: u64, behaviour: Behaviour) -> Option<()> {
+fn serve(mut stream: TcpStream, number: u64, behaviour: Behaviour, scripts: &AtomicU64) -> Option<()> {
     if matches!(behaviour, Behaviour::ClosesAtOnce) {
         return None;
     }
     let mut requests = BufReader::new(stream.try_clone().ok()?);
     loop {
         let words = request(&mut requests)?;
+        let is_script = ["EVALSHA", "EVAL"].contains(&words.first()?.as_str());
+        let before = scripts.fetch_add(u64::from(is_script), Ordering::SeqCst);
         let answer = match (words.first()?.as_str(), behaviour) {
             ("HELLO", _) => "%1\r\n+server\r\n+redis\r\n".to_owned(),
             ("EVALSHA" | "EVAL", Behaviour::Answers(line)) => format!("{line}\r\n"),
+            ("EVALSHA" | "EVAL", Behaviour::Again(times)) if before < times => {
+                "*2\r\n$5\r\nagain\r\n*1\r\n$4\r\nnode\r\n".to_owned()
+            }
+            ("EVALSHA" | "EVAL", Behaviour::Again(_)) => "$2\r\naA\r\n".to_owned(),
             ("EVALSHA" | "EVAL", Behaviour::Closes) => return None,
             ("EVALSHA" | "EVAL", Behaviour::NeverAnswers) => continue,
             ("EVALSHA" | "EVAL", Behaviour::ClosesSubscriptions) => ":1\r\n".to_owned(),

@@ -37,7 +37,7 @@ const fn taken(
     Taken { rule, gone, faults, within, says, seen }
 }
 
-pub const TAKEN: [Taken; 20] = [
+pub const TAKEN: [Taken; 21] = [
     taken(
         "2",
         Profile::Killers,
@@ -138,7 +138,7 @@ pub const TAKEN: [Taken; 20] = [
         "20",
         Profile::All,
         500,
-        "a reclaimer watches an expired lease for one and a half renewal intervals and names the end it saw; here it reclaims at once, whatever the end",
+        "a reclaimer watches an expired lease until every living node would be back and names the end it saw; here it reclaims at once, whatever the end",
         "the store's clock jumps ahead, and a node that renews loses its jobs to the first reclaimer",
         "is connected and renews its lease, but its jobs are reclaimed",
     ),
@@ -181,6 +181,14 @@ pub const TAKEN: [Taken; 20] = [
         "what could not be sent was certainly not done; here a refused connection tells nothing",
         "a caller gets `Unknown` for a job that never left its program",
         "was never sent",
+    ),
+    taken(
+        "early",
+        Profile::Calm,
+        500,
+        "a handler whose job was claimed before it is due starts once the store's clock has certainly reached the due time; here the node believes that the clock is ahead",
+        "a handler begins before its job is due",
+        "µs early",
     ),
     taken(
         "resubscribe",

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::future::pending;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::step::{Sequenced, Settle, Verdict};
@@ -24,6 +25,8 @@ pub enum Fault {
     Lost,
     /// It is executed, and there is no answer.
     AnswerLost,
+    /// It is executed, and the answer takes this long.
+    AnsweredAfter(Duration),
     /// The store panics, which stands for a defect of dq in the task that asks.
     Panics,
     /// Of a `settle`: it is executed except for its first outcome, which the answer reports as failed. Any other request is
@@ -119,14 +122,26 @@ impl Faults {
     }
 
     fn answer<T: Send + 'static>(&self, step: &'static str, send: impl FnOnce() -> Pending<T>) -> Pending<T> {
-        match self.ask(step) {
-            None => send(),
-            Some(Fault::AnswerLost) => {
-                drop(send());
-                pending().boxed()
-            }
-            Some(fault) => no_answer(step, fault),
+        under(self.ask(step), step, send)
+    }
+}
+
+fn under<T: Send + 'static>(fault: Option<Fault>, step: &'static str, send: impl FnOnce() -> Pending<T>) -> Pending<T> {
+    match fault {
+        None => send(),
+        Some(Fault::AnswerLost) => {
+            drop(send());
+            pending().boxed()
         }
+        Some(Fault::AnsweredAfter(latency)) => {
+            let answer = send();
+            async move {
+                tokio::time::sleep(latency).await;
+                answer.await
+            }
+            .boxed()
+        }
+        Some(fault) => no_answer(step, fault),
     }
 }
 
@@ -137,7 +152,7 @@ fn no_answer<T: Send + 'static>(step: &'static str, fault: Fault) -> Pending<T> 
             async move { Err(StoreError::Refused { operation: step, reason }) }.boxed()
         }
         Fault::Unavailable => async move { Err(StoreError::Unavailable { operation: step, reason }) }.boxed(),
-        Fault::Lost | Fault::AnswerLost => pending().boxed(),
+        Fault::Lost | Fault::AnswerLost | Fault::AnsweredAfter(_) => pending().boxed(),
         Fault::Panics => panic!("a panic of the test"),
     }
 }
@@ -237,13 +252,8 @@ impl Link for FaultyLink {
             return self.faults.answer(request.kind().name(), || carry(self.inner.ask(request), carried));
         };
         match self.faults.ask("settle") {
-            None => self.inner.ask(settle.into()),
             Some(Fault::Unsettled) => self.leave_one_out(settle),
-            Some(Fault::AnswerLost) => {
-                drop(self.inner.ask(settle.into()));
-                pending().boxed()
-            }
-            Some(fault) => no_answer("settle", fault),
+            fault => under(fault, "settle", || self.inner.ask(settle.into())),
         }
     }
 }

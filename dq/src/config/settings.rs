@@ -59,8 +59,8 @@ impl Default for TopicSettings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeSettings {
-    /// How long a lease lasts: after a node dies, other nodes wait this long before they take its jobs. Default 15 s;
-    /// 100 ms to 5 min.
+    /// How long a lease lasts: after a node dies, other nodes wait this long, and then for one and a half `renewal`s (longer if
+    /// `call_timeout` is more than two fifths of `renewal`), before they take its jobs. Default 15 s; 100 ms to 5 min.
     pub lease: Duration,
     /// How often a node renews a lease that no other step renews. Default 5 s; at most a third of `lease`.
     pub renewal: Duration,

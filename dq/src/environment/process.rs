@@ -113,13 +113,13 @@ impl Process {
 
     /// Lets code of a run that has ended start, unless a job runs alone. A job that is about to waits for it.
     pub(crate) fn enter_unless_alone(self: &Arc<Self>, too_long: Duration) -> Option<Entry> {
-        let too_long_at = self.clock.now() + too_long;
+        let now = self.clock.now();
         let mut state = self.state();
         if state.holder.is_some() {
             state.is_refusing = true;
             return None;
         }
-        Some(self.entry(&mut state, too_long_at, false))
+        Some(self.entry(&mut state, now, too_long, false))
     }
 
     /// Lets a job start whose group has died. Few of them run at once.
@@ -128,7 +128,7 @@ impl Process {
     }
 
     fn enter_as(self: &Arc<Self>, too_long: Duration, is_in_small_group: bool) -> Option<Entry> {
-        let too_long_at = self.clock.now() + too_long;
+        let now = self.clock.now();
         let mut state = self.state();
         if state.is_closed() {
             state.is_refusing = true;
@@ -142,7 +142,7 @@ impl Process {
         if is_in_small_group && state.in_small_groups >= SMALL_GROUP {
             return None;
         }
-        Some(self.entry(&mut state, too_long_at, is_in_small_group))
+        Some(self.entry(&mut state, now, too_long, is_in_small_group))
     }
 
     /// Lets a job run alone if nothing else runs or waits for running alone. It has to give way to others.
@@ -179,9 +179,9 @@ impl Process {
     }
 
     /// Counts a handler among those that run.
-    fn entry(self: &Arc<Self>, state: &mut State, too_long_at: Duration, is_in_small_group: bool) -> Entry {
-        let number = state.insert(Running { too_long_at, is_in_small_group });
-        Entry { process: Arc::clone(self), number }
+    fn entry(self: &Arc<Self>, state: &mut State, now: Duration, too_long: Duration, is_in_small_group: bool) -> Entry {
+        let number = state.insert(Running { too_long_at: now + too_long, is_in_small_group });
+        Entry { process: Arc::clone(self), number, since: now, too_long }
     }
 }
 
@@ -246,6 +246,20 @@ impl State {
 pub(crate) struct Entry {
     process: Arc<Process>,
     number: u64,
+    since: Duration,
+    too_long: Duration,
+}
+
+impl Entry {
+    /// The handler starts now. If it has waited since this was made, only from now on it runs for long.
+    pub(crate) fn begins(&self, now: Duration) {
+        if now.saturating_sub(self.since) < self.too_long / 8 {
+            return; // most do not wait, and this takes a lock
+        }
+        if let Some(running) = self.process.state().entries.get_mut(&self.number) {
+            running.too_long_at = now + self.too_long;
+        }
+    }
 }
 
 impl Drop for Entry {
@@ -272,8 +286,8 @@ pub(crate) struct Alone {
 impl Alone {
     /// Lets the handler of the job start.
     pub(crate) fn enter(&self, too_long: Duration) -> Entry {
-        let too_long_at = self.process.clock.now() + too_long;
-        self.process.entry(&mut self.process.state(), too_long_at, false)
+        let now = self.process.clock.now();
+        self.process.entry(&mut self.process.state(), now, too_long, false)
     }
 
     /// Whether the job has to give way, because another handler wants to start.
@@ -348,7 +362,7 @@ impl Ticket {
                 state.holder = Some(Holder { since, gives_way: false, is_wanted: false });
                 return Outlook::Alone(Alone { process: Arc::clone(&self.process), since });
             }
-            let entry = self.process.entry(&mut state, now + too_long, false);
+            let entry = self.process.entry(&mut state, now, too_long, false);
             state.waits = 0;
             state.open(since, now);
             drop(state);

@@ -42,7 +42,10 @@ pub(super) struct Batch {
     requests: Vec<Posted>,
     answer: Option<PendingAnswer>,
     unread_copies: u32,
+    /// The last error of the store.
     error: Option<Arc<StoreError>>,
+    /// The last one after which the store may have executed the batch.
+    doubt: Option<Arc<StoreError>>,
 }
 
 impl Batch {
@@ -57,6 +60,7 @@ impl Batch {
             answer: None,
             unread_copies: 0,
             error: None,
+            doubt: None,
         };
         batch.push(first);
         batch
@@ -127,12 +131,15 @@ impl Batch {
             }
             Ok(BatchAnswer::Late) => {
                 self.unread_copies = 0;
+                self.doubt = None;
                 Received::Late
             }
             Err(error) => {
                 let error = Arc::new(error);
                 if error.nothing_done() {
                     self.unread_copies -= 1;
+                } else {
+                    self.doubt = Some(Arc::clone(&error));
                 }
                 self.error = Some(Arc::clone(&error));
                 Received::Failed(error)
@@ -149,10 +156,15 @@ impl Batch {
         self.answer = None;
     }
 
-    /// What a caller receives whose request has no outcome; `otherwise` is the reason if the store gave none.
+    /// What a caller receives whose request has no outcome; `otherwise` is the reason if the store gave none. The reason of
+    /// *unknown* is not that of a later copy of which nothing was done.
     fn failure(&self, otherwise: Reason) -> Failed {
-        let reason = self.error.clone().map_or(otherwise, Reason::Store);
-        if self.unread_copies > 0 { Failed::Unknown(reason) } else { Failed::NotDone(reason) }
+        match (self.unread_copies, &self.doubt, &self.error) {
+            (0, _, error) => Failed::NotDone(error.clone().map_or(otherwise, Reason::Store)),
+            (_, Some(doubt), _) => Failed::Unknown(Reason::Store(Arc::clone(doubt))),
+            (_, None, Some(_)) => Failed::Unknown(Reason::Unanswered),
+            (_, None, None) => Failed::Unknown(otherwise),
+        }
     }
 
     /// Whether a caller without an answer has reached its deadline.

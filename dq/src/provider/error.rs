@@ -29,7 +29,7 @@ const fn instead(state: State) -> &'static str {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The last error of the store.
+    /// An error of the store: the last one; if the result is unknown, the last one that leaves it open.
     #[error(transparent)]
     Store(Arc<StoreError>),
     /// The store refused this job alone, for this reason.
@@ -41,6 +41,9 @@ pub enum Reason {
         /// How long the provider waited.
         waited: Duration,
     },
+    /// The provider sent the request more than once. The store did not answer one of them, and did nothing for the later ones.
+    #[error("the store did not answer when it was sent, and did nothing when it was sent again")]
+    Unanswered,
     /// The provider could not send the request within `call_total`, because earlier requests had no answer; at most
     /// `unanswered_limit` requests of `unanswered_bytes` are unanswered at a time.
     #[error("it could not be sent within {} (`call_total`), earlier requests have no answer", format_duration(*.waited))]

@@ -7,6 +7,9 @@ use dq::environment::{StoreClock, WallClock};
 use dq::store::Store;
 use dq::store::memory::MemoryStore;
 
+/// How many seeds a test draws that tries many.
+pub const SEEDS: u32 = 300;
+
 /// Returns a new store under `clock`.
 pub fn store_under(clock: Arc<dyn StoreClock>) -> Arc<dyn Store> {
     Arc::new(MemoryStore::new(clock))

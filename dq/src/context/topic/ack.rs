@@ -88,6 +88,7 @@ impl Topic {
                 }
                 self.held.remove(id);
             }
+            Verdict::Stale if job.is_unknown => self.forget_unknown(id),
             Verdict::Stale => {
                 tracing::warn!(topic = %self.parts.key, job.id = %id, fence = token.fence.0, "another run has the job now; this outcome was refused");
                 self.parts.stats.stale();
@@ -103,6 +104,16 @@ impl Topic {
                 tracing::error!(topic = %self.parts.key, job.id = %id, reason, "the store could not settle this job; its outcome is sent again");
                 self.unsettled.push_back((now + UNSETTLED_PAUSE, id.clone()));
             }
+        }
+    }
+
+    /// Forgets a job whose outcome the store cannot take any more. An earlier sending of it may have taken effect (rule 10).
+    pub(super) fn forget_unknown(&mut self, id: &JobId) {
+        let Some(job) = self.held.remove(id) else { return };
+        if job.is_unknown && matches!(job.stage(), Stage::Settling { then_run: true, .. }) {
+            tracing::warn!(topic = %self.parts.key, job.id = %id, "the ack on claim of this job had no answer; its handler does not start, and the job may be lost");
+        } else {
+            tracing::debug!(topic = %self.parts.key, job.id = %id, "it is unknown whether this outcome counted: the store has taken it before, or another run has the job");
         }
     }
 

@@ -124,6 +124,10 @@ impl Topic {
     /// that the store certainly did not execute is sent again after a pause, a long one if an operator must act first.
     fn on_error(&mut self, kind: RequestKind, error: &StoreError, now: Duration) {
         if !error.nothing_done() || error.ends_connection() {
+            // What is behind a request that was not done was not done either; but `renew` goes another way.
+            if !error.nothing_done() || kind == RequestKind::Renew {
+                self.held.unanswered();
+            }
             return self.fail_link(error, now);
         }
         if !error.is_outage() {

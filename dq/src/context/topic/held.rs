@@ -190,6 +190,13 @@ impl Held {
         self.jobs.get_mut(id).map(|job| &mut job.metadata)
     }
 
+    /// Notes that the outcomes in flight will not be answered, and that the store may have taken them.
+    pub(super) fn unanswered(&mut self) {
+        for job in self.jobs.values_mut() {
+            job.is_unknown |= matches!(job.stage, Stage::Settling { sent: true, .. });
+        }
+    }
+
     /// Notes that the request about this job will not be answered, so that it is sent again.
     pub(super) fn unsent(&mut self, id: &JobId) {
         let Some(job) = self.jobs.get_mut(id) else { return };

@@ -19,7 +19,7 @@ use std::time::Duration;
 use futures_util::future::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::begin::{Begin, RunId};
+use super::begin::{BEGINS_WITHIN, Begin, RunId};
 use super::retry_delay::ANSWERS_WITHIN;
 use super::run_task::{Ended, Failed, PreparedRun, RunEvent, RunTask, change, wanted_retry};
 use super::runs::{Check, Run, first_check};
@@ -143,11 +143,14 @@ impl Topic {
             }
             match self.runs.check(run_id, timeout, now) {
                 Check::Nothing => {}
-                // All permits are in use: the run waits for one.
-                Check::Starved if !self.runners.has_room() => {
-                    self.runs.check_at(run_id, Some(now + first_check(timeout)));
-                }
-                Check::Starved => self.on_starved(run_id, now),
+                Check::Starved => match self.runners.room_since().map(|since| since + BEGINS_WITHIN) {
+                    Some(end) if end <= now => self.on_starved(run_id, now),
+                    // All permits are in use, or were until just now: the run waits for one.
+                    end => {
+                        let next = now + first_check(timeout);
+                        self.runs.check_at(run_id, Some(end.map_or(next, |end| end.min(next))));
+                    }
+                },
                 Check::TimedOut => self.on_timeout(run_id, now),
                 Check::Unanswered => self.on_unanswered(run_id),
             }

@@ -140,7 +140,7 @@ impl Topic {
         let (key, environment, call_timeout) = (&parts.key, &parts.environment, parts.node.call_timeout);
         let interest = Interest { node: Some(node.clone()), broadcasts: false };
         let signals = Subscription::new(store.clone(), key.clone(), interest, environment.clone(), call_timeout);
-        let pipeline = Pipeline::new(store, key.clone(), node, environment.clone(), call_timeout);
+        let pipeline = Pipeline::new(store, key.clone(), node, environment.clone(), &parts.node);
         let (now, process_changes) = (parts.environment.now(), parts.environment.process().changes());
         parts.stats.set_starved(false); // of the task before this one, if that panicked
         let (report, events) = mpsc::unbounded_channel();
@@ -169,7 +169,7 @@ impl Topic {
             handlers_gone: false,
             stopped_by: None,
             sweep_at: now + parts.environment.random_below(SWEEP_PERIOD),
-            runners: Runners::default(),
+            runners: Runners::new(parts.environment.clone()),
             starting: Vec::new(),
             asking: Vec::new(),
             no_headers: Arc::from([]),

@@ -11,6 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::job::{JobId, NodeId, Sequence, Token, TopicKey};
 use crate::store::{Answer, Link, Pending, Request, Store, StoreError};
@@ -73,8 +74,14 @@ const FIRST_REFUSAL: Duration = Duration::from_millis(500);
 const LONGEST_REFUSAL: Duration = Duration::from_secs(2);
 /// The longest wait for the first new link.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// The longest wait for a new link.
+/// The longest wait for a new link, unless [`longest_pause`] is shorter.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// How long a node without a link, or with a refused request, waits at most before it tries again: a renewal interval, so that it
+/// is back before others take it for dead (rule 20), but no less than half a second and no more than five.
+pub(super) fn longest_pause(renewal: Duration) -> Duration {
+    renewal.clamp(FIRST_REFUSAL, LONGEST_PAUSE)
+}
 
 /// The requests of a topic that are in flight over its link, in order.
 pub(super) struct Pipeline {
@@ -83,6 +90,7 @@ pub(super) struct Pipeline {
     node: NodeId,
     environment: Environment,
     call_timeout: Duration,
+    longest_pause: Duration,
     link: Option<Arc<dyn Link>>,
     in_flight: VecDeque<InFlight>,
     /// The `renew` in flight, and how many other requests had been sent before it.
@@ -116,7 +124,7 @@ impl Pipeline {
         topic: TopicKey,
         node: NodeId,
         environment: Environment,
-        call_timeout: Duration,
+        settings: &NodeSettings,
     ) -> Self {
         Self {
             link: Some(store.link(&topic, &node)),
@@ -124,7 +132,8 @@ impl Pipeline {
             topic,
             node,
             environment,
-            call_timeout,
+            call_timeout: settings.call_timeout,
+            longest_pause: longest_pause(settings.renewal),
             in_flight: VecDeque::new(),
             renewal: None,
             sent: 0,
@@ -197,11 +206,12 @@ impl Pipeline {
     }
 
     /// Pauses requests of this kind: at first for up to half a second, then longer with each refusal, up to two seconds. A
-    /// `long` pause takes up to five seconds.
+    /// `long` pause takes up to five seconds. None takes longer than [`longest_pause`].
     pub(super) fn pause(&mut self, kind: RequestKind, now: Duration, long: bool) {
         let refused = &mut self.refused[kind as usize];
         let first = if long { LONGEST_PAUSE } else { FIRST_REFUSAL };
         let longest = if long { LONGEST_PAUSE } else { LONGEST_REFUSAL };
+        let longest = longest.min(self.longest_pause);
         self.paused[kind as usize] = now + self.environment.growing_pause(first, longest, *refused, 5);
         *refused = refused.saturating_add(1);
     }
@@ -280,7 +290,7 @@ impl Pipeline {
         self.in_flight.clear();
         self.renewal = None;
         self.claim_reported = false;
-        self.reconnect_at = now + self.environment.growing_pause(FIRST_PAUSE, LONGEST_PAUSE, self.failures, 2);
+        self.reconnect_at = now + self.environment.growing_pause(FIRST_PAUSE, self.longest_pause, self.failures, 2);
         self.failures += 1;
     }
 

@@ -15,6 +15,7 @@ impl Topic {
             }
             let waited = humantime::format_duration(end.saturating_sub(now) + self.parts.node.call_timeout);
             let reason = format!("no answer within {waited} (`call_timeout`): the store or the network hangs");
+            self.held.unanswered();
             self.fail_link(&StoreError::Unavailable { operation: "a request", reason }, now);
         }
         if self.pipeline.is_connected() {

@@ -126,6 +126,8 @@ impl RunTask {
         let begins = (!self.needs_lease || self.tasks.lease.is_good(now)) && self.begin.begin(now);
         if !begins {
             self.ended = Ended::GivenBack;
+        } else if let Some(entry) = &self.entry {
+            entry.begins(now);
         }
         begins
     }
@@ -235,7 +237,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::environment::Seeded;
+    use crate::environment::{Outlook, Seeded};
     use crate::job::{Codec, Fence, JobId, Metadata, TopicName};
 
     impl PreparedRun {
@@ -269,6 +271,38 @@ mod tests {
         fn retry_delay(&self, _: u32, _: &Failure) -> RetryDelay {
             RetryDelay::BySettings
         }
+    }
+
+    /// A listener whose handlers hang.
+    #[derive(Debug)]
+    struct Hangs;
+
+    impl ErasedListener for Hangs {
+        fn call(self: Arc<Self>, _: HandlerCall, _: Record, _: Delivery) -> BoxFuture<'static, Returned> {
+            Box::pin(std::future::pending())
+        }
+
+        fn retry_delay(&self, _: u32, _: &Failure) -> RetryDelay {
+            RetryDelay::BySettings
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_that_waited_for_a_runner_runs_for_long_only_after_its_start() {
+        const LONG: Duration = Duration::from_secs(20);
+        let (events, _reported) = mpsc::unbounded_channel();
+        let environment = Environment::on_this_runtime(Arc::new(Seeded::new(1)));
+        let process = environment.process().clone();
+        let tasks = Tasks { listener: Arc::new(Hangs), environment, lease: Arc::default(), events };
+        let entry = process.enter(LONG).unwrap();
+        let task = RunTask::new(Arc::new(tasks), RunId::default(), Arc::default(), entry, false);
+        tokio::time::advance(LONG * 2).await;
+        let _running = tokio::spawn(PreparedRun::of_a_test(task).run());
+        tokio::task::yield_now().await;
+        let mut ticket = process.queue();
+        assert!(matches!(ticket.outlook(LONG), Outlook::Wait(_)), "the handler has just started");
+        tokio::time::advance(LONG).await;
+        assert!(matches!(ticket.outlook(LONG), Outlook::Beside(_)), "it has run for too long to wait for it");
     }
 
     #[tokio::test(start_paused = true)]

@@ -10,21 +10,24 @@ use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use super::run_task::{PreparedRun, text};
+use crate::environment::Environment;
 
 /// How many handlers a runner runs before it lets other tasks of its runtime run, if none of them waits for anything.
 const RUNS_AT_ONCE: usize = 16;
 
 /// The runners of a topic, and the runs that wait for one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Runners(Arc<Shared>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
+    environment: Environment,
     state: Mutex<State>,
     /// How many runs are in the queue.
     queued: AtomicUsize,
@@ -37,14 +40,21 @@ struct State {
     /// Runners in which a handler runs.
     busy: usize,
     most: usize,
+    /// Since when fewer handlers run than may, if so.
+    room_since: Duration,
 }
 
 impl Runners {
+    /// No runner yet, and no run.
+    pub(super) fn new(environment: Environment) -> Self {
+        Self(Arc::new(Shared { environment, state: Mutex::default(), queued: AtomicUsize::new(0) }))
+    }
+
     /// Puts these runs into the queue. Returns the runners to start, so that as many runs as possible have one, and at most `most`
     /// handlers run at a time.
     pub(super) fn hand_over(&self, runs: &mut Vec<PreparedRun>, most: usize) -> Vec<BoxFuture<'static, ()>> {
         let mut state = self.0.lock();
-        state.most = most;
+        self.0.update(&mut state, |state| state.most = most);
         state.queue.extend(runs.drain(..));
         self.0.queued.store(state.queue.len(), Relaxed);
         let without_runner = state.queue.len().saturating_sub(state.runners - state.busy);
@@ -64,16 +74,31 @@ impl Runners {
         self.0.queued.load(Relaxed)
     }
 
-    /// Whether fewer handlers run than may. Then a run in the queue waits for nothing but its runtime.
-    pub(super) fn has_room(&self) -> bool {
+    /// Since when fewer handlers run than may, if so: since then the first run in the queue has waited for nothing but its runtime.
+    pub(super) fn room_since(&self) -> Option<Duration> {
         let state = self.0.lock();
-        state.busy < state.most
+        state.has_room().then_some(state.room_since)
+    }
+}
+
+impl State {
+    const fn has_room(&self) -> bool {
+        self.busy < self.most
     }
 }
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner) // its numbers are valid at any time
+    }
+
+    /// Changes how many handlers run, or may.
+    fn update(&self, state: &mut State, change: impl FnOnce(&mut State)) {
+        let had_room = state.has_room();
+        change(state);
+        if state.has_room() && !had_room {
+            state.room_since = self.environment.now();
+        }
     }
 }
 
@@ -123,12 +148,12 @@ impl Runner {
     /// The next run. `None`: there is none, or there are too many runners, and this one has left.
     fn next(&mut self) -> Option<PreparedRun> {
         let mut state = self.shared.lock();
-        state.busy -= usize::from(self.doing == Doing::Running);
         let next = if state.runners > state.most { None } else { state.queue.pop_front() };
+        let was_busy = usize::from(self.doing == Doing::Running);
         self.doing = if next.is_some() { Doing::Running } else { Doing::Left };
-        match next {
-            Some(_) => state.busy += 1,
-            None => state.runners -= 1, // with the same lock: a run that comes now needs another runner
+        self.shared.update(&mut state, |state| state.busy = state.busy + usize::from(next.is_some()) - was_busy);
+        if next.is_none() {
+            state.runners -= 1; // with the same lock: a run that comes now needs another runner
         }
         self.shared.queued.store(state.queue.len(), Relaxed);
         next
@@ -137,7 +162,7 @@ impl Runner {
     /// No handler runs in this runner until it is polled again.
     fn rest(&mut self) {
         self.doing = Doing::Waiting;
-        self.shared.lock().busy -= 1;
+        self.shared.update(&mut self.shared.lock(), |state| state.busy -= 1);
     }
 }
 
@@ -162,7 +187,8 @@ impl Drop for Runner {
             return;
         }
         let mut state = self.shared.lock();
-        state.busy -= usize::from(self.doing == Doing::Running);
+        let was_busy = usize::from(self.doing == Doing::Running);
+        self.shared.update(&mut state, |state| state.busy -= was_busy);
         state.runners -= 1;
         let never = std::mem::take(&mut state.queue);
         self.shared.queued.store(0, Relaxed);
@@ -173,14 +199,12 @@ impl Drop for Runner {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tokio::sync::mpsc;
 
     use super::*;
     use crate::context::topic::begin::RunId;
     use crate::context::topic::run_task::{Ended, RunEvent, RunTask, Tasks};
-    use crate::environment::{Environment, Seeded};
+    use crate::environment::Seeded;
     use crate::job::Record;
     use crate::listener::erased::{ErasedListener, HandlerCall, Returned};
     use crate::listener::{Decision, Delivery, Failure, RetryDelay};
@@ -245,17 +269,23 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_runner_goes_on_with_what_waits_and_no_more_run_than_may() {
-        let (mut fixture, runners) = (Fixture::new(), Runners::default());
+        let mut fixture = Fixture::new();
+        let runners = Runners::new(fixture.tasks.environment.clone());
         for _ in 0..2 {
             let started = runners.hand_over(&mut fixture.runs(10), 3);
             assert_eq!((started.len(), runners.queued()), (3, 10));
             started.into_iter().for_each(|runner| drop(tokio::spawn(runner)));
             tokio::time::sleep(5 * MS).await;
-            assert!(!runners.has_room() && runners.queued() == 7);
+            assert_eq!((runners.room_since(), runners.queued()), (None, 7));
             assert_eq!(runners.hand_over(&mut fixture.runs(2), 3).len(), 0, "there are as many as may run");
             tokio::time::sleep(40 * MS).await;
             assert_eq!(fixture.ended(|ended| matches!(ended, Ended::Returned(_))), 12);
-            assert_eq!((runners.queued(), runners.has_room()), (0, true));
+            let since = runners.room_since().map(|since| fixture.tasks.environment.now() - since);
+            assert_eq!(
+                (runners.queued(), since),
+                (0, Some(5 * MS)),
+                "the last of four times three ended 40 ms after the first began"
+            );
         }
         assert_eq!(*fixture.listener.0.lock().unwrap(), (0, 3));
     }
@@ -275,7 +305,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_waits_ends_with_the_runtime_of_the_runners() {
-        let (mut fixture, runners) = (Fixture::new(), Runners::default());
+        let mut fixture = Fixture::new();
+        let runners = Runners::new(fixture.tasks.environment.clone());
         drop(runners.hand_over(&mut fixture.runs(5), 2));
         assert_eq!(fixture.ended(|ended| matches!(ended, Ended::Dropped)), 5);
         assert_eq!(runners.queued(), 0);

@@ -71,6 +71,8 @@ pub(super) struct HeldJob {
     pub(super) mode: Mode,
     /// When the job is due by the node's clock, while it waits for that; its node claimed it before.
     pub(super) starts_at: Option<Duration>,
+    /// An outcome of this run was sent and never answered, so it may have taken effect.
+    pub(super) is_unknown: bool,
     /// [`Held`](super::held::Held) changes it, and keeps its queues and counters in step.
     pub(super) stage: Stage,
 }
@@ -84,8 +86,9 @@ impl HeldJob {
         mode: Mode,
         stage: Stage,
     ) -> Self {
-        let suspicion = Suspicion::Ordinary;
-        Self { token, record, metadata, crashes, suspicion, entry: None, alone: None, mode, starts_at: None, stage }
+        let (suspicion, is_unknown) = (Suspicion::Ordinary, false);
+        let (entry, alone, starts_at) = (None, None, None);
+        Self { token, record, metadata, crashes, suspicion, entry, alone, mode, starts_at, is_unknown, stage }
     }
 
     /// Whether the job was in so many crashes that it may be their cause.

@@ -92,7 +92,8 @@ pub struct Counters {
     pub starved: u64,
     /// Handlers that returned after dq had given their runs up; this node refused their outcomes.
     pub late_outcomes: u64,
-    /// Outcomes that the store refused because another run had the job.
+    /// Outcomes that the store refused because another run had the job. Not a refused repeat of one that had no answer: the
+    /// store may have taken it the first time.
     pub stale_outcomes: u64,
     /// Handlers that were cancelled because the lease, or the job, was lost.
     pub lease_lost: u64,

@@ -158,7 +158,31 @@ async fn one_lost_answer_among_refusals_is_unknown() {
     let adding = start_add(&topic, "a").await;
     drop(store.expect(1, "add a").await);
     let error = error_of(&mut store, adding, SentBatch::refused).await;
-    assert!(matches!(error, AddError::Unknown { reason: Reason::Store(_), .. }), "{error}");
+    assert!(matches!(error, AddError::Unknown { reason: Reason::Unanswered, .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn unknown_has_the_reason_that_made_it_unknown_and_not_that_of_a_later_refusal() {
+    let (_provider, topic, mut store) = provider();
+    let adding = start_add(&topic, "a").await;
+    store.expect(1, "add a").await.unavailable();
+    let error = error_of(&mut store, adding, |sent| {
+        sent.fails(StoreError::NotSent { operation: "add", reason: "connection refused".into() });
+    });
+    let error = error.await;
+    assert!(matches!(error, AddError::Unknown { .. }), "{error}");
+    assert!(error.to_string().contains("reset") && !error.to_string().contains("refused"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_final_error_behind_a_lost_answer_leaves_the_job_unknown() {
+    let (_provider, topic, mut store) = provider();
+    let adding = start_add(&topic, "a").await;
+    drop(store.expect(1, "add a").await);
+    let wrong = StoreError::WrongType { key: "dq:{shop:remind}:jobs".into(), expected: "hash" };
+    store.expect(1, "add a").await.fails(wrong);
+    let error = adding.await.unwrap().unwrap_err();
+    assert!(matches!(error, AddError::Unknown { reason: Reason::Unanswered, .. }), "{error}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -43,7 +43,7 @@ impl RedisLink {
         let call = move |nodes: &BTreeSet<NodeId>| arguments(scripts.call_with_nodes(step, &keys, "", nodes), nodes);
         let mut answer = Box::pin(connection.ask_list(call(&BTreeSet::new())));
         Box::pin(async move {
-            for _ in 0..TRIES {
+            for _ in 1..TRIES {
                 let mut reply = answer.await?;
                 if !reply.is_set()? {
                     return Ok(reply);
@@ -51,7 +51,8 @@ impl RedisLink {
                 let nodes = nodes_of(&mut reply)?;
                 answer = Box::pin(connection.ask_list(call(&nodes)));
             }
-            Err(too_many_nodes(step.name()))
+            let mut reply = answer.await?;
+            if reply.is_set()? { Err(too_many_nodes(step.name())) } else { Ok(reply) }
         })
     }
 

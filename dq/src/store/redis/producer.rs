@@ -91,10 +91,12 @@ impl Producer for RedisProducer {
         let answer = connection.ask(calls.add(&batch, enters.is_some()));
         Box::pin(async move {
             let mut answer = answer.await?;
-            for _ in 0..TRIES {
+            let mut tries = 1;
+            loop {
                 match Added::of(answer)? {
                     Added::Late => return Ok(BatchAnswer::Late),
                     // A job of the batch runs, or its place was removed: the next try reads the rows of these nodes too.
+                    Added::Again(_) if tries >= TRIES => return Err(too_many_nodes("add")),
                     Added::Again(nodes) => *calls.nodes() = nodes,
                     // The directory may have forgotten the topic: the same batch again, and the entry behind it.
                     Added::Done { may_be_unlisted: true, .. } if enters.is_none() => {
@@ -107,9 +109,9 @@ impl Producer for RedisProducer {
                         return outcomes(batch, &text);
                     }
                 }
+                tries += 1;
                 answer = connection.ask(calls.add(&batch, enters.is_some())).await?;
             }
-            Err(too_many_nodes("add"))
         })
     }
 

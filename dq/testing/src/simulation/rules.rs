@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 /// What can be taken away: rules by their numbers, and parts of rules by names.
-pub const RULES: [&str; 20] = [
+pub const RULES: [&str; 21] = [
     "2",
     "6",
     "7",
@@ -25,6 +25,7 @@ pub const RULES: [&str; 20] = [
     "begin",
     "bytes",
     "connect",
+    "early",
     "resubscribe",
     "watcher",
 ];

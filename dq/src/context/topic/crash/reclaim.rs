@@ -1,14 +1,15 @@
 //! Reclaim: the jobs of nodes that died go back (rules 19 and 20).
 //!
 //! Every transfer returns the end of the earliest lease of another node. Once that has passed, the node scans all leases. It
-//! reclaims from a node whose lease it has seen expired and unchanged for one and a half renewal periods of unbroken
+//! reclaims from a node whose lease it has seen expired and unchanged for the time of its [`watch`], over an unbroken
 //! connection: after an outage longer than a lease all leases have expired, and the first node back must not take the jobs
 //! of all others.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::context::topic::pipeline::RequestKind;
+use crate::config::NodeSettings;
+use crate::context::topic::pipeline::{RequestKind, longest_pause};
 use crate::context::topic::{Topic, earliest};
 use crate::job::NodeId;
 use crate::store::step::{Reclaim, Reclaimed, Role, Scan, Scanned, is_free_lease};
@@ -16,6 +17,13 @@ use crate::time::Timestamp;
 
 /// How often the watcher scans, for the audit.
 const AUDIT_PERIOD: Duration = Duration::from_secs(60);
+
+/// How long a node watches an expired lease before it takes the jobs under it: longer than any node needs to be back after an
+/// outage. Such a node may have sent a request just before the end, gives it up after the call timeout, and then pauses.
+fn watch(settings: &NodeSettings) -> Duration {
+    let back_within = settings.call_timeout * 5 / 4 + longest_pause(settings.renewal);
+    back_within.max(settings.renewal * 3 / 2)
+}
 
 /// An expired lease.
 #[derive(Debug, Clone, Copy)]
@@ -91,7 +99,7 @@ impl Topic {
         if self.stopping.is_ordered() || !self.reconciliation.is_settled() || self.reclaims.expired.is_empty() {
             return None;
         }
-        let watch = self.parts.node.renewal * 3 / 2;
+        let watch = watch(&self.parts.node);
         let ready = |lease: &Expired| {
             if is_free_lease(lease.end) { lease.since } else { lease.since + watch }
         };

@@ -107,10 +107,14 @@ impl Topic {
 
     /// The store counts no row for this held job: its outcome has arrived, or another node has the job.
     fn on_missing_row(&mut self, id: &JobId) {
-        if let Some(Stage::Running(_)) = self.held.get(id).map(HeldJob::stage) {
-            tracing::warn!(topic = %self.parts.key, job.id = %id, "this node no longer holds the job; its handler is cancelled");
-            self.parts.stats.lease_lost();
+        match self.held.get(id).map(HeldJob::stage) {
+            Some(Stage::Running(_)) => {
+                tracing::warn!(topic = %self.parts.key, job.id = %id, "this node no longer holds the job; its handler is cancelled");
+                self.parts.stats.lease_lost();
+                self.drop_held(id);
+            }
+            Some(Stage::Settling { .. }) => self.forget_unknown(id),
+            _ => self.drop_held(id),
         }
-        self.drop_held(id);
     }
 }
