@@ -87,3 +87,28 @@ async fn a_job_of_a_backlog_costs_a_fraction_of_a_command() {
     dq.shutdown(Duration::from_secs(1)).await;
     adding.shutdown(Duration::from_secs(1)).await;
 }
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "invoices")]
+struct Invoice(#[job(id)] u64);
+
+/// The first part leaves while the caller makes the second one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_add_many_goes_out_in_two_commands_and_its_results_are_in_order() {
+    let (_alone, server) = (ALONE.lock().await, RedisServer::start());
+    let dq = factory(&server).without_listeners().start().await.unwrap();
+    dq.provider().add_many((0..1_000).filter(|n| n % 2 == 1).map(Invoice)).after("1h").await.unwrap();
+    server.command(&["CONFIG", "RESETSTAT"]);
+    let results = dq.provider().add_many((0..1_000).map(Invoice)).after("1h").await.unwrap();
+    for (n, result) in results.iter().enumerate() {
+        match result {
+            Ok(added) => assert_eq!((n % 2, added.id.as_str()), (0, &*n.to_string())),
+            Err(dq::provider::AddError::AlreadyExists { id, .. }) => {
+                assert_eq!((n % 2, id.as_str()), (1, &*n.to_string()))
+            }
+            Err(other) => panic!("{n}: {other}"),
+        }
+    }
+    assert_eq!((results.len(), server.calls()["evalsha"]), (1_000, 2));
+    dq.shutdown(Duration::from_secs(1)).await;
+}

@@ -42,6 +42,40 @@ async fn a_job_due_much_later_costs_an_idle_node_no_more_requests() {
     assert_eq!(script.log.take(), ["3600s due far 0"]);
 }
 
+/// Scans and sweeps within this time.
+async fn looks(dq: &Harness, faults: &Faults, time: std::time::Duration) -> (usize, usize) {
+    let count = || (faults.requests_for("scan"), faults.requests_for("sweep"));
+    let before = count();
+    dq.advance(time).await;
+    let after = count();
+    (after.0 - before.0, after.1 - before.1)
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_topic_that_has_a_job_is_audited_every_minute() {
+    let (store, faults) = faulty_store();
+    let dq = node(&store, 1, &Script::acks()).await;
+    dq.advance(MINUTE).await;
+    assert_eq!(looks(&dq, &faults, HOUR).await, (6, 0));
+    dq.provider().add(test_job("far")).after(3 * HOUR).await.unwrap();
+    assert_eq!(looks(&dq, &faults, MINUTE + SECOND).await, (1, 0), "the first audit comes within a minute");
+    let (scans, sweeps) = looks(&dq, &faults, HOUR).await;
+    assert!(scans >= 59 && sweeps >= 11, "{scans} scans and {sweeps} sweeps in an hour");
+    dq.advance(3 * HOUR).await;
+    assert_eq!(looks(&dq, &faults, HOUR).await, (6, 0), "the topic is empty again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_whose_signal_was_lost_is_audited_within_ten_minutes() {
+    let (store, faults) = faulty_store();
+    let dq = node(&store, 1, &Script::acks()).await;
+    dq.advance(MINUTE).await;
+    faults.lose_signals();
+    dq.provider().add(test_job("far")).after(3 * HOUR).await.unwrap();
+    dq.advance(10 * MINUTE).await;
+    assert!(looks(&dq, &faults, 10 * MINUTE).await.0 >= 10);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_node_sleeps_exactly_until_the_head_is_due() {
     let (store, faults) = faulty_store();

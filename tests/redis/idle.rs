@@ -18,7 +18,7 @@ fn factory(server: &RedisServer) -> ContextFactory {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_with_ten_idle_topics_sends_less_than_a_command_a_second_for_hours() {
+async fn a_node_with_ten_idle_topics_sends_seven_commands_in_ten_seconds_for_hours() {
     const HOURS: u32 = 2;
     let store = PacedStore::start(std::sync::Arc::new(TokioClock::new()));
     let dq = Harness::start_on(store.clone(), 1, ten_topics).await;
@@ -28,7 +28,8 @@ async fn a_node_with_ten_idle_topics_sends_less_than_a_command_a_second_for_hour
     store.keyspace().server().command(&["ECHO", "the end"]);
     let clock_updates = format!("\"HSET\" \"{}\"", store.keyspace().clock());
     let seen: Vec<_> = monitor.until("the end").into_iter().filter(|line| !line.contains(&clock_updates)).collect();
-    assert!(seen.len() <= HOURS as usize * 3600, "{} commands in {HOURS} hours", seen.len());
+    let most = HOURS as usize * 3600 * 7 / 10;
+    assert!(seen.len() <= most, "{} commands in {HOURS} hours, which is more than {most}", seen.len());
     assert!(seen.iter().all(|line| line.contains("\"EVALSHA\"")), "{:?}", seen.iter().find(|l| !l.contains("EVALSHA")));
     println!("{} commands in {HOURS} hours of an idle node with ten topics", seen.len());
 }

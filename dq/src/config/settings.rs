@@ -64,8 +64,8 @@ pub struct NodeSettings {
     pub lease: Duration,
     /// How often a node renews a lease that no other step renews. Default 5 s; at most a third of `lease`.
     pub renewal: Duration,
-    /// How often a node looks for due jobs without a signal, minus a random part of up to a fifth. It repairs lost
-    /// signals. Default 15 s; 10 ms to 1 h.
+    /// How often a node looks for due jobs without a signal; after a signal, minus a random part of up to a fifth. It repairs
+    /// lost signals. Default 15 s; 10 ms to 1 h.
     pub fallback_scan: Duration,
     /// How long handlers may go on at shutdown. Default 25 s; at most 1 h; zero cancels them at once.
     pub grace: Duration,

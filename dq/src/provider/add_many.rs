@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 
 use super::add::new_job;
 use super::added::{Added, added};
-use super::call::call_many;
+use super::call::Calls;
 use super::deferred::Deferred;
 use super::error::AddError;
 use super::inbox::Inbox;
@@ -24,13 +24,16 @@ use crate::job::{BadName, JobDefaults, JobId};
 /// How many jobs beyond the limit are counted for the error.
 const MOST_COUNTED: usize = 1_000_000;
 
+/// How many jobs of a large call go to the store first, if it has nothing to do: it works on them while the others are made.
+const FIRST_PART: usize = 250;
+
 type ManyAdded = Vec<Result<Added, AddError>>;
 
 /// Jobs that are added when this is awaited, all with the same options: a result for each, in order. Made by
 /// [`Provider::add_many`](super::Provider::add_many).
 ///
 /// A job with an error of its own does not keep the others from being added. The call is no transaction: jobs of more than
-/// 1 MiB together go to the store as several requests. Cancel safety and panics are as with [`Add`](super::Add).
+/// 1 MiB together, or 500 and more jobs, go to the store as several requests. Cancel safety and panics are as with [`Add`](super::Add).
 #[must_use = "adding does nothing until it is awaited"]
 pub struct AddMany(Deferred<Box<Draft>, AddError, BoxFuture<'static, Result<ManyAdded, AddError>>>);
 
@@ -80,11 +83,13 @@ impl Draft {
         let Self { root, inbox, jobs, defaults, options } = self;
         let options = options.check(&defaults, inbox.default_delay(), &root.environment)?;
         let topic = inbox.key.topic.clone();
-        let mut known = BTreeSet::new();
-        let mut requests = Vec::with_capacity(jobs.len());
-        let ids: Vec<Result<JobId, AddError>> = jobs
-            .into_iter()
-            .map(|(payload, id)| {
+        let (mut known, mut calls) = (BTreeSet::new(), Calls::default());
+        let mut ids: Vec<Result<JobId, AddError>> = Vec::with_capacity(jobs.len());
+        let mut part = if jobs.len() >= 2 * FIRST_PART && inbox.sends_at_once() { FIRST_PART } else { jobs.len() };
+        let mut jobs = jobs.into_iter();
+        while jobs.len() > 0 {
+            let mut requests = Vec::with_capacity(part);
+            ids.extend(jobs.by_ref().take(part).map(|(payload, id)| {
                 let payload = payload.map_err(|source| AddError::BadPayload { topic: topic.clone(), source })?;
                 let job = new_job(&root, &inbox, id, &payload, &options)?;
                 let id = job.id.clone();
@@ -93,9 +98,14 @@ impl Draft {
                 }
                 requests.push(Request::Add(job));
                 Ok(id)
-            })
-            .collect();
-        let mut answers = call_many(&root, &inbox, requests).await.into_iter();
+            }));
+            calls.post(&root, &inbox, requests).await;
+            part = jobs.len();
+            if part > 0 {
+                tokio::task::yield_now().await; // so that the first part leaves while this task makes the rest
+            }
+        }
+        let mut answers = calls.answers().await.into_iter();
         let mut result = |id| {
             let answer = answers.next().expect("there is an answer to each request");
             added(&topic, id, options.on_duplicate, answer)

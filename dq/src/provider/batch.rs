@@ -37,6 +37,8 @@ pub(super) struct Batch {
     /// The call number; 0 until the batch is sent.
     pub(super) number: u64,
     bytes: usize,
+    /// How many callers it answers.
+    pub(super) callers: usize,
     /// When its last copy was sent.
     pub(super) sent: Duration,
     requests: Vec<Posted>,
@@ -55,6 +57,7 @@ impl Batch {
             order,
             number: 0,
             bytes: 0,
+            callers: 0,
             sent: Duration::ZERO,
             requests: spare,
             answer: None,
@@ -74,6 +77,7 @@ impl Batch {
 
     pub(super) fn push(&mut self, posted: Posted) {
         self.bytes += posted.bytes();
+        self.callers += usize::from(posted.leads);
         self.requests.push(posted);
     }
 

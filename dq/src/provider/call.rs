@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 
 use super::error::Reason;
 use super::inbox::Inbox;
-use super::request::{Answer, AnswerReceiver, Failed, Posted, Request};
+use super::request::{Answer, AnswerReceiver, Failed, Posted, Request, stopped};
 use super::root::Root;
 use crate::job::JobId;
 
@@ -65,22 +65,44 @@ impl Future for Call {
     }
 }
 
-/// Posts all `requests` together, in order, and returns the answer to each. They take one place each, up to all places, and
-/// their bytes until the last of them is answered.
-pub(super) async fn call_many(root: &Root, inbox: &Arc<Inbox>, requests: Vec<Request>) -> Vec<Answer> {
-    let deadline = root.deadline();
-    let bytes = requests.iter().map(Request::bytes).sum();
-    let mut place = match root.places.many(requests.len(), bytes).await {
-        Ok(place) => place,
-        Err(_) => return requests.iter().map(|_| STOPPED).collect(),
-    };
-    let post = |request| Posted::new(request, deadline, place());
-    let (posted, receivers): (Vec<_>, Vec<_>) = requests.into_iter().map(post).unzip();
-    drop(place);
-    root.post(inbox, posted);
-    let mut answers = Vec::with_capacity(receivers.len());
-    for receiver in receivers {
-        answers.push(receiver.await.unwrap_or(STOPPED));
+/// The answers to the requests of one call, which may be posted in parts.
+#[derive(Default)]
+pub(super) struct Calls(Vec<AnswerReceiver>);
+
+impl Calls {
+    /// Posts these requests together, in order, behind the earlier ones. They take one place each, up to all places, and their
+    /// bytes until the last of them is answered.
+    pub(super) async fn post(&mut self, root: &Root, inbox: &Arc<Inbox>, requests: Vec<Request>) {
+        let deadline = root.deadline();
+        let bytes = requests.iter().map(Request::bytes).sum();
+        let Ok(mut place) = root.places.many(requests.len(), bytes).await else {
+            return self.0.extend(requests.iter().map(|_| stopped()));
+        };
+        let mut leads = true;
+        let post = |request| {
+            let (mut posted, answer) = Posted::new(request, deadline, place());
+            posted.leads = std::mem::take(&mut leads);
+            (posted, answer)
+        };
+        let (posted, receivers): (Vec<_>, Vec<_>) = requests.into_iter().map(post).unzip();
+        drop(place);
+        self.0.extend(receivers);
+        root.post(inbox, posted);
     }
-    answers
+
+    /// The answer to each request, in order.
+    pub(super) async fn answers(self) -> Vec<Answer> {
+        let mut answers = Vec::with_capacity(self.0.len());
+        for receiver in self.0 {
+            answers.push(receiver.await.unwrap_or(STOPPED));
+        }
+        answers
+    }
+}
+
+/// Posts all `requests` together, in order, and returns the answer to each.
+pub(super) async fn call_many(root: &Root, inbox: &Arc<Inbox>, requests: Vec<Request>) -> Vec<Answer> {
+    let mut calls = Calls::default();
+    calls.post(root, inbox, requests).await;
+    calls.answers().await
 }

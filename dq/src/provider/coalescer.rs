@@ -367,7 +367,7 @@ impl Coalescer {
                 self.retries.succeeded();
                 self.last_error = None;
                 if let Some(batch) = self.in_flight.remove(index) {
-                    self.expected = batch.len();
+                    self.expected = batch.callers;
                     self.upload.answered_after(self.environment.now().saturating_sub(batch.sent));
                     self.queue.recycle(batch);
                 }

@@ -112,6 +112,11 @@ impl Inbox {
         bell.posted();
     }
 
+    /// Whether the coalescer runs on the user's runtime and has nothing to do: then a request leaves as soon as it is posted.
+    pub(super) fn sends_at_once(&self) -> bool {
+        self.seat.get().is_some_and(|(bell, _)| !bell.is_busy.load(Ordering::SeqCst))
+    }
+
     /// Whether there is something for the coalescer to do.
     pub(super) fn has_work(&self) -> bool {
         let waiting = self.waiting();

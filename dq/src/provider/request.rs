@@ -79,6 +79,8 @@ pub(super) struct Posted {
     pub(super) request: Request,
     /// When the caller stops waiting, on the node's clock.
     pub(super) deadline: Duration,
+    /// It is the first of those that its caller posted together.
+    pub(super) leads: bool,
     /// `None` once the caller has its answer.
     reply: Option<Reply>,
     /// Freed with the request.
@@ -88,11 +90,16 @@ pub(super) struct Posted {
 /// Where the caller receives the answer. The sender is dropped when the provider stops before it sends the request.
 pub(super) type AnswerReceiver = oneshot::Receiver<Answer>;
 
+/// The receiver of a request that is not posted, because the provider has stopped.
+pub(super) fn stopped() -> AnswerReceiver {
+    oneshot::channel().1
+}
+
 impl Posted {
     pub(super) fn new(request: Request, deadline: Duration, place: Place) -> (Self, AnswerReceiver) {
         let (to, answer) = oneshot::channel();
         let Place { request: place, bytes } = place;
-        (Self { request, deadline, reply: Some(Reply { to, _place: place }), _bytes: bytes }, answer)
+        (Self { request, deadline, leads: true, reply: Some(Reply { to, _place: place }), _bytes: bytes }, answer)
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -51,7 +51,8 @@ impl Provider {
 
     /// Adds up to 1,000 jobs, once the returned [`AddMany`] is awaited: a result for each, in order.
     ///
-    /// More than 1,000 are [`AddError::BatchTooLarge`], and nothing is sent.
+    /// More than 1,000 are [`AddError::BatchTooLarge`], and nothing is sent. 500 and more may go to the store as two requests, so
+    /// that it works on the first jobs while the others are made.
     pub fn add_many<J: DelayJob>(&self, jobs: impl IntoIterator<Item = J>) -> AddMany {
         match self.of::<J>() {
             Ok(topic) => {

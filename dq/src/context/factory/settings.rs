@@ -24,8 +24,8 @@ impl ContextFactory {
         self.duration("renewal", renewal, |node, renewal| node.renewal = renewal)
     }
 
-    /// Sets how often a node looks for due jobs without a signal, minus a random part of up to a fifth. It repairs lost
-    /// signals. Default 15 s; 10 ms to 1 h.
+    /// Sets how often a node looks for due jobs without a signal; after a signal, minus a random part of up to a fifth. It
+    /// repairs lost signals. Default 15 s; 10 ms to 1 h.
     #[track_caller]
     pub fn fallback_scan(self, period: impl IntoDelay) -> Self {
         self.duration("fallback_scan", period, |node, period| node.fallback_scan = period)

@@ -142,6 +142,9 @@ impl Topic {
     }
 
     fn on_signal(&mut self, signal: Signal) {
+        if matches!(signal, Signal::Due(_) | Signal::Resubscribed) {
+            self.may_have_jobs();
+        }
         match signal {
             Signal::Due(Some(head)) => {
                 self.sleep.head_is(head.before(Transfer::comes_ahead(self.parts.topic.lookahead)));

@@ -20,6 +20,10 @@ pub(super) struct SmartSleep {
     woken: bool,
     more: bool,
     until: Duration,
+    /// How long the transfer in flight, or the last one, wanted to sleep at most.
+    fallback: Duration,
+    /// The sleep ends with the fallback, and nothing else has ended it.
+    sleeps_out: bool,
     role: Option<Role>,
     called_wake_at: Option<Duration>,
     store_clock: Option<StoreTime>,
@@ -49,6 +53,8 @@ impl SmartSleep {
             woken: true,
             more: false,
             until: now,
+            fallback: Duration::ZERO,
+            sleeps_out: false,
             role: None,
             called_wake_at: None,
             store_clock: None,
@@ -59,6 +65,7 @@ impl SmartSleep {
     /// Something may be due: transfer at once.
     pub(super) const fn wake(&mut self) {
         self.woken = true;
+        self.sleeps_out = false;
     }
 
     /// The store has told the watcher that the head is due at this time. A node that does not know that it is the watcher
@@ -67,6 +74,7 @@ impl SmartSleep {
         match self.store_clock {
             Some(store) if self.role == Some(Role::Watcher) => {
                 self.until = self.until.min(store.reaches(due));
+                self.sleeps_out = false;
                 self.signalled = Some(self.signalled.map_or(due, |known| known.min(due)));
             }
             _ => self.wake(),
@@ -87,9 +95,15 @@ impl SmartSleep {
         self.until
     }
 
-    /// A transfer is sent now.
-    pub(super) const fn sent(&mut self) {
+    /// Whether the last sleep ended with the fallback: no signal and no head ended it before.
+    pub(super) const fn slept_out(&self) -> bool {
+        self.sleeps_out
+    }
+
+    /// A transfer is sent now, with this fallback.
+    pub(super) const fn sent(&mut self, fallback: Duration) {
         self.woken = false;
+        self.fallback = fallback;
         self.signalled = None;
     }
 
@@ -98,6 +112,7 @@ impl SmartSleep {
         self.more = answer.more;
         self.role = answer.role;
         self.until = now + answer.sleep;
+        self.sleeps_out = !answer.more && answer.sleep.as_millis() >= self.fallback.as_millis();
         self.store_clock = Some(StoreTime { micros: answer.micros, at: now });
         if let Some(due) = self.signalled.take() {
             // The head may be one that the store did not know when it answered. Was it due then, the signal may be younger.
@@ -128,6 +143,7 @@ mod tests {
     use crate::store::step::LeaseStatus;
 
     const MS: Duration = Duration::from_millis(1);
+    const FALLBACK: Duration = Duration::from_millis(200);
     /// The store's clock at the answers, in milliseconds.
     const CLOCK: u64 = 1_000;
 
@@ -147,7 +163,7 @@ mod tests {
 
     fn sleeping(role: Option<Role>) -> SmartSleep {
         let mut sleep = SmartSleep::new(Duration::ZERO);
-        sleep.sent();
+        sleep.sent(FALLBACK);
         sleep.answered(&answer(role), 10 * MS);
         assert!(!sleep.is_awake(109 * MS) && sleep.is_awake(110 * MS));
         sleep
@@ -168,6 +184,24 @@ mod tests {
     }
 
     #[test]
+    fn only_a_sleep_that_nothing_shortened_is_slept_out() {
+        let whole = || {
+            let mut sleep = SmartSleep::new(Duration::ZERO);
+            sleep.sent(FALLBACK);
+            sleep.answered(&Transferred { sleep: FALLBACK, ..answer(Some(Role::Watcher)) }, 10 * MS);
+            sleep
+        };
+        assert!(whole().slept_out());
+        assert!(!sleeping(Some(Role::Watcher)).slept_out(), "it ends at the head");
+        let mut woken = whole();
+        woken.wake();
+        assert!(!woken.slept_out());
+        let mut signalled = whole();
+        signalled.head_is(Timestamp::from_millis(CLOCK + 50));
+        assert!(!signalled.slept_out());
+    }
+
+    #[test]
     fn a_node_that_is_not_the_watcher_transfers_at_once() {
         for role in [None, Some(Role::Standby)] {
             let mut sleep = sleeping(role);
@@ -183,19 +217,19 @@ mod tests {
     #[test]
     fn a_head_signalled_during_a_transfer_counts_behind_its_answer() {
         let mut sleep = sleeping(Some(Role::Watcher));
-        sleep.sent();
+        sleep.sent(FALLBACK);
         sleep.head_is(Timestamp::from_millis(CLOCK + 30));
         sleep.answered(&answer(Some(Role::Watcher)), 12 * MS);
         assert_eq!(sleep.wakes_at(), Duration::from_micros(41_300));
-        sleep.sent();
+        sleep.sent(FALLBACK);
         sleep.head_is(Timestamp::from_millis(CLOCK));
         sleep.answered(&answer(Some(Role::Watcher)), 12 * MS);
         assert!(sleep.is_awake(12 * MS), "it was due at the answer, and may be younger");
-        sleep.sent();
+        sleep.sent(FALLBACK);
         sleep.head_is(Timestamp::from_millis(CLOCK + 30));
         sleep.answered(&answer(None), 12 * MS);
         assert!(sleep.is_awake(12 * MS), "the node is no longer the watcher");
-        sleep.sent();
+        sleep.sent(FALLBACK);
         sleep.answered(&answer(Some(Role::Watcher)), 12 * MS);
         assert_eq!(sleep.wakes_at(), 112 * MS, "a signal from before the transfer is in its answer");
     }

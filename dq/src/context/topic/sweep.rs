@@ -1,6 +1,6 @@
 //! Sweep: prunes jobs past their retention, and claims jobs that were UNACKED for their age, for `process_unacked`.
 //!
-//! Only the watcher sweeps. A sweep takes a sequence number as a transfer does, so the two are never in flight together.
+//! Only the watcher sweeps, and not while it knows the topic to be empty. A sweep takes a sequence number as a transfer does, so the two are never in flight together.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::pipeline::RequestKind;
 use super::{Mode, Topic};
 use crate::store::step::{Role, Sequenced, Sweep, Swept};
 
-/// The pause between two sweeps. Ages are days, and an idle topic must cost less than one request in ten seconds.
+/// The pause between two sweeps. Ages are days, and an idle topic must cost next to nothing.
 pub(super) const SWEEP_PERIOD: Duration = Duration::from_secs(300);
 
 impl Topic {
@@ -16,6 +16,7 @@ impl Topic {
     pub(super) fn sweep(&mut self, now: Duration) -> Option<Duration> {
         if self.takes_no_more()
             || self.sleep.role() != Some(Role::Watcher)
+            || self.reclaims.knows_no_job()
             || !self.reconciliation.is_settled()
             || self.pipeline.busy(&[RequestKind::Transfer, RequestKind::Sweep])
         {

@@ -6,7 +6,7 @@ use super::pipeline::RequestKind;
 use super::{HeldJob, Mode, Stage, Topic};
 use crate::job::{Cause, Metadata};
 use crate::listener::Failure;
-use crate::store::step::{Change, Claim, Sequenced, Transfer, Transferred, Wake};
+use crate::store::step::{Change, Claim, Role, Sequenced, Transfer, Transferred, Wake};
 use crate::time::Timestamp;
 
 impl Topic {
@@ -53,7 +53,7 @@ impl Topic {
 
     fn send_transfer(&mut self, limit: usize) {
         let fallback = self.fallback();
-        self.sleep.sent();
+        self.sleep.sent(fallback);
         self.pipeline.send(Transfer {
             last_seen: self.pipeline.last_seen,
             limit,
@@ -64,10 +64,11 @@ impl Topic {
         });
     }
 
-    /// The period of the fallback scan, less a random part of up to a fifth.
+    /// The period of the fallback scan. After anything else than a whole sleep it is up to a fifth shorter, at random: nodes that
+    /// were woken together go apart, and then stay so.
     fn fallback(&self) -> Duration {
         let period = self.parts.node.fallback_scan;
-        period - self.parts.environment.random_below(period / 5)
+        if self.sleep.slept_out() { period } else { period - self.parts.environment.random_below(period / 5) }
     }
 
     fn give_up_role(&mut self, now: Duration) -> Option<Duration> {
@@ -90,6 +91,9 @@ impl Topic {
         };
         self.pipeline.last_seen = answer.lease_status.sequence;
         self.sleep.answered(&answer, now);
+        if !answer.claims.is_empty() || answer.role != Some(Role::Watcher) {
+            self.may_have_jobs();
+        }
         if let Some((_, end)) = &answer.foreign_lease {
             self.reclaims.scan_at(now + end.since(answer.clock) + Duration::from_millis(1));
         }

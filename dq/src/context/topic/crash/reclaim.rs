@@ -10,13 +10,15 @@ use std::time::Duration;
 
 use crate::config::NodeSettings;
 use crate::context::topic::pipeline::{RequestKind, longest_pause};
-use crate::context::topic::{Topic, earliest};
+use crate::context::topic::{SWEEP_PERIOD, Topic, earliest};
 use crate::job::NodeId;
 use crate::store::step::{Reclaim, Reclaimed, Role, Scan, Scanned, is_free_lease};
 use crate::time::Timestamp;
 
 /// How often the watcher scans, for the audit.
 const AUDIT_PERIOD: Duration = Duration::from_secs(60);
+/// The same, while nothing shows that the topic has a job.
+const EMPTY_AUDIT_PERIOD: Duration = Duration::from_secs(600);
 
 /// How long a node watches an expired lease before it takes the jobs under it: longer than any node needs to be back after an
 /// outage. Such a node may have sent a request just before the end, gives it up after the call timeout, and then pauses.
@@ -38,6 +40,10 @@ struct Expired {
 pub(in crate::context::topic) struct Reclaims {
     scan_at: Option<Duration>,
     audit_at: Duration,
+    /// The last scan found neither a record nor a place.
+    found_nothing: bool,
+    /// Nothing has shown a job since that scan was sent.
+    seen_nothing: bool,
     expired: BTreeMap<NodeId, Expired>,
 }
 
@@ -45,6 +51,34 @@ impl Reclaims {
     /// Makes a scan due then, or earlier.
     pub(in crate::context::topic) fn scan_at(&mut self, at: Duration) {
         self.scan_at = earliest([self.scan_at, Some(at)]);
+    }
+
+    /// Whether the topic is empty for all that this node knows: then nothing can be lost, and there is nothing to sweep.
+    pub(in crate::context::topic) const fn knows_no_job(&self) -> bool {
+        self.found_nothing && self.seen_nothing
+    }
+
+    /// A scan is sent. Only the watcher is certain to be signalled when the topic gets its first job.
+    fn sent(&mut self, is_watcher: bool, now: Duration) {
+        self.scan_at = None;
+        self.audit_at = now + AUDIT_PERIOD;
+        self.seen_nothing = is_watcher;
+    }
+
+    /// A scan has counted these.
+    fn counted(&mut self, records: usize, places: usize, now: Duration) {
+        self.found_nothing = records == 0 && places == 0;
+        if self.knows_no_job() {
+            self.audit_at = now + EMPTY_AUDIT_PERIOD;
+        }
+    }
+
+    /// The topic may have a job from now on.
+    fn may_have_jobs(&mut self, now: Duration) {
+        if self.knows_no_job() {
+            self.audit_at = self.audit_at.min(now + AUDIT_PERIOD);
+        }
+        self.seen_nothing = false;
     }
 
     /// The connection was broken, so what this node has seen does not count.
@@ -55,7 +89,7 @@ impl Reclaims {
 }
 
 impl Topic {
-    /// Scans all leases when one may have expired; the watcher also does so once a minute.
+    /// Scans all leases when one may have expired; the watcher also does so once a minute, or seldom if the topic is empty.
     pub(in crate::context::topic) fn scan_leases(&mut self, now: Duration) -> Option<Duration> {
         if self.stopping.is_ordered() || !self.reconciliation.is_settled() {
             return None;
@@ -68,14 +102,23 @@ impl Topic {
         if !self.pipeline.can_send(RequestKind::Scan, now) {
             return self.pipeline.pause_end(RequestKind::Scan, now);
         }
-        self.reclaims.scan_at = None;
-        self.reclaims.audit_at = now + AUDIT_PERIOD;
+        self.reclaims.sent(self.sleep.role() == Some(Role::Watcher), now);
         self.pipeline.send(Scan);
         None
     }
 
+    /// The topic may have a job from now on: the audit and the sweep come within their usual times.
+    pub(in crate::context::topic) fn may_have_jobs(&mut self) {
+        let now = self.parts.environment.now();
+        if self.reclaims.knows_no_job() {
+            self.sweep_at = self.sweep_at.max(now + SWEEP_PERIOD);
+        }
+        self.reclaims.may_have_jobs(now);
+    }
+
     pub(in crate::context::topic) fn on_scanned(&mut self, scanned: &Scanned, now: Duration) {
         self.parts.stats.audited(scanned.records, scanned.places);
+        self.reclaims.counted(scanned.records, scanned.places, now);
         if self.sleep.role() == Some(Role::Watcher) {
             self.on_counted(scanned.records, scanned.places, now);
         }
@@ -125,6 +168,52 @@ impl Topic {
         }
         if reclaimed.left == 0 || reclaimed.moved == 0 {
             self.reclaims.expired.remove(node);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Duration = Duration::from_secs(1_000);
+
+    /// The watcher has scanned an empty topic.
+    fn empty() -> Reclaims {
+        let mut reclaims = Reclaims::default();
+        reclaims.sent(true, NOW);
+        reclaims.counted(0, 0, NOW);
+        reclaims
+    }
+
+    #[test]
+    fn an_empty_topic_is_audited_seldom_until_it_may_have_a_job() {
+        let mut reclaims = empty();
+        assert!(reclaims.knows_no_job());
+        assert_eq!(reclaims.audit_at, NOW + EMPTY_AUDIT_PERIOD);
+        reclaims.may_have_jobs(2 * NOW);
+        assert!(!reclaims.knows_no_job());
+        assert_eq!(reclaims.audit_at, NOW + EMPTY_AUDIT_PERIOD, "that is earlier than a minute from now");
+        let mut reclaims = empty();
+        reclaims.may_have_jobs(NOW);
+        assert_eq!(reclaims.audit_at, NOW + AUDIT_PERIOD);
+        reclaims.may_have_jobs(NOW + AUDIT_PERIOD / 2);
+        assert_eq!(reclaims.audit_at, NOW + AUDIT_PERIOD, "more signals put nothing off");
+    }
+
+    #[test]
+    fn only_the_scan_of_a_watcher_that_saw_no_signal_meanwhile_shows_that_there_is_no_job() {
+        for (is_watcher, is_signalled, records, places) in
+            [(false, false, 0, 0), (true, true, 0, 0), (true, false, 1, 0), (true, false, 0, 1)]
+        {
+            let mut reclaims = Reclaims::default();
+            reclaims.sent(is_watcher, NOW);
+            if is_signalled {
+                reclaims.may_have_jobs(NOW);
+            }
+            reclaims.counted(records, places, NOW);
+            assert!(!reclaims.knows_no_job(), "{is_watcher} {is_signalled} {records} {places}");
+            assert_eq!(reclaims.audit_at, NOW + AUDIT_PERIOD);
         }
     }
 }
