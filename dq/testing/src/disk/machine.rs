@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::faults::{Faults, Operation, Verdict, off};
 use super::units::{Durable, Inode, SECTOR, Unit, write};
@@ -18,6 +19,11 @@ pub(super) struct Machine {
     pub(super) faults: Faults,
     pub(super) written: u64,
     next: Inode,
+}
+
+/// A test that panicked below the lock has failed already, and its disk may still be looked at.
+pub(super) fn lock(machine: &Mutex<Machine>) -> MutexGuard<'_, Machine> {
+    machine.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Machine {

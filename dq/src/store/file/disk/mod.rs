@@ -70,13 +70,13 @@ pub enum Access {
 #[derive(Debug)]
 pub enum Locked {
     /// The lock is taken until this value drops.
-    Held(Box<dyn Hold>),
+    Held(Box<dyn DiskLock>),
     /// Somebody else has it: what they wrote into the file.
     By(String),
 }
 
 /// A lock of a file. Dropping it gives it up.
-pub trait Hold: Debug + Send + Sync {}
+pub trait DiskLock: Debug + Send + Sync {}
 
 /// An open file. One thread writes at a time.
 pub trait DiskFile: Debug + Send + Sync {

@@ -3,7 +3,8 @@
 use super::error::OpenError;
 use super::fault::{Doing, Fault, path_of};
 use super::group::{GROUP_HEADER, GroupHeader, Stamp};
-use super::header::{FileHeader, HeaderError, Holds, SECTOR};
+use super::header::{FileHeader, HeaderError, Holds};
+use super::layout::SECTOR;
 use crate::store::file::disk::{Access, Disk, DiskFile};
 
 /// How many bytes are read at once, at least.

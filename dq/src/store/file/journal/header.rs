@@ -1,9 +1,7 @@
 //! The first sector of each file: what it is, and its versions.
 
+use super::layout::{SECTOR, u32_at, u64_at};
 use super::versions::{FORMAT, OLDEST_FORMAT};
-
-/// Everything in a file starts at a multiple of this, so that a sector that was synced is never written again.
-pub const SECTOR: usize = 512;
 
 /// In every version of the format: 8 bytes of magic, the CRC of all that follows in the sector, and the version.
 const MAGIC: [u8; 8] = *b"dq-store";
@@ -79,17 +77,4 @@ impl FileHeader {
         let (content, identity, first) = (u32_at(sector, 16), u64_at(sector, 24), u64_at(sector, 32));
         Ok(Self { format, holds, content, identity, first })
     }
-}
-
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
-}
-
-pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
-}
-
-/// The next multiple of a sector.
-pub(super) const fn padded(bytes: u64) -> u64 {
-    bytes.div_ceil(SECTOR as u64) * SECTOR as u64
 }

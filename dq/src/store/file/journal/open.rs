@@ -4,12 +4,12 @@ use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use super::appending::Journal;
 use super::error::OpenError;
 use super::fault::{Doing, Fault};
 use super::files::Files;
 use super::group::Stamp;
 use super::holder::Holder;
-use super::journal::Journal;
 use super::options::Options;
 use super::position::{FileName, LOCK, Position};
 use super::recover::{Found, Recovered, recover};
@@ -17,7 +17,7 @@ use super::replay::{Frame, Replay};
 use super::segment::create_segment;
 use super::tail::Tail;
 use super::writer::Writer;
-use crate::store::file::disk::{Access, Disk, DiskFile, Hold, Locked};
+use crate::store::file::disk::{Access, Disk, DiskFile, DiskLock, Locked};
 
 impl Journal {
     /// Opens the journal of a directory, or makes one if the directory has none, and gives every frame to `apply`, with the position
@@ -34,7 +34,7 @@ impl Journal {
         options: &Options,
         mut apply: impl FnMut(Position, Frame<'_>) -> Result<(), E>,
     ) -> Result<(Self, Recovered), OpenError> {
-        let hold = lock(&*disk, &options.holder)?;
+        let lock = lock(&*disk, &options.holder)?;
         let files = Files::list(&*disk)?;
         let mut apply = |position: Position, frame: Frame<'_>| apply(position, frame).map_err(Into::into);
         let mut replay = Replay::new(&mut apply);
@@ -77,7 +77,7 @@ impl Journal {
             is_snapshot_running: AtomicBool::new(false),
             snapshot_begin: AtomicU64::new(begin),
             snapshot_bytes: AtomicU64::new(bytes),
-            _hold: hold,
+            _lock: lock,
         };
         Ok((journal, recovered))
     }
@@ -100,9 +100,9 @@ impl Journal {
 }
 
 /// Takes the lock of a directory.
-fn lock(disk: &dyn Disk, holder: &Holder) -> Result<Box<dyn Hold>, OpenError> {
+fn lock(disk: &dyn Disk, holder: &Holder) -> Result<Box<dyn DiskLock>, OpenError> {
     match Doing::Lock.fault(disk, LOCK, disk.lock(LOCK, &holder.encode()))? {
-        Locked::Held(hold) => Ok(hold),
+        Locked::Held(lock) => Ok(lock),
         Locked::By(text) => Err(OpenError::Held { path: disk.path(), holder: Holder::decode(&text) }),
     }
 }

@@ -3,7 +3,8 @@
 use std::io::ErrorKind;
 
 use super::fault::{Doing, Fault};
-use super::header::{FileHeader, Holds, SECTOR};
+use super::header::{FileHeader, Holds};
+use super::layout::SECTOR;
 use super::position::FileName;
 use super::versions::FORMAT;
 use crate::store::file::disk::{Disk, DiskFile};

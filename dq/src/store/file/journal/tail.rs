@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::frame::{FRAME_HEADER, NAME, RESERVATION, SEAL, TopicNumber};
 use super::group::Building;
-use super::header::SECTOR;
+use super::layout::SECTOR;
 use super::position::Position;
 use super::topics::Topics;
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::fault::{Doing, Fault};
 use super::group::Stamp;
+use super::layout::SECTOR;
 use super::position::FileName;
 use super::segment::{create_segment, write_zeros};
 use super::tail::Closed;
@@ -35,7 +36,7 @@ impl Writer {
             let ahead = self.ahead(0);
             let parts = (self.content, self.stamp.identity, closed.segment);
             self.file = create_segment(&*self.disk, parts, ahead)?;
-            (self.segment, self.zeroed) = (closed.segment, super::header::SECTOR as u64 + ahead);
+            (self.segment, self.zeroed) = (closed.segment, SECTOR as u64 + ahead);
         }
         let (offset, end) = (closed.group.position - self.segment, closed.group.next() - self.segment);
         let bytes = closed.group.finish(self.stamp, self.synced);
