@@ -43,10 +43,6 @@ impl DiskFile for OpenFile {
         self.write(|machine| machine.sync(self.inode))
     }
 
-    fn truncate(&self, bytes: u64) -> io::Result<()> {
-        self.write(|machine| machine.truncate(self.inode, bytes))
-    }
-
     fn length(&self) -> io::Result<u64> {
         Ok(lock(&self.machine).files[&self.inode].len() as u64)
     }

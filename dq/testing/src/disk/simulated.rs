@@ -57,10 +57,11 @@ impl SimulatedDisk {
     }
 
     /// Lets the `number`-th operation of a kind fail from now on, counted from 0. A write that fails writes half of its bytes. Of
-    /// what a failed sync should have made durable, every second unit is, and the others stay readable and never become durable.
+    /// what a failed sync should have made durable, every second unit is; the other bytes of a file stay readable and never become
+    /// durable, and the other names wait for the next sync of the directory.
     pub fn fail(&self, operation: Operation, number: u64, kind: ErrorKind) {
         let faults = &mut self.machine().faults;
-        faults.counts.clear();
+        faults.restart();
         faults.failing = Some((operation, number, kind));
     }
 
@@ -68,7 +69,7 @@ impl SimulatedDisk {
     /// and do nothing.
     pub fn off_at(&self, number: u64) {
         let faults = &mut self.machine().faults;
-        faults.counts.clear();
+        faults.restart();
         faults.off_at = Some(number);
     }
 
@@ -80,6 +81,11 @@ impl SimulatedDisk {
     /// How many operations of a kind there were, since the start or the last [`fail`](Self::fail) or [`off_at`](Self::off_at).
     pub fn count(&self, operation: Operation) -> u64 {
         self.machine().faults.counts.get(&operation).copied().unwrap_or(0)
+    }
+
+    /// The changing operations in their order, counted like [`count`](Self::count).
+    pub fn operations(&self) -> Vec<Operation> {
+        self.machine().faults.log.clone()
     }
 
     /// How many bytes were written.

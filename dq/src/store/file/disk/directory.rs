@@ -165,10 +165,6 @@ impl DiskFile for OpenFile {
         Ok(())
     }
 
-    fn truncate(&self, bytes: u64) -> io::Result<()> {
-        self.0.set_len(bytes)
-    }
-
     fn length(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
     }

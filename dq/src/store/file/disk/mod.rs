@@ -90,9 +90,6 @@ pub trait DiskFile: Debug + Send + Sync {
     /// removed the file.
     fn sync(&self) -> io::Result<()>;
 
-    /// Sets the length of the file. What is added is zeros.
-    fn truncate(&self, bytes: u64) -> io::Result<()>;
-
     /// Returns the length of the file.
     fn length(&self) -> io::Result<u64>;
 }

@@ -78,8 +78,11 @@ impl Journal {
         let mut writer = self.writer()?;
         let target = self.tail()?.appended.0;
         while writer.synced < target {
-            let unwritten = writer.unwritten.take();
-            let Some(mut closed) = unwritten.or(self.tail()?.take()) else { break };
+            let next = match writer.unwritten.take() {
+                Some(unwritten) => Some(unwritten),
+                None => self.tail()?.take(),
+            };
+            let Some(mut closed) = next else { break };
             if let Err(fault) = writer.write(&mut closed) {
                 let error = JournalError::from(fault);
                 if let JournalError::Poisoned(_) = error {

@@ -25,6 +25,8 @@ pub(super) struct FileHeader {
     pub(super) identity: u64,
     /// The position of the segment's first byte, or that where the snapshot began.
     pub(super) first: u64,
+    /// Of a segment: everything before this position was synced when the file got its name.
+    pub(super) synced: u64,
 }
 
 /// Why a first sector is none.
@@ -50,6 +52,7 @@ impl FileHeader {
         sector[16..20].copy_from_slice(&self.content.to_le_bytes());
         sector[24..32].copy_from_slice(&self.identity.to_le_bytes());
         sector[32..40].copy_from_slice(&self.first.to_le_bytes());
+        sector[40..48].copy_from_slice(&self.synced.to_le_bytes());
         let crc = crc32fast::hash(&sector[12..]);
         sector[8..12].copy_from_slice(&crc.to_le_bytes());
         sector
@@ -74,7 +77,8 @@ impl FileHeader {
         if format < OLDEST_FORMAT {
             return Err(HeaderError::Damaged);
         }
-        let (content, identity, first) = (u32_at(sector, 16), u64_at(sector, 24), u64_at(sector, 32));
-        Ok(Self { format, holds, content, identity, first })
+        let (content, identity) = (u32_at(sector, 16), u64_at(sector, 24));
+        let (first, synced) = (u64_at(sector, 32), u64_at(sector, 40));
+        Ok(Self { format, holds, content, identity, first, synced })
     }
 }

@@ -23,6 +23,7 @@ mod recover;
 mod replay;
 mod segment;
 mod snapshot;
+mod start;
 mod tail;
 mod topics;
 mod versions;

@@ -71,7 +71,8 @@ impl Journal {
             (tail.appended.0, tail.reserved)
         };
         let (identity, content) = (self.identity, self.content);
-        let header = FileHeader { format: FORMAT, holds: Holds::Snapshot, content, identity, first: begin };
+        let header =
+            FileHeader { format: FORMAT, holds: Holds::Snapshot, content, identity, first: begin, synced: begin };
         let name = FileName::snapshot(begin);
         let file = create_unfinished(&*self.disk, &FileName::unfinished(&name), &header)?;
         let group = Building::start(begin + SECTOR as u64, Vec::new());

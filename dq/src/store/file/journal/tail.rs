@@ -81,6 +81,21 @@ impl Tail {
         self.start_group(next, false);
     }
 
+    /// Sets how long a segment gets, from the next group on.
+    pub(super) fn limit_segments(&mut self, segment_bytes: u64) {
+        self.segment_bytes = segment_bytes;
+        if self.open.position - self.segment >= segment_bytes {
+            self.start_segment();
+        }
+    }
+
+    /// Lets the next group begin a new segment, if it is not there already.
+    pub(super) fn start_segment(&mut self) {
+        if self.open.position != self.segment + SECTOR as u64 {
+            self.start_group(self.open.position, true);
+        }
+    }
+
     /// Adds a frame, behind what a reader of its segment must know first.
     pub(super) fn push(&mut self, topic: TopicNumber, header: &[u8; FRAME_HEADER], bytes: &[u8]) -> Position {
         if self.open.is_full_for(bytes.len()) {
