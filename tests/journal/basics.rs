@@ -16,7 +16,7 @@ fn frames_come_back_in_order_with_topic_kind_and_position() {
         let (topic, kind) = (topics[(number % 2) as usize], (number % 5) as u8);
         appended.push((journal.append(topic, kind, &content(number)).unwrap(), number));
         if number % 7 == 0 {
-            assert_eq!(journal.commit().unwrap() >= journal.appended().unwrap(), true);
+            assert!(journal.commit().unwrap() >= journal.appended().unwrap());
         }
     }
     journal.commit().unwrap();

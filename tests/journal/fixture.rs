@@ -34,7 +34,7 @@ pub fn read(disk: &impl Disk) -> Result<(Recovered, Vec<Read>), OpenError> {
     Ok((recovered, frames))
 }
 
-fn keep(frames: &mut Vec<Read>) -> impl FnMut(Position, Frame<'_>) -> Result<(), std::io::Error> {
+pub fn keep(frames: &mut Vec<Read>) -> impl FnMut(Position, Frame<'_>) -> Result<(), std::io::Error> {
     |position, frame| {
         let (topic, kind, bytes, origin) = (frame.name.to_owned(), frame.kind, frame.bytes.to_vec(), frame.origin);
         frames.push(Read { position, topic, kind, bytes, origin });

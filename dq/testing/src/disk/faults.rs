@@ -9,8 +9,6 @@ pub enum Operation {
     /// Of a file.
     Write,
     /// Of a file.
-    Truncate,
-    /// Of a file.
     Sync,
     /// Of the directory.
     SyncDirectory,
@@ -24,8 +22,7 @@ pub enum Operation {
 
 impl Operation {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Write, Self::Truncate, Self::Sync, Self::SyncDirectory, Self::Create, Self::Rename, Self::Remove];
+    pub const ALL: [Self; 6] = [Self::Write, Self::Sync, Self::SyncDirectory, Self::Create, Self::Rename, Self::Remove];
 }
 
 /// What happens to an operation.
@@ -42,6 +39,7 @@ pub(super) enum Verdict {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Faults {
     pub(super) counts: BTreeMap<Operation, u64>,
+    pub(super) log: Vec<Operation>,
     pub(super) failing: Option<(Operation, u64, ErrorKind)>,
     pub(super) off_at: Option<u64>,
     /// How many bytes all files may have together.
@@ -49,12 +47,19 @@ pub(super) struct Faults {
 }
 
 impl Faults {
+    /// Counts from 0 again.
+    pub(super) fn restart(&mut self) {
+        self.counts.clear();
+        self.log.clear();
+    }
+
     /// Counts an operation and says what happens to it.
     pub(super) fn next(&mut self, operation: Operation) -> Verdict {
         let number = self.counts.entry(operation).or_default();
         let of_kind = *number;
         *number += 1;
-        if self.off_at.is_some_and(|at| self.counts.values().sum::<u64>() > at) {
+        self.log.push(operation);
+        if self.off_at.is_some_and(|at| self.log.len() as u64 > at) {
             return Verdict::Off;
         }
         match self.failing {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::faults::{Faults, Operation, Verdict, off};
 use super::units::{Durable, Inode, SECTOR, Unit, write};
@@ -18,6 +19,11 @@ pub(super) struct Machine {
     pub(super) faults: Faults,
     pub(super) written: u64,
     next: Inode,
+}
+
+/// A test that panicked below the lock has failed already, and its disk may still be looked at.
+pub(super) fn lock(machine: &Mutex<Machine>) -> MutexGuard<'_, Machine> {
+    machine.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Machine {
@@ -114,13 +120,6 @@ impl Machine {
         result
     }
 
-    pub(super) fn truncate(&mut self, inode: Inode, bytes: u64) -> io::Result<()> {
-        self.faults.next(Operation::Truncate).or_nothing()?;
-        self.files.get_mut(&inode).expect("an open file is kept").resize(bytes as usize, 0);
-        self.units.push(Unit::Length(inode, bytes));
-        Ok(())
-    }
-
     pub(super) fn sync(&mut self, inode: Inode) -> io::Result<()> {
         self.flush(Operation::Sync, Some(inode))?;
         if self.names.values().any(|named| *named == inode) {
@@ -133,8 +132,8 @@ impl Machine {
         self.flush(Operation::SyncDirectory, None)
     }
 
-    /// Lets all units of a file, or all names, reach the disk. If it fails, every second of them does, and the others never
-    /// will, because the system takes them for clean.
+    /// Lets all units of a file, or all names, reach the disk. If it fails, every second of them does. The other bytes of a file
+    /// never will, because the system takes them for clean; names stay for the next sync of the directory.
     fn flush(&mut self, operation: Operation, file: Option<Inode>) -> io::Result<()> {
         let verdict = self.faults.next(operation);
         if verdict == Verdict::Off {
@@ -147,10 +146,11 @@ impl Machine {
                 return true;
             }
             number += 1;
-            if verdict == Verdict::Done || number % 2 == 0 {
+            let is_applied = verdict == Verdict::Done || number % 2 == 0;
+            if is_applied {
                 durable.apply(unit, false);
             }
-            false
+            !is_applied && file.is_none()
         });
         verdict.or_nothing()
     }

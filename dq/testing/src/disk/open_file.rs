@@ -3,9 +3,9 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use dq::store::file::disk::{DiskFile, Hold};
+use dq::store::file::disk::{DiskFile, DiskLock};
 
-use super::machine::Machine;
+use super::machine::{Machine, lock};
 use super::units::Inode;
 
 /// An open file.
@@ -21,7 +21,7 @@ impl OpenFile {
         if !self.is_writable {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        with(&mut self.machine.lock().unwrap())
+        with(&mut lock(&self.machine))
     }
 }
 
@@ -31,7 +31,7 @@ impl DiskFile for OpenFile {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        let machine = self.machine.lock().unwrap();
+        let machine = lock(&self.machine);
         let file = &machine.files[&self.inode];
         let rest = file.get(offset as usize..).unwrap_or_default();
         let read = rest.len().min(buffer.len());
@@ -43,12 +43,8 @@ impl DiskFile for OpenFile {
         self.write(|machine| machine.sync(self.inode))
     }
 
-    fn truncate(&self, bytes: u64) -> io::Result<()> {
-        self.write(|machine| machine.truncate(self.inode, bytes))
-    }
-
     fn length(&self) -> io::Result<u64> {
-        Ok(self.machine.lock().unwrap().files[&self.inode].len() as u64)
+        Ok(lock(&self.machine).files[&self.inode].len() as u64)
     }
 }
 
@@ -59,10 +55,10 @@ pub(super) struct HeldLock {
     pub(super) name: String,
 }
 
-impl Hold for HeldLock {}
+impl DiskLock for HeldLock {}
 
 impl Drop for HeldLock {
     fn drop(&mut self) {
-        self.machine.lock().unwrap().locks.remove(&self.name);
+        lock(&self.machine).locks.remove(&self.name);
     }
 }

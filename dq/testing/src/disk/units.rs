@@ -13,8 +13,6 @@ pub(super) type Inode = u64;
 pub(super) enum Unit {
     /// Bytes within one sector of a file.
     Bytes(Inode, u64, Vec<u8>),
-    /// The length of a file.
-    Length(Inode, u64),
     /// A name that a file got.
     Named(String, Inode),
     /// A name that went.
@@ -30,7 +28,7 @@ pub enum Fate {
     Kept,
     /// It had not.
     Lost,
-    /// The sector has neither the old bytes nor the new ones. For a name or a length this is the same as [`Fate::Lost`].
+    /// The sector has neither the old bytes nor the new ones. For a name this is the same as [`Fate::Lost`].
     Garbled,
 }
 
@@ -53,7 +51,6 @@ impl Durable {
                 }
                 write(file, *offset, &bytes);
             }
-            Unit::Length(inode, bytes) => self.files.entry(*inode).or_default().resize(*bytes as usize, 0),
             Unit::Named(name, inode) => {
                 self.names.insert(name.clone(), *inode);
                 self.files.entry(*inode).or_default();
@@ -74,7 +71,7 @@ impl Unit {
     /// The file whose sync makes it durable; a name waits for the sync of the directory.
     pub(super) const fn file(&self) -> Option<Inode> {
         match self {
-            Self::Bytes(inode, ..) | Self::Length(inode, _) => Some(*inode),
+            Self::Bytes(inode, ..) => Some(*inode),
             Self::Named(..) | Self::Unnamed(_) | Self::Renamed(..) => None,
         }
     }

@@ -9,7 +9,7 @@ use rustix::fs::{FlockOperation, flock, statvfs};
 use rustix::io::Errno;
 
 use super::network::network;
-use super::{Access, Disk, DiskFile, Entry, Hold, Locked};
+use super::{Access, Disk, DiskFile, DiskLock, Entry, Locked};
 
 /// A real directory of a Unix system.
 #[derive(Debug)]
@@ -133,7 +133,7 @@ impl Disk for Directory {
 #[expect(dead_code, reason = "dropping the file gives the lock up")]
 struct FileLock(File);
 
-impl Hold for FileLock {}
+impl DiskLock for FileLock {}
 
 #[derive(Debug)]
 struct OpenFile(File);
@@ -163,10 +163,6 @@ impl DiskFile for OpenFile {
             return Err(io::Error::new(ErrorKind::NotFound, "the file was removed while it was in use"));
         }
         Ok(())
-    }
-
-    fn truncate(&self, bytes: u64) -> io::Result<()> {
-        self.0.set_len(bytes)
     }
 
     fn length(&self) -> io::Result<u64> {

@@ -70,13 +70,13 @@ pub enum Access {
 #[derive(Debug)]
 pub enum Locked {
     /// The lock is taken until this value drops.
-    Held(Box<dyn Hold>),
+    Held(Box<dyn DiskLock>),
     /// Somebody else has it: what they wrote into the file.
     By(String),
 }
 
 /// A lock of a file. Dropping it gives it up.
-pub trait Hold: Debug + Send + Sync {}
+pub trait DiskLock: Debug + Send + Sync {}
 
 /// An open file. One thread writes at a time.
 pub trait DiskFile: Debug + Send + Sync {
@@ -89,9 +89,6 @@ pub trait DiskFile: Debug + Send + Sync {
     /// Makes all that was written durable, and the length of the file. Fails with [`io::ErrorKind::NotFound`] if somebody
     /// removed the file.
     fn sync(&self) -> io::Result<()>;
-
-    /// Sets the length of the file. What is added is zeros.
-    fn truncate(&self, bytes: u64) -> io::Result<()>;
 
     /// Returns the length of the file.
     fn length(&self) -> io::Result<u64>;

@@ -5,7 +5,8 @@ use super::fault::{Doing, path_of};
 use super::frame::END;
 use super::group::frames;
 use super::groups::{Groups, Next};
-use super::header::{Holds, u64_at};
+use super::header::Holds;
+use super::layout::u64_at;
 use super::position::FileName;
 use crate::store::file::disk::Disk;
 

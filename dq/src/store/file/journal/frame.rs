@@ -1,6 +1,6 @@
 //! Frames: the smallest unit of the journal.
 
-use super::header::u32_at;
+use super::layout::u32_at;
 
 /// The bytes in front of the content of each frame.
 pub(super) const FRAME_HEADER: usize = 13;

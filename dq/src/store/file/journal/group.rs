@@ -1,7 +1,7 @@
 //! Groups: the frames that are written together and synced together.
 
 use super::frame::{FRAME_HEADER, MOST_FRAME, RawFrame, TopicNumber, frame_header, split_frame};
-use super::header::{padded, u32_at, u64_at};
+use super::layout::{padded, u32_at, u64_at};
 
 /// The bytes in front of the frames of each group.
 pub(super) const GROUP_HEADER: usize = 48;

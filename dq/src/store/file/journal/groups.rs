@@ -3,7 +3,8 @@
 use super::error::OpenError;
 use super::fault::{Doing, Fault, path_of};
 use super::group::{GROUP_HEADER, GroupHeader, Stamp};
-use super::header::{FileHeader, HeaderError, Holds, SECTOR};
+use super::header::{FileHeader, HeaderError, Holds};
+use super::layout::SECTOR;
 use crate::store::file::disk::{Access, Disk, DiskFile};
 
 /// How many bytes are read at once, at least.
@@ -44,7 +45,11 @@ impl Groups {
         let length = Doing::Read.fault(disk, name, file.length())?;
         let mut sector = [0; SECTOR];
         let read = Doing::Read.fault(disk, name, file.read_at(0, &mut sector))?;
-        let header = FileHeader::decode(&sector).map_err(|error| refuse(error, &path, read, &sector))?;
+        let header = match FileHeader::decode(&sector) {
+            Ok(_) if read < SECTOR => Err(HeaderError::Damaged),
+            decoded => decoded,
+        };
+        let header = header.map_err(|error| refuse(error, &path, read, &sector))?;
         if header.holds != holds || header.first != first {
             let what = format!("its name says {holds:?} {first}, and its header {:?} {}", header.holds, header.first);
             return Err(OpenError::Foreign { file: path, what });

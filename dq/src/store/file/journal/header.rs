@@ -1,9 +1,7 @@
 //! The first sector of each file: what it is, and its versions.
 
+use super::layout::{SECTOR, u32_at, u64_at};
 use super::versions::{FORMAT, OLDEST_FORMAT};
-
-/// Everything in a file starts at a multiple of this, so that a sector that was synced is never written again.
-pub const SECTOR: usize = 512;
 
 /// In every version of the format: 8 bytes of magic, the CRC of all that follows in the sector, and the version.
 const MAGIC: [u8; 8] = *b"dq-store";
@@ -27,6 +25,8 @@ pub(super) struct FileHeader {
     pub(super) identity: u64,
     /// The position of the segment's first byte, or that where the snapshot began.
     pub(super) first: u64,
+    /// Of a segment: everything before this position was synced when the file got its name.
+    pub(super) synced: u64,
 }
 
 /// Why a first sector is none.
@@ -52,6 +52,7 @@ impl FileHeader {
         sector[16..20].copy_from_slice(&self.content.to_le_bytes());
         sector[24..32].copy_from_slice(&self.identity.to_le_bytes());
         sector[32..40].copy_from_slice(&self.first.to_le_bytes());
+        sector[40..48].copy_from_slice(&self.synced.to_le_bytes());
         let crc = crc32fast::hash(&sector[12..]);
         sector[8..12].copy_from_slice(&crc.to_le_bytes());
         sector
@@ -76,20 +77,8 @@ impl FileHeader {
         if format < OLDEST_FORMAT {
             return Err(HeaderError::Damaged);
         }
-        let (content, identity, first) = (u32_at(sector, 16), u64_at(sector, 24), u64_at(sector, 32));
-        Ok(Self { format, holds, content, identity, first })
+        let (content, identity) = (u32_at(sector, 16), u64_at(sector, 24));
+        let (first, synced) = (u64_at(sector, 32), u64_at(sector, 40));
+        Ok(Self { format, holds, content, identity, first, synced })
     }
-}
-
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
-}
-
-pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
-}
-
-/// The next multiple of a sector.
-pub(super) const fn padded(bytes: u64) -> u64 {
-    bytes.div_ceil(SECTOR as u64) * SECTOR as u64
 }

@@ -5,6 +5,7 @@
 //! * [`Journal::snapshot`] begins a [`SnapshotWriter`], which replaces the journal up to where it began.
 //! * [`Journal::seal`] closes it cleanly, [`Journal::read`] looks at it beside a process that uses it.
 
+mod appending;
 mod error;
 mod fault;
 mod files;
@@ -13,7 +14,8 @@ mod group;
 mod groups;
 mod header;
 mod holder;
-mod journal;
+mod layout;
+
 mod open;
 mod options;
 mod position;
@@ -21,16 +23,17 @@ mod recover;
 mod replay;
 mod segment;
 mod snapshot;
+mod start;
 mod tail;
 mod topics;
 mod versions;
 mod writer;
 
+pub use appending::{Growth, Journal};
 pub use error::{JournalError, OpenError, SnapshotError};
 pub use frame::{FIRST_OWN_KIND, MOST_FRAME, TopicNumber};
-pub use header::SECTOR;
 pub use holder::Holder;
-pub use journal::{Growth, Journal};
+pub use layout::SECTOR;
 pub use options::Options;
 pub use position::{LOCK, Position};
 pub use recover::{Recovered, Torn};

@@ -4,70 +4,67 @@ use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use super::appending::Journal;
 use super::error::OpenError;
-use super::fault::{Doing, Fault};
+use super::fault::Doing;
 use super::files::Files;
+use super::frame::TopicNumber;
 use super::group::Stamp;
 use super::holder::Holder;
-use super::journal::Journal;
+use super::layout::SECTOR;
 use super::options::Options;
-use super::position::{FileName, LOCK, Position};
+use super::position::{LOCK, Position};
 use super::recover::{Found, Recovered, recover};
 use super::replay::{Frame, Replay};
-use super::segment::create_segment;
-use super::tail::Tail;
+use super::start::{Known, Start};
+use super::topics::Topics;
 use super::writer::Writer;
-use crate::store::file::disk::{Access, Disk, DiskFile, Hold, Locked};
+use crate::store::file::disk::{Disk, DiskLock, Locked};
 
 impl Journal {
     /// Opens the journal of a directory, or makes one if the directory has none, and gives every frame to `apply`, with the position
     /// of its end: first those of the newest snapshot, then those that were appended since it began.
     ///
-    /// A torn tail is cut, see [`Recovered::torn`]. The last group is written once more and synced, because a program before this
-    /// one may have died before its sync, or after a sync that failed.
+    /// A torn tail is cut, see [`Recovered::torn`]. The last group moves into a new segment, unless it is known to be durable: the
+    /// program before this one may have died before its sync, or after a sync that failed.
     ///
     /// # Errors
-    /// [`OpenError`], which names the file, the offset and what to do. The directory is as it was, unless it is
-    /// [`OpenError::Io`] while the end was repaired.
+    /// [`OpenError`], which names the file, the offset and what to do. No file was changed.
     pub fn open<E: Into<Box<dyn Error + Send + Sync>>>(
         disk: Arc<dyn Disk>,
         options: &Options,
         mut apply: impl FnMut(Position, Frame<'_>) -> Result<(), E>,
     ) -> Result<(Self, Recovered), OpenError> {
-        let hold = lock(&*disk, &options.holder)?;
+        let lock = lock(&*disk, &options.holder)?;
         let files = Files::list(&*disk)?;
         let mut apply = |position: Position, frame: Frame<'_>| apply(position, frame).map_err(Into::into);
         let mut replay = Replay::new(&mut apply);
         let found = recover(&*disk, &files, options.content, &mut replay)?;
-        let (file, found) = match found {
-            Some(found) => (repair(&*disk, &files, &found)?, found),
-            None => {
-                remove_all(&*disk, &files.unfinished)?;
-                let parts = (options.content, options.identity, 0);
-                (create_segment(&*disk, parts, options.ahead_bytes)?, Found::none(options.identity))
-            }
+        let (topics, reserved) = (std::mem::take(&mut replay.topics), replay.reserved);
+        let known = Known { topics, reserved, is_sealed: replay.is_sealed };
+        let start = match &found {
+            Some(found) => Start::after(&*disk, &files, found, known, options)?,
+            None => Start::new_journal(&*disk, &files, options)?,
         };
-        let (last, identity) = (&found.last, found.identity);
-        let length = Doing::Read.fault(&*disk, &FileName::segment(last.segment), file.length())?;
-        let (segment, end, zeroed) = (last.segment, last.segment + last.offset, length.max(last.offset));
-        let start = (segment, end, !last.is_current);
-        let [begin, bytes] = found.snapshot.as_ref().map_or([0; 2], |snapshot| [snapshot.begin, snapshot.bytes]);
-        let recovered = report(found, &replay);
-        let tail = Tail::new(options.segment_bytes, start, replay.topics, replay.reserved);
+        let (identity, segment, end) = (start.header.identity, start.header.first, start.end);
+        let snapshot = found.as_ref().and_then(|found| found.snapshot.as_ref());
+        let [begin, bytes] = snapshot.map_or([0; 2], |snapshot| [snapshot.begin, snapshot.bytes]);
+        let recovered =
+            Recovered { end: Position(end), topics: all_topics(&start.tail.topics), ..report(found, &replay) };
         let writer = Writer {
             disk: Arc::clone(&disk),
             stamp: Stamp::journal(identity),
             content: options.content,
             segment,
-            file,
-            zeroed,
+            file: start.file,
+            zeroed: start.zeroed,
             segment_bytes: options.segment_bytes,
             ahead_bytes: options.ahead_bytes,
             synced: end,
             unwritten: None,
         };
         let journal = Self {
-            tail: Mutex::new(tail),
+            tail: Mutex::new(start.tail),
             writer: Mutex::new(writer),
             disk,
             identity,
@@ -77,7 +74,7 @@ impl Journal {
             is_snapshot_running: AtomicBool::new(false),
             snapshot_begin: AtomicU64::new(begin),
             snapshot_bytes: AtomicU64::new(bytes),
-            _hold: hold,
+            _lock: lock,
         };
         Ok((journal, recovered))
     }
@@ -95,7 +92,7 @@ impl Journal {
         let mut apply = |position: Position, frame: Frame<'_>| apply(position, frame).map_err(Into::into);
         let mut replay = Replay::new(&mut apply);
         let found = recover(disk, &Files::list(disk)?, content, &mut replay)?;
-        Ok(report(found.unwrap_or_else(|| Found::none(0)), &replay))
+        Ok(report(found, &replay))
     }
 
     /// Whether a directory has no journal yet.
@@ -109,58 +106,37 @@ impl Journal {
 }
 
 /// Takes the lock of a directory.
-fn lock(disk: &dyn Disk, holder: &Holder) -> Result<Box<dyn Hold>, OpenError> {
+fn lock(disk: &dyn Disk, holder: &Holder) -> Result<Box<dyn DiskLock>, OpenError> {
     match Doing::Lock.fault(disk, LOCK, disk.lock(LOCK, &holder.encode()))? {
-        Locked::Held(hold) => Ok(hold),
+        Locked::Held(lock) => Ok(lock),
         Locked::By(text) => Err(OpenError::Held { path: disk.path(), holder: Holder::decode(&text) }),
     }
 }
 
-/// Makes what was found durable, takes away what an interrupted snapshot or deletion left, and cuts the torn tail.
-fn repair(disk: &dyn Disk, files: &Files, found: &Found) -> Result<Box<dyn DiskFile>, Fault> {
-    let last = &found.last;
-    let name = FileName::segment(last.segment);
-    let file = Doing::Open.fault(disk, &name, disk.open(&name, Access::Write))?;
-    if let Some((offset, length)) = last.group {
-        let mut group = vec![0; usize::try_from(length).expect("a group fits into memory")];
-        let read = Doing::Read.fault(disk, &name, file.read_at(offset, &mut group))?;
-        // Written and not only synced: the system may believe that pages are clean whose sync failed.
-        Doing::Write.fault(disk, &name, file.write_at(offset, &group[..read]))?;
-    }
-    if last.torn.is_some() {
-        Doing::Truncate.fault(disk, &name, file.truncate(last.offset))?;
-    }
-    Doing::Sync.fault(disk, &name, file.sync())?;
-    // Before anything goes: the snapshot that replaces it may have its name only in memory.
-    Doing::Sync.directory_fault(disk, disk.sync())?;
-    let begin = found.snapshot.as_ref().map_or(0, |snapshot| snapshot.begin);
-    remove_all(disk, &files.unfinished)?;
-    if remove_all(disk, &files.replaced_by(begin))? {
-        Doing::Sync.directory_fault(disk, disk.sync())?;
-    }
-    Ok(file)
+fn all_topics(topics: &Topics) -> Vec<(TopicNumber, String)> {
+    topics.all().map(|(number, name)| (number, name.to_owned())).collect()
 }
 
-/// Removes files. Returns whether there were any.
-fn remove_all(disk: &dyn Disk, names: &[String]) -> Result<bool, Fault> {
-    for name in names {
-        Doing::Remove.fault(disk, name, disk.remove(name))?;
-    }
-    Ok(!names.is_empty())
-}
-
-fn report(found: Found, replay: &Replay<'_>) -> Recovered {
-    let snapshot = found.snapshot.map(|snapshot| (Position(snapshot.begin), Position(snapshot.end)));
-    let topics = replay.topics.all().map(|(number, name)| (number, name.to_owned())).collect();
-    Recovered {
-        end: Position(found.last.segment + found.last.offset),
-        is_new: found.is_new,
-        is_sealed: replay.is_sealed && found.last.torn.is_none(),
-        torn: found.last.torn,
-        snapshot,
+fn report(found: Option<Found>, replay: &Replay<'_>) -> Recovered {
+    let nothing = Recovered {
+        end: Position(SECTOR as u64),
+        is_new: true,
+        is_sealed: false,
+        torn: None,
+        snapshot: None,
         reserved: replay.reserved,
         frames: replay.frames,
-        topics,
+        topics: all_topics(&replay.topics),
+        passed_over: Vec::new(),
+    };
+    let Some(found) = found else { return nothing };
+    Recovered {
+        end: Position(found.last.end()),
+        is_new: false,
+        is_sealed: replay.is_sealed && found.last.torn.is_none(),
+        torn: found.last.torn,
+        snapshot: found.snapshot.map(|snapshot| (Position(snapshot.begin), Position(snapshot.end))),
         passed_over: found.passed_over,
+        ..nothing
     }
 }

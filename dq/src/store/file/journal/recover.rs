@@ -4,8 +4,9 @@ use super::error::OpenError;
 use super::fault::path_of;
 use super::files::{Files, Snapshot};
 use super::frame::TopicNumber;
+use super::group::GroupHeader;
 use super::groups::{Groups, Next};
-use super::header::{Holds, SECTOR};
+use super::header::{FileHeader, Holds};
 use super::position::{FileName, Position};
 use super::replay::Replay;
 use crate::store::file::disk::Disk;
@@ -47,34 +48,28 @@ pub struct Torn {
 /// The end of the journal that was found.
 #[derive(Debug)]
 pub(super) struct Last {
-    /// The last segment, by its first position.
-    pub(super) segment: u64,
+    /// Of the last segment.
+    pub(super) header: FileHeader,
     /// Where the next group comes.
     pub(super) offset: u64,
-    /// The last group: its offset and length. Nobody knows whether it was synced.
-    pub(super) group: Option<(u64, u64)>,
-    /// Whether this program's versions wrote it.
-    pub(super) is_current: bool,
+    /// The last group of that segment, and its offset.
+    pub(super) group: Option<(u64, GroupHeader)>,
     pub(super) torn: Option<Torn>,
+}
+
+impl Last {
+    /// The position where the next group comes.
+    pub(super) const fn end(&self) -> u64 {
+        self.header.first + self.offset
+    }
 }
 
 /// All that a recovery found.
 #[derive(Debug)]
 pub(super) struct Found {
-    pub(super) is_new: bool,
-    pub(super) identity: u64,
     pub(super) snapshot: Option<Snapshot>,
     pub(super) last: Last,
     pub(super) passed_over: Vec<OpenError>,
-}
-
-impl Found {
-    /// A journal that has only its first segment, without a group.
-    pub(super) const fn none(identity: u64) -> Self {
-        let (segment, offset) = (0, SECTOR as u64);
-        let last = Last { segment, offset, group: None, is_current: true, torn: None };
-        Self { is_new: true, identity, snapshot: None, last, passed_over: Vec::new() }
-    }
 }
 
 /// Reads all frames. [`None`] if there is no journal.
@@ -108,17 +103,15 @@ pub(super) fn recover(
         if let Some(next) = next {
             check_gap(disk, first + end.offset, next)?;
         }
-        let is_current = file.header.content == content && file.header.format == super::versions::FORMAT;
-        last = Some(Last { is_current, ..end });
+        last = Some(end);
     }
-    let (last, identity) = last.zip(identity).expect("the choice of a snapshot includes that of segments");
-    let end = last.segment + last.offset;
-    if end < replay.end {
-        let offset = last.offset;
-        let what = format!("it ends at position {end}, but the snapshot needs it up to {}", replay.end);
-        return Err(OpenError::Damaged { file: path_of(disk, &FileName::segment(last.segment)), offset, what });
+    let last = last.expect("the choice of a snapshot includes that of segments");
+    if last.end() < replay.end {
+        let (file, offset) = (path_of(disk, &FileName::segment(last.header.first)), last.offset);
+        let what = format!("it ends at position {}, but the snapshot needs it up to {}", last.end(), replay.end);
+        return Err(OpenError::Damaged { file, offset, what });
     }
-    Ok(Some(Found { is_new: false, identity, snapshot, last, passed_over }))
+    Ok(Some(Found { snapshot, last, passed_over }))
 }
 
 /// The newest sound snapshot, and those that are damaged. There are segments from where it began.
@@ -167,14 +160,13 @@ fn read_snapshot(disk: &dyn Disk, begin: u64, content: u32, replay: &mut Replay<
 /// synced.
 fn read_segment(file: &mut Groups, next: Option<u64>, replay: &mut Replay<'_>) -> Result<Last, OpenError> {
     replay.start_file();
-    let segment = file.header.first;
     let mut group = None;
     let is_over = |file: &Groups| next.is_some_and(|next| file.position(file.offset) >= next);
     while !is_over(file) && file.offset < file.length {
         match file.next()? {
             Next::Group(offset, header) => {
                 replay.group(file, offset, &header)?;
-                group = Some((offset, header.length()));
+                group = Some((offset, header));
             }
             Next::Nothing(damage) => {
                 let offset = file.offset;
@@ -192,11 +184,11 @@ fn read_segment(file: &mut Groups, next: Option<u64>, replay: &mut Replay<'_>) -
                 }
                 let bytes = file.bytes_behind(offset)?;
                 let torn = (bytes > 0).then(|| Torn { file: file.path.clone(), offset, bytes });
-                return Ok(Last { segment, offset, group, is_current: true, torn });
+                return Ok(Last { header: file.header, offset, group, torn });
             }
         }
     }
-    Ok(Last { segment, offset: file.offset, group, is_current: true, torn: None })
+    Ok(Last { header: file.header, offset: file.offset, group, torn: None })
 }
 
 /// Checks that a segment ends where the next one starts.

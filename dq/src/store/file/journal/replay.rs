@@ -117,7 +117,7 @@ impl<'a> Replay<'a> {
                 return Ok(());
             }
             SEAL | END => return Ok(()),
-            FIRST_OWN_KIND.. => return Err(Problem::Damage("a frame has an unknown kind")),
+            kind if kind >= FIRST_OWN_KIND => return Err(Problem::Damage("a frame has an unknown kind")),
             _ => {}
         }
         let name = match raw.topic {

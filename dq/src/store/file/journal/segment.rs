@@ -3,29 +3,34 @@
 use std::io::ErrorKind;
 
 use super::fault::{Doing, Fault};
-use super::header::{FileHeader, Holds, SECTOR};
+use super::header::FileHeader;
+use super::layout::SECTOR;
 use super::position::FileName;
-use super::versions::FORMAT;
 use crate::store::file::disk::{Disk, DiskFile};
 
-/// Zeros for [`write_zeros`].
+/// Zeros for [`zeros_ahead`].
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// Makes an empty segment and makes it durable. Until then it has another name, so a segment has a header whatever happens.
+/// Makes a segment and makes it durable, with the group that it starts with, if any, and zeros behind that. Until then it has
+/// another name, so a segment has a header whatever happens. Returns the file, and up to where it has bytes.
 pub(super) fn create_segment(
     disk: &dyn Disk,
-    (content, identity, first): (u32, u64, u64),
+    header: &FileHeader,
+    group: &[u8],
     ahead: u64,
-) -> Result<Box<dyn DiskFile>, Fault> {
-    let name = FileName::segment(first);
-    let header = FileHeader { format: FORMAT, holds: Holds::Journal, content, identity, first };
+) -> Result<(Box<dyn DiskFile>, u64), Fault> {
+    let name = FileName::segment(header.first);
     let unfinished = FileName::unfinished(&name);
-    let file = create_unfinished(disk, &unfinished, &header)?;
-    Doing::Write.fault(disk, &unfinished, write_zeros(&*file, SECTOR as u64, ahead))?;
+    let file = create_unfinished(disk, &unfinished, header)?;
+    if !group.is_empty() {
+        Doing::Write.fault(disk, &unfinished, file.write_at(SECTOR as u64, group))?;
+    }
+    let end = (SECTOR + group.len()) as u64;
+    let zeroed = zeros_ahead(disk, &unfinished, &*file, (end, ahead))?;
     Doing::Sync.fault(disk, &unfinished, file.sync())?;
     Doing::Rename.fault(disk, &unfinished, disk.rename(&unfinished, &name))?;
     Doing::Sync.directory_fault(disk, disk.sync())?;
-    Ok(file)
+    Ok((file, zeroed))
 }
 
 /// Makes a file that has only its header, in place of one of this name that was not finished.
@@ -45,12 +50,21 @@ pub(super) fn create_unfinished(
     Ok(file)
 }
 
-/// Writes zeros.
-pub(super) fn write_zeros(file: &dyn DiskFile, mut offset: u64, mut bytes: u64) -> std::io::Result<()> {
-    while bytes > 0 {
-        let some = bytes.min(ZEROS.len() as u64);
-        file.write_at(offset, &ZEROS[..some as usize])?;
-        (offset, bytes) = (offset + some, bytes - some);
+/// Writes zeros from an offset on, if there is room: they are only faster. Returns up to where there are some.
+pub(super) fn zeros_ahead(
+    disk: &dyn Disk,
+    name: &str,
+    file: &dyn DiskFile,
+    (end, ahead): (u64, u64),
+) -> Result<u64, Fault> {
+    let mut zeroed = end;
+    while zeroed < end + ahead {
+        let some = (end + ahead - zeroed).min(ZEROS.len() as u64);
+        match Doing::Write.fault(disk, name, file.write_at(zeroed, &ZEROS[..some as usize])) {
+            Err(fault) if fault.is_full() => break,
+            written => written?,
+        }
+        zeroed += some;
     }
-    Ok(())
+    Ok(zeroed)
 }

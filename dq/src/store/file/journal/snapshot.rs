@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::appending::Journal;
 use super::error::{JournalError, SnapshotError};
 use super::fault::{Doing, Fault, path_of};
 use super::files::Files;
 use super::frame::{END, FIRST_OWN_KIND, MOST_FRAME, NAME, RESERVATION, TopicNumber};
 use super::group::{Building, Stamp};
-use super::header::{FileHeader, Holds, SECTOR};
-use super::journal::Journal;
+use super::header::{FileHeader, Holds};
+use super::layout::SECTOR;
 use super::position::{FileName, Position};
 use super::segment::create_unfinished;
 use super::versions::FORMAT;
@@ -57,11 +58,11 @@ impl Journal {
         if self.is_snapshot_running.swap(true, Ordering::AcqRel) {
             return Err(SnapshotError::Busy);
         }
-        let begun = self.begin_snapshot();
-        if begun.is_err() {
+        let snapshot = self.begin_snapshot();
+        if snapshot.is_err() {
             self.is_snapshot_running.store(false, Ordering::Release);
         }
-        begun
+        snapshot
     }
 
     fn begin_snapshot(self: &Arc<Self>) -> Result<SnapshotWriter, SnapshotError> {
@@ -70,7 +71,8 @@ impl Journal {
             (tail.appended.0, tail.reserved)
         };
         let (identity, content) = (self.identity, self.content);
-        let header = FileHeader { format: FORMAT, holds: Holds::Snapshot, content, identity, first: begin };
+        let header =
+            FileHeader { format: FORMAT, holds: Holds::Snapshot, content, identity, first: begin, synced: begin };
         let name = FileName::snapshot(begin);
         let file = create_unfinished(&*self.disk, &FileName::unfinished(&name), &header)?;
         let group = Building::start(begin + SECTOR as u64, Vec::new());

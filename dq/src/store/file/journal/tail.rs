@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::frame::{FRAME_HEADER, NAME, RESERVATION, SEAL, TopicNumber};
 use super::group::Building;
-use super::header::SECTOR;
+use super::layout::SECTOR;
 use super::position::Position;
 use super::topics::Topics;
 
@@ -79,6 +79,21 @@ impl Tail {
         let group = std::mem::take(&mut self.open);
         self.full.push_back(Closed { segment: self.segment, group });
         self.start_group(next, false);
+    }
+
+    /// Sets how long a segment gets, from the next group on.
+    pub(super) fn limit_segments(&mut self, segment_bytes: u64) {
+        self.segment_bytes = segment_bytes;
+        if self.open.position - self.segment >= segment_bytes {
+            self.start_segment();
+        }
+    }
+
+    /// Lets the next group begin a new segment, if it is not there already.
+    pub(super) fn start_segment(&mut self) {
+        if self.open.position != self.segment + SECTOR as u64 {
+            self.start_group(self.open.position, true);
+        }
     }
 
     /// Adds a frame, behind what a reader of its segment must know first.

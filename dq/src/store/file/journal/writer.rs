@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use super::fault::{Doing, Fault};
 use super::group::Stamp;
+use super::header::{FileHeader, Holds};
+use super::layout::SECTOR;
 use super::position::FileName;
-use super::segment::{create_segment, write_zeros};
+use super::segment::{create_segment, zeros_ahead};
 use super::tail::Closed;
+use super::versions::FORMAT;
 use crate::store::file::disk::{Disk, DiskFile};
 
 /// The end of the journal on the disk.
@@ -32,16 +35,20 @@ impl Writer {
     /// Writes a group and syncs it. The group may be written again if there was no room for it.
     pub(super) fn write(&mut self, closed: &mut Closed) -> Result<(), Fault> {
         if closed.segment != self.segment {
-            let ahead = self.ahead(0);
-            let parts = (self.content, self.stamp.identity, closed.segment);
-            self.file = create_segment(&*self.disk, parts, ahead)?;
-            (self.segment, self.zeroed) = (closed.segment, super::header::SECTOR as u64 + ahead);
+            let first = closed.segment;
+            let (content, identity, synced) = (self.content, self.stamp.identity, first + SECTOR as u64);
+            let header = FileHeader { format: FORMAT, holds: Holds::Journal, content, identity, first, synced };
+            (self.file, self.zeroed) = create_segment(&*self.disk, &header, &[], self.ahead(0))?;
+            self.segment = first;
         }
         let (offset, end) = (closed.group.position - self.segment, closed.group.next() - self.segment);
         let bytes = closed.group.finish(self.stamp, self.synced);
         let name = FileName::segment(self.segment);
         Doing::Write.fault(&*self.disk, &name, self.file.write_at(offset, bytes))?;
-        self.write_ahead(end)?;
+        if end > self.zeroed {
+            let ahead = (end, self.ahead(end));
+            self.zeroed = zeros_ahead(&*self.disk, &name, &*self.file, ahead)?;
+        }
         Doing::Sync.fault(&*self.disk, &name, self.file.sync())?;
         self.synced = closed.group.next();
         Ok(())
@@ -50,23 +57,5 @@ impl Writer {
     /// How many zeros belong behind this offset.
     fn ahead(&self, end: u64) -> u64 {
         self.ahead_bytes.min(self.segment_bytes.saturating_sub(end))
-    }
-
-    /// Writes the next zeros, once the group has reached the end of the last ones.
-    fn write_ahead(&mut self, end: u64) -> Result<(), Fault> {
-        if end <= self.zeroed {
-            return Ok(());
-        }
-        let ahead = self.ahead(end);
-        let zeros = write_zeros(&*self.file, end, ahead);
-        match Doing::Write.fault(&*self.disk, &FileName::segment(self.segment), zeros) {
-            // The group itself has its room, and zeros are only faster.
-            Err(fault) if fault.is_full() => self.zeroed = end,
-            result => {
-                result?;
-                self.zeroed = end + ahead;
-            }
-        }
-        Ok(())
     }
 }

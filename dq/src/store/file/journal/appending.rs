@@ -9,7 +9,7 @@ use super::position::Position;
 use super::tail::Tail;
 use super::topics::MOST_NAME;
 use super::writer::Writer;
-use crate::store::file::disk::{Disk, Hold};
+use crate::store::file::disk::{Disk, DiskLock};
 
 /// A journal that is open for appending. It has no thread and no clock: whoever calls [`commit`](Self::commit) writes.
 ///
@@ -27,7 +27,7 @@ pub struct Journal {
     /// Where the last snapshot began, and its bytes.
     pub(super) snapshot_begin: AtomicU64,
     pub(super) snapshot_bytes: AtomicU64,
-    pub(super) _hold: Box<dyn Hold>,
+    pub(super) _lock: Box<dyn DiskLock>,
 }
 
 impl Journal {
@@ -78,8 +78,11 @@ impl Journal {
         let mut writer = self.writer()?;
         let target = self.tail()?.appended.0;
         while writer.synced < target {
-            let unwritten = writer.unwritten.take();
-            let Some(mut closed) = unwritten.or(self.tail()?.take()) else { break };
+            let next = match writer.unwritten.take() {
+                Some(unwritten) => Some(unwritten),
+                None => self.tail()?.take(),
+            };
+            let Some(mut closed) = next else { break };
             if let Err(fault) = writer.write(&mut closed) {
                 let error = JournalError::from(fault);
                 if let JournalError::Poisoned(_) = error {

@@ -1,0 +1,140 @@
+//! Where writing goes on after an opening.
+
+use super::error::OpenError;
+use super::fault::{Doing, Fault};
+use super::files::Files;
+use super::frame::{NAME, RESERVATION, frame_header};
+use super::group::{GroupHeader, Stamp, frames};
+use super::groups::Groups;
+use super::header::{FileHeader, Holds};
+use super::layout::{SECTOR, u64_at};
+use super::options::Options;
+use super::position::FileName;
+use super::recover::{Found, Last};
+use super::segment::create_segment;
+use super::tail::Tail;
+use super::topics::Topics;
+use super::versions::{FORMAT, upgrade};
+use crate::store::file::disk::{Access, Disk, DiskFile};
+
+/// The segment that is written next.
+#[derive(Debug)]
+pub(super) struct Start {
+    pub(super) header: FileHeader,
+    pub(super) file: Box<dyn DiskFile>,
+    /// Up to this offset the file has bytes.
+    pub(super) zeroed: u64,
+    /// The position where the next group comes.
+    pub(super) end: u64,
+    pub(super) tail: Tail,
+}
+
+/// What the frames have told that new ones need.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) topics: Topics,
+    pub(super) reserved: u64,
+    pub(super) is_sealed: bool,
+}
+
+impl Start {
+    /// Makes the first segment of a journal.
+    pub(super) fn new_journal(disk: &dyn Disk, files: &Files, options: &Options) -> Result<Self, Fault> {
+        remove_all(disk, &files.unfinished)?;
+        let (content, identity) = (options.content, options.identity);
+        let header = FileHeader { format: FORMAT, holds: Holds::Journal, content, identity, first: 0, synced: 0 };
+        Self::segment(disk, header, Tail::new(options.segment_bytes, (0, 0, true), Topics::default(), 0))
+    }
+
+    /// Continues the last segment if all of it is known to be durable and nothing must be cut. Else makes a new one: with the frames
+    /// of the last group, if only the memory of the system may have them, in place of the torn tail, or of the seal. Then removes
+    /// what an interrupted snapshot or removal left.
+    pub(super) fn after(
+        disk: &dyn Disk,
+        files: &Files,
+        found: &Found,
+        known: Known,
+        options: &Options,
+    ) -> Result<Self, OpenError> {
+        remove_all(disk, &files.unfinished)?;
+        let last = &found.last;
+        // A snapshot is complete only after a sync of the journal up to its end.
+        let durable = last.header.synced.max(found.snapshot.as_ref().map_or(0, |snapshot| snapshot.end));
+        let unknown = last.group.filter(|(offset, _)| last.header.first + offset >= durable);
+        let mut start = if unknown.is_some() || last.torn.is_some() {
+            let first = last.header.first + unknown.map_or(last.offset, |(offset, _)| offset);
+            let at = (last.header.first, first, true);
+            // All of it comes into one segment.
+            let mut tail = Tail::new(u64::MAX, at, known.topics, known.reserved);
+            if let Some(group) = unknown.filter(|_| !known.is_sealed) {
+                append_again(disk, &last.header, group, &mut tail)?;
+            }
+            Self::segment(disk, FileHeader { format: FORMAT, first, ..last.header }, tail)?
+        } else {
+            let at = (last.header.first, last.end(), false);
+            Self::in_place(disk, last, Tail::new(options.segment_bytes, at, known.topics, known.reserved))?
+        };
+        start.tail.limit_segments(options.segment_bytes);
+        if !start.is_current(options.content) {
+            start.tail.start_segment();
+        }
+        let begin = found.snapshot.as_ref().map_or(0, |snapshot| snapshot.begin);
+        if remove_all(disk, &files.replaced_by(begin))? {
+            Doing::Sync.directory_fault(disk, disk.sync())?;
+        }
+        Ok(start)
+    }
+
+    fn in_place(disk: &dyn Disk, last: &Last, tail: Tail) -> Result<Self, Fault> {
+        let name = FileName::segment(last.header.first);
+        let file = Doing::Open.fault(disk, &name, disk.open(&name, Access::Write))?;
+        let length = Doing::Read.fault(disk, &name, file.length())?;
+        // The names of the segment and of the snapshot may be in memory only.
+        Doing::Sync.directory_fault(disk, disk.sync())?;
+        Ok(Self { header: last.header, file, zeroed: length.max(last.offset), end: last.end(), tail })
+    }
+
+    /// Makes a segment with all that was appended again.
+    fn segment(disk: &dyn Disk, header: FileHeader, mut tail: Tail) -> Result<Self, Fault> {
+        let (mut groups, mut end) = (Vec::new(), header.first + SECTOR as u64);
+        while let Some(mut closed) = tail.take() {
+            groups.extend_from_slice(closed.group.finish(Stamp::journal(header.identity), header.first));
+            end = closed.group.next();
+        }
+        let header = FileHeader { synced: end, ..header };
+        let (file, zeroed) = create_segment(disk, &header, &groups, 0)?;
+        Ok(Self { header, file, zeroed, end, tail })
+    }
+
+    /// Whether new frames may come into the same segment.
+    pub(super) const fn is_current(&self, content: u32) -> bool {
+        self.header.content == content && self.header.format == FORMAT
+    }
+}
+
+/// Appends the frames of a group again.
+fn append_again(
+    disk: &dyn Disk,
+    of: &FileHeader,
+    (offset, group): (u64, GroupHeader),
+    tail: &mut Tail,
+) -> Result<(), OpenError> {
+    let mut file = Groups::open(disk, &FileName::segment(of.first), (Holds::Journal, of.first, of.content))?;
+    for (_, frame) in frames(file.body(offset, &group)?) {
+        let frame = upgrade(of.format, frame);
+        match frame.kind {
+            NAME => {}
+            RESERVATION => drop(tail.reserve(u64_at(frame.bytes, 0))),
+            _ => drop(tail.push(frame.topic, &frame_header(frame.topic, frame.kind, frame.bytes), frame.bytes)),
+        }
+    }
+    Ok(())
+}
+
+/// Removes files. Returns whether there were any.
+fn remove_all(disk: &dyn Disk, names: &[String]) -> Result<bool, Fault> {
+    for name in names {
+        Doing::Remove.fault(disk, name, disk.remove(name))?;
+    }
+    Ok(!names.is_empty())
+}

@@ -1,0 +1,159 @@
+//! Bits that change after they were synced.
+
+use dq::store::file::disk::Disk;
+use dq::store::file::journal::{OpenError, Options};
+use dq_testing::disk::SimulatedDisk;
+
+use crate::fixture::{content, numbers, open, options, read};
+
+/// What a flip may lead to besides everything being there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Allowed {
+    /// The documented error.
+    Error,
+    /// The last group cut, too.
+    ErrorOrTornTail,
+}
+
+/// Flips every bit of every file and reads the journal.
+fn flip_every_bit(disk: &SimulatedDisk, expected: &[u64], last_group: usize, allowed: Allowed) -> (usize, usize) {
+    let (mut refused, mut torn) = (0, 0);
+    for entry in disk.list().unwrap() {
+        if !entry.name.ends_with(".dq") {
+            continue;
+        }
+        let mut bytes = disk.file(&entry.name);
+        for bit in 0..bytes.len() * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            disk.put(&entry.name, &bytes);
+            match read(disk) {
+                Ok((recovered, frames)) => {
+                    let found = numbers(&frames);
+                    if found != expected {
+                        assert!(allowed == Allowed::ErrorOrTornTail, "bit {bit} of {}", entry.name);
+                        assert_eq!(found, expected[..expected.len() - last_group], "bit {bit} of {}", entry.name);
+                        assert!(recovered.torn.is_some());
+                        torn += 1;
+                    }
+                }
+                Err(OpenError::Damaged { file, .. } | OpenError::Foreign { file, .. }) => {
+                    assert!(file.ends_with(&entry.name));
+                    refused += 1;
+                }
+                Err(other) => panic!("bit {bit} of {}: {other}", entry.name),
+            }
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        disk.put(&entry.name, &bytes);
+    }
+    assert_eq!(numbers(&read(disk).unwrap().1), expected);
+    (refused, torn)
+}
+
+fn short_journal(is_sealed: bool) -> SimulatedDisk {
+    let disk = SimulatedDisk::new();
+    let options = Options { segment_bytes: 1_536, ahead_bytes: 1_024, ..options() };
+    let (journal, ..) = open(&disk, &options).unwrap();
+    let topic = journal.topic("orders").unwrap();
+    journal.reserve(77).unwrap();
+    for number in 0..40 {
+        journal.append(topic, 3, &content(number)).unwrap();
+        if number % 4 == 3 {
+            journal.commit().unwrap();
+        }
+    }
+    if is_sealed {
+        journal.seal().unwrap();
+    }
+    disk
+}
+
+#[test]
+fn a_flipped_bit_is_refused_unless_it_is_in_the_last_group() {
+    let expected: Vec<u64> = (0..40).collect();
+    let (refused, torn) = flip_every_bit(&short_journal(false), &expected, 4, Allowed::ErrorOrTornTail);
+    assert!(refused > 20_000 && torn > 1_000, "{refused} refused, {torn} torn");
+}
+
+#[test]
+fn a_flipped_bit_of_a_journal_that_was_closed_cleanly_is_refused() {
+    let expected: Vec<u64> = (0..40).collect();
+    let (refused, torn) = flip_every_bit(&short_journal(true), &expected, 0, Allowed::Error);
+    assert!(refused > 20_000 && torn == 0, "{refused} refused, {torn} torn");
+}
+
+#[test]
+fn a_flipped_bit_of_a_snapshot_is_refused() {
+    let disk = SimulatedDisk::new();
+    let (journal, ..) = open(&disk, &Options { segment_bytes: 1_536, ahead_bytes: 0, ..options() }).unwrap();
+    let topic = journal.topic("orders").unwrap();
+    for number in 0..40 {
+        journal.append(topic, 3, &content(number)).unwrap();
+        journal.commit().unwrap();
+    }
+    let mut snapshot = journal.snapshot().unwrap();
+    for number in 0..40 {
+        snapshot.append(topic, 3, &content(number)).unwrap();
+    }
+    snapshot.finish().unwrap();
+    for number in 40..44 {
+        journal.append(topic, 3, &content(number)).unwrap();
+    }
+    journal.seal().unwrap();
+    let (refused, _) = flip_every_bit(&disk, &(0..44).collect::<Vec<_>>(), 0, Allowed::Error);
+    assert!(refused > 20_000, "{refused} refused");
+}
+
+#[test]
+fn foreign_files_and_newer_versions_are_refused_with_what_to_do() {
+    let name = format!("journal-{:020}.dq", 0);
+    let disk = short_journal(false);
+    let bytes = disk.file(&name);
+    let refusal = |disk: &SimulatedDisk| read(disk).unwrap_err().to_string();
+
+    disk.put(&name, b"PK\x03\x04 something else entirely".repeat(100).as_slice());
+    assert!(refusal(&disk).contains("does not start as a file of dq. Move it away"), "{}", refusal(&disk));
+
+    let mut newer = bytes.clone();
+    newer[12] = 9;
+    let crc = crc32fast::hash(&newer[12..512]);
+    newer[8..12].copy_from_slice(&crc.to_le_bytes());
+    disk.put(&name, &newer);
+    let text = format!(
+        "simulated/{name} has version 9 of the format, and this program knows 1 at most: use a newer version of dq"
+    );
+    assert_eq!(refusal(&disk), text);
+
+    let mut content = bytes.clone();
+    content[16] = 9;
+    let crc = crc32fast::hash(&content[12..512]);
+    content[8..12].copy_from_slice(&crc.to_le_bytes());
+    disk.put(&name, &content);
+    assert!(refusal(&disk).contains("version 9 of the content"), "{}", refusal(&disk));
+
+    disk.put(&name, &bytes);
+    disk.put("journal-backup.dq", &bytes);
+    assert!(refusal(&disk).contains("its name starts like one of dq's"), "{}", refusal(&disk));
+}
+
+#[test]
+fn a_segment_of_another_journal_is_refused() {
+    let disk = short_journal(false);
+    let other = SimulatedDisk::new();
+    let (journal, ..) =
+        open(&other, &Options { identity: 8, segment_bytes: 1_536, ahead_bytes: 1_024, ..options() }).unwrap();
+    for number in 0..40 {
+        journal.append(journal.topic("orders").unwrap(), 3, &content(number)).unwrap();
+        if number % 4 == 3 {
+            journal.commit().unwrap();
+        }
+    }
+    let mut common = other.list().unwrap();
+    common.retain(|entry| entry.bytes > 0 && disk.list().unwrap().iter().any(|mine| mine.name == entry.name));
+    let name = common.iter().map(|entry| &entry.name).filter(|name| name.ends_with(".dq")).last().unwrap();
+    disk.put(name, &other.file(name));
+    match read(&disk) {
+        Err(OpenError::Foreign { file, .. }) => assert!(file.ends_with(name)),
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,99 @@
+//! Power cuts: what was not synced is there in part, and what was confirmed is there.
+
+use dq_testing::disk::{Fate, Operation, SimulatedDisk};
+
+use crate::history::{History, State, reopen};
+use crate::random::Random;
+
+const STEPS: u64 = 25;
+
+/// The operations of a run.
+fn operations() -> Vec<Operation> {
+    let disk = SimulatedDisk::new();
+    let history = History::run(&disk, STEPS);
+    assert!(history.is_sealed && history.snapshots == 2, "{history:?}");
+    disk.operations()
+}
+
+/// Runs until the power goes before the operation with a number.
+fn run_until(number: u64) -> (SimulatedDisk, History) {
+    let disk = SimulatedDisk::new();
+    disk.off_at(number);
+    let history = History::run(&disk, STEPS);
+    (disk, history)
+}
+
+fn check(disk: &SimulatedDisk, history: &History, what: &str) -> State {
+    let (_, recovered, state) = reopen(disk).unwrap_or_else(|error| panic!("{what}: {error}"));
+    history.check(&recovered, &state);
+    state
+}
+
+#[test]
+fn a_power_cut_takes_nothing_that_was_confirmed() {
+    let (operations, mut cuts, mut syncs, mut later) = (operations(), 0, 0, 0);
+    for (number, operation) in (0..).zip(&operations) {
+        let is_sync = matches!(operation, Operation::Sync | Operation::SyncDirectory);
+        syncs += usize::from(is_sync);
+        let (disk, history) = run_until(number);
+        let units = disk.units();
+        let mut cut = |what: &str, fate: &mut dyn FnMut(usize) -> Fate| {
+            let state = check(&disk.cut(fate), &history, &format!("operation {number}, {what}"));
+            cuts += 1;
+            later += usize::from(state.last > history.confirmed);
+        };
+        for lost in 0..units {
+            for bad in [Fate::Lost, Fate::Garbled] {
+                cut("one lost", &mut |unit| if unit == lost { bad } else { Fate::Kept });
+            }
+        }
+        for kept in 0..=units {
+            cut("a prefix kept", &mut |unit| if unit < kept { Fate::Kept } else { Fate::Lost });
+        }
+        let random = Random::new(number);
+        for _ in 0..if is_sync && units > 0 { 1_000 } else { 50 } {
+            cut("a subset", &mut |_| [Fate::Kept, Fate::Kept, Fate::Lost, Fate::Garbled][random.below(4)]);
+        }
+    }
+    let counts = format!("{cuts} cuts at {} operations, {syncs} of them syncs; {later} found more", operations.len());
+    println!("{counts}");
+    assert!(cuts > 40_000 && syncs > 40 && later > 1_000, "{counts}");
+}
+
+#[test]
+fn a_power_cut_while_the_journal_is_opened_after_one_takes_nothing_either() {
+    let mut cuts = 0;
+    for number in (0..operations().len() as u64).step_by(3) {
+        let (disk, history) = run_until(number);
+        let random = Random::new(number);
+        for _ in 0..4 {
+            let first = disk.cut(|_| [Fate::Kept, Fate::Lost, Fate::Garbled][random.below(3)]);
+            for second in 0.. {
+                let opened = first.cut(|_| Fate::Lost);
+                opened.off_at(second);
+                let is_open = reopen(&opened).is_ok();
+                for _ in 0..5 {
+                    let after = opened.cut(|_| [Fate::Kept, Fate::Lost, Fate::Garbled][random.below(3)]);
+                    check(&after, &history, &format!("operation {number}, then {second}"));
+                    cuts += 1;
+                }
+                if is_open {
+                    break;
+                }
+            }
+        }
+    }
+    assert!(cuts > 1_000, "{cuts}");
+}
+
+#[test]
+fn a_process_that_is_killed_at_any_operation_loses_nothing_that_was_confirmed() {
+    for number in 0..operations().len() as u64 {
+        let (disk, history) = run_until(number);
+        let copy = disk.copy();
+        let seen = check(&copy, &history, &format!("operation {number}"));
+        // What the next process saw stays, even if the power goes right after it opened the journal.
+        let after = check(&copy.cut(|_| Fate::Lost), &history, &format!("operation {number}, then the power"));
+        assert_eq!(after, seen, "operation {number}");
+    }
+}

@@ -1,0 +1,119 @@
+//! A real directory.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use dq::store::file::disk::{Directory, Disk};
+use dq::store::file::journal::{JournalError, OpenError, Options, Recovered, TopicNumber};
+
+use crate::fixture::{Read, content, numbers, options};
+
+fn directory(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("journal").join(name);
+    let _ = fs::remove_dir_all(&path);
+    path
+}
+
+fn open(
+    path: &PathBuf,
+    options: &Options,
+) -> Result<(Arc<dq::store::file::journal::Journal>, Recovered, Vec<Read>), OpenError> {
+    let disk: Arc<dyn Disk> = Arc::new(Directory::open(path).unwrap());
+    let mut frames = Vec::new();
+    let (journal, recovered) =
+        dq::store::file::journal::Journal::open(disk, options, crate::fixture::keep(&mut frames))?;
+    Ok((Arc::new(journal), recovered, frames))
+}
+
+#[test]
+fn a_journal_in_a_real_directory_comes_back() {
+    let path = directory("comes_back/in/folders/that/are/missing");
+    for round in 0..5 {
+        let (journal, recovered, frames) = open(&path, &options()).unwrap();
+        assert_eq!(numbers(&frames), (0..round * 100).collect::<Vec<_>>());
+        assert_eq!(recovered.is_sealed, round > 0 && round % 2 == 0);
+        for number in round * 100..(round + 1) * 100 {
+            journal.append(TopicNumber::NONE, 0, &content(number)).unwrap();
+            journal.commit().unwrap();
+        }
+        if round == 2 {
+            let mut snapshot = journal.snapshot().unwrap();
+            (0..300).for_each(|number| snapshot.append(TopicNumber::NONE, 0, &content(number)).unwrap());
+            assert!(snapshot.finish().unwrap().removed > 0);
+        }
+        if round % 2 == 1 {
+            journal.seal().unwrap();
+        }
+    }
+}
+
+#[test]
+fn many_threads_append_and_commit_and_every_frame_is_there_in_the_order_of_its_thread() {
+    let path = directory("threads");
+    let (journal, ..) = open(&path, &Options { segment_bytes: 64 << 10, ..options() }).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..8_u8 {
+            let journal = &journal;
+            scope.spawn(move || {
+                let topic = journal.topic(&format!("topic {}", thread % 3)).unwrap();
+                for number in 0..200 {
+                    let position = journal.append(topic, thread, &content(number)).unwrap();
+                    if number % 5 == 0 {
+                        assert!(journal.commit().unwrap() >= position);
+                    }
+                }
+            });
+        }
+    });
+    journal.seal().unwrap();
+    drop(journal);
+    let (_, _, frames) = open(&path, &options()).unwrap();
+    for thread in 0..8_u8 {
+        let own: Vec<Read> = frames.iter().filter(|frame| frame.kind == thread).cloned().collect();
+        assert_eq!(numbers(&own), (0..200).collect::<Vec<_>>());
+        assert!(own.iter().all(|frame| frame.topic == format!("topic {}", thread % 3)));
+    }
+}
+
+#[test]
+fn the_lock_of_a_real_directory_names_its_holder_and_ends_with_it() {
+    let path = directory("lock");
+    let (journal, ..) = open(&path, &options()).unwrap();
+    let text = open(&path, &options()).unwrap_err().to_string();
+    assert!(text.ends_with("is in use by process 1: stop that process, or use another directory"), "{text}");
+    drop(journal);
+    assert!(path.join("LOCK").exists());
+    open(&path, &options()).unwrap();
+}
+
+#[test]
+fn a_segment_that_is_removed_while_it_is_written_poisons_the_journal() {
+    let path = directory("removed");
+    let (journal, ..) = open(&path, &options()).unwrap();
+    journal.append(TopicNumber::NONE, 0, &content(0)).unwrap();
+    journal.commit().unwrap();
+    fs::remove_file(path.join(format!("journal-{:020}.dq", 0))).unwrap();
+    journal.append(TopicNumber::NONE, 0, &content(1)).unwrap();
+    match journal.commit() {
+        Err(JournalError::Poisoned(text)) => assert!(text.contains("was removed while it was in use"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_path_that_is_a_file_is_no_directory() {
+    let path = directory("file");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, "text").unwrap();
+    assert!(Directory::open(&path).is_err());
+    assert!(Directory::open(path.join("below")).is_err());
+    fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn a_real_directory_tells_its_room_and_that_it_is_local() {
+    let disk = Directory::open(directory("room")).unwrap();
+    assert!(disk.room().unwrap().unwrap() > 1 << 20);
+    assert_eq!(disk.network().unwrap(), None);
+}

@@ -1,0 +1,182 @@
+//! Snapshots that are interrupted, damaged, or cut.
+
+use std::sync::Arc;
+
+use dq::store::file::disk::Disk;
+use dq::store::file::journal::{Journal, OpenError, SnapshotError};
+use dq_testing::disk::SimulatedDisk;
+
+use crate::fixture::{content, numbers, open, options, read};
+
+fn names(disk: &SimulatedDisk, prefix: &str) -> Vec<String> {
+    let mut names: Vec<String> = disk.list().unwrap().into_iter().map(|entry| entry.name).collect();
+    names.retain(|name| name.starts_with(prefix));
+    names.sort();
+    names
+}
+
+fn append(journal: &Journal, range: std::ops::Range<u64>) {
+    let topic = journal.topic("orders").unwrap();
+    for number in range {
+        journal.append(topic, 0, &content(number)).unwrap();
+        journal.commit().unwrap();
+    }
+}
+
+fn snapshot(journal: &Arc<Journal>, range: std::ops::Range<u64>) {
+    let topic = journal.topic("orders").unwrap();
+    let mut writer = journal.snapshot().unwrap();
+    range.for_each(|number| writer.append(topic, 0, &content(number)).unwrap());
+    writer.finish().unwrap();
+}
+
+/// A disk as a power cut may leave it between the second snapshot and the removal of the first: both are there, and all segments.
+fn with_two_snapshots() -> (SimulatedDisk, Vec<String>) {
+    let disk = SimulatedDisk::new();
+    let (journal, ..) = open(&disk, &options()).unwrap();
+    append(&journal, 0..50);
+    snapshot(&journal, 0..50);
+    append(&journal, 50..100);
+    let before = disk.copy();
+    snapshot(&journal, 0..100);
+    append(&journal, 100..110);
+    drop(journal);
+    for name in names(&before, "") {
+        if !disk.list().unwrap().iter().any(|entry| entry.name == name) {
+            disk.put(&name, &before.file(&name));
+        }
+    }
+    let snapshots = names(&disk, "snapshot-");
+    assert_eq!(snapshots.len(), 2);
+    (disk, snapshots)
+}
+
+#[test]
+fn of_two_snapshots_the_newest_counts_and_the_other_goes() {
+    let (disk, snapshots) = with_two_snapshots();
+    let segments = names(&disk, "journal-").len();
+    let (_, recovered, frames) = open(&disk, &options()).unwrap();
+    assert_eq!(numbers(&frames), (0..110).collect::<Vec<_>>());
+    assert!(recovered.passed_over.is_empty());
+    assert_eq!(names(&disk, "snapshot-"), snapshots[1..]);
+    assert!(names(&disk, "journal-").len() < segments);
+}
+
+#[test]
+fn a_damaged_snapshot_is_passed_over_only_if_an_older_one_has_all_segments_since() {
+    let (disk, snapshots) = with_two_snapshots();
+    let mut bytes = disk.file(&snapshots[1]);
+    bytes[1_000] ^= 4;
+    disk.put(&snapshots[1], &bytes);
+    let (recovered, frames) = read(&disk).unwrap();
+    assert_eq!(numbers(&frames), (0..110).collect::<Vec<_>>());
+    assert!(recovered.passed_over[0].to_string().contains(&snapshots[1]), "{:?}", recovered.passed_over);
+
+    // Any segment since the older one that is missing makes it useless.
+    let older: u64 = snapshots[0]["snapshot-".len()..].trim_end_matches(".dq").parse().unwrap();
+    let needed: Vec<String> = {
+        let all = names(&disk, "journal-");
+        let first = |name: &String| name["journal-".len()..].trim_end_matches(".dq").parse::<u64>().unwrap();
+        let start = all.iter().rposition(|name| first(name) <= older).unwrap();
+        all[start..].to_vec()
+    };
+    assert!(needed.len() > 3);
+    for name in &needed[..needed.len() - 1] {
+        let copy = disk.copy();
+        copy.remove(name).unwrap();
+        let error = read(&copy).unwrap_err();
+        assert!(matches!(error, OpenError::Damaged { .. } | OpenError::Missing { .. }), "{name}: {error}");
+    }
+
+    // Without the older one the journal is refused, because its start is gone.
+    let copy = disk.copy();
+    copy.remove(&snapshots[0]).unwrap();
+    copy.remove(&names(&copy, "journal-")[0]).unwrap();
+    match read(&copy) {
+        Err(OpenError::Damaged { file, .. }) => assert!(file.ends_with(&snapshots[1])),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_snapshot_that_ends_early_is_refused() {
+    let disk = SimulatedDisk::new();
+    let (journal, ..) = open(&disk, &options()).unwrap();
+    append(&journal, 0..60);
+    snapshot(&journal, 0..60);
+    drop(journal);
+    let name = names(&disk, "snapshot-").remove(0);
+    let bytes = disk.file(&name);
+    for length in 0..bytes.len() {
+        disk.put(&name, &bytes[..length]);
+        match read(&disk) {
+            Err(OpenError::Damaged { file, offset, .. }) => {
+                assert!(file.ends_with(&name) && offset <= bytes.len() as u64)
+            }
+            other => panic!("cut to {length}: {other:?}"),
+        }
+    }
+    let longer = [bytes.as_slice(), &[1; 600]].concat();
+    disk.put(&name, &longer);
+    assert!(matches!(read(&disk), Err(OpenError::Damaged { .. })));
+    disk.put(&name, &bytes);
+    assert_eq!(numbers(&read(&disk).unwrap().1), (0..60).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_journal_that_ends_before_its_snapshot_did_is_refused() {
+    let disk = SimulatedDisk::new();
+    let (journal, ..) = open(&disk, &options()).unwrap();
+    append(&journal, 0..3);
+    let writer = journal.snapshot().unwrap();
+    append(&journal, 3..6);
+    writer.finish().unwrap();
+    drop(journal);
+    let name = names(&disk, "journal-").pop().unwrap();
+    let bytes = disk.file(&name);
+    disk.put(&name, &bytes[..2_048]);
+    let error = read(&disk).unwrap_err();
+    assert!(error.to_string().contains("but the snapshot needs it up to"), "{error}");
+}
+
+#[test]
+fn one_snapshot_is_taken_at_a_time_and_one_that_is_dropped_leaves_nothing() {
+    let disk = SimulatedDisk::new();
+    let (journal, ..) = open(&disk, &options()).unwrap();
+    append(&journal, 0..10);
+    let writer = journal.snapshot().unwrap();
+    assert!(matches!(journal.snapshot(), Err(SnapshotError::Busy)));
+    assert_eq!(names(&disk, "snapshot-").len(), 1);
+    drop(writer);
+    assert!(names(&disk, "snapshot-").is_empty());
+    snapshot(&journal, 0..10);
+    append(&journal, 10..12);
+    drop(journal);
+    assert_eq!(numbers(&read(&disk).unwrap().1), (0..12).collect::<Vec<_>>());
+}
+
+#[test]
+fn topics_keep_their_numbers_and_a_reservation_stays_when_their_segments_go() {
+    let disk = SimulatedDisk::new();
+    let (journal, ..) = open(&disk, &options()).unwrap();
+    let rare = journal.topic("rare").unwrap();
+    journal.append(rare, 0, &content(0)).unwrap();
+    journal.reserve(5_000).unwrap();
+    append(&journal, 1..60);
+    let topic = journal.topic("orders").unwrap();
+    let mut writer = journal.snapshot().unwrap();
+    (1..60).for_each(|number| writer.append(topic, 0, &content(number)).unwrap());
+    writer.finish().unwrap();
+    journal.append(rare, 0, &content(60)).unwrap();
+    journal.commit().unwrap();
+    assert!(!names(&disk, "journal-").contains(&format!("journal-{:020}.dq", 0)));
+    drop(journal);
+    let (journal, recovered, frames) = open(&disk, &options()).unwrap();
+    assert_eq!((recovered.reserved, frames.last().unwrap().topic.as_str()), (5_000, "rare"));
+    assert_eq!((journal.topic("rare").unwrap(), journal.topic("orders").unwrap()), (rare, topic));
+    // A lower reservation replaces a higher one: a clean close says exactly what was given out.
+    journal.reserve(4_000).unwrap();
+    journal.commit().unwrap();
+    drop(journal);
+    assert_eq!(read(&disk).unwrap().0.reserved, 4_000);
+}
