@@ -8,7 +8,8 @@
 //!
 //! * **Connections and locks.** `connection` has the links and producers; they reach a topic only through `cell`, which puts a
 //!   lock, a clock and the subscribers around one topic. `topics` finds the cells by name. `snapshot` and `view` copy
-//!   whole topics.
+//!   whole topics. `durable` says what a store with a journal needs (a sink, and who waits for it), `journaled` how such a store
+//!   is opened and dumped.
 //! * **Steps and queries**, which are methods of `topic::Topic`: plain and synchronous, with the time as an argument.
 //!
 //!   | module | steps |
@@ -21,8 +22,9 @@
 //!   | `adds`, `command` | `add`, `command` |
 //!   | `inspect` | the queries |
 //!
-//!   Every step that ends a run calls `exit`, which obeys the pending command.
-//! * **State**, which the steps may change: `places` (the jobs; only this module changes a job's place and the indexes),
+//!   Every step that ends a run calls `exit`, which obeys the pending command. `changes` turns what a step has done into bytes
+//!   for a journal, and such bytes into the same state again.
+//! * **State**, which the steps may change: `places` (the jobs; only this folder changes a job, its place and the indexes),
 //!   `broadcasts`, `sequences`, `calls` (kept answers), `roles` and `signals`. `pending`, `time_index` and `now` are the
 //!   values that the state consists of.
 

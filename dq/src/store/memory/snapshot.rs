@@ -25,7 +25,7 @@ impl MemoryStore {
         self.topics.all().into_iter().map(copy).collect::<Result<_, _>>().map(Snapshot)
     }
 
-    /// Puts every topic back to what it was; open links stay open. Topics that are younger than the snapshot become empty.
+    /// Puts every topic back to what it was; open links stay open. Not for a store with a sink, which would not learn of it. Topics that are younger than the snapshot become empty.
     ///
     /// # Errors
     /// As [`snapshot`](Self::snapshot).

@@ -129,8 +129,6 @@ impl Topic {
             let known = self.jobs.restore_place(id.clone(), &Place::Running(Box::new(run)));
             found(reader, replay, id, known.is_ok())?;
         }
-        // A node that claims holds a lease again, even if it had released it before.
-        self.jobs.restore_lease(&node, false).ok();
         Ok(())
     }
 

@@ -99,13 +99,14 @@ impl Topic {
         done
     }
 
-    /// Writes the rows behind `after` that fit; returns whether these were all.
+    /// Writes the rows behind `after` that fit; returns whether these were all. (A page that continues a place is empty, so
+    /// one row fits at least, and `last` is behind `after`.)
     fn dump_timed(&self, place: TimedPlace, after: &mut Option<(Timestamp, JobId)>, page: &mut Page<'_>) -> bool {
         let mut last: Option<&(Timestamp, JobId)> = None;
         for at_id in self.jobs.index(place).after(after.clone()) {
             let Some(slot) = self.jobs.get(&at_id.1) else { continue };
             if !page.takes_row(&at_id.1, slot) {
-                *after = last.cloned().or_else(|| after.take());
+                *after = last.cloned();
                 return false;
             }
             page.groups.put(&at_id.1, slot, || false);
@@ -119,7 +120,7 @@ impl Topic {
         for (node, id) in self.jobs.rows_after(after.clone()) {
             let Some(slot) = self.jobs.get(id) else { continue };
             if !page.takes_row(id, slot) {
-                *after = last.map(|(node, id): (&NodeId, &JobId)| (node.clone(), id.clone())).or_else(|| after.take());
+                *after = last.map(|(node, id): (&NodeId, &JobId)| (node.clone(), id.clone()));
                 return false;
             }
             page.groups.put(id, slot, || self.jobs.is_released(slot));
@@ -132,7 +133,7 @@ impl Topic {
         let mut last = None;
         for (id, due, record) in self.broadcasts.after(after.clone()) {
             if !page.takes(id.as_str().len() + record.as_bytes().len()) {
-                *after = last.map(|(due, id): (Timestamp, &JobId)| (due, id.clone())).or_else(|| after.take());
+                *after = last.map(|(due, id): (Timestamp, &JobId)| (due, id.clone()));
                 return false;
             }
             page.groups.broadcast(id, due, record);

@@ -1,3 +1,4 @@
+use super::super::changes::Replay;
 use super::*;
 
 #[test]
@@ -139,4 +140,28 @@ fn a_requeue_clears_the_crash_count() {
     bench.crash("n");
     bench.command(CommandKind::Requeue, "a", None);
     assert_eq!(bench.transfer("n", 1).claims[0].crashes, 0);
+}
+
+#[test]
+fn the_jobs_of_a_dead_process_are_reclaimed_at_once_and_charged_unless_it_had_released_them() {
+    let mut bench = Bench::new();
+    bench.topic.log_changes();
+    bench.run("dead", job("a"));
+    bench.run("stopped", job("b"));
+    let last_seen = bench.sequence("stopped");
+    bench.topic.release(bench.now, &node("stopped"), Release { last_seen });
+    let mut changes = Vec::new();
+    bench.topic.take_changes(&mut changes);
+    bench.topic = Topic::default();
+    bench.topic.apply(&changes, Replay::Strict).unwrap();
+    assert_eq!((bench.lease("dead"), bench.lease("stopped")), (Some(DEAD_LEASE), Some(Timestamp::EPOCH)));
+    assert!(is_free_lease(DEAD_LEASE) && is_free_lease(Timestamp::EPOCH));
+    let foreign = bench.transfer("new", 1).foreign_lease;
+    assert_eq!(foreign, Some((node("stopped"), Timestamp::EPOCH)), "the next node learns of it by its first transfer");
+    for (holder, seen) in [("dead", DEAD_LEASE), ("stopped", Timestamp::EPOCH)] {
+        assert_eq!(bench.reclaim(holder, seen), Reclaimed { moved: 1, left: 0 });
+    }
+    let claims = bench.transfer("new", 2).claims;
+    let crashes: Vec<_> = claims.iter().map(|claim| (claim.id.as_str(), claim.crashes)).collect();
+    assert_eq!(crashes, [("a", 1), ("b", 0)]);
 }

@@ -34,6 +34,13 @@ fn a_life_costs_well_under_300_bytes_of_changes() {
 }
 
 #[test]
+fn a_waiting_job_costs_no_byte_more_for_the_journal() {
+    use super::super::super::places::{Place, Slot};
+    let parts = size_of::<Record>() + size_of::<Place>() + size_of::<u32>();
+    assert_eq!(size_of::<Slot>(), parts.next_multiple_of(align_of::<Slot>()), "what has changed is in the padding");
+}
+
+#[test]
 fn a_retry_does_not_write_its_payload_again() {
     let mut bench = logged();
     let token = bench.run("n", NewJob { record: record(&Metadata::default(), &"x".repeat(250_000)), ..job("a") });

@@ -14,6 +14,8 @@ type State = (BTreeMap<JobId, String>, BTreeMap<JobId, (Timestamp, Record)>, Vec
 
 fn state(topic: &Topic) -> State {
     assert!(topic.jobs.is_consistent());
+    let runs = topic.jobs.iter().filter_map(|(_, slot)| slot.run());
+    assert!(runs.into_iter().all(|run| run.token.fence <= topic.fence), "no later claim gets the fence of a run");
     let jobs = topic.jobs.iter().map(|(id, slot)| (id.clone(), format!("{slot:?}")));
     let broadcasts = topic.broadcasts.iter().map(|(id, broadcast)| (id.clone(), broadcast.clone()));
     let released = topic.jobs.holders().iter().filter(|(_, holder)| holder.is_released());
