@@ -117,6 +117,14 @@ impl NodeProcess {
         &self.node
     }
 
+    /// Returns its process id.
+    ///
+    /// # Panics
+    /// If it has ended.
+    pub fn pid(&self) -> u32 {
+        self.child.id().expect("the process is running")
+    }
+
     /// Lets all runs end, those that wait and those to come.
     pub async fn go_on(&mut self) {
         self.stdin.write_all(b"go on\n").await.expect("the process reads its stdin");

@@ -105,12 +105,22 @@ impl FileStore {
         self.opened.get_or_try_init(|| open(self.at.clone(), self.options.clone())).await.map(drop)
     }
 
-    /// Writes and syncs what was changed. For [`Commits::ByHand`].
+    /// Writes and syncs what was changed, then takes a snapshot if one is due. For [`Commits::ByHand`].
     ///
     /// # Errors
     /// [`StoreError`] if the store is not open, or the disk refuses.
     pub fn commit(&self) -> Result<(), StoreError> {
         self.opened("commit")?.commit()
+    }
+
+    /// The rows behind the files, for checkers. Its steps are journaled.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store is not open.
+    #[cfg(feature = "testing")]
+    #[doc(hidden)]
+    pub fn rows(&self) -> Result<MemoryStore, StoreError> {
+        self.memory("rows").cloned()
     }
 
     fn opened(&self, operation: &'static str) -> Result<&Arc<Opened>, StoreError> {

@@ -39,7 +39,11 @@ impl Opened {
     }
 
     pub(super) fn commit(&self) -> Result<(), StoreError> {
-        self.sink.commit()
+        self.sink.commit()?;
+        if self.sink.commits == Commits::ByHand {
+            self.snapshots.take_now_if_due();
+        }
+        Ok(())
     }
 }
 

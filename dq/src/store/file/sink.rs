@@ -116,6 +116,12 @@ fn unknown(operation: &'static str, error: &StoreError) -> StoreError {
 
 impl Sink for JournalSink {
     fn admit(&self, operation: &'static str) -> Result<(), StoreError> {
+        if let Err(StoreError::Refused { .. }) = self.trouble.admit(operation)
+            && self.commits == Commits::AtOnce
+        {
+            // No thread tries again until there is room.
+            self.commit()?;
+        }
         self.trouble.admit(operation)?;
         let journal = self.journal();
         let unwritten = journal.appended().map_or(0, |appended| appended.0.saturating_sub(journal.synced().0));

@@ -45,8 +45,7 @@ impl Snapshots {
 
     /// Starts a snapshot if the journal has grown enough since the last one and none is under way. Returns at once.
     pub(super) fn take_if_due(&self) {
-        let Ok(growth) = self.sink.journal().growth() else { return };
-        if growth.since_snapshot < self.growth.max(growth.snapshot) {
+        if !self.is_due() {
             return;
         }
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,6 +57,17 @@ impl Snapshots {
             Ok(thread) => *running = Some(thread),
             Err(error) => tracing::warn!(%error, "no thread for a snapshot; the next commit tries again"),
         }
+    }
+
+    /// As [`take_if_due`](Self::take_if_due), on this thread.
+    pub(super) fn take_now_if_due(&self) {
+        if self.is_due() {
+            self.take_and_log();
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.sink.journal().growth().is_ok_and(|growth| growth.since_snapshot >= self.growth.max(growth.snapshot))
     }
 
     /// Waits for the end of a snapshot that is under way; it gives up once the store closes.

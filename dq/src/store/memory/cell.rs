@@ -36,12 +36,18 @@ struct Inside {
 impl Inside {
     /// Hands over what the step has changed.
     fn append(&mut self, to: &TopicSink) {
-        self.topic.take_changes(&mut self.changes);
-        if !self.changes.is_empty() {
-            self.position = to.sink.append(&to.topic, &self.changes, self.topic.fence);
-            self.changes.clear();
-            self.changes.shrink_to(KEPT_BYTES);
+        let cuts = self.topic.take_changes(&mut self.changes);
+        if self.changes.is_empty() {
+            return;
         }
+        let mut from = 0;
+        for end in cuts.into_iter().chain([self.changes.len()]) {
+            // Whoever waits for the last part waits for all of them.
+            self.position = to.sink.append(&to.topic, &self.changes[from..end], self.topic.fence);
+            from = end;
+        }
+        self.changes.clear();
+        self.changes.shrink_to(KEPT_BYTES);
     }
 }
 

@@ -24,7 +24,9 @@ pub trait Sink: fmt::Debug + Send + Sync + 'static {
     fn admit(&self, operation: &'static str) -> Result<(), StoreError>;
 
     /// Takes the changes of one step; called under the lock of the topic, so it must not wait. `fence` is the highest fence that
-    /// the topic has given out, this step included. Returns where the changes end.
+    /// the topic has given out, this step included. Returns where the changes end. The changes of a large step come in several
+    /// parts of about a MiB, one call after the other: each is whole rows, and the step is confirmed once its last part is, so it
+    /// does no harm if a crash takes the later parts.
     fn append(&self, topic: &TopicKey, changes: &[u8], fence: Fence) -> Position;
 
     /// Waits until everything up to `position` is as durable as the store promises; `None` if it is already, or if the store

@@ -5,8 +5,8 @@ use super::layout::u32_at;
 /// The bytes in front of the content of each frame.
 pub(super) const FRAME_HEADER: usize = 13;
 
-/// The most bytes of content that a frame may have.
-pub const MOST_FRAME: usize = 32 << 20;
+/// The most bytes of content that a frame may have: more than the largest row, which is a job of 16 MiB with a replacement of 16 MiB.
+pub const MOST_FRAME: usize = 48 << 20;
 
 /// Kinds from here on are the journal's own.
 pub const FIRST_OWN_KIND: u8 = 0xF0;

@@ -91,8 +91,10 @@ impl Topic {
         }
     }
 
-    /// Encodes what the last step has changed behind what is in `into`; nothing if it has changed nothing.
-    pub(crate) fn take_changes(&mut self, into: &mut Vec<u8>) {
+    /// Encodes what the last step has changed behind what is in `into`; nothing if it has changed nothing. Returns the offsets at
+    /// which a journal cuts the bytes into frames, because a frame is bounded and a step of a thousand large rows is not: each part
+    /// is whole rows, so it applies alone.
+    pub(crate) fn take_changes(&mut self, into: &mut Vec<u8>) -> Vec<usize> {
         let mut groups = write::Groups::new(into);
         self.jobs.take_touched(&mut groups);
         for id in self.broadcasts.take_touched() {
@@ -101,7 +103,7 @@ impl Topic {
                 None => groups.broadcast_gone(&id),
             }
         }
-        groups.close();
+        groups.end()
     }
 
     fn set_log(&mut self, log: Log) {

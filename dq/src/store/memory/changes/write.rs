@@ -6,6 +6,10 @@ use super::{bits, kind};
 use crate::job::{Deliver, Fence, Isolation, JobId, NodeId, Record};
 use crate::time::Timestamp;
 
+/// Where the changes of a step may be cut: before the first row behind this many bytes. So a frame of a journal has about as many,
+/// whatever a step changes, and at most those of a row more.
+const PART_BYTES: usize = 1 << 20;
+
 /// Writes groups of items of one kind.
 #[derive(Debug)]
 pub(super) struct Groups<'a> {
@@ -16,11 +20,16 @@ pub(super) struct Groups<'a> {
     claims: Option<(NodeId, Fence)>,
     /// The last time in the open group.
     time: u64,
+    /// Where the last part begins.
+    part: usize,
+    /// Where the bytes may be cut.
+    cuts: Vec<usize>,
 }
 
 impl<'a> Groups<'a> {
     pub(super) fn new(into: &'a mut Vec<u8>) -> Self {
-        Self { into, open: None, claims: None, time: 0 }
+        let part = into.len();
+        Self { into, open: None, claims: None, time: 0, part, cuts: Vec::new() }
     }
 
     /// A row, whole.
@@ -78,6 +87,7 @@ impl<'a> Groups<'a> {
     }
 
     fn claim(&mut self, id: &JobId, run: &Run) {
+        self.cut();
         let is_open = self.open == Some(kind::CLAIM)
             && self.claims.as_ref().is_some_and(|(node, fence)| *fence == run.token.fence && *node == run.node);
         if !is_open {
@@ -108,6 +118,21 @@ impl<'a> Groups<'a> {
         }
     }
 
+    /// Ends the last group. Returns the offsets at which the bytes may be cut: each part is changes of its own.
+    pub(super) fn end(mut self) -> Vec<usize> {
+        self.close();
+        self.cuts
+    }
+
+    /// Begins a new part if the last one has enough bytes. Called before each item.
+    fn cut(&mut self) {
+        if self.into.len() - self.part >= PART_BYTES {
+            self.close();
+            self.part = self.into.len();
+            self.cuts.push(self.part);
+        }
+    }
+
     fn start(&mut self, kind: u8) {
         self.close();
         self.into.push(kind);
@@ -119,6 +144,7 @@ impl<'a> Groups<'a> {
     }
 
     fn named(&mut self, kind: u8, name: &str) {
+        self.cut();
         if self.open != Some(kind) {
             self.start(kind);
         }

@@ -183,3 +183,41 @@ fn a_length_that_is_a_lie_allocates_nothing() {
     let error = Topic::default().apply(&lie, Replay::Strict).unwrap_err();
     assert_eq!(error.to_string(), "the changes are damaged at byte 14 of 14: they end too early");
 }
+
+#[test]
+fn the_changes_of_a_large_step_are_cut_into_parts_of_whole_rows() {
+    let mut bench = logged();
+    let large = |n: u64, byte: &str| NewJob { record: record(&Metadata::default(), &byte.repeat(256 << 10)), ..replacing(&n.to_string(), "") };
+    let mut copy = Topic::default();
+    let mut apply = |bench: &mut Bench| {
+        let (mut bytes, mut from) = (Vec::new(), 0);
+        let cuts = bench.topic.take_changes(&mut bytes);
+        let ends: Vec<_> = cuts.into_iter().chain([bytes.len()]).collect();
+        for end in &ends {
+            assert!((1..(1 << 20) + (257 << 10)).contains(&(end - from)), "a part of {} bytes", end - from);
+            copy.apply(&bytes[from..*end], Replay::Strict).unwrap();
+            from = *end;
+        }
+        // Not `state`: it writes megabytes as text.
+        for (id, slot) in bench.topic.jobs.iter() {
+            let copied = copy.jobs.get(id).expect("the row is in a part");
+            let is_same = copied.record == slot.record && format!("{:?}", copied.place) == format!("{:?}", slot.place);
+            assert!(is_same, "{id}");
+        }
+        ends.len()
+    };
+    bench.add_numbered(1, (0..100).map(|n| large(n, "x")).collect());
+    assert_eq!(apply(&mut bench), 25, "the step has 25 MiB");
+    while !bench.transfer("n", 100).claims.is_empty() {
+        assert_eq!(apply(&mut bench), 1, "claims have few bytes");
+    }
+    // A dump goes on, so that a step of few bytes logs the rows whole.
+    bench.topic.begin_dump();
+    let runs: Vec<_> = bench.topic.jobs.iter().filter_map(|(id, slot)| Some((id.clone(), slot.run()?.token))).collect();
+    let outcome = |(id, token)| Outcome { id, token, change: Change::Retry(Duration::ZERO), metadata: None };
+    let outcomes: Vec<_> = runs.into_iter().map(outcome).collect();
+    assert_eq!(outcomes.len(), 100);
+    let request = Settle { last_seen: bench.sequence("n"), lease: LEASE, bytes: USUAL_BYTES, outcomes };
+    bench.topic.settle(bench.now, &node("n"), request).unwrap();
+    assert_eq!(apply(&mut bench), 25);
+}

@@ -24,7 +24,7 @@ fn state(topic: &Topic) -> State {
 
 fn changes(topic: &mut Topic) -> Vec<u8> {
     let mut changes = Vec::new();
-    topic.take_changes(&mut changes);
+    drop(topic.take_changes(&mut changes));
     changes
 }
 

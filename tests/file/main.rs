@@ -1,0 +1,20 @@
+//! The `file:` store, from its start to the failures of its disk.
+//!
+//! * `reopening`, `fences`, `large`, `snapshots`: what the next process finds.
+//! * `power_cuts`: what it finds after a power cut at any moment.
+//! * `full_disk`, `failed_disk`: what callers and `health()` see of a disk that is full or fails.
+//! * `sharing`, `refused`: who may open a directory, and what a start says that may not.
+
+#![cfg(unix)]
+
+mod failed_disk;
+mod fences;
+mod full_disk;
+mod large;
+mod node;
+mod power_cuts;
+mod refused;
+mod reopening;
+mod rig;
+mod sharing;
+mod snapshots;

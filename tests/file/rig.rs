@@ -1,0 +1,167 @@
+//! A store on a simulated disk, and the requests that the tests send.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dq::job::{AppName, Codec, Deliver, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName};
+use dq::store::file::{Commits, FileOptions, FileStore};
+use dq::store::step::{
+    Change, Claim, Outcome, Reconcile, Sequenced, Settle, Settled, Transfer, Transferred, USUAL_BYTES,
+};
+use dq::store::{
+    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, Link, NewJob, Numbered, OnDuplicate, Pending,
+    Producer, Store, StoreError, Stored,
+};
+use dq::testing::ManualClock;
+use dq_testing::disk::SimulatedDisk;
+use futures_util::FutureExt;
+
+pub const START: u64 = 1_763_000_000_000_000;
+
+/// An open store whose commits are by hand, unless the test says otherwise.
+pub struct Rig {
+    pub clock: Arc<ManualClock>,
+    pub store: Arc<FileStore>,
+    producer: Arc<dyn Producer>,
+    link: Arc<dyn Link>,
+    number: u64,
+    last_seen: Sequence,
+}
+
+pub fn key() -> TopicKey {
+    TopicKey { app: AppName::new("app").unwrap(), topic: TopicName::new("topic").unwrap() }
+}
+
+pub fn job(id: &str, payload: &str) -> NewJob {
+    NewJob {
+        id: JobId::new(id).unwrap(),
+        generated: false,
+        due: Due::After(Duration::ZERO),
+        expires_after: None,
+        record: Record::new(&Metadata::default(), Codec::Json, payload.as_bytes()),
+        on_duplicate: OnDuplicate::Replace,
+        deliver: Deliver::Queue,
+    }
+}
+
+/// A store that is not open yet, whose files and snapshots are small.
+pub fn store_on(disk: &SimulatedDisk, clock: &Arc<ManualClock>) -> FileStore {
+    FileStore::on(Arc::new(disk.clone()), clock.clone()).with(|options| {
+        options.commits = Commits::ByHand;
+        options.segment_bytes = 4_096;
+        options.snapshot_bytes = 6_000;
+    })
+}
+
+/// The answer, which must be there.
+pub fn now<T>(pending: impl Future<Output = T>) -> T {
+    pending.now_or_never().expect("the answer is there")
+}
+
+/// Whether the answer must still be waited for.
+pub fn waits<T>(pending: &mut Pending<T>) -> bool {
+    pending.now_or_never().is_none()
+}
+
+impl Rig {
+    pub fn try_open(disk: &SimulatedDisk, with: impl FnOnce(&mut FileOptions)) -> Result<Self, StoreError> {
+        let clock = Arc::new(ManualClock::at(START));
+        let store = store_on(disk, &clock).with(with);
+        now(store.open())?;
+        Ok(Self::of(store, clock))
+    }
+
+    pub fn open(disk: &SimulatedDisk) -> Self {
+        Self::try_open(disk, |_| {}).unwrap()
+    }
+
+    /// A new producer and a new node of an open store.
+    pub fn of(store: FileStore, clock: Arc<ManualClock>) -> Self {
+        let producer = store.producer(&key(), &ProducerId::new("p"));
+        let link = store.link(&key(), &NodeId::new("n"));
+        Self { clock, store: Arc::new(store), producer, link, number: 0, last_seen: Sequence(0) }
+    }
+
+    pub fn add_all(&mut self, items: Vec<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
+        self.number += 1;
+        self.producer.add(Numbered { number: self.number, items })
+    }
+
+    pub fn add(&mut self, id: &str) -> Pending<BatchAnswer<AddOutcome>> {
+        self.add_all(vec![job(id, "1")])
+    }
+
+    pub fn delete(&mut self, id: &str) -> Pending<BatchAnswer<CommandOutcome>> {
+        self.number += 1;
+        let items = vec![Command { verb: CommandKind::Delete, id: JobId::new(id).unwrap(), fence: None }];
+        self.producer.command(Numbered { number: self.number, items })
+    }
+
+    fn enter(&mut self) {
+        if self.last_seen == Sequence(0) {
+            let request = Reconcile { last_seen: self.last_seen, after: None, limit: 1_000 };
+            let Sequenced::Done(page) = now(self.link.step(request)).unwrap() else { panic!("a reconcile is done") };
+            self.last_seen = page.lease_status.sequence;
+        }
+    }
+
+    /// Asks for a claim; the answer goes to [`claimed`](Self::claimed).
+    pub fn transfer(&mut self, limit: usize) -> Pending<Sequenced<Transferred>> {
+        self.enter();
+        self.link.step(Transfer {
+            last_seen: self.last_seen,
+            limit,
+            bytes: USUAL_BYTES,
+            lease: Duration::from_secs(15),
+            fallback: Duration::from_secs(15),
+            lookahead: Duration::ZERO,
+        })
+    }
+
+    pub fn claimed(&mut self, answer: Pending<Sequenced<Transferred>>) -> Result<Vec<Claim>, StoreError> {
+        let Sequenced::Done(done) = now(answer)? else { panic!("the sequence number is right") };
+        self.last_seen = done.lease_status.sequence;
+        Ok(done.claims)
+    }
+
+    pub fn settle(&self, outcomes: Vec<(&Claim, Change, Option<Metadata>)>) -> Pending<Settled> {
+        let outcome = |(claim, change, metadata): (&Claim, Change, Option<Metadata>)| Outcome {
+            id: claim.id.clone(),
+            token: claim.token,
+            change,
+            metadata,
+        };
+        let outcomes = outcomes.into_iter().map(outcome).collect();
+        let lease = Duration::from_secs(15);
+        self.link.step(Settle { last_seen: self.last_seen, lease, bytes: USUAL_BYTES, outcomes })
+    }
+
+    pub fn link(&self) -> &dyn Link {
+        &*self.link
+    }
+
+    pub const fn last_seen(&self) -> Sequence {
+        self.last_seen
+    }
+
+    pub fn get(&self, ids: &[&str]) -> Vec<Option<Stored>> {
+        let ids: Vec<_> = ids.iter().map(|id| JobId::new(*id).unwrap()).collect();
+        now(self.store.get(&key(), &ids)).unwrap()
+    }
+
+    pub fn has(&self, id: &str) -> bool {
+        self.get(&[id])[0].is_some()
+    }
+
+    /// Adds jobs that are confirmed then.
+    pub fn added(&mut self, ids: &[&str]) {
+        let pending = self.add_all(ids.iter().map(|id| job(id, "1")).collect());
+        self.store.commit().unwrap();
+        now(pending).unwrap();
+    }
+}
+
+/// The bytes of all files.
+pub fn bytes(disk: &SimulatedDisk) -> u64 {
+    dq::store::file::disk::Disk::list(disk).unwrap().iter().map(|entry| entry.bytes).sum()
+}

@@ -1,0 +1,157 @@
+//! Snapshots: steps go on while one is taken, and the directory does not grow.
+
+use std::sync::Arc;
+
+use dq::environment::StoreClock;
+use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
+use dq::store::file::{Commits, FileStore, check_on};
+use dq::store::step::Change;
+use dq::store::{
+    Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts,
+};
+use dq::testing::ManualClock;
+use dq_testing::conformance::StoreFixture;
+use dq_testing::disk::SimulatedDisk;
+use dq_testing::model;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use crate::rig::{Rig, bytes, now, store_on};
+
+/// A store whose thread takes snapshots all the time. Each time its jobs are counted, a second process opens a copy of the files,
+/// and must find the same.
+#[derive(Debug)]
+struct Reopened {
+    store: FileStore,
+    disk: SimulatedDisk,
+    clock: Arc<ManualClock>,
+}
+
+#[derive(Debug)]
+struct Fixture {
+    store: Arc<Reopened>,
+}
+
+impl Fixture {
+    async fn empty() -> Self {
+        let (disk, clock) = (SimulatedDisk::new(), Arc::new(ManualClock::at(0)));
+        let store = store_on(&disk, &clock).with(|options| {
+            (options.commits, options.segment_bytes, options.snapshot_bytes) = (Commits::OnOwnThread, 2_048, 1_024);
+        });
+        store.open().await.unwrap();
+        Self { store: Arc::new(Reopened { store, disk, clock }) }
+    }
+}
+
+impl StoreFixture for Fixture {
+    fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
+    }
+
+    fn clock(&self) -> u64 {
+        self.store.clock.micros()
+    }
+
+    fn set_clock(&self, micros: u64) -> BoxFuture<'_, ()> {
+        self.store.clock.set(micros);
+        Box::pin(async {})
+    }
+}
+
+impl Reopened {
+    fn compare(&self, topic: &TopicKey) {
+        self.store.commit().unwrap();
+        let other = store_on(&self.disk.copy(), &self.clock);
+        now(other.open()).unwrap();
+        let (ours, theirs) = (self.store.rows().unwrap().view(topic), other.rows().unwrap().view(topic));
+        assert!(theirs.consistent);
+        assert_eq!((&ours.jobs, &ours.broadcasts), (&theirs.jobs, &theirs.broadcasts), "another process finds other rows");
+    }
+}
+
+impl Store for Reopened {
+    fn url(&self) -> String {
+        self.store.url()
+    }
+
+    fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.store.contact()
+    }
+
+    fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
+        Store::open(&self.store, topic)
+    }
+
+    fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
+        self.store.link(topic, node)
+    }
+
+    fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
+        self.store.producer(topic, producer)
+    }
+
+    fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
+        self.store.signals(topic, interest)
+    }
+
+    fn get<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        ids: &'a [JobId],
+    ) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
+        self.store.get(topic, ids)
+    }
+
+    fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
+        self.store.page(topic, request)
+    }
+
+    fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
+        self.store.topics(app)
+    }
+
+    fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
+        self.compare(topic);
+        self.store.counts(topic)
+    }
+}
+
+#[test]
+fn random_steps_beside_snapshots_leave_files_that_another_process_reads_as_the_same_state() {
+    if let Err(difference) = model::check(0..60, || Fixture::empty().boxed()) {
+        panic!("{difference}");
+    }
+}
+
+#[test]
+fn steady_load_does_not_grow_the_directory() {
+    let disk = SimulatedDisk::new();
+    let with = |options: &mut dq::store::file::FileOptions| {
+        (options.segment_bytes, options.snapshot_bytes) = (16 << 10, 32 << 10);
+    };
+    let mut rig = Rig::try_open(&disk, with).unwrap();
+    let waiting: Vec<_> = (0..20).map(|n| format!("waiting {n}")).collect();
+    let later = |id: &String| dq::store::NewJob {
+        due: dq::store::Due::After(std::time::Duration::from_secs(3_600)),
+        ..crate::rig::job(id, "1")
+    };
+    drop(rig.add_all(waiting.iter().map(later).collect()));
+    let mut most = 0;
+    for round in 0..400 {
+        let ids: Vec<_> = (0..10).map(|n| format!("{round}.{n}")).collect();
+        let ids: Vec<_> = ids.iter().map(String::as_str).collect();
+        rig.added(&ids);
+        let claims = rig.transfer(10);
+        rig.store.commit().unwrap();
+        let claims = rig.claimed(claims).unwrap();
+        let settled = rig.settle(claims.iter().map(|claim| (claim, Change::Ack, None)).collect());
+        rig.store.commit().unwrap();
+        now(settled).unwrap();
+        rig.clock.advance(std::time::Duration::from_millis(10));
+        most = most.max(bytes(&disk));
+    }
+    assert!(disk.written() > 20 * most, "{} bytes were written, {most} were there", disk.written());
+    assert!(most < 4 * (32 << 10), "{most} bytes");
+    let checked = check_on(&disk.copy()).unwrap();
+    assert_eq!(checked.topics[0].counts.delayed, 20);
+}
