@@ -8,6 +8,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem;
+use std::ops::Bound;
 
 use foldhash::fast::FixedState;
 
@@ -169,6 +170,16 @@ impl Jobs {
 
     pub(super) const fn holders(&self) -> &BTreeMap<NodeId, Holder> {
         &self.holders
+    }
+
+    /// The rows behind this one, node after node, each with its node.
+    pub(super) fn rows_after(&self, after: Option<&(NodeId, JobId)>) -> impl Iterator<Item = (&NodeId, &JobId)> {
+        let first = after.map_or(Bound::Unbounded, |(node, _)| Bound::Included(node));
+        self.holders.range::<NodeId, _>((first, Bound::Unbounded)).flat_map(move |(node, holder)| {
+            let last_id = after.filter(|(last, _)| last == node).map(|(_, id)| id);
+            let from = last_id.map_or(Bound::Unbounded, Bound::Excluded);
+            holder.rows.range::<JobId, _>((from, Bound::Unbounded)).map(move |id| (node, id))
+        })
     }
 
     pub(super) fn holders_mut(&mut self) -> impl Iterator<Item = &mut Holder> {

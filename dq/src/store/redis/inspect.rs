@@ -109,7 +109,7 @@ impl RedisStore {
     }
 
     /// All nodes with a lease, in order.
-    async fn holders(&self, keys: &Keys) -> Result<Vec<NodeId>, StoreError> {
+    pub(super) async fn holders(&self, keys: &Keys) -> Result<Vec<NodeId>, StoreError> {
         let mut cmd = redis::cmd("ZRANGE");
         cmd.arg(keys.name(Key::Leases, "")).arg(0).arg(-1);
         let mut reply = Reply::list("page", self.queries.command("page", &cmd).await?)?;

@@ -1,0 +1,3 @@
+//! The program `dq`.
+
+fn main() {}
