@@ -43,6 +43,8 @@ pub struct ExportRequest {
 pub struct Exported {
     /// The copies, in order of time, then id; those of RUNNING jobs in no order. A running job may leave none, or two.
     pub copies: Vec<JobCopy>,
+    /// How many jobs, or broadcasts, the page is made of.
+    pub jobs: usize,
     /// Where the next page starts; `None` means that this was the last. A page may be empty and not the last.
     pub next: Option<Cursor>,
     /// The newest fence that the topic has given out.

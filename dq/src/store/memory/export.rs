@@ -32,7 +32,7 @@ impl Topic {
         let more = ids.next().is_some() || count < copies.len();
         copies.truncate(count);
         let next = copies.last().filter(|_| more).map(|copy| Cursor { at: copy.at, id: copy.id.to_string() });
-        Ok(Exported { copies, next, fence: self.fence })
+        Ok(Exported { jobs: copies.len(), copies, next, fence: self.fence })
     }
 
     fn copy_of(&self, place: CopyPlace, at: Timestamp, id: &JobId) -> Option<JobCopy> {
@@ -61,7 +61,7 @@ impl Topic {
         let copies = held.flat_map(|job| job.given_back(now.floor())).collect();
         let next = page[..count].last().filter(|_| more);
         let next = next.map(|(node, id)| Cursor { at: Timestamp::EPOCH, id: format!("{node}/{id}") });
-        Ok(Exported { copies, next, fence: self.fence })
+        Ok(Exported { copies, jobs: count, next, fence: self.fence })
     }
 }
 

@@ -35,7 +35,7 @@ impl RedisStore {
         let (mut ids, mut times) = (reply.nested()?, reply.nested()?);
         let (mut records, mut overrides) = (reply.nested()?, reply.nested()?);
         let (mut crashes, more, fence) = (reply.nested()?, reply.is_set()?, fence(&mut reply)?);
-        let (mut copies, mut next) = (Vec::with_capacity(ids.len()), None);
+        let (jobs, mut copies, mut next) = (ids.len(), Vec::with_capacity(ids.len()), None);
         while ids.len() > 0 {
             let (id, at, record) = (ids.id()?, times.time()?, records.record_or_nothing()?);
             let (metadata, crashes) = (overrides.bytes_or_nothing()?, crash_count(&crashes.bytes_or_nothing()?));
@@ -47,7 +47,7 @@ impl RedisStore {
                 false => JobCopy { id, record: record.under(&metadata), crashes, place, at },
             });
         }
-        Ok(Exported { copies, next: next.filter(|_| more), fence })
+        Ok(Exported { copies, jobs, next: next.filter(|_| more), fence })
     }
 
     /// A page of RUNNING: rows of one node.
@@ -56,7 +56,7 @@ impl RedisStore {
         let mut nodes = self.holders(keys).await?.into_iter();
         let first = nodes.find(|node| after.is_none_or(|(last, _)| node.as_str() >= last));
         let Some(node) = first else {
-            return Ok(Exported { copies: Vec::new(), next: None, fence: Fence::default() });
+            return Ok(Exported { copies: Vec::new(), jobs: 0, next: None, fence: Fence::default() });
         };
         let cursor = after.filter(|(last, _)| *last == node.as_str()).map_or("", |(_, cursor)| cursor);
         let mut call = self.scripts.call(Step::ExportRuns, keys, node.as_str()).arg(request.limit.max(1));
@@ -70,8 +70,9 @@ impl RedisStore {
         };
         let next = next
             .map(|(node, cursor): (NodeId, String)| Cursor { at: Timestamp::EPOCH, id: format!("{node}/{cursor}") });
+        let jobs = held.len();
         let copies = held.into_iter().flat_map(|job| job.given_back(clock)).collect();
-        Ok(Exported { copies, next, fence: fence(&mut reply)? })
+        Ok(Exported { copies, jobs, next, fence: fence(&mut reply)? })
     }
 }
 

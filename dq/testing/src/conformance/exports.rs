@@ -39,16 +39,18 @@ pub async fn export_has_every_job(t: &Topic) {
     assert_eq!(places(&t.export().await), expected);
 }
 
-/// A copy has the present metadata and the crashes (rule 27).
+/// A copy has the present metadata and the crashes of the job; the broadcast of the same id has neither (rule 27).
 pub async fn export_has_metadata_and_crashes(t: &Topic) {
     let metadata = Metadata { attempts: 2, error: Some("no".into()), ..Metadata::default() };
-    let claim = t.running("n", "a").await;
+    t.add_job(NewJob { deliver: Deliver::Both, ..job("a") }).await;
+    let claim = t.claim("n", "a").await;
     t.end_with("n", &claim, Change::Retry(ms(1)), metadata.clone()).await;
     t.advance(ms(1)).await;
     t.claim("n", "a").await;
     t.crash("n").await;
     let copies = t.export().await;
     assert_eq!((copies[0].crashes, copies[0].record.metadata()), (1, Ok(metadata)));
+    assert_eq!((copies[1].crashes, &copies[1].record), (0, &job("a").record));
 }
 
 /// What an export has read, an import into another topic puts back, so that an export of that reads the same (rule 27).

@@ -1,0 +1,7 @@
+//! The program `dq` as users run it, on real servers, and what an export and an import do to random jobs.
+
+mod commands;
+mod lines;
+mod program;
+mod refusals;
+mod round_trip;
