@@ -18,7 +18,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from
 
 /// For how long a request is repeated while the store does not answer.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience(pub Duration);
+pub struct Repeating(pub Duration);
 
 /// Makes the store behind a URL and checks that it answers. It asks once: a URL that is wrong must not take long to show.
 ///
@@ -37,7 +37,7 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>, Failure> {
     }
 }
 
-impl Patience {
+impl Repeating {
     /// Sends a request until it is answered. Only outages are repeated; `send` gets the number of tries so far.
     pub(crate) async fn ask<T, F>(self, what: &str, mut send: impl FnMut(u32) -> F) -> Result<T, Failure>
     where

@@ -9,7 +9,7 @@ use dq::store::step::{MOST_JOBS, USUAL_BYTES};
 use dq::store::{CopyPlace, Cursor, ExportPart, ExportRequest, Exported, Store, TopicCounts};
 
 use crate::arguments::{Choice, word};
-use crate::ask::Patience;
+use crate::ask::Repeating;
 use crate::changed::{changed, count};
 use crate::failure::Failure;
 use crate::job_line::JobLine;
@@ -52,14 +52,14 @@ impl fmt::Display for Report {
 pub async fn export(
     store: &dyn Store,
     choice: &Choice,
-    patience: Patience,
+    repeating: Repeating,
     out: &mut dyn Write,
     progress: &Progress,
 ) -> Result<Report, Failure> {
-    let topics = topics_of(store, choice, patience).await?;
+    let topics = topics_of(store, choice, repeating).await?;
     let mut counts = Vec::with_capacity(topics.len());
     for key in topics {
-        let before = counts_of(store, &key, patience).await?;
+        let before = counts_of(store, &key, repeating).await?;
         if choice.misses_running() && before.running > 0 {
             return Err(Failure::Running { topic: key.topic, running: before.running });
         }
@@ -72,8 +72,8 @@ pub async fn export(
     let mut writer = Writer { out, progress, report: Report::default() };
     writer.line(&Line::Export(Start { format: FORMAT, app: choice.app.clone() }))?;
     for (key, before) in counts {
-        let read = writer.topic(store, &key, &parts, patience).await?;
-        let after = counts_of(store, &key, patience).await?;
+        let read = writer.topic(store, &key, &parts, repeating).await?;
+        let after = counts_of(store, &key, repeating).await?;
         match changed(&key.topic, &before, &read, &after) {
             Some(what) if choice.running => writer.report.changed.push(what),
             Some(what) => return Err(Failure::Changed(what)),
@@ -86,9 +86,9 @@ pub async fn export(
 }
 
 /// The topics to export, in order.
-async fn topics_of(store: &dyn Store, choice: &Choice, patience: Patience) -> Result<Vec<TopicKey>, Failure> {
+async fn topics_of(store: &dyn Store, choice: &Choice, repeating: Repeating) -> Result<Vec<TopicKey>, Failure> {
     let mut topics = match choice.topics.as_slice() {
-        [] => patience.ask("cannot list the topics", |_| store.topics(&choice.app)).await?,
+        [] => repeating.ask("cannot list the topics", |_| store.topics(&choice.app)).await?,
         named => named.to_vec(),
     };
     if choice.topics.is_empty() && topics.len() >= MOST_TOPICS {
@@ -98,13 +98,13 @@ async fn topics_of(store: &dyn Store, choice: &Choice, patience: Patience) -> Re
     topics.dedup();
     let keys: Vec<_> = topics.into_iter().map(|topic| TopicKey { app: choice.app.clone(), topic }).collect();
     for key in &keys {
-        patience.ask(&format!("cannot open topic `{}`", key.topic), |_| store.open(key)).await?;
+        repeating.ask(&format!("cannot open topic `{}`", key.topic), |_| store.open(key)).await?;
     }
     Ok(keys)
 }
 
-async fn counts_of(store: &dyn Store, key: &TopicKey, patience: Patience) -> Result<TopicCounts, Failure> {
-    patience.ask(&format!("cannot count the jobs of topic `{}`", key.topic), |_| store.counts(key)).await
+async fn counts_of(store: &dyn Store, key: &TopicKey, repeating: Repeating) -> Result<TopicCounts, Failure> {
+    repeating.ask(&format!("cannot count the jobs of topic `{}`", key.topic), |_| store.counts(key)).await
 }
 
 /// Writes lines and counts them.
@@ -131,7 +131,7 @@ impl Writer<'_> {
         store: &dyn Store,
         key: &TopicKey,
         parts: &[ExportPart],
-        patience: Patience,
+        repeating: Repeating,
     ) -> Result<BTreeMap<ExportPart, usize>, Failure> {
         self.report.topics += 1;
         let mut read = BTreeMap::new();
@@ -139,7 +139,7 @@ impl Writer<'_> {
         for part in parts {
             let mut after = None;
             loop {
-                let page = page(store, key, *part, after, patience).await?;
+                let page = page(store, key, *part, after, repeating).await?;
                 if !is_named {
                     self.name(&key.topic, page.fence)?;
                     is_named = true;
@@ -170,7 +170,7 @@ async fn page(
     key: &TopicKey,
     part: ExportPart,
     after: Option<Cursor>,
-    patience: Patience,
+    repeating: Repeating,
 ) -> Result<Exported, Failure> {
     let what = format!("cannot read topic `{}`", key.topic);
     let ask = |tries: u32| {
@@ -178,5 +178,5 @@ async fn page(
         let (limit, bytes) = (halved(MOST_JOBS), halved(USUAL_BYTES));
         store.export(key, ExportRequest { part, after: after.clone(), limit, bytes })
     };
-    patience.ask(&what, ask).await
+    repeating.ask(&what, ask).await
 }

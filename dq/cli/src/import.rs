@@ -7,7 +7,7 @@ use std::io::BufRead;
 use dq::job::{AppName, Fence, JobId, ProducerId, State, TopicKey, TopicName};
 use dq::store::{BatchAnswer, Import, ImportOutcome, JobCopy, OnDuplicate, Store};
 
-use crate::ask::Patience;
+use crate::ask::Repeating;
 use crate::batch::Batch;
 use crate::failure::Failure;
 use crate::job_line::LAST_FENCE;
@@ -28,7 +28,7 @@ pub struct Options {
     /// The last line may be missing.
     pub partial: bool,
     /// For how long requests are repeated.
-    pub patience: Patience,
+    pub repeating: Repeating,
     /// Who imports: a new identity.
     pub producer: ProducerId,
 }
@@ -179,7 +179,7 @@ impl<'a> Importer<'a> {
         let is_new = !self.numbers.contains_key(&key.topic);
         if is_new {
             let what = format!("cannot open topic `{}`", key.topic);
-            self.options.patience.ask(&what, |_| self.store.open(key)).await?;
+            self.options.repeating.ask(&what, |_| self.store.open(key)).await?;
         }
         let what = format!("cannot import into topic `{}`", key.topic);
         loop {
@@ -195,7 +195,7 @@ impl<'a> Importer<'a> {
                     answer
                 }
             };
-            if let BatchAnswer::Done(outcomes) = self.options.patience.ask(&what, send).await? {
+            if let BatchAnswer::Done(outcomes) = self.options.repeating.ask(&what, send).await? {
                 return Ok(outcomes);
             }
         }

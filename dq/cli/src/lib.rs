@@ -25,7 +25,7 @@ use dq::store::Store;
 use failure::Failure;
 use progress::Progress;
 
-pub use ask::{Patience, open};
+pub use ask::{Repeating, open};
 
 /// Does what the command line says. What it exports goes to stdout, all else to stderr.
 ///
@@ -44,8 +44,8 @@ async fn run_export(arguments: &ExportArguments) -> Result<(), Failure> {
     // On a terminal the lines themselves show how far it is.
     let progress = if out.is_terminal() { Progress::hidden() } else { Progress::of_jobs() };
     let mut out = io::BufWriter::new(out.lock());
-    let patience = Patience(arguments.wait);
-    let done = export::export(&*store, &arguments.choice, patience, &mut out, &progress).await;
+    let repeating = Repeating(arguments.wait);
+    let done = export::export(&*store, &arguments.choice, repeating, &mut out, &progress).await;
     progress.end();
     let report = done?;
     out.flush().map_err(Failure::Write)?;
@@ -66,7 +66,7 @@ async fn run_import(arguments: &ImportArguments) -> Result<(), Failure> {
         app: arguments.app.clone(),
         on_duplicate: arguments.on_duplicate.into(),
         partial: arguments.partial,
-        patience: Patience(arguments.wait),
+        repeating: Repeating(arguments.wait),
         producer,
     };
     let done = import_from(&*store, &options, BufReader::new(input), &progress).await;

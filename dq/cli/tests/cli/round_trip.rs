@@ -15,7 +15,7 @@ use dq::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, OnDuplic
 use dq::time::Timestamp;
 use dq_cli::arguments::{Arguments, Choice, Command};
 use dq_cli::progress::Progress;
-use dq_cli::{Patience, export, import};
+use dq_cli::{Repeating, export, import};
 use dq_tests::redis::RedisServer;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -86,18 +86,18 @@ fn choice(arguments: &[&str]) -> Choice {
     }
 }
 
-const PATIENCE: Patience = Patience(Duration::from_secs(5));
+const REPEATING: Repeating = Repeating(Duration::from_secs(5));
 
 async fn exported(store: &dyn Store, arguments: &[&str]) -> String {
     let mut out = Vec::new();
-    export::export(store, &choice(arguments), PATIENCE, &mut out, &Progress::hidden()).await.unwrap();
+    export::export(store, &choice(arguments), REPEATING, &mut out, &Progress::hidden()).await.unwrap();
     String::from_utf8(out).unwrap()
 }
 
 async fn imported(store: &dyn Store, text: &str, producer: &str) -> import::Report {
     let producer = ProducerId::new(producer);
     let options =
-        import::Options { app: None, on_duplicate: OnDuplicate::Keep, partial: false, patience: PATIENCE, producer };
+        import::Options { app: None, on_duplicate: OnDuplicate::Keep, partial: false, repeating: REPEATING, producer };
     import::import(store, &options, text.as_bytes(), &Progress::hidden()).await.unwrap()
 }
 

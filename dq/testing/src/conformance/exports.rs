@@ -138,7 +138,7 @@ pub async fn pages_of_an_export_are_bounded(t: &Topic) {
                 State::Unacked => t.end("n", &claim, Change::Park).await,
                 State::Dead => t.end("n", &claim, Change::Dead).await,
                 State::Done => {
-                    t.end_with("n", &claim, Change::Ack, Metadata { retain: LONG, ..Metadata::default() }).await
+                    t.end_with("n", &claim, Change::Ack, Metadata { retain: LONG, ..Metadata::default() }).await;
                 }
                 State::Delayed | State::Running => {}
             }
