@@ -94,7 +94,8 @@ pub async fn import(
                 let topic = job.topic.clone();
                 let copy = job.into_copy().map_err(|why| wrong(&importer, why))?;
                 let Some(open) = batch.take().filter(|batch| batch.topic == topic) else {
-                    let why = format!("no line for topic `{topic}` comes before this job, or another topic has begun");
+                    let why =
+                        format!("no line for topic `{topic}` comes before this job, or another topic began in between");
                     return Err(wrong(&importer, why));
                 };
                 batch = Some(importer.push(&app, open, reader.number, copy).await?);

@@ -1,6 +1,8 @@
 //! The program `dq` as users run it, on real servers, and what an export and an import do to random jobs.
 
+mod changes;
 mod commands;
+mod guide;
 mod lines;
 mod program;
 mod refusals;

@@ -78,7 +78,7 @@ fn topic() -> impl Strategy<Value = (Vec<JobCopy>, usize)> {
     (copies, 0_usize..8)
 }
 
-fn choice(arguments: &[&str]) -> Choice {
+pub(crate) fn choice(arguments: &[&str]) -> Choice {
     let words = ["dq", "export", "redis://host", "--app", "shop"].into_iter().chain(arguments.iter().copied());
     match Arguments::parse_from(words).command {
         Command::Export(arguments) => arguments.choice,

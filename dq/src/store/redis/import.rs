@@ -5,8 +5,7 @@ use std::collections::HashSet;
 use foldhash::fast::FixedState;
 use redis::Value;
 
-use super::producer::{codes, state};
-use super::reply::{Reply, malformed};
+use super::reply::{Reply, codes, malformed, state};
 use super::scripts::ScriptCall;
 use crate::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, StoreError};
 

@@ -1,8 +1,7 @@
 //! The queries about a topic, over the shared connection.
 
 use super::keys::{Key, Keys};
-use super::producer::state;
-use super::reply::{Reply, fence_of, malformed};
+use super::reply::{Reply, fence_of, malformed, state};
 use super::scripts::Step;
 use super::{RedisStore, within};
 use crate::job::{JobId, NodeId, Record, State, TopicKey};

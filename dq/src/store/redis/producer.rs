@@ -13,10 +13,10 @@ use super::connection::OrderedConnection;
 use super::directory::Entry;
 use super::import;
 use super::keys::Keys;
-use super::reply::{Reply, malformed};
+use super::reply::{Reply, codes, malformed, state};
 use super::scripts::{ScriptCall, Scripts, Step};
 use super::within;
-use crate::job::{NodeId, ProducerId, State};
+use crate::job::{NodeId, ProducerId};
 use crate::store::{
     AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Import, ImportOutcome, NewJob, Numbered, Pending,
     Producer, StoreError,
@@ -186,14 +186,6 @@ impl Added {
     }
 }
 
-/// The codes of the answer that the store gives, or kept, to a batch of this kind.
-pub(super) fn codes<'a>(text: &'a str, kind: char, operation: &'static str) -> Result<&'a str, StoreError> {
-    text.strip_prefix(kind).ok_or_else(|| StoreError::Other {
-        operation,
-        source: "the number of the batch was used for a batch of another kind".into(),
-    })
-}
-
 fn outcomes(batch: AddBatch, text: &str) -> Result<BatchAnswer<AddOutcome>, StoreError> {
     let outcomes = batch.outcomes(codes(text, 'a', "add")?, outcome);
     outcomes.map(BatchAnswer::Done).ok_or_else(|| malformed("add", "it has another number of outcomes"))
@@ -232,16 +224,4 @@ fn commanded(mut reply: Reply, count: usize) -> Result<BatchAnswer<CommandOutcom
         outcomes.push(CommandOutcome { found: state(pair[0].into()), changed: pair[1] == b'+', removed });
     }
     Ok(BatchAnswer::Done(outcomes))
-}
-
-/// The state that a letter stands for in the scripts.
-pub(super) const fn state(code: char) -> Option<State> {
-    match code {
-        'd' => Some(State::Delayed),
-        'r' => Some(State::Running),
-        'u' => Some(State::Unacked),
-        'x' => Some(State::Dead),
-        'f' => Some(State::Done),
-        _ => None,
-    }
 }
