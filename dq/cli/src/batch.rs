@@ -3,8 +3,11 @@
 use std::collections::HashSet;
 
 use dq::job::{Fence, JobId, TopicName};
-use dq::store::step::{MOST_JOBS, USUAL_BYTES};
+use dq::store::step::USUAL_BYTES;
 use dq::store::{CopyPlace, JobCopy};
+
+/// How many jobs one request reads or writes at most. A server does nothing else meanwhile, and may have other work.
+pub(crate) const AT_ONCE: usize = 300;
 
 /// Lines that go to the store together.
 #[derive(Debug)]
@@ -26,7 +29,7 @@ impl Batch {
 
     /// Whether this copy goes into the batch: there is room, and no copy of its kind has its id.
     pub(crate) fn takes(&self, copy: &JobCopy) -> bool {
-        let fits = self.copies.len() < MOST_JOBS && self.bytes + copy.record.as_bytes().len() <= USUAL_BYTES;
+        let fits = self.copies.len() < AT_ONCE && self.bytes + copy.record.as_bytes().len() <= USUAL_BYTES;
         (fits || self.copies.is_empty()) && !self.named.contains(&name_of(copy))
     }
 

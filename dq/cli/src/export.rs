@@ -5,11 +5,12 @@ use std::fmt;
 use std::io::Write;
 
 use dq::job::{Fence, TopicKey, TopicName};
-use dq::store::step::{MOST_JOBS, USUAL_BYTES};
+use dq::store::step::USUAL_BYTES;
 use dq::store::{CopyPlace, Cursor, ExportPart, ExportRequest, Exported, Store, TopicCounts};
 
 use crate::arguments::{Choice, word};
 use crate::ask::Repeating;
+use crate::batch::AT_ONCE;
 use crate::changed::{changed, count};
 use crate::failure::Failure;
 use crate::job_line::JobLine;
@@ -175,7 +176,7 @@ async fn page(
     let what = format!("cannot read topic `{}`", key.topic);
     let ask = |tries: u32| {
         let halved = |most: usize| most.checked_shr(tries).unwrap_or_default().max(1);
-        let (limit, bytes) = (halved(MOST_JOBS), halved(USUAL_BYTES));
+        let (limit, bytes) = (halved(AT_ONCE), halved(USUAL_BYTES));
         store.export(key, ExportRequest { part, after: after.clone(), limit, bytes })
     };
     repeating.ask(&what, ask).await
