@@ -7,6 +7,7 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use clap::Parser;
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -78,8 +79,15 @@ async fn start_node(cache: Arc<Cache>) -> Result<Context, Box<dyn Error>> {
     Ok(dq)
 }
 
+/// Drops an entry from the caches of three nodes by a broadcast.
+///
+/// The variable DQ_STORE names the store. Without it, the store is `memory:caches`.
+#[derive(Parser)]
+struct Arguments;
+
 #[tokio::main]
 async fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let Arguments = Arguments::parse();
     let caches: Vec<_> = (0..3).map(|_| Cache::filled()).collect();
     let mut nodes = Vec::new();
     for cache in &caches {

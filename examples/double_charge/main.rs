@@ -8,6 +8,7 @@ mod shop;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use clap::Parser;
 use dq::prelude::*;
 use dq_testing::{Finding, Simulation, Summary, choose, simulate};
 use serde::{Deserialize, Serialize};
@@ -86,7 +87,12 @@ fn report(name: &str, ended: &Result<Summary, Box<Finding>>, finding_expected: b
     ended.is_err() == finding_expected
 }
 
+/// Finds a handler that charges an order twice, by simulating it with faults, and shows how to fix it.
+#[derive(Parser)]
+struct Arguments;
+
 fn main() -> ExitCode {
+    let Arguments = Arguments::parse();
     let ended = [
         report("careless", &charging::<careless>().try_run(), true),
         report("looks first", &charging::<looks_first>().try_run(), true),

@@ -4,6 +4,7 @@ mod shop;
 
 use std::sync::Arc;
 
+use clap::Parser;
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -82,8 +83,15 @@ impl BroadcastListener for DropCache {
     }
 }
 
+/// Everything a program with dq can contain; it runs until Ctrl-C or SIGTERM.
+///
+/// The variable DQ_STORE names the store. Without it, the store is `memory:`.
+#[derive(Parser)]
+struct Arguments;
+
 #[tokio::main]
 async fn main() -> Result<(), dq::Error> {
+    let Arguments = Arguments::parse();
     let dq = ContextFactory::new("shop")
         .store(std::env::var("DQ_STORE").unwrap_or("memory:".into()))
         .provide(Arc::new(Orders::open()?))

@@ -6,6 +6,7 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use clap::Parser;
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -51,8 +52,15 @@ async fn cancel(jobs: &Provider, calendar: &Calendar, meeting: &str) -> Result<(
     Ok(())
 }
 
+/// Reminds of meetings ten minutes before they begin and when they begin.
+///
+/// The variable DQ_STORE names the store. Without it, the store is `memory:`.
+#[derive(Parser)]
+struct Arguments;
+
 #[tokio::main]
 async fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let Arguments = Arguments::parse();
     let calendar = Arc::new(Calendar::of_tomorrow());
     let dq = ContextFactory::new("calendar")
         .store("memory:") // `DQ_STORE` overrides this

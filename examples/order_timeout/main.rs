@@ -15,7 +15,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arguments::{Arguments, Command, USAGE};
+use arguments::Arguments;
+use clap::Parser;
 use dq::prelude::*;
 use ledger::Ledger;
 use orders::Event;
@@ -27,17 +28,10 @@ const TIME_TO_FINISH: Duration = Duration::from_secs(30);
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let done = match arguments::parse(std::env::args().skip(1)) {
-        Ok(Command::Run(arguments)) => run(&arguments).await,
-        Ok(Command::Generate(orders)) => generate(orders),
-        Ok(Command::Help) => {
-            println!("{USAGE}");
-            Ok(true)
-        }
-        Err(mistake) => {
-            eprintln!("order_timeout: {mistake}\n\n{USAGE}");
-            return ExitCode::from(2);
-        }
+    let arguments = Arguments::parse();
+    let done = match arguments.generate {
+        Some(orders) => generate(orders),
+        None => run(&arguments).await,
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,

@@ -8,7 +8,9 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use dq::job::State;
 use dq::prelude::*;
+use dq::provider::Addition;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
@@ -99,6 +101,7 @@ impl Shop {
         // that the store still has may end before its add arrives. The add then creates it again, and its run finds the order
         // closed.
         let mut adds = JoinSet::new();
+        let is_resumed = !self.ledger.orders(|_| true).is_empty();
         for (order_id, order) in self.ledger.orders(Order::is_open) {
             if !self.ledger.resume(order_id)? {
                 continue;
@@ -106,8 +109,20 @@ impl Shop {
             let job = CloseOrder { order_id, placed_ms: order.placed_ms };
             adds.spawn(self.jobs.add(job).after(time_left(&order)).keep_existing());
         }
+        let (mut waiting, mut running, mut lost) = (0, 0, 0);
         while let Some(added) = adds.join_next().await {
-            added??;
+            match added??.how {
+                Addition::Kept(State::Running) => running += 1,
+                Addition::Kept(_) => waiting += 1,
+                _ => lost += 1,
+            }
+        }
+        if is_resumed {
+            eprintln!(
+                "resuming: the store still has {} jobs of open orders ({waiting} wait, {running} are running); {lost} are added \
+                 again",
+                waiting + running
+            );
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::Parser;
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -56,8 +57,15 @@ impl DelayListener for Notify {
     }
 }
 
+/// Notifies merchants of payments, with retries until their server answers.
+///
+/// The variable DQ_STORE names the store. Without it, the store is `memory:`.
+#[derive(Parser)]
+struct Arguments;
+
 #[tokio::main]
 async fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let Arguments = Arguments::parse();
     let gateway = Arc::new(Gateway::new([
         ("bakery", Behaviour::Answers),
         ("bookshop", Behaviour::FailsTimes(2)),

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::Parser;
 use dq::prelude::*;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
@@ -57,8 +58,15 @@ async fn drop_connection(job: Job<DropConnection>, connections: &Arc<Sessions>) 
     Ok(())
 }
 
+/// Ends idle sessions, whose deadline moves as long as there are heartbeats.
+///
+/// The variable DQ_STORE names the store. Without it, the store is `memory:`.
+#[derive(Parser)]
+struct Arguments;
+
 #[tokio::main]
 async fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let Arguments = Arguments::parse();
     let sessions = Arc::new(Sessions::default());
     let dq = ContextFactory::new("chat")
         .store("memory:") // `DQ_STORE` overrides this

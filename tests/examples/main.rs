@@ -15,7 +15,7 @@ async fn prints_what_is_expected(name: &str) {
 /// The examples that one run tests completely.
 const RUN_ONCE: [&str; 4] = ["cache_invalidation", "meeting_reminder", "payment_notify", "session_expiry"];
 
-/// `order_timeout` and `listing` need more than one run and have tests of their own; `double_charge` simulates its store.
+/// `order_timeout`, `listing` and `survives_restart` have tests of their own; `double_charge` simulates its store.
 #[test]
 fn every_example_is_run_on_redis() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
@@ -23,7 +23,7 @@ fn every_example_is_run_on_redis() {
     let programs = entries.filter(|path| path.join("main.rs").exists());
     let mut there: Vec<_> = programs.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect();
     there.sort_unstable();
-    let mut named = [&RUN_ONCE[..], &["double_charge", "listing", "order_timeout"]].concat();
+    let mut named = [&RUN_ONCE[..], &["double_charge", "listing", "order_timeout", "survives_restart"]].concat();
     named.sort_unstable();
     assert_eq!(there, named);
 }
@@ -63,6 +63,33 @@ async fn session_expiry_prints_what_is_expected() {
 #[tokio::test]
 async fn cache_invalidation_prints_what_is_expected() {
     prints_what_is_expected("cache_invalidation").await;
+}
+
+#[tokio::test]
+async fn survives_restart_loses_nothing_when_its_node_is_killed() {
+    let server = dq_tests::redis::RedisServer::start();
+    // `--store` outweighs the variable.
+    let ended = run("survives_restart", &["--store", &server.url()]).await;
+    assert!(ended.status.success(), "{ended:?}");
+    assert_eq!(ended.stdout, shipped("survives_restart/expected.txt"), "{}", ended.stderr);
+    assert_eq!(ended.stderr.matches("killed after").count(), 2, "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn survives_restart_refuses_a_store_that_ends_with_its_process() {
+    let ended = run("survives_restart", &[]).await;
+    assert_eq!(ended.status.code(), Some(1), "{ended:?}");
+    assert!(ended.stderr.contains("`memory:` ends with its process"), "{}", ended.stderr);
+}
+
+#[tokio::test]
+async fn every_example_says_how_to_use_it() {
+    for name in [&RUN_ONCE[..], &["double_charge", "listing", "order_timeout", "survives_restart"]].concat() {
+        let help = run(name, &["--help"]).await;
+        assert!(help.status.success() && help.stdout.contains(&format!("Usage: {name}")), "{name}: {help:?}");
+        let mistake = run(name, &["--no-such-option"]).await;
+        assert_eq!(mistake.status.code(), Some(2), "{name}: {mistake:?}");
+    }
 }
 
 #[tokio::test]

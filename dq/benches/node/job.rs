@@ -16,6 +16,7 @@ pub(crate) fn nothing() -> Nothing {
 }
 
 /// A factory that takes nothing from the environment.
+#[allow(dead_code, reason = "a benchmark that makes its stores by hand needs none")]
 pub(crate) fn factory(store: &str) -> ContextFactory {
     ContextFactory::new("bench").store(store).without_inventory().variables([("", ""); 0])
 }

@@ -98,9 +98,6 @@ impl DiskFile for RecordedFile {
         }
         self.file.sync()
     }
-    fn truncate(&self, bytes: u64) -> io::Result<()> {
-        self.file.truncate(bytes)
-    }
     fn length(&self) -> io::Result<u64> {
         self.file.length()
     }

@@ -36,7 +36,7 @@ pub use error::Error;
 #[doc(hidden)] // documented at the root
 pub use factory::ContextFactory;
 #[doc(hidden)]
-pub use factory::{IntoStore, StoreChoice};
+pub use factory::{IntoStore, StoreChoice, open_store};
 #[doc(hidden)] // documented at the root
 pub use node::handle::Context;
 #[doc(hidden)]

@@ -74,7 +74,9 @@ pub enum Cause {
 }
 
 impl Cause {
-    const ALL: [Self; 7] =
+    /// Every cause, in the order of the numbers in a record.
+    #[doc(hidden)]
+    pub const ALL: [Self; 7] =
         [Self::Error, Self::Panic, Self::Timeout, Self::Decode, Self::Crashes, Self::Expired, Self::PlaceLost];
 
     /// The cause as a word, for example `timeout`.

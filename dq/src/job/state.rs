@@ -17,6 +17,8 @@
 //! * an ack from outside ends a DELAYED or UNACKED job;
 //! * the store prunes a DONE or DEAD job after its retention;
 //! * a job that another program removed from its place counts as RUNNING until the audit makes it UNACKED or DEAD;
+//! * an import puts a copy of a job, from an export, into any state but RUNNING ([`State::IMPORTED`]), and may replace a job
+//!   that is not RUNNING;
 //! * a job without crashes left becomes DEAD after one more run, which calls only `final_retry`.
 //!
 //! *Ready* is not a state: it is DELAYED with a due time that has passed. A delete, cancel, ack or replacement of a
@@ -118,6 +120,10 @@ impl State {
     /// The state of a job that was just added.
     #[doc(hidden)]
     pub const ADDED: Self = Self::Delayed;
+
+    /// The states into which an import puts a job, where its id is unknown or it replaces one that is not RUNNING.
+    #[doc(hidden)]
+    pub const IMPORTED: [Self; 4] = [Self::Delayed, Self::Unacked, Self::Dead, Self::Done];
 
     /// The state after `event`, or `None` if the job is gone.
     ///

@@ -17,6 +17,7 @@
 
 mod durability;
 mod error;
+mod export;
 pub mod file;
 mod inspect;
 mod link;
@@ -36,11 +37,13 @@ use futures_util::future::BoxFuture;
 
 pub use durability::Durability;
 pub use error::StoreError;
+pub use export::{CopyPlace, ExportPart, ExportRequest, Exported, JobCopy};
+pub(crate) use export::{HeldJob, PendingEnd, PendingReplacement};
 pub use inspect::{Cursor, JobPlace, Page, PageRequest, Stored, TopicCounts};
 pub use link::{Link, Pending};
 pub use producer::{
-    AddOutcome, BatchAnswer, CALL_SLOTS, Command, CommandKind, CommandOutcome, Due, NewJob, Numbered, OnDuplicate,
-    Producer,
+    AddOutcome, BatchAnswer, CALL_SLOTS, Command, CommandKind, CommandOutcome, Due, Import, ImportOutcome, NewJob,
+    Numbered, OnDuplicate, Producer,
 };
 pub use request::{Answer, Request, RequestKind, StepRequest};
 pub use signals::{BroadcastMessage, Interest, Signal, Signals};
@@ -91,6 +94,18 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Returns a page of the jobs in one state.
     fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>>;
+
+    /// Returns a page of an export: copies of jobs, or of broadcasts that wait, with all that the store keeps of them.
+    ///
+    /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
+    fn export<'a>(
+        &'a self,
+        _topic: &'a TopicKey,
+        _request: ExportRequest,
+    ) -> BoxFuture<'a, Result<Exported, StoreError>> {
+        let reason = "it only passes jobs on to another store: export from that one".into();
+        Box::pin(ready(Err(StoreError::Unsupported { operation: "export", reason })))
+    }
 
     /// Returns topics of an app that hold any job or broadcast, in the order of their names; at most 10,000. For people:
     /// nothing is decided by it. A store may forget the names of topics that hold nothing.

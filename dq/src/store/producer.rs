@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::error::StoreError;
+use super::export::JobCopy;
 use super::link::Pending;
 use crate::job::{Deliver, Fence, JobId, Record, State};
 use crate::time::Timestamp;
@@ -21,6 +23,14 @@ pub trait Producer: fmt::Debug + Send + Sync + 'static {
 
     /// Deletes, cancels, acks and requeues jobs, by id.
     fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>>;
+
+    /// Puts copies of jobs into their places: see [`Import`]. Imports share the numbers of adds and commands.
+    ///
+    /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
+    fn import(&self, _number: u64, _import: Import) -> Pending<BatchAnswer<ImportOutcome>> {
+        let reason = "it only passes jobs on to another store: import into that one".into();
+        Box::pin(std::future::ready(Err(StoreError::Unsupported { operation: "import", reason })))
+    }
 
     /// Takes back every batch, if none of them can have left the program: while the store is still connecting. Their
     /// answers are then [`StoreError::NotSent`](super::StoreError::NotSent) at the next poll. Returns whether it did;
@@ -41,7 +51,7 @@ const _: Option<&dyn Producer> = None;
 /// A batch and its call number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Numbered<T> {
-    /// Counts the batches of this producer from 1, those of adds and those of commands together.
+    /// Counts the batches of this producer from 1, those of adds, commands and imports together.
     pub number: u64,
     /// At most [`MOST_JOBS`](super::step::MOST_JOBS), without an id twice.
     pub items: Vec<T>,
@@ -114,6 +124,34 @@ pub enum AddOutcome {
     Repeated,
     /// The store cannot add this job, for this reason.
     Refused(String),
+}
+
+/// Copies of jobs, from an export, to be put where they belong (rule 27).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Import {
+    /// At most [`MOST_JOBS`](super::step::MOST_JOBS), and by the sender's care at most
+    /// [`USUAL_BYTES`](super::step::USUAL_BYTES) of records or one larger one.
+    pub copies: Vec<JobCopy>,
+    /// What to do with a copy whose id is known. Here a DONE job does count.
+    pub on_duplicate: OnDuplicate,
+    /// No later run in this topic gets this fence or a smaller one.
+    pub fence: Fence,
+}
+
+/// What the store did with a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImportOutcome {
+    /// It is in its place.
+    Added,
+    /// A job with this id exists in this state and is untouched; a broadcast that waits, if the copy is one. With
+    /// [`OnDuplicate::Replace`], only a RUNNING job.
+    Exists(State),
+    /// It took the place of a job in this state.
+    Replaced(State),
+    /// The batch has this id twice: the store left this copy out. Send it in another batch.
+    Repeated,
+    /// Another copy of the batch exists already, so under [`OnDuplicate::Reject`] the store did nothing.
+    NotDone,
 }
 
 /// What a command does.

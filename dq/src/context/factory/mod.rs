@@ -28,7 +28,7 @@ mod stores;
 #[cfg(test)]
 mod tests;
 
-pub use stores::{IntoStore, StoreChoice};
+pub use stores::{IntoStore, StoreChoice, open_store};
 
 use build::Prepared;
 use discover::{Named, Selection};

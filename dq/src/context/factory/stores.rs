@@ -62,6 +62,15 @@ impl<S: Store> IntoStore for Arc<S> {
     }
 }
 
+/// Makes the store behind a URL, without connecting to it, for programs that move or inspect jobs. A store that no node could
+/// reach is refused. [`Durability::Local`].
+///
+/// # Errors
+/// [`BadStoreUrl`] if the URL names no store of this build.
+pub fn open_store(url: &str) -> Result<Arc<dyn Store>, BadStoreUrl> {
+    open(url, true, Durability::Local)
+}
+
 /// Makes the store behind a URL, without connecting to it. `shared` refuses a store that no node could reach, and
 /// `memory:` ignores `durability`.
 pub(crate) fn open(url: &str, shared: bool, durability: Durability) -> Result<Arc<dyn Store>, BadStoreUrl> {

@@ -34,7 +34,7 @@ use tokio::sync::{OnceCell, oneshot};
 
 use super::memory::MemoryStore;
 use super::{
-    Durability, Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts,
+    Durability, ExportRequest, Exported, Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts,
 };
 use crate::environment::{StoreClock, WallClock};
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
@@ -211,6 +211,14 @@ impl Store for FileStore {
 
     fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
         Box::pin(async move { self.memory("page")?.page(topic, request).await })
+    }
+
+    fn export<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        request: ExportRequest,
+    ) -> BoxFuture<'a, Result<Exported, StoreError>> {
+        Box::pin(async move { self.memory("export")?.export(topic, request).await })
     }
 
     fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {

@@ -9,7 +9,7 @@ use super::sink::JournalSink;
 use super::snapshots::Snapshots;
 use crate::store::memory::{MemoryStore, Sink};
 use crate::store::{
-    AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Link, NewJob, Numbered, Pending, Producer, Request,
+    AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Import, ImportOutcome, Link, NewJob, Numbered, Pending, Producer, Request,
     StoreError,
 };
 
@@ -93,6 +93,10 @@ impl Producer for OpenProducer {
     fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
         self.producer.command(batch)
     }
+
+    fn import(&self, number: u64, import: Import) -> Pending<BatchAnswer<ImportOutcome>> {
+        self.producer.import(number, import)
+    }
 }
 
 /// A link or producer that was made before the store was opened.
@@ -119,5 +123,9 @@ impl Producer for ClosedConnection {
 
     fn command(&self, _: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
         Self::refuse("command")
+    }
+
+    fn import(&self, _: u64, _: Import) -> Pending<BatchAnswer<ImportOutcome>> {
+        Self::refuse("import")
     }
 }

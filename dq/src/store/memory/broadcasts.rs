@@ -37,6 +37,11 @@ impl Broadcasts {
         self.records.iter()
     }
 
+    /// The ids in order of due time.
+    pub(super) const fn by_due(&self) -> &TimeIndex {
+        &self.by_due
+    }
+
     pub(super) fn len(&self) -> usize {
         self.records.len()
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::now::Now;
 use crate::job::ProducerId;
-use crate::store::{AddOutcome, BatchAnswer, CALL_SLOTS, CommandOutcome, StoreError};
+use crate::store::{AddOutcome, BatchAnswer, CALL_SLOTS, CommandOutcome, ImportOutcome, StoreError};
 use crate::time::Timestamp;
 
 /// How long the store keeps the answers of a producer after their last use.
@@ -23,6 +23,7 @@ pub(super) enum KeptAnswer {
     Added(Vec<AddOutcome>),
     /// Without the records that were removed.
     Commanded(Vec<CommandOutcome>),
+    Imported(Vec<ImportOutcome>),
     /// No answer: the batch is late.
     Late,
 }
@@ -40,7 +41,7 @@ impl KeptAnswer {
             Self::AllAdded(jobs) => Ok(BatchAnswer::Done(vec![AddOutcome::Added; jobs])),
             Self::Added(outcomes) => Ok(BatchAnswer::Done(outcomes)),
             Self::Late => Ok(BatchAnswer::Late),
-            Self::Commanded(_) => Err(number_of_other_kind("add")),
+            Self::Commanded(_) | Self::Imported(_) => Err(number_of_other_kind("add")),
         }
     }
 
@@ -49,7 +50,16 @@ impl KeptAnswer {
         match self {
             Self::Commanded(outcomes) => Ok(BatchAnswer::Done(outcomes)),
             Self::Late => Ok(BatchAnswer::Late),
-            Self::AllAdded(_) | Self::Added(_) => Err(number_of_other_kind("command")),
+            Self::AllAdded(_) | Self::Added(_) | Self::Imported(_) => Err(number_of_other_kind("command")),
+        }
+    }
+
+    /// The kept answer as the answer to an `import`.
+    pub(super) fn imported(self) -> Result<BatchAnswer<ImportOutcome>, StoreError> {
+        match self {
+            Self::Imported(outcomes) => Ok(BatchAnswer::Done(outcomes)),
+            Self::Late => Ok(BatchAnswer::Late),
+            Self::AllAdded(_) | Self::Added(_) | Self::Commanded(_) => Err(number_of_other_kind("import")),
         }
     }
 }

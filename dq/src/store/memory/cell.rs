@@ -61,6 +61,7 @@ impl Cell {
     }
 
     /// Executes a step and sends its signals.
+    #[cfg(any(test, feature = "testing"))]
     pub(super) fn step<T>(
         &self,
         operation: &'static str,

@@ -12,8 +12,8 @@ use super::topic::Topic;
 use crate::job::{NodeId, ProducerId};
 use crate::store::step::{Scan, Wake};
 use crate::store::{
-    AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Link, NewJob, Numbered, Pending, Producer, Request,
-    StoreError,
+    AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Import, ImportOutcome, Link, NewJob, Numbered, Pending,
+    Producer, Request, StoreError,
 };
 
 /// The link of one node to one topic.
@@ -69,5 +69,9 @@ impl Producer for MemoryProducer {
 
     fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
         self.cell.ask("command", Waits::CHANGES, |topic, now| topic.command(now, &self.producer, &batch))
+    }
+
+    fn import(&self, number: u64, import: Import) -> Pending<BatchAnswer<ImportOutcome>> {
+        self.cell.ask("import", Waits::CHANGES, |topic, now| topic.import(now, &self.producer, number, import))
     }
 }

@@ -1,7 +1,5 @@
 //! The queries: jobs by id, pages of one place, and counts. They change nothing.
 
-use std::ops::Bound;
-
 use super::now::Now;
 use super::places::{Place, Slot, TimedPlace, fitting};
 use super::topic::{Topic, within};
@@ -53,20 +51,8 @@ impl Topic {
     }
 
     fn page_of_runs(&self, after: Option<&Cursor>, limit: usize, bytes: usize) -> Result<Page, StoreError> {
-        let split = |cursor: &Cursor| cursor.id.split_once('/').map(|(node, id)| (NodeId::new(node), id.to_owned()));
-        let after = match after.map(|cursor| split(cursor).ok_or_else(|| bad_cursor("it names no node"))).transpose()? {
-            Some((node, id)) => Some((node, job_id(&id)?)),
-            None => None,
-        };
-        let nodes = match &after {
-            Some((node, _)) => self.jobs.holders().range(node..),
-            None => self.jobs.holders().range::<NodeId, _>(..),
-        };
-        let mut rows = nodes.flat_map(|(node, holder)| {
-            let last_id = after.as_ref().filter(|(last, _)| last == node).map(|(_, id)| id);
-            let from = last_id.map_or(Bound::Unbounded, Bound::Excluded);
-            holder.rows.range::<JobId, _>((from, Bound::Unbounded)).map(move |id| (node, id))
-        });
+        let after = after.map(row).transpose()?;
+        let mut rows = self.jobs.rows_after(after.as_ref());
         let page: Vec<_> = rows.by_ref().take(limit).collect();
         let jobs = page.iter().filter_map(|(_, id)| Some(stored(id, self.jobs.get(id)?))).collect();
         let cursor =
@@ -103,8 +89,14 @@ fn cut(mut jobs: Vec<Stored>, bytes: usize, more: bool, cursor: impl Fn(usize) -
     Page { jobs, next: count.checked_sub(1).filter(|_| more).and_then(cursor) }
 }
 
-fn job_id(text: &str) -> Result<JobId, StoreError> {
+pub(super) fn job_id(text: &str) -> Result<JobId, StoreError> {
     JobId::new(text).map_err(|bad| bad_cursor(&bad.to_string()))
+}
+
+/// The row that a cursor of RUNNING jobs names.
+pub(super) fn row(cursor: &Cursor) -> Result<(NodeId, JobId), StoreError> {
+    let (node, id) = cursor.id.split_once('/').ok_or_else(|| bad_cursor("it names no node"))?;
+    Ok((NodeId::new(node), job_id(id)?))
 }
 
 fn bad_cursor(why: &str) -> StoreError {

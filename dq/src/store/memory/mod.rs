@@ -19,8 +19,8 @@
 //!   | `leases` | `renew`, `reconcile`, `release`, `scan` |
 //!   | `notes` | `isolate`, `exhaust` |
 //!   | `publish` | `publish`, `wake` |
-//!   | `adds`, `command` | `add`, `command` |
-//!   | `inspect` | the queries |
+//!   | `adds`, `command`, `import` | `add`, `command`, `import` |
+//!   | `inspect`, `export` | the queries |
 //!
 //!   Every step that ends a run calls `exit`, which obeys the pending command. `changes` turns what a step has done into bytes
 //!   for a journal, and such bytes into the same state again.
@@ -38,6 +38,8 @@ mod command;
 mod connection;
 mod durable;
 mod exit;
+mod export;
+mod import;
 mod inspect;
 mod journaled;
 mod leases;
@@ -66,7 +68,10 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::{Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts};
+use super::{
+    ExportRequest, Exported, Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored,
+    TopicCounts,
+};
 use crate::environment::StoreClock;
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 pub use changes::{BadChanges, CHANGES_VERSION, Damage, DumpCursor, Replay};
@@ -144,6 +149,16 @@ impl Store for MemoryStore {
     fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
         let page = |cell: &Cell| cell.query("page", |topic, _| topic.page(&request));
         Box::pin(ready(self.topics.known(topic).map_or_else(|| Topic::default().page(&request), |cell| page(&cell))))
+    }
+
+    fn export<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        request: ExportRequest,
+    ) -> BoxFuture<'a, Result<Exported, StoreError>> {
+        let export = |cell: &Cell| cell.query("export", |topic, now| topic.export(now, &request));
+        let none = || Topic::default().export(Now::from_micros(self.topics.clock.micros()), &request);
+        Box::pin(ready(self.topics.known(topic).map_or_else(none, |cell| export(&cell))))
     }
 
     fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {

@@ -1,8 +1,7 @@
 //! The queries about a topic, over the shared connection.
 
 use super::keys::{Key, Keys};
-use super::producer::state;
-use super::reply::{Reply, fence_of, malformed};
+use super::reply::{Reply, fence_of, malformed, state};
 use super::scripts::Step;
 use super::{RedisStore, within};
 use crate::job::{JobId, NodeId, Record, State, TopicKey};
@@ -109,7 +108,7 @@ impl RedisStore {
     }
 
     /// All nodes with a lease, in order.
-    async fn holders(&self, keys: &Keys) -> Result<Vec<NodeId>, StoreError> {
+    pub(super) async fn holders(&self, keys: &Keys) -> Result<Vec<NodeId>, StoreError> {
         let mut cmd = redis::cmd("ZRANGE");
         cmd.arg(keys.name(Key::Leases, "")).arg(0).arg(-1);
         let mut reply = Reply::list("page", self.queries.command("page", &cmd).await?)?;

@@ -18,6 +18,8 @@ mod connection;
 mod directory;
 mod errors;
 mod exchange;
+mod export;
+mod import;
 mod inspect;
 mod keys;
 mod line;
@@ -54,7 +56,10 @@ use self::scripts::Scripts;
 use self::signals::Subscriptions;
 use self::url::Address;
 use super::step::MOST_JOBS;
-use super::{Durability, Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts};
+use super::{
+    Durability, ExportRequest, Exported, Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError,
+    Stored, TopicCounts,
+};
 use crate::environment::{Runtime, Spawn, SpawnOn, Task};
 use crate::job::{AppName, Codec, JobId, Metadata, NodeId, ProducerId, Record, TopicKey, TopicName};
 
@@ -230,6 +235,14 @@ impl Store for RedisStore {
 
     fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
         Box::pin(self.page_of(topic, request))
+    }
+
+    fn export<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        request: ExportRequest,
+    ) -> BoxFuture<'a, Result<Exported, StoreError>> {
+        Box::pin(self.export_of(topic, request))
     }
 
     fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {

@@ -11,13 +11,15 @@ use super::add_batch::{AddBatch, PLAIN_KEYS};
 use super::audit::{TRIES, nodes_of, too_many_nodes};
 use super::connection::OrderedConnection;
 use super::directory::Entry;
+use super::import;
 use super::keys::Keys;
-use super::reply::{Reply, malformed};
+use super::reply::{Reply, codes, malformed, state};
 use super::scripts::{ScriptCall, Scripts, Step};
 use super::within;
-use crate::job::{NodeId, ProducerId, State};
+use crate::job::{NodeId, ProducerId};
 use crate::store::{
-    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, NewJob, Numbered, Pending, Producer, StoreError,
+    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Import, ImportOutcome, NewJob, Numbered, Pending,
+    Producer, StoreError,
 };
 
 /// One producer of one topic.
@@ -135,6 +137,18 @@ impl Producer for RedisProducer {
         Box::pin(async move { commanded(answer.await?, count) })
     }
 
+    fn import(&self, number: u64, import: Import) -> Pending<BatchAnswer<ImportOutcome>> {
+        if let Err(error) = within("the number of copies to import", import.copies.len()) {
+            return Box::pin(ready(Err(error)));
+        }
+        let calls = &self.calls;
+        let call = calls.scripts.call(Step::Import, &calls.keys, calls.producer.as_str());
+        let (mut call, repeats) = import::write(call, number, import);
+        call.behind = Some(calls.entry.command());
+        let answer = self.connection.ask(call);
+        Box::pin(async move { import::imported(answer.await?, &repeats) })
+    }
+
     fn take_back(&self) -> bool {
         self.connection.take_back()
     }
@@ -172,14 +186,6 @@ impl Added {
             _ => Ok(Self::Done { text: reply.text()?, may_be_unlisted: true }),
         }
     }
-}
-
-/// The codes of the answer that the store gives, or kept, to a batch of this kind.
-fn codes<'a>(text: &'a str, kind: char, operation: &'static str) -> Result<&'a str, StoreError> {
-    text.strip_prefix(kind).ok_or_else(|| StoreError::Other {
-        operation,
-        source: "the number of the batch was used for a batch of another kind".into(),
-    })
 }
 
 fn outcomes(batch: AddBatch, text: &str) -> Result<BatchAnswer<AddOutcome>, StoreError> {
@@ -220,16 +226,4 @@ fn commanded(mut reply: Reply, count: usize) -> Result<BatchAnswer<CommandOutcom
         outcomes.push(CommandOutcome { found: state(pair[0].into()), changed: pair[1] == b'+', removed });
     }
     Ok(BatchAnswer::Done(outcomes))
-}
-
-/// The state that a letter stands for in the scripts.
-pub(super) const fn state(code: char) -> Option<State> {
-    match code {
-        'd' => Some(State::Delayed),
-        'r' => Some(State::Running),
-        'u' => Some(State::Unacked),
-        'x' => Some(State::Dead),
-        'f' => Some(State::Done),
-        _ => None,
-    }
 }

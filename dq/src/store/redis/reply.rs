@@ -7,7 +7,7 @@ use std::vec;
 use bytes::Bytes;
 use redis::Value;
 
-use crate::job::{Fence, JobId, NodeId, Record, Sequence};
+use crate::job::{Fence, JobId, NodeId, Record, Sequence, State};
 use crate::store::StoreError;
 use crate::store::step::LeaseStatus;
 use crate::time::Timestamp;
@@ -152,6 +152,26 @@ impl Reply {
 /// The fence in the text of a token.
 pub(super) fn fence_of(token: &str) -> Fence {
     Fence(token.split(':').next().and_then(|fence| fence.parse().ok()).unwrap_or_default())
+}
+
+/// The codes of the answer that the store gives, or kept, to a batch of this kind.
+pub(super) fn codes<'a>(text: &'a str, kind: char, operation: &'static str) -> Result<&'a str, StoreError> {
+    text.strip_prefix(kind).ok_or_else(|| StoreError::Other {
+        operation,
+        source: "the number of the batch was used for a batch of another kind".into(),
+    })
+}
+
+/// The state that a letter stands for in the scripts.
+pub(super) const fn state(code: char) -> Option<State> {
+    match code {
+        'd' => Some(State::Delayed),
+        'r' => Some(State::Running),
+        'u' => Some(State::Unacked),
+        'x' => Some(State::Dead),
+        'f' => Some(State::Done),
+        _ => None,
+    }
 }
 
 /// The error of an answer that has another form than the script gives it.

@@ -57,10 +57,13 @@ steps! {
     Audit "audit" [Jobs Delayed Unacked Dead Done Leases Meta Running];
     Recover "recover" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Wake Metadata Replacements Running];
     Add "add" [Jobs Delayed Broadcasts Calls Meta Wake Unacked Dead Done BroadcastJobs Pending Crashes Metadata Replacements Leases Running];
+    Import "import" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Crashes Calls Meta Wake Metadata];
     Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements];
     Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements];
     Get "get" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Metadata];
     Page "page" [Jobs Delayed Metadata];
+    Export "export" [Jobs Delayed Metadata Crashes Meta];
+    ExportRuns "export_runs" [Jobs Running Metadata Crashes Pending Replacements Meta];
     Rows "rows" [Jobs Running Metadata];
     Counts "counts" [Jobs Delayed Unacked Dead Done Broadcasts];
 }
@@ -93,6 +96,7 @@ const PARTS: &[(&str, &str)] = &[
     ("holders.lua", include_str!("lua/parts/holders.lua")),
     ("order.lua", include_str!("lua/parts/order.lua")),
     ("scan_rows.lua", include_str!("lua/parts/scan_rows.lua")),
+    ("rank.lua", include_str!("lua/parts/rank.lua")),
     ("roles.lua", include_str!("lua/parts/roles.lua")),
     ("signal.lua", include_str!("lua/parts/signal.lua")),
     ("keep.lua", include_str!("lua/parts/keep.lua")),

@@ -20,8 +20,9 @@
 //!
 //! The public modules are the behaviours, grouped by step or rule. The private ones are what they are written with:
 //! `topic` (the topic under test and the steps of its nodes), `producer` (adds and commands), `inspect` (queries and the
-//! audit), `subscriber` (signals), and `events` (brings a job into a state or makes an event of the state table happen).
+//! audit), `subscriber` (signals), `copies` (exports and imports), and `events` (brings a job into a state or makes an event of the state table happen).
 
+mod copies;
 mod events;
 mod fixture;
 mod inspect;
@@ -35,7 +36,9 @@ pub mod broadcasts;
 pub mod bytes;
 pub mod commands;
 pub mod duplicates;
+pub mod exports;
 pub mod fenced;
+pub mod imports;
 pub mod leases;
 pub mod lookahead;
 pub mod moves;
@@ -368,6 +371,33 @@ macro_rules! store_conformance {
             audit_finds_no_job_that_has_a_place
             recover_touches_no_job_that_has_a_place
             audit_over_the_limit_is_refused;
+        exports:
+            export_has_every_job
+            export_has_metadata_and_crashes
+            export_of_an_import_is_the_same
+            running_job_is_exported_as_if_given_back
+            pending_end_has_taken_effect_in_an_export
+            replacement_has_taken_effect_in_an_export
+            pages_of_an_export_are_bounded
+            export_names_the_newest_fence
+            export_changes_nothing;
+        imports:
+            imported_job_is_in_its_place
+            imported_due_time_stays
+            imported_job_is_claimed_as_it_was
+            imported_parked_job_keeps_its_fence
+            imported_job_has_nothing_of_another_place
+            imported_jobs_are_pruned_at_their_time
+            import_keeps_known_jobs
+            import_that_is_rejected_changes_nothing
+            import_replaces_what_does_not_run
+            import_leaves_nothing_of_the_replaced_job
+            job_and_broadcast_of_an_id_are_two_copies
+            imported_earlier_head_is_signalled
+            import_raises_the_fence
+            repeated_import_does_nothing
+            imported_record_comes_back
+            import_over_the_limit_changes_nothing;
         together:
             nodes_that_claim_at_once_never_share_a_job
             callers_that_add_at_once_add_one_job

@@ -117,7 +117,8 @@ impl Topic {
 
     fn dump_runs(&self, after: &mut Option<(NodeId, JobId)>, page: &mut Page<'_>) -> bool {
         let mut last = None;
-        for (node, id) in self.jobs.rows_after(after.clone()) {
+        let from = after.clone();
+        for (node, id) in self.jobs.rows_after(from.as_ref()) {
             let Some(slot) = self.jobs.get(id) else { continue };
             if !page.takes_row(id, slot) {
                 *after = last.map(|(node, id): (&NodeId, &JobId)| (node.clone(), id.clone()));

@@ -168,6 +168,16 @@ impl Jobs {
         }
     }
 
+    /// The rows behind this one, node after node, each with its node.
+    pub(super) fn rows_after(&self, after: Option<&(NodeId, JobId)>) -> impl Iterator<Item = (&NodeId, &JobId)> {
+        let first = after.map_or(Bound::Unbounded, |(node, _)| Bound::Included(node));
+        self.holders.range::<NodeId, _>((first, Bound::Unbounded)).flat_map(move |(node, holder)| {
+            let last_id = after.filter(|(last, _)| last == node).map(|(_, id)| id);
+            let from = last_id.map_or(Bound::Unbounded, Bound::Excluded);
+            holder.rows.range::<JobId, _>((from, Bound::Unbounded)).map(move |id| (node, id))
+        })
+    }
+
     /// Cuts every lease that ends later to this end.
     pub(super) fn cut_leases(&mut self, latest: Timestamp) {
         for holder in self.holders.values_mut() {
@@ -178,20 +188,6 @@ impl Jobs {
     /// Whether the node that holds the job has released its lease.
     pub(super) fn is_released(&self, slot: &Slot) -> bool {
         is_released(&self.holders, slot)
-    }
-
-    /// All rows after this one, in the order of nodes, then ids.
-    pub(super) fn rows_after(&self, after: Option<(NodeId, JobId)>) -> impl Iterator<Item = (&NodeId, &JobId)> {
-        let (node, from) = match after {
-            Some((node, id)) => (Some(node), Bound::Excluded(id)),
-            None => (None, Bound::Unbounded),
-        };
-        let first = node.as_ref().and_then(|node| self.holders.get_key_value(node));
-        let first = first.into_iter().flat_map(move |(node, holder)| {
-            holder.rows.range((from.clone(), Bound::Unbounded)).map(move |id| (node, id))
-        });
-        let others = self.holders.range((node.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded));
-        first.chain(others.flat_map(|(node, holder)| holder.rows.iter().map(move |id| (node, id))))
     }
 
     /// The number of rows of a node.

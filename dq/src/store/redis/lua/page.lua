@@ -17,16 +17,7 @@ local jobs, place, metadata = KEYS[1], KEYS[2], KEYS[3]
 local limit, cursor_time, cursor_id, most = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
 -- include bulk.lua
 -- include order.lua
-local function first_rank()
-  if cursor_time == '' then return 0 end
-  local low = redis.call('ZCOUNT', place, '-inf', '(' .. cursor_time)
-  local high = redis.call('ZCOUNT', place, '-inf', cursor_time)
-  while low < high do
-    local middle = math.floor((low + high) / 2)
-    if is_before(cursor_id, redis.call('ZRANGE', place, middle, middle)[1]) then high = middle else low = middle + 1 end
-  end
-  return low
-end
+-- include rank.lua
 local first = first_rank()
 local found, ids, times = redis.call('ZRANGE', place, first, first + limit - 1, 'WITHSCORES'), {}, {}
 for i = 1, #found / 2 do

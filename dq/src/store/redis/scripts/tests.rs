@@ -127,7 +127,7 @@ fn scripts_name_their_keys_in_order() {
         let given = step.keys().iter().enumerate().map(|(n, key)| {
             let name = match key {
                 Key::BroadcastChannel => "channel".to_owned(),
-                Key::Delayed if *step == Step::Page => "place".to_owned(),
+                Key::Delayed if matches!(step, Step::Page | Step::Export) => "place".to_owned(),
                 key => key.suffix().replace('-', "_"),
             };
             format!("{name}=KEYS[{}]", n + 1)

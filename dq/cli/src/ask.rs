@@ -1,0 +1,62 @@
+//! Requests to a store: how long they may take, and when they are repeated.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dq::context::open_store;
+use dq::store::{Store, StoreError};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::failure::Failure;
+
+/// How long one answer may take.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// The first and the longest pause between two tries.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+
+/// For how long a request is repeated while the store does not answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Repeating(pub Duration);
+
+/// Makes the store behind a URL and checks that it answers. It asks once: a URL that is wrong must not take long to show.
+///
+/// # Errors
+/// [`Failure`], also if the URL names a store in the memory of another program.
+pub async fn open(url: &str) -> Result<Arc<dyn Store>, Failure> {
+    if url == "memory" || url.starts_with("memory:") {
+        return Err(Failure::Memory(url.to_owned()));
+    }
+    let store = open_store(url)?;
+    let what = format!("cannot reach {}", store.url());
+    match timeout(ANSWER, store.contact()).await {
+        Ok(Ok(())) => Ok(store),
+        Ok(Err(source)) => Err(Failure::Store { what, source }),
+        Err(_) => Err(Failure::silent(&what, ANSWER)),
+    }
+}
+
+impl Repeating {
+    /// Sends a request until it is answered. Only outages are repeated; `send` gets the number of tries so far.
+    pub(crate) async fn ask<T, F>(self, what: &str, mut send: impl FnMut(u32) -> F) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        let (end, mut pause) = (Instant::now() + self.0, PAUSES.0);
+        for tries in 0.. {
+            let failed = match timeout(ANSWER, send(tries)).await {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(source)) if source.is_outage() => Failure::Store { what: what.to_owned(), source },
+                Ok(Err(source)) => return Err(Failure::Store { what: what.to_owned(), source }),
+                Err(_) => Failure::silent(what, ANSWER),
+            };
+            if Instant::now() + pause > end {
+                return Err(failed);
+            }
+            sleep(pause).await;
+            pause = (2 * pause).min(PAUSES.1);
+        }
+        unreachable!("the tries have no end")
+    }
+}

@@ -1,0 +1,183 @@
+//! `dq export`: writes everything that a store keeps of an app's topics as JSON lines.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::Write;
+
+use dq::job::{Fence, TopicKey, TopicName};
+use dq::store::step::USUAL_BYTES;
+use dq::store::{CopyPlace, Cursor, ExportPart, ExportRequest, Exported, Store, TopicCounts};
+
+use crate::arguments::{Choice, word};
+use crate::ask::Repeating;
+use crate::batch::AT_ONCE;
+use crate::changed::{changed, count};
+use crate::failure::Failure;
+use crate::job_line::JobLine;
+use crate::line::{End, FORMAT, LONGEST_LINE, Line, Start, TopicLine};
+use crate::progress::Progress;
+
+/// The most topics that a store lists.
+const MOST_TOPICS: usize = 10_000;
+
+/// What was exported.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// How many topics.
+    pub topics: usize,
+    /// How many jobs, by their place.
+    pub jobs: BTreeMap<CopyPlace, u64>,
+    /// What changed while it was read.
+    pub changed: Vec<String>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for what in &self.changed {
+            writeln!(f, "warning: {what}, so jobs may be missing")?;
+        }
+        let jobs = self.jobs.values().sum::<u64>();
+        write!(f, "exported {jobs} jobs of {} topics", self.topics)?;
+        let counts = self.jobs.iter().map(|(place, jobs)| format!("{jobs} {}", word(*place)));
+        match jobs {
+            0 => Ok(()),
+            _ => write!(f, ": {}", counts.collect::<Vec<_>>().join(", ")),
+        }
+    }
+}
+
+/// Writes the export.
+///
+/// # Errors
+/// [`Failure`]; the last line is then missing, so that an import recognises what was written as cut off.
+pub async fn export(
+    store: &dyn Store,
+    choice: &Choice,
+    repeating: Repeating,
+    out: &mut dyn Write,
+    progress: &Progress,
+) -> Result<Report, Failure> {
+    let topics = topics_of(store, choice, repeating).await?;
+    let mut counts = Vec::with_capacity(topics.len());
+    for key in topics {
+        let before = counts_of(store, &key, repeating).await?;
+        if choice.misses_running() && before.running > 0 {
+            return Err(Failure::Running { topic: key.topic, running: before.running });
+        }
+        counts.push((key, before));
+    }
+    let parts = choice.parts();
+    let of_topic = |before: &TopicCounts| parts.iter().map(|part| count(before, *part) as u64).sum::<u64>();
+    progress.expect_jobs(counts.iter().map(|(_, before)| of_topic(before)).sum());
+
+    let mut writer = Writer { out, progress, report: Report::default() };
+    writer.line(&Line::Export(Start { format: FORMAT, app: choice.app.clone() }))?;
+    for (key, before) in counts {
+        let read = writer.topic(store, &key, &parts, repeating).await?;
+        let after = counts_of(store, &key, repeating).await?;
+        match changed(&key.topic, &before, &read, &after) {
+            Some(what) if choice.running => writer.report.changed.push(what),
+            Some(what) => return Err(Failure::Changed(what)),
+            None => {}
+        }
+    }
+    let jobs = writer.report.jobs.values().sum();
+    writer.line(&Line::End(End { jobs }))?;
+    Ok(writer.report)
+}
+
+/// The topics to export, in order.
+async fn topics_of(store: &dyn Store, choice: &Choice, repeating: Repeating) -> Result<Vec<TopicKey>, Failure> {
+    let mut topics = match choice.topics.as_slice() {
+        [] => repeating.ask("cannot list the topics", |_| store.topics(&choice.app)).await?,
+        named => named.to_vec(),
+    };
+    if choice.topics.is_empty() && topics.len() >= MOST_TOPICS {
+        return Err(Failure::TooManyTopics { app: choice.app.to_string(), most: MOST_TOPICS });
+    }
+    topics.sort();
+    topics.dedup();
+    let keys: Vec<_> = topics.into_iter().map(|topic| TopicKey { app: choice.app.clone(), topic }).collect();
+    for key in &keys {
+        repeating.ask(&format!("cannot open topic `{}`", key.topic), |_| store.open(key)).await?;
+    }
+    Ok(keys)
+}
+
+async fn counts_of(store: &dyn Store, key: &TopicKey, repeating: Repeating) -> Result<TopicCounts, Failure> {
+    repeating.ask(&format!("cannot count the jobs of topic `{}`", key.topic), |_| store.counts(key)).await
+}
+
+/// Writes lines and counts them.
+struct Writer<'a> {
+    out: &'a mut dyn Write,
+    progress: &'a Progress,
+    report: Report,
+}
+
+impl Writer<'_> {
+    fn line(&mut self, line: &Line) -> Result<(), Failure> {
+        let mut text = serde_json::to_vec(line).map_err(|error| Failure::Write(error.into()))?;
+        text.push(b'\n');
+        if let (Line::Job(job), true) = (line, text.len() > LONGEST_LINE) {
+            let (topic, id) = (job.topic.clone(), job.id.clone());
+            return Err(Failure::TooLarge { topic, id, size: text.len(), limit: LONGEST_LINE });
+        }
+        self.out.write_all(&text).map_err(Failure::Write)
+    }
+
+    /// Writes a topic. Returns how many jobs were read of each part.
+    async fn topic(
+        &mut self,
+        store: &dyn Store,
+        key: &TopicKey,
+        parts: &[ExportPart],
+        repeating: Repeating,
+    ) -> Result<BTreeMap<ExportPart, usize>, Failure> {
+        self.report.topics += 1;
+        let mut read = BTreeMap::new();
+        let mut is_named = false;
+        for part in parts {
+            let mut after = None;
+            loop {
+                let page = page(store, key, *part, after, repeating).await?;
+                if !is_named {
+                    self.name(&key.topic, page.fence)?;
+                    is_named = true;
+                }
+                *read.entry(*part).or_default() += page.jobs;
+                self.progress.jobs(page.jobs as u64);
+                for copy in &page.copies {
+                    self.line(&Line::Job(Box::new(JobLine::of(&key.topic, copy))))?;
+                    *self.report.jobs.entry(copy.place).or_default() += 1;
+                }
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(read)
+    }
+
+    fn name(&mut self, topic: &TopicName, Fence(fence): Fence) -> Result<(), Failure> {
+        self.line(&Line::Topic(TopicLine { topic: topic.clone(), fence }))
+    }
+}
+
+/// A page. It is smaller after each time without an answer, which may be too large for the connection.
+async fn page(
+    store: &dyn Store,
+    key: &TopicKey,
+    part: ExportPart,
+    after: Option<Cursor>,
+    repeating: Repeating,
+) -> Result<Exported, Failure> {
+    let what = format!("cannot read topic `{}`", key.topic);
+    let ask = |tries: u32| {
+        let halved = |most: usize| most.checked_shr(tries).unwrap_or_default().max(1);
+        let (limit, bytes) = (halved(AT_ONCE), halved(USUAL_BYTES));
+        store.export(key, ExportRequest { part, after: after.clone(), limit, bytes })
+    };
+    repeating.ask(&what, ask).await
+}

@@ -1,0 +1,170 @@
+//! Why a command failed, and what to do next.
+
+use std::fmt::Write;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use dq::context::BadStoreUrl;
+use dq::job::{JobId, State, TopicName};
+use dq::store::StoreError;
+
+use crate::import::Report;
+
+/// Why a command failed, and what to do next.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The URL names a store in the memory of another process.
+    #[error(
+        "`{0}` is a store in the memory of the program that uses it, which no other program can reach: name a server"
+    )]
+    Memory(String),
+    /// The URL names no store.
+    #[error("cannot use this URL: {0}")]
+    Url(#[from] BadStoreUrl),
+    /// The store refused a request or did not answer.
+    #[error("{what}: {source}")]
+    Store {
+        /// What was asked for.
+        what: String,
+        /// What the store said.
+        source: StoreError,
+    },
+    /// The app has more topics than a list of them can have.
+    #[error("app `{app}` has {most} topics or more, and not all can be listed: name them, each with `--topic`")]
+    TooManyTopics {
+        /// The app.
+        app: String,
+        /// How many a list has at most.
+        most: usize,
+    },
+    /// There are RUNNING jobs.
+    #[error(
+        "topic `{topic}` has {running} RUNNING jobs, and nothing was exported: stop its nodes, which gives the jobs back, or \
+         export them with `--running`, as jobs that may run in both stores"
+    )]
+    Running {
+        /// The topic.
+        topic: TopicName,
+        /// How many.
+        running: usize,
+    },
+    /// A topic changed while it was read.
+    #[error(
+        "{0}, so the export may miss jobs and has no last line: stop the nodes of the topic and whoever adds to it, and export \
+         again, or accept that with `--running`"
+    )]
+    Changed(String),
+    /// A job makes a line that an import refuses.
+    #[error(
+        "job `{id}` of topic `{topic}` has {size} bytes, and a line has {limit} at most: delete it or export other states"
+    )]
+    TooLarge {
+        /// The topic.
+        topic: TopicName,
+        /// The job.
+        id: JobId,
+        /// The bytes of its line.
+        size: usize,
+        /// The most bytes of a line.
+        limit: usize,
+    },
+    /// The output cannot be written.
+    #[error("cannot write the export: {0}")]
+    Write(io::Error),
+    /// The input cannot be opened.
+    #[error("cannot open `{}`: {source}", .path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The input cannot be read.
+    #[error("cannot read the export: {source}; {}", so_far(*.imported))]
+    Read {
+        /// Why.
+        source: io::Error,
+        /// The last line that is imported.
+        imported: u64,
+    },
+    /// A line is not right.
+    #[error("line {line}: {why}; {}", so_far(*.imported))]
+    Line {
+        /// The number of the line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        why: String,
+        /// The last line that is imported.
+        imported: u64,
+    },
+    /// A job is there already, and `--on-duplicate reject` was asked for.
+    #[error(
+        "line {line}: topic `{topic}` already has job `{id}`, which is {state}; {}. Leave such jobs with `--on-duplicate keep`, or \
+         take their place with `--on-duplicate replace`",
+        so_far(*.imported)
+    )]
+    Exists {
+        /// The number of its line.
+        line: u64,
+        /// The topic.
+        topic: TopicName,
+        /// The job.
+        id: JobId,
+        /// The state of the job that is there.
+        state: State,
+        /// The last line that is imported.
+        imported: u64,
+    },
+    /// A batch failed.
+    #[error("{source}; {}. Run the same command again: what is there already is left alone", so_far(*.imported))]
+    Batch {
+        /// Why.
+        source: Box<Failure>,
+        /// The last line that is imported.
+        imported: u64,
+    },
+    /// The last line of the export is missing.
+    #[error(
+        "the export ends without its last line, so it was cut off: {report}. Export and import again, or say with `--partial` that \
+         this was all"
+    )]
+    CutOff {
+        /// What was imported.
+        report: Box<Report>,
+    },
+    /// RUNNING jobs are left alone.
+    #[error("{}", left_running(.0))]
+    LeftRunning(Box<Report>),
+}
+
+impl Failure {
+    /// Whether nobody reads the output any more.
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Write(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// A request that was repeated for as long as the user allows.
+    pub(crate) fn silent(what: &str, waited: Duration) -> Self {
+        let reason = format!("no answer within {} s", waited.as_secs_f64());
+        Self::Store { what: what.to_owned(), source: StoreError::Unavailable { operation: "a request", reason } }
+    }
+}
+
+/// How much of the input is in the store.
+fn so_far(imported: u64) -> String {
+    match imported {
+        0 => "nothing is imported".into(),
+        line => format!("the lines up to {line} are imported, and none behind them"),
+    }
+}
+
+fn left_running(report: &Report) -> String {
+    let mut text = format!("{report}. These jobs are RUNNING in this store, so they do not get a replacement:");
+    for (topic, id) in &report.running {
+        let _ = write!(text, " `{topic}` `{id}`");
+    }
+    text.push_str(". Stop the nodes and run the same command again");
+    text
+}

@@ -1,0 +1,204 @@
+//! `dq import`: puts the lines of an export into a store.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::BufRead;
+
+use dq::job::{AppName, Fence, JobId, ProducerId, State, TopicKey, TopicName};
+use dq::store::{BatchAnswer, Import, ImportOutcome, JobCopy, OnDuplicate, Store};
+
+use crate::ask::Repeating;
+use crate::batch::Batch;
+use crate::failure::Failure;
+use crate::job_line::LAST_FENCE;
+use crate::line::{Line, TopicLine};
+use crate::progress::Progress;
+use crate::reader::{BadInput, Reader};
+
+/// How many RUNNING jobs a report names.
+const MOST_NAMED: usize = 10;
+
+/// What an import should do.
+#[derive(Debug)]
+pub struct Options {
+    /// The app that gets the jobs; otherwise that of the export.
+    pub app: Option<AppName>,
+    /// What to do with an id that is known.
+    pub on_duplicate: OnDuplicate,
+    /// The last line may be missing.
+    pub partial: bool,
+    /// For how long requests are repeated.
+    pub repeating: Repeating,
+    /// Who imports: a new identity.
+    pub producer: ProducerId,
+}
+
+/// What was imported.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Jobs that are there now and were not before.
+    pub added: u64,
+    /// Jobs that took the place of others.
+    pub replaced: u64,
+    /// Jobs whose id was there already, in these states.
+    pub kept: BTreeMap<State, u64>,
+    /// RUNNING jobs that were to be replaced and were not; at most ten.
+    pub running: Vec<(TopicName, JobId)>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kept = self.kept.values().sum::<u64>();
+        write!(f, "imported {} jobs", self.added + self.replaced)?;
+        if self.replaced > 0 {
+            write!(f, ", {} of them in place of others", self.replaced)?;
+        }
+        if kept > 0 {
+            let states = self.kept.iter().map(|(state, jobs)| format!("{jobs} {state}"));
+            write!(f, "; {kept} were there already ({})", states.collect::<Vec<_>>().join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// Puts the lines into the store.
+///
+/// # Errors
+/// [`Failure`]. What the batches before it did stays, and the failure says up to which line that is.
+pub async fn import(
+    store: &dyn Store,
+    options: &Options,
+    input: impl BufRead,
+    progress: &Progress,
+) -> Result<Report, Failure> {
+    let mut reader = Reader::new(input);
+    let mut importer = Importer::new(store, options, progress);
+    let outcome = |importer: &Importer<'_>, line, bad| match bad {
+        BadInput::Io(source) => Failure::Read { source, imported: importer.imported },
+        BadInput::Line(why) => Failure::Line { line, why, imported: importer.imported },
+    };
+    let start = reader.start().map_err(|bad| outcome(&importer, reader.number, bad))?;
+    let app = options.app.clone().unwrap_or(start.app);
+    let mut batch: Option<Batch> = None;
+    while let Some(line) = reader.next().map_err(|bad| outcome(&importer, reader.number, bad))? {
+        let wrong = |importer: &Importer<'_>, why| outcome(importer, reader.number, BadInput::Line(why));
+        progress.bytes(reader.size);
+        match line {
+            Line::Topic(TopicLine { fence, .. }) if fence > LAST_FENCE => {
+                return Err(wrong(&importer, format!("`fence` is {fence}, at most {LAST_FENCE} is possible")));
+            }
+            Line::Topic(TopicLine { topic, fence }) => {
+                importer.send(&app, batch.replace(Batch::new(topic, Fence(fence)))).await?;
+            }
+            Line::Job(job) => {
+                let topic = job.topic.clone();
+                let copy = job.into_copy().map_err(|why| wrong(&importer, why))?;
+                let Some(open) = batch.take().filter(|batch| batch.topic == topic) else {
+                    let why =
+                        format!("no line for topic `{topic}` comes before this job, or another topic began in between");
+                    return Err(wrong(&importer, why));
+                };
+                batch = Some(importer.push(&app, open, reader.number, copy).await?);
+            }
+            Line::Export(_) | Line::End(_) => {}
+        }
+    }
+    importer.send(&app, batch).await?;
+    match reader.is_over || options.partial {
+        true => Ok(importer.report),
+        false => Err(Failure::CutOff { report: Box::new(importer.report) }),
+    }
+}
+
+/// Sends batches.
+struct Importer<'a> {
+    store: &'a dyn Store,
+    options: &'a Options,
+    progress: &'a Progress,
+    /// The number of the last batch of each topic: each topic has a producer.
+    numbers: BTreeMap<TopicName, u64>,
+    /// The last line that is imported.
+    imported: u64,
+    report: Report,
+}
+
+impl<'a> Importer<'a> {
+    fn new(store: &'a dyn Store, options: &'a Options, progress: &'a Progress) -> Self {
+        Self { store, options, progress, numbers: BTreeMap::new(), imported: 0, report: Report::default() }
+    }
+
+    /// Puts a copy into a batch, which is sent first if the copy does not fit.
+    async fn push(&mut self, app: &AppName, mut batch: Batch, line: u64, copy: JobCopy) -> Result<Batch, Failure> {
+        if !batch.takes(&copy) {
+            let next = Batch::new(batch.topic.clone(), batch.fence);
+            self.send(app, Some(batch)).await?;
+            batch = next;
+        }
+        batch.push(line, copy);
+        Ok(batch)
+    }
+
+    async fn send(&mut self, app: &AppName, batch: Option<Batch>) -> Result<(), Failure> {
+        let Some(Batch { topic, fence, copies, lines, .. }) = batch else { return Ok(()) };
+        let key = TopicKey { app: app.clone(), topic };
+        let names: Vec<_> = copies.iter().map(|copy| copy.id.clone()).collect();
+        let import = Import { copies, on_duplicate: self.options.on_duplicate, fence };
+        let outcomes = self
+            .ask(&key, import)
+            .await
+            .map_err(|source| Failure::Batch { source: Box::new(source), imported: self.imported })?;
+        for ((id, line), outcome) in names.into_iter().zip(&lines).zip(outcomes) {
+            self.note(&key.topic, id, *line, outcome)?;
+        }
+        self.progress.jobs(lines.len() as u64);
+        self.imported = lines.last().copied().unwrap_or(self.imported);
+        Ok(())
+    }
+
+    fn note(&mut self, topic: &TopicName, id: JobId, line: u64, outcome: ImportOutcome) -> Result<(), Failure> {
+        match outcome {
+            ImportOutcome::Added => self.report.added += 1,
+            ImportOutcome::Replaced(_) => self.report.replaced += 1,
+            ImportOutcome::Exists(state) if self.options.on_duplicate == OnDuplicate::Reject => {
+                return Err(Failure::Exists { line, topic: topic.clone(), id, state, imported: self.imported });
+            }
+            ImportOutcome::Exists(state) => {
+                *self.report.kept.entry(state).or_default() += 1;
+                let is_left = self.options.on_duplicate == OnDuplicate::Replace;
+                if is_left && self.report.running.len() < MOST_NAMED {
+                    self.report.running.push((topic.clone(), id));
+                }
+            }
+            // The failure names the copy of the batch that exists; no batch of this program has an id twice.
+            ImportOutcome::NotDone | ImportOutcome::Repeated => {}
+        }
+        Ok(())
+    }
+
+    /// Sends a batch until it is answered, under one number. Only a late batch gets another one.
+    async fn ask(&mut self, key: &TopicKey, import: Import) -> Result<Vec<ImportOutcome>, Failure> {
+        let is_new = !self.numbers.contains_key(&key.topic);
+        if is_new {
+            let what = format!("cannot open topic `{}`", key.topic);
+            self.options.repeating.ask(&what, |_| self.store.open(key)).await?;
+        }
+        let what = format!("cannot import into topic `{}`", key.topic);
+        loop {
+            let number = self.numbers.entry(key.topic.clone()).or_default();
+            *number += 1;
+            let send = |_| {
+                // A connection that broke takes its producer along; the number is what counts.
+                let producer = self.store.producer(key, &self.options.producer);
+                let answer = producer.import(*number, import.clone());
+                async move {
+                    let answer = answer.await;
+                    drop(producer);
+                    answer
+                }
+            };
+            if let BatchAnswer::Done(outcomes) = self.options.repeating.ask(&what, send).await? {
+                return Ok(outcomes);
+            }
+        }
+    }
+}

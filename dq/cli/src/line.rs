@@ -1,0 +1,87 @@
+//! The lines of an export: JSON objects, each with one field that says what the line is.
+//!
+//! ```text
+//! {"export":{"format":1,"app":"shop"}}
+//! {"topic":{"topic":"order-timeout","fence":1763000000000001}}
+//! {"job":{"topic":"order-timeout","id":"7","state":"delayed","at":1763000002000,"delay":2000,"payload":{"order":7}}}
+//! {"end":{"jobs":1}}
+//! ```
+//!
+//! The first line is `export`, the last one `end`; a `topic` comes before its jobs. A line with a field that this version does not
+//! know comes from a newer one and is refused.
+
+use dq::job::{AppName, TopicName};
+use serde::{Deserialize, Serialize};
+
+use crate::job_line::JobLine;
+
+/// The form of the lines that this version writes, and the only one that it reads.
+pub const FORMAT: u32 = 1;
+
+/// The most bytes of a line: four times the longest payload that an add may have.
+pub const LONGEST_LINE: usize = 64 << 20;
+
+/// A line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Line {
+    /// The first line.
+    Export(Start),
+    /// A topic, before its jobs.
+    Topic(TopicLine),
+    /// A job, or a broadcast that waits.
+    Job(Box<JobLine>),
+    /// The last line.
+    End(End),
+}
+
+/// What the first line says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Start {
+    /// The form of the lines.
+    pub format: u32,
+    /// The app that was exported.
+    #[serde(with = "app_name")]
+    pub app: AppName,
+}
+
+/// A topic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TopicLine {
+    /// Its name.
+    #[serde(with = "topic_name")]
+    pub topic: TopicName,
+    /// The newest fence that it has given out.
+    pub fence: u64,
+}
+
+/// What the last line says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct End {
+    /// The number of lines with jobs.
+    pub jobs: u64,
+}
+
+macro_rules! as_text {
+    ($module:ident, $name:ty) => {
+        pub(crate) mod $module {
+            use serde::{Deserialize, Deserializer, Serializer, de};
+
+            pub(crate) fn serialize<S: Serializer>(name: &$name, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(name.as_str())
+            }
+
+            pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<$name, D::Error> {
+                let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+                <$name>::new(text).map_err(de::Error::custom)
+            }
+        }
+    };
+}
+
+as_text!(app_name, dq::job::AppName);
+as_text!(topic_name, dq::job::TopicName);
+as_text!(job_id, dq::job::JobId);

@@ -1,0 +1,137 @@
+//! A topic that changes while it is exported.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use dq::environment::WallClock;
+use dq::job::{AppName, Fence, JobId, Metadata, NodeId, ProducerId, Record, TopicKey, TopicName};
+use dq::store::memory::MemoryStore;
+use dq::store::{
+    CopyPlace, ExportRequest, Exported, Import, Interest, JobCopy, Link, OnDuplicate, Page, PageRequest, Producer,
+    Signals, Store, StoreError, Stored, TopicCounts,
+};
+use dq::time::Timestamp;
+use dq_cli::failure::Failure;
+use dq_cli::progress::Progress;
+use dq_cli::{Repeating, export, import};
+use futures_util::future::BoxFuture;
+
+use crate::round_trip::choice;
+
+/// A memory store to which somebody adds a job once a page of an export was read.
+#[derive(Debug)]
+struct BusyStore {
+    inner: MemoryStore,
+    is_changed: AtomicBool,
+}
+
+fn key() -> TopicKey {
+    TopicKey { app: AppName::new("shop").unwrap(), topic: TopicName::new("orders").unwrap() }
+}
+
+/// Adds a DEAD job.
+async fn add(store: &MemoryStore, name: &str) {
+    let record = Record::new(&Metadata::default(), dq::job::Codec::Json, b"{}");
+    let id = JobId::new(name).unwrap();
+    let copy = JobCopy { id, record, crashes: 0, place: CopyPlace::Dead, at: Timestamp::from_millis(5) };
+    let import = Import { copies: vec![copy], on_duplicate: OnDuplicate::Reject, fence: Fence(0) };
+    store.producer(&key(), &ProducerId::new(name)).import(1, import).await.unwrap();
+}
+
+impl Store for BusyStore {
+    fn url(&self) -> String {
+        self.inner.url()
+    }
+
+    fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.contact()
+    }
+
+    fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.inner.open(topic)
+    }
+
+    fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
+        self.inner.link(topic, node)
+    }
+
+    fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
+        self.inner.producer(topic, producer)
+    }
+
+    fn signals<'a>(&'a self, topic: &'a TopicKey, interest: Interest) -> BoxFuture<'a, Result<Signals, StoreError>> {
+        self.inner.signals(topic, interest)
+    }
+
+    fn get<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        ids: &'a [JobId],
+    ) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
+        self.inner.get(topic, ids)
+    }
+
+    fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
+        self.inner.page(topic, request)
+    }
+
+    fn export<'a>(
+        &'a self,
+        topic: &'a TopicKey,
+        request: ExportRequest,
+    ) -> BoxFuture<'a, Result<Exported, StoreError>> {
+        Box::pin(async move {
+            let page = self.inner.export(topic, request).await;
+            if !self.is_changed.swap(true, Ordering::Relaxed) {
+                add(&self.inner, "added meanwhile").await;
+            }
+            page
+        })
+    }
+
+    fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
+        self.inner.topics(app)
+    }
+
+    fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
+        self.inner.counts(topic)
+    }
+}
+
+/// Exports a topic that changes meanwhile. Returns the result and what was written.
+async fn exported(arguments: &[&str]) -> (Result<export::Report, Failure>, Vec<u8>) {
+    let store = BusyStore { inner: MemoryStore::new(Arc::new(WallClock)), is_changed: AtomicBool::new(false) };
+    add(&store.inner, "there before").await;
+    let mut written = Vec::new();
+    let repeating = Repeating(Duration::ZERO);
+    let done = export::export(&store, &choice(arguments), repeating, &mut written, &Progress::hidden()).await;
+    (done, written)
+}
+
+#[tokio::test]
+async fn an_export_whose_topic_changes_is_refused_and_cannot_be_imported_unnoticed() {
+    let (failed, written) = exported(&[]).await;
+    let failed = failed.unwrap_err();
+    assert!(matches!(failed, Failure::Changed(_)), "{failed}");
+    let what = "topic `orders` changed while it was read (1 dead jobs before, 2 read, 2 after)";
+    assert!(failed.to_string().starts_with(what), "{failed}");
+
+    let options = import::Options {
+        app: None,
+        on_duplicate: OnDuplicate::Keep,
+        partial: false,
+        repeating: Repeating(Duration::ZERO),
+        producer: ProducerId::new("p"),
+    };
+    let new = MemoryStore::new(Arc::new(WallClock));
+    let failed = import::import(&new, &options, &written[..], &Progress::hidden()).await.unwrap_err();
+    assert!(matches!(failed, Failure::CutOff { .. }), "{failed}");
+}
+
+#[tokio::test]
+async fn a_topic_that_changes_while_a_live_app_is_exported_is_warned_about() {
+    let (done, written) = exported(&["--running"]).await;
+    assert_eq!(done.unwrap().changed.len(), 1);
+    assert!(written.ends_with(b"{\"end\":{\"jobs\":2}}\n"));
+}

@@ -1,0 +1,199 @@
+//! An import of an export is the same, for random jobs of all states, from and to every store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Parser;
+use dq::environment::WallClock;
+use dq::job::{
+    AppName, Cause, Codec, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName,
+};
+use dq::store::memory::MemoryStore;
+use dq::store::redis::RedisStore;
+use dq::store::step::{Reconcile, Sequenced, Transfer, USUAL_BYTES};
+use dq::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, Store};
+use dq::time::Timestamp;
+use dq_cli::arguments::{Arguments, Choice, Command};
+use dq_cli::progress::Progress;
+use dq_cli::{Repeating, export, import};
+use dq_tests::redis::RedisServer;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+/// Metadata as a store may have them.
+fn metadata(place: CopyPlace) -> impl Strategy<Value = Metadata> {
+    let last = (1_u64 << 48) - 1;
+    let some_text = || proptest::option::of("[ -~äß€\u{1f600}\\n\"\\\\]{0,40}");
+    let cause = proptest::option::of(proptest::sample::select(&Cause::ALL[..]));
+    let numbers = (any::<u16>(), cause, any::<bool>(), 0..=last, proptest::option::of(0..=last), 0..=last);
+    let parked = matches!(place, CopyPlace::Unacked | CopyPlace::Done);
+    let parked_by = proptest::option::of(1..1_u64 << 53).prop_map(move |fence| fence.filter(|_| parked));
+    let headers = vec(("[a-z]{1,9}", "[ -~ä\\n]{0,20}"), 0..4);
+    (numbers, parked_by, some_text(), headers, some_text()).prop_map(|(numbers, parked_by, retry, headers, error)| {
+        let (attempts, cause, exhausted, delay, expires_at, retain) = numbers;
+        Metadata {
+            attempts,
+            cause,
+            exhausted,
+            delay: Duration::from_millis(delay),
+            expires_at: expires_at.map(Timestamp::from_millis),
+            retain: Duration::from_millis(retain),
+            parked_by: parked_by.map(Fence),
+            retry,
+            headers,
+            error,
+        }
+    })
+}
+
+fn record(place: CopyPlace) -> impl Strategy<Value = Record> {
+    let payload = prop_oneof![
+        4 => "[ -~]{0,30}".prop_map(|text| serde_json::json!({ "text": text }).to_string().into_bytes()),
+        1 => Just(b"null".to_vec()),
+        1 => vec(any::<u8>(), 0..60),
+        1 => Just(vec![b'1'; 9_000]),
+    ];
+    let proper =
+        (metadata(place), payload).prop_map(|(metadata, payload)| Record::new(&metadata, Codec::Json, &payload));
+    prop_oneof![9 => proper, 1 => vec(0_u8..128, 0..30).prop_map(|bytes| Record::from_bytes(bytes.into()))]
+}
+
+/// A copy; the number makes its id unlike all others of its place.
+fn copy(number: usize) -> impl Strategy<Value = JobCopy> {
+    let place = proptest::sample::select(&CopyPlace::ALL[..]);
+    let at = prop_oneof![1_000_000_000_000_u64..1_763_000_000_000, 3_000_000_000_000_u64..4_000_000_000_000];
+    (place, "[ -~äß€]{0,40}", at, 0_u32..5).prop_flat_map(move |(place, name, at, crashes)| {
+        record(place).prop_map(move |record| {
+            let crashes = if matches!(place, CopyPlace::Delayed | CopyPlace::Unacked) { crashes } else { 0 };
+            let id = JobId::new(format!("{number} {name}")).unwrap();
+            JobCopy { id, record, crashes, place, at: Timestamp::from_millis(at) }
+        })
+    })
+}
+
+/// Any number of copies, and how many jobs a node claims.
+fn topic() -> impl Strategy<Value = (Vec<JobCopy>, usize)> {
+    let copies = (0_usize..30).prop_flat_map(|count| (0..count).map(copy).collect::<Vec<_>>());
+    (copies, 0_usize..8)
+}
+
+pub(crate) fn choice(arguments: &[&str]) -> Choice {
+    let words = ["dq", "export", "redis://host", "--app", "shop"].into_iter().chain(arguments.iter().copied());
+    match Arguments::parse_from(words).command {
+        Command::Export(arguments) => arguments.choice,
+        Command::Import(_) => unreachable!("it is an export"),
+    }
+}
+
+const REPEATING: Repeating = Repeating(Duration::from_secs(5));
+
+async fn exported(store: &dyn Store, arguments: &[&str]) -> String {
+    let mut out = Vec::new();
+    export::export(store, &choice(arguments), REPEATING, &mut out, &Progress::hidden()).await.unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+async fn imported(store: &dyn Store, text: &str, producer: &str) -> import::Report {
+    let producer = ProducerId::new(producer);
+    let options =
+        import::Options { app: None, on_duplicate: OnDuplicate::Keep, partial: false, repeating: REPEATING, producer };
+    import::import(store, &options, text.as_bytes(), &Progress::hidden()).await.unwrap()
+}
+
+fn key() -> TopicKey {
+    TopicKey { app: AppName::new("shop").unwrap(), topic: TopicName::new("orders").unwrap() }
+}
+
+/// Puts the copies into a store as they are, and lets a node claim some.
+async fn fill(store: &dyn Store, copies: &[JobCopy], claims: usize) {
+    let import = Import { copies: copies.to_vec(), on_duplicate: OnDuplicate::Reject, fence: Fence(9) };
+    let answer = store.producer(&key(), &ProducerId::new("filler")).import(1, import).await.unwrap();
+    assert_eq!(answer, BatchAnswer::Done(vec![ImportOutcome::Added; copies.len()]));
+    if claims == 0 {
+        return;
+    }
+    let link = store.link(&key(), &NodeId::new("n"));
+    let reconcile = Reconcile { last_seen: Sequence(0), after: None, limit: 10 };
+    let Sequenced::Done(page) = link.step(reconcile).await.unwrap() else { panic!("a first reconcile is let in") };
+    let minute = Duration::from_secs(60);
+    let transfer = Transfer {
+        last_seen: page.lease_status.sequence,
+        limit: claims,
+        bytes: USUAL_BYTES,
+        lease: minute,
+        fallback: minute,
+        lookahead: Duration::ZERO,
+    };
+    link.step(transfer).await.unwrap();
+}
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<_> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// Moves random jobs from one store to another, and back.
+fn moves(cases: u32, stores: impl Fn() -> (Arc<dyn Store>, Arc<dyn Store>)) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
+    let moved = runner.run(&topic(), |(copies, claims)| {
+        runtime.block_on(async {
+            let (old, new) = stores();
+            fill(&*old, &copies, 0).await;
+            let text = exported(&*old, &[]).await;
+            prop_assert_eq!(text.matches("{\"job\"").count(), copies.len());
+            let report = imported(&*new, &text, "p").await;
+            prop_assert_eq!(report.added, copies.len() as u64);
+            prop_assert_eq!(&exported(&*new, &[]).await, &text);
+            let report = imported(&*new, &text, "q").await;
+            prop_assert_eq!(report.added, 0, "an import that is repeated adds nothing");
+            prop_assert_eq!(&exported(&*new, &[]).await, &text);
+
+            // What a node claimed is as if it had given it back.
+            let (running, _) = stores();
+            fill(&*running, &copies, claims).await;
+            let with_running = exported(&*running, &["--running"]).await;
+            let body =
+                |text| sorted(text).into_iter().filter(|line| !line.contains("\"fence\"")).map(str::to_owned).collect();
+            let (of_running, of_waiting): (Vec<String>, Vec<String>) = (body(&with_running), body(&text));
+            prop_assert_eq!(of_running, of_waiting);
+            Ok(())
+        })
+    });
+    moved.unwrap();
+}
+
+fn memory() -> Arc<dyn Store> {
+    Arc::new(MemoryStore::new(Arc::new(WallClock)))
+}
+
+/// Stores on one server, each in a keyspace of its own.
+fn keyspaces(server: &RedisServer) -> impl Fn() -> Arc<dyn Store> {
+    let (url, number) = (server.url(), std::cell::Cell::new(0));
+    move || {
+        number.set(number.get() + 1);
+        Arc::new(RedisStore::apart(&url, &format!("dq{}:", number.get()), None).unwrap())
+    }
+}
+
+#[test]
+fn an_import_of_an_export_is_the_same_in_memory() {
+    moves(200, || (memory(), memory()));
+}
+
+#[test]
+fn an_import_of_an_export_is_the_same_on_redis() {
+    let server = RedisServer::start();
+    let redis = keyspaces(&server);
+    moves(24, || (redis(), redis()));
+}
+
+#[test]
+fn an_import_of_an_export_is_the_same_from_memory_to_redis_and_from_redis_to_memory() {
+    let server = RedisServer::start();
+    let redis = keyspaces(&server);
+    moves(12, || (memory(), redis()));
+    moves(12, || (redis(), memory()));
+}

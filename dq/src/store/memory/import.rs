@@ -1,0 +1,102 @@
+//! The step `import` (rule 27): copies of jobs from an export go into their places.
+
+use std::collections::HashSet;
+
+use foldhash::fast::FixedState;
+
+use super::calls::KeptAnswer;
+use super::now::Now;
+use super::places::TimedPlace;
+use super::topic::{Topic, within};
+use crate::job::{JobId, ProducerId, State};
+use crate::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, StoreError};
+
+impl Topic {
+    /// Puts copies into their places. Under `Reject` it does all of them or nothing. O(n log n).
+    pub(crate) fn import(
+        &mut self,
+        now: Now,
+        producer: &ProducerId,
+        number: u64,
+        import: Import,
+    ) -> Result<BatchAnswer<ImportOutcome>, StoreError> {
+        within("the number of copies to import", import.copies.len())?;
+        if let Some(kept) = self.calls.kept(now, producer, number) {
+            return kept.imported();
+        }
+        let mut named = HashSet::with_hasher(FixedState::default());
+        let outcomes: Vec<_> = import
+            .copies
+            .iter()
+            .map(|copy| match named.insert((copy.place == CopyPlace::Broadcast, &copy.id)) {
+                true => self.import_outcome(copy, import.on_duplicate),
+                false => ImportOutcome::Repeated,
+            })
+            .collect();
+        let exists = outcomes.iter().any(|outcome| matches!(outcome, ImportOutcome::Exists(_)));
+        let outcomes = match import.on_duplicate {
+            OnDuplicate::Reject if exists => outcomes.into_iter().map(not_done).collect(),
+            _ => {
+                for (copy, outcome) in import.copies.into_iter().zip(&outcomes) {
+                    if matches!(outcome, ImportOutcome::Added | ImportOutcome::Replaced(_)) {
+                        self.put_copy(now, copy.into_sound());
+                    }
+                }
+                self.fence = self.fence.max(import.fence);
+                outcomes
+            }
+        };
+        self.calls.keep(now, producer, number, KeptAnswer::Imported(outcomes.clone()));
+        Ok(BatchAnswer::Done(outcomes))
+    }
+
+    /// What the step does with a copy, if it does anything.
+    fn import_outcome(&self, copy: &JobCopy, on_duplicate: OnDuplicate) -> ImportOutcome {
+        match (self.state_at(copy.place, &copy.id), on_duplicate) {
+            (None, _) => ImportOutcome::Added,
+            (Some(State::Running), _) => ImportOutcome::Exists(State::Running),
+            (Some(state), OnDuplicate::Replace) => ImportOutcome::Replaced(state),
+            (Some(state), OnDuplicate::Reject | OnDuplicate::Keep) => ImportOutcome::Exists(state),
+        }
+    }
+
+    /// The state of what a copy for this place meets: the job and the broadcast of an id are two.
+    fn state_at(&self, place: CopyPlace, id: &JobId) -> Option<State> {
+        match place {
+            CopyPlace::Broadcast => self.broadcasts.contains(id).then_some(State::Delayed),
+            _ => self.jobs.state(id),
+        }
+    }
+
+    fn put_copy(&mut self, now: Now, copy: JobCopy) {
+        let JobCopy { id, record, crashes, place, at } = copy;
+        let place = match place {
+            CopyPlace::Broadcast => {
+                self.broadcasts.remove(&id);
+                return self.delay_broadcast(now, id, record, at);
+            }
+            CopyPlace::Delayed => TimedPlace::Delayed,
+            CopyPlace::Unacked => TimedPlace::Unacked,
+            CopyPlace::Dead => TimedPlace::Dead,
+            CopyPlace::Done => TimedPlace::Done,
+        };
+        self.jobs.remove(&id);
+        if place == TimedPlace::Delayed {
+            self.signal_earlier_head(now, at);
+        }
+        self.jobs.insert(id.clone(), record, place, at);
+        if crashes > 0
+            && let Some(mut slot) = self.jobs.get_mut(&id)
+        {
+            slot.set_crashes(crashes);
+        }
+    }
+}
+
+/// The outcome of a copy in a batch of which nothing is done.
+const fn not_done(outcome: ImportOutcome) -> ImportOutcome {
+    match outcome {
+        ImportOutcome::Exists(_) | ImportOutcome::Repeated => outcome,
+        ImportOutcome::Added | ImportOutcome::Replaced(_) | ImportOutcome::NotDone => ImportOutcome::NotDone,
+    }
+}

@@ -1,0 +1,80 @@
+//! The step `import` as its script takes it (rule 27).
+
+use std::collections::HashSet;
+
+use foldhash::fast::FixedState;
+use redis::Value;
+
+use super::reply::{Reply, codes, malformed, state};
+use super::scripts::ScriptCall;
+use crate::store::{BatchAnswer, CopyPlace, Import, ImportOutcome, JobCopy, OnDuplicate, StoreError};
+
+/// Which copies of a batch are not sent, because an earlier one has their id.
+pub(super) struct Repeats(Vec<bool>);
+
+impl Repeats {
+    fn of(copies: &[JobCopy]) -> Self {
+        let mut named = HashSet::with_hasher(FixedState::default());
+        let is_repeated = |copy: &JobCopy| !named.insert((copy.place == CopyPlace::Broadcast, copy.id.clone()));
+        Self(copies.iter().map(is_repeated).collect())
+    }
+}
+
+/// Adds the arguments of an import to a call that has its keys.
+pub(super) fn write(mut call: ScriptCall, number: u64, import: Import) -> (ScriptCall, Repeats) {
+    let repeats = Repeats::of(&import.copies);
+    let sent = import.copies.into_iter().zip(&repeats.0).filter(|(_, is_repeated)| !**is_repeated);
+    let copies: Vec<_> = sent.map(|(copy, _)| copy.into_sound()).collect();
+    let retains = copies.iter().any(|copy| !copy.record.fixed().retain.is_zero());
+    let longest = copies.iter().map(|copy| copy.record.as_bytes().len()).max().unwrap_or_default();
+    call.push(number);
+    call.push(match import.on_duplicate {
+        OnDuplicate::Reject => "r",
+        OnDuplicate::Keep => "k",
+        OnDuplicate::Replace => "p",
+    });
+    call.push(if retains { "r" } else { "" });
+    call.push(longest.next_power_of_two());
+    call.push(import.fence.0);
+    for copy in &copies {
+        call.push(match copy.place {
+            CopyPlace::Delayed => "d",
+            CopyPlace::Unacked => "u",
+            CopyPlace::Dead => "x",
+            CopyPlace::Done => "f",
+            CopyPlace::Broadcast => "b",
+        });
+        call.push(copy.id.as_str());
+        call.push(copy.at.as_millis());
+        call.push(copy.crashes);
+        call.push(copy.record.as_bytes().as_ref());
+    }
+    (call, repeats)
+}
+
+/// Reads the answer.
+pub(super) fn imported(answer: Value, repeats: &Repeats) -> Result<BatchAnswer<ImportOutcome>, StoreError> {
+    let mut reply = Reply::list("import", answer)?;
+    if reply.text()? == "late" {
+        return Ok(BatchAnswer::Late);
+    }
+    let text = reply.text()?;
+    let mut letters = codes(&text, 'i', "import")?.chars();
+    let mut outcomes = Vec::with_capacity(repeats.0.len());
+    for is_repeated in &repeats.0 {
+        outcomes.push(match is_repeated {
+            true => ImportOutcome::Repeated,
+            false => letters.next().and_then(outcome).ok_or_else(|| malformed("import", "an outcome is missing"))?,
+        });
+    }
+    Ok(BatchAnswer::Done(outcomes))
+}
+
+fn outcome(letter: char) -> Option<ImportOutcome> {
+    Some(match letter {
+        'A' => ImportOutcome::Added,
+        '-' => ImportOutcome::NotDone,
+        letter if letter.is_ascii_uppercase() => ImportOutcome::Replaced(state(letter.to_ascii_lowercase())?),
+        letter => ImportOutcome::Exists(state(letter)?),
+    })
+}

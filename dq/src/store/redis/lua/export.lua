@@ -1,0 +1,34 @@
+--[[ export: reads a page of one place, or of the broadcasts, with all that the topic keeps of each job. Reads only.
+
+KEYS[1]  {app:topic}:jobs      HASH  job id -> record; or broadcast-jobs
+KEYS[2]  {app:topic}:delayed   ZSET  job id -> ms; or unacked, dead, done, broadcasts
+KEYS[3]  {app:topic}:metadata  HASH  job id -> metadata that override those of its record
+KEYS[4]  {app:topic}:crashes   HASH  job id -> crashes, with `+` (grouped) or `!` (alone) behind it
+KEYS[5]  {app:topic}:meta      HASH  fence
+ARGV[1]  limit, 1..=1000
+ARGV[2]  time of the cursor, ms; '' for the first page
+ARGV[3]  id of the cursor
+ARGV[4]  the most bytes of records; one may have more
+
+Returns  {ids, times ms, records, metadata that override theirs or false, crashes or false, more, the last fence or false}. The
+         metadata and crashes are those of jobs: a broadcast of the same id has none
+Holds    rules 5, 27
+Cost     O(limit + log² n)
+]]
+-- include types.lua
+local jobs, place, metadata, crashes, meta = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local limit, cursor_time, cursor_id, most = tonumber(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
+-- include bulk.lua
+-- include order.lua
+-- include rank.lua
+local first = first_rank()
+local found, ids, times = redis.call('ZRANGE', place, first, first + limit - 1, 'WITHSCORES'), {}, {}
+for i = 1, #found / 2 do
+  ids[i], times[i] = found[2 * i - 1], tonumber(found[2 * i])
+end
+for i = fitting({jobs, metadata}, ids, most) + 1, #ids do ids[i] = nil end
+local more = redis.call('ZCARD', place) > first + #ids and 1 or 0
+return {
+  ids, times, read('HMGET', jobs, ids), read('HMGET', metadata, ids), read('HMGET', crashes, ids), more,
+  redis.call('HGET', meta, 'fence'),
+}

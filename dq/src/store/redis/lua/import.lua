@@ -1,0 +1,103 @@
+--[[ import: puts copies of jobs, from an export, into their places.
+
+KEYS[1]  {app:topic}:jobs            HASH     job id -> record
+KEYS[2]  {app:topic}:delayed         ZSET     job id -> due time, ms
+KEYS[3]  {app:topic}:unacked         ZSET     job id -> when it was parked, ms
+KEYS[4]  {app:topic}:dead            ZSET     job id -> when it became DEAD, ms
+KEYS[5]  {app:topic}:done            ZSET     job id -> end of its retention, ms
+KEYS[6]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
+KEYS[7]  {app:topic}:broadcast-jobs  HASH     broadcast id -> record
+KEYS[8]  {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
+KEYS[9]  {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
+KEYS[10] {app:topic}:meta            HASH     protocol, fence, retains, largest, watcher, publisher
+KEYS[11] {app:topic}:wake            CHANNEL  signals for every node
+KEYS[12] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
+ARGV[1]  number of the batch
+ARGV[2]  r (reject: all or nothing), k (keep) or p (replace)
+ARGV[3]  r if a copy has a retention, otherwise ''
+ARGV[4]  no record of the batch has more bytes
+ARGV[5]  the fence which no later run may get
+ARGV[6]  and on: for each copy, no id twice among the jobs and none twice among the broadcasts, its place (d u x f, or b: a
+         broadcast), id, time in ms, crashes and record
+
+Returns  {'done', answer}, {'kept', answer} or {'late'}. The answer is `i` and one letter per copy: A (added); d r u x f (exists, and
+         its state); D U X F (replaced, and the state of the old job); - (not done, because another one exists)
+Holds    rules 1, 2, 5, 18, 23, 27: an id in no place is RUNNING, and untouched
+Cost     O(n log n). Per copy of a job one HEXISTS, one HSET field and one ZADD member
+]]
+-- include types.lua
+local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
+local crashes, calls, meta, wake, metadata = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
+local number, duplicate, flags, longest, fence, renews = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], true
+local FIRST_COPY, FIELDS = 6, 5
+-- include version.lua
+-- include clock.lua
+-- include calls.lua
+-- include bulk.lua
+-- include signal.lua
+-- include metadata.lua
+-- include places.lua
+-- What the store knows of these ids.
+local recorded, broadcast_ids, states, waits = {}, {}, {}, {}
+for i = FIRST_COPY, #ARGV, FIELDS do
+  if ARGV[i] == 'b' then
+    broadcast_ids[#broadcast_ids + 1] = ARGV[i + 1]
+  elseif redis.call('HEXISTS', jobs, ARGV[i + 1]) == 1 then
+    recorded[#recorded + 1] = ARGV[i + 1]
+  end
+end
+for i, state in ipairs(places_of(recorded)) do states[recorded[i]] = state end
+local dues = read('ZMSCORE', broadcasts, broadcast_ids)
+for i, id in ipairs(broadcast_ids) do waits[id] = dues[i] and 'd' end
+local answers, is_refused = {}, false
+for i = FIRST_COPY, #ARGV, FIELDS do
+  local state = ARGV[i] == 'b' and waits[ARGV[i + 1]] or ARGV[i] ~= 'b' and states[ARGV[i + 1]]
+  local replaces = state and state ~= 'r' and duplicate == 'p'
+  is_refused = is_refused or duplicate == 'r' and state
+  answers[#answers + 1] = replaces and string.upper(state) or state or 'A'
+end
+if is_refused then
+  for i, letter in ipairs(answers) do answers[i] = letter == 'A' and '-' or letter end
+end
+-- What is written: members are time and id, fields are id and value.
+local keys = {d = delayed, u = unacked, x = dead, f = done, b = broadcasts}
+local members = {d = {}, u = {}, x = {}, f = {}, b = {}}
+local moved, job_fields, broadcast_fields, crash_fields, own_fields = {}, {}, {}, {}, {}
+local earliest = {d = math.huge, b = math.huge}
+local function push(list, a, b) list[#list + 1], list[#list + 2] = a, b end
+local function put(place, id, at, crash_count, record)
+  push(members[place], at, id)
+  if earliest[place] and tonumber(at) < earliest[place] then earliest[place] = tonumber(at) end
+  if place == 'b' then return push(broadcast_fields, id, record) end
+  if states[id] then moved[#moved + 1] = id end
+  push(job_fields, id, record)
+  if crash_count ~= '0' then push(crash_fields, id, crash_count) end
+  local own = own_metadata(record)
+  if own then push(own_fields, id, own) end
+end
+for i = FIRST_COPY, #ARGV, FIELDS do
+  local letter = answers[(i - FIRST_COPY) / FIELDS + 1]
+  if letter ~= '-' and letter == string.upper(letter) then put(unpack(ARGV, i, i + FIELDS - 1)) end
+end
+for _, place in ipairs({delayed, unacked, dead, done}) do write('ZREM', place, moved) end
+write('HDEL', crashes, moved)
+write('HDEL', metadata, moved)
+local function head_of(place) return tonumber(redis.call('ZRANGE', place, 0, 0, 'WITHSCORES')[2] or math.huge) end
+local head, broadcast_head = head_of(delayed), head_of(broadcasts)
+write('HSET', jobs, job_fields)
+write('HSET', metadata, own_fields)
+write('HSET', crashes, crash_fields)
+write('HSET', broadcast_jobs, broadcast_fields)
+for place, list in pairs(members) do write('ZADD', keys[place], list) end
+if not is_refused then
+  if tonumber(fence) > tonumber(last_fence or 0) then redis.call('HSET', meta, 'fence', fence) end
+  -- include note.lua
+end
+local answer = 'i' .. table.concat(answers)
+-- include keep.lua
+if earliest.d < head then signal('due', 'watcher', watcher, watcher_until, earliest.d) end
+if earliest.b < broadcast_head then
+  local publisher = redis.call('HMGET', meta, 'publisher', 'publisher-until')
+  signal('broadcast', 'publisher', publisher[1], publisher[2])
+end
+return {'done', answer}
