@@ -8,7 +8,7 @@ use dq::store::step::Change;
 use dq_tests::redis::{RedisServer, ask};
 use serde::{Deserialize, Serialize};
 
-use super::proxy::Proxy;
+
 use super::topic::{Topic, job};
 
 const DIRECTORY: &str = "dq:{shop}:topics";

@@ -21,7 +21,6 @@ mod mistyped;
 mod numbers;
 mod payloads;
 mod processes;
-mod proxy;
 mod refused;
 mod scripted;
 mod shared;
