@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
-
 use super::tls::Authority;
 use super::topic::key;
 

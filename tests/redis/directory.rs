@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use dq::prelude::*;
 use dq::store::Store;
 use dq::store::step::Change;
+use dq_tests::Proxy;
 use dq_tests::redis::{RedisServer, ask};
 use serde::{Deserialize, Serialize};
-
 
 use super::topic::{Topic, job};
 

@@ -41,7 +41,7 @@ pub async fn run(storm: &Storm, kills: Option<u64>, seed: u64, folder: &Path) ->
     let ledger = Arc::new(Ledger::create(folder, "storm").expect("the folder is new"));
     let (server, url, lives) = match storm.store {
         Kind::Redis => {
-            let server = Server::start();
+            let server = Server::start(storm.forgets);
             let url = server.url();
             (Some(server), url, LIVES_ON_REDIS)
         }

@@ -67,6 +67,9 @@ struct Storm {
     /// The mean time from fault to fault at each process, in ms.
     #[arg(long, default_value_t = 4_000)]
     pause: u64,
+    /// Redis keeps nothing on disk, so that a restart loses jobs: shows that the checker finds them.
+    #[arg(long)]
+    forgets: bool,
     /// Keeps the files of the storm, which are kept after a finding anyway.
     #[arg(long)]
     keep: bool,

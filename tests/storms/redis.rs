@@ -30,7 +30,7 @@ const LONGEST_HALT: Duration = Duration::from_secs(60);
 pub async fn run(storm: &Storm, seed: u64, folder: &Path) -> Vec<String> {
     let ledger = Arc::new(Ledger::create(folder, "storm").expect("the folder is new"));
     crate::process::watch(Arc::clone(&ledger), "all".into());
-    let server = Server::start();
+    let server = Server::start(storm.forgets);
     let mut places = places(storm, seed, folder, &ledger, server.port());
     join_all(places.iter_mut().map(Place::start)).await;
     let over = watch::Sender::new(false);

@@ -15,10 +15,11 @@ use crate::ledger::{Entry, Ledger, now};
 pub struct Server(Arc<Mutex<RedisServer>>);
 
 impl Server {
-    /// Starts a server.
-    pub fn start() -> Self {
-        let durable = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
-        Self(Arc::new(Mutex::new(RedisServer::start_with(&durable))))
+    /// Starts a server, which keeps nothing on disk if it `forgets`.
+    pub fn start(forgets: bool) -> Self {
+        let append = if forgets { "no" } else { "yes" };
+        let settings = ["--save", "", "--appendonly", append, "--appendfsync", "always"];
+        Self(Arc::new(Mutex::new(RedisServer::start_with(&settings))))
     }
 
     /// The port of the server, which stays the same.

@@ -2,11 +2,18 @@
 
 use std::process::Command;
 
-/// Runs `tests/storm` with these options, and returns what it printed.
-fn storm(options: &[&str]) -> String {
+/// Runs `tests/storm` with these options, and returns whether it found nothing, and what it printed.
+fn run(options: &[&str]) -> (bool, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_storm")).args(options).output().expect("the program was built");
     let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "tests/storm {}\n{said}", options.join(" "));
+    println!("tests/storm {}\n{said}", options.join(" "));
+    (output.status.success(), said)
+}
+
+/// Runs a storm that finds nothing.
+fn storm(options: &[&str]) -> String {
+    let (is_sound, said) = run(options);
+    assert!(is_sound, "{said}");
     said
 }
 
@@ -19,7 +26,6 @@ fn count(said: &str, what: &str) -> u64 {
 #[test]
 fn a_storm_of_half_a_minute_on_redis_finds_nothing() {
     let said = storm(&["--seconds", "30", "--pause", "2500"]);
-    println!("{said}");
     for what in ["adds confirmed", "runs", "node killed", "node stalled", "store restarted", "refused outcomes"] {
         assert!(count(&said, what) > 0, "{what}: {said}");
     }
@@ -28,6 +34,14 @@ fn a_storm_of_half_a_minute_on_redis_finds_nothing() {
 #[test]
 fn a_process_that_is_killed_again_and_again_loses_nothing_on_redis() {
     let said = storm(&["--kills", "5", "--rate", "300"]);
-    println!("{said}");
     assert_eq!(count(&said, "owner killed"), 5, "{said}");
+}
+
+#[test]
+fn a_storm_on_a_server_that_forgets_finds_lost_jobs() {
+    let (is_sound, said) = run(&["--seconds", "8", "--pause", "1000", "--seed", "1", "--forgets"]);
+    assert!(!is_sound && said.contains("FOUND lost: ") && said.contains("it is nowhere"), "{said}");
+    // A storm with a finding keeps its files, and here a finding is what was wanted.
+    let folder = said.lines().find_map(|line| line.strip_prefix("the files are in "));
+    std::fs::remove_dir_all(folder.expect("it says where its files are")).unwrap();
 }

@@ -108,9 +108,8 @@ impl<'a> Facts<'a> {
             }
             Entry::Sent { id, verb, answer } => {
                 let mut sent = self.life(id).commands.iter_mut();
-                let is_this = |sent: &&mut Command<'_>| {
-                    sent.process == process && sent.verb == *verb && sent.answer.is_none()
-                };
+                let is_this =
+                    |sent: &&mut Command<'_>| sent.process == process && sent.verb == *verb && sent.answer.is_none();
                 if let Some(command) = sent.find(is_this) {
                     command.answer = Some((at, *answer));
                 }

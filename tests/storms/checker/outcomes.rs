@@ -12,7 +12,8 @@ pub(super) fn check(id: &str, life: &Life<'_>, reasons: &Reasons<'_>, report: &m
         let Some((ended, _)) = run.end else { continue };
         for (later, other) in life.runs.range(fence + 1..) {
             if other.seen().is_some_and(|seen| seen < ended) {
-                let what = format!("run {fence} had lost its job to run {later}, but its later outcome {kind} was accepted");
+                let what =
+                    format!("run {fence} had lost its job to run {later}, but its later outcome {kind} was accepted");
                 report.find("outcome", id, what);
             }
             if matches!(kind, "Ack" | "Drop") {

@@ -13,6 +13,8 @@ pub(super) const KILLED: &str = "killed";
 
 /// A clean stop.
 const STOPPED: &str = "stopped";
+/// What a process notices by itself.
+const STOOD_STILL: &str = "stood still";
 /// A process must not end of itself.
 const ENDED: &str = "ended of itself";
 
@@ -45,7 +47,10 @@ impl<'a> Reasons<'a> {
             let excuses = event.what != STOPPED && !event.what.starts_with(ENDED);
             excuses && event.from <= to && from <= event.to + aftermath
         };
-        targets.iter().find_map(|target| self.0.get(target)?.iter().find(overlaps)).map(|event| event.what)
+        let events = || targets.iter().filter_map(|target| self.0.get(target)).flatten().filter(overlaps);
+        // A process that the storm stopped also notices that it stood still.
+        let event = events().find(|event| event.what != STOOD_STILL).or_else(|| events().next());
+        event.map(|event| event.what)
     }
 
     /// Counts the events by target and kind.

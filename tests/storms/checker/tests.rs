@@ -40,7 +40,13 @@ impl Storm {
 
     /// A run that is acked, 10 ms long, whose answer comes 10 ms later.
     fn acked(self, process: &'static str, at: u64, fence: u64) -> Self {
-        self.start(process, at, fence).end(process, at + 10, fence, End::Ack).settled(process, at + 20, fence, "Ack", "Done")
+        self.start(process, at, fence).end(process, at + 10, fence, End::Ack).settled(
+            process,
+            at + 20,
+            fence,
+            "Ack",
+            "Done",
+        )
     }
 
     fn event(self, target: &str, what: &str, at: u64) -> Self {
@@ -50,7 +56,11 @@ impl Storm {
 
     fn command(self, at: u64, verb: Verb, answer: Answer) -> Self {
         let sending = Entry::Sending { id: "j".into(), verb };
-        self.note("producer-0.1", at, sending).note("producer-0.1", at + 10, Entry::Sent { id: "j".into(), verb, answer })
+        self.note("producer-0.1", at, sending).note(
+            "producer-0.1",
+            at + 10,
+            Entry::Sent { id: "j".into(), verb, answer },
+        )
     }
 
     fn commanded(self, at: u64, verb: Verb, found: Option<Place>) -> Self {
@@ -80,7 +90,7 @@ impl Storm {
     }
 
     #[track_caller]
-    fn is_sound(self) {
+    fn holds(self) {
         assert_eq!(self.found(), []);
     }
 }
@@ -91,10 +101,10 @@ fn storm() -> Storm {
 
 #[test]
 fn a_job_that_is_nowhere_is_lost() {
-    storm().acked("node-1.1", 1_100, 5).listed(9_000, &[]).is_sound();
-    storm().listed(9_000, &[("j", Place::Delayed, None)]).is_sound();
+    storm().acked("node-1.1", 1_100, 5).listed(9_000, &[]).holds();
+    storm().listed(9_000, &[("j", Place::Delayed, None)]).holds();
     storm().listed(9_000, &[]).breaks("lost", "nowhere");
-    Storm::default().added(Answer::Unknown).listed(9_000, &[]).is_sound();
+    Storm::default().added(Answer::Unknown).listed(9_000, &[]).holds();
     let failed = || storm().start("node-1.1", 1_100, 5).end("node-1.1", 1_110, 5, End::Failed(Some(50)));
     failed().settled("node-1.1", 1_120, 5, "Retry(50ms)", "Done").listed(9_000, &[]).breaks("lost", "nowhere");
 }
@@ -103,10 +113,10 @@ fn a_job_that_is_nowhere_is_lost() {
 fn an_end_of_which_only_the_answer_is_missing_needs_a_reason() {
     let unanswered = || storm().start("node-1.1", 1_100, 5).end("node-1.1", 1_110, 5, End::Ack).listed(60_000, &[]);
     unanswered().breaks("lost", "without a reason");
-    unanswered().event("node-1.1", "killed", 1_111).is_sound();
+    unanswered().event("node-1.1", "killed", 1_111).holds();
     unanswered().event("node-1.1", "killed", 1_105).breaks("lost", "without a reason");
     let refused = || unanswered().settled("node-1.1", 2_000, 5, "Ack", "Stale");
-    refused().event("node-1", "cut", 1_120).is_sound();
+    refused().event("node-1", "cut", 1_120).holds();
     refused().event("node-2", "cut", 1_120).breaks("outcome", "refused without a reason");
     refused().event("node-1", "stopped", 1_120).breaks("outcome", "refused without a reason");
 }
@@ -116,18 +126,23 @@ fn a_job_is_in_one_place_and_dead_for_a_cause() {
     let twice = [("j", Place::Delayed, None), ("j", Place::Running, None)];
     storm().listed(9_000, &twice).breaks("lost", "in 2 places");
     let dead = |cause| storm().start("node-1.1", 1_100, 5).listed(9_000, &[("j", Place::Dead, cause)]);
-    let finally = |storm: Storm| {
-        storm.note("node-1.1", 1_105, Entry::Final { id: "j".into(), fence: 5, cause: "error".into() })
-    };
-    finally(dead(Some("error"))).is_sound();
+    let finally =
+        |storm: Storm| storm.note("node-1.1", 1_105, Entry::Final { id: "j".into(), fence: 5, cause: "error".into() });
+    finally(dead(Some("error"))).holds();
     finally(dead(None)).breaks("lost", "without a cause");
     dead(Some("error")).breaks("lost", "`final_retry` was not called");
 }
 
 #[test]
 fn an_acked_job_does_not_return() {
-    storm().acked("node-1.1", 1_100, 5).listed(9_000, &[("j", Place::Delayed, None)]).breaks("lost", "after the accepted ack");
-    storm().acked("node-1.1", 1_100, 5).acked("node-2.1", 2_000, 6).breaks("outcome", "run 6 came after the accepted Ack");
+    storm()
+        .acked("node-1.1", 1_100, 5)
+        .listed(9_000, &[("j", Place::Delayed, None)])
+        .breaks("lost", "after the accepted ack");
+    storm()
+        .acked("node-1.1", 1_100, 5)
+        .acked("node-2.1", 2_000, 6)
+        .breaks("outcome", "run 6 came after the accepted Ack");
     let absent = storm().listed(2_000, &[]).acked("node-1.1", 3_000, 5);
     absent.breaks("lost", "ran later");
 }
@@ -135,23 +150,26 @@ fn an_acked_job_does_not_return() {
 #[test]
 fn jobs_that_nobody_added_are_made_up() {
     Storm::default().acked("node-1.1", 1_100, 5).breaks("made up", "nobody added it");
-    storm().listed(9_000, &[("j", Place::Delayed, None), ("k", Place::Delayed, None)]).breaks("made up", "nobody added it");
+    storm()
+        .listed(9_000, &[("j", Place::Delayed, None), ("k", Place::Delayed, None)])
+        .breaks("made up", "nobody added it");
     let refused = || Storm::default().added(Answer::NotDone);
-    refused().listed(9_000, &[]).is_sound();
+    refused().listed(9_000, &[]).holds();
     refused().acked("node-1.1", 1_100, 5).breaks("made up", "it ran");
     refused().listed(9_000, &[("j", Place::Delayed, None)]).breaks("made up", "it is in the store");
 }
 
 #[test]
 fn no_outcome_counts_of_a_run_that_had_lost_its_job() {
-    let stalled = || storm().start("node-1.1", 1_100, 5).event("node-1.1", "stalled", 1_101).start("node-2.1", 2_000, 6);
+    let stalled =
+        || storm().start("node-1.1", 1_100, 5).event("node-1.1", "stalled", 1_101).start("node-2.1", 2_000, 6);
     let late = |change: &str, end, verdict: &str| {
         stalled().end("node-1.1", 2_005, 5, end).settled("node-1.1", 2_006, 5, change, verdict)
     };
-    late("Ack", End::Ack, "Stale").is_sound();
+    late("Ack", End::Ack, "Stale").holds();
     late("Ack", End::Ack, "Done").breaks("outcome", "had lost its job to run 6");
     late("Retry(1s)", End::Failed(Some(1_000)), "Done").breaks("outcome", "had lost its job to run 6");
-    late("Rollback", End::Dropped, "Stale").is_sound();
+    late("Rollback", End::Dropped, "Stale").holds();
     late("Ack", End::Ack, "Dropped").breaks("outcome", "the verdict on Ack of run 5 is Dropped");
     storm().acked("node-1.1", 1_100, 5).settled("node-1.1", 1_200, 5, "Ack", "Done").breaks("outcome", "2 outcomes");
 }
@@ -163,38 +181,40 @@ fn no_handler_begins_early() {
         let first = storm().start("node-1.1", 1_100, 5).end("node-1.1", 1_110, 5, End::Rejoin(300));
         first.settled("node-1.1", 1_120, 5, "Rejoin(After(300ms))", "Done").acked("node-1.1", again, 6)
     };
-    rejoined(1_410).is_sound();
+    rejoined(1_410).holds();
     rejoined(1_409).breaks("early", "1000 µs early");
 }
 
 #[test]
 fn deletes_and_acks_from_outside_hold() {
     let by = |verb, found| storm().commanded(1_050, verb, found);
-    by(Verb::Delete, Some(Place::Delayed)).listed(9_000, &[]).is_sound();
+    by(Verb::Delete, Some(Place::Delayed)).listed(9_000, &[]).holds();
     by(Verb::Delete, Some(Place::Delayed)).start("node-1.1", 1_100, 5).breaks("command", "1 runs began after");
-    by(Verb::Delete, Some(Place::Delayed)).listed(9_000, &[("j", Place::Delayed, None)]).breaks("command", "in the store");
-    by(Verb::Delete, Some(Place::Running)).start("node-1.1", 1_100, 5).listed(9_000, &[]).is_sound();
+    by(Verb::Delete, Some(Place::Delayed))
+        .listed(9_000, &[("j", Place::Delayed, None)])
+        .breaks("command", "in the store");
+    by(Verb::Delete, Some(Place::Running)).start("node-1.1", 1_100, 5).listed(9_000, &[]).holds();
     let twice = by(Verb::Delete, Some(Place::Running)).start("node-1.1", 1_100, 5).start("node-1.1", 2_100, 6);
     twice.event("node-1.1", "cut", 1_101).breaks("command", "2 runs began after");
     by(Verb::Ack, Some(Place::Unacked)).start("node-1.1", 1_100, 5).breaks("command", "1 runs began after");
     by(Verb::AckRun, Some(Place::Unacked)).start("node-1.1", 1_100, 5).breaks("command", "1 runs began after");
-    by(Verb::AckRun, Some(Place::Running)).acked("node-1.1", 1_100, 5).is_sound();
+    by(Verb::AckRun, Some(Place::Running)).acked("node-1.1", 1_100, 5).holds();
     by(Verb::Delete, None).acked("node-1.1", 1_100, 5).breaks("command", "found nothing");
     let unsent = storm().command(1_050, Verb::Delete, Answer::NotDone).listed(9_000, &[]);
     unsent.breaks("lost", "nowhere");
-    storm().command(1_050, Verb::Delete, Answer::Unknown).listed(9_000, &[]).is_sound();
+    storm().command(1_050, Verb::Delete, Answer::Unknown).listed(9_000, &[]).holds();
 }
 
 #[test]
 fn a_second_run_needs_a_reason() {
     let twice = || storm().start("node-1.1", 1_100, 5).acked("node-2.1", 3_000, 6);
     twice().breaks("duplicate", "without a reason");
-    twice().event("node-1.1", "killed", 1_105).is_sound();
+    twice().event("node-1.1", "killed", 1_105).holds();
     twice().event("node-1.2", "killed", 1_105).breaks("duplicate", "without a reason");
     twice().event("node-1.1", "killed", 1_099).breaks("duplicate", "without a reason");
-    twice().event("node-1", "held up", 1_099).is_sound();
+    twice().event("node-1", "held up", 1_099).holds();
     twice().event("node-2", "held up", 1_105).breaks("duplicate", "without a reason");
-    twice().event("store", "killed", 1_105).is_sound();
+    twice().event("store", "killed", 1_105).holds();
     storm().start("node-1.1", 1_100, 5).acked("node-1.1", 1_200, 5).breaks("duplicate", "run 5 began 2 times");
 }
 
@@ -205,7 +225,7 @@ fn a_parked_job_runs_again_only_after_a_requeue() {
         run.settled("node-1.1", 1_120, 5, "Park", "Done").acked("node-1.1", 3_000, 6)
     };
     parked().breaks("duplicate", "after the accepted Park");
-    parked().commanded(2_000, Verb::Requeue, Some(Place::Unacked)).is_sound();
+    parked().commanded(2_000, Verb::Requeue, Some(Place::Unacked)).holds();
 }
 
 #[test]
@@ -215,15 +235,18 @@ fn the_attempt_is_the_number_of_failed_runs() {
         let run = run.settled("node-1.1", 1_120, 5, "Retry(50ms)", "Done").start_as("node-1.1", 2_000, 6, attempt);
         run.end("node-1.1", 2_010, 6, End::Ack).settled("node-1.1", 2_020, 6, "Ack", "Done")
     };
-    retried(1).is_sound();
+    retried(1).holds();
     retried(0).breaks("attempt", "run 6 is attempt 0");
     retried(2).breaks("attempt", "run 6 is attempt 2");
 }
 
 #[test]
 fn no_process_ends_of_itself() {
-    storm().acked("node-1.1", 1_100, 5).event("node-1.1", "stopped", 2_000).is_sound();
-    storm().acked("node-1.1", 1_100, 5).event("node-1.1", "ended of itself: exit status: 4", 2_000).breaks("process", "status: 4");
+    storm().acked("node-1.1", 1_100, 5).event("node-1.1", "stopped", 2_000).holds();
+    storm()
+        .acked("node-1.1", 1_100, 5)
+        .event("node-1.1", "ended of itself: exit status: 4", 2_000)
+        .breaks("process", "status: 4");
 }
 
 #[test]

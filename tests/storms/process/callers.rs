@@ -39,9 +39,9 @@ struct Caller {
 
 /// A source of randomness that the seed and a name decide.
 pub fn rng(seed: u64, name: &str) -> Rng {
-    let mixed = name.bytes().fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let mixed = name
+        .bytes()
+        .fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
     Rng::with_seed(mixed)
 }
 
@@ -69,7 +69,12 @@ impl Callers {
                 }
             });
         }
-        let hook = webhook::Webhook { provider, ledger, rng: rng(part.seed, &part.name), share: [part.share[0], part.share[1]] };
+        let hook = webhook::Webhook {
+            provider,
+            ledger,
+            rng: rng(part.seed, &part.name),
+            share: [part.share[0], part.share[1]],
+        };
         tokio::spawn(hook.run());
         Self { confirmed, finish }
     }

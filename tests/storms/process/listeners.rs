@@ -44,6 +44,8 @@ async fn handle<P: Send + Sync>(
         End::Ack => Ok(channel.ack()),
         End::Rejoin(after) => Ok(channel.rejoin_after(Duration::from_millis(after))),
         End::Park => Ok(channel.park()),
+        // Every other failure is a panic, of which nothing is printed.
+        End::Failed(_) if job.attempt() % 2 == 1 => std::panic::resume_unwind(Box::new("as the job wants")),
         End::Failed(_) | End::Dropped => Err("as the job wants".into()),
     }
 }

@@ -31,8 +31,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::ledger::Ledger;
 use callers::Callers;
 pub use callers::rng;
-pub use stalls::watch;
 pub use listing::{left, list};
+pub use stalls::watch;
 
 /// The app of every storm.
 pub const APP: &str = "storm";
@@ -135,16 +135,11 @@ async fn work(part: &Part, ledger: Arc<Ledger>) -> Result<(), dq::Error> {
         }
         std::process::exit(1);
     });
+    // From here on, SIGTERM stops the process cleanly.
+    let mut term = signal(SignalKind::terminate()).expect("tokio handles signals");
     println!("ready");
     tokio::spawn(tell(context.provider().clone(), confirmed, part.jobs == Some(0)));
-    if part.listens {
-        context.run_until_signal().await
-    } else {
-        let mut term = signal(SignalKind::terminate()).expect("tokio handles signals");
-        term.recv().await;
-        context.shutdown(Duration::from_secs(1)).await;
-        Ok(())
-    }
+    context.run_until(term.recv()).await.map(drop)
 }
 
 /// Tells how many adds were confirmed, and when no job is left.

@@ -32,8 +32,7 @@ pub const REJOIN_MS: u64 = 300;
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 7] =
-        [Self::Ack, Self::Retry, Self::Rejoin, Self::Park, Self::Deleted, Self::Cut, Self::Dead];
+    pub const ALL: [Self; 7] = [Self::Ack, Self::Retry, Self::Rejoin, Self::Park, Self::Deleted, Self::Cut, Self::Dead];
 
     /// The topic of these jobs.
     pub const fn topic(self) -> &'static str {
