@@ -79,6 +79,8 @@ impl Network {
     pub fn duration(self, rng: &mut Rng) -> Duration {
         match self {
             Self::Cut => Duration::ZERO,
+            // Often longer than a lease and a half, so that what was held arrives after the jobs have gone to another node.
+            Self::Hold(_) => Duration::from_millis(rng.u64(1_000..12_000)),
             _ => Duration::from_millis(rng.u64(300..6_000)),
         }
     }

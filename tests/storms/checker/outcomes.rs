@@ -1,12 +1,12 @@
 //! The store accepts the outcome of the run that holds the job, and of no other.
 
 use super::Report;
-use super::facts::{Life, Run};
+use super::facts::Life;
 use super::reasons::Reasons;
 
 pub(super) fn check(id: &str, life: &Life<'_>, reasons: &Reasons<'_>, report: &mut Report) {
     for (fence, run) in &life.runs {
-        verdicts(id, *fence, run, reasons, report);
+        verdicts(id, life, *fence, reasons, report);
         let Some((_, kind)) = run.accepted() else { continue };
         report.count(format!("accepted {kind}"));
         let Some((ended, _)) = run.end else { continue };
@@ -24,14 +24,22 @@ pub(super) fn check(id: &str, life: &Life<'_>, reasons: &Reasons<'_>, report: &m
 }
 
 /// Each outcome is done once, or refused for a reason.
-fn verdicts(id: &str, fence: u64, run: &Run<'_>, reasons: &Reasons<'_>, report: &mut Report) {
+fn verdicts(id: &str, life: &Life<'_>, fence: u64, reasons: &Reasons<'_>, report: &mut Report) {
+    let run = &life.runs[&fence];
     let mut done = 0;
     for (at, change, verdict) in &run.settled {
         match *verdict {
             "Done" => done += 1,
             "Later" => {}
             "Stale" => {
-                report.count(if change.starts_with("Rollback") { "refused rollbacks" } else { "refused outcomes" });
+                let is_taken =
+                    life.runs.range(fence + 1..).any(|(_, other)| other.seen().is_some_and(|seen| seen < *at));
+                report.count(match (change.starts_with("Rollback"), is_taken) {
+                    (true, _) => "refused rollbacks",
+                    (false, true) => "refused outcomes: another run had begun",
+                    // The first try was accepted, and its answer was lost.
+                    (false, false) => "refused outcomes: repeated",
+                });
                 let since = run.begun().unwrap_or(*at);
                 if reasons.between(run.process, since, *at).is_none() {
                     report.find("outcome", id, format!("{change} of run {fence} was refused without a reason"));

@@ -154,7 +154,11 @@ impl Caller {
             1..20 => rng.usize(1_000..6_000),
             _ => rng.usize(0..200),
         };
-        let takes = if kind == Kind::Cut { rng.u64(300..800) } else { rng.u64(0..25) };
+        let takes = match rng.u32(0..20) {
+            _ if kind == Kind::Cut => rng.u64(300..800),
+            0 => rng.u64(100..2_000),
+            _ => rng.u64(0..25),
+        };
         Work { takes, fails: rng.u32(1..4), until: now() + rng.u64(0..2_500_000), filler: "x".repeat(size) }
     }
 

@@ -44,6 +44,9 @@ const CALL_TIMEOUT: &str = "1s";
 const CALL_TOTAL: &str = "5s";
 const FALLBACK: &str = "2s";
 
+/// How long handlers may go on when their process stops cleanly.
+const GRACE: Duration = Duration::from_secs(25);
+
 /// How often a process tells its progress.
 const PROGRESS: Duration = Duration::from_millis(100);
 
@@ -139,7 +142,9 @@ async fn work(part: &Part, ledger: Arc<Ledger>) -> Result<(), dq::Error> {
     let mut term = signal(SignalKind::terminate()).expect("tokio handles signals");
     println!("ready");
     tokio::spawn(tell(context.provider().clone(), confirmed, part.jobs == Some(0)));
-    context.run_until(term.recv()).await.map(drop)
+    term.recv().await;
+    context.shutdown(GRACE).await;
+    Ok(())
 }
 
 /// Tells how many adds were confirmed, and when no job is left.
