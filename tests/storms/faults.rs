@@ -28,7 +28,7 @@ pub enum Network {
     /// So many bytes a second come from the store.
     Limit(u64),
     /// Nothing passes in one direction, until later.
-    Hold(Direction),
+    HoldBack(Direction),
     /// All is lost in one direction.
     Lose(Direction),
     /// The n-th reply is lost, and its connection cut.
@@ -55,7 +55,7 @@ impl Network {
             0..2 => Self::Cut,
             2..4 => Self::Delay(Duration::from_millis(rng.u64(20..900))),
             4 => Self::Limit(rng.u64(5_000..200_000)),
-            5..7 => Self::Hold(direction),
+            5..7 => Self::HoldBack(direction),
             7..9 => Self::Lose(direction),
             _ => Self::LoseReply(rng.u64(1..60)),
         }
@@ -67,8 +67,8 @@ impl Network {
             Self::Cut => "cut",
             Self::Delay(_) => "delayed",
             Self::Limit(_) => "limited",
-            Self::Hold(Direction::Up) => "held up",
-            Self::Hold(Direction::Down) => "held down",
+            Self::HoldBack(Direction::Up) => "held up",
+            Self::HoldBack(Direction::Down) => "held down",
             Self::Lose(Direction::Up) => "lost up",
             Self::Lose(Direction::Down) => "lost down",
             Self::LoseReply(_) => "reply lost",
@@ -80,7 +80,7 @@ impl Network {
         match self {
             Self::Cut => Duration::ZERO,
             // Often longer than a lease and a half, so that what was held arrives after the jobs have gone to another node.
-            Self::Hold(_) => Duration::from_millis(rng.u64(1_000..12_000)),
+            Self::HoldBack(_) => Duration::from_millis(rng.u64(1_000..12_000)),
             _ => Duration::from_millis(rng.u64(300..6_000)),
         }
     }
@@ -94,7 +94,7 @@ impl Network {
                 proxy.delay(Direction::Down, delay / 2);
             }
             Self::Limit(rate) => proxy.limit(Direction::Down, Some(rate)),
-            Self::Hold(direction) => proxy.hold(direction),
+            Self::HoldBack(direction) => proxy.hold(direction),
             Self::Lose(direction) => proxy.lose(direction),
             Self::LoseReply(n) => proxy.lose_reply(n),
         }

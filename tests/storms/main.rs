@@ -101,8 +101,8 @@ fn storm(storm: &Storm) -> ExitCode {
         (Kind::Redis, None) => runtime.block_on(redis::run(storm, seed, folder.path())),
         (_, kills) => runtime.block_on(kills::run(storm, kills, seed, folder.path())),
     };
-    let calm = began.elapsed().as_secs();
-    let mut report = checker::judge(&ledger::read(folder.path()).expect("the files can be read"));
+    let ran = began.elapsed().as_secs();
+    let mut report = checker::verify(&ledger::read(folder.path()).expect("the files can be read"));
     for what in unfinished {
         report.findings.push(checker::Finding { rule: "storm", id: String::new(), what });
     }
@@ -112,7 +112,7 @@ fn storm(storm: &Storm) -> ExitCode {
     for finding in report.findings.iter().take(50) {
         println!("FOUND {finding}");
     }
-    println!("{} s, of them {} s to judge", began.elapsed().as_secs(), began.elapsed().as_secs() - calm);
+    println!("{} s, of them {} s to check", began.elapsed().as_secs(), began.elapsed().as_secs() - ran);
     println!("{} findings, seed {seed}", report.findings.len());
     if report.findings.is_empty() && !storm.keep {
         folder.remove();

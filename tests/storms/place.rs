@@ -87,12 +87,12 @@ impl Place {
 
     async fn fault(&mut self) {
         let fault = Fault::draw(&mut self.rng, self.is_gentle);
-        let (name, begun) = (self.process_name(), now());
+        let (name, since) = (self.process_name(), now());
         let process = self.process.as_mut().expect("a process is in its place between faults");
         match fault {
             Fault::Kill => {
                 process.kill().await;
-                self.event(&name, "killed", begun);
+                self.event(&name, "killed", since);
                 let pause = Duration::from_millis(self.rng.u64(0..2_000));
                 pass(pause).await;
                 self.start().await;
@@ -101,12 +101,12 @@ impl Place {
                 process.stall();
                 pass(Duration::from_millis(self.rng.u64(STALL_MS))).await;
                 process.go_on();
-                self.event(&name, "stalled", begun);
+                self.event(&name, "stalled", since);
             }
             Fault::Stop => {
                 let status = process.stop().await;
                 let what = if status.success() { "stopped".to_owned() } else { format!("ended of itself: {status}") };
-                self.event(&name, &what, begun);
+                self.event(&name, &what, since);
                 self.start().await;
             }
             Fault::Network(network) => self.network(network).await,
@@ -114,12 +114,12 @@ impl Place {
     }
 
     async fn network(&mut self, network: Network) {
-        let begun = now();
+        let since = now();
         network.begin(&self.proxy);
         let lasts = network.duration(&mut self.rng);
         pass(lasts).await;
         self.proxy.mend();
-        self.event(&self.name, network.name(), begun);
+        self.event(&self.name, network.name(), since);
     }
 
     /// Ends the adds of its process.

@@ -44,7 +44,7 @@ impl Server {
             if timeout(pause, over.wait_for(|over| *over)).await.is_ok() {
                 return;
             }
-            let (begun, down) = (now(), Duration::from_millis(rng.u64(0..2_000)));
+            let (since, down) = (now(), Duration::from_millis(rng.u64(0..2_000)));
             let what = if rng.u32(0..3) > 0 {
                 self.with(RedisServer::kill);
                 tokio::time::sleep_until(tokio::time::Instant::now() + down).await;
@@ -56,7 +56,7 @@ impl Server {
                 self.with(|server| server.go_on());
                 "stalled"
             };
-            ledger.note(Entry::Event { target: "store".into(), what: what.into(), from: begun, to: now() });
+            ledger.note(Entry::Event { target: "store".into(), what: what.into(), from: since, to: now() });
         }
     }
 }

@@ -28,12 +28,12 @@ pub(super) fn check(id: &str, life: &Life<'_>, listings: &[Listing<'_>], report:
         report.count(format!("{:?} that held", command.verb));
         // The run that holds the job when the command comes may begin later.
         let may_begin = usize::from(found == Some(Place::Running));
-        let begun = life.began().filter(|(_, run)| run.starts.iter().any(|start| *start > at)).count();
-        if begun > may_begin {
+        let starts = life.began().filter(|(_, run)| run.starts.iter().any(|start| *start > at)).count();
+        if starts > may_begin {
             let found = found.map_or("nothing".to_owned(), |found| format!("it {found:?}"));
-            report.find("command", id, format!("{begun} runs began after a {:?} that found {found}", command.verb));
+            report.find("command", id, format!("{starts} runs began after a {:?} that found {found}", command.verb));
         }
-        let is_there = |listing: &&Listing<'_>| listing.begun > at && listing.jobs.contains_key(id);
+        let is_there = |listing: &&Listing<'_>| listing.at > at && listing.jobs.contains_key(id);
         if found != Some(Place::Running) && listings.iter().any(|listing| is_there(&listing)) {
             report.find("command", id, format!("it is in the store after a {:?}", command.verb));
         }

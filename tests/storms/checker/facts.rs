@@ -49,7 +49,7 @@ pub(super) struct Run<'a> {
 /// What the store had at one time.
 #[derive(Debug)]
 pub(super) struct Listing<'a> {
-    pub(super) begun: u64,
+    pub(super) at: u64,
     pub(super) jobs: HashMap<&'a str, Vec<(Place, Option<&'a str>)>>,
 }
 
@@ -63,13 +63,13 @@ impl<'a> Run<'a> {
     }
 
     /// When a handler first began, `final_retry` included.
-    pub(super) fn begun(&self) -> Option<u64> {
+    pub(super) fn first_start(&self) -> Option<u64> {
         self.starts.iter().chain(&self.finals).min().copied()
     }
 
     /// The first moment at which the files show this run.
     pub(super) fn seen(&self) -> Option<u64> {
-        self.begun().into_iter().chain(self.settled.iter().map(|settled| settled.0)).min()
+        self.first_start().into_iter().chain(self.settled.iter().map(|settled| settled.0)).min()
     }
 }
 
@@ -81,7 +81,7 @@ impl<'a> Life<'a> {
 
     /// The runs whose handlers began, in order.
     pub(super) fn began(&self) -> impl DoubleEndedIterator<Item = (u64, &Run<'a>)> + Clone {
-        self.runs.iter().map(|(fence, run)| (*fence, run)).filter(|(_, run)| run.begun().is_some())
+        self.runs.iter().map(|(fence, run)| (*fence, run)).filter(|(_, run)| run.first_start().is_some())
     }
 }
 
@@ -95,7 +95,7 @@ impl<'a> Facts<'a> {
             }
         }
         facts.reasons.sort();
-        facts.listings.sort_by_key(|listing| listing.begun);
+        facts.listings.sort_by_key(|listing| listing.at);
         facts
     }
 
@@ -125,7 +125,7 @@ impl<'a> Facts<'a> {
                 self.run(process, id, *fence).settled.push((at, change, verdict));
             }
             Entry::Event { target, what, from, to } => self.reasons.add(target, what, *from, *to),
-            Entry::Listing => *listing = Some(Listing { begun: at, jobs: HashMap::new() }),
+            Entry::Listing => *listing = Some(Listing { at, jobs: HashMap::new() }),
             Entry::Listed { id, place, cause } => {
                 if let Some(listing) = listing {
                     listing.jobs.entry(id).or_default().push((*place, cause.as_deref()));

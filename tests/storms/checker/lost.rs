@@ -16,12 +16,12 @@ pub(super) fn check(listing: &Listing<'_>, facts: &Facts<'_>, report: &mut Repor
         }
         match facts.jobs.get(id) {
             None => report.find("made up", id, "it is in the store, but nobody added it".into()),
-            Some(life) => present(id, life, listing.begun, places, report),
+            Some(life) => present(id, life, listing.at, places, report),
         }
     }
     for (id, life) in &facts.jobs {
-        if life.confirmed().is_some_and(|added| added < listing.begun) && !listing.jobs.contains_key(id) {
-            absent(id, life, listing.begun, &facts.reasons, report);
+        if life.confirmed().is_some_and(|added| added < listing.at) && !listing.jobs.contains_key(id) {
+            absent(id, life, listing.at, &facts.reasons, report);
         }
     }
 }

@@ -62,7 +62,7 @@ impl Report {
 }
 
 /// Judges a storm.
-pub fn judge(logs: &[Log]) -> Report {
+pub fn verify(logs: &[Log]) -> Report {
     let facts = Facts::of(logs);
     let mut report = Report::default();
     for (id, life) in &facts.jobs {

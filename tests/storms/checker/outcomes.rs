@@ -36,11 +36,11 @@ fn verdicts(id: &str, life: &Life<'_>, fence: u64, reasons: &Reasons<'_>, report
                     life.runs.range(fence + 1..).any(|(_, other)| other.seen().is_some_and(|seen| seen < *at));
                 report.count(match (change.starts_with("Rollback"), is_taken) {
                     (true, _) => "refused rollbacks",
-                    (false, true) => "refused outcomes: another run had begun",
+                    (false, true) => "refused outcomes: another run has the job",
                     // The first try was accepted, and its answer was lost.
                     (false, false) => "refused outcomes: repeated",
                 });
-                let since = run.begun().unwrap_or(*at);
+                let since = run.first_start().unwrap_or(*at);
                 if reasons.between(run.process, since, *at).is_none() {
                     report.find("outcome", id, format!("{change} of run {fence} was refused without a reason"));
                 }

@@ -37,7 +37,7 @@ fn again(
     reasons: &Reasons<'_>,
     report: &mut Report,
 ) {
-    let (Some(from), Some(to)) = (last.begun(), next.begun()) else { return };
+    let (Some(from), Some(to)) = (last.first_start(), next.first_start()) else { return };
     let requeued = || life.commands.iter().any(|command| command.verb == Verb::Requeue && command.sent < to);
     match last.accepted() {
         Some((_, "Rejoin" | "Retry")) => return,

@@ -79,7 +79,7 @@ impl Storm {
     /// The rules that do not hold, with what the checker says.
     fn found(self) -> Vec<(&'static str, String)> {
         let logs = self.0.into_iter().map(|(process, lines)| Log { process: process.into(), lines });
-        let report = judge(&logs.collect::<Vec<_>>());
+        let report = verify(&logs.collect::<Vec<_>>());
         report.findings.into_iter().map(|finding| (finding.rule, finding.what)).collect()
     }
 
@@ -253,7 +253,7 @@ fn no_process_ends_of_itself() {
 fn what_happened_is_counted() {
     let storm = storm().start("node-1.1", 1_100, 5).acked("node-2.1", 3_000, 6).event("node-1.1", "killed", 1_105);
     let logs: Vec<_> = storm.0.into_iter().map(|(process, lines)| Log { process: process.into(), lines }).collect();
-    let counts = judge(&logs).counts;
+    let counts = verify(&logs).counts;
     for (name, count) in [("runs", 2), ("duplicates", 1), ("duplicates: cut short, killed", 1), ("node killed", 1)] {
         assert_eq!(counts.get(name), Some(&count), "{name}: {counts:?}");
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::work::{Kind, Work};
 use crate::ledger::{End, Entry, Ledger, micros, now};
 
-/// A run whose handler has begun. If dq drops it, the file says so.
+/// A run whose handler began. If dq drops it, the file says so.
 struct Run<'a> {
     ledger: &'a Ledger,
     id: &'a str,
