@@ -60,7 +60,9 @@ pub async fn run(storm: &Storm, kills: Option<u64>, seed: u64, folder: &Path) ->
         share: vec![1, 0],
         lists: true,
     };
-    for number in 1..=kills {
+    let (jobs, mut number) = (storm.jobs.unwrap_or(0), 0);
+    while number < kills || confirmed.load(Relaxed) < jobs {
+        number += 1;
         let mut process = Process::start(&part(number), &confirmed);
         // Now and then a process is killed while it starts.
         if rng.u32(0..10) > 0 && !process.ready().await {
@@ -81,8 +83,8 @@ pub async fn run(storm: &Storm, kills: Option<u64>, seed: u64, folder: &Path) ->
         }
     }
     // The last process adds nothing and finishes all jobs. Then another one lists what is left.
-    let last = Part { jobs: Some(0), ..part(kills + 1) };
-    let lister = Part { listens: false, jobs: None, ..part(kills + 2) };
+    let last = Part { jobs: Some(0), ..part(number + 1) };
+    let lister = Part { listens: false, jobs: None, ..part(number + 2) };
     for part in [last, lister] {
         wrong.extend(finish(&part, &confirmed).await.err());
     }

@@ -49,7 +49,8 @@ struct Storm {
     /// The store. `file` has one process, which is killed again and again.
     #[arg(long, value_enum, default_value_t = Kind::Redis)]
     store: Kind,
-    /// How often the only process is killed. On Redis: instead of the storm of many processes.
+    /// How often the only process is killed at least, 500 times if nothing is said. On Redis: instead of the storm of many
+    /// processes.
     #[arg(long)]
     kills: Option<u64>,
     /// Decides the faults and the jobs; the machine decides what they meet.
