@@ -5,12 +5,12 @@ use std::time::Duration;
 use dq::prelude::*;
 use dq::store::Store;
 use dq::store::redis::RedisStore;
+use dq_tests::Proxy;
 use dq_tests::redis::RedisServer;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::timeout;
 
-use super::proxy::Proxy;
 use super::tls::Authority;
 use super::topic::key;
 

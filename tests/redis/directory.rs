@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use dq::prelude::*;
 use dq::store::Store;
 use dq::store::step::Change;
+use dq_tests::Proxy;
 use dq_tests::redis::{RedisServer, ask};
 use serde::{Deserialize, Serialize};
 
-use super::proxy::Proxy;
 use super::topic::{Topic, job};
 
 const DIRECTORY: &str = "dq:{shop}:topics";

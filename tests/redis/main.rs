@@ -23,7 +23,6 @@ mod numbers;
 mod order;
 mod payloads;
 mod processes;
-mod proxy;
 mod refused;
 mod scripted;
 mod shared;

@@ -8,12 +8,13 @@ use dq::prelude::*;
 use dq::store::redis::RedisStore;
 use dq::store::step::{Reconcile, Wake};
 use dq::store::{Answer, Link, Numbered, Pending, RequestKind, Store};
+use dq_tests::Proxy;
 use dq_tests::redis::RedisServer;
 use futures_util::future::join_all;
 use tokio::time::timeout;
 
 use super::listeners::{PricesListener, add_to_all, ten_topics};
-use super::proxy::Proxy;
+
 use super::topic::{job, key};
 
 /// Longer than anything here takes, and shorter than a line may stay without a request.

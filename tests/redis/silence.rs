@@ -7,11 +7,12 @@ use dq::job::NodeId;
 use dq::prelude::*;
 use dq::store::redis::RedisStore;
 use dq::store::{Interest, Signal, Store, StoreError};
+use dq_tests::Proxy;
 use dq_tests::redis::RedisServer;
 use tokio::time::timeout;
 
 use super::listeners::PricesListener;
-use super::proxy::Proxy;
+
 use super::scripted::{self, Behaviour};
 use super::topic::{Topic, job, key};
 

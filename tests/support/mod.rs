@@ -1,4 +1,4 @@
-//! What the tests share: store fixtures, throw-away servers, node processes, a store that injects faults, and a Redis store
+//! What the tests share: store fixtures, throw-away servers, node processes, a proxy and a store that inject faults, and a Redis store
 //! that follows a paused clock.
 
 mod faulty_store;
@@ -12,6 +12,7 @@ mod monitor;
 #[cfg(unix)]
 mod node_process;
 mod paced;
+mod proxy;
 pub mod redis;
 
 pub use faulty_store::{Fault, Faults, FaultyStore};
@@ -19,3 +20,4 @@ pub use monitor::Monitor;
 #[cfg(unix)]
 pub use node_process::{Count, NodeProcess, RunLog, Runs};
 pub use paced::PacedStore;
+pub use proxy::{Direction, Proxy};

@@ -78,7 +78,11 @@ impl Topic {
 
     fn on_verdict(&mut self, id: &JobId, token: Token, verdict: Verdict, now: Duration) {
         let Some(job) = self.held.get(id) else { return };
-        tracing::debug!(job.id = %id, attempt = job.metadata.attempts, fence = token.fence.0, ?verdict, "settled");
+        let change = match job.stage() {
+            Stage::Settling { change, .. } => Some(tracing::field::debug(change)),
+            _ => None,
+        };
+        tracing::debug!(job.id = %id, attempt = job.metadata.attempts, fence = token.fence.0, change, ?verdict, "settled");
         match verdict {
             Verdict::Done => {
                 let Stage::Settling { change, then_run, .. } = job.stage() else { return };

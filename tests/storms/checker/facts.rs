@@ -1,0 +1,147 @@
+//! The files of a storm, put together job by job.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::reasons::Reasons;
+use crate::ledger::{Answer, End, Entry, Log, Place, Verb};
+
+/// Everything that the files say.
+#[derive(Debug, Default)]
+pub(super) struct Facts<'a> {
+    pub(super) jobs: BTreeMap<&'a str, Life<'a>>,
+    pub(super) reasons: Reasons<'a>,
+    /// The complete listings, in order of time.
+    pub(super) listings: Vec<Listing<'a>>,
+}
+
+/// A job. All times are in µs.
+#[derive(Debug, Default)]
+pub(super) struct Life<'a> {
+    /// When its add was sent, and its delay in ms.
+    pub(super) adding: Option<(u64, u64)>,
+    pub(super) added: Option<(u64, Answer)>,
+    pub(super) commands: Vec<Command<'a>>,
+    /// By fence.
+    pub(super) runs: BTreeMap<u64, Run<'a>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Command<'a> {
+    process: &'a str,
+    pub(super) verb: Verb,
+    pub(super) sent: u64,
+    pub(super) answer: Option<(u64, Answer)>,
+}
+
+/// What happened to a job under one fence.
+#[derive(Debug, Default)]
+pub(super) struct Run<'a> {
+    pub(super) process: &'a str,
+    pub(super) starts: Vec<u64>,
+    pub(super) due: u64,
+    pub(super) attempt: u32,
+    pub(super) end: Option<(u64, End)>,
+    pub(super) finals: Vec<u64>,
+    /// When, change and verdict.
+    pub(super) settled: Vec<(u64, &'a str, &'a str)>,
+}
+
+/// What the store had at one time.
+#[derive(Debug)]
+pub(super) struct Listing<'a> {
+    pub(super) at: u64,
+    pub(super) jobs: HashMap<&'a str, Vec<(Place, Option<&'a str>)>>,
+}
+
+impl<'a> Run<'a> {
+    /// The kind of the outcome that the store accepted, and when the node learned of it. A rollback is no outcome of a handler.
+    pub(super) fn accepted(&self) -> Option<(u64, &'a str)> {
+        self.settled.iter().find_map(|(at, change, verdict)| {
+            let kind = change.split('(').next().unwrap_or_default();
+            (*verdict == "Done" && kind != "Rollback").then_some((*at, kind))
+        })
+    }
+
+    /// When a handler first began, `final_retry` included.
+    pub(super) fn first_start(&self) -> Option<u64> {
+        self.starts.iter().chain(&self.finals).min().copied()
+    }
+
+    /// The first moment at which the files show this run.
+    pub(super) fn seen(&self) -> Option<u64> {
+        self.first_start().into_iter().chain(self.settled.iter().map(|settled| settled.0)).min()
+    }
+}
+
+impl<'a> Life<'a> {
+    /// Whether the add was confirmed, and when.
+    pub(super) fn confirmed(&self) -> Option<u64> {
+        self.added.and_then(|(at, answer)| matches!(answer, Answer::Done { .. }).then_some(at))
+    }
+
+    /// The runs whose handlers began, in order.
+    pub(super) fn began(&self) -> impl DoubleEndedIterator<Item = (u64, &Run<'a>)> + Clone {
+        self.runs.iter().map(|(fence, run)| (*fence, run)).filter(|(_, run)| run.first_start().is_some())
+    }
+}
+
+impl<'a> Facts<'a> {
+    pub(super) fn of(logs: &'a [Log]) -> Self {
+        let mut facts = Self::default();
+        for log in logs {
+            let mut listing = None;
+            for line in &log.lines {
+                facts.read(&log.process, line.at, &line.entry, &mut listing);
+            }
+        }
+        facts.reasons.sort();
+        facts.listings.sort_by_key(|listing| listing.at);
+        facts
+    }
+
+    fn read(&mut self, process: &'a str, at: u64, entry: &'a Entry, listing: &mut Option<Listing<'a>>) {
+        match entry {
+            Entry::Adding { id, after } => self.life(id).adding = Some((at, *after)),
+            Entry::Added { id, answer } => self.life(id).added = Some((at, *answer)),
+            Entry::Sending { id, verb } => {
+                self.life(id).commands.push(Command { process, verb: *verb, sent: at, answer: None });
+            }
+            Entry::Sent { id, verb, answer } => {
+                let mut sent = self.life(id).commands.iter_mut();
+                let is_this =
+                    |sent: &&mut Command<'_>| sent.process == process && sent.verb == *verb && sent.answer.is_none();
+                if let Some(command) = sent.find(is_this) {
+                    command.answer = Some((at, *answer));
+                }
+            }
+            Entry::Start { id, fence, due, attempt } => {
+                let run = self.run(process, id, *fence);
+                run.starts.push(at);
+                (run.due, run.attempt) = (*due, *attempt);
+            }
+            Entry::End { id, fence, end } => self.run(process, id, *fence).end = Some((at, *end)),
+            Entry::Final { id, fence, .. } => self.run(process, id, *fence).finals.push(at),
+            Entry::Settled { id, fence, change, verdict } => {
+                self.run(process, id, *fence).settled.push((at, change, verdict));
+            }
+            Entry::Event { target, what, from, to } => self.reasons.add(target, what, *from, *to),
+            Entry::Listing => *listing = Some(Listing { at, jobs: HashMap::new() }),
+            Entry::Listed { id, place, cause } => {
+                if let Some(listing) = listing {
+                    listing.jobs.entry(id).or_default().push((*place, cause.as_deref()));
+                }
+            }
+            Entry::ListingEnd => self.listings.extend(listing.take()),
+        }
+    }
+
+    fn life(&mut self, id: &'a str) -> &mut Life<'a> {
+        self.jobs.entry(id).or_default()
+    }
+
+    fn run(&mut self, process: &'a str, id: &'a str, fence: u64) -> &mut Run<'a> {
+        let run = self.life(id).runs.entry(fence).or_default();
+        run.process = process;
+        run
+    }
+}

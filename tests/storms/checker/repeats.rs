@@ -1,0 +1,66 @@
+//! A job begins again only after an outcome that says so, or for a reason.
+
+use super::Report;
+use super::facts::{Life, Run};
+use super::reasons::Reasons;
+use crate::ledger::{End, Verb};
+
+pub(super) fn check(id: &str, life: &Life<'_>, reasons: &Reasons<'_>, report: &mut Report) {
+    let mut failed = (0, 0);
+    let mut before: Option<(u64, &Run<'_>)> = None;
+    for (fence, run) in life.began() {
+        if run.starts.len() > 1 {
+            report.find("duplicate", id, format!("run {fence} began {} times", run.starts.len()));
+        }
+        if let Some((earlier, before)) = before {
+            again(id, life, (earlier, before), (fence, run), reasons, report);
+        }
+        if !run.starts.is_empty() && !(failed.0..=failed.1).contains(&run.attempt) {
+            let what = format!("run {fence} is attempt {}, after {} to {} failures", run.attempt, failed.0, failed.1);
+            report.find("attempt", id, what);
+        }
+        match (run.accepted(), run.end) {
+            (Some((_, "Retry")), _) => failed = (failed.0 + 1, failed.1 + 1),
+            (None, Some((_, End::Failed(_)))) => failed.1 += 1,
+            _ => {}
+        }
+        before = Some((fence, run));
+    }
+}
+
+/// The job began under `next` after `last`.
+fn again(
+    id: &str,
+    life: &Life<'_>,
+    (last_fence, last): (u64, &Run<'_>),
+    (next_fence, next): (u64, &Run<'_>),
+    reasons: &Reasons<'_>,
+    report: &mut Report,
+) {
+    let (Some(from), Some(to)) = (last.first_start(), next.first_start()) else { return };
+    let requeued = || life.commands.iter().any(|command| command.verb == Verb::Requeue && command.sent < to);
+    match last.accepted() {
+        Some((_, "Rejoin" | "Retry")) => return,
+        Some((_, "Park")) if requeued() => return,
+        Some((_, kind)) => {
+            let what = format!("run {next_fence} began after the accepted {kind} of run {last_fence}");
+            return report.find("duplicate", id, what);
+        }
+        None => {}
+    }
+    // A run of which nothing more is known than that its job came again.
+    match reasons.between(last.process, from, to) {
+        Some(reason) => {
+            let how = match last.end {
+                Some((_, End::Dropped)) | None => "cut short",
+                Some(_) => "answer lost",
+            };
+            report.count(format!("duplicates: {how}, {reason}"));
+            report.count("duplicates");
+        }
+        None => {
+            let what = format!("run {next_fence} began without a reason after run {last_fence} of {}", last.process);
+            report.find("duplicate", id, what);
+        }
+    }
+}

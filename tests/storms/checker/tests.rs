@@ -1,0 +1,261 @@
+//! For each rule small files that break it, beside files that do not.
+
+use super::*;
+use crate::ledger::{Answer, End, Entry, Line, Place, Verb};
+
+const DONE: Answer = Answer::Done { found: None, changed: true };
+
+/// The files of a storm with one job, `j`. Times are in ms.
+#[derive(Default)]
+struct Storm(BTreeMap<&'static str, Vec<Line>>);
+
+impl Storm {
+    fn note(mut self, process: &'static str, at: u64, entry: Entry) -> Self {
+        self.0.entry(process).or_default().push(Line { at: at * 1_000, entry });
+        self
+    }
+
+    /// Adds the job at second 1, due 100 ms later.
+    fn added(self, answer: Answer) -> Self {
+        let adding = Entry::Adding { id: "j".into(), after: 100 };
+        self.note("producer-0.1", 1_000, adding).note("producer-0.1", 1_010, Entry::Added { id: "j".into(), answer })
+    }
+
+    fn start_as(self, process: &'static str, at: u64, fence: u64, attempt: u32) -> Self {
+        self.note(process, at, Entry::Start { id: "j".into(), fence, due: 1_100_000, attempt })
+    }
+
+    fn start(self, process: &'static str, at: u64, fence: u64) -> Self {
+        self.start_as(process, at, fence, 0)
+    }
+
+    fn end(self, process: &'static str, at: u64, fence: u64, end: End) -> Self {
+        self.note(process, at, Entry::End { id: "j".into(), fence, end })
+    }
+
+    fn settled(self, process: &'static str, at: u64, fence: u64, change: &str, verdict: &str) -> Self {
+        let (change, verdict) = (change.into(), verdict.into());
+        self.note(process, at, Entry::Settled { id: "j".into(), fence, change, verdict })
+    }
+
+    /// A run that is acked, 10 ms long, whose answer comes 10 ms later.
+    fn acked(self, process: &'static str, at: u64, fence: u64) -> Self {
+        self.start(process, at, fence).end(process, at + 10, fence, End::Ack).settled(
+            process,
+            at + 20,
+            fence,
+            "Ack",
+            "Done",
+        )
+    }
+
+    fn event(self, target: &str, what: &str, at: u64) -> Self {
+        let (target, what, from) = (target.into(), what.into(), at * 1_000);
+        self.note("storm", at, Entry::Event { target, what, from, to: from })
+    }
+
+    fn command(self, at: u64, verb: Verb, answer: Answer) -> Self {
+        let sending = Entry::Sending { id: "j".into(), verb };
+        self.note("producer-0.1", at, sending).note(
+            "producer-0.1",
+            at + 10,
+            Entry::Sent { id: "j".into(), verb, answer },
+        )
+    }
+
+    fn commanded(self, at: u64, verb: Verb, found: Option<Place>) -> Self {
+        self.command(at, verb, Answer::Done { found, changed: found.is_some() })
+    }
+
+    fn listed(mut self, at: u64, jobs: &[(&str, Place, Option<&str>)]) -> Self {
+        self = self.note("storm", at, Entry::Listing);
+        for (id, place, cause) in jobs {
+            let (id, cause) = ((*id).into(), cause.map(Into::into));
+            self = self.note("storm", at, Entry::Listed { id, place: *place, cause });
+        }
+        self.note("storm", at, Entry::ListingEnd)
+    }
+
+    /// The rules that do not hold, with what the checker says.
+    fn found(self) -> Vec<(&'static str, String)> {
+        let logs = self.0.into_iter().map(|(process, lines)| Log { process: process.into(), lines });
+        let report = verify(&logs.collect::<Vec<_>>());
+        report.findings.into_iter().map(|finding| (finding.rule, finding.what)).collect()
+    }
+
+    #[track_caller]
+    fn breaks(self, rule: &str, what: &str) {
+        let found = self.found();
+        assert!(found.iter().any(|(broken, said)| *broken == rule && said.contains(what)), "{found:?}");
+    }
+
+    #[track_caller]
+    fn holds(self) {
+        assert_eq!(self.found(), []);
+    }
+}
+
+fn storm() -> Storm {
+    Storm::default().added(DONE)
+}
+
+#[test]
+fn a_job_that_is_nowhere_is_lost() {
+    storm().acked("node-1.1", 1_100, 5).listed(9_000, &[]).holds();
+    storm().listed(9_000, &[("j", Place::Delayed, None)]).holds();
+    storm().listed(9_000, &[]).breaks("lost", "nowhere");
+    Storm::default().added(Answer::Unknown).listed(9_000, &[]).holds();
+    let failed = || storm().start("node-1.1", 1_100, 5).end("node-1.1", 1_110, 5, End::Failed(Some(50)));
+    failed().settled("node-1.1", 1_120, 5, "Retry(50ms)", "Done").listed(9_000, &[]).breaks("lost", "nowhere");
+}
+
+#[test]
+fn an_end_of_which_only_the_answer_is_missing_needs_a_reason() {
+    let unanswered = || storm().start("node-1.1", 1_100, 5).end("node-1.1", 1_110, 5, End::Ack).listed(60_000, &[]);
+    unanswered().breaks("lost", "without a reason");
+    unanswered().event("node-1.1", "killed", 1_111).holds();
+    unanswered().event("node-1.1", "killed", 1_105).breaks("lost", "without a reason");
+    let refused = || unanswered().settled("node-1.1", 2_000, 5, "Ack", "Stale");
+    refused().event("node-1", "cut", 1_120).holds();
+    refused().event("node-2", "cut", 1_120).breaks("outcome", "refused without a reason");
+    refused().event("node-1", "stopped", 1_120).breaks("outcome", "refused without a reason");
+}
+
+#[test]
+fn a_job_is_in_one_place_and_dead_for_a_cause() {
+    let twice = [("j", Place::Delayed, None), ("j", Place::Running, None)];
+    storm().listed(9_000, &twice).breaks("lost", "in 2 places");
+    let dead = |cause| storm().start("node-1.1", 1_100, 5).listed(9_000, &[("j", Place::Dead, cause)]);
+    let finally =
+        |storm: Storm| storm.note("node-1.1", 1_105, Entry::Final { id: "j".into(), fence: 5, cause: "error".into() });
+    finally(dead(Some("error"))).holds();
+    finally(dead(None)).breaks("lost", "without a cause");
+    dead(Some("error")).breaks("lost", "`final_retry` was not called");
+}
+
+#[test]
+fn an_acked_job_does_not_return() {
+    storm()
+        .acked("node-1.1", 1_100, 5)
+        .listed(9_000, &[("j", Place::Delayed, None)])
+        .breaks("lost", "after the accepted ack");
+    storm()
+        .acked("node-1.1", 1_100, 5)
+        .acked("node-2.1", 2_000, 6)
+        .breaks("outcome", "run 6 came after the accepted Ack");
+    let absent = storm().listed(2_000, &[]).acked("node-1.1", 3_000, 5);
+    absent.breaks("lost", "ran later");
+}
+
+#[test]
+fn jobs_that_nobody_added_are_made_up() {
+    Storm::default().acked("node-1.1", 1_100, 5).breaks("made up", "nobody added it");
+    storm()
+        .listed(9_000, &[("j", Place::Delayed, None), ("k", Place::Delayed, None)])
+        .breaks("made up", "nobody added it");
+    let refused = || Storm::default().added(Answer::NotDone);
+    refused().listed(9_000, &[]).holds();
+    refused().acked("node-1.1", 1_100, 5).breaks("made up", "it ran");
+    refused().listed(9_000, &[("j", Place::Delayed, None)]).breaks("made up", "it is in the store");
+}
+
+#[test]
+fn no_outcome_counts_of_a_run_that_had_lost_its_job() {
+    let stalled =
+        || storm().start("node-1.1", 1_100, 5).event("node-1.1", "stalled", 1_101).start("node-2.1", 2_000, 6);
+    let late = |change: &str, end, verdict: &str| {
+        stalled().end("node-1.1", 2_005, 5, end).settled("node-1.1", 2_006, 5, change, verdict)
+    };
+    late("Ack", End::Ack, "Stale").holds();
+    late("Ack", End::Ack, "Done").breaks("outcome", "had lost its job to run 6");
+    late("Retry(1s)", End::Failed(Some(1_000)), "Done").breaks("outcome", "had lost its job to run 6");
+    late("Rollback", End::Dropped, "Stale").holds();
+    late("Ack", End::Ack, "Dropped").breaks("outcome", "the verdict on Ack of run 5 is Dropped");
+    storm().acked("node-1.1", 1_100, 5).settled("node-1.1", 1_200, 5, "Ack", "Done").breaks("outcome", "2 outcomes");
+}
+
+#[test]
+fn no_handler_begins_early() {
+    storm().acked("node-1.1", 1_099, 5).breaks("early", "1000 µs early");
+    let rejoined = |again| {
+        let first = storm().start("node-1.1", 1_100, 5).end("node-1.1", 1_110, 5, End::Rejoin(300));
+        first.settled("node-1.1", 1_120, 5, "Rejoin(After(300ms))", "Done").acked("node-1.1", again, 6)
+    };
+    rejoined(1_410).holds();
+    rejoined(1_409).breaks("early", "1000 µs early");
+}
+
+#[test]
+fn deletes_and_acks_from_outside_hold() {
+    let by = |verb, found| storm().commanded(1_050, verb, found);
+    by(Verb::Delete, Some(Place::Delayed)).listed(9_000, &[]).holds();
+    by(Verb::Delete, Some(Place::Delayed)).start("node-1.1", 1_100, 5).breaks("command", "1 runs began after");
+    by(Verb::Delete, Some(Place::Delayed))
+        .listed(9_000, &[("j", Place::Delayed, None)])
+        .breaks("command", "in the store");
+    by(Verb::Delete, Some(Place::Running)).start("node-1.1", 1_100, 5).listed(9_000, &[]).holds();
+    let twice = by(Verb::Delete, Some(Place::Running)).start("node-1.1", 1_100, 5).start("node-1.1", 2_100, 6);
+    twice.event("node-1.1", "cut", 1_101).breaks("command", "2 runs began after");
+    by(Verb::Ack, Some(Place::Unacked)).start("node-1.1", 1_100, 5).breaks("command", "1 runs began after");
+    by(Verb::AckRun, Some(Place::Unacked)).start("node-1.1", 1_100, 5).breaks("command", "1 runs began after");
+    by(Verb::AckRun, Some(Place::Running)).acked("node-1.1", 1_100, 5).holds();
+    by(Verb::Delete, None).acked("node-1.1", 1_100, 5).breaks("command", "found nothing");
+    let unsent = storm().command(1_050, Verb::Delete, Answer::NotDone).listed(9_000, &[]);
+    unsent.breaks("lost", "nowhere");
+    storm().command(1_050, Verb::Delete, Answer::Unknown).listed(9_000, &[]).holds();
+}
+
+#[test]
+fn a_second_run_needs_a_reason() {
+    let twice = || storm().start("node-1.1", 1_100, 5).acked("node-2.1", 3_000, 6);
+    twice().breaks("duplicate", "without a reason");
+    twice().event("node-1.1", "killed", 1_105).holds();
+    twice().event("node-1.2", "killed", 1_105).breaks("duplicate", "without a reason");
+    twice().event("node-1.1", "killed", 1_099).breaks("duplicate", "without a reason");
+    twice().event("node-1", "held up", 1_099).holds();
+    twice().event("node-2", "held up", 1_105).breaks("duplicate", "without a reason");
+    twice().event("store", "killed", 1_105).holds();
+    storm().start("node-1.1", 1_100, 5).acked("node-1.1", 1_200, 5).breaks("duplicate", "run 5 began 2 times");
+}
+
+#[test]
+fn a_parked_job_runs_again_only_after_a_requeue() {
+    let parked = || {
+        let run = storm().start("node-1.1", 1_100, 5).end("node-1.1", 1_110, 5, End::Park);
+        run.settled("node-1.1", 1_120, 5, "Park", "Done").acked("node-1.1", 3_000, 6)
+    };
+    parked().breaks("duplicate", "after the accepted Park");
+    parked().commanded(2_000, Verb::Requeue, Some(Place::Unacked)).holds();
+}
+
+#[test]
+fn the_attempt_is_the_number_of_failed_runs() {
+    let retried = |attempt| {
+        let run = storm().start("node-1.1", 1_100, 5).end("node-1.1", 1_110, 5, End::Failed(Some(50)));
+        let run = run.settled("node-1.1", 1_120, 5, "Retry(50ms)", "Done").start_as("node-1.1", 2_000, 6, attempt);
+        run.end("node-1.1", 2_010, 6, End::Ack).settled("node-1.1", 2_020, 6, "Ack", "Done")
+    };
+    retried(1).holds();
+    retried(0).breaks("attempt", "run 6 is attempt 0");
+    retried(2).breaks("attempt", "run 6 is attempt 2");
+}
+
+#[test]
+fn no_process_ends_of_itself() {
+    storm().acked("node-1.1", 1_100, 5).event("node-1.1", "stopped", 2_000).holds();
+    storm()
+        .acked("node-1.1", 1_100, 5)
+        .event("node-1.1", "ended of itself: exit status: 4", 2_000)
+        .breaks("process", "status: 4");
+}
+
+#[test]
+fn what_happened_is_counted() {
+    let storm = storm().start("node-1.1", 1_100, 5).acked("node-2.1", 3_000, 6).event("node-1.1", "killed", 1_105);
+    let logs: Vec<_> = storm.0.into_iter().map(|(process, lines)| Log { process: process.into(), lines }).collect();
+    let counts = verify(&logs).counts;
+    for (name, count) in [("runs", 2), ("duplicates", 1), ("duplicates: cut short, killed", 1), ("node killed", 1)] {
+        assert_eq!(counts.get(name), Some(&count), "{name}: {counts:?}");
+    }
+    assert_eq!(counts["adds confirmed"], 1);
+}

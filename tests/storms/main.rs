@@ -1,0 +1,124 @@
+//! The command `tests/storm`: nodes and producers as processes on a durable store, which are killed, stopped and cut off, and a
+//! checker that judges what they wrote down.
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command prints")]
+
+mod checker;
+mod child;
+mod faults;
+mod folder;
+mod kills;
+mod ledger;
+mod place;
+mod process;
+mod redis;
+mod server;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Kills, stops and cuts off the nodes, the producers and the store of a program for a while, and then judges whether dq kept its
+/// promises. Exits with 1 after a finding.
+#[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true)]
+struct Command {
+    #[command(flatten)]
+    storm: Storm,
+    #[command(subcommand)]
+    part: Option<Role>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Role {
+    /// One process of a storm, which the storm starts.
+    #[command(hide = true)]
+    Process(process::Part),
+}
+
+/// What to run.
+#[derive(Debug, Clone, Args)]
+struct Storm {
+    /// How long jobs are added.
+    #[arg(long, default_value_t = 40)]
+    seconds: u64,
+    /// How many jobs are added, however long that takes.
+    #[arg(long, conflicts_with = "seconds")]
+    jobs: Option<u64>,
+    /// The store. `file` has one process, which is killed again and again.
+    #[arg(long, value_enum, default_value_t = Kind::Redis)]
+    store: Kind,
+    /// How often the only process is killed at least, 500 times if nothing is said. On Redis: instead of the storm of many
+    /// processes.
+    #[arg(long)]
+    kills: Option<u64>,
+    /// Decides the faults and the jobs; the machine decides what they meet.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How many nodes. Only clean stops happen to the first one.
+    #[arg(long, default_value_t = 4)]
+    nodes: u64,
+    /// How many producers.
+    #[arg(long, default_value_t = 2)]
+    producers: u64,
+    /// How many jobs are added in a second, together.
+    #[arg(long, default_value_t = 600)]
+    rate: u64,
+    /// The mean time from fault to fault at each process, in ms.
+    #[arg(long, default_value_t = 4_000)]
+    pause: u64,
+    /// Redis keeps nothing on disk, so that a restart loses jobs: shows that the checker finds them.
+    #[arg(long)]
+    forgets: bool,
+    /// Keeps the files of the storm, which are kept after a finding anyway.
+    #[arg(long)]
+    keep: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    Redis,
+    File,
+}
+
+fn main() -> ExitCode {
+    let command = Command::parse();
+    match command.part {
+        Some(Role::Process(part)) => process::run(&part),
+        None => storm(&command.storm),
+    }
+}
+
+fn storm(storm: &Storm) -> ExitCode {
+    let began = Instant::now();
+    let seed = storm.seed.unwrap_or_else(|| fastrand::u64(..1_000_000));
+    let folder = folder::Folder::create(seed);
+    println!("seed {seed}, files in {}", folder.path().display());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.expect("the system gives threads");
+    // The parts that start processes run on this thread: processes end with the thread that started them.
+    let unfinished = match (storm.store, storm.kills) {
+        (Kind::Redis, None) => runtime.block_on(redis::run(storm, seed, folder.path())),
+        (_, kills) => runtime.block_on(kills::run(storm, kills, seed, folder.path())),
+    };
+    let ran = began.elapsed().as_secs();
+    let mut report = checker::verify(&ledger::read(folder.path()).expect("the files can be read"));
+    for what in unfinished {
+        report.findings.push(checker::Finding { rule: "storm", id: String::new(), what });
+    }
+    for (what, count) in &report.counts {
+        println!("{count:9} {what}");
+    }
+    for finding in report.findings.iter().take(50) {
+        println!("FOUND {finding}");
+    }
+    println!("{} s, of them {} s to check", began.elapsed().as_secs(), began.elapsed().as_secs() - ran);
+    println!("{} findings, seed {seed}", report.findings.len());
+    if report.findings.is_empty() && !storm.keep {
+        folder.remove();
+        return ExitCode::SUCCESS;
+    }
+    println!("the files are in {}", folder.path().display());
+    if report.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,45 @@
+//! All jobs that the store has.
+
+use dq::job::State;
+use dq::prelude::*;
+use dq::provider::QueryError;
+
+use super::work::Kind;
+use crate::ledger::{Entry, Ledger};
+
+const STATES: [State; 5] = [State::Delayed, State::Running, State::Unacked, State::Dead, State::Done];
+
+/// Lists all jobs. Nothing else may happen in the store meanwhile.
+///
+/// # Errors
+/// A query failed, after repeats; the listing is not complete.
+pub async fn list(provider: &Provider, ledger: &Ledger) -> Result<(), QueryError> {
+    ledger.note(Entry::Listing);
+    for kind in Kind::ALL {
+        for state in STATES {
+            let mut pages = provider.topic(kind.topic())?.list(state).per_page(1_000);
+            while let Some(page) = pages.next_page().await? {
+                ledger.note_all(page.into_iter().map(|seen| Entry::Listed {
+                    id: seen.id.to_string(),
+                    place: seen.state().into(),
+                    cause: seen.details.ok().and_then(|details| details.cause).map(|cause| cause.word().to_owned()),
+                }));
+            }
+        }
+    }
+    ledger.note(Entry::ListingEnd);
+    Ok(())
+}
+
+/// How many jobs are not over: DELAYED, RUNNING or UNACKED.
+///
+/// # Errors
+/// A query failed.
+pub async fn left(provider: &Provider) -> Result<usize, QueryError> {
+    let mut left = 0;
+    for kind in Kind::ALL {
+        let counts = provider.topic(kind.topic())?.counts().await?;
+        left += counts.delayed + counts.running + counts.unacked;
+    }
+    Ok(left)
+}

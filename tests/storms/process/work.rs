@@ -1,0 +1,75 @@
+//! What the jobs of a storm do.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ledger::End;
+
+/// A kind of job. Each has a topic of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Is acked.
+    Ack,
+    /// Fails some times, then is acked.
+    Retry,
+    /// Rejoins until a time, then is acked.
+    Rejoin,
+    /// Parks until it is acked from outside.
+    Park,
+    /// Is deleted before it is due.
+    Deleted,
+    /// Is deleted while it runs.
+    Cut,
+    /// Fails until it is DEAD.
+    Dead,
+}
+
+/// The pause before a retry, ms, as in the attributes of the listeners.
+pub const RETRY_MS: u64 = 200;
+/// How often a job of `dead` is retried.
+pub const DEAD_RETRIES: u32 = 2;
+/// The pause of a rejoin, ms.
+pub const REJOIN_MS: u64 = 300;
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 7] = [Self::Ack, Self::Retry, Self::Rejoin, Self::Park, Self::Deleted, Self::Cut, Self::Dead];
+
+    /// The topic of these jobs.
+    pub const fn topic(self) -> &'static str {
+        match self {
+            Self::Ack => "ack",
+            Self::Retry => "retry",
+            Self::Rejoin => "rejoin",
+            Self::Park => "park",
+            Self::Deleted => "deleted",
+            Self::Cut => "cut",
+            Self::Dead => "dead",
+        }
+    }
+}
+
+/// The payload of every job.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Work {
+    /// How long its handler takes, ms.
+    pub takes: u64,
+    /// How often it fails.
+    pub fails: u32,
+    /// Until when it rejoins, µs.
+    pub until: u64,
+    /// Makes the payload as large as it is.
+    pub filler: String,
+}
+
+impl Work {
+    /// How a run of this attempt ends that is over `now`.
+    pub fn end(&self, kind: Kind, attempt: u32, now: u64) -> End {
+        match kind {
+            Kind::Retry if attempt < self.fails => End::Failed(Some(RETRY_MS)),
+            Kind::Rejoin if now < self.until => End::Rejoin(REJOIN_MS),
+            Kind::Park => End::Park,
+            Kind::Dead => End::Failed((attempt < DEAD_RETRIES).then_some(RETRY_MS)),
+            Kind::Ack | Kind::Retry | Kind::Rejoin | Kind::Deleted | Kind::Cut => End::Ack,
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! A short storm on each durable store. `tests/storm` runs long ones.
+
+use std::process::Command;
+
+/// Runs `tests/storm` with these options, and returns whether it found nothing, and what it printed.
+fn run(options: &[&str]) -> (bool, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_storm")).args(options).output().expect("the program was built");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    println!("tests/storm {}\n{said}", options.join(" "));
+    (output.status.success(), said)
+}
+
+/// Runs a storm that finds nothing.
+fn storm(options: &[&str]) -> String {
+    let (is_sound, said) = run(options);
+    assert!(is_sound, "{said}");
+    said
+}
+
+/// How often something happened.
+fn count(said: &str, what: &str) -> u64 {
+    let line = said.lines().find_map(|line| line.trim_start().strip_suffix(what)?.trim_end().parse().ok());
+    line.unwrap_or_default()
+}
+
+#[test]
+fn a_storm_of_half_a_minute_on_redis_finds_nothing() {
+    let said = storm(&["--seconds", "30", "--pause", "2500"]);
+    for what in ["adds confirmed", "runs", "node killed", "node stalled", "store restarted"] {
+        assert!(count(&said, what) > 0, "{what}: {said}");
+    }
+}
+
+#[test]
+fn a_process_that_is_killed_again_and_again_loses_nothing_on_redis() {
+    let said = storm(&["--kills", "5", "--rate", "300"]);
+    assert_eq!(count(&said, "owner killed"), 5, "{said}");
+}
+
+#[test]
+fn a_storm_on_a_server_that_forgets_finds_lost_jobs() {
+    let (is_sound, said) = run(&["--seconds", "8", "--pause", "1000", "--seed", "1", "--forgets"]);
+    assert!(!is_sound && said.contains("FOUND lost: ") && said.contains("it is nowhere"), "{said}");
+    // A storm with a finding keeps its files, and here a finding is what was wanted.
+    let folder = said.lines().find_map(|line| line.strip_prefix("the files are in "));
+    std::fs::remove_dir_all(folder.expect("it says where its files are")).unwrap();
+}
