@@ -31,6 +31,7 @@ mod early;
 mod event_loop;
 mod held;
 mod isolation;
+mod lead;
 mod listener;
 mod permits;
 mod pipeline;

@@ -5,9 +5,12 @@
 //! the last answer says how long that is from now, so the watcher needs no transfer to learn it. All other signals mean: transfer
 //! at once. A signal that arrives while a transfer is in flight counts for the next one, because what is known of signals is
 //! cleared before the request is sent.
+//!
+//! The watcher leaves a little before its head is due, by what its transfers took on their way (`lead`).
 
 use std::time::Duration;
 
+use super::lead::Lead;
 use crate::store::step::{Role, Transferred};
 use crate::time::Timestamp;
 
@@ -29,6 +32,11 @@ pub(super) struct SmartSleep {
     store_clock: Option<StoreTime>,
     /// The earliest head that signals have named since the last transfer was sent.
     signalled: Option<Timestamp>,
+    lead: Lead,
+    /// When the head is due for which the watcher sleeps, by the store's clock, in µs.
+    aim: Option<u64>,
+    /// The same of the transfer in flight, if nothing else woke the node.
+    aimed: Option<u64>,
 }
 
 /// What the store's clock showed, at the latest at this time of the node's clock.
@@ -41,14 +49,18 @@ struct StoreTime {
 impl StoreTime {
     /// When the store's clock certainly shows `due`, unless it has been set since.
     const fn reaches(self, due: Timestamp) -> Duration {
-        let ahead = due.as_millis().saturating_mul(1_000).saturating_sub(self.micros);
+        let ahead = micros(due).saturating_sub(self.micros);
         self.at.saturating_add(Duration::from_micros(ahead))
     }
 }
 
+const fn micros(time: Timestamp) -> u64 {
+    time.as_millis().saturating_mul(1_000)
+}
+
 impl SmartSleep {
     /// A topic that transfers at once.
-    pub(super) const fn new(now: Duration) -> Self {
+    pub(super) fn new(now: Duration) -> Self {
         Self {
             woken: true,
             more: false,
@@ -59,6 +71,9 @@ impl SmartSleep {
             called_wake_at: None,
             store_clock: None,
             signalled: None,
+            lead: Lead::default(),
+            aim: None,
+            aimed: None,
         }
     }
 
@@ -73,8 +88,12 @@ impl SmartSleep {
     pub(super) fn head_is(&mut self, due: Timestamp) {
         match self.store_clock {
             Some(store) if self.role == Some(Role::Watcher) => {
-                self.until = self.until.min(store.reaches(due));
-                self.sleeps_out = false;
+                let at = store.reaches(due).saturating_sub(self.lead.get());
+                if at < self.until {
+                    self.until = at;
+                    self.aim = Some(micros(due));
+                    self.sleeps_out = false;
+                }
                 self.signalled = Some(self.signalled.map_or(due, |known| known.min(due)));
             }
             _ => self.wake(),
@@ -102,6 +121,7 @@ impl SmartSleep {
 
     /// A transfer is sent now, with this fallback.
     pub(super) const fn sent(&mut self, fallback: Duration) {
+        self.aimed = if self.woken || self.more { None } else { self.aim };
         self.woken = false;
         self.fallback = fallback;
         self.signalled = None;
@@ -111,12 +131,20 @@ impl SmartSleep {
     pub(super) fn answered(&mut self, answer: &Transferred, now: Duration) {
         self.more = answer.more;
         self.role = answer.role;
-        self.until = now + answer.sleep;
         self.sleeps_out = !answer.more && answer.sleep.as_millis() >= self.fallback.as_millis();
+        let mut came_early = false;
+        if let Some(due) = self.aimed.take() {
+            self.lead.arrived(due, answer.micros);
+            came_early = answer.micros < due;
+        }
+        let aims = answer.role == Some(Role::Watcher) && !self.sleeps_out;
+        let lead = if aims && !came_early { self.lead.get() } else { Duration::ZERO };
+        self.aim = aims.then(|| answer.micros + answer.sleep.as_micros() as u64);
+        self.until = now + answer.sleep.saturating_sub(lead);
         self.store_clock = Some(StoreTime { micros: answer.micros, at: now });
         if let Some(due) = self.signalled.take() {
             // The head may be one that the store did not know when it answered. Was it due then, the signal may be younger.
-            if due.as_millis().saturating_mul(1_000) >= answer.micros { self.head_is(due) } else { self.wake() }
+            if micros(due) >= answer.micros { self.head_is(due) } else { self.wake() }
         }
     }
 
