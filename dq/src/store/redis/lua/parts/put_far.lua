@@ -1,0 +1,88 @@
+--[[ put_far: puts new jobs into the tree of jobs that are due much later.
+
+Needs    far, far_jobs; clock, far
+Gives    put_far(due, ids): the jobs are due together, their records are in far_jobs, and the ids ascend
+Cost     for a job alone ZRANGE and RPUSH; for many two commands more per leaf. A full leaf is left as it is if the jobs come after all
+         that it has, and otherwise gives half of its jobs to a new one. Both read up to 128 records
+]]
+-- A leaf that begins in front of all others begins with a minute, so that jobs which are due earlier and earlier share it.
+local LEAF, MINUTE = 128, 60000
+local function following_of(bound)
+  return redis.call('ZRANGE', far, '(' .. bound, '+', 'BYLEX', 'LIMIT', '0', '1')[1]
+end
+-- Makes room in a full leaf. Returns the bound of the new leaf if all jobs with this due time, from the first one on, belong there.
+local function make_room(bound, due, first)
+  -- include order.lua
+  local key, new_bound = entries_of(bound), string.format('%015d', due) .. first
+  local ids = redis.call('LRANGE', key, 0, -1)
+  local values, dues, latest = redis.call('HMGET', far_jobs, unpack(ids)), {}, 0
+  for i = 1, #ids do
+    dues[i] = values[i] and due_in(values[i]) or 0
+    latest = math.max(latest, dues[i])
+  end
+  local is_behind = latest <= due
+  for i = 1, #ids do
+    is_behind = is_behind and (dues[i] < due or is_before(ids[i], first))
+  end
+  if is_behind then
+    redis.call('ZADD', far, '0', new_bound)
+    local following = following_of(new_bound)
+    return not (following and base_of(following) == due) and new_bound or nil
+  end
+  local sorted = {unpack(dues)}
+  table.sort(sorted)
+  local middle, id = sorted[math.floor(#sorted / 2) + 1], ''
+  if middle == sorted[1] then
+    -- Half of the jobs or more are due together, so an id has to be the bound.
+    local tied = {}
+    for i = 1, #ids do
+      if dues[i] == middle then tied[#tied + 1] = ids[i] end
+    end
+    table.sort(tied, is_before)
+    id = tied[math.floor(#tied / 2) + 1]
+  end
+  local lower, upper = {}, {}
+  for i = 1, #ids do
+    local is_upper = dues[i] > middle or dues[i] == middle and not is_before(ids[i], id)
+    local half = is_upper and upper or lower
+    half[#half + 1] = ids[i]
+  end
+  new_bound = string.format('%015d', middle) .. id
+  redis.call('DEL', key)
+  redis.call('ZADD', far, '0', new_bound)
+  redis.call('RPUSH', entries_of(new_bound), unpack(upper))
+  if lower[1] then redis.call('RPUSH', key, unpack(lower)) end
+end
+local function put_far(due, ids)
+  local count, at, own = #ids, 1, nil
+  while at <= count do
+    local bound, to = own or leaf_of(due, ids[at]), count
+    if not bound then
+      bound = string.format('%015d', due - due % MINUTE)
+      redis.call('ZADD', far, '0', bound)
+    end
+    local key = entries_of(bound)
+    if at < to then
+      local following = following_of(bound)
+      if following and base_of(following) == due then to = at end
+      to = math.min(to, at + math.max(LEAF - redis.call('LLEN', key), 0) - 1)
+    end
+    if to < at and own then
+      -- It has only jobs of this call, and these come after them.
+      own = string.format('%015d', due) .. ids[at]
+      redis.call('ZADD', far, '0', own)
+    elseif to < at then
+      own = make_room(bound, due, ids[at])
+    elseif at == to then
+      if redis.call('RPUSH', key, ids[at]) > LEAF then
+        redis.call('RPOP', key)
+        own = make_room(bound, due, ids[at])
+      else
+        at = at + 1
+      end
+    else
+      redis.call('RPUSH', key, unpack(ids, at, to))
+      at = to + 1
+    end
+  end
+end
