@@ -58,7 +58,7 @@ pub async fn watcher_does_not_sleep_past_a_far_job(t: &Topic) {
     for transfers in 0.. {
         let answer = t.transfer_with("w", Transfer { fallback: DAY, ..t.transfer_of("w", 10) }).await;
         if !answer.claims.is_empty() {
-            break assert_eq!((passed, answer.claims.len()), (2 * HOUR, 1), "the watcher came in time");
+            return assert_eq!((passed, answer.claims.len()), (2 * HOUR, 1), "the watcher came in time");
         }
         assert!(transfers < 4 && !answer.more, "{transfers} transfers, and the job is not due");
         t.advance(answer.sleep).await;

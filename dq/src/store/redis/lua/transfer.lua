@@ -56,7 +56,7 @@ if is_short then head = front[2 * n + 2] else head = call('ZRANGE', delayed, '0'
 head = head and tonumber(head)
 -- include lapse.lua
 local come_at = head and head - math.ceil(lookahead / 2)
-if far_at then come_at = math.min(come_at or math.huge, math.max(far_at - NEAR, floor + 5)) end
+if far_at then come_at = math.min(come_at or math.huge, far_at > floor + NEAR and far_at - NEAR or floor + 5) end
 local wake_at, role = after(fallback), 0
 watcher_until, standby_until = lapse('watcher', watcher_until, wake_at), lapse('standby', standby_until, wake_at)
 local taken

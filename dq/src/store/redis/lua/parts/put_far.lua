@@ -3,16 +3,35 @@
 Needs    far, far_jobs; clock, far
 Gives    put_far(due, ids): the jobs are due together, their records are in far_jobs, and the ids ascend
 Cost     for a job alone ZRANGE and RPUSH; for many two commands more per leaf. A full leaf is left as it is if the jobs come after all
-         that it has, and otherwise gives half of its jobs to a new one. Both read up to 128 records
+         that it has, and otherwise gives half of its jobs to a new one, or, to make room for many, those that come after them. Both
+         read up to 128 records
 ]]
 -- A leaf that begins in front of all others begins with a minute, so that jobs which are due earlier and earlier share it.
 local LEAF, MINUTE = 128, 60000
+-- include order.lua
 local function following_of(bound)
   return redis.call('ZRANGE', far, '(' .. bound, '+', 'BYLEX', 'LIMIT', '0', '1')[1]
 end
--- Makes room in a full leaf. Returns the bound of the new leaf if all jobs with this due time, from the first one on, belong there.
-local function make_room(bound, due, first)
-  -- include order.lua
+-- Splits a full leaf in two at (due, id). Its jobs come as two lists.
+local function split(key, ids, dues, due, id)
+  local lower, upper, least, least_id = {}, {}, math.huge, nil
+  for i = 1, #ids do
+    if dues[i] < due or dues[i] == due and is_before(ids[i], id) then
+      lower[#lower + 1] = ids[i]
+    else
+      upper[#upper + 1] = ids[i]
+      if dues[i] < least or dues[i] == least and is_before(ids[i], least_id) then least, least_id = dues[i], ids[i] end
+    end
+  end
+  local new_bound = string.format('%015d', least) .. least_id
+  redis.call('DEL', key)
+  redis.call('ZADD', far, '0', new_bound)
+  redis.call('RPUSH', entries_of(new_bound), unpack(upper))
+  if lower[1] then redis.call('RPUSH', key, unpack(lower)) end
+  return least
+end
+-- Makes room in a full leaf for these jobs. Returns the bound of a new leaf if all of them belong there.
+local function make_room(bound, due, first, is_many)
   local key, new_bound = entries_of(bound), string.format('%015d', due) .. first
   local ids = redis.call('LRANGE', key, 0, -1)
   local values, dues, latest = redis.call('HMGET', far_jobs, unpack(ids)), {}, 0
@@ -24,10 +43,12 @@ local function make_room(bound, due, first)
   for i = 1, #ids do
     is_behind = is_behind and (dues[i] < due or is_before(ids[i], first))
   end
-  if is_behind then
+  local following = following_of(bound)
+  if is_behind or is_many then
+    local next_due = following and base_of(following)
+    if not is_behind then next_due = split(key, ids, dues, due, first) end
     redis.call('ZADD', far, '0', new_bound)
-    local following = following_of(new_bound)
-    return not (following and base_of(following) == due) and new_bound or nil
+    return next_due ~= due and new_bound or nil
   end
   local sorted = {unpack(dues)}
   table.sort(sorted)
@@ -41,17 +62,7 @@ local function make_room(bound, due, first)
     table.sort(tied, is_before)
     id = tied[math.floor(#tied / 2) + 1]
   end
-  local lower, upper = {}, {}
-  for i = 1, #ids do
-    local is_upper = dues[i] > middle or dues[i] == middle and not is_before(ids[i], id)
-    local half = is_upper and upper or lower
-    half[#half + 1] = ids[i]
-  end
-  new_bound = string.format('%015d', middle) .. id
-  redis.call('DEL', key)
-  redis.call('ZADD', far, '0', new_bound)
-  redis.call('RPUSH', entries_of(new_bound), unpack(upper))
-  if lower[1] then redis.call('RPUSH', key, unpack(lower)) end
+  split(key, ids, dues, middle, id)
 end
 local function put_far(due, ids)
   local count, at, own = #ids, 1, nil
@@ -72,11 +83,11 @@ local function put_far(due, ids)
       own = string.format('%015d', due) .. ids[at]
       redis.call('ZADD', far, '0', own)
     elseif to < at then
-      own = make_room(bound, due, ids[at])
+      own = make_room(bound, due, ids[at], count - at >= LEAF / 2)
     elseif at == to then
       if redis.call('RPUSH', key, ids[at]) > LEAF then
         redis.call('RPOP', key)
-        own = make_room(bound, due, ids[at])
+        own = make_room(bound, due, ids[at], count - at >= LEAF / 2)
       else
         at = at + 1
       end
