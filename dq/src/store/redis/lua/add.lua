@@ -39,6 +39,8 @@ Cost     O(n log n). Per job one HSET field and one ZADD member, and one HMGET f
 ]]
 local jobs, delayed, broadcasts, calls, meta, wake = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local far, far_jobs = KEYS[7], KEYS[8]
+-- The most jobs of a leaf of far jobs.
+local LEAF = 128
 local number, flags, longest, groups, nodes = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local FIRST_JOB, GENERATED, REPLACE, DELAY = 6 + 2 * groups + nodes, string.byte('g'), string.byte('p'), string.byte('+')
 local renews = flags ~= '' and string.find(flags, 'x', 1, true)

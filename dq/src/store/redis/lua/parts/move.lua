@@ -33,7 +33,7 @@ do
       redis.call('HSET', jobs, unpack(fields))
       redis.call('ZADD', delayed, unpack(members))
     end
-    if #ids == 0 then redis.call('HINCRBY', meta, 'far-lost', 1) end
+    if #ids == 0 then redis.call('HSET', meta, 'far-lost', int((redis.call('HGET', meta, 'far-lost') or 0) + 1)) end
     moved = moved + 1
   end
   if not far_at then

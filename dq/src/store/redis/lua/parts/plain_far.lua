@@ -4,11 +4,9 @@
 Needs    what `plain` needs
 Returns  the answer of the step
 Holds    rules 1, 2, 4, 18, 23: it reads each key before its first write
-Cost     for a job alone three HLEN at most, ZRANGE, HSET, RPUSH, SET: as many commands as for a job in `delayed`, and one more. The
-         first job to be due needs ZRANGE and HSET too
+Cost     a job alone: HLEN, ZRANGE, HSET, RPUSH, SET, where one in `delayed` needs ZRANGE, HSET, ZADD, SET. The first job to be due
+         needs ZRANGE and HSET too
 ]]
--- include far.lua
--- include put_far.lua
 local far_from, far_groups, far_fields, fields, members, f, n = floor + FAR, {}, {}, {}, {}, 0, 0
 local earliest, earliest_far, job = math.huge, math.huge, FIRST_JOB
 for i = 6, 4 + 2 * groups, 2 do
@@ -35,13 +33,25 @@ local head
 if n > 0 or not far_at or earliest_far < tonumber(far_at) then
   head = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
 end
-if f > 0 then
+-- A job alone whose leaf has room needs nothing of the tree but that leaf.
+local id, bound = far_fields[1], nil
+if f == 2 then
+  bound = redis.call('ZRANGE', far, string.format('[%015d', earliest_far) .. id, '-', 'BYLEX', 'REV', 'LIMIT', '0', '1')[1]
+elseif f > 0 then
   redis.call('ZCARD', far)
-  redis.call('HSET', far_jobs, unpack(far_fields))
+end
+if n > 0 then redis.call('HLEN', jobs) end
+if f > 0 then redis.call('HSET', far_jobs, unpack(far_fields)) end
+if bound and redis.call('RPUSH', far .. ':' .. bound, id) > LEAF then
+  redis.call('RPOP', far .. ':' .. bound)
+  bound = nil
+end
+if f > 0 and not bound then
+  -- include far.lua
+  -- include put_far.lua
   for _, group in ipairs(far_groups) do put_far(group[1], group[2]) end
 end
 if n > 0 then
-  redis.call('HLEN', jobs)
   redis.call('HSET', jobs, unpack(fields))
   redis.call('ZADD', delayed, unpack(members))
 end

@@ -1,19 +1,19 @@
 --[[ put_far: puts new jobs into the tree of jobs that are due much later.
 
-Needs    far, far_jobs; clock, far
+Needs    far, far_jobs, LEAF; far
 Gives    put_far(due, ids): the jobs are due together, their records are in far_jobs, and the ids ascend
 Cost     for a job alone ZRANGE and RPUSH; for many two commands more per leaf. A full leaf is left as it is if the jobs come after all
          that it has, and otherwise gives half of its jobs to a new one, or, to make room for many, those that come after them. Both
          read up to 128 records
 ]]
 -- A leaf that begins in front of all others begins with a minute, so that jobs which are due earlier and earlier share it.
-local LEAF, MINUTE = 128, 60000
+local MINUTE = 60000
 -- include order.lua
 local function following_of(bound)
   return redis.call('ZRANGE', far, '(' .. bound, '+', 'BYLEX', 'LIMIT', '0', '1')[1]
 end
 -- Splits a full leaf in two at (due, id). Its jobs come as two lists.
-local function split(key, ids, dues, due, id)
+local function split(bound, ids, dues, due, id)
   local lower, upper, least, least_id = {}, {}, math.huge, nil
   for i = 1, #ids do
     if dues[i] < due or dues[i] == due and is_before(ids[i], id) then
@@ -24,16 +24,15 @@ local function split(key, ids, dues, due, id)
     end
   end
   local new_bound = string.format('%015d', least) .. least_id
-  redis.call('DEL', key)
+  redis.call('DEL', entries_of(bound))
   redis.call('ZADD', far, '0', new_bound)
   redis.call('RPUSH', entries_of(new_bound), unpack(upper))
-  if lower[1] then redis.call('RPUSH', key, unpack(lower)) end
+  if lower[1] then redis.call('RPUSH', entries_of(bound), unpack(lower)) else redis.call('ZREM', far, bound) end
   return least
 end
 -- Makes room in a full leaf for these jobs. Returns the bound of a new leaf if all of them belong there.
 local function make_room(bound, due, first, is_many)
-  local key, new_bound = entries_of(bound), string.format('%015d', due) .. first
-  local ids = redis.call('LRANGE', key, 0, -1)
+  local ids, new_bound = redis.call('LRANGE', entries_of(bound), 0, -1), string.format('%015d', due) .. first
   local values, dues, latest = redis.call('HMGET', far_jobs, unpack(ids)), {}, 0
   for i = 1, #ids do
     dues[i] = values[i] and due_in(values[i]) or 0
@@ -46,7 +45,7 @@ local function make_room(bound, due, first, is_many)
   local following = following_of(bound)
   if is_behind or is_many then
     local next_due = following and base_of(following)
-    if not is_behind then next_due = split(key, ids, dues, due, first) end
+    if not is_behind then next_due = split(bound, ids, dues, due, first) end
     redis.call('ZADD', far, '0', new_bound)
     return next_due ~= due and new_bound or nil
   end
@@ -62,7 +61,7 @@ local function make_room(bound, due, first, is_many)
     table.sort(tied, is_before)
     id = tied[math.floor(#tied / 2) + 1]
   end
-  split(key, ids, dues, middle, id)
+  split(bound, ids, dues, middle, id)
 end
 local function put_far(due, ids)
   local count, at, own = #ids, 1, nil
