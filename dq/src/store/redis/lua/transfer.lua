@@ -23,7 +23,7 @@ Returns  {0, sequence number, rows} if last_seen is not the stored sequence numb
          lease of another node or '', the end of that lease, ids, tokens (each and how many jobs have it, one after the other), records,
          metadata that override theirs or nil, crash counts or nil, dropped ids or nil}
 Holds    rules 1, 2, 3, 5, 6, 8, 9, 20, 23. It reads each key before its first write, which checks the types
-Cost     O(limit log delayed), and up to 512 jobs that come near. A transfer that claims one job, with at most two nodes: 13 commands
+Cost     O(limit log delayed), and up to 256 jobs that come near. A transfer that claims one job, with at most two nodes: 13 commands
 ]]
 local jobs, delayed, running, leases, sequence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local crashes, meta, metadata, far, far_jobs = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
@@ -42,7 +42,7 @@ if far_at then
   if far_at <= floor + NEAR then
     -- include move.lua
     -- What has not come near yet goes before what is due later.
-    if far_at and far_at <= latest then latest = far_at - 1 end
+    if far_at then latest = math.min(latest, far_at) end
   end
 end
 local earliest = redis.call('ZRANGE', leases, '0', '2', 'WITHSCORES')

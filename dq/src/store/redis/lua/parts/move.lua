@@ -5,7 +5,7 @@ Needs    jobs, delayed, far, far_jobs, meta; far_at: the due time in the first b
 Gives    far_at, as it is afterwards. It may still be due to move: the next transfer moves more
 Holds    rules 1, 2, 3, 5: nothing happens to the jobs; it reads each key before it writes it, and its first write is a removal. A leaf
          that has gone is noted in `meta`, for the audit (rule 26)
-Cost     one ZRANGE; per leaf LRANGE, HMGET, ZREM, DEL, HDEL, HSET, ZADD; at most 4 leaves of 128 jobs, whose records have at most 1 KiB
+Cost     one ZRANGE; per leaf LRANGE, HMGET, ZREM, DEL, HDEL, HSET, ZADD; at most 2 leaves of 128 jobs, whose records have at most 1 KiB
 ]]
 do
   local moved, was_at = 0, far_at
@@ -15,7 +15,7 @@ do
   while true do
     local bound = redis.call('ZRANGE', far, '0', '0')[1]
     far_at = bound and base_of(bound) or nil
-    if not bound or far_at > floor + NEAR or moved == 4 then break end
+    if not bound or far_at > floor + NEAR or moved == 2 then break end
     local key = entries_of(bound)
     local ids = redis.call('LRANGE', key, '0', '-1')
     local values = #ids > 0 and redis.call('HMGET', far_jobs, unpack(ids)) or {}

@@ -66,7 +66,7 @@ end
 local function put_far(due, ids)
   local count, at, own = #ids, 1, nil
   while at <= count do
-    local bound, to = own or leaf_of(due, ids[at]), count
+    local bound, to, is_many = own or leaf_of(due, ids[at]), count, false
     if not bound then
       bound = string.format('%015d', due - due % MINUTE)
       redis.call('ZADD', far, '0', bound)
@@ -75,6 +75,7 @@ local function put_far(due, ids)
     if at < to then
       local following = following_of(bound)
       if following and base_of(following) == due then to = at end
+      is_many = to - at >= LEAF / 2
       to = math.min(to, at + math.max(LEAF - redis.call('LLEN', key), 0) - 1)
     end
     if to < at and own then
@@ -82,11 +83,11 @@ local function put_far(due, ids)
       own = string.format('%015d', due) .. ids[at]
       redis.call('ZADD', far, '0', own)
     elseif to < at then
-      own = make_room(bound, due, ids[at], count - at >= LEAF / 2)
+      own = make_room(bound, due, ids[at], is_many)
     elseif at == to then
       if redis.call('RPUSH', key, ids[at]) > LEAF then
         redis.call('RPOP', key)
-        own = make_room(bound, due, ids[at], count - at >= LEAF / 2)
+        own = make_room(bound, due, ids[at], is_many)
       else
         at = at + 1
       end
