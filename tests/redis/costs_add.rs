@@ -20,8 +20,9 @@ async fn with_one_job(server: &RedisServer) -> Topic {
     topic
 }
 
+/// Later than the head, but soon enough to wait in `delayed`.
 fn later(job: NewJob) -> NewJob {
-    NewJob { due: Due::After(Duration::from_secs(3_600)), ..job }
+    NewJob { due: Due::After(Duration::from_secs(250)), ..job }
 }
 
 #[tokio::test]

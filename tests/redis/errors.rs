@@ -7,7 +7,7 @@ use std::time::Duration;
 use dq::job::{Deliver, State};
 use dq::store::redis::RedisStore;
 use dq::store::step::{self, Change, Sequenced, Sweep, USUAL_BYTES};
-use dq::store::{CommandKind, Durability, Interest, NewJob, PageRequest, Signal, Store, StoreError};
+use dq::store::{CommandKind, Due, Durability, Interest, NewJob, PageRequest, Signal, Store, StoreError};
 use dq_tests::redis::{RedisServer, ask};
 use tokio::net::TcpSocket;
 
@@ -242,6 +242,24 @@ async fn every_key_of_a_wrong_type_is_named_before_anything_is_written() {
             assert_eq!((key, expected), (&name, kind));
             assert_eq!(server.command(&["DBSIZE"]), ":2", "that key, and the directory");
         }
+    }
+    let far = [
+        ("jobs", "hash"),
+        ("delayed", "zset"),
+        ("calls:p", "string"),
+        ("meta", "hash"),
+        ("far", "zset"),
+        ("far-jobs", "hash"),
+    ];
+    let much_later = Due::After(Duration::from_secs(3_600));
+    for (key, kind) in far {
+        let server = RedisServer::start();
+        let (topic, name) = (Topic::on(&server.url()), format!("dq:{{shop:t}}:{key}"));
+        server.command(&["LPUSH", &name, "mine"]);
+        let error = topic.try_add(vec![NewJob { due: much_later, ..generated(1) }]).await.unwrap_err();
+        let StoreError::WrongType { key, expected } = &error else { panic!("{error:?}") };
+        assert_eq!((key, *expected), (&name, kind));
+        assert_eq!(server.command(&["DBSIZE"]), ":2", "that key, and the directory");
     }
     for key in ["jobs", "delayed", "running:n", "leases", "sequence:n", "crashes", "meta"] {
         let server = RedisServer::start();

@@ -194,7 +194,7 @@ async fn a_node_puts_lost_jobs_back_and_counts_them() {
     let store = PacedStore::start(std::sync::Arc::new(TokioClock::new()));
     let dq = Harness::start_on(store.clone(), 1, |factory| factory.listener::<work>()).await;
     for n in 0..3 {
-        dq.provider().add(Work(n)).after("1h").await.unwrap();
+        dq.provider().add(Work(n)).after("4m").await.unwrap();
     }
     let delayed = store.keyspace().key(format!("{}:work", dq.provider().app()), "delayed");
     store.keyspace().connect().command(&["ZREM", &delayed, "1"]);

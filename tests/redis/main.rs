@@ -11,6 +11,7 @@ mod directory;
 mod disturbed;
 mod durability;
 mod errors;
+mod far;
 mod full_memory;
 mod health;
 mod idle;

@@ -45,3 +45,37 @@ impl Batch {
 fn name_of(copy: &JobCopy) -> (bool, JobId) {
     (copy.place == CopyPlace::Broadcast, copy.id.clone())
 }
+
+#[cfg(test)]
+mod tests {
+    use dq::job::{Codec, Metadata, Record};
+    use dq::time::Timestamp;
+
+    use super::*;
+
+    fn copy(name: &str, bytes: usize, place: CopyPlace) -> JobCopy {
+        let record = Record::new(&Metadata::default(), Codec::Json, &vec![b'1'; bytes]);
+        JobCopy { id: JobId::new(name).unwrap(), record, crashes: 0, place, at: Timestamp::EPOCH }
+    }
+
+    #[test]
+    fn a_batch_is_bounded_by_a_count_and_by_bytes_and_has_no_id_twice() {
+        let mut batch = Batch::new(TopicName::new("t").unwrap(), Fence(0));
+        let large = copy("large", 2 * USUAL_BYTES, CopyPlace::Dead);
+        assert!(batch.takes(&large), "a large one never blocks");
+        batch.push(1, large);
+        assert!(!batch.takes(&copy("small", 1, CopyPlace::Dead)));
+
+        let mut batch = Batch::new(TopicName::new("t").unwrap(), Fence(0));
+        batch.push(1, copy("half", USUAL_BYTES / 2, CopyPlace::Dead));
+        assert!(!batch.takes(&copy("other", USUAL_BYTES / 2, CopyPlace::Dead)), "with their metadata they are more");
+        assert!(!batch.takes(&copy("half", 1, CopyPlace::Delayed)));
+        assert!(batch.takes(&copy("half", 1, CopyPlace::Broadcast)), "a job and a broadcast of an id are two");
+        for n in 1..AT_ONCE {
+            let next = copy(&n.to_string(), 1, CopyPlace::Dead);
+            assert!(batch.takes(&next));
+            batch.push(1, next);
+        }
+        assert!(!batch.takes(&copy("one more", 1, CopyPlace::Dead)));
+    }
+}

@@ -1,7 +1,7 @@
 //! What the program `dq` does: it moves the jobs of dq between stores.
 //!
 //! [`export`] writes everything that a store keeps of an app's topics as JSON lines, and [`import`] puts such lines into a
-//! store of any kind. [`line`] has their form, [`job_line`] that of a job. `docs/guide/moving-jobs.md` says how to use it.
+//! store of any kind. [`line`](mod@line) has their form, [`job_line`] that of a job. `docs/guide/moving-jobs.md` says how to use it.
 
 pub mod arguments;
 mod ask;

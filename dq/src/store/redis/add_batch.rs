@@ -7,17 +7,21 @@ use std::time::Duration;
 use foldhash::fast::FixedState;
 use redis::RedisWrite;
 
-use super::scripts::ScriptCall;
+use super::scripts::{FAR, ScriptCall};
 use super::{LAST_MS, micros, millis};
 use crate::job::{Deliver, JobId, NodeId, Record};
 use crate::store::{AddOutcome, Due, NewJob, OnDuplicate};
 use crate::time::Timestamp;
 
-/// How many of its keys an add needs if [`AddBatch::is_plain`].
+/// How many of its keys an add needs if [`AddBatch::is_plain`], and if jobs of it may be due much later.
 pub(super) const PLAIN_KEYS: usize = 6;
+pub(super) const LATER_KEYS: usize = 8;
 
 /// The script needs more keys for a larger record (`lua/parts/plain.lua`).
 const SMALL: usize = 4_096;
+
+/// A job that is due much later and has a larger record waits in `delayed`, so that a step moves few bytes.
+const LARGEST_LATER: usize = 1_024;
 
 /// What the jobs of a group share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +31,12 @@ struct Options {
     deliver: Deliver,
     due: Due,
     expires_after: Option<Duration>,
+}
+
+impl Options {
+    fn may_be_later(&self) -> bool {
+        self.deliver == Deliver::Queue && !matches!(self.due, Due::After(delay) if delay < FAR)
+    }
 }
 
 /// A batch that can be sent several times.
@@ -40,12 +50,15 @@ pub(super) struct AddBatch {
     decided: Vec<(usize, AddOutcome)>,
     longest: usize,
     retains: bool,
+    /// Where the caller had each of the jobs, if another order is sent.
+    order: Option<Vec<usize>>,
 }
 
 impl AddBatch {
     pub(super) fn new(number: u64, items: Vec<NewJob>) -> Self {
         let jobs = Vec::with_capacity(items.len());
-        let mut batch = Self { number, groups: Vec::new(), jobs, decided: Vec::new(), longest: 0, retains: false };
+        let (groups, decided) = (Vec::new(), Vec::new());
+        let mut batch = Self { number, groups, jobs, decided, longest: 0, retains: false, order: None };
         let repeated = repeated(&items);
         for (position, job) in items.into_iter().enumerate() {
             if repeated.contains(&position) {
@@ -56,6 +69,9 @@ impl AddBatch {
         }
         // Rounded up, so that the store seldom has a new largest record to note.
         batch.longest = batch.longest.next_power_of_two();
+        if batch.may_be_later() {
+            batch.sort_later();
+        }
         batch
     }
 
@@ -81,6 +97,27 @@ impl AddBatch {
         self.groups.iter().any(|(options, _)| is_one(options))
     }
 
+    /// Whether the script looks for jobs that are due much later.
+    pub(super) fn may_be_later(&self) -> bool {
+        self.longest <= LARGEST_LATER && self.has(Options::may_be_later)
+    }
+
+    /// The script needs the ids of such a group in order.
+    fn sort_later(&mut self) {
+        let (mut order, mut from): (Vec<_>, _) = ((0..self.jobs.len()).collect(), 0);
+        for (options, count) in &self.groups {
+            if options.may_be_later() {
+                order[from..from + count].sort_by(|a, b| self.jobs[*a].0.cmp(&self.jobs[*b].0));
+            }
+            from += count;
+        }
+        if !order.is_sorted() {
+            let mut jobs: Vec<_> = std::mem::take(&mut self.jobs).into_iter().map(Some).collect();
+            self.jobs = order.iter().filter_map(|position| jobs[*position].take()).collect();
+            self.order = Some(order);
+        }
+    }
+
     fn is_special(&self) -> bool {
         self.has(|options| options.deliver != Deliver::Queue || options.expires_after.is_some())
     }
@@ -97,7 +134,13 @@ impl AddBatch {
     /// Adds the arguments to a call that has its keys, among them the rows of `nodes`. `renews`: the store keeps the answer for
     /// an hour from now.
     pub(super) fn write(&self, call: &mut ScriptCall, nodes: &BTreeSet<NodeId>, renews: bool) {
-        let letters = [(self.is_special(), 's'), (self.has_chosen_ids(), 'c'), (self.retains, 'r'), (renews, 'x')];
+        let letters = [
+            (self.is_special(), 's'),
+            (self.has_chosen_ids(), 'c'),
+            (self.retains, 'r'),
+            (renews, 'x'),
+            (self.may_be_later(), 'f'),
+        ];
         let letters: String = letters.into_iter().filter_map(|(is_so, letter)| is_so.then_some(letter)).collect();
         let of_jobs = self.jobs.iter().flat_map(|(id, record)| [id.as_str().len(), record.as_bytes().len()]);
         let others = repeat_n(32, 5 + 2 * self.groups.len() + nodes.len());
@@ -121,6 +164,11 @@ impl AddBatch {
             _ => codes.chars().map(outcome).collect::<Option<Vec<_>>>()?,
         };
         let is_whole = outcomes.len() == self.jobs.len();
+        if let Some(order) = self.order.filter(|_| is_whole) {
+            let mut sent: Vec<_> = order.into_iter().zip(outcomes).collect();
+            sent.sort_by_key(|(position, _)| *position);
+            outcomes = sent.into_iter().map(|(_, outcome)| outcome).collect();
+        }
         for (position, decided) in self.decided {
             if position <= outcomes.len() {
                 outcomes.insert(position, decided);

@@ -79,9 +79,13 @@ impl RedisLink {
         let arguments =
             move |call: ScriptCall, nodes: &BTreeSet<NodeId>| with_nodes(call.arg(&after).arg(limit).arg(bytes), nodes);
         let answer = self.ask_with_nodes(Step::Audit, arguments);
+        let topic = self.keys.topic().clone();
         Box::pin(async move {
             let mut reply = answer.await?;
-            reply.nested()?;
+            let near = reply.ids()?;
+            if let Some(first) = near.first() {
+                tracing::warn!(%topic, count = near.len(), %first, "jobs whose place another program removed wait again");
+            }
             let lost = reply.ids()?;
             let next = Some(reply.text()?).filter(|cursor| !cursor.is_empty()).map(RowCursor::new);
             Ok(Answer::Audit(Audited { lost, next }))

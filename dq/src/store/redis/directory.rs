@@ -163,9 +163,9 @@ impl Forgetting {
 }
 
 /// The keys that exist exactly while the topic holds a job or a broadcast.
-fn records_of(keyspace: &Keyspace, app: &AppName, topic: &TopicName) -> [String; 2] {
+fn records_of(keyspace: &Keyspace, app: &AppName, topic: &TopicName) -> [String; 3] {
     let keys = keyspace.of(&TopicKey { app: app.clone(), topic: topic.clone() });
-    [keys.name(Key::Jobs, ""), keys.name(Key::BroadcastJobs, "")]
+    [Key::Jobs, Key::FarJobs, Key::BroadcastJobs].map(|key| keys.name(key, ""))
 }
 
 /// Removes those of these topics from the directory that still hold nothing. An error leaves names behind that harm nobody.
@@ -178,7 +178,7 @@ async fn forget(
     while let Some(topics) = received.recv().await {
         for topics in topics.chunks(FORGOTTEN_AT_ONCE) {
             let mut cmd = redis::cmd("EVAL");
-            cmd.arg(FORGET).arg(1 + 2 * topics.len()).arg(keyspace.directory(app.as_str()));
+            cmd.arg(FORGET).arg(1 + 3 * topics.len()).arg(keyspace.directory(app.as_str()));
             for topic in topics {
                 cmd.arg(&records_of(&keyspace, &app, topic));
             }

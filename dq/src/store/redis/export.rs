@@ -25,13 +25,17 @@ impl RedisStore {
         };
         let is_broadcast = place == CopyPlace::Broadcast;
         let records = if is_broadcast { Key::BroadcastJobs } else { Key::Jobs };
-        let names = [records, place_key, Key::Metadata, Key::Crashes, Key::Meta].map(|key| keys.name(key, ""));
+        let keys_of = [records, place_key, Key::Metadata, Key::Far, Key::FarJobs, Key::Crashes, Key::Meta];
+        let names = keys_of.map(|key| keys.name(key, ""));
         let call = self.scripts.call_on(Step::Export, names.into(), &keys).arg(request.limit.max(1));
         let call = match &request.after {
             Some(cursor) => call.arg(cursor.at.as_millis()).arg(&cursor.id),
             None => call.arg("").arg(""),
         };
-        let mut reply = self.queries.ask_list(call.arg(request.bytes)).await?;
+        let mut reply = self
+            .queries
+            .ask_list(call.arg(request.bytes).arg(if place == CopyPlace::Delayed { "d" } else { "" }))
+            .await?;
         let (mut ids, mut times) = (reply.nested()?, reply.nested()?);
         let (mut records, mut overrides) = (reply.nested()?, reply.nested()?);
         let (mut crashes, more, fence) = (reply.nested()?, reply.is_set()?, fence(&mut reply)?);

@@ -40,13 +40,14 @@ impl RedisStore {
             State::Dead => Key::Dead,
             State::Done => Key::Done,
         };
-        let names = vec![keys.name(Key::Jobs, ""), keys.name(key, ""), keys.name(Key::Metadata, "")];
+        let names = [Key::Jobs, key, Key::Metadata, Key::Far, Key::FarJobs].map(|key| keys.name(key, "")).to_vec();
+        let letter = if request.state == State::Delayed { "d" } else { "" };
         let call = self.scripts.call_on(Step::Page, names, &keys).arg(limit);
         let call = match &request.after {
             Some(cursor) => call.arg(cursor.at.as_millis()).arg(&cursor.id),
             None => call.arg("").arg(""),
         };
-        let mut reply = self.queries.ask_list(call.arg(request.bytes)).await?;
+        let mut reply = self.queries.ask_list(call.arg(request.bytes).arg(letter)).await?;
         let (mut ids, mut times) = (reply.nested()?, reply.nested()?);
         let (mut records, mut overrides) = (reply.nested()?, reply.nested()?);
         let more = reply.is_set()?;

@@ -14,6 +14,10 @@ pub(super) enum Key {
     Metadata,
     /// ZSET job id → due time.
     Delayed,
+    /// ZSET bounds of the leaves of jobs that are due much later. A leaf is a LIST, whose key is its bound behind this one.
+    Far,
+    /// HASH job id → due time and record of such a job.
+    FarJobs,
     /// ZSET job id → when it was parked.
     Unacked,
     /// ZSET job id → when it became DEAD.
@@ -53,6 +57,8 @@ impl Key {
             Self::Jobs => "jobs",
             Self::Metadata => "metadata",
             Self::Delayed => "delayed",
+            Self::Far => "far",
+            Self::FarJobs => "far-jobs",
             Self::Unacked => "unacked",
             Self::Dead => "dead",
             Self::Done => "done",
@@ -74,11 +80,14 @@ impl Key {
     /// The type of the key, as the server names it; `channel` for a channel.
     pub(super) const fn redis_type(self) -> &'static str {
         match self {
-            Self::Delayed | Self::Unacked | Self::Dead | Self::Done | Self::Broadcasts | Self::Leases => "zset",
+            Self::Delayed | Self::Far | Self::Unacked | Self::Dead | Self::Done | Self::Broadcasts | Self::Leases => {
+                "zset"
+            }
             Self::Sequence | Self::Calls => "string",
             Self::Wake | Self::BroadcastChannel => "channel",
             Self::Jobs
             | Self::Metadata
+            | Self::FarJobs
             | Self::BroadcastJobs
             | Self::Running
             | Self::Pending

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use redis::Value;
 
-use super::add_batch::{AddBatch, PLAIN_KEYS};
+use super::add_batch::{AddBatch, LATER_KEYS, PLAIN_KEYS};
 use super::audit::{TRIES, nodes_of, too_many_nodes};
 use super::connection::OrderedConnection;
 use super::directory::Entry;
@@ -39,6 +39,8 @@ struct Calls {
     producer: ProducerId,
     /// A call of `add` without arguments, for a plain batch.
     plain: ScriptCall,
+    /// The same for a batch whose jobs may be due much later.
+    plain_later: ScriptCall,
     /// The nodes that held jobs when an add last met a running one.
     nodes: Mutex<BTreeSet<NodeId>>,
     entry: Entry,
@@ -53,7 +55,7 @@ impl Calls {
     /// from now.
     fn add(&self, batch: &AddBatch, enters: bool) -> ScriptCall {
         let mut call = if batch.is_plain() {
-            let mut call = self.plain.clone();
+            let mut call = if batch.may_be_later() { self.plain_later.clone() } else { self.plain.clone() };
             batch.write(&mut call, &BTreeSet::new(), enters);
             call
         } else {
@@ -76,8 +78,9 @@ impl RedisProducer {
         entry: Entry,
     ) -> Self {
         let command = scripts.call(Step::Command, &keys, producer.as_str());
-        let plain = scripts.call_with_first(Step::Add, PLAIN_KEYS, &keys, producer.as_str());
-        let calls = Calls { scripts, keys, producer, plain, nodes: Mutex::default(), entry };
+        let [plain, plain_later] =
+            [PLAIN_KEYS, LATER_KEYS].map(|count| scripts.call_with_first(Step::Add, count, &keys, producer.as_str()));
+        let calls = Calls { scripts, keys, producer, plain, plain_later, nodes: Mutex::default(), entry };
         Self { connection, calls: Arc::new(calls), command }
     }
 }

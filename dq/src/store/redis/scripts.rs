@@ -1,12 +1,13 @@
 //! The Lua scripts: one file per step, assembled from its parts when the store is made.
 //!
 //! The header of a file names its keys and arguments; the loader replaces a line `-- include PART.lua` with that part, which
-//! may include others. It also writes the protocol version and the longest lease (ms) in front of the script, and the types of its
+//! may include others. It also writes the protocol version, the longest lease and [`FAR`] (ms) in front of the script, and the types of its
 //! [keys](Step::keys) in front of the part that checks them, so a script checks exactly the keys that it is given. Scripts are
 //! called by their hash. A server that does not know a script (because it is new, was flushed or failed over) is sent the text once. A server keeps the scripts of an older dq beside those of a newer one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use redis::Cmd;
 
@@ -42,7 +43,7 @@ macro_rules! steps {
 }
 
 steps! {
-    Transfer "transfer" [Jobs Delayed Running Leases Sequence Crashes Meta Metadata];
+    Transfer "transfer" [Jobs Delayed Running Leases Sequence Crashes Meta Metadata Far FarJobs];
     Settle "settle" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Running Leases Sequence Pending Crashes Meta Wake Metadata Replacements];
     Renew "renew" [Running Leases Sequence];
     Isolate "isolate" [Running Leases Sequence Pending Crashes];
@@ -53,19 +54,19 @@ steps! {
     Wake "wake" [Delayed Meta Wake];
     Sweep "sweep" [Jobs Delayed Unacked Dead Done Running Leases Sequence Crashes Meta Metadata];
     Publish "publish" [Broadcasts BroadcastJobs Meta BroadcastChannel];
-    Scan "scan" [Jobs Delayed Unacked Dead Done Leases Running];
-    Audit "audit" [Jobs Delayed Unacked Dead Done Leases Meta Running];
+    Scan "scan" [Jobs Delayed Unacked Dead Done Leases Meta Far FarJobs Running];
+    Audit "audit" [Jobs Delayed Unacked Dead Done Leases Meta Far FarJobs Running];
     Recover "recover" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Wake Metadata Replacements Running];
-    Add "add" [Jobs Delayed Broadcasts Calls Meta Wake Unacked Dead Done BroadcastJobs Pending Crashes Metadata Replacements Leases Running];
-    Import "import" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Crashes Calls Meta Wake Metadata];
-    Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements];
-    Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements];
-    Get "get" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Metadata];
-    Page "page" [Jobs Delayed Metadata];
-    Export "export" [Jobs Delayed Metadata Crashes Meta];
+    Add "add" [Jobs Delayed Broadcasts Calls Meta Wake Far FarJobs Unacked Dead Done BroadcastJobs Pending Crashes Metadata Replacements Leases Running];
+    Import "import" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Crashes Calls Meta Wake Metadata Far FarJobs];
+    Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements Far FarJobs];
+    Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements Far FarJobs];
+    Get "get" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Metadata FarJobs];
+    Page "page" [Jobs Delayed Metadata Far FarJobs];
+    Export "export" [Jobs Delayed Metadata Far FarJobs Crashes Meta];
     ExportRuns "export_runs" [Jobs Running Metadata Crashes Pending Replacements Meta];
     Rows "rows" [Jobs Running Metadata];
-    Counts "counts" [Jobs Delayed Unacked Dead Done Broadcasts];
+    Counts "counts" [Jobs Delayed Unacked Dead Done Broadcasts Far FarJobs];
 }
 
 impl Step {
@@ -106,7 +107,17 @@ const PARTS: &[(&str, &str)] = &[
     ("types.lua", include_str!("lua/parts/types.lua")),
     ("version.lua", include_str!("lua/parts/version.lua")),
     ("places.lua", include_str!("lua/parts/places.lua")),
+    ("far.lua", include_str!("lua/parts/far.lua")),
+    ("put_far.lua", include_str!("lua/parts/put_far.lua")),
+    ("near.lua", include_str!("lua/parts/near.lua")),
+    ("move.lua", include_str!("lua/parts/move.lua")),
+    ("merge.lua", include_str!("lua/parts/merge.lua")),
+    ("news.lua", include_str!("lua/parts/news.lua")),
+    ("plain_far.lua", include_str!("lua/parts/plain_far.lua")),
 ];
+
+/// A new job that is due at least this much later waits in the tree of later jobs, and half of it before its due time in `delayed`.
+pub(super) const FAR: Duration = Duration::from_mins(5);
 
 /// The part that checks types.
 const TYPES: &str = "types.lua";
@@ -243,8 +254,8 @@ fn part(name: &str) -> Option<&'static str> {
 }
 
 fn assembled(step: Step) -> String {
-    let longest_lease = LONGEST_LEASE.as_millis();
-    let mut text = format!("local PROTOCOL, LONGEST_LEASE = '{PROTOCOL_VERSION}', {longest_lease}\n");
+    let (longest_lease, far) = (LONGEST_LEASE.as_millis(), FAR.as_millis());
+    let mut text = format!("local PROTOCOL, LONGEST_LEASE, FAR = '{PROTOCOL_VERSION}', {longest_lease}, {far}\n");
     assemble(step, body(step.text()), &mut text);
     text
 }

@@ -37,6 +37,7 @@ pub mod bytes;
 pub mod commands;
 pub mod duplicates;
 pub mod exports;
+pub mod far;
 pub mod fenced;
 pub mod imports;
 pub mod leases;
@@ -300,6 +301,17 @@ macro_rules! store_conformance {
             watchers_that_look_ahead_come_earlier
             job_claimed_early_goes_back_to_its_due_time
             end_of_a_job_claimed_early_is_signalled_and_takes_effect_when_it_goes_back;
+        far:
+            far_job_waits_like_any_other
+            far_job_is_claimed_when_it_is_due
+            watcher_does_not_sleep_past_a_far_job
+            overdue_far_jobs_are_claimed_in_order
+            commands_end_far_jobs
+            far_job_is_replaced
+            batch_of_near_and_far_jobs_is_answered_in_order
+            pages_cross_from_near_to_far
+            many_far_jobs_may_be_due_together
+            far_jobs_may_come_in_any_order;
         roles:
             watcher_and_standby_sleep_until_the_head
             no_node_sleeps_longer_than_the_fallback

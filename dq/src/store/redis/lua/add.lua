@@ -6,19 +6,22 @@ KEYS[3]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
 KEYS[4]  {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
 KEYS[5]  {app:topic}:meta            HASH     protocol, retains, largest, watcher, publisher
 KEYS[6]  {app:topic}:wake            CHANNEL  signals for every node
-KEYS[7]  {app:topic}:unacked         ZSET     job id -> when it was parked, ms
-KEYS[8]  {app:topic}:dead            ZSET     job id -> when it became DEAD, ms
-KEYS[9]  {app:topic}:done            ZSET     job id -> end of its retention, ms
-KEYS[10] {app:topic}:broadcast-jobs  HASH     broadcast id -> record
-KEYS[11] {app:topic}:pending         HASH     job id -> pending command
-KEYS[12] {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[13] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
-KEYS[14] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
-KEYS[15] {app:topic}:leases          ZSET     node -> end of its lease, ms
-KEYS[16] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
+KEYS[7]  {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
+KEYS[8]  {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
+KEYS[9]  {app:topic}:unacked         ZSET     job id -> when it was parked, ms
+KEYS[10] {app:topic}:dead            ZSET     job id -> when it became DEAD, ms
+KEYS[11] {app:topic}:done            ZSET     job id -> end of its retention, ms
+KEYS[12] {app:topic}:broadcast-jobs  HASH     broadcast id -> record
+KEYS[13] {app:topic}:pending         HASH     job id -> pending command
+KEYS[14] {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
+KEYS[15] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
+KEYS[16] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
+KEYS[17] {app:topic}:leases          ZSET     node -> end of its lease, ms
+KEYS[18] {app:topic}:running:NODE    HASH     job id -> token; and on: of each node in ARGV
 ARGV[1]  number of the batch
 ARGV[2]  letters: s if a job is special (it has a broadcast or an expiry), c if an id was chosen, r if a job has a retention, x to start
-         the hour of `calls` again. Without s and c, and with records up to 4 KiB, the first six keys are enough
+         the hour of `calls` again, f if a job may be due much later: the ids of each group ascend, and no record is over 1 KiB. Without
+         s, c and f, and with records up to 4 KiB, the first six keys are enough; with f the first eight
 ARGV[3]  no record of the batch has more bytes
 ARGV[4]  g: the number of groups, which are neighbours with the same options
 ARGV[5]  n: the number of nodes whose rows are in KEYS
@@ -35,8 +38,11 @@ Holds    rules 2, 4, 12, 13, 17, 18, 24, 26: an id whose place another program r
 Cost     O(n log n). Per job one HSET field and one ZADD member, and one HMGET field if its id was chosen
 ]]
 local jobs, delayed, broadcasts, calls, meta, wake = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local far, far_jobs = KEYS[7], KEYS[8]
+-- The most jobs of a leaf of far jobs.
+local LEAF = 128
 local number, flags, longest, groups, nodes = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local FIRST_JOB, GENERATED, DELAY = 6 + 2 * groups + nodes, string.byte('g'), string.byte('+')
+local FIRST_JOB, GENERATED, REPLACE, DELAY = 6 + 2 * groups + nodes, string.byte('g'), string.byte('p'), string.byte('+')
 local renews = flags ~= '' and string.find(flags, 'x', 1, true)
 -- include version.lua
 -- include clock.lua
@@ -54,20 +60,23 @@ if chosen then
 end
 -- include plain.lua
 -- include types.lua
-local unacked, dead, done, broadcast_jobs, pending, crashes = KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local metadata, replacements, leases = KEYS[13], KEYS[14], KEYS[15]
+local unacked, dead, done, broadcast_jobs, pending, crashes = KEYS[9], KEYS[10], KEYS[11], KEYS[12], KEYS[13], KEYS[14]
+local metadata, replacements, leases = KEYS[15], KEYS[16], KEYS[17]
 -- include bulk.lua
+-- include far.lua
+-- include near.lua
+-- include put_far.lua
 -- include signal.lua
 -- include metadata.lua
 -- include pending.lua
 -- include places.lua
-local NODES, FIRST = {unpack(ARGV, 6 + 2 * groups, FIRST_JOB - 1)}, 16
+local NODES, FIRST = {unpack(ARGV, 6 + 2 * groups, FIRST_JOB - 1)}, 18
 -- include holders.lua
 local LATEST_EXPIRY = 281474976710655
 local function parse(text)
   local duplicate, deliver, kind, time, expiry = string.match(text, '^([grkp])([qbt])([+@])(%d+),?(%d*)$')
   local due = kind == '+' and after(time) or math.max(tonumber(time), ceil)
-  local options = {duplicate = duplicate, deliver = deliver, due = due, due_text = int(due)}
+  local options = {duplicate = duplicate, deliver = deliver, due = due, due_text = int(due), far_ids = {}}
   if expiry ~= '' then options.expires = struct.pack('<I6', math.min(due + expiry, LATEST_EXPIRY)) end
   return options
 end
@@ -83,6 +92,21 @@ local function recorded_of(ids)
 end
 -- What the store knows of the ids that callers chose.
 local states, commands, broadcast_dues = {}, {}, {}
+if chosen and redis.call('EXISTS', far_jobs) == 1 then
+  local values, replaced, at = read('HMGET', far_jobs, chosen), {}, 0
+  for i = 6, 4 + 2 * groups, 2 do
+    local duplicate = string.byte(ARGV[i])
+    for _ = 1, duplicate ~= GENERATED and ARGV[i + 1] or 0 do
+      at = at + 1
+      if duplicate == REPLACE then replaced[at] = values[at] elseif values[at] then states[chosen[at]] = 'd' end
+    end
+  end
+  if next(replaced) then
+    -- A server whose memory is full must refuse an add, and to bring jobs near begins with a removal.
+    redis.call('HSET', meta, 'protocol', PROTOCOL)
+    bring_near(chosen, replaced)
+  end
+end
 if chosen then
   local recorded = recorded_of(chosen)
   if #recorded > 0 then
@@ -110,6 +134,8 @@ local delayed_members, job_fields, broadcast_members, broadcast_fields, pending_
 local replacement_fields = {}
 local moved, removed_jobs, removed_broadcasts = {}, {}, {}
 local earliest, earliest_broadcast = math.huge, math.huge
+local far_from = flags ~= '' and string.find(flags, 'f', 1, true) and floor + FAR or math.huge
+local far_fields, far_groups, earliest_far = {}, {}, math.huge
 local function put(id, options, record)
   if states[id] then moved[#moved + 1] = id end
   if options.deliver ~= 'q' then
@@ -119,7 +145,12 @@ local function put(id, options, record)
   elseif broadcast_dues[id] then
     removed_broadcasts[#removed_broadcasts + 1] = id
   end
-  if options.deliver ~= 'b' then
+  if options.deliver == 'q' and options.due >= far_from then
+    if states[id] then removed_jobs[#removed_jobs + 1] = id end
+    far_fields[#far_fields + 1], far_fields[#far_fields + 2] = id, struct.pack('<I6', options.due) .. record
+    options.far_ids[#options.far_ids + 1] = id
+    if options.due < earliest_far then earliest_far = options.due end
+  elseif options.deliver ~= 'b' then
     local n = #delayed_members
     delayed_members[n + 1], delayed_members[n + 2], job_fields[n + 1], job_fields[n + 2] = options.due_text, id, id, record
     if options.due < earliest then earliest = options.due end
@@ -160,13 +191,14 @@ end
 local answers, all_added, at = {}, true, FIRST_JOB
 for i = 6, 4 + 2 * groups, 2 do
   local options = parse(ARGV[i])
+  far_groups[#far_groups + 1] = options
   for _ = 1, ARGV[i + 1] do
     local answer = add(ARGV[at], options, ARGV[at + 1])
     answers[#answers + 1] = answer
     all_added, at = all_added and answer == 'A', at + 2
   end
 end
-local was_empty = redis.call('HLEN', jobs) == 0
+local was_empty = redis.call('HLEN', jobs) == 0 and redis.call('HLEN', far_jobs) == 0
 if #moved > 0 then
   for _, place in ipairs({delayed, unacked, dead, done}) do write('ZREM', place, moved) end
   write('HDEL', crashes, moved)
@@ -180,6 +212,8 @@ if #removed_broadcasts > 0 then
   write('HDEL', broadcast_jobs, removed_broadcasts)
 end
 local head = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
+write('HSET', far_jobs, far_fields)
+for _, options in ipairs(far_groups) do put_far(options.due, options.far_ids) end
 write('HSET', jobs, job_fields)
 write('ZADD', delayed, delayed_members)
 if longest > LARGE then
@@ -204,5 +238,6 @@ write('HSET', replacements, replacement_fields)
 local answer = all_added and 'a*' or 'a' .. table.concat(answers)
 -- include note.lua
 -- include keep.lua
-if #delayed_members > 0 and (not head or earliest < tonumber(head)) then signal('due', 'watcher', watcher, watcher_until, earliest) end
+-- include news.lua
+if come then signal('due', 'watcher', watcher, watcher_until, come) end
 return was_empty and {'first', answer} or answer

@@ -14,6 +14,8 @@ KEYS[11] {app:topic}:meta            HASH     protocol, watcher
 KEYS[12] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[13] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[14] {app:topic}:replacements    HASH     job id -> record of the replacement that waits for the end of its run
+KEYS[15] {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
+KEYS[16] {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
 ARGV[1]  number of the batch
 ARGV[2]  and on: verb (d delete, c cancel, a ack, q requeue), id, fence or ''
 
@@ -27,7 +29,7 @@ Cost     O(n log n)
 -- include types.lua
 local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local pending, crashes, calls, meta, wake = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local metadata, replacements = KEYS[13], KEYS[14]
+local metadata, replacements, far, far_jobs = KEYS[13], KEYS[14], KEYS[15], KEYS[16]
 local number, renews, MOST_REMOVED = ARGV[1], true, 1048576
 -- include version.lua
 -- include clock.lua
@@ -38,6 +40,8 @@ local number, renews, MOST_REMOVED = ARGV[1], true, 1048576
 -- include pending.lua
 -- include places.lua
 -- include calls.lua
+-- include far.lua
+-- include near.lua
 -- What the store knows of each id. The commands change it here, and the end of the script writes what has changed.
 local by_id, in_order, ids = {}, {}, {}
 for i = 2, #ARGV, 3 do
@@ -47,6 +51,7 @@ for i = 2, #ARGV, 3 do
     by_id[id] = {id = id}
   end
 end
+if redis.call('EXISTS', far_jobs) == 1 then bring_near(ids, read('HMGET', far_jobs, ids)) end
 local texts, commands = metadata_of(ids), read('HMGET', pending, ids)
 local broadcast_dues = read('ZMSCORE', broadcasts, ids)
 local recorded = {}

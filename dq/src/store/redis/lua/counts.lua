@@ -6,16 +6,38 @@ KEYS[3]  {app:topic}:unacked     ZSET  job id -> when it was parked, ms
 KEYS[4]  {app:topic}:dead        ZSET  job id -> when it became DEAD, ms
 KEYS[5]  {app:topic}:done        ZSET  job id -> end of its retention, ms
 KEYS[6]  {app:topic}:broadcasts  ZSET  broadcast id -> due time, ms
+KEYS[7]  {app:topic}:far         ZSET  bounds of the leaves of jobs that are due much later
+KEYS[8]  {app:topic}:far-jobs    HASH  job id -> due time and record of such a job
 
 Returns  {clock ms, records, delayed, ready, unacked, dead, done, broadcasts, head ms or -1}
 Holds    rule 2: a job with a record that is in none of the places is RUNNING
-Cost     O(log delayed)
+Cost     O(log delayed). While no node has brought near what is due, two commands for each leaf of such jobs, of 500 at most
 ]]
 -- include types.lua
 local jobs, delayed, unacked, dead, done, broadcasts = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local far, far_jobs = KEYS[7], KEYS[8]
 -- include clock.lua
+-- include far.lua
 local function size(place) return redis.call('ZCARD', place) end
+local head = tonumber(redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2] or -1)
+local ready, later = redis.call('ZCOUNT', delayed, '-inf', int(floor)), redis.call('HLEN', far_jobs)
+if later > 0 then
+  -- The leaves that begin up to now, or else the first one.
+  local bounds = redis.call('ZRANGE', far, '-', string.format('(%015d', floor + 1), 'BYLEX', 'LIMIT', 0, 500)
+  if #bounds == 0 then bounds = redis.call('ZRANGE', far, 0, 0) end
+  for i, bound in ipairs(bounds) do
+    if 1 < i and i < #bounds then
+      ready = ready + redis.call('LLEN', entries_of(bound))
+    else
+      local ids = redis.call('LRANGE', entries_of(bound), 0, -1)
+      for _, value in ipairs(#ids > 0 and redis.call('HMGET', far_jobs, unpack(ids)) or {}) do
+        local due = value and due_in(value) or math.huge
+        if due <= floor then ready = ready + 1 end
+        if due < math.huge and (head < 0 or due < head) then head = due end
+      end
+    end
+  end
+end
 return {
-  floor, redis.call('HLEN', jobs), size(delayed), redis.call('ZCOUNT', delayed, '-inf', int(floor)), size(unacked), size(dead),
-  size(done), size(broadcasts), tonumber(redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2] or -1),
+  floor, redis.call('HLEN', jobs) + later, size(delayed) + later, ready, size(unacked), size(dead), size(done), size(broadcasts), head,
 }

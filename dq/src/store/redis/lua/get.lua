@@ -8,6 +8,7 @@ KEYS[5]  {app:topic}:done            ZSET  job id -> end of its retention, ms
 KEYS[6]  {app:topic}:broadcasts      ZSET  broadcast id -> due time, ms
 KEYS[7]  {app:topic}:broadcast-jobs  HASH  broadcast id -> record
 KEYS[8]  {app:topic}:metadata        HASH  job id -> metadata that override those of its record
+KEYS[9]  {app:topic}:far-jobs        HASH  job id -> due time and record of a job that is due much later
 ARGV[1]  the most bytes of records; one may have more
 ARGV[2]  and on: ids, at most 1000
 
@@ -18,19 +19,22 @@ Cost     O(n log n)
 ]]
 -- include types.lua
 local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local metadata = KEYS[8]
+local metadata, far_jobs = KEYS[8], KEYS[9]
 -- include bulk.lua
 -- include places.lua
 local ids = {unpack(ARGV, 2)}
-for i = fitting({jobs, metadata, broadcast_jobs}, ids, tonumber(ARGV[1])) + 1, #ids do ids[i] = nil end
+for i = fitting({jobs, metadata, broadcast_jobs, far_jobs}, ids, tonumber(ARGV[1])) + 1, #ids do ids[i] = nil end
 local records, texts = read('HMGET', jobs, ids), read('HMGET', metadata, ids)
 local places, times = places_of(ids)
 local broadcast_dues, broadcast_records = read('ZMSCORE', broadcasts, ids), read('HMGET', broadcast_jobs, ids)
-local found = {}
+local later, found = read('HMGET', far_jobs, ids), {}
 for i = 1, #ids do
   found[i] = false
   if records[i] and not (places[i] == 'f' and broadcast_records[i]) then
     found[i] = {places[i], times[i] or 0, records[i], texts[i] or ''}
+  elseif later[i] then
+    local due = struct.unpack('<I6', later[i])
+    found[i] = {'d', due, string.sub(later[i], 7), ''}
   elseif broadcast_records[i] then
     found[i] = {'d', tonumber(broadcast_dues[i] or 0), broadcast_records[i], ''}
   end

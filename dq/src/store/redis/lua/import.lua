@@ -12,6 +12,8 @@ KEYS[9]  {app:topic}:calls:PRODUCER  STRING   the highest executed number, and a
 KEYS[10] {app:topic}:meta            HASH     protocol, fence, retains, largest, watcher, publisher
 KEYS[11] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[12] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
+KEYS[13] {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
+KEYS[14] {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
 ARGV[1]  number of the batch
 ARGV[2]  r (reject: all or nothing), k (keep) or p (replace)
 ARGV[3]  r if a copy has a retention, otherwise ''
@@ -28,17 +30,30 @@ Cost     O(n log n). Per copy of a job one HEXISTS, one HSET field and one ZADD 
 -- include types.lua
 local jobs, delayed, unacked, dead, done, broadcasts, broadcast_jobs = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local crashes, calls, meta, wake, metadata = KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
+local far, far_jobs = KEYS[13], KEYS[14]
 local number, duplicate, flags, longest, fence, renews = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], true
 local FIRST_COPY, FIELDS = 6, 5
 -- include version.lua
 -- include clock.lua
 -- include calls.lua
 -- include bulk.lua
+-- include far.lua
+-- include near.lua
 -- include signal.lua
 -- include metadata.lua
 -- include places.lua
 -- What the store knows of these ids.
 local recorded, broadcast_ids, states, waits = {}, {}, {}, {}
+if redis.call('EXISTS', far_jobs) == 1 then
+  local ids = {}
+  for i = FIRST_COPY, #ARGV, FIELDS do
+    if ARGV[i] ~= 'b' then ids[#ids + 1] = ARGV[i + 1] end
+  end
+  local values = read('HMGET', far_jobs, ids)
+  -- A server whose memory is full must refuse an import, and to bring jobs near begins with a removal.
+  redis.call('HSET', meta, 'protocol', PROTOCOL)
+  bring_near(ids, values)
+end
 for i = FIRST_COPY, #ARGV, FIELDS do
   if ARGV[i] == 'b' then
     broadcast_ids[#broadcast_ids + 1] = ARGV[i + 1]

@@ -13,6 +13,8 @@ KEYS[10] {app:topic}:crashes         HASH  job id -> crashes, with `+` (grouped)
 KEYS[11] {app:topic}:meta            HASH  protocol
 KEYS[12] {app:topic}:metadata        HASH  job id -> metadata that override those of its record
 KEYS[13] {app:topic}:replacements    HASH  job id -> record of the replacement that waits for the end of its run
+KEYS[14] {app:topic}:far             ZSET  bounds of the leaves of jobs that are due much later
+KEYS[15] {app:topic}:far-jobs        HASH  job id -> due time and record of such a job
 
 Returns  1
 Holds    rule 1

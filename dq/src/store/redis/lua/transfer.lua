@@ -8,6 +8,8 @@ KEYS[5]  {app:topic}:sequence:NODE  STRING  sequence number of the node
 KEYS[6]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped) or `!` (alone) behind it
 KEYS[7]  {app:topic}:meta           HASH    protocol, fence, largest, watcher, standby
 KEYS[8]  {app:topic}:metadata       HASH    job id -> metadata that override those of its record
+KEYS[9]  {app:topic}:far            ZSET    bounds of the leaves of jobs that are due much later
+KEYS[10] {app:topic}:far-jobs       HASH    job id -> due time and record of such a job
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
 ARGV[3]  limit, 1..=1000
@@ -21,20 +23,28 @@ Returns  {0, sequence number, rows} if last_seen is not the stored sequence numb
          lease of another node or '', the end of that lease, ids, tokens (each and how many jobs have it, one after the other), records,
          metadata that override theirs or nil, crash counts or nil, dropped ids or nil}
 Holds    rules 1, 2, 3, 5, 6, 8, 9, 20, 23. It reads each key before its first write, which checks the types
-Cost     O(limit log delayed). A transfer that claims one job, with at most two nodes: 13 commands
+Cost     O(limit log delayed), and up to 256 jobs that come near. A transfer that claims one job, with at most two nodes: 13 commands
 ]]
 local jobs, delayed, running, leases, sequence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local crashes, meta, metadata = KEYS[6], KEYS[7], KEYS[8]
+local crashes, meta, metadata, far, far_jobs = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local node, last_seen, limit, lease, fallback, most = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
 local lookahead = tonumber(ARGV[7])
-local STANDBY_DELAY, ROLE_SLACK = 250, 200
+local STANDBY_DELAY, ROLE_SLACK, NEAR = 250, 200, FAR / 2
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
-local protocol, last_fence, largest, watcher, watcher_until, standby, standby_until = unpack(redis.call('HMGET', meta,
-  'protocol', 'fence', 'largest', 'watcher', 'watcher-until', 'standby', 'standby-until'))
+local protocol, last_fence, largest, watcher, watcher_until, standby, standby_until, far_at = unpack(redis.call('HMGET', meta,
+  'protocol', 'fence', 'largest', 'watcher', 'watcher-until', 'standby', 'standby-until', 'far'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 -- include clock.lua
 local place, latest, are_elsewhere = delayed, floor + lookahead, nil
+if far_at then
+  far_at = tonumber(far_at)
+  if far_at <= floor + NEAR then
+    -- include move.lua
+    -- What has not come near yet goes before what is due later.
+    if far_at then latest = math.min(latest, far_at) end
+  end
+end
 local earliest = redis.call('ZRANGE', leases, '0', '2', 'WITHSCORES')
 -- include claim.lua
 -- Of fewer than three leases the last one is known, and with it whether one is too long.
@@ -46,6 +56,7 @@ if is_short then head = front[2 * n + 2] else head = call('ZRANGE', delayed, '0'
 head = head and tonumber(head)
 -- include lapse.lua
 local come_at = head and head - math.ceil(lookahead / 2)
+if far_at then come_at = math.min(come_at or math.huge, far_at > floor + NEAR and far_at - NEAR or floor + 5) end
 local wake_at, role = after(fallback), 0
 watcher_until, standby_until = lapse('watcher', watcher_until, wake_at), lapse('standby', standby_until, wake_at)
 local taken
@@ -65,7 +76,7 @@ end
 if changes[1] then call('HSET', meta, unpack(changes)) end
 local other = earliest[1] == node and 3 or 1
 return {
-  1, tonumber(sequence_number), rows, micros, role, math.max(wake_at * 1000 - micros, 0), head and head <= floor + lookahead and 1 or 0,
+  1, tonumber(sequence_number), rows, micros, role, math.max(wake_at * 1000 - micros, 0), math.min(head or math.huge, far_at or math.huge) <= floor + lookahead and 1 or 0,
   earliest[other] or '', math.min(tonumber(earliest[other + 1] or 0), floor + LONGEST_LEASE), ids, tokens, records, overrides,
   crash_counts, dropped,
 }

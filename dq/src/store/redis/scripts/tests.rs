@@ -78,6 +78,22 @@ fn every_key_in_the_docs_exists() {
     assert!(mentioned > known.iter().collect::<BTreeSet<_>>().len(), "{mentioned}");
 }
 
+/// The commands that a text of a script calls.
+fn commands_of(text: &str) -> BTreeSet<String> {
+    let calls = ["call('", "write('", "read('"].into_iter().flat_map(|call| text.split(call).skip(1));
+    calls.filter_map(|rest| rest.split_once('\'')).map(|(name, _)| name.to_ascii_lowercase()).collect()
+}
+
+#[test]
+fn the_user_in_the_docs_may_call_every_command_of_the_scripts() {
+    let rule = DOCS.lines().find_map(|line| line.strip_prefix("ACL SETUSER dq ")).expect("the docs have the rule");
+    let allowed: BTreeSet<_> = rule.split_whitespace().filter_map(|word| word.strip_prefix('+')).collect();
+    let called: BTreeSet<_> = Step::ALL.iter().flat_map(|step| commands_of(&assembled(*step))).collect();
+    assert!(called.len() > 30, "{called:?}");
+    let missing: Vec<_> = called.iter().filter(|name| !allowed.contains(name.as_str())).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
 #[test]
 fn headers_are_complete() {
     let parts = PARTS.iter().map(|(name, text)| (*name, *text, &["Cost"][..0]));

@@ -1,13 +1,15 @@
 --[[ plain: the common batch of an add: its jobs are small, concern only the queue, and have ids that are certainly free. It comes
 before all that only other batches need, because making a function or a table costs as much as a command.
 
-Needs    jobs, delayed, broadcasts, meta, wake; flags, longest, groups, FIRST_JOB, chosen, renews, DELAY; version, clock, calls
+Needs    jobs, delayed, broadcasts, far, far_jobs, meta, wake; flags, longest, groups, FIRST_JOB, chosen, renews, DELAY; version, clock,
+         calls
 Returns  the answer of the step. The script goes on behind this part if the batch is another one
 Holds    rules 1, 2, 4, 18, 23: reads `delayed` before it writes, and begins with `jobs`, so a wrong type comes before the first write
 Cost     ZRANGE, HSET, ZADD, SET; for chosen ids HEXISTS or HMGET, and EXISTS; if no job waits HLEN; PUBLISH for an earlier head
 ]]
 -- No record up to this has its metadata in the key `metadata`.
 local SMALL, MOST_READ = 4096, 1048576
+local may_be_far = flags ~= '' and string.find(flags, 'f', 1, true)
 local is_plain = groups > 0 and longest <= SMALL and (flags == '' or not string.find(flags, 's', 1, true))
 if is_plain and chosen then
   if #chosen == 1 then
@@ -17,11 +19,17 @@ if is_plain and chosen then
     local records = is_plain and redis.call('HMGET', jobs, unpack(chosen)) or {}
     for i = 1, #records do is_plain = is_plain and not records[i] end
   end
-  is_plain = is_plain and redis.call('EXISTS', broadcasts) == 0
+  if is_plain and redis.call('EXISTS', broadcasts, far_jobs) > 0 then
+    is_plain = redis.call('EXISTS', broadcasts) == 0
+    for i = 1, #chosen do is_plain = is_plain and redis.call('HEXISTS', far_jobs, chosen[i]) == 0 end
+  end
+end
+if is_plain and may_be_far then
+  -- include plain_far.lua
 end
 if is_plain then
   local head = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
-  local was_empty = not head and redis.call('HLEN', jobs) == 0
+  local was_empty = not head and not far_at and redis.call('HLEN', jobs) == 0
   local members, n, earliest = {}, 0, math.huge
   for i = 6, 4 + 2 * groups, 2 do
     local time = string.sub(ARGV[i], 4)

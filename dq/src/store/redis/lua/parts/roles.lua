@@ -4,7 +4,7 @@ Needs    delayed, meta; node
 Gives    free_role(name): returns whether the node had it. free_watcher_roles(): frees watcher and standby; returns
          whether the node had one of them and jobs wait, so that the other nodes must be signalled
 Holds    rule 23
-Cost     one HGET per role, one HDEL per role that is freed, one ZCARD
+Cost     one HGET per role, one HDEL per role that is freed, one ZCARD, one HEXISTS if that finds nothing
 ]]
 local function free_role(name)
   if redis.call('HGET', meta, name) ~= node then return false end
@@ -13,5 +13,5 @@ local function free_role(name)
 end
 local function free_watcher_roles()
   local was_watcher, was_standby = free_role('watcher'), free_role('standby')
-  return (was_watcher or was_standby) and redis.call('ZCARD', delayed) > 0
+  return (was_watcher or was_standby) and (redis.call('ZCARD', delayed) > 0 or redis.call('HEXISTS', meta, 'far') == 1)
 end

@@ -1,11 +1,11 @@
 --[[ version: refuses a topic that is kept under another protocol version, and reads fields of meta.
 
 Needs    meta; PROTOCOL, which the loader writes
-Gives    protocol, last_fence, has_retains, watcher, watcher_until, largest (no record that was added has more bytes):
-         fields of meta, each false where it is missing
+Gives    protocol, last_fence, has_retains, watcher, watcher_until, largest (no record that was added has more bytes), far_at (no job
+         in the tree of later ones is due before it): fields of meta, each false where it is missing
 Returns  the error `DQVERSION n` if the topic is kept under version n
 Cost     one HMGET
 ]]
-local protocol, last_fence, has_retains, watcher, watcher_until, largest =
-  unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'retains', 'watcher', 'watcher-until', 'largest'))
+local protocol, last_fence, has_retains, watcher, watcher_until, largest, far_at =
+  unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'retains', 'watcher', 'watcher-until', 'largest', 'far'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end

@@ -1,0 +1,39 @@
+--[[ merge: a page of DELAYED while jobs wait that are due much later: merges `delayed` with their tree.
+
+Needs    jobs, place, metadata, far, far_jobs; limit, cursor_time, cursor_id, most; first: the rank in `place` at which the page begins;
+         found: its entries; ids, times; page_of(records, overrides, more); bulk, order
+Returns  the page
+Cost     O(limit log limit). Three commands for each leaf that has jobs of the page
+]]
+-- include far.lua
+local function comes_before(a, b) return a.due < b.due or a.due == b.due and is_before(a.id, b.id) end
+local entries, later, cursor = {}, 0, {due = tonumber(cursor_time) or -1, id = cursor_id}
+for i = 1, #found, 2 do entries[#entries + 1] = {id = found[i], due = tonumber(found[i + 1])} end
+local bound = cursor.due >= 0 and leaf_of(cursor.due, cursor.id) or redis.call('ZRANGE', far, 0, 0)[1]
+while bound and later <= limit do
+  local leaf = redis.call('LRANGE', entries_of(bound), 0, -1)
+  for i, value in ipairs(read('HMGET', far_jobs, leaf)) do
+    local entry = value and {id = leaf[i], due = due_in(value), record = record_in(value)}
+    if entry and comes_before(cursor, entry) then
+      entries[#entries + 1] = entry
+      later = later + 1
+    end
+  end
+  bound = redis.call('ZRANGE', far, '(' .. bound, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
+end
+table.sort(entries, comes_before)
+local records, overrides, bytes = {}, {}, 0
+for i = 1, math.min(#entries, limit) do
+  local entry = entries[i]
+  if entry.record then
+    bytes = bytes + #entry.record
+  else
+    bytes = bytes + redis.call('HSTRLEN', jobs, entry.id) + redis.call('HSTRLEN', metadata, entry.id)
+  end
+  if bytes > most and i > 1 then break end
+  ids[i], times[i] = entry.id, entry.due
+  records[i] = entry.record or redis.call('HGET', jobs, entry.id)
+  overrides[i] = not entry.record and redis.call('HGET', metadata, entry.id)
+end
+local has_more = #entries > #ids or bound or redis.call('ZCARD', place) > first + #found / 2
+do return page_of(records, overrides, has_more and 1 or 0) end

@@ -1,0 +1,44 @@
+--[[ move: moves the first leaves of the tree of jobs that are due much later into `delayed`, well before they are due.
+
+Needs    jobs, delayed, far, far_jobs, meta; far_at: the due time in the first bound, as `meta` has it; NEAR: a leaf moves that long
+         before it; FAR, which the loader writes; clock
+Gives    far_at, as it is afterwards. It may still be due to move: the next transfer moves more
+Holds    rules 1, 2, 3, 5: nothing happens to the jobs; it reads each key before it writes it, and its first write is a removal. A leaf
+         that has gone is noted in `meta`, for the audit (rule 26)
+Cost     one ZRANGE; per leaf LRANGE, HMGET, ZREM, DEL, HDEL, HSET, ZADD; at most 2 leaves of 128 jobs, whose records have at most 1 KiB
+]]
+do
+  local moved, was_at = 0, far_at
+  redis.call('HLEN', jobs)
+  redis.call('ZCARD', delayed)
+  -- include far.lua
+  while true do
+    local bound = redis.call('ZRANGE', far, '0', '0')[1]
+    far_at = bound and base_of(bound) or nil
+    if not bound or far_at > floor + NEAR or moved == 2 then break end
+    local key = entries_of(bound)
+    local ids = redis.call('LRANGE', key, '0', '-1')
+    local values = #ids > 0 and redis.call('HMGET', far_jobs, unpack(ids)) or {}
+    redis.call('ZREM', far, bound)
+    redis.call('DEL', key)
+    local fields, members, n = {}, {}, 0
+    for i, id in ipairs(ids) do
+      if values[i] then
+        fields[n + 1], fields[n + 2], members[n + 1], members[n + 2] = id, record_in(values[i]), int(due_in(values[i])), id
+        n = n + 2
+      end
+    end
+    if n > 0 then
+      redis.call('HDEL', far_jobs, unpack(ids))
+      redis.call('HSET', jobs, unpack(fields))
+      redis.call('ZADD', delayed, unpack(members))
+    end
+    if #ids == 0 then redis.call('HSET', meta, 'far-lost', int((redis.call('HGET', meta, 'far-lost') or 0) + 1)) end
+    moved = moved + 1
+  end
+  if not far_at then
+    redis.call('HDEL', meta, 'far')
+  elseif far_at ~= was_at then
+    redis.call('HSET', meta, 'far', int(far_at))
+  end
+end

@@ -1,0 +1,66 @@
+--[[ plain_far: a plain batch that may have jobs which are due much later. Those are put into the tree of such jobs, the others into
+`delayed`.
+
+Needs    what `plain` needs
+Returns  the answer of the step
+Holds    rules 1, 2, 4, 18, 23: it reads each key before its first write
+Cost     a job alone: HLEN, ZRANGE, HSET, RPUSH, SET, where one in `delayed` needs ZRANGE, HSET, ZADD, SET. The first job to be due
+         needs ZRANGE and HSET too
+]]
+local far_from, far_groups, far_fields, fields, members, f, n = floor + FAR, {}, {}, {}, {}, 0, 0
+local earliest, earliest_far, job = math.huge, math.huge, FIRST_JOB
+for i = 6, 4 + 2 * groups, 2 do
+  local time, behind = string.sub(ARGV[i], 4), job + 2 * ARGV[i + 1]
+  local due = string.byte(ARGV[i], 3) == DELAY and after(time) or math.max(tonumber(time), ceil)
+  if due >= far_from then
+    local prefix, ids = struct.pack('<I6', due), {}
+    for at = job, behind - 2, 2 do
+      ids[#ids + 1], far_fields[f + 1], far_fields[f + 2], f = ARGV[at], ARGV[at], prefix .. ARGV[at + 1], f + 2
+    end
+    far_groups[#far_groups + 1] = {due, ids}
+    if due < earliest_far then earliest_far = due end
+  else
+    local due_text = int(due)
+    for at = job, behind - 2, 2 do
+      members[n + 1], members[n + 2], fields[n + 1], fields[n + 2], n = due_text, ARGV[at], ARGV[at], ARGV[at + 1], n + 2
+    end
+    if due < earliest then earliest = due end
+  end
+  job = behind
+end
+local was_empty = redis.call('HLEN', far_jobs) == 0 and redis.call('HLEN', jobs) == 0
+local head
+if n > 0 or not far_at or earliest_far < tonumber(far_at) then
+  head = redis.call('ZRANGE', delayed, 0, 0, 'WITHSCORES')[2]
+end
+-- A job alone whose leaf has room needs nothing of the tree but that leaf.
+local id, bound = far_fields[1], nil
+if f == 2 then
+  bound = redis.call('ZRANGE', far, string.format('[%015d', earliest_far) .. id, '-', 'BYLEX', 'REV', 'LIMIT', '0', '1')[1]
+elseif f > 0 then
+  redis.call('ZCARD', far)
+end
+if n > 0 then redis.call('HLEN', jobs) end
+if f > 0 then redis.call('HSET', far_jobs, unpack(far_fields)) end
+if bound and redis.call('RPUSH', far .. ':' .. bound, id) > LEAF then
+  redis.call('RPOP', far .. ':' .. bound)
+  bound = nil
+end
+if f > 0 and not bound then
+  -- include far.lua
+  -- include put_far.lua
+  for _, group in ipairs(far_groups) do put_far(group[1], group[2]) end
+end
+if n > 0 then
+  redis.call('HSET', jobs, unpack(fields))
+  redis.call('ZADD', delayed, unpack(members))
+end
+local answer = 'a*'
+-- include note.lua
+-- include keep.lua
+-- include news.lua
+if come then
+  -- include signal.lua
+  signal('due', 'watcher', watcher, watcher_until, come)
+end
+do return was_empty and {'first', answer} or answer end
