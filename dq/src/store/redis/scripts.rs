@@ -117,7 +117,7 @@ const PARTS: &[(&str, &str)] = &[
 ];
 
 /// A new job that is due at least this much later waits in the tree of later jobs, and half of it before its due time in `delayed`.
-pub(super) const FAR: Duration = Duration::from_mins(5);
+pub(super) const FAR: Duration = Duration::from_secs(5 * 60);
 
 /// The part that checks types.
 const TYPES: &str = "types.lua";
