@@ -83,6 +83,16 @@ fn a_flipped_bit_of_a_journal_that_was_closed_cleanly_is_refused() {
 }
 
 #[test]
+fn what_an_opening_found_at_an_unclean_end_is_durable_so_a_flip_there_is_refused_too() {
+    let disk = short_journal(false).copy();
+    let (journal, recovered, _) = open(&disk, &options()).unwrap();
+    assert!(!recovered.is_sealed);
+    drop(journal);
+    let (refused, torn) = flip_every_bit(&disk, &(0..40).collect::<Vec<_>>(), 0, Allowed::Error);
+    assert!(refused > 20_000 && torn == 0, "{refused} refused, {torn} torn");
+}
+
+#[test]
 fn a_flipped_bit_of_a_snapshot_is_refused() {
     let disk = SimulatedDisk::new();
     let (journal, ..) = open(&disk, &Options { segment_bytes: 1_536, ahead_bytes: 0, ..options() }).unwrap();
@@ -150,7 +160,7 @@ fn a_segment_of_another_journal_is_refused() {
     }
     let mut common = other.list().unwrap();
     common.retain(|entry| entry.bytes > 0 && disk.list().unwrap().iter().any(|mine| mine.name == entry.name));
-    let name = common.iter().map(|entry| &entry.name).filter(|name| name.ends_with(".dq")).last().unwrap();
+    let name = common.iter().map(|entry| &entry.name).filter(|name| name.ends_with(".dq")).next_back().unwrap();
     disk.put(name, &other.file(name));
     match read(&disk) {
         Err(OpenError::Foreign { file, .. }) => assert!(file.ends_with(name)),

@@ -1,12 +1,15 @@
 //! The journal engine on a simulated disk and on a real one: what was confirmed is there, whatever happened.
 
 mod basics;
+mod corpora;
 mod cuts;
 mod faults;
 mod fixture;
 mod flips;
 mod full;
 mod history;
+mod mutated;
+mod mutation;
 mod power;
 mod random;
 mod real;

@@ -150,7 +150,10 @@ impl Groups {
     fn fill(&mut self, offset: u64, bytes: usize) -> Result<(), Fault> {
         // No more than the file has: the length in a header may be wrong.
         let left = usize::try_from(self.length.saturating_sub(offset)).unwrap_or(usize::MAX);
-        self.window.resize(bytes.min(left), 0);
+        if self.window.len() < bytes.min(left) {
+            self.window = vec![0; bytes.min(left)];
+        }
+        self.window.truncate(bytes.min(left));
         self.window_start = offset;
         let read = self.file.read_at(offset, &mut self.window);
         let read = read.map_err(|source| Fault { file: self.path.clone(), doing: Doing::Read, source })?;
