@@ -54,15 +54,6 @@ impl Cell {
         Self { clock, sink, inside: Mutex::new(Inside { topic, ..Inside::default() }) }
     }
 
-    /// Executes a step and sends its signals.
-    pub(super) fn step<T>(
-        &self,
-        operation: &'static str,
-        step: impl FnOnce(&mut Topic, Now) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        self.step_to(operation, step).map(|(answer, _)| answer)
-    }
-
     /// Executes a step and sends its signals. The answer comes once what it `waits` for is confirmed.
     pub(super) fn ask<T: Send + 'static>(
         &self,
@@ -74,7 +65,7 @@ impl Cell {
             Some(sink) if waits.is_any() => sink.sink.admit(operation),
             _ => Ok(()),
         };
-        let stepped = admitted.and_then(|()| self.step_to(operation, step));
+        let stepped = admitted.and_then(|()| self.step(operation, step));
         let confirm = match (&self.sink, &stepped) {
             (Some(sink), Ok((_, after))) => sink.confirm(operation, waits, *after),
             _ => None,
@@ -89,7 +80,7 @@ impl Cell {
         }
     }
 
-    fn step_to<T>(
+    fn step<T>(
         &self,
         operation: &'static str,
         step: impl FnOnce(&mut Topic, Now) -> Result<T, StoreError>,
@@ -107,7 +98,7 @@ impl Cell {
         answer.map(|answer| (answer, after))
     }
 
-    /// Changes the topic as a replay or a dump does: it is no step, so it sends no signals and has no changes.
+    /// Changes the topic as a replay or a dump does: it is no step, so it sends no signals and hands nothing over.
     pub(super) fn with<T>(&self, operation: &'static str, act: impl FnOnce(&mut Topic) -> T) -> Result<T, StoreError> {
         Ok(act(&mut self.lock(operation)?.topic))
     }
