@@ -60,16 +60,6 @@ impl Cell {
         Self { clock, sink, inside: Mutex::new(Inside { topic, ..Inside::default() }) }
     }
 
-    /// Executes a step and sends its signals.
-    #[cfg(any(test, feature = "testing"))]
-    pub(super) fn step<T>(
-        &self,
-        operation: &'static str,
-        step: impl FnOnce(&mut Topic, Now) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        self.step_to(operation, step).map(|(answer, _)| answer)
-    }
-
     /// Executes a step and sends its signals. The answer comes once what it `waits` for is confirmed.
     pub(super) fn ask<T: Send + 'static>(
         &self,
@@ -77,17 +67,15 @@ impl Cell {
         waits: Waits,
         step: impl FnOnce(&mut Topic, Now) -> Result<T, StoreError>,
     ) -> Pending<T> {
-        let admitted = match &self.sink {
-            Some(sink) if waits.is_any() => sink.sink.admit(operation),
-            _ => Ok(()),
-        };
-        let stepped = admitted.and_then(|()| self.step_to(operation, step));
-        let confirm = match (&self.sink, &stepped) {
-            (Some(sink), Ok((_, after))) => sink.confirm(operation, waits, *after),
-            _ => None,
-        };
-        let answer = stepped.map(|(answer, _)| answer);
-        match confirm {
+        let mut after = After::default();
+        let Some(sink) = &self.sink else { return Box::pin(ready(self.step(operation, step, &mut after))) };
+        if waits.is_any()
+            && let Err(refused) = sink.sink.admit(operation)
+        {
+            return Box::pin(ready(Err(refused)));
+        }
+        let answer = self.step(operation, step, &mut after);
+        match answer.is_ok().then(|| sink.confirm(operation, waits, after)).flatten() {
             None => Box::pin(ready(answer)),
             Some(confirm) => Box::pin(async move {
                 confirm.await?;
@@ -96,11 +84,12 @@ impl Cell {
         }
     }
 
-    fn step_to<T>(
+    fn step<T>(
         &self,
         operation: &'static str,
         step: impl FnOnce(&mut Topic, Now) -> Result<T, StoreError>,
-    ) -> Result<(T, After), StoreError> {
+        after: &mut After,
+    ) -> Result<T, StoreError> {
         let mut inside = self.lock(operation)?;
         let answer = step(&mut inside.topic, Now::from_micros(self.clock.micros()));
         if let Some(sink) = &self.sink {
@@ -110,11 +99,11 @@ impl Cell {
         for (node, signal) in subscribers.send(topic.take_notices()) {
             topic.does_not_listen(&node, &signal);
         }
-        let after = After { position: inside.position, fence: inside.topic.fence };
-        answer.map(|answer| (answer, after))
+        *after = After { position: inside.position, fence: inside.topic.fence };
+        answer
     }
 
-    /// Changes the topic as a replay or a dump does: it is no step, so it sends no signals and has no changes.
+    /// Changes the topic as a replay or a dump does: it is no step, so it sends no signals and hands nothing over.
     pub(super) fn with<T>(&self, operation: &'static str, act: impl FnOnce(&mut Topic) -> T) -> Result<T, StoreError> {
         Ok(act(&mut self.lock(operation)?.topic))
     }

@@ -33,10 +33,7 @@ impl MemoryStore {
         let mut topics = snapshot.0.clone();
         for (key, cell) in self.topics.all() {
             let old = topics.remove(&key).unwrap_or_default();
-            cell.step("restore", |topic, _| {
-                *topic = old;
-                Ok(())
-            })?;
+            cell.with("restore", |topic| *topic = old)?;
         }
         Ok(())
     }

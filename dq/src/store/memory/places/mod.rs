@@ -5,6 +5,7 @@
 //! run, and the crash count is part of the slot, so none of them can outlive its owner. A holder, and with it a lease,
 //! exists exactly while it has rows (rule 8).
 
+mod changed;
 mod restore;
 mod slot;
 mod touched;
@@ -21,8 +22,9 @@ use crate::job::{Fence, JobId, NodeId, Record, State, Token};
 use crate::store::step::Claim;
 use crate::time::Timestamp;
 
+pub(super) use changed::Changed;
 pub(super) use slot::{Holder, Place, Run, Slot, SlotMut, TimedPlace};
-pub(super) use touched::{Changed, Log, Touch};
+pub(super) use touched::{Log, Touch};
 
 use touched::Touched;
 

@@ -5,7 +5,6 @@
 
 use std::mem;
 
-use super::slot::Slot;
 use crate::job::{JobId, NodeId};
 
 /// What a step has changed of a row.
@@ -65,18 +64,6 @@ pub(super) struct Lists {
     pub(super) gone: Vec<JobId>,
     /// Nodes that have released their leases, or have renewed released ones.
     pub(super) leases: Vec<NodeId>,
-}
-
-/// Is told what a step has touched.
-pub(in crate::store::memory) trait Changed {
-    /// The step has changed this of a row. `is_released`: whether the node that holds the job has released its lease.
-    fn changed(&mut self, id: &JobId, slot: &Slot, touched: Touch, is_released: impl FnOnce() -> bool);
-
-    /// The step has removed a row.
-    fn gone(&mut self, id: &JobId);
-
-    /// A node that has rows has released its lease, or has renewed a released one.
-    fn lease(&mut self, node: &NodeId, is_released: bool);
 }
 
 impl Touched {

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
+use super::super::durable::Waits;
 use super::*;
 use crate::environment::StoreClock;
 use crate::job::{AppName, TopicKey, TopicName};
@@ -186,7 +187,8 @@ fn a_topic_stops_when_a_step_panics_and_the_others_go_on() {
     let store = MemoryStore::new(clock());
     add(&store, "t", &["a"]);
     let cell = store.topics.cell(&key("t"));
-    let broken = std::panic::AssertUnwindSafe(|| cell.step::<()>("panic", |_, _| panic!("the test wants this panic")));
+    let panics = || drop(cell.ask::<()>("panic", Waits::CHANGES, |_, _| panic!("the test wants this panic")));
+    let broken = std::panic::AssertUnwindSafe(panics);
     assert!(std::panic::catch_unwind(broken).is_err());
     let counts = store.counts(&key("t")).now_or_never().unwrap();
     assert!(matches!(counts, Err(StoreError::Other { operation: "counts", .. })));
