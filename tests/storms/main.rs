@@ -14,10 +14,14 @@ mod process;
 mod redis;
 mod server;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// How many findings are printed.
+const MOST_SHOWN: usize = 50;
 
 /// Kills, stops and cuts off the nodes, the producers and the store of a program for a while, and then judges whether dq kept its
 /// promises. Exits with 1 after a finding.
@@ -35,6 +39,11 @@ enum Role {
     /// One process of a storm, which the storm starts.
     #[command(hide = true)]
     Process(process::Part),
+    /// Checks the files of an earlier storm again.
+    Check {
+        /// The folder that the storm named.
+        folder: std::path::PathBuf,
+    },
 }
 
 /// What to run.
@@ -86,6 +95,10 @@ fn main() -> ExitCode {
     let command = Command::parse();
     match command.part {
         Some(Role::Process(part)) => process::run(&part),
+        Some(Role::Check { folder }) => match tell(&folder, Vec::new()) {
+            0 => ExitCode::SUCCESS,
+            _ => ExitCode::FAILURE,
+        },
         None => storm(&command.storm),
     }
 }
@@ -103,22 +116,28 @@ fn storm(storm: &Storm) -> ExitCode {
         (_, kills) => runtime.block_on(kills::run(storm, kills, seed, folder.path())),
     };
     let ran = began.elapsed().as_secs();
-    let mut report = checker::verify(&ledger::read(folder.path()).expect("the files can be read"));
+    let findings = tell(folder.path(), unfinished);
+    println!("{} s, of them {} s to check", began.elapsed().as_secs(), began.elapsed().as_secs() - ran);
+    println!("{findings} findings, seed {seed}");
+    if findings == 0 && !storm.keep {
+        folder.remove();
+        return ExitCode::SUCCESS;
+    }
+    println!("the files are in {}", folder.path().display());
+    if findings == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Checks the files in a folder and prints what was counted and found. Returns the number of findings.
+fn tell(folder: &Path, unfinished: Vec<String>) -> usize {
+    let mut report = checker::verify(&ledger::read(folder).expect("the files can be read"));
     for what in unfinished {
         report.findings.push(checker::Finding { rule: "storm", id: String::new(), what });
     }
     for (what, count) in &report.counts {
         println!("{count:9} {what}");
     }
-    for finding in report.findings.iter().take(50) {
+    for finding in report.findings.iter().take(MOST_SHOWN) {
         println!("FOUND {finding}");
     }
-    println!("{} s, of them {} s to check", began.elapsed().as_secs(), began.elapsed().as_secs() - ran);
-    println!("{} findings, seed {seed}", report.findings.len());
-    if report.findings.is_empty() && !storm.keep {
-        folder.remove();
-        return ExitCode::SUCCESS;
-    }
-    println!("the files are in {}", folder.path().display());
-    if report.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    report.findings.len()
 }

@@ -76,7 +76,7 @@ fn places(storm: &Storm, seed: u64, folder: &Path, ledger: &Arc<Ledger>, port: u
         jobs,
         rate: storm.rate / storm.producers.max(1),
         share,
-        lists: false,
+        is_alone: false,
     };
     let nodes = (0..storm.nodes).map(|number| {
         let part = part(true, None, vec![1, 0]);

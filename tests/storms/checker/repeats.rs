@@ -48,6 +48,10 @@ fn again(
         }
         None => {}
     }
+    // A node that stops between the last failure and `final_retry` gives the job back, and `final_retry` stays owed.
+    if matches!(last.end, Some((_, End::Failed(None)))) && last.finals.is_empty() && next.starts.is_empty() {
+        return report.count("final retries on another node");
+    }
     // A run of which nothing more is known than that its job came again.
     match reasons.between(last.process, from, to) {
         Some(reason) => {

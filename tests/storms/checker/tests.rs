@@ -219,6 +219,20 @@ fn a_second_run_needs_a_reason() {
 }
 
 #[test]
+fn a_final_retry_that_was_given_back_is_no_second_run() {
+    let owed = |first: &[u64]| {
+        let run = storm().start("node-1.1", 1_100, 5).end("node-1.1", 1_110, 5, End::Failed(None));
+        let finally = |at, process, fence, storm: Storm| {
+            storm.note(process, at, Entry::Final { id: "j".into(), fence, cause: "error".into() })
+        };
+        let run = first.iter().fold(run, |run, at| finally(*at, "node-1.1", 5, run));
+        finally(2_000, "node-2.1", 6, run.settled("node-1.1", 1_900, 5, "Rollback", "Done"))
+    };
+    owed(&[]).holds();
+    owed(&[1_120]).breaks("duplicate", "without a reason");
+}
+
+#[test]
 fn a_parked_job_runs_again_only_after_a_requeue() {
     let parked = || {
         let run = storm().start("node-1.1", 1_100, 5).end("node-1.1", 1_110, 5, End::Park);

@@ -33,6 +33,7 @@ use callers::Callers;
 pub use callers::rng;
 pub use listing::{left, list};
 pub use stalls::watch;
+use work::Kind;
 
 /// The app of every storm.
 pub const APP: &str = "storm";
@@ -46,6 +47,9 @@ const FALLBACK: &str = "2s";
 
 /// How long handlers may go on when their process stops cleanly.
 const GRACE: Duration = Duration::from_secs(25);
+
+/// The largest setting of `max_crashes`.
+const MOST_CRASHES: u32 = 1_000;
 
 /// How often a process tells its progress.
 const PROGRESS: Duration = Duration::from_millis(100);
@@ -77,9 +81,9 @@ pub struct Part {
     /// How many producers share the parked jobs, and which of them this one is.
     #[arg(long, num_args = 2, default_values_t = [1, 0])]
     pub share: Vec<u64>,
-    /// Lists all jobs before it begins. Only for the only process of a store.
+    /// It is the only process of its store. It lists all jobs before it begins, and its deaths convict no job.
     #[arg(long)]
-    pub lists: bool,
+    pub is_alone: bool,
 }
 
 /// Runs the process until it is told to stop.
@@ -113,7 +117,14 @@ async fn start(part: &Part, ledger: &Arc<Ledger>) -> Result<Context, dq::Error> 
         let factory = ContextFactory::new(APP).store(&part.url).variables([("", ""); 0]).provide(Arc::clone(ledger));
         let factory = factory.lease(LEASE).renewal(RENEWAL).fallback_scan(FALLBACK);
         let factory = factory.call_timeout(CALL_TIMEOUT).call_total(CALL_TOTAL);
-        let factory = if part.listens { factory } else { factory.without_listeners() };
+        let factory = match (part.listens, part.is_alone) {
+            (false, _) => factory.without_listeners(),
+            (true, false) => factory,
+            // Jobs that were in many crashes would run one by one, and a storm of one process is made of crashes.
+            (true, true) => Kind::ALL
+                .iter()
+                .fold(factory, |factory, kind| factory.topic(kind.topic(), |topic| topic.max_crashes(MOST_CRASHES))),
+        };
         match factory.start().await {
             Err(error) if error.to_string().contains("cannot be reached") => {}
             started => return started,
@@ -122,7 +133,7 @@ async fn start(part: &Part, ledger: &Arc<Ledger>) -> Result<Context, dq::Error> 
 }
 
 async fn work(part: &Part, ledger: Arc<Ledger>) -> Result<(), dq::Error> {
-    if part.lists {
+    if part.is_alone {
         let provider = Provider::connect(APP, &part.url).await?;
         list(&provider, &ledger).await?;
     }
