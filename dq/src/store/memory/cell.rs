@@ -76,6 +76,22 @@ impl Cell {
         waits: Waits,
         step: impl FnOnce(&mut Topic, Now) -> Result<T, StoreError>,
     ) -> Pending<T> {
+        match self.ask_in_parts(operation, waits, step) {
+            (answer, None) => Box::pin(ready(answer)),
+            (answer, Some(confirm)) => Box::pin(async move {
+                confirm.await?;
+                answer
+            }),
+        }
+    }
+
+    /// Executes a step and sends its signals. Returns its answer, and what the caller waits for before it may see it.
+    pub(super) fn ask_in_parts<T>(
+        &self,
+        operation: &'static str,
+        waits: Waits,
+        step: impl FnOnce(&mut Topic, Now) -> Result<T, StoreError>,
+    ) -> (Result<T, StoreError>, Option<Pending<()>>) {
         let admitted = match &self.sink {
             Some(sink) if waits.is_any() => sink.sink.admit(operation),
             _ => Ok(()),
@@ -85,14 +101,7 @@ impl Cell {
             (Some(sink), Ok((_, after))) => sink.confirm(operation, waits, *after),
             _ => None,
         };
-        let answer = stepped.map(|(answer, _)| answer);
-        match confirm {
-            None => Box::pin(ready(answer)),
-            Some(confirm) => Box::pin(async move {
-                confirm.await?;
-                answer
-            }),
-        }
+        (stepped.map(|(answer, _)| answer), confirm)
     }
 
     fn step_to<T>(
