@@ -95,7 +95,13 @@ impl Topic {
         self.pipeline.answered(kind);
         self.budgets.answered(kind);
         self.parts.stats.dropped(self.pipeline.dropped());
-        if !self.handlers_gone && self.stopped_by.is_none_or(|stopped_by| stopped_by == kind) {
+        // A store with a full disk or memory still renews and tells: that is no sign that it does again what it refused.
+        let changes_nothing = matches!(
+            kind,
+            RequestKind::Renew | RequestKind::Reconcile | RequestKind::Scan | RequestKind::Audit | RequestKind::Wake
+        );
+        let says_little = changes_nothing && self.pipeline.is_refused();
+        if !self.handlers_gone && !says_little && self.stopped_by.is_none_or(|stopped_by| stopped_by == kind) {
             self.stopped_by = None;
             self.parts.stats.contact();
         }

@@ -222,6 +222,11 @@ impl Pipeline {
         self.refused[kind as usize] = 0;
     }
 
+    /// Whether the store has refused a request of some kind and has not done one of that kind since.
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused.iter().any(|refused| *refused > 0)
+    }
+
     /// Sends a request. Does nothing while there is no link.
     pub(super) fn send(&mut self, request: impl Into<Request>) {
         let Some(link) = &self.link else { return };

@@ -81,9 +81,12 @@ pub(super) fn try_open(disk: Arc<dyn Disk>, options: FileOptions) -> Result<Open
         pid: Some(std::process::id()),
         since: Some(Timestamp::from_millis(options.clock.micros() / 1_000)),
     };
+    let defaults = Options::new(OsEntropy::new().next(), holder, u32::from(CHANGES_VERSION));
     let journal_options = Options {
         segment_bytes: options.segment_bytes,
-        ..Options::new(OsEntropy::new().next(), holder, u32::from(CHANGES_VERSION))
+        // A small file needs no more room than it may fill.
+        ahead_bytes: defaults.ahead_bytes.min(options.segment_bytes),
+        ..defaults
     };
     let sink = Arc::new(JournalSink::new(&options));
     let memory = MemoryStore::journaled(Arc::clone(&options.clock), Arc::clone(&sink) as Arc<dyn Sink>);

@@ -67,21 +67,32 @@ impl Cell {
         waits: Waits,
         step: impl FnOnce(&mut Topic, Now) -> Result<T, StoreError>,
     ) -> Pending<T> {
-        let mut after = After::default();
-        let Some(sink) = &self.sink else { return Box::pin(ready(self.step(operation, step, &mut after))) };
-        if waits.is_any()
-            && let Err(refused) = sink.sink.admit(operation)
-        {
-            return Box::pin(ready(Err(refused)));
-        }
-        let answer = self.step(operation, step, &mut after);
-        match answer.is_ok().then(|| sink.confirm(operation, waits, after)).flatten() {
-            None => Box::pin(ready(answer)),
-            Some(confirm) => Box::pin(async move {
+        match self.ask_in_parts(operation, waits, step) {
+            (answer, None) => Box::pin(ready(answer)),
+            (answer, Some(confirm)) => Box::pin(async move {
                 confirm.await?;
                 answer
             }),
         }
+    }
+
+    /// Executes a step and sends its signals. Returns its answer, and what the caller waits for before it may see it.
+    pub(super) fn ask_in_parts<T>(
+        &self,
+        operation: &'static str,
+        waits: Waits,
+        step: impl FnOnce(&mut Topic, Now) -> Result<T, StoreError>,
+    ) -> (Result<T, StoreError>, Option<Pending<()>>) {
+        let mut after = After::default();
+        let Some(sink) = &self.sink else { return (self.step(operation, step, &mut after), None) };
+        if waits.is_any()
+            && let Err(refused) = sink.sink.admit(operation)
+        {
+            return (Err(refused), None);
+        }
+        let answer = self.step(operation, step, &mut after);
+        let confirm = if answer.is_ok() { sink.confirm(operation, waits, after) } else { None };
+        (answer, confirm)
     }
 
     fn step<T>(

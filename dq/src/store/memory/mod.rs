@@ -45,6 +45,8 @@ mod journaled;
 mod leases;
 mod notes;
 mod now;
+#[cfg(feature = "testing")]
+mod parts;
 mod pending;
 mod places;
 mod publish;
@@ -81,6 +83,8 @@ pub use journaled::PageSize;
 pub use snapshot::Snapshot;
 #[cfg(feature = "testing")]
 pub use view::{JobView, Row, View};
+#[cfg(feature = "testing")]
+pub use parts::InParts;
 
 use cell::Cell;
 use connection::{MemoryLink, MemoryProducer};

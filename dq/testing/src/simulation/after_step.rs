@@ -16,7 +16,7 @@ const MOST_STEPS: u64 = 60_000;
 impl Sim {
     /// The checker compares what a step did in a topic with what is allowed.
     #[expect(clippy::needless_pass_by_value, reason = "a step that was checked is over")]
-    pub(super) fn check(&self, key: &TopicKey, did: Did) {
+    pub(super) fn check(self: &Arc<Self>, key: &TopicKey, did: Did) {
         let micros = self.clock.micros();
         let elsewhere = match &did {
             Did::Reclaim { from, charged: true, .. } => self.is_used_elsewhere(key, from),
@@ -32,13 +32,14 @@ impl Sim {
             checker.check_watch(from, *seen, *watched, micros);
         }
         if self.settings().kills.is_some() {
-            checker.check_part(&did, &self.store, key, micros);
+            checker.check_part(&did, &self.store(), key, micros);
         } else {
-            let view = self.store.view(key);
+            let view = self.store().view(key);
             self.workload.narrate(self, key, &did, &checker, &view);
             checker.check_step(&did, view, micros);
             self.check_broadcasts(key, &mut checker, micros);
         }
+        self.keep_step(key, &checker);
         self.check_permits(&mut checker, micros);
         if self.is_endless(&checker) {
             checker.bad(format!("ENDLESS: {MOST_STEPS} steps, and the nodes send more requests"));

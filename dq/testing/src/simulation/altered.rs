@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 
+use super::file::{FileLink, FileProducer};
 use super::node::CAPS;
 use super::rules::{is_any_away, without};
 use super::sim::Sim;
@@ -21,7 +22,7 @@ use dq::store::step::{
     Transfer, USUAL_BYTES,
 };
 use dq::store::{
-    Answer, Command, CommandKind, Due, Link, NewJob, Numbered, OnDuplicate, Pending, Request, Store as _, StoreError,
+    Answer, Command, CommandKind, Due, Link, NewJob, Numbered, OnDuplicate, Pending, Producer, Request, Store as _, StoreError,
 };
 use dq::testing::seam::JobView;
 use dq::time::Timestamp;
@@ -157,11 +158,23 @@ impl AlteredLink {
 impl Sim {
     /// A link to the memory store, altered in a run that goes without a rule.
     pub(super) fn link(self: &Arc<Self>, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
-        let inner = self.store.link(topic, node);
+        let inner: Arc<dyn Link> = if self.is_file() {
+            Arc::new(FileLink { sim: Arc::clone(self), key: topic.clone(), node: node.clone() })
+        } else {
+            self.store().link(topic, node)
+        };
         if !is_any_away() {
             return inner;
         }
         Arc::new(AlteredLink { sim: Arc::clone(self), inner, node: node.clone(), key: topic.clone() })
+    }
+
+    /// A producer of the store.
+    pub(super) fn producer(self: &Arc<Self>, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
+        if self.is_file() {
+            return Arc::new(FileProducer { sim: Arc::clone(self), key: topic.clone(), producer: producer.clone() });
+        }
+        self.store().producer(topic, producer)
     }
 
     /// Prepares the store for a run that goes without a rule.
@@ -173,7 +186,7 @@ impl Sim {
 
     /// Rows of a node whose claims it has neither received nor finds among these.
     fn undelivered(&self, key: &TopicKey, node: &NodeId, claims: &[Claim]) -> Vec<JobId> {
-        let (view, checker) = (self.store.view(key), self.checker_of(key));
+        let (view, checker) = (self.store().view(key), self.checker_of(key));
         let checker = lock(&checker);
         let is_hidden = |(id, job): &(&JobId, &JobView)| {
             let Some(row) = job.row.as_ref().filter(|row| row.node == *node) else { return false };
@@ -198,8 +211,8 @@ impl Sim {
             deliver: Deliver::Queue,
         };
         let node = NodeId::new("counting");
-        let link = self.store.link(key, &node);
-        let producer = self.store.producer(key, &ProducerId::new("counting"));
+        let link = self.store().link(key, &node);
+        let producer = self.store().producer(key, &ProducerId::new("counting"));
         let lease = NodeSettings::default().lease;
         self.clock.skew.store(YEARS * SECOND as i64, Relaxed);
         let count = || {
@@ -231,7 +244,7 @@ impl Sim {
 
     /// Without rule 12 a replacement does not wait: the run that it would wait for loses its job at once.
     pub(super) fn end_replaced_runs(&self, key: &TopicKey, jobs: &[NewJob]) {
-        let view = self.store.view(key);
+        let view = self.store().view(key);
         let replaced = jobs.iter().filter(|job| job.on_duplicate == OnDuplicate::Replace);
         for (id, row) in replaced.filter_map(|job| Some((&job.id, view.jobs.get(&job.id)?.row.as_ref()?))) {
             let outcome = Outcome { id: id.clone(), token: row.token, change: Change::Ack, metadata: None };
@@ -242,14 +255,14 @@ impl Sim {
                 bytes: USUAL_BYTES,
                 outcomes: vec![outcome],
             };
-            drop(self.store.link(key, &row.node).step(settle));
+            drop(self.store().link(key, &row.node).step(settle));
         }
     }
 
     /// Without rule 13 a delete, cancel or ack of a running job becomes a requeue, which a running job ignores. Returns the
     /// places of these commands.
     pub(super) fn defuse(&self, key: &TopicKey, commands: &mut [Command]) -> Vec<usize> {
-        let view = self.store.view(key);
+        let view = self.store().view(key);
         let runs = |id: &JobId| view.jobs.get(id).is_some_and(|job| job.state == State::Running);
         let mut places = Vec::new();
         for (place, command) in commands.iter_mut().enumerate() {
@@ -272,12 +285,12 @@ impl Sim {
 
     /// Without rule 2 a reclaim is two steps: the rows go first, and the reclaimer dies before it puts the jobs back.
     pub(super) fn split_reclaim(&self, key: &TopicKey, node: &NodeId) {
-        let (back, checker) = (self.store.view(key), self.checker_of(key));
+        let (back, checker) = (self.store().view(key), self.checker_of(key));
         let held: Vec<_> =
             lock(&checker).before.jobs.iter().filter(|(_, job)| holds(job, node)).map(|(id, _)| id.clone()).collect();
         let gone = held.into_iter().filter(|id| back.jobs.get(id).is_some_and(|job| !holds(job, node)));
         let items = gone.map(|id| Command { verb: CommandKind::Delete, id, fence: None }).collect();
-        let producer = self.store.producer(key, &ProducerId::new("between"));
+        let producer = self.store().producer(key, &ProducerId::new("between"));
         drop(producer.command(Numbered { number: self.next_number(), items }));
     }
 }

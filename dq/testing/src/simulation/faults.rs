@@ -80,6 +80,10 @@ impl Sim {
                 self.break_subscriptions(None);
                 self.note_fault_of_all();
             }
+            Fault::DiskFull => {
+                self.fill_disk(now + random.between(SECOND, 20 * SECOND));
+                self.note_fault_of_all();
+            }
             Fault::Jump => self.jump(random),
             Fault::Snap => self.keep_all(),
             Fault::Fall => {

@@ -28,6 +28,9 @@ impl Sim {
             return;
         }
         self.cluster.log(|| format!("{} dies", process.name));
+        if self.is_file() {
+            return self.crash();
+        }
         self.workload.killed(self, process);
         self.fault();
         if let Some(node) = self.node_of(process) {

@@ -28,6 +28,7 @@ mod checker;
 mod cluster;
 mod cost;
 mod faults;
+mod file;
 mod kills;
 mod lives;
 mod network;

@@ -53,7 +53,7 @@ pub(super) struct Connection {
 }
 
 /// Executes a request.
-type Execute<T> = Box<dyn FnOnce(&Sim) -> Result<T, StoreError> + Send>;
+type Execute<T> = Box<dyn FnOnce(&Arc<Sim>) -> Result<T, StoreError> + Send>;
 
 /// Runs when the client reads the answer.
 type Received<T> = Box<dyn FnOnce(&Sim, &T) + Send>;
@@ -118,7 +118,7 @@ impl Connection {
         &self,
         kind: &'static str,
         size: fn(&T) -> usize,
-        execute: impl FnOnce(&Sim) -> Result<T, StoreError> + Send + 'static,
+        execute: impl FnOnce(&Arc<Sim>) -> Result<T, StoreError> + Send + 'static,
         received: impl FnOnce(&Sim, &T) + Send + 'static,
     ) -> Pending<T> {
         let (answer, answered) = oneshot::channel();
@@ -179,7 +179,8 @@ impl<T: Send + 'static> InTransit<T> {
     fn arrive(self) {
         let Connection { sim, process, wire } = self.connection.clone();
         let network_state = sim.network_state();
-        if sim.is_over() {
+        // On a file, the process and the store end together.
+        if sim.is_over() || process.is_dead() && sim.is_file() {
             return;
         }
         if process.is_mute() {
@@ -220,8 +221,32 @@ impl<T: Send + 'static> InTransit<T> {
         let Self { kind, size, connection, execute, received, answer, number, random } = self;
         let done = execute(&sim);
         sim.after_step();
-        let execute = Box::new(|_: &Sim| unreachable!("it was executed"));
-        Self { kind, size, connection, execute, received, answer, number, random }.answer(done);
+        let execute = Box::new(|_: &Arc<Sim>| unreachable!("it was executed"));
+        Self { kind, size, connection, execute, received, answer, number, random }.confirm(&sim, done);
+    }
+
+    /// Answers, over a `file:` store once the step is confirmed.
+    fn confirm(self, sim: &Arc<Sim>, done: Result<T, StoreError>) {
+        let (confirm, stepped) = sim.take_stepped();
+        // A claim may be lost, and these promise nothing.
+        let promises = !matches!(self.kind, "transfer" | "renew" | "reconcile" | "wake" | "scan" | "audit");
+        let stepped = stepped.filter(|_| promises && done.is_ok());
+        let seen = move |request: Self, sim: &Sim, done| {
+            if let Some(stepped) = stepped {
+                sim.step_is_seen(stepped);
+            }
+            request.answer(done);
+        };
+        match confirm {
+            None => seen(self, sim, done),
+            Some(confirm) => {
+                let of = Arc::clone(sim);
+                sim.hold(confirm, move |confirmed| match confirmed {
+                    Ok(()) => seen(self, &of, done),
+                    Err(error) => self.answer(Err(error)),
+                });
+            }
+        }
     }
 
     /// How long the bytes of an answer take, in µs.

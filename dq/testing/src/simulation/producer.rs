@@ -41,7 +41,7 @@ impl Producer for FaultyProducer {
         lock(&self.checker).sends(&batch.items);
         let (inner, id, items) = (Arc::clone(&self.inner), self.id.clone(), batch.items.clone());
         let (name, key, checker) = (self.connection.process.name.clone(), self.key.clone(), Arc::clone(&self.checker));
-        let execute = move |sim: &Sim| {
+        let execute = move |sim: &Arc<Sim>| {
             let number = batch.number;
             if without("12") && !lock(&checker).is_repeated(&id, number, false) {
                 sim.end_replaced_runs(&key, &batch.items);
@@ -66,7 +66,7 @@ impl Producer for FaultyProducer {
         let batch = Numbered { number: self.number(batch.number), ..batch };
         let (inner, id, items) = (Arc::clone(&self.inner), self.id.clone(), batch.items.clone());
         let (name, key, checker) = (self.connection.process.name.clone(), self.key.clone(), Arc::clone(&self.checker));
-        let execute = move |sim: &Sim| {
+        let execute = move |sim: &Arc<Sim>| {
             let mut batch = batch;
             let number = batch.number;
             if without("17") {
@@ -99,7 +99,7 @@ fn put_back(left_out: Vec<usize>, mut answer: BatchAnswer<AddOutcome>) -> BatchA
 
 /// Reports to the checker what a batch did. A batch that was executed before does nothing.
 fn check_batch<T: Clone>(
-    sim: &Sim,
+    sim: &Arc<Sim>,
     key: &TopicKey,
     checker: &Mutex<Checker>,
     (producer, number): (&ProducerId, u64),

@@ -35,11 +35,13 @@ pub enum Profile {
     Refused,
     /// Large payloads on slow links, and nothing else.
     Large,
+    /// A `file:` store, whose process crashes as a whole and loses what was not synced. No seed picks it by itself.
+    File,
 }
 
 impl Profile {
     /// All profiles.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Calm,
         Self::Killers,
         Self::Net,
@@ -55,6 +57,7 @@ impl Profile {
         Self::Starved,
         Self::Refused,
         Self::Large,
+        Self::File,
     ];
 
     /// The name of the profile, as `tests/simulate --profile` takes it.
@@ -75,6 +78,7 @@ impl Profile {
             Self::Starved => "starved",
             Self::Refused => "refused",
             Self::Large => "large",
+            Self::File => "file",
         }
     }
 
@@ -93,6 +97,7 @@ impl Profile {
             Self::Clock | Self::Claim | Self::Signals | Self::Starved => 6,
             Self::Unresponsive | Self::Refused => 4,
             Self::Crowd | Self::Large => 2,
+            Self::File => 0,
         }
     }
 
@@ -139,4 +144,6 @@ pub(super) enum Fault {
     Unsubscribe,
     Starve,
     RefuseConnections,
+    /// The disk of a `file:` store is full for a while.
+    DiskFull,
 }

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 /// What can be taken away: rules by their numbers, and parts of rules by names.
-pub const RULES: [&str; 21] = [
+pub const RULES: [&str; 23] = [
     "2",
     "6",
     "7",
@@ -26,7 +26,9 @@ pub const RULES: [&str; 21] = [
     "bytes",
     "connect",
     "early",
+    "reserve",
     "resubscribe",
+    "sync",
     "watcher",
 ];
 

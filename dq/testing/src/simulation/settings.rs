@@ -127,7 +127,7 @@ impl RunSettings {
 
     pub(super) fn faults(&self) -> &'static [Fault] {
         use Fault::{
-            Caller, Fall, Full, Jump, Kill, KillAtSend, MuteLong, Out, Pause, PauseAtSend, RefuseConnections, Slow,
+            Caller, DiskFull, Fall, Full, Jump, Kill, KillAtSend, MuteLong, Out, Pause, PauseAtSend, RefuseConnections, Slow,
             Snap, Starve, Stop, Subscribers, Unresponsive, UnresponsiveLong, Unsubscribe, Wall,
         };
         match self.profile {
@@ -162,6 +162,7 @@ impl RunSettings {
             Profile::Fall => &[Kill, Pause, PauseAtSend, Fall, Snap, Snap, Stop],
             Profile::Clock => &[Jump, Jump, Wall, Out, Pause],
             Profile::Unresponsive => &[UnresponsiveLong, MuteLong],
+            Profile::File => &[Kill, Kill, KillAtSend, Jump, Jump, Stop, DiskFull],
             Profile::Crowd => &[PauseAtSend, PauseAtSend, Pause, Unresponsive],
         }
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use super::checker::{Caps, Checker, Did, Expected};
 use super::cluster::{ClusterState, JumpyClock};
+use super::file::Files;
 use super::network_state::{NetworkState, Subscriber};
 use super::node::{CAPS, SimNode};
 use super::process::Process;
@@ -85,7 +86,9 @@ pub(super) trait Workload: fmt::Debug + Send + Sync {
 pub(super) struct Sim {
     pub(super) cluster: Arc<ClusterState>,
     pub(super) clock: Arc<JumpyClock>,
-    pub(super) store: MemoryStore,
+    pub(super) store: Mutex<MemoryStore>,
+    /// Of a run on a `file:` store.
+    pub(super) files: Mutex<Option<Files>>,
     /// The topics of dq's own workload. Each of its nodes listens to all of them.
     pub(super) keys: Vec<TopicKey>,
     settings: RunSettings,
@@ -123,6 +126,12 @@ impl fmt::Debug for Sim {
 impl Sim {
     pub(super) fn new(cluster: &Arc<ClusterState>, settings: RunSettings, workload: Arc<dyn Workload>) -> Arc<Self> {
         let clock = Arc::new(JumpyClock::new(cluster));
+        let (files, store) = if settings.profile == Profile::File {
+            let (files, store) = Files::new(&clock);
+            (Some(files), store)
+        } else {
+            (None, MemoryStore::new(clock.clone()))
+        };
         let keys: Vec<TopicKey> = TOPICS[..settings.topics as usize].iter().map(|name| key(name)).collect();
         let with_checker = |key: &TopicKey| (key.clone(), Arc::new(Mutex::new(checker(&settings))));
         let checkers = keys.iter().map(with_checker).collect();
@@ -130,7 +139,8 @@ impl Sim {
             NetworkState { failing: settings.failing, bandwidth: settings.bandwidth, ..NetworkState::default() };
         Arc::new(Self {
             cluster: Arc::clone(cluster),
-            store: MemoryStore::new(clock.clone()),
+            store: Mutex::new(store),
+            files: Mutex::new(files),
             clock,
             keys,
             settings,
@@ -155,6 +165,11 @@ impl Sim {
             requests: Mutex::default(),
             workload,
         })
+    }
+
+    /// The store; another one after each crash of a run on files.
+    pub(super) fn store(&self) -> MemoryStore {
+        lock(&self.store).clone()
     }
 
     pub(super) const fn settings(&self) -> &RunSettings {
@@ -214,7 +229,7 @@ impl Sim {
 
     /// Keeps the state of the store, and what the checkers expect of it.
     pub(super) fn keep_all(&self) {
-        let Ok(snapshot) = self.store.snapshot() else { return };
+        let Ok(snapshot) = self.store().snapshot() else { return };
         let mut expected = BTreeMap::new();
         self.for_topics(|key, checker| drop(expected.insert(key.clone(), checker.expected.clone())));
         *lock(&self.snapshot) = Some((snapshot, expected));
@@ -223,12 +238,12 @@ impl Sim {
     /// The store falls back to the kept state. Returns false if none is kept.
     pub(super) fn fall_back(&self) -> bool {
         let Some((snapshot, mut expected)) = lock(&self.snapshot).take() else { return false };
-        if self.store.restore(&snapshot).is_err() {
+        if self.store().restore(&snapshot).is_err() {
             return false;
         }
         self.for_topics(|key, checker| {
             checker.expected = expected.remove(key).unwrap_or_default();
-            (checker.before, checker.fell) = (self.store.view(key), true);
+            (checker.before, checker.fell) = (self.store().view(key), true);
             checker.unsettle(self.cluster.now());
         });
         true

@@ -46,11 +46,11 @@ impl Store for FaultyStore {
     }
 
     fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.sim.store.contact()
+        Box::pin(async { self.sim.store().contact().await })
     }
 
     fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.sim.store.open(topic)
+        Box::pin(async move { self.sim.store().open(topic).await })
     }
 
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
@@ -70,7 +70,7 @@ impl Store for FaultyStore {
     }
 
     fn producer(&self, topic: &TopicKey, producer: &ProducerId) -> Arc<dyn Producer> {
-        let inner = self.sim.store.producer(topic, producer);
+        let inner = self.sim.producer(topic, producer);
         let (key, checker) = (topic.clone(), self.sim.checker_of(topic));
         Arc::new(FaultyProducer {
             connection: Connection::new(&self.sim, &self.process),
@@ -98,7 +98,7 @@ impl Store for FaultyStore {
         let inner = if hears_nothing {
             Some(Ok(Signals::channel().1))
         } else {
-            self.sim.store.signals(topic, interest).now_or_never()
+            self.sim.store().signals(topic, interest).now_or_never()
         };
         let (outer, signals) = Signals::channel();
         if let Some(Ok(inner)) = inner {
@@ -120,19 +120,19 @@ impl Store for FaultyStore {
         topic: &'a TopicKey,
         ids: &'a [JobId],
     ) -> BoxFuture<'a, Result<Vec<Option<Stored>>, StoreError>> {
-        self.sim.store.get(topic, ids)
+        Box::pin(async move { self.sim.store().get(topic, ids).await })
     }
 
     fn page<'a>(&'a self, topic: &'a TopicKey, request: PageRequest) -> BoxFuture<'a, Result<Page, StoreError>> {
-        self.sim.store.page(topic, request)
+        Box::pin(async move { self.sim.store().page(topic, request).await })
     }
 
     fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
-        self.sim.store.topics(app)
+        Box::pin(async move { self.sim.store().topics(app).await })
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
-        self.sim.store.counts(topic)
+        Box::pin(async move { self.sim.store().counts(topic).await })
     }
 }
 
@@ -158,7 +158,7 @@ impl Link for FaultyLink {
             self.connection.sim.cluster.log(|| format!("{name} sends {request:?}"));
         }
         let watched = self.connection.sim.cluster.now() - self.made;
-        let execute = move |sim: &Sim| {
+        let execute = move |sim: &Arc<Sim>| {
             let answer = execute(sim, &*inner, (&key, &node), request.clone())?;
             sim.cluster.log(|| format!("{name} {} -> {answer:?}", kind.name()));
             sim.check(&key, what_it_did(request, &answer, &node, watched));

@@ -184,10 +184,10 @@ impl Program {
             return Some("the work is not done".into());
         }
         let app = AppName::new(APP).expect("it is a good name");
-        let topics = sim.store.topics(&app).now_or_never()?.unwrap_or_default();
+        let topics = sim.store().topics(&app).now_or_never()?.unwrap_or_default();
         let left = topics.into_iter().filter_map(|topic| {
             let key = TopicKey { app: app.clone(), topic };
-            let counts = sim.store.counts(&key).now_or_never()?.ok()?;
+            let counts = sim.store().counts(&key).now_or_never()?.ok()?;
             let (waiting, running, broadcasts) = (counts.delayed, counts.running, counts.broadcasts);
             (waiting + running + broadcasts > 0)
                 .then(|| format!("{}: {waiting} jobs wait, {running} run, {broadcasts} broadcasts wait", key.topic))

@@ -1,0 +1,348 @@
+//! The `file:` store of a run, on a simulated disk. One process owns a directory, so all nodes and callers of the run are in it,
+//! and a crash of one is a crash of all of them that loses what was not synced.
+//!
+//! Steps are judged when they are done; their answers wait for a commit, as in production. After each step the run keeps what the
+//! checker expects and the rows. After a crash the rows must be those after one of the steps, and no step before the last one
+//! whose answer somebody has seen.
+
+use std::collections::BTreeMap;
+use std::future::ready;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use futures_util::FutureExt;
+
+use super::checker::{Checker, Expected};
+use super::cluster::JumpyClock;
+use super::process::Process;
+use super::random::RandomSource;
+use super::rules::without;
+use super::sim::Sim;
+use super::sync::lock;
+use super::units::{MS, SECOND};
+use crate::disk::{Fate, SimulatedDisk};
+use dq::environment::StoreClock as _;
+use dq::job::{NodeId, ProducerId, TopicKey};
+use dq::store::file::disk::Disk as _;
+use dq::store::file::{Commits, FileStore};
+use dq::store::memory::{MemoryStore, PageSize};
+use dq::store::{
+    AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Link, NewJob, Numbered, Pending, Producer, Request,
+    StoreError,
+};
+
+/// An answer that waits for a commit.
+type Waiting = (Pending<()>, Box<dyn FnOnce(Result<(), StoreError>) + Send>);
+
+/// What the rows of a topic were after a step.
+#[derive(Debug)]
+struct After {
+    step: u64,
+    expected: Expected,
+    rows: Vec<u8>,
+}
+
+/// The steps of a topic that a crash may take, and the one before them.
+#[derive(Debug, Default)]
+struct History {
+    steps: Vec<After>,
+    last: u64,
+    /// Somebody has seen the answer of this step.
+    confirmed: u64,
+}
+
+/// The files of a run, and what waits for them.
+pub(super) struct Files {
+    disk: SimulatedDisk,
+    store: FileStore,
+    /// How often the process has crashed.
+    life: u64,
+    commits: u64,
+    is_commit_planned: bool,
+    /// What the step waits for that is being executed, and in which topic it is.
+    confirm: Option<Pending<()>>,
+    stepped: Option<(TopicKey, u64)>,
+    waiting: Vec<Waiting>,
+    histories: BTreeMap<TopicKey, History>,
+}
+
+fn open(disk: &SimulatedDisk, clock: &Arc<JumpyClock>) -> Result<(FileStore, MemoryStore), StoreError> {
+    let store = FileStore::on(Arc::new(disk.clone()), clock.clone()).with(|options| {
+        (options.commits, options.segment_bytes, options.snapshot_bytes) = (Commits::ByHand, 8 << 10, 16 << 10);
+    });
+    store.open().now_or_never().expect("by hand, it opens at once")?;
+    let rows = store.rows()?;
+    Ok((store, rows))
+}
+
+/// Everything that the journal keeps of a topic.
+fn rows_of(store: &MemoryStore, key: &TopicKey) -> Result<Vec<u8>, StoreError> {
+    let mut rows = Vec::new();
+    let mut cursor = store.begin_dump(key)?;
+    while !store.dump(key, &mut cursor, PageSize { rows: 1_000, bytes: usize::MAX }, &mut rows)? {}
+    Ok(rows)
+}
+
+impl Files {
+    /// An empty directory, and the store in it.
+    pub(super) fn new(clock: &Arc<JumpyClock>) -> (Self, MemoryStore) {
+        let disk = SimulatedDisk::new();
+        let (store, rows) = open(&disk, clock).expect("an empty disk opens");
+        let files = Self {
+            disk,
+            store,
+            life: 0,
+            commits: 0,
+            is_commit_planned: false,
+            confirm: None,
+            stepped: None,
+            waiting: Vec::new(),
+            histories: BTreeMap::new(),
+        };
+        (files, rows)
+    }
+
+    fn history(&mut self, key: &TopicKey) -> &mut History {
+        self.histories.entry(key.clone()).or_insert_with(|| {
+            let before = After { step: 0, expected: Expected::default(), rows: Vec::new() };
+            History { steps: vec![before], ..History::default() }
+        })
+    }
+}
+
+impl Sim {
+    /// Returns whether the run is on a `file:` store.
+    pub(super) fn is_file(&self) -> bool {
+        lock(&self.files).is_some()
+    }
+
+    /// A step was checked: keeps what a crash may come back to.
+    pub(super) fn keep_step(self: &Arc<Self>, key: &TopicKey, checker: &Checker) {
+        let mut files = lock(&self.files);
+        let Some(files) = &mut *files else { return };
+        let Ok(rows) = rows_of(&self.store(), key) else { return };
+        let history = files.history(key);
+        history.last += 1;
+        let step = history.last;
+        history.steps.push(After { step, expected: checker.expected.clone(), rows });
+        files.stepped = Some((key.clone(), step));
+        if !files.is_commit_planned {
+            self.plan_commit(files);
+        }
+    }
+
+    /// The next commit ends soon, rarely after seconds: then the disk is slow.
+    fn plan_commit(self: &Arc<Self>, files: &mut Files) {
+        (files.is_commit_planned, files.commits) = (true, files.commits + 1);
+        let random = self.cluster.random("commit", files.commits);
+        let after = match random.below(20) {
+            0..15 => random.between(100, 5 * MS),
+            15..19 => random.between(5 * MS, 100 * MS),
+            _ => random.between(SECOND / 2, 3 * SECOND),
+        };
+        let (sim, life) = (Arc::clone(self), files.life);
+        self.cluster.at(self.cluster.now() + after, move || sim.commit(life));
+    }
+
+    fn commit(self: &Arc<Self>, life: u64) {
+        let mut all = lock(&self.files);
+        let Some(files) = all.as_mut().filter(|files| files.life == life) else { return };
+        files.is_commit_planned = false;
+        match files.store.commit() {
+            Ok(()) => {
+                for history in files.histories.values_mut() {
+                    history.steps.drain(..history.steps.len() - 1);
+                }
+            }
+            Err(StoreError::Refused { .. }) => self.plan_commit(files),
+            Err(error) => {
+                drop(all);
+                return self.bad(format!("[sync] the store stops, though its disk is sound: {error}"));
+            }
+        }
+        let mut done = Vec::new();
+        for (mut confirm, then) in std::mem::take(&mut files.waiting) {
+            match (&mut confirm).now_or_never() {
+                Some(confirmed) => done.push((confirmed, then)),
+                None => files.waiting.push((confirm, then)),
+            }
+        }
+        drop(all);
+        self.cluster.log(|| format!("a commit confirms {} answers", done.len()));
+        done.into_iter().for_each(|(confirmed, then)| then(confirmed));
+    }
+
+    /// What the step waits for that was just executed, and which it was.
+    pub(super) fn take_stepped(&self) -> (Option<Pending<()>>, Option<(TopicKey, u64)>) {
+        lock(&self.files).as_mut().map_or((None, None), |files| (files.confirm.take(), files.stepped.take()))
+    }
+
+    /// An answer waits for a commit.
+    pub(super) fn hold(&self, confirm: Pending<()>, then: impl FnOnce(Result<(), StoreError>) + Send + 'static) {
+        if let Some(files) = &mut *lock(&self.files) {
+            files.waiting.push((confirm, Box::new(then)));
+        }
+    }
+
+    /// Somebody sees the answer of a step that promises something.
+    pub(super) fn step_is_seen(&self, (key, step): (TopicKey, u64)) {
+        if let Some(files) = &mut *lock(&self.files) {
+            let history = files.history(&key);
+            history.confirmed = history.confirmed.max(step);
+        }
+    }
+
+    /// Notes what the answer of a step waits for. Without `sync` an add waits for nothing, without `reserve` no claim does.
+    fn waits_for(&self, operation: &str, confirm: Option<Pending<()>>) {
+        let is_away = operation == "add" && without("sync") || operation == "transfer" && without("reserve");
+        if let Some(files) = lock(&self.files).as_mut().filter(|_| !is_away) {
+            files.confirm = confirm;
+        }
+    }
+
+    /// The disk is full until the end of this time.
+    pub(super) fn fill_disk(self: &Arc<Self>, until: u64) {
+        let Some(disk) = lock(&self.files).as_ref().map(|files| files.disk.clone()) else { return };
+        let used = disk.list().expect("it lists").iter().map(|entry| entry.bytes).sum();
+        disk.set_room(Some(used));
+        self.cluster.at(until, move || disk.set_room(None));
+    }
+
+    /// The process dies with all nodes and callers, mostly by a power cut, and starts again.
+    pub(super) fn crash(self: &Arc<Self>) {
+        let mut all = lock(&self.files);
+        let Some(files) = &mut *all else { return };
+        files.life += 1;
+        let (life, random) = (files.life, self.cluster.random("crash", files.life));
+        let cut = Self::cut(files, &random);
+        (files.confirm, files.stepped, files.is_commit_planned) = (None, None, false);
+        let waiting = std::mem::take(&mut files.waiting);
+        drop(all);
+        drop(waiting);
+        self.cluster.log(|| format!("CRASH {life} of the whole process"));
+        self.kill_all();
+        match open(&cut, &self.clock) {
+            Ok((store, rows)) => {
+                *lock(&self.store) = rows;
+                if let Some(files) = &mut *lock(&self.files) {
+                    (files.disk, files.store) = (cut, store);
+                }
+            }
+            Err(error) => return self.bad(format!("[sync] the directory does not open after a crash: {error}")),
+        }
+        self.recover();
+        for _ in 0..lock(&self.callers).len() {
+            let caller = self.start_caller();
+            let mut callers = lock(&self.callers);
+            callers.rotate_left(1);
+            *callers.last_mut().expect("there are callers") = caller;
+        }
+        let (sim, after) = (Arc::clone(self), random.between(SECOND, 6 * SECOND));
+        self.cluster.at(self.cluster.now() + after, move || {
+            let is_last = lock(&sim.files).as_ref().is_some_and(|files| files.life == life);
+            if is_last {
+                (0..sim.settings().nodes).for_each(|_| sim.start_node());
+            }
+        });
+    }
+
+    /// The disk as the next process finds it.
+    fn cut(files: &Files, random: &RandomSource) -> SimulatedDisk {
+        if random.chance(0.2) {
+            return files.disk.copy();
+        }
+        if random.chance(0.6) {
+            // The power fails while a group is written. What the store says then reaches nobody.
+            files.disk.off_at(random.below(4));
+            let _ = files.store.commit();
+        }
+        let mode = random.below(4);
+        files.disk.cut(|_| match (mode, random.below(3)) {
+            (0, _) | (2 | 3, 0) => Fate::Lost,
+            (1, _) | (2 | 3, 1) => Fate::Kept,
+            (2, _) => Fate::Garbled,
+            _ => Fate::Lost,
+        })
+    }
+
+    fn kill_all(self: &Arc<Self>) {
+        let (now, micros) = (self.cluster.now(), self.clock.micros());
+        let nodes = lock(&self.nodes).clone();
+        for node in nodes.iter().filter(|node| !node.process.is_dead()) {
+            self.for_checkers(|checker| checker.node_dies(&node.id, now, micros));
+            node.process.kill();
+        }
+        let callers: Vec<Arc<Process>> = lock(&self.callers).iter().map(|(process, _)| Arc::clone(process)).collect();
+        callers.iter().for_each(|process| process.kill());
+        lock(&self.subscribers).clear();
+        self.faults.fetch_add(1, Relaxed);
+    }
+
+    /// The rows must be those after a step, and no step that somebody has seen the answer of may be missing.
+    fn recover(&self) {
+        let (store, now) = (self.store(), self.cluster.now());
+        let mut wrong = None;
+        self.for_topics(|key, checker| {
+            let (Ok(rows), mut all) = (rows_of(&store, key), lock(&self.files)) else { return };
+            let Some(files) = &mut *all else { return };
+            let history = files.history(key);
+            let confirmed = history.confirmed;
+            let Some(found) = history.steps.iter().rposition(|after| after.rows == rows) else {
+                wrong = Some(format!("[sync] the rows of {} after a crash are those after no step", key.topic));
+                return;
+            };
+            let after = history.steps.swap_remove(found);
+            if after.step < confirmed {
+                let (topic, step) = (&key.topic, after.step);
+                wrong = Some(format!("[sync] {topic} is back at step {step}, but step {confirmed} was confirmed"));
+            }
+            checker.expected = after.expected.clone();
+            checker.before = store.view(key);
+            checker.unsettle(now);
+            history.confirmed = 0;
+            history.steps = vec![after];
+        });
+        if let Some(wrong) = wrong {
+            self.bad(wrong);
+        }
+    }
+}
+
+/// A link of a node to the `file:` store.
+#[derive(Debug)]
+pub(super) struct FileLink {
+    pub(super) sim: Arc<Sim>,
+    pub(super) key: TopicKey,
+    pub(super) node: NodeId,
+}
+
+impl Link for FileLink {
+    fn ask(&self, request: Request) -> Pending<Answer> {
+        let operation = request.kind().name();
+        let (answer, confirm) = self.sim.store().ask_in_parts(&self.key, &self.node, request);
+        self.sim.waits_for(operation, confirm);
+        Box::pin(ready(answer))
+    }
+}
+
+/// A producer of the `file:` store.
+#[derive(Debug)]
+pub(super) struct FileProducer {
+    pub(super) sim: Arc<Sim>,
+    pub(super) key: TopicKey,
+    pub(super) producer: ProducerId,
+}
+
+impl Producer for FileProducer {
+    fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
+        let (answer, confirm) = self.sim.store().add_in_parts(&self.key, &self.producer, batch);
+        self.sim.waits_for("add", confirm);
+        Box::pin(ready(answer))
+    }
+
+    fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
+        let (answer, confirm) = self.sim.store().command_in_parts(&self.key, &self.producer, &batch);
+        self.sim.waits_for("command", confirm);
+        Box::pin(ready(answer))
+    }
+}
