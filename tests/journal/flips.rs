@@ -58,7 +58,8 @@ fn short_journal(is_sealed: bool) -> SimulatedDisk {
     journal.reserve(77).unwrap();
     for number in 0..40 {
         journal.append(topic, 3, &content(number)).unwrap();
-        if number % 4 == 3 {
+        // A seal commits the last group itself.
+        if number % 4 == 3 && !(is_sealed && number == 39) {
             journal.commit().unwrap();
         }
     }
