@@ -161,7 +161,7 @@ fn a_segment_of_another_journal_is_refused() {
     }
     let mut common = other.list().unwrap();
     common.retain(|entry| entry.bytes > 0 && disk.list().unwrap().iter().any(|mine| mine.name == entry.name));
-    let name = common.iter().map(|entry| &entry.name).filter(|name| name.ends_with(".dq")).next_back().unwrap();
+    let name = common.iter().map(|entry| &entry.name).rfind(|name| name.ends_with(".dq")).unwrap();
     disk.put(name, &other.file(name));
     match read(&disk) {
         Err(OpenError::Foreign { file, .. }) => assert!(file.ends_with(name)),
