@@ -58,7 +58,8 @@ fn short_journal(is_sealed: bool) -> SimulatedDisk {
     journal.reserve(77).unwrap();
     for number in 0..40 {
         journal.append(topic, 3, &content(number)).unwrap();
-        if number % 4 == 3 {
+        // A seal commits the last group itself.
+        if number % 4 == 3 && !(is_sealed && number == 39) {
             journal.commit().unwrap();
         }
     }
@@ -160,7 +161,7 @@ fn a_segment_of_another_journal_is_refused() {
     }
     let mut common = other.list().unwrap();
     common.retain(|entry| entry.bytes > 0 && disk.list().unwrap().iter().any(|mine| mine.name == entry.name));
-    let name = common.iter().map(|entry| &entry.name).filter(|name| name.ends_with(".dq")).next_back().unwrap();
+    let name = common.iter().map(|entry| &entry.name).rfind(|name| name.ends_with(".dq")).unwrap();
     disk.put(name, &other.file(name));
     match read(&disk) {
         Err(OpenError::Foreign { file, .. }) => assert!(file.ends_with(name)),

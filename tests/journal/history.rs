@@ -157,6 +157,8 @@ impl History {
         if let Err(error) = writer.append(TopicNumber::NONE, LAST, &last.to_le_bytes()) {
             return of_journal(error);
         }
+        // The snapshot ends behind this step, which is not committed.
+        self.step(journal, random)?;
         match writer.finish() {
             Ok(_) => {
                 self.confirmed = self.last();

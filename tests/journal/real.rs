@@ -117,3 +117,28 @@ fn a_real_directory_tells_its_room_and_that_it_is_local() {
     assert!(disk.room().unwrap().unwrap() > 1 << 20);
     assert_eq!(disk.network().unwrap(), None);
 }
+
+#[test]
+fn a_reader_beside_the_writer_sees_a_prefix_and_no_damage() {
+    let path = directory("beside");
+    let (journal, ..) = open(&path, &Options { segment_bytes: 32 << 10, ..options() }).unwrap();
+    let last = std::sync::atomic::AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..1_500 {
+                journal.append(TopicNumber::NONE, 0, &content(number)).unwrap();
+                journal.commit().unwrap();
+                last.store(number + 1, std::sync::atomic::Ordering::SeqCst);
+            }
+        });
+        let disk = Directory::open(&path).unwrap();
+        loop {
+            let least = last.load(std::sync::atomic::Ordering::SeqCst);
+            let found = numbers(&crate::fixture::read(&disk).unwrap().1);
+            assert!(found.len() as u64 >= least && found.iter().copied().eq(0..found.len() as u64));
+            if least == 1_500 {
+                break;
+            }
+        }
+    });
+}

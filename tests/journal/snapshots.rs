@@ -180,3 +180,29 @@ fn topics_keep_their_numbers_and_a_reservation_stays_when_their_segments_go() {
     drop(journal);
     assert_eq!(read(&disk).unwrap().0.reserved, 4_000);
 }
+
+#[test]
+fn a_snapshot_whose_end_counts_other_frames_is_refused() {
+    let disk = SimulatedDisk::new();
+    let (journal, ..) = open(&disk, &options()).unwrap();
+    append(&journal, 0..10);
+    snapshot(&journal, 0..10);
+    drop(journal);
+    let name = names(&disk, "snapshot-").remove(0);
+    let mut bytes = disk.file(&name);
+    // All is in one group, whose last frame is the end: 13 bytes of header, the position, the count.
+    let length = u32::from_le_bytes(bytes[512 + 32..512 + 36].try_into().unwrap()) as usize;
+    let (group, body) = (512, 512 + 48);
+    let frame = body + length - 29;
+    bytes[frame + 21] += 1;
+    let fix = |bytes: &mut Vec<u8>, at: usize, range: std::ops::Range<usize>| {
+        let crc = crc32fast::hash(&bytes[range]);
+        bytes[at..at + 4].copy_from_slice(&crc.to_le_bytes());
+    };
+    fix(&mut bytes, frame, frame + 4..body + length);
+    fix(&mut bytes, group + 40, body..body + length);
+    fix(&mut bytes, group + 4, group + 8..group + 48);
+    disk.put(&name, &bytes);
+    let error = read(&disk).unwrap_err().to_string();
+    assert!(error.contains("its end does not fit what is before it"), "{error}");
+}

@@ -73,18 +73,25 @@ impl Groups {
 
     /// Reads the next group. Its body is at [`body`](Self::body) then.
     pub(super) fn next(&mut self) -> Result<Next, Fault> {
-        let found = self.look()?;
-        let Next::Group(_, header) = found else {
-            // A process that writes at this moment may have been half through.
-            self.window.clear();
-            let again = self.look()?;
-            if let Next::Group(_, header) = again {
-                self.offset += header.length();
-            }
-            return Ok(again);
-        };
-        self.offset += header.length();
+        let mut found = self.look()?;
+        if let Next::Nothing(_) = found {
+            found = self.look_again()?;
+        }
+        if let Next::Nothing(_) = found
+            && self.later_group(self.offset)?.is_some()
+        {
+            found = self.look_again()?;
+        }
+        if let Next::Group(_, header) = found {
+            self.offset += header.length();
+        }
         Ok(found)
+    }
+
+    /// A process that writes at this moment may have been half through. It was through before it wrote a later group.
+    fn look_again(&mut self) -> Result<Next, Fault> {
+        self.window.clear();
+        self.look()
     }
 
     fn look(&mut self) -> Result<Next, Fault> {

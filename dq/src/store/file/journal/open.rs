@@ -79,8 +79,8 @@ impl Journal {
         Ok((journal, recovered))
     }
 
-    /// Reads a journal without changing anything, also while a process uses it: then it ends somewhere, and a file may go away
-    /// meanwhile, which is [`OpenError::Io`] with [`NotFound`](std::io::ErrorKind::NotFound); read again then.
+    /// Reads a journal without changing anything, also while a process uses it: then it ends somewhere. Any error may come from a
+    /// snapshot that was taken meanwhile, with which files come and go: read again then.
     ///
     /// # Errors
     /// As [`open`](Self::open), without [`OpenError::Held`].

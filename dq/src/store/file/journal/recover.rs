@@ -174,6 +174,9 @@ fn read_segment(file: &mut Groups, next: Option<u64>, replay: &mut Replay<'_>) -
                     Some(next) => {
                         Some(format!("the next segment says that everything before position {next} was synced"))
                     }
+                    None if file.position(offset) < file.header.synced => {
+                        Some("its header says that it was synced".to_owned())
+                    }
                     None => {
                         file.later_group(offset)?.map(|later| format!("the group at {later} says that it was synced"))
                     }
