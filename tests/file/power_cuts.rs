@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dq::job::Metadata;
-use dq::store::file::{check_on, FileOptions};
+use dq::store::file::{FileOptions, check_on};
 use dq::store::step::Change;
 use dq::store::{Durability, StoreError};
 use dq_testing::disk::{Fate, Operation, SimulatedDisk};
@@ -78,8 +78,8 @@ fn run(disk: &SimulatedDisk, known: &mut Known, with: impl FnOnce(&mut FileOptio
         let attempts = second.record.metadata().unwrap().attempts + 1;
         let retry = Metadata { attempts, error: Some("it failed".into()), ..Metadata::default() };
         known.ending.insert(first.id.to_string());
-        let mut settled =
-            rig.settle(vec![(first, Change::Ack, None), (second, Change::Retry(std::time::Duration::ZERO), Some(retry))]);
+        let mut settled = rig
+            .settle(vec![(first, Change::Ack, None), (second, Change::Retry(std::time::Duration::ZERO), Some(retry))]);
         assert!(waits(&mut settled), "an outcome waits for the sync");
         rig.store.commit()?;
         now(settled)?;

@@ -201,7 +201,9 @@ mod tests {
 
     #[test]
     fn a_file_store_is_a_directory() {
-        for (url, path) in [("file:./dq-data/a", "./dq-data/a"), ("file:/var/dq", "/var/dq"), ("file:///var/dq", "/var/dq")] {
+        for (url, path) in
+            [("file:./dq-data/a", "./dq-data/a"), ("file:/var/dq", "/var/dq"), ("file:///var/dq", "/var/dq")]
+        {
             assert_eq!(Address::parse(url), Ok(Address::File(path.into())));
         }
         for url in ["file:", "file://", "file://host/dq", "file:dq?sync=no"] {

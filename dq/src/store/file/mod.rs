@@ -33,9 +33,7 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{OnceCell, oneshot};
 
 use super::memory::MemoryStore;
-use super::{
-    Durability, Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts,
-};
+use super::{Durability, Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts};
 use crate::environment::{StoreClock, WallClock};
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 
@@ -181,9 +179,7 @@ impl Store for FileStore {
 
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
         match self.opened.get() {
-            Some(opened) => {
-                Arc::new(OpenLink { link: opened.memory.link(topic, node), _open: Arc::clone(opened) })
-            }
+            Some(opened) => Arc::new(OpenLink { link: opened.memory.link(topic, node), _open: Arc::clone(opened) }),
             None => Arc::new(ClosedConnection),
         }
     }

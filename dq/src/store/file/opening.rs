@@ -77,10 +77,8 @@ pub(super) fn open(disk: Arc<dyn Disk>, options: FileOptions) -> Result<Opened, 
 pub(super) fn try_open(disk: Arc<dyn Disk>, options: FileOptions) -> Result<Opened, OpenError> {
     let began = Instant::now();
     let path = disk.path();
-    let holder = Holder {
-        pid: Some(std::process::id()),
-        since: Some(Timestamp::from_millis(options.clock.micros() / 1_000)),
-    };
+    let holder =
+        Holder { pid: Some(std::process::id()), since: Some(Timestamp::from_millis(options.clock.micros() / 1_000)) };
     let defaults = Options::new(OsEntropy::new().next(), holder, u32::from(CHANGES_VERSION));
     let journal_options = Options {
         segment_bytes: options.segment_bytes,

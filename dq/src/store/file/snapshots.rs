@@ -82,7 +82,9 @@ impl Snapshots {
         match self.take() {
             Ok(taken) => tracing::debug!(bytes = taken.bytes, files_removed = taken.removed, "took a snapshot"),
             Err(Failed::Closing) => {}
-            Err(error) => tracing::warn!(%error, "the snapshot failed; the journal is whole and grows until one succeeds"),
+            Err(error) => {
+                tracing::warn!(%error, "the snapshot failed; the journal is whole and grows until one succeeds")
+            }
         }
     }
 
