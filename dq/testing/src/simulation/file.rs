@@ -300,6 +300,7 @@ impl Sim {
             }
             checker.expected = after.expected.clone();
             checker.before = store.view(key);
+            checker.forget_unseen_fences();
             checker.unsettle(now);
             history.confirmed = 0;
             history.steps = vec![after];
