@@ -113,7 +113,12 @@ async fn line(bench: &mut Bench, line: &Line, jobs: usize) {
     let written = groups.taken();
     let bytes: u64 = written.iter().sum();
     bench.record(Side::Dq, &format!("{}: written", line.name), "bytes/job", bytes as f64 / jobs as f64);
-    bench.record(Side::Dq, &format!("{}: syncs", line.name), "per 1,000 jobs", written.len() as f64 * 1e3 / jobs as f64);
+    bench.record(
+        Side::Dq,
+        &format!("{}: syncs", line.name),
+        "per 1,000 jobs",
+        written.len() as f64 * 1e3 / jobs as f64,
+    );
     dq.shutdown(Duration::from_secs(1)).await;
     bare(&folder.0.join("bare"), &written, jobs, |cost| bench.record_cost(Side::Bare, line.name, &cost));
 }
@@ -158,7 +163,9 @@ async fn lateness(bench: &mut Bench, seconds: usize) {
             let at = start + Duration::from_secs(1) * n as u32 / RATE as u32;
             tokio::time::sleep_until(at.into()).await;
             let provider = provider.clone();
-            tokio::spawn(async move { provider.add(nothing()).at(SystemTime::now() + Duration::from_secs(1)).await.unwrap() });
+            tokio::spawn(async move {
+                provider.add(nothing()).at(SystemTime::now() + Duration::from_secs(1)).await.unwrap()
+            });
         }
     });
     let histogram = late.0.all().await;

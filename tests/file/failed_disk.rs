@@ -13,7 +13,7 @@ use crate::node::{Work, condition, count, start};
 use crate::rig::{Rig, job, now};
 
 #[test]
-fn callers_under_way_get_unknown_and_later_ones_are_refused_with_what_to_do() {
+fn callers_in_flight_get_unknown_and_later_ones_are_refused_with_what_to_do() {
     for (operation, kind) in [
         (Operation::Sync, ErrorKind::Other),
         (Operation::Write, ErrorKind::Other),

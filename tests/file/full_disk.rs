@@ -31,7 +31,7 @@ async fn adds_are_refused_handlers_go_on_and_everything_works_again_once_there_i
             }
         }
     }
-    // The first one was under way when the disk filled.
+    // The first one was in flight when the disk filled.
     let text = refused.as_ref().unwrap().to_string();
     assert!(matches!(refused, Some(AddError::Unknown { .. })) && text.contains("disk is full"), "{text}");
     let next = dq.provider().add(Work { number: 1_000 }).await.unwrap_err();
@@ -56,7 +56,7 @@ async fn adds_are_refused_handlers_go_on_and_everything_works_again_once_there_i
     assert!(again.job::<Work>(0).await.is_none() && again.job::<Work>(1_000).await.is_none());
 }
 
-/// With the thread of the store: a caller that was under way gets its answer once there is room.
+/// With the thread of the store: a caller that was in flight gets its answer once there is room.
 #[tokio::test]
 async fn what_waits_for_a_full_disk_is_answered_once_there_is_room() {
     let disk = SimulatedDisk::new();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use dq::job::Metadata;
-use dq::store::file::{check_on, FileOptions};
+use dq::store::file::{FileOptions, check_on};
 use dq::store::step::Change;
 use dq::store::{Durability, StoreError};
 use dq_testing::disk::{Fate, Operation, SimulatedDisk};
@@ -27,7 +27,7 @@ struct Known {
 
 impl Known {
     /// What the next process finds is one of the states that the callers' knowledge allows.
-    fn judge(&self, disk: &SimulatedDisk, what: &str) {
+    fn check(&self, disk: &SimulatedDisk, what: &str) {
         match check_on(disk) {
             Ok(_) | Err(dq::store::file::CheckError::NoStore { .. }) => {}
             Err(error) => panic!("{what}: {error}"),
@@ -78,9 +78,11 @@ fn run(disk: &SimulatedDisk, known: &mut Known, with: impl FnOnce(&mut FileOptio
         let attempts = second.record.metadata().unwrap().attempts + 1;
         let retry = Metadata { attempts, error: Some("it failed".into()), ..Metadata::default() };
         known.ending.insert(first.id.to_string());
-        let mut settled =
-            rig.settle(vec![(first, Change::Ack, None), (second, Change::Retry(std::time::Duration::ZERO), Some(retry))]);
-        assert!(waits(&mut settled), "an outcome waits for the sync");
+        let mut settled = rig
+            .settle(vec![(first, Change::Ack, None), (second, Change::Retry(std::time::Duration::ZERO), Some(retry))]);
+        if !waits(&mut settled) {
+            return Err(now(settled).expect_err("an outcome waits for the sync"));
+        }
         rig.store.commit()?;
         now(settled)?;
         known.ended.insert(first.id.to_string());
@@ -100,7 +102,7 @@ fn a_power_cut_at_every_operation_loses_nothing_that_was_confirmed_and_brings_no
     let whole = SimulatedDisk::new();
     let mut known = Known::default();
     run(&whole, &mut known, |_| {}).unwrap();
-    known.judge(&whole.copy(), "after a kill of the process");
+    known.check(&whole.copy(), "after a kill of the process");
     let operations: u64 = Operation::ALL.iter().map(|operation| whole.count(*operation)).sum();
     assert!(whole.count(Operation::Rename) > 1, "snapshots are taken");
     assert!(whole.count(Operation::Remove) > 0, "and replace files");
@@ -115,12 +117,12 @@ fn a_power_cut_at_every_operation_loses_nothing_that_was_confirmed_and_brings_no
         let units = disk.units();
         for kept in 0..=units {
             let fate = |unit| if unit < kept { Fate::Kept } else { Fate::Lost };
-            known.judge(&disk.cut(fate), &format!("off at {off_at}, the first {kept} of {units} units"));
+            known.check(&disk.cut(fate), &format!("off at {off_at}, the first {kept} of {units} units"));
             cuts += 1;
         }
         for seed in 0..12 {
             let fate = |unit| [Fate::Kept, Fate::Lost, Fate::Garbled][(drawn(seed, unit) % 3) as usize];
-            known.judge(&disk.cut(fate), &format!("off at {off_at}, seed {seed}"));
+            known.check(&disk.cut(fate), &format!("off at {off_at}, seed {seed}"));
             cuts += 1;
         }
     }

@@ -22,7 +22,8 @@ fn with(id: &str, metadata: &Metadata) -> NewJob {
 fn every_state(rig: &mut Rig) {
     let headers = vec![("trace".into(), "7".into())];
     let (hour, minute) = (Duration::from_secs(3_600), Duration::from_secs(60));
-    let later = NewJob { due: Due::After(hour), ..with("later", &Metadata { headers, delay: hour, ..Metadata::default() }) };
+    let later =
+        NewJob { due: Due::After(hour), ..with("later", &Metadata { headers, delay: hour, ..Metadata::default() }) };
     let news = NewJob { due: Due::After(hour), deliver: Deliver::Broadcast, ..job("news", "2") };
     let both = NewJob { due: Due::After(hour), deliver: Deliver::Both, ..job("both", "3") };
     let retained = with("done", &Metadata { retain: minute, ..Metadata::default() });
@@ -90,7 +91,8 @@ fn pending_commands_are_obeyed_in_the_next_process() {
     let mut rig = Rig::open(&disk.copy());
     let leases: Vec<_> = rows(&rig.store).leases.into_iter().collect();
     let [(node, seen)] = &leases[..] else { panic!("one node held jobs: {leases:?}") };
-    let request = dq::store::step::Reclaim { node: node.clone(), seen: *seen, limit: 100, bytes: 1 << 20, max_crashes: 3 };
+    let request =
+        dq::store::step::Reclaim { node: node.clone(), seen: *seen, limit: 100, bytes: 1 << 20, max_crashes: 3 };
     let reclaimed = rig.link().step(request);
     rig.store.commit().unwrap();
     assert_eq!(now(reclaimed).unwrap().moved, 2, "at once: nobody waits for a lease of a dead process");

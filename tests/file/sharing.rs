@@ -30,11 +30,8 @@ async fn a_second_process_is_told_who_uses_the_directory_and_the_lock_of_a_dead_
     let log = RunLog::default();
     let process = NodeProcess::start(NODE, &folder.url(), &[], 0, "first", &log).await;
     let refused = factory(&folder).start().await.unwrap_err().to_string();
-    let expected = format!(
-        "{} is in use by process {} since 20",
-        folder.path().canonicalize().unwrap().display(),
-        process.pid()
-    );
+    let expected =
+        format!("{} is in use by process {} since 20", folder.path().canonicalize().unwrap().display(), process.pid());
     assert!(refused.starts_with("cannot start, 1 problem:") && refused.contains(&expected), "{refused}");
     assert!(refused.contains("stop that process, or use another directory"), "{refused}");
     let checked = check(folder.path()).unwrap();

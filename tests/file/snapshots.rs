@@ -6,9 +6,7 @@ use dq::environment::StoreClock;
 use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::file::{Commits, FileStore, check_on};
 use dq::store::step::Change;
-use dq::store::{
-    Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts,
-};
+use dq::store::{Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts};
 use dq::testing::ManualClock;
 use dq_testing::conformance::StoreFixture;
 use dq_testing::disk::SimulatedDisk;
@@ -65,7 +63,11 @@ impl Reopened {
         now(other.open()).unwrap();
         let (ours, theirs) = (self.store.rows().unwrap().view(topic), other.rows().unwrap().view(topic));
         assert!(theirs.consistent);
-        assert_eq!((&ours.jobs, &ours.broadcasts), (&theirs.jobs, &theirs.broadcasts), "another process finds other rows");
+        assert_eq!(
+            (&ours.jobs, &ours.broadcasts),
+            (&theirs.jobs, &theirs.broadcasts),
+            "another process finds other rows"
+        );
     }
 }
 

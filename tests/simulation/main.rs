@@ -66,6 +66,11 @@ fn large_payloads_pass_over_slow_links_once() {
 }
 
 #[test]
+fn a_crash_of_the_whole_process_on_a_file_loses_nothing_that_was_confirmed() {
+    nothing_is_found_with(Profile::File);
+}
+
+#[test]
 fn a_job_that_never_left_its_program_is_not_added() {
     nothing_is_found_with(Profile::Refused);
 }
@@ -74,8 +79,15 @@ fn a_job_that_never_left_its_program_is_not_added() {
 fn a_seed_is_the_same_run_again() {
     let mut options = Options::default();
     options.log = true;
-    let of_profiles =
-        [Profile::Claim, Profile::Broadcasts, Profile::Signals, Profile::Starved, Profile::Refused, Profile::Large];
+    let of_profiles = [
+        Profile::Claim,
+        Profile::Broadcasts,
+        Profile::Signals,
+        Profile::Starved,
+        Profile::Refused,
+        Profile::Large,
+        Profile::File,
+    ];
     let of_profiles = of_profiles.into_iter().zip(2..).map(|(profile, seed)| (seed, Some(profile)));
     for (seed, profile) in [(1, None), (4, None), (9, None)].into_iter().chain(of_profiles) {
         options.profile = profile;

@@ -37,7 +37,7 @@ const fn taken(
     Taken { rule, gone, faults, within, says, seen }
 }
 
-pub const TAKEN: [Taken; 21] = [
+pub const TAKEN: [Taken; 23] = [
     taken(
         "2",
         Profile::Killers,
@@ -191,12 +191,28 @@ pub const TAKEN: [Taken; 21] = [
         "µs early",
     ),
     taken(
+        "reserve",
+        Profile::File,
+        2_000,
+        "a fence leaves a `file:` store once a reservation that covers it is synced; here at once",
+        "after a power cut, and with a clock that was set back, a job gets an old fence again",
+        "does not grow",
+    ),
+    taken(
         "resubscribe",
         Profile::Signals,
         500,
         "a refused subscription is made again over a new connection; here over the old one, on which nothing comes",
         "a job waits until its node wakes for another reason",
         "late without a fault",
+    ),
+    taken(
+        "sync",
+        Profile::File,
+        100,
+        "a `file:` store answers an add once it is synced; here at once",
+        "a job whose caller got `Ok` is gone after a power cut",
+        "was confirmed",
     ),
     taken(
         "watcher",

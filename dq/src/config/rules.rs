@@ -109,7 +109,8 @@ impl Limits<'_, NodeSettings> {
 
     fn interval(&mut self, interval: Duration) {
         if !(MS..=LONGEST_INTERVAL).contains(&interval) {
-            let write = format!("`durability = {}`", Durability::Interval(interval.clamp(MS, LONGEST_INTERVAL)).quoted());
+            let write =
+                format!("`durability = {}`", Durability::Interval(interval.clamp(MS, LONGEST_INTERVAL)).quoted());
             self.refuse("durability", "an interval between 1ms and 10s".into(), write);
         }
     }

@@ -252,7 +252,17 @@ mod tests {
             assert_eq!(Durability::read(Written::Text(text)).unwrap().show(), text);
         }
         assert_eq!(Durability::read(Written::Text("sync")), Ok(Durability::Local), "another way to write it");
-        for text in ["wait", "wait(1)", "wait(one, 1s)", "wait(1, 500)", "synced", "wait(-1, 1s)", "", "interval", "interval:50"] {
+        for text in [
+            "wait",
+            "wait(1)",
+            "wait(one, 1s)",
+            "wait(1, 500)",
+            "synced",
+            "wait(-1, 1s)",
+            "",
+            "interval",
+            "interval:50",
+        ] {
             let bad = Durability::read(Written::Text(text)).unwrap_err();
             assert_eq!(bad, format!("`{text}` is not {DURABILITIES}"));
         }

@@ -74,7 +74,7 @@ that_crate as _;`
  10. `u32` was not provided: call `.provide(..)` with a value of exactly that type; needed by
        `remind` ({remind}) as `limit`
  11. the store `reddis://***@host` (builder at {store}): there is no scheme `reddis` (did you mean `redis:`?); there is \
-`memory:` (private to its factory), `memory:NAME` (shared by name in this process) \
+`file:DIRECTORY` (on disk, for one process), `memory:` (private to its factory), `memory:NAME` (shared by name in this process) \
          and `redis://HOST` (many nodes on one server)
   provided are
        `u8` ({first})"
@@ -138,22 +138,25 @@ async fn only_a_store_with_replicas_can_wait_for_them() {
         "cannot start, 1 problem:\n  1. `durability` is wait(1, 500ms) (DQ_DURABILITY), but it must be \"local\" on `memory:`, \
          which has no replicas: write `durability = \"local\"`, or take a `redis:` store"
     );
+    let interval = [("DQ_DURABILITY", "interval:50ms")];
+    let error = refused(shop().store("memory:").variables(interval)).await.to_string();
+    assert!(error.contains("it must be \"local\" on `memory:`, which syncs no files of its own"), "{error}");
     let made = dq_tests::memory::MemoryFixture::empty().store();
     let error = refused(shop().store(made).variables(wait)).await.to_string();
     assert!(error.contains("beside a store that was made by hand: write it where that store is made"), "{error}");
     let error =
         refused(shop().store("redis://127.0.0.1:1/").variables([("DQ_DURABILITY", "wait(1)")])).await.to_string();
     assert!(
-        error.contains("`durability` (DQ_DURABILITY): `wait(1)` is not \"local\" or \"wait(REPLICAS, TIME)\""),
+        error.contains("`durability` (DQ_DURABILITY): `wait(1)` is not \"local\", \"interval:TIME\""),
         "{error}"
     );
 }
 
 #[tokio::test]
 async fn an_error_about_an_unsupported_store_names_the_supported_ones() {
-    for scheme in ["file:./data", "redis+sentinel://host", "redis+cluster://host"] {
+    for scheme in ["redis+sentinel://host", "redis+cluster://host"] {
         let error = refused(ContextFactory::new("shop").store(scheme).variables(NONE).without_listeners()).await;
-        assert!(error.to_string().contains("is not built yet; there is `memory:`"), "{error}");
+        assert!(error.to_string().contains("is not built yet; there is `file:DIRECTORY`"), "{error}");
     }
 }
 

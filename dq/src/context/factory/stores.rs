@@ -210,7 +210,9 @@ mod tests {
 
     #[test]
     fn a_file_store_is_a_directory() {
-        for (url, path) in [("file:./dq-data/a", "./dq-data/a"), ("file:/var/dq", "/var/dq"), ("file:///var/dq", "/var/dq")] {
+        for (url, path) in
+            [("file:./dq-data/a", "./dq-data/a"), ("file:/var/dq", "/var/dq"), ("file:///var/dq", "/var/dq")]
+        {
             assert_eq!(Address::parse(url), Ok(Address::File(path.into())));
         }
         for url in ["file:", "file://", "file://host/dq", "file:dq?sync=no"] {
@@ -223,7 +225,7 @@ mod tests {
     fn an_unbuilt_scheme_lists_the_built_ones() {
         for scheme in NOT_BUILT {
             let text = refused(&format!("{scheme}//host/1"));
-            let start = format!("`{scheme}` is not built yet; there is `memory:` (private to its factory)");
+            let start = format!("`{scheme}` is not built yet; there is `file:DIRECTORY`");
             assert!(text.starts_with(&start), "{text}");
         }
     }

@@ -1,70 +1,64 @@
 //! Wakes the thread that commits.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, Thread};
-use std::time::{Duration, Instant};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Many threads ring, one waits. A ring while nobody waits is kept, and many are one.
 #[derive(Debug, Default)]
 pub(super) struct Bell {
-    rang: AtomicBool,
-    hurried: AtomicBool,
-    closing: AtomicBool,
-    waiter: OnceLock<Thread>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    rang: bool,
+    hurried: bool,
+    is_closing: bool,
 }
 
 impl Bell {
-    /// The current thread is the one that waits from now on.
-    pub(super) fn is_mine(&self) {
-        _ = self.waiter.set(thread::current());
-    }
-
-    /// Wakes the waiter. Costs a system call only if it sleeps.
+    /// Wakes the waiter.
     pub(super) fn ring(&self) {
-        if !self.rang.swap(true, Ordering::AcqRel) {
-            self.unpark();
-        }
+        self.change(|state| &mut state.rang);
     }
 
     /// Ends a pause of the waiter, because somebody cannot wait for its end.
     pub(super) fn hurry(&self) {
-        self.hurried.store(true, Ordering::Release);
-        self.unpark();
+        self.change(|state| &mut state.hurried);
     }
 
     /// Tells the waiter to end.
     pub(super) fn close(&self) {
-        self.closing.store(true, Ordering::Release);
-        self.unpark();
+        self.change(|state| &mut state.is_closing);
     }
 
-    fn unpark(&self) {
-        if let Some(waiter) = self.waiter.get() {
-            waiter.unpark();
+    fn change(&self, flag: impl FnOnce(&mut State) -> &mut bool) {
+        if !std::mem::replace(flag(&mut self.lock()), true) {
+            self.changed.notify_one();
         }
     }
 
     pub(super) fn is_closing(&self) -> bool {
-        self.closing.load(Ordering::Acquire)
+        self.lock().is_closing
     }
 
-    /// Waits until somebody has rung since the last call.
+    /// Waits until somebody has rung since the last call, or the store closes.
     pub(super) fn wait(&self) {
-        while !self.rang.swap(false, Ordering::AcqRel) && !self.is_closing() {
-            thread::park();
-        }
+        let quiet = |state: &mut State| !state.rang && !state.is_closing;
+        let mut state = self.changed.wait_while(self.lock(), quiet).unwrap_or_else(PoisonError::into_inner);
+        state.rang = false;
     }
 
     /// Waits for this long, or until somebody hurries or the store closes.
     pub(super) fn pause(&self, time: Duration) {
-        let end = Instant::now() + time;
-        while !self.hurried.swap(false, Ordering::AcqRel) && !self.is_closing() {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
-            }
-            thread::park_timeout(left);
-        }
+        let calm = |state: &mut State| !state.hurried && !state.is_closing;
+        let waited = self.changed.wait_timeout_while(self.lock(), time, calm);
+        waited.unwrap_or_else(PoisonError::into_inner).0.hurried = false;
+    }
+
+    /// Three flags are always valid, so a panic in another thread does not matter.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::disk::Disk;
 use super::journal::{Journal, OpenError, Torn};
-use super::opening::{FileOptions, Loader, try_open};
+use super::opening::{Loader, try_open};
+use super::options::FileOptions;
 use crate::environment::WallClock;
 use crate::job::{Fence, TopicKey};
 use crate::store::memory::{CHANGES_VERSION, MemoryStore};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use super::opening::Commits;
+use super::options::Commits;
 use super::sink::JournalSink;
 use super::snapshots::Snapshots;
 use crate::store::{Durability, StoreError};
@@ -23,7 +23,6 @@ pub(super) fn start(sink: &Arc<JournalSink>, snapshots: Snapshots) -> io::Result
 }
 
 fn run(sink: &JournalSink, snapshots: &Snapshots) {
-    sink.bell.is_mine();
     loop {
         sink.bell.wait();
         if sink.bell.is_closing() {

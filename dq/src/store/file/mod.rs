@@ -5,7 +5,7 @@
 //! a crash the job is where it was. `docs/internals/journal.md` describes the files.
 //!
 //! * [`disk`] is what the store needs of a file system, [`journal`] the engine above it, which knows nothing about jobs.
-//! * `sink` takes the changes of the steps and confirms them (`progress`, `fences`, `trouble`); `commits` is the thread that writes
+//! * `sink` takes the changes of the steps and confirms them (`progress`, `fences`, `refusal`); `commits` is the thread that writes
 //!   (`bell`), and `snapshots` the one that replaces old parts of the journal.
 //! * `opening` reads a directory, `opened` is an open one, `shared` finds it again in the same process.
 //! * [`check()`] and [`compact()`] are for a directory that no process uses.
@@ -18,12 +18,13 @@ mod fences;
 pub mod journal;
 mod opened;
 mod opening;
+mod options;
 mod progress;
 #[cfg(unix)]
 mod shared;
 mod sink;
 mod snapshots;
-mod trouble;
+mod refusal;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -40,7 +41,7 @@ use crate::environment::{StoreClock, WallClock};
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 
 pub use check::{CheckError, Checked, TopicChecked, check, check_on, compact};
-pub use opening::{Commits, FileOptions};
+pub use options::{Commits, FileOptions};
 
 use disk::Disk;
 use opened::{ClosedConnection, OpenLink, OpenProducer, Opened};
@@ -181,9 +182,7 @@ impl Store for FileStore {
 
     fn link(&self, topic: &TopicKey, node: &NodeId) -> Arc<dyn Link> {
         match self.opened.get() {
-            Some(opened) => {
-                Arc::new(OpenLink { link: opened.memory.link(topic, node), _open: Arc::clone(opened) })
-            }
+            Some(opened) => Arc::new(OpenLink { link: opened.memory.link(topic, node), _open: Arc::clone(opened) }),
             None => Arc::new(ClosedConnection),
         }
     }

@@ -4,7 +4,7 @@ use std::future::ready;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use super::opening::Commits;
+use super::options::Commits;
 use super::sink::JournalSink;
 use super::snapshots::Snapshots;
 use crate::store::memory::{MemoryStore, Sink};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use foldhash::fast::FixedState;
 
@@ -12,56 +12,17 @@ use super::commits;
 use super::disk::Disk;
 use super::journal::{Frame, Holder, Journal, OpenError, Options, Origin, Recovered, TopicNumber};
 use super::opened::Opened;
+use super::options::FileOptions;
 use super::sink::{CHANGES, JournalSink};
 use super::snapshots::Snapshots;
-use crate::environment::{Entropy, OsEntropy, StoreClock};
+use crate::environment::{Entropy, OsEntropy};
 use crate::job::{AppName, Fence, TopicKey, TopicName};
 use crate::store::memory::{CHANGES_VERSION, MemoryStore, Replay, Sink};
-use crate::store::{Durability, StoreError};
+use crate::store::StoreError;
 use crate::time::Timestamp;
 
 /// Reading that takes longer than this is worth a line in the log.
 const SLOW: Duration = Duration::from_secs(2);
-
-/// Who writes and syncs the journal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Commits {
-    /// A thread of the store, as soon as something changes. Callers that come meanwhile share its next sync.
-    OnOwnThread,
-    /// The caller of a step that waits: for tests under a paused clock, where no other thread may work.
-    AtOnce,
-    /// Whoever calls [`FileStore::commit`](super::FileStore::commit): for simulations.
-    ByHand,
-}
-
-/// How a `file:` store works.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct FileOptions {
-    /// What due times and leases are judged by. Default: the wall clock.
-    pub clock: Arc<dyn StoreClock>,
-    /// When an answer comes. Default: [`Durability::Local`], when it is synced.
-    pub durability: Durability,
-    /// Who commits. Default: [`Commits::OnOwnThread`].
-    pub commits: Commits,
-    /// A snapshot is taken once the journal has grown by this many bytes since the last one, and by its size. Default: 64 MiB.
-    pub snapshot_bytes: u64,
-    /// A new file of the journal begins once one has this many bytes. Default: 64 MiB.
-    pub segment_bytes: u64,
-}
-
-impl FileOptions {
-    pub(super) fn new(clock: Arc<dyn StoreClock>) -> Self {
-        Self {
-            clock,
-            durability: Durability::Local,
-            commits: Commits::OnOwnThread,
-            snapshot_bytes: 64 << 20,
-            segment_bytes: 64 << 20,
-        }
-    }
-}
 
 /// The store does not open.
 pub(super) fn halted(reason: &dyn fmt::Display) -> StoreError {
@@ -75,12 +36,10 @@ pub(super) fn open(disk: Arc<dyn Disk>, options: FileOptions) -> Result<Opened, 
 
 /// As [`open`], with the error of the journal.
 pub(super) fn try_open(disk: Arc<dyn Disk>, options: FileOptions) -> Result<Opened, OpenError> {
-    let began = Instant::now();
+    let began = options.clock.micros();
     let path = disk.path();
-    let holder = Holder {
-        pid: Some(std::process::id()),
-        since: Some(Timestamp::from_millis(options.clock.micros() / 1_000)),
-    };
+    let holder =
+        Holder { pid: Some(std::process::id()), since: Some(Timestamp::from_millis(options.clock.micros() / 1_000)) };
     let defaults = Options::new(OsEntropy::new().next(), holder, u32::from(CHANGES_VERSION));
     let journal_options = Options {
         segment_bytes: options.segment_bytes,
@@ -97,7 +56,8 @@ pub(super) fn try_open(disk: Arc<dyn Disk>, options: FileOptions) -> Result<Open
         offset: 0,
         source: error.into(),
     })?;
-    report(&path, &recovered, began.elapsed());
+    let took = Duration::from_micros(options.clock.micros().saturating_sub(began));
+    report(&path, &recovered, took);
     let journal = Arc::new(journal);
     sink.start(Arc::clone(&journal));
     let snapshots = Snapshots::new(memory.clone(), Arc::clone(&sink), options.snapshot_bytes);

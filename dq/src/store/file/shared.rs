@@ -3,19 +3,21 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::disk::{Directory, Disk};
 use super::journal::OpenError;
 use super::opened::Opened;
-use super::opening::{FileOptions, halted, try_open};
+use super::opening::{halted, try_open};
+use super::options::FileOptions;
 use crate::store::StoreError;
 
 /// The open directories, by their path without links.
 static OPEN: Mutex<BTreeMap<PathBuf, Weak<Opened>>> = Mutex::new(BTreeMap::new());
 
-/// How long to wait for a store of this process that is being closed.
-const CLOSING: Duration = Duration::from_secs(10);
+/// How often to try again while a store of this process is being closed, and how long to wait in between: ten seconds in all.
+const TRIES: usize = 5_000;
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// The store in this directory, which this process may have open already. Blocks.
 ///
@@ -33,8 +35,7 @@ pub(super) fn open(path: &Path, options: FileOptions) -> Result<Arc<Opened>, Sto
     }
     let key = PathBuf::from(directory.path());
     let disk: Arc<dyn Disk> = Arc::new(directory);
-    let too_late = Instant::now() + CLOSING;
-    loop {
+    for left in (0..TRIES).rev() {
         // One entry is the only change, so a panic in another thread cannot have left the map half-changed. The lock is held while
         // a directory is read: two factories that start together share the store.
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -49,10 +50,11 @@ pub(super) fn open(path: &Path, options: FileOptions) -> Result<Arc<Opened>, Sto
                 return Ok(opened);
             }
             Err(OpenError::Held { holder, .. })
-                if holder.pid == Some(std::process::id()) && Instant::now() < too_late => {}
+                if left > 0 && holder.pid == Some(std::process::id()) => {}
             Err(error) => return Err(halted(&error)),
         }
         drop(open);
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(PAUSE);
     }
+    unreachable!("the last try returns")
 }

@@ -8,9 +8,9 @@ use foldhash::fast::FixedState;
 use super::bell::Bell;
 use super::fences::Fences;
 use super::journal::{Journal, JournalError, Position, TopicNumber};
-use super::opening::{Commits, FileOptions};
+use super::options::{Commits, FileOptions};
 use super::progress::Progress;
-use super::trouble::Trouble;
+use super::refusal::Refusal;
 use crate::job::{Fence, TopicKey};
 use crate::store::memory::{self, Sink};
 use crate::store::{Durability, Pending, StoreError};
@@ -29,7 +29,7 @@ pub(super) struct JournalSink {
     topics: RwLock<HashMap<TopicKey, TopicNumber, FixedState>>,
     fences: Fences,
     pub(super) progress: Arc<Progress>,
-    pub(super) trouble: Trouble,
+    pub(super) refusal: Refusal,
     pub(super) bell: Bell,
     pub(super) durability: Durability,
     pub(super) commits: Commits,
@@ -42,7 +42,7 @@ impl JournalSink {
             topics: RwLock::default(),
             fences: Fences::default(),
             progress: Arc::new(Progress::new(Position(0))),
-            trouble: Trouble::default(),
+            refusal: Refusal::default(),
             bell: Bell::default(),
             durability: options.durability,
             commits: options.commits,
@@ -76,19 +76,19 @@ impl JournalSink {
     pub(super) fn commit(&self) -> Result<(), StoreError> {
         match self.journal().commit() {
             Ok(synced) => {
-                self.trouble.passed();
+                self.refusal.passed();
                 self.progress.reached(synced);
                 Ok(())
             }
             Err(error) => {
                 self.failed(&error);
-                self.trouble.admit("commit")
+                self.refusal.admit("commit")
             }
         }
     }
 
     fn failed(&self, error: &JournalError) {
-        if let Some(reason) = self.trouble.failed(error) {
+        if let Some(reason) = self.refusal.failed(error) {
             self.progress.ends(reason);
         }
     }
@@ -116,13 +116,13 @@ fn unknown(operation: &'static str, error: &StoreError) -> StoreError {
 
 impl Sink for JournalSink {
     fn admit(&self, operation: &'static str) -> Result<(), StoreError> {
-        if let Err(StoreError::Refused { .. }) = self.trouble.admit(operation)
+        if let Err(StoreError::Refused { .. }) = self.refusal.admit(operation)
             && self.commits == Commits::AtOnce
         {
             // No thread tries again until there is room.
             self.commit()?;
         }
-        self.trouble.admit(operation)?;
+        self.refusal.admit(operation)?;
         let journal = self.journal();
         let unwritten = journal.appended().map_or(0, |appended| appended.0.saturating_sub(journal.synced().0));
         if unwritten > MOST_UNWRITTEN {

@@ -43,7 +43,7 @@ impl Snapshots {
         Self { memory, sink, growth, running: Arc::default() }
     }
 
-    /// Starts a snapshot if the journal has grown enough since the last one and none is under way. Returns at once.
+    /// Starts a snapshot if the journal has grown enough since the last one and none is being taken. Returns at once.
     pub(super) fn take_if_due(&self) {
         if !self.is_due() {
             return;
@@ -70,7 +70,7 @@ impl Snapshots {
         self.sink.journal().growth().is_ok_and(|growth| growth.since_snapshot >= self.growth.max(growth.snapshot))
     }
 
-    /// Waits for the end of a snapshot that is under way; it gives up once the store closes.
+    /// Waits for the end of a snapshot that is being taken; it gives up once the store closes.
     pub(super) fn stop(&self) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Err(_)) = running.map(JoinHandle::join) {
@@ -82,7 +82,9 @@ impl Snapshots {
         match self.take() {
             Ok(taken) => tracing::debug!(bytes = taken.bytes, files_removed = taken.removed, "took a snapshot"),
             Err(Failed::Closing) => {}
-            Err(error) => tracing::warn!(%error, "the snapshot failed; the journal is whole and grows until one succeeds"),
+            Err(error) => {
+                tracing::warn!(%error, "the snapshot failed; the journal is whole and grows until one succeeds")
+            }
         }
     }
 

@@ -63,7 +63,9 @@ impl MemoryStore {
     /// # Errors
     /// As [`raise_fence`](Self::raise_fence).
     pub fn is_consistent(&self, topic: &TopicKey) -> Result<bool, StoreError> {
-        self.topics.cell(topic).with("check", |topic| topic.jobs.len() == topic.jobs.in_places() && topic.jobs.is_consistent())
+        self.topics
+            .cell(topic)
+            .with("check", |topic| topic.jobs.len() == topic.jobs.in_places() && topic.jobs.is_consistent())
     }
 
     /// How many jobs of a topic are in each state.

@@ -79,12 +79,12 @@ use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 pub use changes::{BadChanges, CHANGES_VERSION, Damage, DumpCursor, Replay};
 pub use durable::{Position, Sink};
 pub use journaled::PageSize;
+#[cfg(feature = "testing")]
+pub use parts::InParts;
 #[cfg(any(test, feature = "testing"))]
 pub use snapshot::Snapshot;
 #[cfg(feature = "testing")]
 pub use view::{JobView, Row, View};
-#[cfg(feature = "testing")]
-pub use parts::InParts;
 
 use cell::Cell;
 use connection::{MemoryLink, MemoryProducer};

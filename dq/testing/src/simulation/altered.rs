@@ -22,7 +22,8 @@ use dq::store::step::{
     Transfer, USUAL_BYTES,
 };
 use dq::store::{
-    Answer, Command, CommandKind, Due, Link, NewJob, Numbered, OnDuplicate, Pending, Producer, Request, Store as _, StoreError,
+    Answer, Command, CommandKind, Due, Link, NewJob, Numbered, OnDuplicate, Pending, Producer, Request, Store as _,
+    StoreError,
 };
 use dq::testing::seam::JobView;
 use dq::time::Timestamp;

@@ -164,7 +164,7 @@ impl Sim {
         self.for_checkers(|checker| checker.lateness_until = checker.lateness_until.max(until));
     }
 
-    fn jump(&self, random: &RandomSource) {
+    pub(super) fn jump(&self, random: &RandomSource) {
         let by = random.pick(&[500 * MS, 10 * SECOND, 20 * SECOND, 600 * SECOND]) as i64;
         let by = if random.chance(0.5) { by } else { -by };
         let most = 600 * SECOND as i64;

@@ -221,6 +221,10 @@ impl Sim {
         drop(waiting);
         self.cluster.log(|| format!("CRASH {life} of the whole process"));
         self.kill_all();
+        if !self.is_calm() && random.chance(0.25) {
+            // A machine that starts again may have another time.
+            self.jump(&random);
+        }
         match open(&cut, &self.clock) {
             Ok((store, rows)) => {
                 *lock(&self.store) = rows;
@@ -231,12 +235,10 @@ impl Sim {
             Err(error) => return self.bad(format!("[sync] the directory does not open after a crash: {error}")),
         }
         self.recover();
-        for _ in 0..lock(&self.callers).len() {
-            let caller = self.start_caller();
-            let mut callers = lock(&self.callers);
-            callers.rotate_left(1);
-            *callers.last_mut().expect("there are callers") = caller;
-        }
+        let count = lock(&self.callers).len();
+        let callers = (0..count).map(|_| self.start_caller()).collect();
+        let dead = std::mem::replace(&mut *lock(&self.callers), callers);
+        drop(dead);
         let (sim, after) = (Arc::clone(self), random.between(SECOND, 6 * SECOND));
         self.cluster.at(self.cluster.now() + after, move || {
             let is_last = lock(&sim.files).as_ref().is_some_and(|files| files.life == life);
@@ -298,6 +300,7 @@ impl Sim {
             }
             checker.expected = after.expected.clone();
             checker.before = store.view(key);
+            checker.forget_unseen_fences();
             checker.unsettle(now);
             history.confirmed = 0;
             history.steps = vec![after];

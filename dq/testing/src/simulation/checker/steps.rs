@@ -292,6 +292,15 @@ impl Checker {
         }
     }
 
+    /// After a crash the store may give out a fence again that never left it.
+    pub(in crate::simulation) fn forget_unseen_fences(&mut self) {
+        self.fences.clear();
+        for (_, id, fence) in self.delivered.keys() {
+            let last = self.fences.entry(id.clone()).or_default();
+            *last = (*last).max(*fence);
+        }
+    }
+
     /// After an outage or a fall-back no node is known to agree with the store until it has reconciled. An idle node learns
     /// of a fall-back only with its next request.
     pub(in crate::simulation) fn unsettle(&mut self, now: u64) {

@@ -187,7 +187,10 @@ fn a_length_that_is_a_lie_allocates_nothing() {
 #[test]
 fn the_changes_of_a_large_step_are_cut_into_parts_of_whole_rows() {
     let mut bench = logged();
-    let large = |n: u64, byte: &str| NewJob { record: record(&Metadata::default(), &byte.repeat(256 << 10)), ..replacing(&n.to_string(), "") };
+    let large = |n: u64, byte: &str| NewJob {
+        record: record(&Metadata::default(), &byte.repeat(256 << 10)),
+        ..replacing(&n.to_string(), "")
+    };
     let mut copy = Topic::default();
     let mut apply = |bench: &mut Bench| {
         let (mut bytes, mut from) = (Vec::new(), 0);

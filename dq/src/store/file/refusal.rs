@@ -14,12 +14,12 @@ enum Kind {
 
 /// What keeps the store from taking steps.
 #[derive(Debug, Default)]
-pub(super) struct Trouble {
+pub(super) struct Refusal {
     is_there: AtomicBool,
     kind: Mutex<Option<Kind>>,
 }
 
-impl Trouble {
+impl Refusal {
     /// Refuses a step, if it must be.
     ///
     /// # Errors
@@ -54,7 +54,10 @@ impl Trouble {
             *kind = Some(Kind::Halted("it was closed".to_owned()));
         } else {
             let advice = format!("{text}; start the program again once the disk is sound: what was confirmed is on it");
-            tracing::error!(error = text, "the store has stopped, because nobody knows what its disk has; start the program again");
+            tracing::error!(
+                error = text,
+                "the store has stopped, because nobody knows what its disk has; start the program again"
+            );
             *kind = Some(Kind::Halted(advice));
         }
         self.is_there.store(true, Ordering::Release);

@@ -1,0 +1,46 @@
+//! How a `file:` store works.
+
+use std::sync::Arc;
+
+use crate::environment::StoreClock;
+use crate::store::Durability;
+
+/// Who writes and syncs the journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Commits {
+    /// A thread of the store, as soon as something changes. Callers that come meanwhile share its next sync.
+    OnOwnThread,
+    /// The caller of a step that waits: for tests under a paused clock, where no other thread may work.
+    AtOnce,
+    /// Whoever calls [`FileStore::commit`](super::FileStore::commit): for simulations.
+    ByHand,
+}
+
+/// How a `file:` store works.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct FileOptions {
+    /// What due times and leases are judged by. Default: the wall clock.
+    pub clock: Arc<dyn StoreClock>,
+    /// When an answer comes. Default: [`Durability::Local`], when it is synced.
+    pub durability: Durability,
+    /// Who commits. Default: [`Commits::OnOwnThread`].
+    pub commits: Commits,
+    /// A snapshot is taken once the journal has grown by this many bytes since the last one, and by its size. Default: 64 MiB.
+    pub snapshot_bytes: u64,
+    /// A new file of the journal begins once one has this many bytes. Default: 64 MiB.
+    pub segment_bytes: u64,
+}
+
+impl FileOptions {
+    pub(super) fn new(clock: Arc<dyn StoreClock>) -> Self {
+        Self {
+            clock,
+            durability: Durability::Local,
+            commits: Commits::OnOwnThread,
+            snapshot_bytes: 64 << 20,
+            segment_bytes: 64 << 20,
+        }
+    }
+}
