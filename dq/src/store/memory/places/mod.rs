@@ -6,20 +6,20 @@
 //! exists exactly while it has rows (rule 8).
 
 mod changed;
+mod claim;
 mod restore;
 mod slot;
 mod touched;
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::mem;
 use std::ops::Bound;
 
 use foldhash::fast::FixedState;
 
 use super::time_index::TimeIndex;
-use crate::job::{Fence, JobId, NodeId, Record, State, Token};
-use crate::store::step::Claim;
+use crate::job::{JobId, NodeId, Record, State, Token};
 use crate::time::Timestamp;
 
 pub(super) use changed::Changed;
@@ -109,41 +109,6 @@ impl Jobs {
             TimedPlace::Dead => &self.dead,
             TimedPlace::Done => &self.done,
         }
-    }
-
-    pub(super) const fn log(&self) -> Log {
-        self.touched.log
-    }
-
-    /// Sets how much a journal wants to know of each step.
-    pub(super) fn set_log(&mut self, log: Log) {
-        self.touched.log = log;
-    }
-
-    /// Tells `to` what the step has touched.
-    pub(super) fn take_touched(&mut self, to: &mut impl Changed) {
-        if self.touched.is_empty() {
-            return;
-        }
-        let lists = self.touched.take();
-        // A removed id is known again if a new job has taken its place, which is then whole.
-        for id in lists.gone.iter().filter(|id| lists.changed.is_empty() || !self.slots.contains_key(*id)) {
-            to.gone(id);
-        }
-        for id in &lists.changed {
-            let Some(slot) = self.slots.get_mut(id) else { continue };
-            let touched = mem::take(&mut slot.touched);
-            if !touched.is_empty() {
-                let holders = &self.holders;
-                to.changed(id, slot, touched, || is_released(holders, slot));
-            }
-        }
-        for node in &lists.leases {
-            if let Some(holder) = self.holders.get(node) {
-                to.lease(node, holder.is_released());
-            }
-        }
-        self.touched.reuse(lists);
     }
 
     const fn index_mut(&mut self, place: TimedPlace) -> &mut TimeIndex {
@@ -268,44 +233,6 @@ impl Jobs {
                 }
             }
         }
-    }
-
-    /// Gives `node` up to `limit` jobs of a place whose time is `until` or earlier, with up to `bytes` of records, under
-    /// this fence and lease.
-    pub(super) fn claim(
-        &mut self,
-        (place, until, limit, bytes): (TimedPlace, Timestamp, usize, usize),
-        node: &NodeId,
-        (fence, lease): (Fence, Timestamp),
-    ) -> Vec<Claim> {
-        let index = match place {
-            TimedPlace::Delayed => &mut self.delayed,
-            TimedPlace::Unacked => &mut self.unacked,
-            TimedPlace::Dead => &mut self.dead,
-            TimedPlace::Done => &mut self.done,
-        };
-        if limit == 0 || !index.is_due(until) {
-            return Vec::new();
-        }
-        let holder = self.holders.entry(node.clone()).or_insert_with(|| Holder { lease, rows: BTreeSet::new() });
-        let mut claims = Vec::with_capacity(limit.min(index.len()));
-        let mut sum = 0_usize;
-        while claims.len() < limit
-            && let Some((_, id)) = index.first().filter(|(at, _)| *at <= until)
-        {
-            let slot = self.slots.get_mut(id).expect("an indexed job has a slot");
-            sum = sum.saturating_add(slot.record.as_bytes().len());
-            if sum > bytes && !claims.is_empty() {
-                break;
-            }
-            let (due, id) = index.pop_first().expect("it is the first");
-            let token = Token { fence, due };
-            slot.place = Place::Running(Box::new(Run { node: node.clone(), token, isolation: None, pending: None }));
-            self.touched.change(&id, &mut slot.touched, Touch::CLAIMED);
-            holder.rows.insert(id.clone());
-            claims.push(Claim { id, token, record: slot.record.clone(), crashes: slot.crashes });
-        }
-        claims
     }
 
     /// Whether indexes and slots agree. O(n log n): for tests and small topics.
