@@ -9,16 +9,18 @@ use crate::ledger::{Entry, Ledger};
 
 const STATES: [State; 5] = [State::Delayed, State::Running, State::Unacked, State::Dead, State::Done];
 
-/// Lists all jobs. Nothing else may happen in the store meanwhile.
+/// Lists all jobs, and returns how many are not over. Nothing else may happen in the store meanwhile.
 ///
 /// # Errors
 /// A query failed, after repeats; the listing is not complete.
-pub async fn list(provider: &Provider, ledger: &Ledger) -> Result<(), QueryError> {
+pub async fn list(provider: &Provider, ledger: &Ledger) -> Result<usize, QueryError> {
+    let mut left = 0;
     ledger.note(Entry::Listing);
     for kind in Kind::ALL {
         for state in STATES {
             let mut pages = provider.topic(kind.topic())?.list(state).per_page(1_000);
             while let Some(page) = pages.next_page().await? {
+                left += if matches!(state, State::Dead | State::Done) { 0 } else { page.len() };
                 ledger.note_all(page.into_iter().map(|seen| Entry::Listed {
                     id: seen.id.to_string(),
                     place: seen.state().into(),
@@ -28,7 +30,7 @@ pub async fn list(provider: &Provider, ledger: &Ledger) -> Result<(), QueryError
         }
     }
     ledger.note(Entry::ListingEnd);
-    Ok(())
+    Ok(left)
 }
 
 /// How many jobs are not over: DELAYED, RUNNING or UNACKED.

@@ -48,6 +48,9 @@ const FALLBACK: &str = "2s";
 /// How long handlers may go on when their process stops cleanly.
 const GRACE: Duration = Duration::from_secs(25);
 
+/// A process that finds more jobs adds none: those of its predecessors come first.
+const MOST_LEFT: usize = 2_000;
+
 /// The largest setting of `max_crashes`.
 const MOST_CRASHES: u32 = 1_000;
 
@@ -133,12 +136,15 @@ async fn start(part: &Part, ledger: &Arc<Ledger>) -> Result<Context, dq::Error> 
 }
 
 async fn work(part: &Part, ledger: Arc<Ledger>) -> Result<(), dq::Error> {
+    let mut jobs = part.jobs;
     if part.is_alone {
         let provider = Provider::connect(APP, &part.url).await?;
-        list(&provider, &ledger).await?;
+        if list(&provider, &ledger).await? > MOST_LEFT {
+            jobs = jobs.map(|_| 0);
+        }
     }
     let context = start(part, &ledger).await?;
-    let callers = part.jobs.map(|jobs| Callers::start(part, jobs, context.provider().clone(), Arc::clone(&ledger)));
+    let callers = jobs.map(|jobs| Callers::start(part, jobs, context.provider().clone(), Arc::clone(&ledger)));
     let confirmed = callers.as_ref().map(Callers::confirmed).unwrap_or_default();
     let finish = callers.as_ref().map(Callers::finisher);
     std::thread::spawn(move || {
