@@ -10,7 +10,7 @@ use dq::store::file::Commits;
 use dq_testing::disk::{Fate, SimulatedDisk};
 
 use crate::node::{Work, condition, count, start};
-use crate::rig::{Rig, bytes, now, waits};
+use crate::rig::{Rig, bytes, job, now, waits};
 
 #[tokio::test(start_paused = true)]
 async fn adds_are_refused_handlers_go_on_and_everything_works_again_once_there_is_room() {
@@ -36,9 +36,9 @@ async fn adds_are_refused_handlers_go_on_and_everything_works_again_once_there_i
     assert!(matches!(refused, Some(AddError::Unknown { .. })) && text.contains("disk is full"), "{text}");
     let next = dq.provider().add(Work { number: 1_000 }).await.unwrap_err();
     assert!(matches!(next, AddError::NotAdded { .. }) && next.to_string().contains("disk is full"), "{next}");
+    dq.advance(Duration::from_secs(600)).await;
     let Condition::Recovering(text) = condition(&dq) else { panic!("{:?}", condition(&dq)) };
     assert!(text.contains("disk is full") && text.contains("make room"), "{text}");
-    dq.advance(Duration::from_secs(600)).await;
     assert_eq!(count(&watch.cancelled), 0, "a node that holds a job keeps it, whatever the disk does");
     disk.set_room(None);
     dq.advance(Duration::from_secs(15)).await;
@@ -71,7 +71,7 @@ async fn what_waits_for_a_full_disk_is_answered_once_there_is_room() {
     let mut waiting = Vec::new();
     let refused = loop {
         if waiting.len() < 100 {
-            waiting.push(rig.add(&waiting.len().to_string()));
+            waiting.push(rig.add_all(vec![job(&waiting.len().to_string(), &"1".repeat(200))]));
         }
         if let Err(refused) = rig.store.contact().await {
             break refused;

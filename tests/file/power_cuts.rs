@@ -55,7 +55,7 @@ impl Known {
 /// A run of adds, claims, acks, retries and deletes. It ends with the first error, which is that of the disk.
 fn run(disk: &SimulatedDisk, known: &mut Known, with: impl FnOnce(&mut FileOptions)) -> Result<(), StoreError> {
     let mut rig = Rig::try_open(disk, with)?;
-    for round in 0..6 {
+    for round in 0..12 {
         let ids: Vec<_> = (0..3).map(|n| format!("{round}.{n}")).collect();
         let added = rig.add_all(ids.iter().map(|id| job(id, "a payload of some bytes")).collect());
         let deleted = (round > 0).then(|| format!("{}.0", round - 1));
@@ -103,7 +103,7 @@ fn a_power_cut_at_every_operation_loses_nothing_that_was_confirmed_and_brings_no
     known.judge(&whole.copy(), "after a kill of the process");
     let operations: u64 = Operation::ALL.iter().map(|operation| whole.count(*operation)).sum();
     assert!(whole.count(Operation::Rename) > 1, "snapshots are taken");
-    assert!(whole.count(Operation::Remove) > 1, "and replace files");
+    assert!(whole.count(Operation::Remove) > 0, "and replace files");
     let mut cuts = 0;
     for off_at in 0..operations {
         let disk = SimulatedDisk::new();
@@ -118,7 +118,7 @@ fn a_power_cut_at_every_operation_loses_nothing_that_was_confirmed_and_brings_no
             known.judge(&disk.cut(fate), &format!("off at {off_at}, the first {kept} of {units} units"));
             cuts += 1;
         }
-        for seed in 0..6 {
+        for seed in 0..12 {
             let fate = |unit| [Fate::Kept, Fate::Lost, Fate::Garbled][(drawn(seed, unit) % 3) as usize];
             known.judge(&disk.cut(fate), &format!("off at {off_at}, seed {seed}"));
             cuts += 1;

@@ -59,8 +59,10 @@ pub fn now<T>(pending: impl Future<Output = T>) -> T {
 }
 
 /// Whether the answer must still be waited for.
-pub fn waits<T>(pending: &mut Pending<T>) -> bool {
-    pending.now_or_never().is_none()
+pub fn waits<T: Send + 'static>(pending: &mut Pending<T>) -> bool {
+    let Some(answer) = pending.now_or_never() else { return true };
+    *pending = Box::pin(std::future::ready(answer));
+    false
 }
 
 impl Rig {
@@ -138,10 +140,6 @@ impl Rig {
 
     pub fn link(&self) -> &dyn Link {
         &*self.link
-    }
-
-    pub const fn last_seen(&self) -> Sequence {
-        self.last_seen
     }
 
     pub fn get(&self, ids: &[&str]) -> Vec<Option<Stored>> {

@@ -1,7 +1,6 @@
 //! Who uses a directory: one process at a time, and all of it.
 
 use dq::context::ContextFactory;
-use dq::prelude::*;
 use dq::store::file::check;
 use dq_tests::file::Folder;
 use dq_tests::{Count, NodeProcess, RunLog};

@@ -48,7 +48,10 @@ pub async fn run(storm: &Storm, kills: Option<u64>, seed: u64, folder: &Path) ->
             let url = server.url();
             (Some(server), url, LIVES_ON_REDIS)
         }
-        Kind::File => (None, format!("file:{}", folder.join("store").display()), LIVES_IN_DIRECTORY),
+        Kind::File => {
+            let directory = storm.directory.as_deref().unwrap_or(folder).join(format!("store-{seed}"));
+            (None, format!("file:{}", directory.display()), LIVES_IN_DIRECTORY)
+        }
     };
     let (kills, mut rng, mut wrong) = (kills.unwrap_or(KILLS), rng(seed, "kills"), Vec::new());
     let confirmed = Arc::<AtomicU64>::default();

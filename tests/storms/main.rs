@@ -14,7 +14,7 @@ mod process;
 mod redis;
 mod server;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -42,7 +42,7 @@ enum Role {
     /// Checks the files of an earlier storm again.
     Check {
         /// The folder that the storm named.
-        folder: std::path::PathBuf,
+        folder: PathBuf,
     },
 }
 
@@ -77,6 +77,9 @@ struct Storm {
     /// The mean time from fault to fault at each process, in ms.
     #[arg(long, default_value_t = 4_000)]
     pause: u64,
+    /// Where `file` keeps its directory; beside the files of the storm if nothing is said.
+    #[arg(long)]
+    directory: Option<PathBuf>,
     /// Redis keeps nothing on disk, so that a restart loses jobs: shows that the checker finds them.
     #[arg(long)]
     forgets: bool,
