@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use dq::store::file::CheckError;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::child::Process;
@@ -31,9 +32,10 @@ const LONGEST_END: Duration = Duration::from_secs(300);
 /// # Errors
 /// What is wrong with it.
 fn check(url: &str, confirmed: u64) -> Result<(), String> {
-    match url.strip_prefix("file:") {
-        Some(path) if confirmed > 0 => Err(format!("dq has no check for {path} yet")),
-        _ => Ok(()),
+    match url.strip_prefix("file:").map(dq::store::file::check) {
+        None | Some(Ok(_)) => Ok(()),
+        Some(Err(CheckError::NoDirectory { .. } | CheckError::NoStore { .. })) if confirmed == 0 => Ok(()),
+        Some(Err(error)) => Err(error.to_string()),
     }
 }
 

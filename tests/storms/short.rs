@@ -38,6 +38,12 @@ fn a_process_that_is_killed_again_and_again_loses_nothing_on_redis() {
 }
 
 #[test]
+fn a_process_that_is_killed_again_and_again_loses_nothing_in_a_directory() {
+    let said = storm(&["--store", "file", "--kills", "15", "--rate", "300"]);
+    assert_eq!(count(&said, "owner killed"), 15, "{said}");
+}
+
+#[test]
 fn a_storm_on_a_server_that_forgets_finds_lost_jobs() {
     let (is_sound, said) = run(&["--seconds", "8", "--pause", "1000", "--seed", "1", "--forgets"]);
     assert!(!is_sound && said.contains("FOUND lost: ") && said.contains("it is nowhere"), "{said}");
