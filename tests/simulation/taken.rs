@@ -193,7 +193,7 @@ pub const TAKEN: [Taken; 23] = [
     taken(
         "reserve",
         Profile::File,
-        2_000,
+        500,
         "a fence leaves a `file:` store once a reservation that covers it is synced; here at once",
         "after a power cut, and with a clock that was set back, a job gets an old fence again",
         "does not grow",
@@ -209,7 +209,7 @@ pub const TAKEN: [Taken; 23] = [
     taken(
         "sync",
         Profile::File,
-        100,
+        500,
         "a `file:` store answers an add once it is synced; here at once",
         "a job whose caller got `Ok` is gone after a power cut",
         "was confirmed",

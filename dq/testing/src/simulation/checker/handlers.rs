@@ -52,7 +52,11 @@ impl Checker {
         let runs = isolated.filter_map(|(other, _)| {
             let run = self.runs.get(self.expected.rows.get(&(node.clone(), other.clone()))?)?;
             let lately = run.since.is_some_and(|since| time < since + self.timeout_micros);
-            lately.then(|| other.clone())
+            // Under an unfenced end the node starts nothing of the job any more; its row goes with the outcome.
+            let promised = self.expected.promised.get(&run.version);
+            let is_ended = promised.is_some_and(|ends| ends.iter().any(|(_, fence)| fence.is_none()));
+            let is_over = is_ended && run.ended.len() >= run.started.len();
+            (lately && !is_over).then(|| other.clone())
         });
         runs.into_iter().next()
     }
