@@ -33,7 +33,7 @@ pub use process::Process;
 pub(crate) use process::{Alone, Changes, Entry, Outlook, Ticket};
 pub(crate) use spawn::panic_message;
 pub use spawn::{Runtime, Spawn, SpawnOn, Task};
-pub use thread::OwnThread;
+pub use thread::{OwnThread, start_thread};
 
 /// The time, randomness and tasks of one node. Cheap to clone.
 #[derive(Clone)]

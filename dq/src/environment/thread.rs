@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::panic::catch_unwind;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -10,6 +11,14 @@ use tokio::runtime::{Builder, Handle, Id, RuntimeFlavor};
 use tokio::sync::oneshot;
 
 use super::spawn::{Runtime, Spawn, SpawnOn, Task};
+
+/// Starts a thread for work that blocks, as a store on a disk has.
+///
+/// # Errors
+/// If the operating system refuses.
+pub fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(name.into()).spawn(work)
+}
 
 /// Starts dq's own tasks on a thread, and handlers on the runtime in which it was made.
 ///

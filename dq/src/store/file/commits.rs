@@ -2,12 +2,13 @@
 
 use std::io;
 use std::sync::Arc;
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::options::Commits;
 use super::sink::JournalSink;
 use super::snapshots::Snapshots;
+use crate::environment::start_thread;
 use crate::store::{Durability, StoreError};
 
 /// How long a full disk is left alone.
@@ -19,7 +20,7 @@ pub(super) fn start(sink: &Arc<JournalSink>, snapshots: Snapshots) -> io::Result
         return Ok(None);
     }
     let sink = Arc::clone(sink);
-    Builder::new().name("dq-file".into()).spawn(move || run(&sink, &snapshots)).map(Some)
+    start_thread("dq-file", move || run(&sink, &snapshots)).map(Some)
 }
 
 fn run(sink: &JournalSink, snapshots: &Snapshots) {

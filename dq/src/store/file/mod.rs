@@ -37,7 +37,7 @@ use super::memory::MemoryStore;
 use super::{
     Durability, ExportRequest, Exported, Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts,
 };
-use crate::environment::{StoreClock, WallClock};
+use crate::environment::{StoreClock, WallClock, start_thread};
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 
 pub use check::{CheckError, Checked, TopicChecked, check, check_on, compact};
@@ -141,8 +141,7 @@ async fn open(at: At, options: FileOptions) -> Result<Arc<Opened>, StoreError> {
     }
     let (sender, receiver) = oneshot::channel();
     let open = move || drop(sender.send(open_now(&at, options)));
-    let started = std::thread::Builder::new().name("dq-open".into()).spawn(open);
-    started.map_err(|error| opening::halted(&error))?;
+    start_thread("dq-open", open).map_err(|error| opening::halted(&error))?;
     receiver.await.map_err(|_| opening::halted(&"reading it panicked, which is a defect of dq"))?
 }
 

@@ -1,10 +1,11 @@
 //! Replaces old parts of the journal by a snapshot, page by page beside the steps.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, Builder, JoinHandle};
+use std::thread::{self, JoinHandle};
 
 use super::journal::{SnapshotError, Taken};
 use super::sink::{CHANGES, JournalSink};
+use crate::environment::start_thread;
 use crate::job::TopicKey;
 use crate::store::memory::{DumpCursor, MemoryStore, PageSize};
 
@@ -53,7 +54,7 @@ impl Snapshots {
             return;
         }
         let snapshots = self.clone();
-        match Builder::new().name("dq-snapshot".into()).spawn(move || snapshots.take_and_log()) {
+        match start_thread("dq-snapshot", move || snapshots.take_and_log()) {
             Ok(thread) => *running = Some(thread),
             Err(error) => tracing::warn!(%error, "no thread for a snapshot; the next commit tries again"),
         }
