@@ -110,7 +110,7 @@ async fn a_job_leaves_spans_of_add_claim_run_and_settle_with_id_attempt_and_fenc
     assert!(has(&["dq.claim: ", "claimed", "job.id=a attempt=1 fence="]), "{lines:#?}");
     assert!(has(&["dq.run topic=work job.id=a attempt=1 fence="]), "{lines:#?}");
     assert!(has(&["dq.settle topic=work jobs=1"]), "{lines:#?}");
-    assert!(has(&["dq.settle: ", "settled", "job.id=a attempt=2 fence=", "change=Ack", "verdict=Done"]), "{lines:#?}");
+    assert!(has(&["dq.settle: ", "settled", "job.id=a attempt=2 fence=", "change=Dead", "verdict=Done"]), "{lines:#?}");
     assert!(!has(&["secret"]), "{lines:#?}");
 }
 
