@@ -146,10 +146,7 @@ async fn only_a_store_with_replicas_can_wait_for_them() {
     assert!(error.contains("beside a store that was made by hand: write it where that store is made"), "{error}");
     let error =
         refused(shop().store("redis://127.0.0.1:1/").variables([("DQ_DURABILITY", "wait(1)")])).await.to_string();
-    assert!(
-        error.contains("`durability` (DQ_DURABILITY): `wait(1)` is not \"local\", \"interval:TIME\""),
-        "{error}"
-    );
+    assert!(error.contains("`durability` (DQ_DURABILITY): `wait(1)` is not \"local\", \"interval:TIME\""), "{error}");
 }
 
 #[tokio::test]

@@ -151,7 +151,7 @@ pub fn compact(path: impl AsRef<Path>) -> Result<(u64, u64), CheckError> {
         return Err(CheckError::NoStore { path: disk.path() });
     }
     let before = bytes_of(&*disk)?;
-    let opened = try_open(Arc::clone(&disk), FileOptions::new(Arc::new(WallClock)))?;
+    let opened = try_open(Arc::clone(&disk), &FileOptions::new(Arc::new(WallClock)))?;
     opened.snapshots.take().map_err(|error| StoreError::Other { operation: "compact", source: error.into() })?;
     drop(opened);
     Ok((before, bytes_of(&*disk)?))

@@ -20,11 +20,11 @@ mod opened;
 mod opening;
 mod options;
 mod progress;
+mod refusal;
 #[cfg(unix)]
 mod shared;
 mod sink;
 mod snapshots;
-mod refusal;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,8 @@ use tokio::sync::{OnceCell, oneshot};
 
 use super::memory::MemoryStore;
 use super::{
-    Durability, ExportRequest, Exported, Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts,
+    Durability, ExportRequest, Exported, Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError,
+    Stored, TopicCounts,
 };
 use crate::environment::{StoreClock, WallClock, start_thread};
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
@@ -137,15 +138,15 @@ impl FileStore {
 /// Opens a directory on a thread of its own, because it blocks; where the commits are by hand everything is on one thread.
 async fn open(at: At, options: FileOptions) -> Result<Arc<Opened>, StoreError> {
     if options.commits != Commits::OnOwnThread {
-        return open_now(&at, options);
+        return open_now(&at, &options);
     }
     let (sender, receiver) = oneshot::channel();
-    let open = move || drop(sender.send(open_now(&at, options)));
+    let open = move || drop(sender.send(open_now(&at, &options)));
     start_thread("dq-open", open).map_err(|error| opening::halted(&error))?;
     receiver.await.map_err(|_| opening::halted(&"reading it panicked, which is a defect of dq"))?
 }
 
-fn open_now(at: &At, options: FileOptions) -> Result<Arc<Opened>, StoreError> {
+fn open_now(at: &At, options: &FileOptions) -> Result<Arc<Opened>, StoreError> {
     match at {
         #[cfg(unix)]
         At::Path(path) => shared::open(path, options),

@@ -9,8 +9,8 @@ use super::sink::JournalSink;
 use super::snapshots::Snapshots;
 use crate::store::memory::{MemoryStore, Sink};
 use crate::store::{
-    AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Import, ImportOutcome, Link, NewJob, Numbered, Pending, Producer, Request,
-    StoreError,
+    AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Import, ImportOutcome, Link, NewJob, Numbered, Pending,
+    Producer, Request, StoreError,
 };
 
 /// A directory that is open. Dropping it closes it cleanly: everything is synced, the journal says that it ended, and the lock is

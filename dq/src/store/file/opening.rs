@@ -17,8 +17,8 @@ use super::sink::{CHANGES, JournalSink};
 use super::snapshots::Snapshots;
 use crate::environment::{Entropy, OsEntropy};
 use crate::job::{AppName, Fence, TopicKey, TopicName};
-use crate::store::memory::{CHANGES_VERSION, MemoryStore, Replay, Sink};
 use crate::store::StoreError;
+use crate::store::memory::{CHANGES_VERSION, MemoryStore, Replay, Sink};
 use crate::time::Timestamp;
 
 /// Reading that takes longer than this is worth a line in the log.
@@ -30,12 +30,12 @@ pub(super) fn halted(reason: &dyn fmt::Display) -> StoreError {
 }
 
 /// Opens the journal of a disk and loads what it has.
-pub(super) fn open(disk: Arc<dyn Disk>, options: FileOptions) -> Result<Opened, StoreError> {
+pub(super) fn open(disk: Arc<dyn Disk>, options: &FileOptions) -> Result<Opened, StoreError> {
     try_open(disk, options).map_err(|error| halted(&error))
 }
 
 /// As [`open`], with the error of the journal.
-pub(super) fn try_open(disk: Arc<dyn Disk>, options: FileOptions) -> Result<Opened, OpenError> {
+pub(super) fn try_open(disk: Arc<dyn Disk>, options: &FileOptions) -> Result<Opened, OpenError> {
     let began = options.clock.micros();
     let path = disk.path();
     let holder =
@@ -47,7 +47,7 @@ pub(super) fn try_open(disk: Arc<dyn Disk>, options: FileOptions) -> Result<Open
         ahead_bytes: defaults.ahead_bytes.min(options.segment_bytes),
         ..defaults
     };
-    let sink = Arc::new(JournalSink::new(&options));
+    let sink = Arc::new(JournalSink::new(options));
     let memory = MemoryStore::journaled(Arc::clone(&options.clock), Arc::clone(&sink) as Arc<dyn Sink>);
     let mut loader = Loader::new(&memory);
     let (journal, recovered) = Journal::open(disk, &journal_options, |_, frame| loader.load(&frame))?;

@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 ///
 /// # Errors
 /// [`StoreError::Halted`], with what to do.
-pub(super) fn open(path: &Path, options: FileOptions) -> Result<Arc<Opened>, StoreError> {
+pub(super) fn open(path: &Path, options: &FileOptions) -> Result<Arc<Opened>, StoreError> {
     let cannot = |error| halted(&format!("cannot open the directory {}: {error}", path.display()));
     let directory = Directory::open(path).map_err(cannot)?;
     if let Ok(Some(kind)) = directory.network() {
@@ -42,15 +42,14 @@ pub(super) fn open(path: &Path, options: FileOptions) -> Result<Arc<Opened>, Sto
         if let Some(opened) = open.get(&key).and_then(Weak::upgrade) {
             return Ok(opened);
         }
-        match try_open(Arc::clone(&disk), options.clone()) {
+        match try_open(Arc::clone(&disk), options) {
             Ok(opened) => {
                 let opened = Arc::new(opened);
                 open.retain(|_, opened| opened.strong_count() > 0);
                 open.insert(key, Arc::downgrade(&opened));
                 return Ok(opened);
             }
-            Err(OpenError::Held { holder, .. })
-                if left > 0 && holder.pid == Some(std::process::id()) => {}
+            Err(OpenError::Held { holder, .. }) if left > 0 && holder.pid == Some(std::process::id()) => {}
             Err(error) => return Err(halted(&error)),
         }
         drop(open);

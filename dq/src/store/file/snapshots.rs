@@ -84,7 +84,7 @@ impl Snapshots {
             Ok(taken) => tracing::debug!(bytes = taken.bytes, files_removed = taken.removed, "took a snapshot"),
             Err(Failed::Closing) => {}
             Err(error) => {
-                tracing::warn!(%error, "the snapshot failed; the journal is whole and grows until one succeeds")
+                tracing::warn!(%error, "the snapshot failed; the journal is whole and grows until one succeeds");
             }
         }
     }
