@@ -5,15 +5,14 @@
 //! checker expects and the rows. After a crash the rows must be those after one of the steps, and no step before the last one
 //! whose answer somebody has seen.
 
-use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use futures_util::FutureExt;
 
-use super::checker::{Checker, Expected};
-use super::cluster::JumpyClock;
+use super::checker::Checker;
+use super::files::{After, Files, open, rows_of};
 use super::process::Process;
 use super::random::RandomSource;
 use super::rules::without;
@@ -24,91 +23,10 @@ use crate::disk::{Fate, SimulatedDisk};
 use dq::environment::StoreClock as _;
 use dq::job::{NodeId, ProducerId, TopicKey};
 use dq::store::file::disk::Disk as _;
-use dq::store::file::{Commits, FileStore};
-use dq::store::memory::{MemoryStore, PageSize};
 use dq::store::{
     AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Link, NewJob, Numbered, Pending, Producer, Request,
     StoreError,
 };
-
-/// An answer that waits for a commit.
-type Waiting = (Pending<()>, Box<dyn FnOnce(Result<(), StoreError>) + Send>);
-
-/// What the rows of a topic were after a step.
-#[derive(Debug)]
-struct After {
-    step: u64,
-    expected: Expected,
-    rows: Vec<u8>,
-}
-
-/// The steps of a topic that a crash may take, and the one before them.
-#[derive(Debug, Default)]
-struct History {
-    steps: Vec<After>,
-    last: u64,
-    /// Somebody has seen the answer of this step.
-    confirmed: u64,
-}
-
-/// The files of a run, and what waits for them.
-pub(super) struct Files {
-    disk: SimulatedDisk,
-    store: FileStore,
-    /// How often the process has crashed.
-    life: u64,
-    commits: u64,
-    is_commit_planned: bool,
-    /// What the step waits for that is being executed, and in which topic it is.
-    confirm: Option<Pending<()>>,
-    stepped: Option<(TopicKey, u64)>,
-    waiting: Vec<Waiting>,
-    histories: BTreeMap<TopicKey, History>,
-}
-
-fn open(disk: &SimulatedDisk, clock: &Arc<JumpyClock>) -> Result<(FileStore, MemoryStore), StoreError> {
-    let store = FileStore::on(Arc::new(disk.clone()), clock.clone()).with(|options| {
-        (options.commits, options.segment_bytes, options.snapshot_bytes) = (Commits::ByHand, 8 << 10, 16 << 10);
-    });
-    store.open().now_or_never().expect("by hand, it opens at once")?;
-    let rows = store.rows()?;
-    Ok((store, rows))
-}
-
-/// Everything that the journal keeps of a topic.
-fn rows_of(store: &MemoryStore, key: &TopicKey) -> Result<Vec<u8>, StoreError> {
-    let mut rows = Vec::new();
-    let mut cursor = store.begin_dump(key)?;
-    while !store.dump(key, &mut cursor, PageSize { rows: 1_000, bytes: usize::MAX }, &mut rows)? {}
-    Ok(rows)
-}
-
-impl Files {
-    /// An empty directory, and the store in it.
-    pub(super) fn new(clock: &Arc<JumpyClock>) -> (Self, MemoryStore) {
-        let disk = SimulatedDisk::new();
-        let (store, rows) = open(&disk, clock).expect("an empty disk opens");
-        let files = Self {
-            disk,
-            store,
-            life: 0,
-            commits: 0,
-            is_commit_planned: false,
-            confirm: None,
-            stepped: None,
-            waiting: Vec::new(),
-            histories: BTreeMap::new(),
-        };
-        (files, rows)
-    }
-
-    fn history(&mut self, key: &TopicKey) -> &mut History {
-        self.histories.entry(key.clone()).or_insert_with(|| {
-            let before = After { step: 0, expected: Expected::default(), rows: Vec::new() };
-            History { steps: vec![before], ..History::default() }
-        })
-    }
-}
 
 impl Sim {
     /// Returns whether the run is on a `file:` store.

@@ -29,6 +29,7 @@ mod cluster;
 mod cost;
 mod faults;
 mod file;
+mod files;
 mod kills;
 mod lives;
 mod network;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use super::checker::{Caps, Checker, Did, Expected};
 use super::cluster::{ClusterState, JumpyClock};
-use super::file::Files;
+use super::files::Files;
 use super::network_state::{NetworkState, Subscriber};
 use super::node::{CAPS, SimNode};
 use super::process::Process;
