@@ -8,7 +8,7 @@ use dq::time::Delay;
 
 /// Closes the orders of a shop that were not paid in time.
 ///
-/// The variable DQ_STORE names the store of the jobs. Without it, the store is `memory:`.
+/// The variable DQ_STORE names the store of the jobs. Without it, the jobs are in the directory `./dq-data/order_timeout`.
 ///
 /// Exits with 0 if every unpaid order was closed exactly once, none early, and no paid order was closed; otherwise with 1.
 #[derive(Debug, Parser)]

@@ -57,7 +57,7 @@ async fn run(arguments: &Arguments) -> Result<bool, Failed> {
     let (events, malformed) = read_events(arguments)?;
     let ledger = Arc::new(Ledger::open(&arguments.ledger, arguments.fresh)?);
     let dq = ContextFactory::new("shop")
-        .store("memory:") // `DQ_STORE` overrides this
+        .store("file:./dq-data/order_timeout") // `DQ_STORE` overrides this
         .provide(ledger.clone())
         .start()
         .await?;

@@ -17,8 +17,8 @@ use runs::Runs;
 #[derive(Debug, Parser)]
 #[command(name = "survives_restart")]
 struct Arguments {
-    /// The store, which must outlive its process: `redis://HOST`
-    #[arg(long, value_name = "URL", env = "DQ_STORE", default_value = "redis://127.0.0.1")]
+    /// The store, which must outlive its process: `file:DIRECTORY` or `redis://HOST`
+    #[arg(long, value_name = "URL", env = "DQ_STORE", default_value = "file:./dq-data/survives_restart")]
     store: String,
     /// How many jobs to add
     #[arg(long, value_name = "JOBS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(10..=10_000))]

@@ -76,6 +76,14 @@ async fn survives_restart_loses_nothing_when_its_node_is_killed() {
 }
 
 #[tokio::test]
+async fn survives_restart_loses_nothing_in_files() {
+    let folder = dq_tests::file::Folder::unmade();
+    let ended = run("survives_restart", &["--store", &folder.url()]).await;
+    assert!(ended.status.success(), "{ended:?}");
+    assert_eq!(ended.stdout, shipped("survives_restart/expected.txt"), "{}", ended.stderr);
+}
+
+#[tokio::test]
 async fn survives_restart_refuses_a_store_that_ends_with_its_process() {
     let ended = run("survives_restart", &[]).await;
     assert_eq!(ended.status.code(), Some(1), "{ended:?}");

@@ -153,6 +153,13 @@ async fn a_second_run_resumes_where_the_first_was_killed() {
     resumes_after(Signal::KILL, "memory:", "killed.ledger").await;
 }
 
+/// What the killed run left in the directory is done by the second one, also what it held.
+#[tokio::test]
+async fn a_second_run_resumes_where_the_first_was_killed_in_files() {
+    let folder = dq_tests::file::Folder::unmade();
+    resumes_after(Signal::KILL, &folder.url(), "killed-in-files.ledger").await;
+}
+
 /// What the killed run left in the server is done by the second one, also what it held.
 #[tokio::test]
 async fn a_second_run_resumes_where_the_first_was_killed_on_redis() {

@@ -8,7 +8,7 @@ use dq::job::{AppName, TopicName};
 use dq::store::{CopyPlace, ExportPart, OnDuplicate};
 use dq::time::Delay;
 
-/// Moves the jobs of dq between stores.
+/// Moves the jobs of dq between stores, and checks the directories of `file:` stores.
 ///
 /// `dq export` writes the jobs of an app to stdout as JSON lines, and `dq import` puts such lines into a store of any kind:
 ///
@@ -36,12 +36,29 @@ pub enum Command {
     /// Every job gets back its state, its times, its attempts and all else. An import can be repeated: a job that is there already
     /// is left alone, unless `--on-duplicate` says otherwise. A line that is not right stops it, and nothing of its batch is done.
     Import(ImportArguments),
+    /// Reads the directory of a `file:` store and says whether it is sound, and how many jobs it holds.
+    ///
+    /// Every frame, every change and the place of every job is checked. It changes nothing, and a program may use the directory
+    /// meanwhile. It needs as much memory as the store.
+    Check {
+        /// The directory, such as `./dq-data/shop`
+        #[arg(value_name = "PATH")]
+        path: PathBuf,
+    },
+    /// Makes the directory of a `file:` store as small as it can be: a snapshot takes the place of the journal.
+    ///
+    /// No program may use the directory. Running programs do it by themselves from time to time.
+    Compact {
+        /// The directory, such as `./dq-data/shop`
+        #[arg(value_name = "PATH")]
+        path: PathBuf,
+    },
 }
 
 /// The arguments of `dq export`.
 #[derive(Debug, Args)]
 pub struct ExportArguments {
-    /// The store: `redis://HOST:PORT/DATABASE` or `rediss://..`
+    /// The store: `redis://HOST:PORT/DATABASE`, `rediss://..` or `file:DIRECTORY`
     #[arg(value_name = "URL")]
     pub url: String,
     /// Which jobs.
@@ -119,7 +136,7 @@ impl Chosen {
 /// The arguments of `dq import`.
 #[derive(Debug, Args)]
 pub struct ImportArguments {
-    /// The store: `redis://HOST:PORT/DATABASE` or `rediss://..`
+    /// The store: `redis://HOST:PORT/DATABASE`, `rediss://..` or `file:DIRECTORY`
     #[arg(value_name = "URL")]
     pub url: String,
     /// The file with the lines of the export; otherwise stdin

@@ -30,6 +30,7 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>, Failure> {
     }
     let store = open_store(url)?;
     let what = format!("cannot reach {}", store.url());
+    store.prepare().await.map_err(|source| Failure::Store { what: format!("cannot open {}", store.url()), source })?;
     match timeout(ANSWER, store.contact()).await {
         Ok(Ok(())) => Ok(store),
         Ok(Err(source)) => Err(Failure::Store { what, source }),

@@ -8,6 +8,7 @@ use std::time::Duration;
 use dq::context::BadStoreUrl;
 use dq::job::{JobId, State, TopicName};
 use dq::store::StoreError;
+use dq::store::file::CheckError;
 
 use crate::import::Report;
 
@@ -17,12 +18,15 @@ use crate::import::Report;
 pub enum Failure {
     /// The URL names a store in the memory of another process.
     #[error(
-        "`{0}` is a store in the memory of the program that uses it, which no other program can reach: name a server"
+        "`{0}` is a store in the memory of the program that uses it, which no other program can reach: name a server or a directory"
     )]
     Memory(String),
     /// The URL names no store.
     #[error("cannot use this URL: {0}")]
     Url(#[from] BadStoreUrl),
+    /// The directory of a `file:` store is not sound, or is no store.
+    #[error(transparent)]
+    Files(#[from] CheckError),
     /// The store refused a request or did not answer.
     #[error("{what}: {source}")]
     Store {

@@ -1,4 +1,4 @@
-//! What the program `dq` does: it moves the jobs of dq between stores.
+//! What the program `dq` does: it moves the jobs of dq between stores, and checks the directories of `file:` stores.
 //!
 //! [`export`] writes everything that a store keeps of an app's topics as JSON lines, and [`import`] puts such lines into a
 //! store of any kind. [`line`](mod@line) has their form, [`job_line`] that of a job. `docs/guide/moving-jobs.md` says how to use it.
@@ -9,6 +9,7 @@ mod batch;
 mod changed;
 pub mod export;
 pub mod failure;
+mod files;
 pub mod import;
 pub mod job_line;
 pub mod line;
@@ -35,10 +36,13 @@ pub async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Export(arguments) => run_export(&arguments).await,
         Command::Import(arguments) => run_import(&arguments).await,
+        Command::Check { path } => files::run_check(&path),
+        Command::Compact { path } => files::run_compact(&path),
     }
 }
 
 async fn run_export(arguments: &ExportArguments) -> Result<(), Failure> {
+    files::must_exist(&arguments.url)?;
     let store = open(&arguments.url).await?;
     let out = io::stdout();
     // On a terminal the lines themselves show how far it is.

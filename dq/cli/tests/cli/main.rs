@@ -4,6 +4,7 @@
 
 mod changes;
 mod commands;
+mod files;
 mod guide;
 mod lines;
 mod program;
