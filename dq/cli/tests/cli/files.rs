@@ -10,7 +10,7 @@ use crate::program::{done, export_of, fails, job, topic};
 /// A directory with three jobs.
 fn three_jobs() -> Folder {
     let folder = Folder::unmade();
-    let jobs: Vec<_> = [topic("orders")].into_iter().chain(["7", "8", "9"].map(|id| job("orders", id))).collect();
+    let jobs: Vec<_> = [topic("orders")].into_iter().chain(["7", "8", "9"].map(|id| job(id, "delayed"))).collect();
     done(&["import", &folder.url()], &export_of(&jobs));
     folder
 }

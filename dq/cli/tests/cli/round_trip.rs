@@ -82,7 +82,7 @@ pub(crate) fn choice(arguments: &[&str]) -> Choice {
     let words = ["dq", "export", "redis://host", "--app", "shop"].into_iter().chain(arguments.iter().copied());
     match Arguments::parse_from(words).command {
         Command::Export(arguments) => arguments.choice,
-        Command::Import(_) => unreachable!("it is an export"),
+        _ => unreachable!("it is an export"),
     }
 }
 

@@ -4,6 +4,7 @@ use std::future::ready;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use super::journal::JournalError;
 use super::options::Commits;
 use super::sink::JournalSink;
 use super::snapshots::Snapshots;
@@ -38,6 +39,15 @@ impl Opened {
         self.sink.admit(operation)
     }
 
+    /// No more steps come, so the newest fence is known, and the next process need not begin far above it.
+    fn close(&self) -> Result<(), JournalError> {
+        let journal = self.sink.journal();
+        if let Ok(fence) = self.memory.highest_fence() {
+            journal.reserve(fence.0)?;
+        }
+        journal.seal()
+    }
+
     pub(super) fn commit(&self) -> Result<(), StoreError> {
         self.sink.commit()?;
         if self.sink.commits == Commits::ByHand {
@@ -57,7 +67,7 @@ impl Drop for Opened {
         self.snapshots.stop();
         // By hand, what was not committed is lost, as in a crash: the simulation decides what is.
         if self.sink.commits != Commits::ByHand
-            && let Err(error) = self.sink.journal().seal()
+            && let Err(error) = self.close()
         {
             tracing::warn!(%error, "the journal could not be closed cleanly; nothing that was confirmed is lost");
         }
