@@ -18,7 +18,8 @@ const USUAL_PAGE: usize = 100;
 
 /// The jobs of one topic in one state, page by page.
 ///
-/// A list is no snapshot: a job that moves while the list is read may be missing or appear twice. Each page is one read of
+/// A list is no snapshot: a job that moves while the list is read may be missing or appear twice, and on Redis a RUNNING job may
+/// appear twice anyway, while the server's table of them grows. Each page is one read of
 /// the store, of at most 1 MiB or one larger job.
 ///
 /// ```no_run

@@ -1,6 +1,6 @@
 //! Reads a topic: single jobs, pages, counts, and the audit that every store must pass after every step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::topic::{Topic, id, lock};
 use dq::job::{JobId, Metadata, State};
@@ -54,14 +54,16 @@ impl Topic {
         self.store.counts(&self.key).await.expect("counts is answered")
     }
 
-    /// All jobs of a place, read in pages of `limit`.
+    /// All jobs of a place, read in pages of `limit`. A RUNNING job may be on two pages, because a server may list a hash so that has
+    /// just grown; it counts once.
     pub async fn pages(&self, state: State, limit: usize) -> Vec<Stored> {
-        let (mut all, mut after) = (Vec::new(), None);
+        let (mut all, mut after): (Vec<Stored>, _) = (Vec::new(), None);
+        let mut listed = HashSet::new();
         loop {
             let request = PageRequest { state, after: after.clone(), limit, bytes: USUAL_BYTES };
             let page = self.store.page(&self.key, request).await.expect("page is answered");
             assert!(page.jobs.len() <= limit, "a page of {} jobs over its limit of {limit}", page.jobs.len());
-            all.extend(page.jobs);
+            all.extend(page.jobs.into_iter().filter(|job| listed.insert(job.id.clone()) || state != State::Running));
             assert!(page.next.is_none() || page.next != after, "a page of {state} leads to itself");
             after = page.next;
             if after.is_none() {
