@@ -68,7 +68,8 @@ impl Snapshots {
     }
 
     fn is_due(&self) -> bool {
-        self.sink.journal().growth().is_ok_and(|growth| growth.since_snapshot >= self.growth.max(growth.snapshot))
+        let least = |snapshot: u64| if self.growth == 0 { 1 } else { self.growth.max(snapshot) };
+        self.sink.journal().growth().is_ok_and(|growth| growth.since_snapshot >= least(growth.snapshot))
     }
 
     /// Waits for the end of a snapshot that is being taken; it gives up once the store closes.
