@@ -101,7 +101,7 @@ impl Store for Moody {
 
 /// A listener without the attribute, and so without its checks.
 macro_rules! by_hand {
-    ($payload:ident, $listener:ident, $topic:literal, $line:literal, $settings:expr) => {
+    ($payload:ident, $listener:ident, $topic:expr, $line:literal, $settings:expr) => {
         #[derive(Debug, Serialize, Deserialize)]
         struct $payload;
 
@@ -142,6 +142,19 @@ by_hand!(GoodJob, Good, "good", 7, ListenerSettings::NONE.with_concurrency(8));
 by_hand!(SpacedJob, Spaced, "with space", 11, ListenerSettings::NONE);
 by_hand!(WrongJob, Wrong, "wrong", 9, ListenerSettings::NONE.with_retry("5x").with_concurrency(0));
 
+/// A name of 128 bytes.
+macro_rules! longest {
+    () => {
+        concat!(longest!(@32), longest!(@32), longest!(@32), longest!(@32))
+    };
+    (@32) => {
+        "a-name-that-has-exactly-32-bytes"
+    };
+}
+
+by_hand!(LongestJob, Longest, longest!(), 13, ListenerSettings::NONE);
+by_hand!(TooLongJob, TooLong, concat!(longest!(), "s"), 15, ListenerSettings::NONE);
+
 fn shop(store: Arc<Moody>) -> ContextFactory {
     let none = BTreeMap::<String, String>::new();
     ContextFactory::new("shop").store(store).variables(none).without_inventory()
@@ -164,6 +177,17 @@ async fn names_and_texts_that_were_written_by_hand_are_checked() {
   3. `retry` of topic `wrong` (listener at src/hand.rs:9): `5x` is not a retry policy: write `none`, \
 `immediate x 3`, `30s x 5`, `1m, 5m, 10m` or `exponential 10s x 5`";
     assert_eq!(error.to_string(), expected);
+}
+
+#[tokio::test]
+async fn names_of_128_bytes_start_and_longer_ones_are_refused() {
+    let none = BTreeMap::<String, String>::new();
+    let app = |name: &str| ContextFactory::new(name).store("memory:").variables(none.clone()).without_inventory();
+    let context = app(longest!()).listener::<Longest>().start().await.unwrap();
+    assert_eq!(context.topics().map(|topic| topic.as_str().len()).collect::<Vec<_>>(), [128]);
+    let error = start_error(app(concat!(longest!(), "s")).listener::<Longest>().listener::<TooLong>()).await.to_string();
+    assert!(error.starts_with("cannot start, 2 problems:"), "{error}");
+    assert_eq!(error.matches("is 129 bytes long, 128 are allowed").count(), 2, "{error}");
 }
 
 #[tokio::test(start_paused = true)]
