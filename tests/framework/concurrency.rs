@@ -254,7 +254,11 @@ async fn a_topic_has_one_transfer_in_flight_however_often_it_is_woken() {
         dq.provider().add(test_job(id)).await.unwrap();
         handler_takes(10 * MS).await;
     }
-    assert_eq!((before, faults.requests_for("transfer")), (before.max(1), before), "the answer of the first is not here");
+    assert_eq!(
+        (before, faults.requests_for("transfer")),
+        (before.max(1), before),
+        "the answer of the first is not here"
+    );
     faults.clear();
     dq.advance(MINUTE).await;
     assert_eq!(script.log.take().len(), 51);

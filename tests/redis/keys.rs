@@ -20,7 +20,9 @@ fn declared<'a>(words: &[&'a str]) -> Option<BTreeSet<&'a str>> {
 
 /// Whether `key` is the leaf of a tree of far jobs whose key is declared.
 fn is_leaf(key: &str, declared: &BTreeSet<&str>) -> bool {
-    declared.iter().any(|far| far.ends_with(":far") && key.strip_prefix(far).is_some_and(|bound| bound.starts_with(':')))
+    declared
+        .iter()
+        .any(|far| far.ends_with(":far") && key.strip_prefix(far).is_some_and(|bound| bound.starts_with(':')))
 }
 
 /// A behaviour that takes 10 s under `MONITOR`, and calls no other scripts than the rest.

@@ -29,6 +29,7 @@ mod refused;
 mod scripted;
 mod shared;
 mod silence;
+mod sources;
 mod tls;
 mod topic;
 mod unsent;

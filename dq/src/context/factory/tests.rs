@@ -185,7 +185,8 @@ async fn names_of_128_bytes_start_and_longer_ones_are_refused() {
     let app = |name: &str| ContextFactory::new(name).store("memory:").variables(none.clone()).without_inventory();
     let context = app(longest!()).listener::<Longest>().start().await.unwrap();
     assert_eq!(context.topics().map(|topic| topic.as_str().len()).collect::<Vec<_>>(), [128]);
-    let error = start_error(app(concat!(longest!(), "s")).listener::<Longest>().listener::<TooLong>()).await.to_string();
+    let error =
+        start_error(app(concat!(longest!(), "s")).listener::<Longest>().listener::<TooLong>()).await.to_string();
     assert!(error.starts_with("cannot start, 2 problems:"), "{error}");
     assert_eq!(error.matches("is 129 bytes long, 128 are allowed").count(), 2, "{error}");
 }
