@@ -58,6 +58,7 @@ impl ContextFactory {
         let variables = self.variables.clone().unwrap_or_else(of_this_process);
         let layers = Layers::new(self.settings.clone(), file, read_variables(&variables, known));
         problems.extend(layers.problems(known).into_iter().map(Problem::from));
+        layers.unused(known).log();
         layers
     }
 }
