@@ -1,9 +1,25 @@
 //! Every setting: its meaning, its default, and the sources it can come from.
 //!
-//! A value comes from the strongest of these sources, the strongest first: the options of an add, the environment, the
-//! config file, the builder ([`ContextFactory`](crate::ContextFactory)), the listener's attribute, the payload's
-//! attribute, the default. The start log and [`Context::settings`](crate::Context::settings) show every effective value
-//! and where it came from. A start reports every problem with the settings at once.
+//! # Which source counts
+//!
+//! The strongest one that names the setting:
+//!
+//! | | source | example |
+//! |---|---|---|
+//! | 1 | the add, for its own job | `.retry("none")` |
+//! | 2 | the environment | `DQ_TOPIC_ORDER_TIMEOUT_RETRY=none` |
+//! | 3 | the config file | `retry = "none"` under `[topic.order-timeout]` |
+//! | 4 | the builder, [`ContextFactory`](crate::ContextFactory) | `.topic("order-timeout", \|topic\| topic.retry("none"))` |
+//! | 5 | the attribute of the listener | `#[delay_listener(retry = "none")]` |
+//! | 6 | the attribute of the payload | `#[job(retry = "none")]` |
+//! | 7 | the default | |
+//!
+//! For a `retry`, the function [`retry_delay`](crate::listener::DelayListener::retry_delay) of the listener comes between 1 and 2. The
+//! start log and [`Context::settings`](crate::Context::settings) show every effective value and where it came from. A start reports
+//! every problem with the settings at once.
+//!
+//! # The settings
+//!
 //!
 //! | setting of the node | of a topic |
 //! |---|---|

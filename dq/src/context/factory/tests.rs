@@ -1,8 +1,12 @@
-//! First contact with stores that misbehave, listeners that no attribute would accept, and the log of a start.
+//! First contact with stores that misbehave or are not there yet, listeners that no attribute would accept, and the log of a start.
+
+mod reachable;
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::future::{pending, ready};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -24,6 +28,7 @@ use crate::store::{Interest, Link, Page, PageRequest, Producer, Signals, Store, 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Mood {
     Well,
+    Denied,
     Down,
     Silent,
     Newer,
@@ -32,11 +37,28 @@ enum Mood {
 
 /// The memory store, with other answers to the first questions.
 #[derive(Debug)]
-struct Moody(Mood, MemoryStore);
+struct Moody(Mutex<Mood>, MemoryStore, AtomicUsize);
 
 impl Moody {
     fn new(mood: Mood) -> Arc<Self> {
-        Arc::new(Self(mood, MemoryStore::new(Arc::new(TokioClock::new()))))
+        Arc::new(Self(Mutex::new(mood), MemoryStore::new(Arc::new(TokioClock::new())), AtomicUsize::new(0)))
+    }
+
+    fn mood(&self) -> Mood {
+        *self.0.lock().unwrap()
+    }
+
+    fn is_now(&self, mood: Mood) {
+        *self.0.lock().unwrap() = mood;
+    }
+
+    /// How often it was asked whether it is there, or for a topic.
+    fn asked(&self) -> usize {
+        self.2.load(Relaxed)
+    }
+
+    fn down() -> StoreError {
+        StoreError::NotSent { operation: "ping", reason: "connection refused".into() }
     }
 }
 
@@ -46,10 +68,12 @@ impl Store for Moody {
     }
 
     fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        match self.0 {
-            Mood::Down => {
-                let reason = "connection refused".into();
-                Box::pin(ready(Err(StoreError::NotSent { operation: "ping", reason })))
+        self.2.fetch_add(1, Relaxed);
+        match self.mood() {
+            Mood::Down => Box::pin(ready(Err(Self::down()))),
+            Mood::Denied => {
+                let reason = "WRONGPASS (fix user and password in the URL)".into();
+                Box::pin(ready(Err(StoreError::Denied { operation: "ping", reason })))
             }
             Mood::Silent => Box::pin(pending()),
             _ => self.1.contact(),
@@ -57,7 +81,9 @@ impl Store for Moody {
     }
 
     fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
-        match self.0 {
+        self.2.fetch_add(1, Relaxed);
+        match self.mood() {
+            Mood::Down => Box::pin(ready(Err(Self::down()))),
             Mood::Newer => Box::pin(ready(Err(StoreError::Version { topic: topic.clone(), found: 2, ours: 1 }))),
             _ => self.1.open(topic),
         }
@@ -88,7 +114,7 @@ impl Store for Moody {
     }
 
     fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
-        match self.0 {
+        match self.mood() {
             Mood::NoDirectory => Box::pin(pending()),
             _ => self.1.topics(app),
         }
