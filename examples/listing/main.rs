@@ -99,10 +99,11 @@ async fn main() -> Result<(), dq::Error> {
         .start()
         .await?;
     let jobs = dq.provider();
-    jobs.add(CloseOrder { order_id: 7 }).keep_existing().await?;
-    jobs.add(CloseOrder { order_id: 8 }).after("15m").keep_existing().await?;
+    jobs.add(CloseOrder { order_id: 7 }).keep_existing().await?.unless_dead()?;
+    jobs.add(CloseOrder { order_id: 8 }).after("15m").keep_existing().await?.unless_dead()?;
     jobs.add(CacheExpired::new("prices")).broadcast().after("1m").await?;
     jobs.delete::<CloseOrder>(7).await?;
     jobs.add(Remind { who: "ada".into() }).after(delay!("1s")).await?;
-    dq.run_until_signal().await
+    dq.run_until_signal().await?;
+    Ok(())
 }

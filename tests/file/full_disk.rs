@@ -78,7 +78,7 @@ async fn what_waits_for_a_full_disk_is_answered_once_there_is_room() {
         }
         tokio::task::yield_now().await;
     };
-    assert!(matches!(refused, StoreError::Refused { .. }) && refused.nothing_done(), "{refused}");
+    assert!(matches!(refused, StoreError::Full { .. }) && refused.nothing_done(), "{refused}");
     assert!(rig.add("refused").await.unwrap_err().nothing_done());
     assert!(waits(waiting.last_mut().unwrap()), "the last one is not written");
     assert!(rig.has("before"), "queries go on");

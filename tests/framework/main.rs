@@ -1,5 +1,6 @@
 //! Tests of dq through its public API: on the memory store here, on a Redis store in `on_redis.rs`.
 
+mod answers;
 #[path = "backend/memory.rs"]
 mod backend;
 mod blocking;
@@ -27,6 +28,7 @@ mod retries;
 mod runs;
 mod scripted_listener;
 mod shutdown;
+mod signals;
 mod startup;
 mod starved;
 mod timeouts;

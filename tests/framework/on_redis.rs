@@ -3,6 +3,7 @@
 //! Nodes and server share tokio's paused clock ([`dq_tests::PacedStore`]), so a test expects the same of both stores, to the
 //! millisecond, and an hour takes no time.
 
+mod answers;
 #[path = "backend/redis.rs"]
 mod backend;
 mod blocking;

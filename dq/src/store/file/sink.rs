@@ -72,7 +72,7 @@ impl JournalSink {
     /// Writes and syncs everything that was appended before this call.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] while the disk is full, and [`StoreError::Halted`].
+    /// [`StoreError::Full`] while the disk is full, and [`StoreError::Halted`].
     pub(super) fn commit(&self) -> Result<(), StoreError> {
         match self.journal().commit() {
             Ok(synced) => {
@@ -116,7 +116,7 @@ fn unknown(operation: &'static str, error: &StoreError) -> StoreError {
 
 impl Sink for JournalSink {
     fn admit(&self, operation: &'static str) -> Result<(), StoreError> {
-        if let Err(StoreError::Refused { .. }) = self.refusal.admit(operation)
+        if let Err(StoreError::Full { .. }) = self.refusal.admit(operation)
             && self.commits == Commits::AtOnce
         {
             // No thread tries again until there is room.
