@@ -1,4 +1,5 @@
-//! Tests of dq through its public API: on the memory store here, on a Redis store in `on_redis.rs`.
+//! Tests of dq through its public API: on the memory store here, on a Redis store in `on_redis.rs`, on a `file:` store in
+//! `on_file.rs`.
 
 mod answers;
 #[path = "backend/memory.rs"]
