@@ -104,5 +104,6 @@ async fn main() -> Result<(), dq::Error> {
     jobs.add(CacheExpired::new("prices")).broadcast().after("1m").await?;
     jobs.delete::<CloseOrder>(7).await?;
     jobs.add(Remind { who: "ada".into() }).after(delay!("1s")).await?;
-    dq.run_until_signal().await
+    dq.run_until_signal().await?;
+    Ok(())
 }

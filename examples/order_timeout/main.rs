@@ -65,7 +65,7 @@ async fn run(arguments: &Arguments) -> Result<bool, Failed> {
     let shop = Shop { ledger, jobs: dq.provider().clone(), timeout };
     let progress = tokio::spawn(progress::show(shop.ledger.counts()));
 
-    let done = dq.run_until(work(&shop, &events, arguments.speed)).await?;
+    let (done, _) = dq.run_until(work(&shop, &events, arguments.speed)).await?;
     progress.abort();
     progress::end_line();
     let stopped = done.transpose()?.is_none();
