@@ -6,7 +6,8 @@ use std::time::Duration;
 use dq::job::{AppName, Codec, Deliver, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName};
 use dq::store::file::{Commits, FileOptions, FileStore};
 use dq::store::step::{
-    Change, Claim, LeaseStatus, Outcome, Reconcile, Renew, Sequenced, Settle, Settled, Transfer, Transferred, USUAL_BYTES,
+    Change, Claim, LeaseStatus, Outcome, Reconcile, Renew, Sequenced, Settle, Settled, Transfer, Transferred,
+    USUAL_BYTES,
 };
 use dq::store::{
     AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, Link, NewJob, Numbered, OnDuplicate, Pending,

@@ -109,7 +109,7 @@ pub(super) async fn query<T: Send + 'static>(
                 let answer = answer.map_err(|panic| {
                     restarts.fetch_add(1, Relaxed);
                     let panic = panic_message(&*panic);
-                    tracing::error!(topic = %asked, panic, "dq panicked in a query; please report this as a bug");
+                    tracing::error!(topic = %asked.topic, panic, "dq panicked in a query; please report this as a bug");
                 });
                 // The caller may have dropped its future.
                 let _ = reply.send(answer);

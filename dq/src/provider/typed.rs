@@ -19,7 +19,7 @@ use super::topic::TopicProvider;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::job::{AppName, BadName, DelayJob, State, ToJobId};
-use crate::store::{Store, TopicCounts};
+use crate::store::{Outage, Store, TopicCounts};
 use crate::time::{IntoDelay, Timestamp};
 
 /// Adds jobs, sends commands for them and queries them. Cheap to clone; all clones are one provider.
@@ -190,6 +190,12 @@ impl Provider {
     /// How often a task of this provider has panicked and was started again. Each is a defect of dq, with an error in the log.
     pub fn restarts(&self) -> u64 {
         self.0.restarts.load(Relaxed)
+    }
+
+    /// Makes the outages of the provider those of its node, before its first add.
+    pub(crate) fn share_outage(&self, outage: Outage) {
+        // A provider that has added before has its own.
+        drop(self.0.outage.set(outage));
     }
 
     /// The live counter behind [`restarts`](Self::restarts), which does not keep the provider alive.

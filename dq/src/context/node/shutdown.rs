@@ -8,12 +8,18 @@ use std::time::Duration;
 
 use super::handle::Context;
 use crate::context::error::Error;
-use crate::context::topic::stats::TopicHealth;
+use crate::context::topic::stats::TopicEnding;
 
-/// What a node left behind when it stopped.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The result of a stop: what became of what the node held when it was told to stop. The log has the same as one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stopped {
+    /// Jobs whose run ended by itself during the stop, with an outcome that the store took: acks, retries, rejoins and so on.
+    pub finished: usize,
+    /// Jobs that went back as they were, without a spent attempt: those that waited, and those whose handlers were cancelled.
+    pub given_back: usize,
+    /// Handlers that were cancelled, because the grace ended before they did.
+    pub cancelled: usize,
     /// Jobs that the node still held: the store did not answer in time, or `crash_rollback` is off. Other nodes reclaim them.
     pub left: usize,
     /// Handlers that were cancelled and have not returned, because they block their thread.
@@ -105,14 +111,32 @@ impl Context {
     async fn stopped(&self) -> Stopped {
         self.running.stopped().await;
         self.provider.close().await;
-        let topics = self.running.health().topics;
-        let sum = |of: fn(&TopicHealth) -> usize| topics.iter().map(of).sum();
-        Stopped { left: sum(|topic| topic.held), still_running: sum(|topic| topic.running) }
+        let topics: Vec<_> = self.running.endings().collect();
+        let sum = |of: fn(&TopicEnding) -> usize| topics.iter().map(of).sum();
+        let stopped = Stopped {
+            finished: sum(|topic| topic.finished),
+            given_back: sum(|topic| topic.given_back),
+            cancelled: sum(|topic| topic.cancelled),
+            left: sum(|topic| topic.held),
+            still_running: sum(|topic| topic.running),
+        };
+        let Stopped { finished, given_back, cancelled, left, still_running } = stopped;
+        tracing::info!(finished, given_back, cancelled, left, still_running, "the node has stopped");
+        stopped
     }
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
+        // A subscriber that panics during a panic would abort the process.
+        if !self.is_quiet && self.running.works() && !std::thread::panicking() {
+            tracing::warn!(
+                "the node was dropped, so it stops now: its handlers are cancelled, and no job runs here any more, although a \
+                 clone of its provider still adds. Keep the node: `let dq = factory.start().await?;` (`let _ = ..` and \
+                 `.start().await?.provider().clone()` drop it), and end with `dq.run_until_signal().await` or \
+                 `dq.shutdown(grace).await`. A program that only adds jobs uses `Provider::connect`"
+            );
+        }
         self.running.order_stop(Duration::ZERO);
     }
 }

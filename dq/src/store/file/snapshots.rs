@@ -59,7 +59,7 @@ impl Snapshots {
         let snapshots = self.clone();
         match start_thread("dq-snapshot", move || snapshots.take_and_log()) {
             Ok(thread) => *running = Some(thread),
-            Err(error) => tracing::warn!(%error, "no thread for a snapshot; the next commit tries again"),
+            Err(error) => tracing::info!(%error, "no thread for a snapshot; the next commit tries again"),
         }
     }
 
