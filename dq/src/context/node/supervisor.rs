@@ -228,7 +228,7 @@ impl Running {
 
     /// The state of the node.
     #[cfg(any(test, feature = "testing"))]
-    pub fn health(&self) -> Health {
+    pub fn health(&self) -> super::health::Health {
         self.registry.health()
     }
 
