@@ -8,7 +8,9 @@
 //! This is the sending side of rule 18. The coalescer numbers batches in the order in which it sends them. After a pause it
 //! repeats every batch that was refused or not answered, in order and under its own number. A batch that the store answered
 //! *late* gets a new number. Number n + 16 is not sent before n has its final answer. A caller whose deadline passes
-//! receives *not done* or *unknown*.
+//! receives *not done* or *unknown*, and so do the callers of a batch that the store refused twice because it is full. A batch whose
+//! callers have all gone is not repeated; its answer is still read, because only silence for `call_timeout` makes a connection
+//! useless.
 //!
 //! When no answer comes for `call_timeout`, or the connection is lost, the coalescer drops its producer and makes a new
 //! one. The store may execute late what was in flight on the old one; the numbers make that harmless. What never left, because
@@ -27,17 +29,16 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use super::batch::{Batch, Received};
-use super::error::Reason;
 use super::inbox::{Inbox, WakeAt};
 use super::queue::BatchQueue;
-use super::request::Posted;
+use super::request::{Deadline, Posted};
 use super::retries::Retries;
 use super::seat::Bell;
 use super::upload::Upload;
 use crate::environment::Environment;
 use crate::job::ProducerId;
 use crate::store::step::MOST_JOBS;
-use crate::store::{CALL_SLOTS, Producer, Store, StoreError};
+use crate::store::{CALL_SLOTS, Party, Producer, Store, StoreError};
 
 /// How long an answer may take over a connection that the coalescer has left behind on the user's runtime.
 const STUCK_AFTER: Duration = Duration::from_millis(500);
@@ -68,6 +69,8 @@ pub(super) struct Coalescer {
     pub(super) retries: Retries,
     /// How often a task of the provider has panicked.
     pub(super) restarts: Arc<AtomicU64>,
+    /// Its part in the outages of its node.
+    pub(super) party: Arc<Party>,
     /// What wakes it, if it may run on the user's runtime.
     pub(super) bell: Option<Arc<Bell>>,
     id: ProducerId,
@@ -99,6 +102,7 @@ impl Coalescer {
         environment: Environment,
         retries: Retries,
         restarts: Arc<AtomicU64>,
+        party: Arc<Party>,
     ) -> Self {
         Self {
             id: environment.producer_id(),
@@ -109,6 +113,7 @@ impl Coalescer {
             upload: Upload::new(retries.call_timeout),
             retries,
             restarts,
+            party,
             bell: None,
             producer: None,
             last_number: 0,
@@ -162,7 +167,7 @@ impl Coalescer {
     fn collect(&mut self) {
         self.inbox.take(&mut self.taken);
         while let Some(posted) = self.taken.pop_front() {
-            self.next_deadline = self.next_deadline.min(posted.deadline);
+            self.next_deadline = self.next_deadline.min(posted.deadline.at);
             self.queue.push(posted, self.upload.bytes());
         }
     }
@@ -174,19 +179,25 @@ impl Coalescer {
         if self.in_flight.iter().any(|batch| batch.awaits_answer() && batch.is_given_up(now)) {
             self.take_back(now);
         }
-        let waited = self.retries.call_total;
-        self.queue.give_up(now, waited, self.last_error.as_ref());
-        let mut unresponsive = false;
+        self.queue.give_up(now, self.last_error.as_ref());
+        let (mut unresponsive, patience) = (false, self.answer_within());
+        let closed = self.inbox.is_closed_and_empty();
         self.in_flight.retain_mut(|batch| {
-            let over = batch.give_up(now, Reason::NoAnswer { waited });
-            unresponsive |= over && batch.awaits_answer();
-            !over
+            let awaits_answer = batch.awaits_answer();
+            let over = batch.give_up(now, Deadline::no_answer);
+            // Callers that wait for less than `call_timeout` do not make the store late: the connection stays.
+            let is_young = awaits_answer && !closed && now < batch.sent + patience;
+            unresponsive |= over && awaits_answer && !is_young;
+            !over || is_young
         });
         let in_flight = self.in_flight.iter().filter_map(Batch::earliest_deadline).min();
         let earliest = in_flight.into_iter().chain(self.queue.earliest_deadline()).min();
         self.next_deadline = earliest.unwrap_or(Duration::MAX);
         if unresponsive {
             self.drop_producer(now);
+        }
+        if self.is_idle() {
+            self.party.rests();
         }
     }
 
@@ -210,7 +221,8 @@ impl Coalescer {
                 if let Some(silence) = silent_for.filter(|silence| *silence < waited) {
                     self.quiet_since = now.saturating_sub(silence);
                 } else {
-                    tracing::warn!(topic = %self.inbox.key, ?waited, "the store does not answer");
+                    let reason = format!("no answer within {} (`call_timeout`)", humantime::format_duration(waited));
+                    self.failed(&StoreError::Unavailable { operation: "adds and commands", reason });
                     self.upload.timed_out();
                     self.drop_producer(now);
                 }
@@ -236,6 +248,7 @@ impl Coalescer {
         {
             self.read(index, received);
         }
+        self.in_flight.retain(Batch::has_callers);
         for batch in &mut self.in_flight {
             batch.forget_answer();
         }
@@ -359,12 +372,26 @@ impl Coalescer {
         }
     }
 
+    /// Tells of an error of the store. Callers get one that no repeat can mend.
+    fn failed(&self, error: &StoreError) {
+        let topic = &self.inbox.key.topic;
+        if error.is_outage() {
+            tracing::debug!(%topic, %error, "adds and commands were not done, or had no answer; dq sends them again until `call_total` is over");
+        } else {
+            tracing::debug!(%topic, %error, "adds or commands were not done; their callers get the error");
+        }
+        if !error.is_of_topic() {
+            self.party.failed(error);
+        }
+    }
+
     /// Takes the answer to a batch. A batch that has its outcome, or an error that no repeat can mend, is over. Returns the
     /// error.
     fn read(&mut self, index: usize, received: Received) -> Option<Arc<StoreError>> {
         match received {
             Received::Answered => {
                 self.retries.succeeded();
+                self.party.answered();
                 self.last_error = None;
                 if let Some(batch) = self.in_flight.remove(index) {
                     self.expected = batch.callers;
@@ -374,17 +401,20 @@ impl Coalescer {
                 None
             }
             Received::Late => {
-                if let Some(batch) = self.in_flight.remove(index) {
+                if let Some(batch) = self.in_flight.remove(index).filter(Batch::has_callers) {
                     self.queue.put_back(batch);
                 }
                 None
             }
             Received::Failed(error) => {
-                tracing::warn!(topic = %self.inbox.key, %error, "a batch failed");
+                self.failed(&error);
                 self.last_error = Some(Arc::clone(&error));
-                if !error.is_outage() {
+                if self.in_flight.get(index).is_some_and(|batch| batch.is_over(&error)) {
                     // Dropping the batch answers its callers with the error.
                     drop(self.in_flight.remove(index));
+                    if !error.passes() {
+                        self.retries.succeeded(); // the next caller learns of it as soon
+                    }
                 }
                 Some(error)
             }

@@ -27,6 +27,8 @@ pub enum Signal {
     Command(CommandKind, JobId),
     /// A broadcast.
     Broadcast(BroadcastMessage),
+    /// The subscription is interrupted for this reason; the store tries again.
+    Interrupted(String),
     /// The subscription was interrupted: any signal may have been lost.
     Resubscribed,
 }

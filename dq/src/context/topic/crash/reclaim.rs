@@ -162,7 +162,7 @@ impl Topic {
 
     pub(in crate::context::topic) fn on_reclaimed(&mut self, node: &NodeId, reclaimed: Reclaimed) {
         if reclaimed.moved > 0 {
-            tracing::warn!(topic = %self.parts.key, %node, jobs = reclaimed.moved, "reclaimed the jobs of a dead node");
+            tracing::info!(topic = %self.parts.key.topic, %node, jobs = reclaimed.moved, "reclaimed the jobs of a dead node");
             self.parts.stats.reclaimed(reclaimed.moved);
             self.sleep.wake();
         }
