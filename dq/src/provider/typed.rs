@@ -16,7 +16,7 @@ use super::seen::Seen;
 use super::topic::TopicProvider;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
-use crate::job::{AppName, BadName, DelayJob, State, ToJobId};
+use crate::job::{AppName, BadName, DelayJob, State, ToJobId, to_json};
 use crate::store::{Outage, Store, TopicCounts};
 use crate::time::IntoDelay;
 
@@ -44,7 +44,7 @@ impl Provider {
     #[expect(clippy::needless_pass_by_value, reason = "a job is given away")]
     pub fn add<J: DelayJob>(&self, job: J) -> Add {
         match self.of::<J>() {
-            Ok(topic) => topic.draft(job.job_id(), serde_json::to_vec(&job), J::DEFAULTS),
+            Ok(topic) => topic.draft(job.job_id(), to_json(&job), J::DEFAULTS),
             Err(error) => Add::bad(error.into()),
         }
     }
@@ -55,9 +55,7 @@ impl Provider {
     /// that it works on the first jobs while the others are made.
     pub fn add_many<J: DelayJob>(&self, jobs: impl IntoIterator<Item = J>) -> AddMany {
         match self.of::<J>() {
-            Ok(topic) => {
-                topic.draft_many(jobs.into_iter().map(|job| (serde_json::to_vec(&job), job.job_id())), J::DEFAULTS)
-            }
+            Ok(topic) => topic.draft_many(jobs.into_iter().map(|job| (to_json(&job), job.job_id())), J::DEFAULTS),
             Err(error) => AddMany::bad(error.into()),
         }
     }
