@@ -13,5 +13,6 @@ mod recorder;
 #[allow(dead_code, reason = "the framework tests use the rest")]
 #[path = "../framework/scripted_listener.rs"]
 mod scripted_listener;
+mod secrets;
 mod servers;
 mod spans;

@@ -18,7 +18,7 @@ use super::seen::Seen;
 use super::topic::TopicProvider;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
-use crate::job::{AppName, BadName, DelayJob, State, ToJobId};
+use crate::job::{AppName, BadName, DelayJob, State, ToJobId, to_json};
 use crate::store::{Outage, Store, TopicCounts};
 use crate::time::{IntoDelay, Timestamp};
 
@@ -46,7 +46,7 @@ impl Provider {
     #[expect(clippy::needless_pass_by_value, reason = "a job is given away")]
     pub fn add<J: DelayJob>(&self, job: J) -> Add {
         match self.of::<J>() {
-            Ok(topic) => topic.draft(job.job_id(), serde_json::to_vec(&job), J::DEFAULTS),
+            Ok(topic) => topic.draft(job.job_id(), to_json(&job), J::DEFAULTS),
             Err(error) => Add::bad(error.into()),
         }
     }
@@ -222,7 +222,7 @@ impl Provider {
 }
 
 fn draft<J: DelayJob>(job: &J, when: Option<When>) -> DraftJob {
-    DraftJob { payload: serde_json::to_vec(job), id: job.job_id(), when }
+    DraftJob { payload: to_json(job), id: job.job_id(), when }
 }
 
 impl fmt::Debug for Provider {
