@@ -24,7 +24,8 @@ pub struct Context {
     topics: BTreeMap<TopicName, Listing>,
     /// The grace of the settings.
     pub(super) grace: Duration,
-    pub(super) signals: Counted,
+    /// In a box, because a program may keep a `Context` beside small values.
+    pub(super) signals: Box<Counted>,
 }
 
 impl Context {
@@ -53,7 +54,7 @@ impl Context {
         log(plan);
         let (settings, grace) = (plan.listing.clone(), plan.settings.grace);
         let topics = plan.topics.iter().map(|topic| (topic.key.topic.clone(), topic.listing.clone())).collect();
-        Self { running: start(plan), provider, settings, topics, grace, signals: Counted::default() }
+        Self { running: start(plan), provider, settings, topics, grace, signals: Box::default() }
     }
 
     /// The state of the node. Costs a few atomic loads per topic and no request to the store.
