@@ -65,8 +65,9 @@ impl<L: DelayListener> ErasedListener for Erased<L> {
             match call {
                 HandlerCall::OnDue => match self.0.on_due(job, Channel::new()).await.map(Decided::into_decision) {
                     Ok(Decision::BadDelay(text)) => Returned::Failed(Failure::new(Cause::Error, text)),
+                    Ok(Decision::Dead(reason)) => Returned::Failed(Failure::fatal(Cause::Error, reason)),
                     Ok(decision) => Returned::Decided(decision),
-                    Err(error) => Returned::Failed(Failure::new(Cause::Error, error.to_string())),
+                    Err(error) => Returned::Failed(Failure::of(error)),
                 },
                 HandlerCall::FinalRetry(failure) => {
                     self.0.final_retry(job, &failure).await;
@@ -74,7 +75,7 @@ impl<L: DelayListener> ErasedListener for Erased<L> {
                 }
                 HandlerCall::ProcessUnacked => match self.0.process_unacked(job).await {
                     Ok(decision) => Returned::Unacked(decision),
-                    Err(error) => Returned::Failed(Failure::new(Cause::Error, error.to_string())),
+                    Err(error) => Returned::Failed(Failure::of(error)),
                 },
             }
         })

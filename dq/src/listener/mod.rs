@@ -22,6 +22,7 @@ pub use settings::{AckMode, OnTimeout};
 pub use channel::{Channel, Decided, Decision};
 #[doc(hidden)]
 pub use delay_listener::{Declared, DelayListener, UnackedDecision};
+pub(crate) use failure::UNDECODABLE;
 #[doc(hidden)]
 pub use failure::{Failure, JobError, LONGEST_ERROR};
 #[doc(hidden)]

@@ -109,7 +109,7 @@ pub(super) async fn query<T: Send + 'static>(
                 let answer = answer.map_err(|panic| {
                     restarts.fetch_add(1, Relaxed);
                     let panic = panic_message(&*panic);
-                    tracing::error!(topic = %asked, panic, "dq panicked in a query; please report this as a bug");
+                    tracing::error!(topic = %asked.topic, panic, "dq panicked in a query; please report this as a bug");
                 });
                 // The caller may have dropped its future.
                 let _ = reply.send(answer);
@@ -138,11 +138,11 @@ async fn repeat<T>(
     loop {
         let began = environment.now();
         let (whole, rest) = (retries.call_timeout, over.saturating_sub(began));
-        let (patience, limit) = if whole <= rest { (whole, "call_timeout") } else { (rest, deadline.limit) };
+        let (most, limit) = if whole <= rest { (whole, "call_timeout") } else { (rest, deadline.limit) };
         let answer = tokio::select! {
             biased;
             answer = ask(tries) => answer,
-            () = environment.sleep_until(began.saturating_add(patience)) => Err(unanswered(patience, limit)),
+            () = environment.sleep_until(began.saturating_add(most)) => Err(unanswered(most, limit)),
         };
         match answer {
             Err(error) if error.is_outage() => {

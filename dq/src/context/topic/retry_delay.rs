@@ -46,8 +46,8 @@ impl Topic {
     /// `retry_delay` takes too long.
     pub(super) fn on_unanswered(&mut self, run_id: RunId) {
         let Some(run) = self.settings_decide(run_id) else { return };
-        tracing::error!(
-            topic = %self.parts.key, job.id = %run.id,
+        tracing::warn!(
+            topic = %self.parts.key.topic, job.id = %run.id,
             "`retry_delay` of the listener has not returned within {}, because it or the runtime of the handlers blocks; \
              the retry policy of the settings is used instead",
             humantime::format_duration(ANSWERS_WITHIN)

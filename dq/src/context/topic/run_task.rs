@@ -98,17 +98,20 @@ impl RunTask {
         if !self.begins() {
             return self;
         }
-        let is_swept = call == HandlerCall::ProcessUnacked;
+        let (is_swept, name) = (call == HandlerCall::ProcessUnacked, name(&call));
         let listener = Arc::clone(&self.tasks.listener);
         let handler = AssertUnwindSafe(async move { listener.call(call, record, delivery).await });
         self.ended = match handler.catch_unwind().await {
             Ok(returned) => Ended::Returned(returned),
-            Err(panic) => Ended::Panicked(format!("the handler panicked: {}", text(panic))),
+            Err(panic) => Ended::Panicked(format!("{name} panicked: {}", text(panic))),
         };
         if let Some(failed) = failed.filter(|_| !self.begin.is_given_up())
             && let Some(failure) = self.failed(is_swept)
         {
             self.ask(failed, failure);
+        }
+        if let Ended::Returned(Returned::Failed(failure)) = &mut self.ended {
+            drop_here(failure.take_error());
         }
         self
     }
@@ -140,7 +143,9 @@ impl RunTask {
             }
             _ if is_swept => return None,
             Ended::Panicked(message) => Failure::new(Cause::Panic, message.clone()),
-            Ended::Returned(Returned::Failed(failure)) if failure.cause != Cause::Decode => failure.clone(),
+            Ended::Returned(Returned::Failed(failure)) if failure.cause != Cause::Decode && !failure.is_fatal() => {
+                failure.clone()
+            }
             Ended::Returned(Returned::Decided(decision)) => change(decision, &self.tasks.environment).err()?,
             _ => return None,
         };
@@ -148,10 +153,16 @@ impl RunTask {
     }
 
     /// Asks `retry_delay`. The topic waits for the answer only for a while, because it may never come.
-    fn ask(&mut self, failed: u32, failure: Failed) {
-        let asked = failure.failure.clone();
+    fn ask(&mut self, failed: u32, mut failure: Failed) {
+        let mut asked = failure.failure.clone();
+        failure.failure.take_error(); // not the last: `asked` and what ended have it
         self.tasks.send(RunEvent::Failed(self.run, failure));
-        self.ended = Ended::Asked(self.retry_delay(failed, &asked));
+        let delay = self.retry_delay(failed, &asked);
+        if let Ended::Returned(Returned::Failed(failure)) = &mut self.ended {
+            failure.take_error();
+        }
+        drop_here(asked.take_error());
+        self.ended = Ended::Asked(delay);
     }
 
     fn retry_delay(&self, failed: u32, failure: &Failure) -> Option<RetryDelay> {
@@ -195,12 +206,26 @@ impl PreparedRun {
     }
 }
 
+/// The name of a handler, for the text of its panic.
+const fn name(call: &HandlerCall) -> &'static str {
+    match call {
+        HandlerCall::OnDue => "the handler",
+        HandlerCall::FinalRetry(_) => "`final_retry`",
+        HandlerCall::ProcessUnacked => "`process_unacked`",
+    }
+}
+
+/// Drops a value of the user here, on the user's runtime. Its drop is user code, which may panic.
+fn drop_here<T>(value: T) {
+    if let Err(again) = catch_unwind(AssertUnwindSafe(move || drop(value))) {
+        std::mem::forget(again);
+    }
+}
+
 /// The text of a panic of user code. The drop of its value is user code, too, and may panic again.
 pub(super) fn text(panic: Box<dyn Any + Send>) -> String {
     let text = panic_message(&*panic);
-    if let Err(again) = catch_unwind(AssertUnwindSafe(move || drop(panic))) {
-        std::mem::forget(again);
-    }
+    drop_here(panic);
     text
 }
 
@@ -218,6 +243,7 @@ pub(super) fn change(decision: &Decision, environment: &Environment) -> Result<C
             "rejoin_at: the time is further away than ten years, which is the limit"
         }
         Decision::Park => return Ok(Change::Park),
+        Decision::Dead(reason) => return Err(Failure::fatal(Cause::Error, reason)),
         Decision::BadDelay(text) => text,
     };
     Err(Failure::new(Cause::Error, text))

@@ -59,7 +59,8 @@ impl Topic {
                     self.report_lost(&run.id, "its handler did not begin before the node stopped");
                 }
                 Some(_) => {}
-                None => drop(self.runs.give_up(run_id)),
+                None if self.runs.give_up(run_id).is_some() => self.parts.stats.cancelled(),
+                None => {}
             }
         }
         let unfinished =
@@ -78,7 +79,7 @@ impl Topic {
             return;
         }
         tracing::error!(
-            topic = %self.parts.key,
+            topic = %self.parts.key.topic,
             "the runtime of the handlers has shut down before dq, so this node claims no more jobs: shut the node down first"
         );
         self.parts.stats.handlers_gone();
