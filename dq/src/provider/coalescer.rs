@@ -148,6 +148,9 @@ impl Coalescer {
             if self.inbox.is_closed_and_empty() && self.is_idle() {
                 return;
             }
+            if self.is_idle() {
+                self.party.rests();
+            }
             self.set_alarm();
             if let Some(bell) = &self.bell {
                 bell.is_busy.store(!self.is_idle(), SeqCst);
@@ -195,9 +198,6 @@ impl Coalescer {
         self.next_deadline = earliest.unwrap_or(Duration::MAX);
         if unresponsive {
             self.drop_producer(now);
-        }
-        if self.is_idle() {
-            self.party.rests();
         }
     }
 
