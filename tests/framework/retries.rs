@@ -308,7 +308,8 @@ async fn retry_delay_finds_the_error_itself_in_whatever_the_handler_wrapped_it()
     struct Payment(#[source] Box<dyn Error + Send + Sync>);
 
     let given_up = (vec!["due a 0".to_owned(), "final a 1 error".to_owned()], State::Dead);
-    let wrappers: [(&str, fn() -> JobError); 7] = [
+    type Wrapper = (&'static str, fn() -> JobError);
+    let wrappers: [Wrapper; 7] = [
         ("itself", || Closed(7).into()),
         ("a box", || Box::new(Closed(7)).into()),
         ("a box of any error", || Box::<dyn Error + Send + Sync>::from(Closed(7)).into()),
@@ -347,7 +348,8 @@ async fn the_error_of_a_handler_is_dropped_where_handlers_run_and_its_panic_harm
     let dq = script.start(|topic| topic.retry("1m x 2")).await;
     dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(HOUR).await;
-    assert_eq!((*dropped.lock().unwrap(), stored_job(&dq, "a").await.state), (3, State::Dead));
+    assert_eq!(stored_job(&dq, "a").await.state, State::Dead);
+    assert_eq!(*dropped.lock().unwrap(), 3);
     assert_eq!(dq.health().topics[0].counters.restarts, 0);
 }
 

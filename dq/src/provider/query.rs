@@ -134,7 +134,7 @@ async fn repeat<T>(
     if environment.now() >= over {
         return Err(too_many(deadline));
     }
-    let mut tries = 0;
+    let (mut tries, mut last) = (0, None);
     loop {
         let began = environment.now();
         let (whole, rest) = (retries.call_timeout, over.saturating_sub(began));
@@ -142,7 +142,11 @@ async fn repeat<T>(
         let answer = tokio::select! {
             biased;
             answer = ask(tries) => answer,
-            () = environment.sleep_until(began.saturating_add(most)) => Err(unanswered(most, limit)),
+            // A last try that had less time says less than the one before.
+            () = environment.sleep_until(began.saturating_add(most)) => match last {
+                Some(error) if most < whole => return Err(error),
+                _ => Err(unanswered(most, limit)),
+            },
         };
         match answer {
             Err(error) if error.is_outage() => {
@@ -151,7 +155,7 @@ async fn repeat<T>(
                     return Err(error);
                 }
                 environment.sleep_until(again).await;
-                tries += 1;
+                (tries, last) = (tries + 1, Some(error));
             }
             other => return other,
         }

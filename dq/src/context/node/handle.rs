@@ -25,8 +25,7 @@ pub struct Context {
     topics: BTreeMap<TopicName, Listing>,
     /// The grace of the settings.
     pub(super) grace: Duration,
-    /// In a box, because a program may keep a `Context` beside small values.
-    pub(super) signals: Box<Counted>,
+    pub(super) signals: Counted,
     /// Its drop is no mistake: it ends a test, or was killed.
     pub(super) is_quiet: bool,
 }
@@ -59,7 +58,7 @@ impl Context {
         let topics = plan.topics.iter().map(|topic| (topic.key.topic.clone(), topic.listing.clone())).collect();
         let running = start(plan);
         provider.share_outage(running.outage());
-        Self { running, provider, settings, topics, grace, signals: Box::default(), is_quiet: false }
+        Self { running, provider, settings, topics, grace, signals: Counted::default(), is_quiet: false }
     }
 
     /// The state of the node. Costs a few atomic loads per topic and no request to the store.
