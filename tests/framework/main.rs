@@ -2,6 +2,7 @@
 
 #[path = "backend/memory.rs"]
 mod backend;
+mod batches;
 mod blocking;
 mod broadcast;
 mod broadcasts;

@@ -5,6 +5,7 @@
 
 #[path = "backend/redis.rs"]
 mod backend;
+mod batches;
 mod blocking;
 mod broadcast;
 mod broadcasts;
