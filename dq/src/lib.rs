@@ -37,7 +37,7 @@
 //!     let dq = ContextFactory::new("shop").store("memory:").provide(closed).start().await?;
 //!     dq.provider().add(CloseOrder { order: 7 }).await?; // due after 20 ms
 //!     dq.provider().add(CloseOrder { order: 8 }).after("1h").await?;
-//!     let order = dq.run_until(orders.recv()).await?; // a service calls `dq.run_until_signal()`
+//!     let (order, _) = dq.run_until(orders.recv()).await?; // a service calls `dq.run_until_signal()`
 //!     assert_eq!(order.flatten(), Some(7));
 //!     Ok(())
 //! }

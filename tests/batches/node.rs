@@ -77,7 +77,7 @@ async fn main() -> Result<(), dq::Error> {
     let factory = ContextFactory::new("shop").provide(ledger);
     let dq = factory.topic("batched", |topic| topic.concurrency(2).retry("immediate x 1")).start().await?;
     if calls.is_some() {
-        return dq.run_until_signal().await;
+        return dq.run_until_signal().await.map(drop);
     }
     loop {
         let counts = dq.provider().counts::<Numbered>().await?;

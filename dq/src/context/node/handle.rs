@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::Plan;
 use super::health::{Health, HealthProbe};
+use super::signals::Counted;
 use super::{Running, start};
 use crate::config::Listing;
 use crate::job::TopicName;
@@ -23,6 +24,7 @@ pub struct Context {
     topics: BTreeMap<TopicName, Listing>,
     /// The grace of the settings.
     pub(super) grace: Duration,
+    pub(super) signals: Counted,
 }
 
 impl Context {
@@ -51,7 +53,7 @@ impl Context {
         log(plan);
         let (settings, grace) = (plan.listing.clone(), plan.settings.grace);
         let topics = plan.topics.iter().map(|topic| (topic.key.topic.clone(), topic.listing.clone())).collect();
-        Self { running: start(plan), provider, settings, topics, grace }
+        Self { running: start(plan), provider, settings, topics, grace, signals: Counted::default() }
     }
 
     /// The state of the node. Costs a few atomic loads per topic and no request to the store.

@@ -230,6 +230,10 @@ impl Running {
         self.registry.ready().await;
     }
 
+    pub(super) const fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
     /// Tells every task to stop, and gives handlers `grace` from now. A second call can only shorten the grace.
     pub fn order_stop(&self, grace: Duration) {
         self.registry.stopping();
