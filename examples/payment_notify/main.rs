@@ -92,12 +92,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
         ("hotel", Behaviour::HangsTimes(1)),
     ]));
     let (sender, mut reports) = unbounded_channel();
-    let dq = ContextFactory::new("payments")
-        .store(STORE)
-        .provide(gateway.clone())
-        .provide(sender)
-        .start()
-        .await?;
+    let dq = ContextFactory::new("payments").store(STORE).provide(gateway.clone()).provide(sender).start().await?;
     let jobs = dq.provider();
     for (payment, merchant) in (1..).zip(MERCHANTS) {
         // Waits for the end of a run that was killed, if the store still waits for its node.

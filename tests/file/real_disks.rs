@@ -22,7 +22,9 @@ const NOBODY: u32 = 65_534;
 /// Everything below a folder.
 fn names(folder: &Path) -> BTreeSet<PathBuf> {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries.flat_map(|path| if path.is_dir() { names(&path) } else { BTreeSet::new() }.into_iter().chain([path])).collect()
+    entries
+        .flat_map(|path| if path.is_dir() { names(&path) } else { BTreeSet::new() }.into_iter().chain([path]))
+        .collect()
 }
 
 /// This program, as an argument list that runs one of its tests.

@@ -28,7 +28,9 @@ async fn run_until_stops_the_node_when_its_future_ends_and_leaves_no_jobs() {
         greeted.recv().await.expect("the listener lives as long as the node");
         Ok::<_, dq::Error>(jobs.app().clone())
     };
-    let app = context.run_until(work).await.unwrap().0.expect("no signal came").unwrap();
+    let (done, stopped) = context.run_until(work).await.unwrap();
+    assert_eq!((stopped.finished, stopped.left), (0, 0));
+    let app = done.expect("no signal came").unwrap();
 
     let topic = dq::job::TopicKey { app, topic: dq::job::TopicName::new("greet").unwrap() };
     let counts = store.counts(&topic).await.unwrap();

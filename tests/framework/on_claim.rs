@@ -45,7 +45,7 @@ async fn failures_panics_and_timeouts_are_not_retried_and_the_topic_keeps_workin
     );
     let counts = dq.counts::<TestJob>().await;
     assert_eq!((counts.delayed, counts.running, counts.dead), (0, 0, 0));
-    assert_eq!(dq.health().topics[0].counters.failed, 2);
+    assert_eq!(dq.health().topics[0].counters.failed, 3);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 //! Retries: when a failed job runs again, and how often.
 
+use std::error::Error;
 use std::future::pending;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -277,4 +278,103 @@ async fn every_run_and_final_retry_get_the_job_as_it_was_added() {
     dq.advance(HOUR).await;
     let as_added = |attempt| (attempt, test_job("payload"), Some("7".to_owned()));
     assert_eq!(*seen.lock().unwrap(), (0..=5).map(as_added).collect::<Vec<_>>());
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("account {0} is closed")]
+struct Closed(u32);
+
+/// Fails like this, and gives up if `retry_delay` finds a [`Closed`]. Returns what became of the job.
+async fn fails_with(error: impl Fn() -> JobError + Send + Sync + 'static) -> (Vec<String>, State) {
+    let script = Script::new(move |_, _| {
+        let error = error();
+        async move { Err(error) }
+    });
+    let script = script.retry_delay(|_, failure| match failure.downcast_ref::<Closed>() {
+        Some(Closed(7)) => RetryDelay::Exhausted,
+        _ => RetryDelay::BySettings,
+    });
+    let dq = script.start(|topic| topic.retry("1h")).await;
+    dq.provider().add(test_job("a")).await.unwrap();
+    dq.settle().await;
+    let state = stored_job(&dq, "a").await.state;
+    (script.log.take_without_times(), state)
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_delay_finds_the_error_itself_in_whatever_the_handler_wrapped_it() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("the payment failed")]
+    struct Payment(#[source] Box<dyn Error + Send + Sync>);
+
+    let given_up = (vec!["due a 0".to_owned(), "final a 1 error".to_owned()], State::Dead);
+    type Wrapper = (&'static str, fn() -> JobError);
+    let wrappers: [Wrapper; 7] = [
+        ("itself", || Closed(7).into()),
+        ("a box", || Box::new(Closed(7)).into()),
+        ("a box of any error", || Box::<dyn Error + Send + Sync>::from(Closed(7)).into()),
+        ("an arc", || Arc::new(Closed(7)).into()),
+        ("an arc of any error", || (Arc::new(Closed(7)) as Arc<dyn Error + Send + Sync>).into()),
+        ("a source", || Payment(Box::new(Closed(7))).into()),
+        ("a context of anyhow", || anyhow::Error::from(Closed(7)).context("cannot charge").into()),
+    ];
+    for (wrapper, error) in wrappers {
+        assert_eq!(fails_with(error).await, given_up, "{wrapper}");
+    }
+    let bare = || JobError::from(anyhow::Error::from(Closed(7)).reallocate_into_boxed_dyn_error_without_backtrace());
+    assert_eq!(fails_with(bare).await, given_up, "anyhow without a context, as the guide has it");
+    for other in [|| Closed(8).into(), || JobError::from("account 7 is closed")] {
+        assert_eq!(fails_with(other).await.1, State::Delayed);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_error_of_a_handler_is_dropped_where_handlers_run_and_its_panic_harms_nothing() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("no")]
+    struct Drops(Arc<Mutex<usize>>);
+    impl Drop for Drops {
+        fn drop(&mut self) {
+            *self.0.lock().unwrap() += 1;
+            std::panic::panic_any("in a drop");
+        }
+    }
+    let dropped = Arc::new(Mutex::new(0));
+    let error = dropped.clone();
+    let script = Script::new(move |_, _| {
+        let error = Drops(error.clone());
+        async move { Err(error.into()) }
+    });
+    let dq = script.start(|topic| topic.retry("1m x 2")).await;
+    dq.provider().add(test_job("a")).await.unwrap();
+    dq.advance(HOUR).await;
+    assert_eq!(stored_job(&dq, "a").await.state, State::Dead);
+    assert_eq!(*dropped.lock().unwrap(), 3);
+    assert_eq!(dq.health().topics[0].counters.restarts, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fatal_error_is_not_retried_whatever_the_policy_and_its_cause_is_kept() {
+    let script = Script::new(|job, channel| async move {
+        match job.id().as_str() {
+            "fatal" => Err(JobError::fatal(Closed(7))),
+            _ => Ok(channel.dead("account 7 is closed")),
+        }
+    });
+    let script = script.retry_delay(|_, _| panic!("it is not asked"));
+    let dq = script.start(|topic| topic.retry("1m x 5")).await;
+    for (id, retry) in [("fatal", None), ("dead", None), ("fatal", Some("1s x 9"))] {
+        let add = dq.provider().add(test_job(id)).replace_existing();
+        match retry {
+            Some(retry) => add.retry(retry).await.unwrap(),
+            None => add.await.unwrap(),
+        };
+        dq.settle().await;
+        assert_eq!(script.log.take_without_times(), [format!("due {id} 0"), format!("final {id} 1 error")]);
+        let dead = stored_job(&dq, id).await;
+        assert_eq!((dead.state, dead.attempts, dead.error.as_str()), (State::Dead, 1, "account 7 is closed"));
+    }
+    dq.provider().requeue::<TestJob>("dead").await.unwrap().must_change().unwrap();
+    dq.settle().await;
+    assert_eq!(script.log.take_without_times(), ["due dead 0", "final dead 1 error"], "a requeue runs it again");
 }

@@ -3,6 +3,7 @@
 //! The channel of a broadcast job is its topic. Write `dq::Broadcast` and `dq::BroadcastListener`: this module is
 //! hidden, and the rest of it may change with every version.
 
+use std::fmt;
 use std::future::Future;
 
 use serde::de::DeserializeOwned;
@@ -80,7 +81,7 @@ pub trait BroadcastListener: Declared + Send + Sync + 'static {
 }
 
 /// A broadcast, as its listener receives it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Broadcast<M> {
     /// The broadcast channel: the topic of the job.
@@ -89,6 +90,13 @@ pub struct Broadcast<M> {
     pub id: JobId,
     /// The payload.
     pub message: M,
+}
+
+/// Shows the channel and the id, never the payload.
+impl<M> fmt::Debug for Broadcast<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Broadcast").field("channel", &self.channel).field("id", &self.id).finish_non_exhaustive()
+    }
 }
 
 impl<M> Broadcast<M> {

@@ -2,11 +2,12 @@
 
 use std::mem::discriminant;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde::Serialize;
 use tokio::sync::Notify;
 
-use crate::store::StoreError;
+use crate::store::{Outage, Party, StoreError, WARNING_PAUSE};
 
 /// What a topic or a broadcast channel is doing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -31,11 +32,16 @@ pub(super) struct LiveCondition {
     now: Mutex<Condition>,
     /// Notified when the condition changes.
     changed: Arc<Notify>,
+    /// Its part in the outages of the node.
+    party: Party,
+    /// When the log last said that this topic alone is stopped.
+    warned: Mutex<Option<Duration>>,
 }
 
 impl LiveCondition {
-    pub(super) const fn new(changed: Arc<Notify>) -> Self {
-        Self { now: Mutex::new(Condition::Starting), changed }
+    pub(super) fn new(outage: &Outage) -> Self {
+        let (now, warned) = (Mutex::new(Condition::Starting), Mutex::default());
+        Self { now, changed: outage.changed(), party: outage.party(), warned }
     }
 
     /// A condition is always valid, so dq ignores that a lock is poisoned.
@@ -43,12 +49,21 @@ impl LiveCondition {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The condition. It has no answer of the store to lose while it asks nothing, so it also recovers while others of its node
+    /// find the store out of reach.
     pub(super) fn read(&self) -> Condition {
-        self.lock().clone()
+        let now = self.lock().clone();
+        match self.party.cut_off() {
+            Some(error) if now == Condition::Working => Condition::Recovering(error),
+            _ => now,
+        }
     }
 
     pub(super) fn set(&self, condition: Condition) {
         let mut now = self.lock();
+        if condition == Condition::Stopping {
+            self.party.rests();
+        }
         if *now != Condition::Stopping && *now != condition {
             *now = condition;
             self.changed.notify_waiters();
@@ -57,21 +72,45 @@ impl LiveCondition {
 
     /// The store has answered.
     pub(super) fn contact(&self, topic: &str) {
-        match *self.lock() {
-            Condition::Working | Condition::Stopping => return,
-            Condition::Starting => {}
-            Condition::Recovering(_) | Condition::Stopped(_) => tracing::info!(topic, "the store answers again"),
+        let was = self.lock().clone();
+        if !matches!(was, Condition::Working | Condition::Stopping) {
+            self.set(Condition::Working);
         }
-        self.set(Condition::Working);
+        self.party.answered();
+        match was {
+            Condition::Recovering(_) | Condition::Stopped(_) if self.warned().take().is_some() => {
+                tracing::info!(topic, "the topic works again");
+            }
+            Condition::Recovering(_) | Condition::Stopped(_) => tracing::debug!(topic, "the store answers again"),
+            Condition::Starting | Condition::Working | Condition::Stopping => {}
+        }
     }
 
-    /// The store has not answered, or has refused a request. Returns whether the kind of the condition changed; a
-    /// new text alone does not count.
-    pub(super) fn store_error(&self, error: &StoreError) -> bool {
+    /// The store has not answered, or has refused a request.
+    pub(super) fn store_error(&self, topic: &str, error: &StoreError) {
         let text = error.to_string();
         let next = if error.is_outage() { Condition::Recovering(text) } else { Condition::Stopped(text) };
         let is_news = discriminant(&*self.lock()) != discriminant(&next);
         self.set(next);
-        is_news
+        if error.is_of_topic() {
+            return self.stopped_alone(topic, error, is_news);
+        }
+        self.party.failed(error);
+        if *self.lock() == Condition::Stopping {
+            self.party.rests(); // nobody waits for its next answer
+        }
+    }
+
+    fn warned(&self) -> MutexGuard<'_, Option<Duration>> {
+        self.warned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Only this topic is stopped: the log says so once, and then once a minute.
+    fn stopped_alone(&self, topic: &str, error: &StoreError, is_news: bool) {
+        let (mut warned, now) = (self.warned(), self.party.now());
+        if warned.is_none_or(|at| is_news || now >= at + WARNING_PAUSE) {
+            *warned = Some(now);
+            tracing::warn!(topic, %error, "this topic is stopped until somebody fixes the cause; dq goes on asking, and other topics run");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! A subscription to the signals of a topic, which is renewed automatically after growing pauses.
 //!
 //! Without it jobs still run, after the fallback scan at the latest, but broadcasts are not received. So a failure to subscribe
-//! goes to the log and to the task that waits for signals.
+//! goes to the outages of the node, which the log tells of, and to the task that waits for signals.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 
 use crate::environment::Environment;
 use crate::job::TopicKey;
-use crate::store::{Interest, Signal, Signals, Store, StoreError};
+use crate::store::{Interest, Party, Signal, Signals, Store, StoreError};
 
 /// The longest pause after the first failure. Each pause is a random part of its longest, at least a quarter.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -30,6 +30,7 @@ pub(super) struct Subscription {
     interest: Interest,
     environment: Environment,
     call_timeout: Duration,
+    party: Party,
     /// Attempts in a row that failed.
     failures: u32,
     state: State,
@@ -43,10 +44,11 @@ impl Subscription {
         interest: Interest,
         environment: Environment,
         call_timeout: Duration,
+        party: Party,
     ) -> Self {
         let pause = Box::pin(std::future::ready(()));
-        let mut new =
-            Self { store, topic, interest, environment, call_timeout, failures: 0, state: State::Pausing(pause) };
+        let (failures, state) = (0, State::Pausing(pause));
+        let mut new = Self { store, topic, interest, environment, call_timeout, party, failures, state };
         new.subscribe();
         new
     }
@@ -57,19 +59,22 @@ impl Subscription {
         loop {
             match &mut self.state {
                 State::Live(signals) => match signals.next().await {
-                    Some(signal) => return Ok(signal),
+                    Some(signal) => {
+                        if let Some(signal) = self.noted(signal) {
+                            return Ok(signal);
+                        }
+                    }
                     None => self.pause(),
                 },
                 State::Subscribing(subscribing) => match subscribing.await {
                     Ok(signals) => {
                         self.state = State::Live(signals);
                         self.failures = 0;
+                        self.party.answered();
                         return Ok(Signal::Resubscribed);
                     }
                     Err(error) => {
-                        if self.failures == 0 {
-                            tracing::warn!(topic = %self.topic, error = %error, "cannot subscribe to signals; dq tries again, and due jobs wait for the fallback scan");
-                        }
+                        self.failed(&error);
                         self.pause();
                         self.failures += 1;
                         return Err(error);
@@ -85,10 +90,31 @@ impl Subscription {
 
     /// A signal that has arrived already.
     pub(super) fn try_next(&mut self) -> Option<Signal> {
-        match &mut self.state {
-            State::Live(signals) => signals.try_next(),
-            State::Pausing(_) | State::Subscribing(_) => None,
+        loop {
+            let State::Live(signals) = &mut self.state else { return None };
+            let signal = signals.try_next()?;
+            if let Some(signal) = self.noted(signal) {
+                return Some(signal);
+            }
         }
+    }
+
+    /// Takes note of what a signal says of the subscription. Returns the signal, if it says more.
+    fn noted(&self, signal: Signal) -> Option<Signal> {
+        match signal {
+            Signal::Interrupted(reason) => self.failed(&StoreError::Unavailable { operation: "signals", reason }),
+            Signal::Resubscribed => {
+                self.party.answered();
+                return Some(Signal::Resubscribed);
+            }
+            other => return Some(other),
+        }
+        None
+    }
+
+    fn failed(&self, error: &StoreError) {
+        tracing::debug!(topic = %self.topic.topic, %error, "cannot subscribe to signals; dq tries again, and due jobs wait for the fallback scan");
+        self.party.failed(error);
     }
 
     fn pause(&mut self) {

@@ -112,7 +112,7 @@ impl Deadlines {
         match alarm.set(first.0) {
             Ok(()) => BTreeMap::new(),
             Err(error) => {
-                tracing::error!(error = %error, "cannot set a timer; jobs start up to two milliseconds later from now on");
+                tracing::warn!(error = %error, "cannot set a timer; jobs start up to two milliseconds later from now on");
                 self.close()
             }
         }
@@ -177,7 +177,7 @@ impl Running {
         let fd = match registered {
             Ok(fd) => fd,
             Err(error) => {
-                tracing::error!(error = %error, "cannot wait for a timer; jobs start up to two milliseconds later");
+                tracing::warn!(error = %error, "cannot wait for a timer; jobs start up to two milliseconds later");
                 return;
             }
         };

@@ -12,7 +12,7 @@ pub(super) use encoding::metadata_length;
 mod encoding;
 
 /// What dq stores of a job besides its payload.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct Metadata {
     /// Failed runs so far. A rejoin does not change this.
     pub attempts: u16,
@@ -34,6 +34,29 @@ pub struct Metadata {
     pub headers: Vec<(String, String)>,
     /// The last error, cut to 4 KiB.
     pub error: Option<String>,
+}
+
+/// Shows everything but the error of a decoder, which quotes the payload.
+impl fmt::Debug for Metadata {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { attempts, cause, exhausted, delay, expires_at, retain, parked_by, retry, headers, error } = self;
+        let error = match cause {
+            Some(Cause::Decode) => error.as_ref().map(|_| "(not shown: it quotes the payload)"),
+            _ => error.as_deref(),
+        };
+        f.debug_struct("Metadata")
+            .field("attempts", attempts)
+            .field("cause", cause)
+            .field("exhausted", exhausted)
+            .field("delay", delay)
+            .field("expires_at", expires_at)
+            .field("retain", retain)
+            .field("parked_by", parked_by)
+            .field("retry", retry)
+            .field("headers", headers)
+            .field("error", &error)
+            .finish()
+    }
 }
 
 /// The fields that a store itself acts on. Reading them decodes no text, so it is cheap.

@@ -8,6 +8,7 @@ mod crashes;
 pub(crate) mod delay_job;
 mod id;
 mod ident;
+mod json;
 mod metadata;
 mod record;
 #[doc(hidden)]
@@ -19,6 +20,7 @@ pub use dq_grammar::{BadName, RetryPolicy};
 pub use delay_job::{Deliver, ToJobId};
 pub use id::JobId;
 pub use ident::{AppName, Fence, TopicName};
+pub(crate) use json::{check_json, to_json};
 pub use metadata::{BadRecord, Cause, Metadata};
 pub use record::{Codec, Record};
 pub use state::State;

@@ -2,6 +2,8 @@
 //!
 //! The payload never changes. A node that changes a running job sends new [`Metadata`].
 
+use std::fmt;
+
 use bytes::Bytes;
 
 use super::metadata::{BadRecord, FixedMetadata, Metadata, metadata_length};
@@ -33,8 +35,15 @@ impl Codec {
 ///
 /// Another program may have damaged the record in the store, so every read of it can fail. A store keeps and moves a
 /// record that it cannot read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Record(Bytes);
+
+/// Shows the length, never the payload.
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Record({} bytes)", self.0.len())
+    }
+}
 
 impl Record {
     /// Makes a record.

@@ -98,6 +98,12 @@ impl<P> Batch<P> {
         self.decide(job, Channel::new().park());
     }
 
+    /// No retry can mend the job: it is DEAD for this reason, as after [`Channel::dead`].
+    #[track_caller]
+    pub fn dead(&self, job: &Job<P>, reason: impl Into<String>) {
+        self.decide(job, Channel::new().dead(reason));
+    }
+
     /// Ends the batch: what its channel decides, and the handler returns, is for all jobs that were not decided.
     ///
     /// `Ok(batch.rest().ack())`, `Ok(batch.rest().rejoin_after("2m"))`, and so on.

@@ -66,9 +66,9 @@ pub trait BatchListener: Declared + Send + Sync + 'static {
     fn on_batch(&self, batch: Batch<Self::Job>) -> impl Future<Output = Result<Decided, JobError>> + Send;
 
     /// Runs when no attempt is left for a job, as [`DelayListener::final_retry`](crate::DelayListener::final_retry): for one job
-    /// at a time. The default logs a warning.
+    /// at a time. The default does nothing.
     fn final_retry(&self, job: Job<Self::Job>, cause: &Failure) -> impl Future<Output = ()> + Send {
-        tracing::warn!(topic = Self::Job::TOPIC, job.id = %job.id(), cause = %cause.cause, "no attempt is left: the job is DEAD");
+        let _ = (job, cause);
         std::future::ready(())
     }
 

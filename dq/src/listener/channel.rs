@@ -44,6 +44,8 @@ pub enum Decision {
     RejoinAt(SystemTime),
     /// The job is UNACKED until a call from outside ends it.
     Park,
+    /// No retry can mend the job: the run fails with this text, and no attempt is left.
+    Dead(String),
     /// The handler gave a delay that is not valid: the run fails with this text.
     BadDelay(String),
 }
@@ -104,6 +106,12 @@ impl Channel {
     /// [`DelayListener::process_unacked`](crate::DelayListener::process_unacked).
     pub fn park(self) -> Decided {
         Decided(Decision::Park)
+    }
+
+    /// No retry can mend the job, whatever its policy says: the run fails for this reason, `final_retry` runs, and the job is
+    /// DEAD with it. The same as the error [`JobError::fatal`](crate::JobError::fatal).
+    pub fn dead(self, reason: impl Into<String>) -> Decided {
+        Decided(Decision::Dead(reason.into()))
     }
 }
 

@@ -88,9 +88,10 @@ pub trait DelayListener: Declared + Send + Sync + 'static {
 
     /// Runs when no attempt is left, before the job becomes DEAD: at least once, even if a node dies meanwhile.
     ///
-    /// The topic's timeout applies. However this call ends, the job is DEAD afterwards. The default logs a warning.
+    /// The topic's timeout applies. However this call ends, the job is DEAD afterwards, and dq logs that as an error. The
+    /// default does nothing.
     fn final_retry(&self, job: Job<Self::Job>, cause: &Failure) -> impl Future<Output = ()> + Send {
-        tracing::warn!(topic = Self::Job::TOPIC, job.id = %job.id(), cause = %cause.cause, "no attempt is left: the job is DEAD");
+        let _ = (job, cause);
         std::future::ready(())
     }
 
@@ -105,7 +106,8 @@ pub trait DelayListener: Declared + Send + Sync + 'static {
 
     /// A retry policy in code. It outweighs the policy of the attribute, but not the policy of the add.
     ///
-    /// dq calls it after each failure, with the number of failed runs so far (1 after the first). It returns the delay
+    /// dq calls it after each failure but a [fatal](JobError::fatal) one, with the number of failed runs so far (1 after the
+    /// first). [`Failure::downcast_ref`] has the error that the handler returned. It returns the delay
     /// before the next run, or that the job is exhausted. It runs on your runtime: in the task of the handler that failed, or
     /// in a task of its own after a timeout. If it panics, or has not returned after two seconds, dq uses
     /// [`RetryDelay::BySettings`], which is the default, and logs an error.

@@ -68,8 +68,9 @@ pub trait ErasedBatches: fmt::Debug + Send + Sync + 'static {
 pub(super) fn returned(result: Result<Decided, JobError>) -> Returned {
     match result.map(Decided::into_decision) {
         Ok(Decision::BadDelay(text)) => Returned::Failed(Failure::new(Cause::Error, text)),
+        Ok(Decision::Dead(reason)) => Returned::Failed(Failure::fatal(Cause::Error, reason)),
         Ok(decision) => Returned::Decided(decision),
-        Err(error) => Returned::Failed(Failure::new(Cause::Error, error.to_string())),
+        Err(error) => Returned::Failed(Failure::of(error)),
     }
 }
 
@@ -98,7 +99,7 @@ impl<L: DelayListener> ErasedListener for Erased<L> {
                 }
                 HandlerCall::ProcessUnacked => match self.0.process_unacked(job).await {
                     Ok(decision) => Returned::Unacked(decision),
-                    Err(error) => Returned::Failed(Failure::new(Cause::Error, error.to_string())),
+                    Err(error) => Returned::Failed(Failure::of(error)),
                 },
             }
         })

@@ -13,7 +13,7 @@ use super::delay_listener::RetryDelay;
 use super::erased::{ErasedBatches, ErasedListener, HandlerCall, Returned, decode, returned};
 use super::failure::Failure;
 use super::job::{Delivery, Job};
-use crate::job::{Cause, Record};
+use crate::job::Record;
 
 pub(super) struct ErasedBatch<L>(pub(super) L);
 
@@ -41,7 +41,7 @@ impl<L: BatchListener> ErasedListener for ErasedBatch<L> {
             }
             match self.0.process_unacked(job).await {
                 Ok(decision) => Returned::Unacked(decision),
-                Err(error) => Returned::Failed(Failure::new(Cause::Error, error.to_string())),
+                Err(error) => Returned::Failed(Failure::of(error)),
             }
         })
     }

@@ -2,32 +2,102 @@
 
 use std::error::Error;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::job::Cause;
 
 /// How much of an error's text dq keeps, in bytes.
 pub const LONGEST_ERROR: usize = 4 * 1024;
 
+/// What the log says instead of a decoder's text, which quotes the payload.
+pub(crate) const UNDECODABLE: &str =
+    "the payload does not decode into the type of the listener; `get` the DEAD job for the details";
+
 /// The error of a handler. `?` makes one from any error, including `anyhow::Error`, and `.into()` from a text.
-pub struct JobError(Box<dyn Error + Send + Sync>);
+///
+/// The run is retried by the policy of the job. [`fatal`](Self::fatal) makes an error after which it is not.
+pub struct JobError {
+    error: Box<dyn Error + Send + Sync>,
+    is_fatal: bool,
+}
+
+impl JobError {
+    /// An error that no retry can mend, such as a payload that makes no sense: no attempt is left, whatever the policy says.
+    /// [`final_retry`](crate::DelayListener::final_retry) runs, and the job is DEAD with this error.
+    ///
+    /// [`Channel::dead`](crate::Channel::dead) does the same for a text.
+    ///
+    /// ```
+    /// # use dq::prelude::*;
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Debug, Serialize, Deserialize, DelayJob)]
+    /// # #[job(topic = "invoice")]
+    /// # struct Invoice { net: String }
+    /// #[delay_listener]
+    /// async fn send(job: Job<Invoice>) -> Result<(), JobError> {
+    ///     let net: u64 = job.net.parse().map_err(JobError::fatal)?; // it will not become a number by tomorrow
+    ///     println!("{net}");
+    ///     Ok(())
+    /// }
+    /// ```
+    pub fn fatal(error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { error: error.into(), is_fatal: true }
+    }
+
+    /// Whether it was made by [`fatal`](Self::fatal).
+    pub const fn is_fatal(&self) -> bool {
+        self.is_fatal
+    }
+
+    /// The error of this type: the error itself, or the first of its sources that is one, also in an `Arc` or a `Box`.
+    ///
+    /// `anyhow::Error` hides the type of an error that has no context. Turn it into a `JobError` with
+    /// `error.reallocate_into_boxed_dyn_error_without_backtrace()`, or ask it itself, before dq gets it.
+    pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
+        find(&*self.error)
+    }
+}
+
+/// The first error of this type in a chain of sources.
+fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<E>() {
+            return Some(found);
+        }
+        if let Some(shared) = error.downcast_ref::<Arc<dyn Error + Send + Sync>>()
+            && let Some(found) = find(&**shared)
+        {
+            return Some(found);
+        }
+        if let Some(shared) = error.downcast_ref::<Arc<E>>() {
+            return Some(shared);
+        }
+        if let Some(boxed) = error.downcast_ref::<Box<E>>() {
+            return Some(boxed);
+        }
+        next = error.source();
+    }
+    None
+}
 
 impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for JobError {
     fn from(error: E) -> Self {
-        Self(error.into())
+        Self { error: error.into(), is_fatal: false }
     }
 }
 
 impl fmt::Debug for JobError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.error.fmt(f)
     }
 }
 
 impl fmt::Display for JobError {
     /// The error and its sources, as `outer: inner`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)?;
-        let mut source = self.0.source();
+        self.error.fmt(f)?;
+        let mut source = self.error.source();
         while let Some(error) = source {
             write!(f, ": {error}")?;
             source = error.source();
@@ -36,15 +106,29 @@ impl fmt::Display for JobError {
     }
 }
 
-/// Why a run failed, as [`DelayListener::final_retry`](crate::DelayListener::final_retry) receives it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Why a run failed, as [`DelayListener::retry_delay`](crate::DelayListener::retry_delay) and
+/// [`DelayListener::final_retry`](crate::DelayListener::final_retry) receive it.
+///
+/// Two failures are equal if cause and text are.
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Failure {
     /// The kind of failure.
     pub cause: Cause,
     /// The text, cut to 4 KiB.
     pub message: String,
+    is_fatal: bool,
+    /// The error of the handler, as long as the failure is on the user's runtime: its `Drop` is the user's code.
+    error: Option<Arc<dyn Error + Send + Sync>>,
 }
+
+impl PartialEq for Failure {
+    fn eq(&self, other: &Self) -> bool {
+        (self.cause, &self.message) == (other.cause, &other.message)
+    }
+}
+
+impl Eq for Failure {}
 
 impl Failure {
     /// Makes a failure. It cuts the text to 4 KiB, at the end of a character.
@@ -57,13 +141,60 @@ impl Failure {
             message.push_str(CUT);
             message.shrink_to_fit();
         }
-        Self { cause, message }
+        Self { cause, message, is_fatal: false, error: None }
+    }
+
+    /// A failure after which no attempt is left.
+    pub(crate) fn fatal(cause: Cause, message: impl Into<String>) -> Self {
+        Self { is_fatal: true, ..Self::new(cause, message) }
+    }
+
+    /// The failure of a handler that returned this error.
+    pub(crate) fn of(error: JobError) -> Self {
+        let (text, is_fatal) = (error.to_string(), error.is_fatal);
+        Self { is_fatal, error: Some(error.error.into()), ..Self::new(Cause::Error, text) }
+    }
+
+    /// Whether no attempt is left, because the handler returned [`JobError::fatal`] or [`Channel::dead`](crate::Channel::dead).
+    pub const fn is_fatal(&self) -> bool {
+        self.is_fatal
+    }
+
+    /// The error that the handler returned, if it is an `E` or has one among its sources, as [`JobError::downcast_ref`] finds
+    /// it.
+    ///
+    /// Only `retry_delay` can have it. A store keeps the text alone, so `final_retry` gets `None`; so does a failure that is
+    /// no error of the handler, such as a timeout.
+    pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
+        self.error.as_deref().and_then(|error| find(error))
+    }
+
+    /// Takes the error away, to be dropped where the user's code runs.
+    pub(crate) fn take_error(&mut self) -> Option<Arc<dyn Error + Send + Sync>> {
+        self.error.take()
+    }
+
+    /// The text for the log, without anything that quotes a payload.
+    pub(crate) fn log_text(&self) -> &str {
+        if self.cause == Cause::Decode { UNDECODABLE } else { &self.message }
     }
 }
 
+/// Shows the text, but never that of a decoder, which quotes the payload.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.cause, self.message)
+        write!(f, "{}: {}", self.cause, self.log_text())
+    }
+}
+
+/// Shows the text, but never that of a decoder, which quotes the payload.
+impl fmt::Debug for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Failure")
+            .field("cause", &self.cause)
+            .field("message", &self.log_text())
+            .field("is_fatal", &self.is_fatal)
+            .finish_non_exhaustive()
     }
 }
 

@@ -38,7 +38,7 @@ use super::upload::Upload;
 use crate::environment::Environment;
 use crate::job::ProducerId;
 use crate::store::step::MOST_JOBS;
-use crate::store::{CALL_SLOTS, Producer, Store, StoreError};
+use crate::store::{CALL_SLOTS, Party, Producer, Store, StoreError};
 
 /// How long an answer may take over a connection that the coalescer has left behind on the user's runtime.
 const STUCK_AFTER: Duration = Duration::from_millis(500);
@@ -69,6 +69,8 @@ pub(super) struct Coalescer {
     pub(super) retries: Retries,
     /// How often a task of the provider has panicked.
     pub(super) restarts: Arc<AtomicU64>,
+    /// Its part in the outages of its node.
+    pub(super) party: Arc<Party>,
     /// What wakes it, if it may run on the user's runtime.
     pub(super) bell: Option<Arc<Bell>>,
     id: ProducerId,
@@ -100,6 +102,7 @@ impl Coalescer {
         environment: Environment,
         retries: Retries,
         restarts: Arc<AtomicU64>,
+        party: Arc<Party>,
     ) -> Self {
         Self {
             id: environment.producer_id(),
@@ -110,6 +113,7 @@ impl Coalescer {
             upload: Upload::new(retries.call_timeout),
             retries,
             restarts,
+            party,
             bell: None,
             producer: None,
             last_number: 0,
@@ -176,13 +180,13 @@ impl Coalescer {
             self.take_back(now);
         }
         self.queue.give_up(now, self.last_error.as_ref());
-        let (mut unresponsive, patience) = (false, self.answer_within());
+        let (mut unresponsive, most) = (false, self.answer_within());
         let closed = self.inbox.is_closed_and_empty();
         self.in_flight.retain_mut(|batch| {
             let awaits_answer = batch.awaits_answer();
             let over = batch.give_up(now, Deadline::no_answer);
             // Callers that wait for less than `call_timeout` do not make the store late: the connection stays.
-            let is_young = awaits_answer && !closed && now < batch.sent + patience;
+            let is_young = awaits_answer && !closed && now < batch.sent + most;
             unresponsive |= over && awaits_answer && !is_young;
             !over || is_young
         });
@@ -191,6 +195,9 @@ impl Coalescer {
         self.next_deadline = earliest.unwrap_or(Duration::MAX);
         if unresponsive {
             self.drop_producer(now);
+        }
+        if self.is_idle() {
+            self.party.rests();
         }
     }
 
@@ -214,7 +221,8 @@ impl Coalescer {
                 if let Some(silence) = silent_for.filter(|silence| *silence < waited) {
                     self.quiet_since = now.saturating_sub(silence);
                 } else {
-                    tracing::warn!(topic = %self.inbox.key, ?waited, "the store does not answer");
+                    let reason = format!("no answer within {} (`call_timeout`)", humantime::format_duration(waited));
+                    self.failed(&StoreError::Unavailable { operation: "adds and commands", reason });
                     self.upload.timed_out();
                     self.drop_producer(now);
                 }
@@ -364,12 +372,26 @@ impl Coalescer {
         }
     }
 
+    /// Tells of an error of the store. Callers get one that no repeat can mend.
+    fn failed(&self, error: &StoreError) {
+        let topic = &self.inbox.key.topic;
+        if error.is_outage() {
+            tracing::debug!(%topic, %error, "adds and commands were not done, or had no answer; dq sends them again until `call_total` is over");
+        } else {
+            tracing::debug!(%topic, %error, "adds or commands were not done; their callers get the error");
+        }
+        if !error.is_of_topic() {
+            self.party.failed(error);
+        }
+    }
+
     /// Takes the answer to a batch. A batch that has its outcome, or an error that no repeat can mend, is over. Returns the
     /// error.
     fn read(&mut self, index: usize, received: Received) -> Option<Arc<StoreError>> {
         match received {
             Received::Answered => {
                 self.retries.succeeded();
+                self.party.answered();
                 self.last_error = None;
                 if let Some(batch) = self.in_flight.remove(index) {
                     self.expected = batch.callers;
@@ -385,7 +407,7 @@ impl Coalescer {
                 None
             }
             Received::Failed(error) => {
-                tracing::warn!(topic = %self.inbox.key, %error, "a batch failed");
+                self.failed(&error);
                 self.last_error = Some(Arc::clone(&error));
                 if self.in_flight.get(index).is_some_and(|batch| batch.is_over(&error)) {
                     // Dropping the batch answers its callers with the error.

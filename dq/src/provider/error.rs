@@ -71,7 +71,8 @@ pub enum Reason {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddError {
-    /// The payload cannot be serialized, or the text of an untyped add is not JSON. Nothing was sent; fix the payload.
+    /// The payload cannot be serialized; or it has a value that JSON cannot hold, such as `NaN`, and the text names its field; or
+    /// the text of an untyped add is not JSON. Nothing was sent; fix the payload.
     #[error("the payload of topic `{topic}` is not JSON, or cannot be written as JSON: {source}")]
     BadPayload {
         /// The topic.

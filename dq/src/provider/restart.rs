@@ -62,13 +62,14 @@ impl Coalescer {
     fn start_over(&mut self, panic: &str) -> Duration {
         let now = self.environment.now();
         self.restarts.fetch_add(1, Relaxed);
-        tracing::error!(topic = %self.inbox.key, panic, "dq panicked in the task that sends the adds and commands of this topic, and restarts it; please report this as a bug");
+        tracing::error!(topic = %self.inbox.key.topic, panic, "dq panicked in the task that sends the adds and commands of this topic, and restarts it; please report this as a bug");
         let mut fresh = Self::new(
             Arc::clone(&self.inbox),
             Arc::clone(&self.store),
             self.environment.clone(),
             self.retries.clone(),
             Arc::clone(&self.restarts),
+            Arc::clone(&self.party),
         );
         fresh.bell = self.bell.take();
         fresh.bell.iter().for_each(|bell| bell.is_busy.store(true, SeqCst));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use super::coalescer::Coalescer;
@@ -13,7 +13,7 @@ use super::retries::Retries;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::job::{AppName, BadName, TopicKey, TopicName};
-use crate::store::Store;
+use crate::store::{Outage, Store};
 
 /// The longest time that a call can set for itself.
 const LONGEST_CALL: Duration = Duration::from_secs(3600);
@@ -28,6 +28,8 @@ pub(super) struct Root {
     pub(super) places: Places,
     /// How often a task of the provider has panicked.
     pub(super) restarts: Arc<AtomicU64>,
+    /// The outages of its node, or its own.
+    pub(super) outage: OnceLock<Outage>,
     inboxes: RwLock<Inboxes>,
 }
 
@@ -46,6 +48,7 @@ impl Root {
             places: Places::new(&settings),
             settings,
             restarts: Arc::default(),
+            outage: OnceLock::new(),
             inboxes: RwLock::default(),
         }
     }
@@ -81,8 +84,10 @@ impl Root {
     pub(super) fn post(&self, inbox: &Arc<Inbox>, requests: impl IntoIterator<Item = Posted>) {
         if inbox.post(requests) {
             let (store, retries) = (Arc::clone(&self.store), Retries::new(&self.settings));
-            let restarts = Arc::clone(&self.restarts);
-            Coalescer::new(Arc::clone(inbox), store, self.environment.clone(), retries, restarts).start();
+            let (restarts, environment) = (Arc::clone(&self.restarts), self.environment.clone());
+            let outage = self.outage.get_or_init(|| Outage::new(environment.clone(), store.url()));
+            let party = Arc::new(outage.party());
+            Coalescer::new(Arc::clone(inbox), store, environment, retries, restarts, party).start();
         }
     }
 

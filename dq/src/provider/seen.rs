@@ -22,16 +22,23 @@ pub struct Seen<P> {
     payload: PhantomData<fn() -> P>,
 }
 
-/// Why a payload cannot be read.
-#[derive(Debug, thiserror::Error)]
+/// Why a payload cannot be read. No text of it quotes the payload.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum UnreadablePayload {
     /// The record is damaged, or of another version.
     #[error(transparent)]
     Record(#[from] BadRecord),
-    /// The payload does not decode as the requested type.
-    #[error("the payload does not decode")]
-    Json(#[from] serde_json::Error),
+    /// The payload does not decode as the requested type. The text of this error quotes the payload, so it is no source: show it
+    /// only where the payload may be shown.
+    #[error("the payload does not decode, at line {} column {}", .0.line(), .0.column())]
+    Json(serde_json::Error),
+}
+
+impl fmt::Debug for UnreadablePayload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "UnreadablePayload({self})")
+    }
 }
 
 impl<P> Seen<P> {
@@ -61,7 +68,7 @@ impl<P: DeserializeOwned> Seen<P> {
     /// [`UnreadablePayload`] if the record cannot be read, or the payload is not a `P`.
     pub fn payload(&self) -> Result<P, UnreadablePayload> {
         match self.record.payload()? {
-            (Codec::Json, bytes) => Ok(serde_json::from_slice(bytes)?),
+            (Codec::Json, bytes) => serde_json::from_slice(bytes).map_err(UnreadablePayload::Json),
         }
     }
 }

@@ -18,8 +18,8 @@ use super::seen::Seen;
 use super::topic::TopicProvider;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
-use crate::job::{AppName, BadName, DelayJob, State, ToJobId};
-use crate::store::{Store, TopicCounts};
+use crate::job::{AppName, BadName, DelayJob, State, ToJobId, to_json};
+use crate::store::{Outage, Store, TopicCounts};
 use crate::time::{IntoDelay, Timestamp};
 
 /// Adds jobs, sends commands for them and queries them. Cheap to clone; all clones are one provider.
@@ -46,7 +46,7 @@ impl Provider {
     #[expect(clippy::needless_pass_by_value, reason = "a job is given away")]
     pub fn add<J: DelayJob>(&self, job: J) -> Add {
         match self.of::<J>() {
-            Ok(topic) => topic.draft(job.job_id(), serde_json::to_vec(&job), J::DEFAULTS),
+            Ok(topic) => topic.draft(job.job_id(), to_json(&job), J::DEFAULTS),
             Err(error) => Add::bad(error.into()),
         }
     }
@@ -192,6 +192,12 @@ impl Provider {
         self.0.restarts.load(Relaxed)
     }
 
+    /// Makes the outages of the provider those of its node, before its first add.
+    pub(crate) fn share_outage(&self, outage: Outage) {
+        // A provider that has added before has its own.
+        drop(self.0.outage.set(outage));
+    }
+
     /// The live counter behind [`restarts`](Self::restarts), which does not keep the provider alive.
     pub(crate) fn restart_count(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.0.restarts)
@@ -216,7 +222,7 @@ impl Provider {
 }
 
 fn draft<J: DelayJob>(job: &J, when: Option<When>) -> DraftJob {
-    DraftJob { payload: serde_json::to_vec(job), id: job.job_id(), when }
+    DraftJob { payload: to_json(job), id: job.job_id(), when }
 }
 
 impl fmt::Debug for Provider {

@@ -168,6 +168,16 @@ impl StoreError {
         self.is_outage() && !matches!(self, Self::Full { .. })
     }
 
+    /// Returns whether it says that nobody reaches the store.
+    pub(crate) const fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Unavailable { .. } | Self::NotSent { .. })
+    }
+
+    /// Returns whether it concerns one topic only, and not the store as a whole.
+    pub(crate) const fn is_of_topic(&self) -> bool {
+        matches!(self, Self::Version { .. } | Self::WrongType { .. } | Self::OverLimit { .. })
+    }
+
     /// Returns whether the connection is of no use any more, so that the next request needs another one.
     pub const fn ends_connection(&self) -> bool {
         matches!(self, Self::Unavailable { .. } | Self::NotSent { .. } | Self::Denied { .. })

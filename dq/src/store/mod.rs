@@ -22,6 +22,7 @@ pub mod file;
 mod inspect;
 mod link;
 pub mod memory;
+mod outage;
 mod producer;
 #[cfg(feature = "redis")]
 pub mod redis;
@@ -41,6 +42,7 @@ pub use export::{CopyPlace, ExportPart, ExportRequest, Exported, JobCopy};
 pub(crate) use export::{HeldJob, PendingEnd, PendingReplacement};
 pub use inspect::{Cursor, JobPlace, Page, PageRequest, Stored, TopicCounts};
 pub use link::{Link, Pending};
+pub(crate) use outage::{Outage, Party, WARNING_PAUSE};
 pub use producer::{
     AddOutcome, BatchAnswer, CALL_SLOTS, Command, CommandKind, CommandOutcome, Due, Import, ImportOutcome, NewJob,
     Numbered, OnDuplicate, Producer,

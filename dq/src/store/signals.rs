@@ -1,5 +1,7 @@
 //! Signals: hints that something changed. Any may be lost; the fallback scan repairs that.
 
+use std::fmt;
+
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
@@ -27,12 +29,14 @@ pub enum Signal {
     Command(CommandKind, JobId),
     /// A broadcast.
     Broadcast(BroadcastMessage),
+    /// The subscription is interrupted for this reason; the store tries again.
+    Interrupted(String),
     /// The subscription was interrupted: any signal may have been lost.
     Resubscribed,
 }
 
 /// A published broadcast.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct BroadcastMessage {
     /// Counts the broadcasts that were published on the channel, from 1. A gap means that some did not arrive.
     pub number: u64,
@@ -40,6 +44,14 @@ pub struct BroadcastMessage {
     pub id: JobId,
     /// Its record.
     pub record: Bytes,
+}
+
+/// Shows number, id and length, never the payload.
+impl fmt::Debug for BroadcastMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { number, id, record } = self;
+        write!(f, "BroadcastMessage({number}, {id}, {} bytes)", record.len())
+    }
 }
 
 /// How many signals wait for a slow subscriber. Later ones are lost.

@@ -87,7 +87,8 @@ impl Harness {
             .environment(Environment::on_this_runtime(Arc::new(Seeded::new(seed))))
             .store(store.clone());
         match with(factory).start().await {
-            Ok(context) => {
+            Ok(mut context) => {
+                context.set_quiet(true);
                 let harness = Self { context, store };
                 harness.settle().await;
                 harness
@@ -169,6 +170,8 @@ impl Harness {
 
     /// The running node, to test what a program does with a [`Context`].
     pub fn into_context(self) -> Context {
-        self.context
+        let mut context = self.context;
+        context.set_quiet(false);
+        context
     }
 }

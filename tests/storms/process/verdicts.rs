@@ -16,7 +16,7 @@ pub struct Verdicts(pub Arc<Ledger>);
 
 /// Whether an event may be a verdict.
 pub fn is_wanted(metadata: &Metadata<'_>) -> bool {
-    *metadata.level() == Level::DEBUG && metadata.target() == "dq::context::topic::ack" && metadata.is_event()
+    *metadata.level() == Level::DEBUG && metadata.target() == "dq::context::topic::report" && metadata.is_event()
 }
 
 /// The fields of a verdict.
@@ -24,9 +24,8 @@ pub fn is_wanted(metadata: &Metadata<'_>) -> bool {
 struct Fields {
     id: String,
     fence: u64,
-    change: String,
+    outcome: String,
     verdict: String,
-    is_verdict: bool,
 }
 
 impl Visit for Fields {
@@ -36,18 +35,44 @@ impl Visit for Fields {
         }
     }
 
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "outcome" => value.clone_into(&mut self.outcome),
+            "verdict" => value.clone_into(&mut self.verdict),
+            _ => {}
+        }
+    }
+
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        let text = match field.name() {
-            "job.id" => &mut self.id,
-            "change" => &mut self.change,
-            "verdict" => &mut self.verdict,
-            "message" => {
-                self.is_verdict = format!("{value:?}") == "settled";
-                return;
-            }
-            _ => return,
-        };
-        *text = format!("{value:?}");
+        if field.name() == "job.id" {
+            self.id = format!("{value:?}");
+        }
+    }
+}
+
+/// The change that the log calls by this word.
+fn change(outcome: &str) -> &str {
+    match outcome {
+        "acked" => "Ack",
+        "rejoined" => "Rejoin",
+        "retried" => "Retry",
+        "given back" => "Rollback",
+        "parked" => "Park",
+        "DEAD" => "Dead",
+        "dropped" => "Drop",
+        other => other,
+    }
+}
+
+/// The verdict that the log calls by this word.
+fn verdict(word: &str) -> &str {
+    match word {
+        "taken" => "Done",
+        "stale" => "Stale",
+        "dropped" => "Dropped",
+        "later" => "Later",
+        "failed" => "Failed",
+        other => other,
     }
 }
 
@@ -55,8 +80,9 @@ impl<S: Subscriber> Layer<S> for Verdicts {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
-        let Fields { id, fence, change, verdict, is_verdict } = fields;
-        if is_verdict {
+        let Fields { id, fence, outcome, verdict: word } = fields;
+        if !word.is_empty() {
+            let (change, verdict) = (change(&outcome).to_owned(), verdict(&word).to_owned());
             self.0.note(Entry::Settled { id, fence, change, verdict });
         }
     }

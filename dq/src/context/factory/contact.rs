@@ -92,7 +92,7 @@ impl FirstContact<'_> {
                 () = too_late => Some(format!("no answer within {}", humantime::format_duration(DIRECTORY_WITHIN))),
             };
             if let Some(error) = error {
-                tracing::warn!(error, "cannot check whether jobs wait in topics that have no listener in this program");
+                tracing::info!(error, "cannot check whether jobs wait in topics that have no listener in this program");
             }
         }
         refused

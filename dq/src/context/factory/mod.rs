@@ -218,7 +218,7 @@ impl ContextFactory {
     /// Checks everything and starts the node. Its handlers run on the runtime that calls this.
     ///
     /// If another program wrote a key of a topic with a wrong type, the other topics start all the same. That topic is
-    /// [`Condition::Stopped`](crate::context::Condition::Stopped) in [`Context::health`] and in the log at ERROR, and it starts
+    /// [`Condition::Stopped`](crate::context::Condition::Stopped) in [`Context::health`] and in the log at WARN, and it starts
     /// once the key is gone. If there is no other topic, the node does not start.
     ///
     /// # Errors

@@ -309,8 +309,8 @@ async fn the_start_log_has_settings_and_jobs_that_no_listener_runs() {
     assert!(starting.starts_with("INFO") && starting.contains("store=\"moody:\""), "{starting}");
     assert!(starting.contains("settings=lease = 20s (builder at "), "{starting}");
     let concurrency = "topic=good listener=\"Good\" declared_at=\"src/hand.rs:7\" settings=concurrency = 8 (listener at \
-                       src/hand.rs:7), timeout = 30s,";
-    assert!(listening.starts_with("INFO") && listening.contains(concurrency), "{listening}");
+                       src/hand.rs:7)";
+    assert!(listening.starts_with("INFO") && listening.ends_with(concurrency), "{listening}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -113,7 +113,7 @@ impl Channel {
                     // The rest of what is going out goes first.
                     Ok(Signal::BroadcastDue) if awaited.is_some() => {}
                     Ok(Signal::BroadcastDue | Signal::Resubscribed) => broadcast_at = Some(self.environment.now()),
-                    Ok(Signal::Due(_) | Signal::Command(..)) => {}
+                    Ok(Signal::Due(_) | Signal::Command(..) | Signal::Interrupted(_)) => {}
                     Err(error) => {
                         // Other nodes publish what this node would not receive.
                         broadcast_at = None;
@@ -174,7 +174,7 @@ impl Channel {
                 let lost = self.arrivals.published(last_number, published, self.environment.now());
                 self.count_lost(lost);
                 if dropped > 0 {
-                    tracing::warn!(channel = %self.key, broadcasts = dropped, "dropped broadcasts that no node published before they expired");
+                    tracing::warn!(channel = %self.key.topic, broadcasts = dropped, "dropped broadcasts that no node published before they expired");
                 }
                 // A node that is not the publisher leaves the rest to it.
                 if !more || !sleep.is_zero() || self.arrivals.has(last_number) {
@@ -184,7 +184,7 @@ impl Channel {
             }
             Err(error) => {
                 self.stats.store_error(&error);
-                tracing::warn!(channel = %self.key, error = %error, "cannot publish broadcasts; dq tries again");
+                tracing::debug!(channel = %self.key.topic, error = %error, "cannot publish broadcasts; dq tries again");
                 let pause = self.environment.growing_pause(PAUSE, LONGEST_PAUSE, self.failures, 4);
                 self.failures += 1;
                 Next::After(pause)
@@ -195,7 +195,7 @@ impl Channel {
     /// Counts broadcasts that were published and did not arrive.
     fn count_lost(&self, lost: u64) {
         if lost > 0 {
-            tracing::warn!(channel = %self.key, broadcasts = lost, "broadcasts did not arrive; the connection broke, or this node was too far behind");
+            tracing::warn!(channel = %self.key.topic, broadcasts = lost, "broadcasts did not arrive; the connection broke, or this node was too far behind");
             self.stats.missed(lost);
         }
     }
@@ -207,7 +207,7 @@ impl Channel {
         let record = Record::from_bytes(message.record);
         for (queue, (name, _)) in queues.iter().zip(&self.listeners) {
             if queue.try_send(Delivery { id: message.id.clone(), record: record.clone() }).is_err() {
-                tracing::warn!(channel = %self.key, job.id = %message.id, listener = name, "the listener is {QUEUE} broadcasts behind, so it does not get this one");
+                tracing::warn!(channel = %self.key.topic, job.id = %message.id, listener = name, "the listener is {QUEUE} broadcasts behind, so it does not get this one");
                 self.stats.missed(1);
             }
         }

@@ -1,13 +1,11 @@
 //! The counters and the condition of one broadcast channel on this node.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use serde::Serialize;
-use tokio::sync::Notify;
 
 use crate::context::condition::{Condition, LiveCondition};
-use crate::store::StoreError;
+use crate::store::{Outage, StoreError};
 
 /// The state of one broadcast channel on this node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -50,9 +48,9 @@ pub(super) struct ChannelStats {
 }
 
 impl ChannelStats {
-    pub(super) fn new(channel: String, listeners: String, changed: Arc<Notify>) -> Self {
+    pub(super) fn new(channel: String, listeners: String, outage: &Outage) -> Self {
         let [published, received, failed, missed, expired, restarts] = Default::default();
-        let condition = LiveCondition::new(changed);
+        let condition = LiveCondition::new(outage);
         Self { channel, listeners, condition, published, received, failed, missed, expired, restarts }
     }
 
@@ -79,7 +77,7 @@ impl ChannelStats {
 
     /// The store has not answered, or has refused a request.
     pub(super) fn store_error(&self, error: &StoreError) {
-        self.condition.store_error(error);
+        self.condition.store_error(&self.channel, error);
     }
 
     pub(super) fn restarted(&self, panic: &str) {

@@ -1,20 +1,21 @@
 //! The handle of a running node.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use super::Plan;
 use super::health::{Health, HealthProbe};
 use super::signals::Counted;
 use super::{Running, start};
-use crate::config::Listing;
+use crate::config::{Listing, Source};
 use crate::job::TopicName;
 use crate::provider::Provider;
 
 /// A running node, from [`ContextFactory::start`](crate::context::ContextFactory::start).
 ///
 /// Dropping it without a [`shutdown`](Self::shutdown) stops the node in the background, without a grace: handlers are
-/// cancelled, and their jobs go back if the program lives long enough.
+/// cancelled, and their jobs go back if the program lives long enough. The log says so at WARN.
 #[derive(Debug)]
 #[must_use = "dropping it stops the node: keep it, and end with `run_until_signal` or `shutdown`"]
 pub struct Context {
@@ -25,6 +26,8 @@ pub struct Context {
     /// The grace of the settings.
     pub(super) grace: Duration,
     pub(super) signals: Counted,
+    /// Its drop is no mistake: it ends a test, or was killed.
+    pub(super) is_quiet: bool,
 }
 
 impl Context {
@@ -53,7 +56,9 @@ impl Context {
         log(plan);
         let (settings, grace) = (plan.listing.clone(), plan.settings.grace);
         let topics = plan.topics.iter().map(|topic| (topic.key.topic.clone(), topic.listing.clone())).collect();
-        Self { running: start(plan), provider, settings, topics, grace, signals: Counted::default() }
+        let running = start(plan);
+        provider.share_outage(running.outage());
+        Self { running, provider, settings, topics, grace, signals: Counted::default(), is_quiet: false }
     }
 
     /// The state of the node. Costs a few atomic loads per topic and no request to the store.
@@ -75,24 +80,47 @@ impl Context {
 
     /// Ends the node at once, as a power cut would: no job goes back. For tests of what other nodes do then.
     #[cfg(feature = "testing")]
-    pub fn kill(self) {
+    pub fn kill(mut self) {
+        self.is_quiet = true;
         self.running.kill();
+    }
+
+    /// Says whether dropping it is no mistake.
+    #[cfg(feature = "testing")]
+    pub(crate) const fn set_quiet(&mut self, is_quiet: bool) {
+        self.is_quiet = is_quiet;
     }
 }
 
-/// Logs what runs, the effective settings, and where each came from.
+/// Logs what runs, and the settings with where each came from: those that somebody chose at INFO, all at DEBUG.
 fn log(plan: &Plan) {
     let Plan { app, node, store, listing, .. } = plan;
-    tracing::info!(%app, %node, store = store.url(), settings = %listing, "starting");
+    tracing::info!(%app, %node, store = store.url(), settings = %Chosen(listing), "starting");
+    tracing::debug!(settings = %listing, "all settings of the node");
     for topic in &plan.topics {
         let (name, declared_at) = (topic.name, topic.declared_at);
-        tracing::info!(topic = %topic.key.topic, listener = name, declared_at, settings = %topic.listing, "listening");
+        tracing::info!(topic = %topic.key.topic, listener = name, declared_at, settings = %Chosen(&topic.listing), "listening");
+        tracing::debug!(topic = %topic.key.topic, settings = %topic.listing, "all settings of the topic");
     }
     for broadcast in &plan.broadcasts {
         let channels: Vec<_> = broadcast.channels.iter().map(|key| key.topic.as_str()).collect();
         tracing::info!(channels = channels.join(", "), listener = broadcast.name, "listening to broadcasts");
     }
-    for (topic, error) in &plan.refused {
-        tracing::error!(%topic, error = %error, "this topic is stopped until an operator fixes the cause; the others run");
+}
+
+/// The settings that somebody chose, each with its source.
+struct Chosen<'a>(&'a Listing);
+
+impl fmt::Display for Chosen<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut chosen = self.0.all().iter().filter(|listed| listed.source != Source::Default).peekable();
+        if chosen.peek().is_none() {
+            return f.write_str("all by default");
+        }
+        for (i, listed) in chosen.enumerate() {
+            let comma = if i == 0 { "" } else { ", " };
+            write!(f, "{comma}{} = {} ({})", listed.key, listed.value, listed.source)?;
+        }
+        Ok(())
     }
 }

@@ -56,7 +56,7 @@ impl Opening {
             };
             match answer {
                 Ok(()) => {
-                    tracing::info!(topic = %key, "the store can serve the topic now; it starts");
+                    tracing::info!(topic = %key.topic, "the store can serve the topic now; it starts");
                     self.is_refused.store(false, Relaxed);
                 }
                 Err(error) => {

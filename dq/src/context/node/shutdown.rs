@@ -7,13 +7,20 @@ use std::pin::pin;
 use std::time::Duration;
 
 use super::handle::Context;
+use super::signals::StopSignal;
 use crate::context::error::Error;
-use crate::context::topic::stats::TopicHealth;
+use crate::context::topic::stats::TopicEnding;
 
-/// What a node left behind when it stopped.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The result of a stop: what became of what the node held when it was told to stop. The log has the same as one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stopped {
+    /// Jobs whose run ended by itself during the stop, with an outcome that the store took: acks, retries, rejoins and so on.
+    pub finished: usize,
+    /// Jobs that went back as they were, without a spent attempt: those that waited, and those whose handlers were cancelled.
+    pub given_back: usize,
+    /// Handlers that were cancelled, because the grace ended before they did.
+    pub cancelled: usize,
     /// Jobs that the node still held: the store did not answer in time, or `crash_rollback` is off. Other nodes reclaim them.
     pub left: usize,
     /// Handlers that were cancelled and have not returned, because they block their thread.
@@ -29,6 +36,22 @@ impl Context {
     pub async fn shutdown(self, grace: Duration) -> Stopped {
         self.running.order_stop(grace);
         self.stopped().await
+    }
+
+    /// The signal that [`run_until_signal`](Self::run_until_signal) waits for, as a future that every part of a program can wait
+    /// for: SIGTERM or SIGINT on Unix, Ctrl-C elsewhere. Pass it to `axum::serve(..).with_graceful_shutdown(..)`, and the server
+    /// to [`run_until`](Self::run_until): one signal then stops both, and the server finishes its requests.
+    ///
+    /// It also resolves for a signal that came since the first call. From the first call on, these signals no longer end the
+    /// program by themselves. Cheap to clone and cancel safe.
+    ///
+    /// # Errors
+    /// When the operating system refuses to deliver signals.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime with its IO driver.
+    pub fn signals(&self) -> Result<StopSignal, Error> {
+        Ok(self.signals.count(self.running.environment())?.first())
     }
 
     /// Runs until SIGTERM or SIGINT (Ctrl-C), then stops as [`shutdown`](Self::shutdown) does, with the `grace` of the
@@ -53,7 +76,7 @@ impl Context {
     /// # Errors
     /// When the operating system refuses to deliver signals. The node has stopped then, and `work` was dropped.
     pub async fn run_until<T>(self, work: impl Future<Output = T>) -> Result<(Option<T>, Stopped), Error> {
-        let mut signals = match self.count_signals() {
+        let mut signals = match self.signals.count(self.running.environment()) {
             Ok(signals) => signals,
             Err(error) => return Err(self.stopped_for(error.into()).await),
         };
@@ -105,14 +128,32 @@ impl Context {
     async fn stopped(&self) -> Stopped {
         self.running.stopped().await;
         self.provider.close().await;
-        let topics = self.running.health().topics;
-        let sum = |of: fn(&TopicHealth) -> usize| topics.iter().map(of).sum();
-        Stopped { left: sum(|topic| topic.held), still_running: sum(|topic| topic.running) }
+        let topics: Vec<_> = self.running.endings().collect();
+        let sum = |of: fn(&TopicEnding) -> usize| topics.iter().map(of).sum();
+        let stopped = Stopped {
+            finished: sum(|topic| topic.finished),
+            given_back: sum(|topic| topic.given_back),
+            cancelled: sum(|topic| topic.cancelled),
+            left: sum(|topic| topic.held),
+            still_running: sum(|topic| topic.running),
+        };
+        let Stopped { finished, given_back, cancelled, left, still_running } = stopped;
+        tracing::info!(finished, given_back, cancelled, left, still_running, "the node has stopped");
+        stopped
     }
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
+        // A subscriber that panics during a panic would abort the process.
+        if !self.is_quiet && self.running.works() && !std::thread::panicking() {
+            tracing::warn!(
+                "the node was dropped, so it stops now: its handlers are cancelled, and no job runs here any more, although a \
+                 clone of its provider still adds. Keep the node: `let dq = factory.start().await?;` (`let _ = ..` and \
+                 `.start().await?.provider().clone()` drop it), and end with `dq.run_until_signal().await` or \
+                 `dq.shutdown(grace).await`. A program that only adds jobs uses `Provider::connect`"
+            );
+        }
         self.running.order_stop(Duration::ZERO);
     }
 }

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use super::arrivals::Arrivals;
 use super::broadcast::Channel;
 use super::channel_stats::ChannelStats;
-use super::health::{Health, HealthProbe, HealthRegistry};
+use super::health::{HealthProbe, HealthRegistry};
 use super::refused::Opening;
 use super::{Plan, TopicPlan};
 use crate::broadcast::ErasedBroadcast;
@@ -26,11 +26,11 @@ use crate::context::panic_message;
 use crate::context::subscription::Subscription;
 use crate::context::topic::budget::WaitingBytes;
 use crate::context::topic::shutdown::StopOrder;
-use crate::context::topic::stats::TopicStats;
+use crate::context::topic::stats::{TopicEnding, TopicStats};
 use crate::context::topic::{Parts, Topic};
 use crate::environment::{Environment, Runtime, Task};
 use crate::job::TopicKey;
-use crate::store::Interest;
+use crate::store::{Interest, Outage};
 
 /// The pause before a task that panicked starts again.
 const RESTART_PAUSE: Duration = Duration::from_secs(1);
@@ -47,12 +47,14 @@ pub struct Running {
     tasks: Vec<Task>,
     registry: Arc<HealthRegistry>,
     waiting: WaitingBytes,
+    outage: Outage,
 }
 
 /// Starts the tasks of the node. The task of a topic that the store cannot serve yet waits until it can.
 pub fn start(plan: &Plan) -> Running {
     let channels = listeners_by_channel(plan);
-    let registry = Arc::new(registry(plan, &channels));
+    let outage = Outage::new(plan.environment.clone(), plan.store.url());
+    let registry = Arc::new(registry(plan, &channels, &outage));
     let mut running = Running {
         environment: plan.environment.clone(),
         orders: Vec::new(),
@@ -61,6 +63,7 @@ pub fn start(plan: &Plan) -> Running {
         tasks: Vec::new(),
         registry: registry.clone(),
         waiting: WaitingBytes::default(),
+        outage,
     };
     let concurrency = plan.topics.iter().map(|topic| topic.settings.concurrency);
     let shares = NodePermits::shares(plan.settings.node_concurrency, concurrency);
@@ -88,15 +91,14 @@ fn listeners_by_channel(plan: &Plan) -> BTreeMap<&TopicKey, Vec<NamedListener>> 
 }
 
 /// The stats of every topic and channel, in their order. The tasks of the node update them.
-fn registry(plan: &Plan, channels: &BTreeMap<&TopicKey, Vec<NamedListener>>) -> HealthRegistry {
-    let changed = Arc::<Notify>::default();
+fn registry(plan: &Plan, channels: &BTreeMap<&TopicKey, Vec<NamedListener>>, outage: &Outage) -> HealthRegistry {
     let topic = |topic: &TopicPlan| {
         let listener = format!("{} ({})", topic.name, topic.declared_at);
-        Arc::new(TopicStats::new(topic.key.topic.to_string(), listener, topic.listing.to_string(), changed.clone()))
+        Arc::new(TopicStats::new(topic.key.topic.to_string(), listener, topic.listing.to_string(), outage))
     };
     let channel = |(key, listeners): (&&TopicKey, &Vec<NamedListener>)| {
         let names: Vec<_> = listeners.iter().map(|(name, _)| *name).collect();
-        Arc::new(ChannelStats::new(key.topic.to_string(), names.join(", "), changed.clone()))
+        Arc::new(ChannelStats::new(key.topic.to_string(), names.join(", "), outage))
     };
     HealthRegistry {
         app: plan.app.to_string(),
@@ -105,7 +107,7 @@ fn registry(plan: &Plan, channels: &BTreeMap<&TopicKey, Vec<NamedListener>>) -> 
         settings: plan.listing.to_string(),
         topics: plan.topics.iter().map(topic).collect(),
         channels: channels.iter().map(channel).collect(),
-        changed: changed.clone(),
+        changed: outage.changed(),
     }
 }
 
@@ -130,7 +132,7 @@ impl Running {
     }
 
     fn start_topic(&mut self, plan: &Plan, topic: &TopicPlan, stats: Arc<TopicStats>, permits: Share) {
-        let is_refused = plan.refused.get(&topic.key).inspect(|error| _ = stats.store_error(error)).is_some();
+        let is_refused = plan.refused.get(&topic.key).inspect(|error| stats.store_error(error)).is_some();
         let parts = Parts {
             key: topic.key.clone(),
             listener: topic.listener.clone(),
@@ -140,6 +142,7 @@ impl Running {
             stats: stats.clone(),
             permits,
             waiting: self.waiting.clone(),
+            outage: self.outage.clone(),
         };
         let ordered = self.order();
         let opening = self.opening(plan, &topic.key, is_refused, &ordered);
@@ -150,7 +153,7 @@ impl Running {
             let (opening, stats) = (opening.clone(), store_stats.clone());
             let new = (parts.clone(), store.clone(), node.clone(), stop.clone());
             Box::pin(async move {
-                if opening.opened(|error| _ = stats.store_error(error)).await {
+                if opening.opened(|error| stats.store_error(error)).await {
                     let (parts, store, node, stop) = new;
                     Topic::new(parts, store, node, stop).run().await;
                 }
@@ -177,18 +180,20 @@ impl Running {
         let opening = self.opening(plan, &key, is_refused, &ordered);
         let (channel_key, stop, channel_stats) = (key.clone(), ordered.clone(), stats.clone());
         let task_environment = environment.clone();
+        let outage = self.outage.clone();
         let run = move || -> BoxFuture<'static, ()> {
             let (store, key, environment) = (store.clone(), channel_key.clone(), environment.clone());
             let (node, settings, listeners) = (node.clone(), settings.clone(), listeners.clone());
             let (interest, topics, stats) = (interest.clone(), topics.clone(), channel_stats.clone());
-            let (opening, stop) = (opening.clone(), stop.clone());
+            let (opening, stop, outage) = (opening.clone(), stop.clone(), outage.clone());
             Box::pin(async move {
                 if !opening.opened(|error| stats.store_error(error)).await {
                     return;
                 }
                 let call_timeout = settings.call_timeout;
+                let (store_of, environment_of, party) = (store.clone(), environment.clone(), outage.party());
                 let subscription =
-                    Subscription::new(store.clone(), key.clone(), interest, environment.clone(), call_timeout);
+                    Subscription::new(store_of, key.clone(), interest, environment_of, call_timeout, party);
                 let (link, failures, arrivals) = (None, 0, Arrivals::default());
                 let channel = Channel {
                     key,
@@ -216,8 +221,14 @@ impl Running {
         self.tasks.push(self.environment.spawn(Runtime::Own, self.tracker.track_future(task)));
     }
 
+    /// The outages of the node.
+    pub(super) fn outage(&self) -> Outage {
+        self.outage.clone()
+    }
+
     /// The state of the node.
-    pub fn health(&self) -> Health {
+    #[cfg(any(test, feature = "testing"))]
+    pub fn health(&self) -> super::health::Health {
         self.registry.health()
     }
 
@@ -247,6 +258,16 @@ impl Running {
                 *order = StopOrder::Stop { grace_until };
             });
         }
+    }
+
+    /// Whether something runs that nobody has told to stop.
+    pub(super) fn works(&self) -> bool {
+        self.orders.iter().any(|order| *order.borrow() == StopOrder::Continue)
+    }
+
+    /// What became of what each topic held when the stop was ordered.
+    pub(super) fn endings(&self) -> impl Iterator<Item = TopicEnding> {
+        self.registry.topics.iter().map(|stats| stats.ending())
     }
 
     /// Waits until every task has stopped.
@@ -280,7 +301,7 @@ async fn keep_running(
         let was_stopping = *ordered.borrow() != StopOrder::Continue;
         let Err(panic) = AssertUnwindSafe(async { run().await }).catch_unwind().await else { return };
         let text = panic_message(&*panic);
-        tracing::error!(topic = %key, panic = text, "dq panicked in this topic and restarts it; please report this as a bug");
+        tracing::error!(topic = %key.topic, panic = text, "dq panicked in this topic and restarts it; please report this as a bug");
         restarted(&text);
         if was_stopping {
             return;

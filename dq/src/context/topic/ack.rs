@@ -78,11 +78,9 @@ impl Topic {
 
     fn on_verdict(&mut self, id: &JobId, token: Token, verdict: Verdict, now: Duration) {
         let Some(job) = self.held.get(id) else { return };
-        let change = match job.stage() {
-            Stage::Settling { change, .. } => Some(tracing::field::debug(change)),
-            _ => None,
-        };
-        tracing::debug!(job.id = %id, attempt = job.metadata.attempts, fence = token.fence.0, change, ?verdict, "settled");
+        if let Stage::Settling { change, .. } = job.stage() {
+            self.report_verdict(id, token, job, change, &verdict);
+        }
         match verdict {
             Verdict::Done => {
                 let Stage::Settling { change, then_run, .. } = job.stage() else { return };
@@ -94,18 +92,18 @@ impl Topic {
             }
             Verdict::Stale if job.is_unknown => self.forget_unknown(id),
             Verdict::Stale => {
-                tracing::warn!(topic = %self.parts.key, job.id = %id, fence = token.fence.0, "another run has the job now; this outcome was refused");
+                tracing::info!(topic = %self.parts.key.topic, job.id = %id, fence = token.fence.0, "another run has the job now; this outcome was refused");
                 self.parts.stats.stale();
                 self.held.remove(id);
             }
             Verdict::Dropped => {
-                tracing::warn!(topic = %self.parts.key, job.id = %id, "the store has lost the record of this job; the job is dropped");
+                tracing::error!(topic = %self.parts.key.topic, job.id = %id, "the store has lost the record of this job; the job is dropped");
                 self.parts.stats.dropped(1);
                 self.held.remove(id);
             }
             Verdict::Later => self.held.unsent(id),
             Verdict::Failed(reason) => {
-                tracing::error!(topic = %self.parts.key, job.id = %id, reason, "the store could not settle this job; its outcome is sent again");
+                tracing::warn!(topic = %self.parts.key.topic, job.id = %id, reason, "the store could not settle this job; its outcome is sent again");
                 self.unsettled.push_back((now + UNSETTLED_PAUSE, id.clone()));
             }
         }
@@ -114,10 +112,8 @@ impl Topic {
     /// Forgets a job whose outcome the store cannot take any more. An earlier sending of it may have taken effect (rule 10).
     pub(super) fn forget_unknown(&mut self, id: &JobId) {
         let Some(job) = self.held.remove(id) else { return };
-        if job.is_unknown && matches!(job.stage(), Stage::Settling { then_run: true, .. }) {
-            tracing::warn!(topic = %self.parts.key, job.id = %id, "the ack on claim of this job had no answer; its handler does not start, and the job may be lost");
-        } else {
-            tracing::debug!(topic = %self.parts.key, job.id = %id, "it is unknown whether this outcome counted: the store has taken it before, or another run has the job");
+        if let Stage::Settling { change, then_run, .. } = job.stage() {
+            self.report_unknown(id, &job, change, job.is_unknown && *then_run);
         }
     }
 
@@ -134,7 +130,7 @@ impl Topic {
     /// The handler of a job that was acked on claim has ended.
     pub(super) fn on_detached_end(&self, id: &JobId, ended: Ended) {
         match ended {
-            Ended::Returned(Returned::Failed(failure)) => self.report_lost(id, &failure.to_string()),
+            Ended::Returned(Returned::Failed(failure)) => self.report_lost(id, failure.log_text()),
             Ended::Panicked(message) => self.report_lost(id, &message),
             Ended::Dropped => self.report_lost(id, "its runtime has shut down"),
             Ended::Returned(_) | Ended::Asked(_) | Ended::AskedEach(_) | Ended::GivenBack => {}
@@ -142,7 +138,7 @@ impl Topic {
     }
 
     pub(super) fn report_lost(&self, id: &JobId, failure: &str) {
-        tracing::error!(topic = %self.parts.key, job.id = %id, failure, "the handler failed after its job was acked on claim: the job is lost");
+        tracing::error!(topic = %self.parts.key.topic, job.id = %id, failure, "the handler failed after its job was acked on claim: the job is lost");
         self.parts.stats.failed();
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 use super::begin::RunId;
-use super::run_task::{Ended, Failed, RunEvent, Tasks, failure_of};
+use super::run_task::{Ended, Failed, RunEvent, Tasks, drop_here, failure_of};
 use crate::job::Record;
 use crate::listener::Delivery;
 use crate::listener::batch::Outcomes;
@@ -77,14 +77,19 @@ impl BatchReport {
 impl Outcomes for BatchReport {
     fn ended(&self, place: usize, returned: Returned) -> bool {
         let Some(job) = self.take(place) else { return false };
-        let ended = Ended::Returned(returned);
+        let mut ended = Ended::Returned(returned);
         let asked = job.failed.and_then(|failed| Some((failed, failure_of(&ended, &self.tasks.environment)?)));
         let (failed, ended) = match asked {
-            Some((failed, failure)) => {
+            Some((failed, mut failure)) => {
                 let delay = self.tasks.retry_delay(failed, &failure);
+                ended.take_error(); // not the last: `failure` has it
+                drop_here(failure.take_error());
                 (Some(Failed { failure, is_wanted: false }), Ended::Asked(delay))
             }
-            None => (None, ended),
+            None => {
+                drop_here(ended.take_error());
+                (None, ended)
+            }
         };
         self.tasks.send(RunEvent::JobEnded(self.run, place, failed, ended));
         true

@@ -31,7 +31,7 @@ impl Topic {
                 }
                 () = self.stopping.ordered() => {}
                 signal = self.signals.next() => {
-                    // The subscription has logged an error; the fallback scan goes on without signals.
+                    // The subscription has told of an error; the fallback scan goes on without signals.
                     if let Ok(signal) = signal {
                         self.on_signal(signal);
                     }
@@ -137,12 +137,10 @@ impl Topic {
             return self.fail_link(error, now);
         }
         if !error.is_outage() {
-            tracing::error!(topic = %self.parts.key, ?kind, error = %error, "this topic is stopped until an operator fixes the cause; dq goes on asking");
             self.stopped_by = Some(kind);
         }
-        if self.parts.stats.store_error(error) && error.is_outage() {
-            tracing::warn!(topic = %self.parts.key, ?kind, error = %error, "the store refused a request; dq sends it again");
-        }
+        self.parts.stats.store_error(error);
+        tracing::debug!(topic = %self.parts.key.topic, ?kind, %error, "the store refused a request; dq sends it again");
         self.pipeline.pause(kind, now, !error.is_outage());
         self.send_again(Some(kind));
     }
@@ -157,7 +155,7 @@ impl Topic {
             }
             Signal::Due(None) | Signal::Resubscribed => self.sleep.wake(),
             Signal::Command(kind, id) => self.on_command(kind, &id),
-            Signal::BroadcastDue | Signal::Broadcast(_) => {}
+            Signal::BroadcastDue | Signal::Broadcast(_) | Signal::Interrupted(_) => {}
         }
     }
 

@@ -15,7 +15,7 @@ use crate::listener::AckMode;
 use crate::store::step::{Isolate, Isolated, NoteVerdict};
 
 /// How many of the quarantined jobs that run `health()` names.
-const MOST_SHOWN: usize = 16;
+pub(super) const MOST_SHOWN: usize = 16;
 
 /// For how long a quarantined job waits for a handler, or is alone: two timeouts, or ten minutes without one.
 pub(super) fn longest_wait(timeout: Option<Duration>) -> Duration {
@@ -136,7 +136,7 @@ impl Topic {
         match ticket.outlook(too_long) {
             Outlook::Wait(until) => return until,
             Outlook::Beside(entry) => {
-                tracing::warn!(topic = %self.parts.key, job.id = %id, "this job may have killed its process and should run alone, but another handler has run for so long that it runs beside that one");
+                tracing::warn!(topic = %self.parts.key.topic, job.id = %id, "this job may have killed its process and should run alone, but another handler has run for so long that it runs beside that one");
                 self.isolate(vec![(id, token, entry)], None);
             }
             Outlook::Alone(alone) => {
@@ -212,7 +212,7 @@ impl Topic {
             Isolation::Alone => "alone in the process, until another job wants to run",
         };
         let ids: Vec<_> = runs.iter().take(MOST_SHOWN).map(|(id, _)| id.as_str()).collect();
-        tracing::warn!(topic = %self.parts.key, jobs = runs.len(), ?ids, crashes, "jobs that ran in processes that died may be the cause, so they run {how}");
+        tracing::info!(topic = %self.parts.key.topic, jobs = runs.len(), ?ids, crashes, "jobs that ran in processes that died may be the cause, so they run {how}");
     }
 
     fn send_isolate(&mut self, isolation: Isolation, runs: Vec<(JobId, Token)>) {

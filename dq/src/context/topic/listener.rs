@@ -143,7 +143,7 @@ impl Topic {
     pub(super) fn report_late(&self, run: RunId) {
         if let Some(id) = self.runs.abandoned(run) {
             let id = id.map_or("a batch", JobId::as_str);
-            tracing::warn!(topic = %self.parts.key, job.id = %id, "a handler returned after dq had given its run up; its outcome is refused");
+            tracing::info!(topic = %self.parts.key.topic, job.id = %id, "a handler returned after dq had given its run up; its outcome is refused");
             self.parts.stats.late_outcome();
         }
     }
@@ -177,13 +177,15 @@ impl Topic {
         let Some(run) = self.runs.give_up(run_id) else { return };
         let after = humantime::format_duration(timeout.unwrap_or_default());
         let (detached, jobs) = (run.detached, run.jobs.into_list());
-        let id = jobs.first().map(|(_, job)| tracing::field::display(&job.id));
-        tracing::warn!(topic = %self.parts.key, job.id = id, jobs = jobs.len(), "the handler did not return within {after}; its run is given up");
         self.parts.stats.timed_out();
         let failure = Failure::new(Cause::Timeout, format!("the handler did not return within {after}"));
         let mut asked = Vec::new();
         for (_, job) in jobs {
-            let Some(held) = self.held.under(&job.id, job.token).filter(|_| !detached) else { continue };
+            if detached {
+                self.report_lost(&job.id, &failure.message);
+                continue;
+            }
+            let Some(held) = self.held.under(&job.id, job.token) else { continue };
             let asks = held.mode == Mode::Due && held.exhausted_by().is_none();
             match held.failed_after(&HandlerCall::OnDue).filter(|_| asks) {
                 Some(failed) => asked.push((job, failed)),
@@ -198,13 +200,16 @@ impl Topic {
         let delay = match &ended {
             Ended::Asked(Some(delay)) => delay.clone(),
             Ended::Asked(None) => {
-                tracing::error!(topic = %self.parts.key, job.id = %id, "`retry_delay` of the listener panicked; the retry policy of the settings is used instead");
+                tracing::warn!(topic = %self.parts.key.topic, job.id = %id, "`retry_delay` of the listener panicked; the retry policy of the settings is used instead");
                 RetryDelay::BySettings
             }
             _ => RetryDelay::BySettings,
         };
         let failure = match (failed, ended) {
-            (Some(failed), _) if failed.is_wanted => return self.on_failure(id, failed.failure, delay),
+            (Some(failed), _) if failed.is_wanted => {
+                self.spend_attempt(id, failed.failure, delay);
+                return;
+            }
             (Some(failed), _) => failed.failure,
             (None, Ended::Dropped | Ended::GivenBack | Ended::Asked(_) | Ended::AskedEach(_)) => {
                 return self.roll_back(id);
@@ -215,21 +220,21 @@ impl Topic {
             (None, Ended::Returned(Returned::Unacked(decision))) => return self.on_unacked_decision(id, decision),
             (None, Ended::Returned(Returned::FinalRetried)) => return self.held.set(id, Stage::settling(Change::Dead)),
         };
-        self.report_failure(id, &failure);
-        match self.held.get(id).map(|job| (job.metadata.exhausted, job.mode)) {
-            Some((true, _)) => self.held.set(id, Stage::settling(Change::Dead)), // `final_retry` failed
-            Some((false, Mode::Swept)) => self.held.set(id, Stage::settling(Change::Park)),
-            Some((false, Mode::Due)) => self.on_failure(id, failure, delay),
-            None => {}
+        let Some(job) = self.held.get(id) else { return };
+        let (is_final, token) = (job.metadata.exhausted, job.token);
+        if !is_final && job.mode == Mode::Due {
+            return self.on_failed(id, failure, delay);
         }
+        self.report_other_failure(id, token, &failure, is_final);
+        self.parts.stats.failed();
+        self.held.set(id, Stage::settling(if is_final { Change::Dead } else { Change::Park }));
     }
 
     fn on_decision(&mut self, id: &JobId, decision: &Decision) {
         match change(decision, &self.parts.environment) {
             Ok(change) => self.held.set(id, Stage::settling(change)),
             Err(failure) => {
-                self.report_failure(id, &failure);
-                self.on_failure(id, failure, RetryDelay::BySettings);
+                self.on_failed(id, failure, RetryDelay::BySettings);
             }
         }
     }
@@ -238,19 +243,7 @@ impl Topic {
         match decision {
             UnackedDecision::Drop => self.held.set(id, Stage::settling(Change::Drop)),
             UnackedDecision::Keep => self.held.set(id, Stage::settling(Change::Park)),
-            UnackedDecision::Retry => self.on_failure(id, wanted_retry(), RetryDelay::BySettings),
+            UnackedDecision::Retry => drop(self.spend_attempt(id, wanted_retry(), RetryDelay::BySettings)),
         }
-    }
-
-    /// Logs and counts a failure. A decoder's text quotes the payload, so it is kept with the job and stays out of the log.
-    fn report_failure(&self, id: &JobId, failure: &Failure) {
-        let error = match failure.cause {
-            Cause::Decode => {
-                "the payload does not decode into the type of the listener; `get` the DEAD job for the details"
-            }
-            _ => failure.message.as_str(),
-        };
-        tracing::warn!(topic = %self.parts.key, job.id = %id, cause = %failure.cause, error, "the handler failed");
-        self.parts.stats.failed();
     }
 }

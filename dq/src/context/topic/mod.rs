@@ -39,6 +39,7 @@ mod permits;
 mod pipeline;
 mod prefetch;
 mod reconnect;
+mod report;
 mod retry;
 mod retry_delay;
 mod run_jobs;
@@ -66,7 +67,7 @@ use crate::config::{NodeSettings, TopicSettings};
 use crate::environment::{Changes, Environment};
 use crate::job::{JobId, NodeId, TopicKey};
 use crate::listener::erased::{ErasedBatches, ErasedListener};
-use crate::store::{Interest, Store};
+use crate::store::{Interest, Outage, Store};
 use budget::{Budgets, WaitingBytes, WaitingShare};
 use crash::{Audits, Lease, Reclaims, Reconciliation};
 use held::Held;
@@ -95,6 +96,8 @@ pub(super) struct Parts {
     pub(super) permits: Share,
     /// Shared by all topics of the node.
     pub(super) waiting: WaitingBytes,
+    /// The outages of the node.
+    pub(super) outage: Outage,
 }
 
 /// The task of a topic, and all its state.
@@ -145,7 +148,8 @@ impl Topic {
     pub(super) fn new(parts: Parts, store: Arc<dyn Store>, node: NodeId, stop: watch::Receiver<StopOrder>) -> Self {
         let (key, environment, call_timeout) = (&parts.key, &parts.environment, parts.node.call_timeout);
         let interest = Interest { node: Some(node.clone()), broadcasts: false };
-        let signals = Subscription::new(store.clone(), key.clone(), interest, environment.clone(), call_timeout);
+        let party = parts.outage.party();
+        let signals = Subscription::new(store.clone(), key.clone(), interest, environment.clone(), call_timeout, party);
         let pipeline = Pipeline::new(store, key.clone(), node, environment.clone(), &parts.node);
         let (now, process_changes) = (parts.environment.now(), parts.environment.process().changes());
         parts.stats.set_starved(false); // of the task before this one, if that panicked

@@ -30,7 +30,7 @@ impl Topic {
 
     /// Drops the link. Held jobs stay held, and the topic reconciles before it sends its requests again.
     pub(super) fn fail_link(&mut self, error: &StoreError, now: Duration) {
-        tracing::warn!(topic = %self.parts.key, error = %error, "lost the connection to the store; reconnecting");
+        tracing::debug!(topic = %self.parts.key.topic, error = %error, "lost the connection to the store; reconnecting");
         self.parts.stats.store_error(error);
         self.pipeline.disconnect(now);
         self.reconciliation.need();

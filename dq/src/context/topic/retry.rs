@@ -8,23 +8,44 @@ use std::time::Duration;
 use super::isolation::longest_wait;
 use super::pipeline::RequestKind;
 use super::{HeldJob, Stage, Topic};
-use crate::job::{Cause, JobId, Sequence, Token};
+use crate::job::{Cause, JobId, RetryPolicy, Sequence, Token};
 use crate::listener::{Failure, OnTimeout, RetryDelay};
 use crate::store::step::{Change, Exhaust, NoteVerdict, Noted};
 use crate::time::LONGEST_DELAY;
+
+/// What follows a failure.
+#[derive(Debug)]
+pub(super) struct Next {
+    /// The delay before the next attempt; `None`: there is none.
+    pub(super) delay: Option<Duration>,
+    /// How many attempts there are in all; `None`: only the listener's `retry_delay` knows.
+    pub(super) attempts: Option<u32>,
+}
 
 /// How many `exhaust` requests may be in flight.
 const MOST_EXHAUSTS: usize = 32;
 
 impl Topic {
-    /// A run failed: the job is retried after its delay or, if no attempt is left, goes on to `final_retry`. `asked` is what
-    /// the listener's `retry_delay` says.
-    pub(super) fn on_failure(&mut self, id: &JobId, failure: Failure, asked: RetryDelay) {
-        let Some(job) = self.held.get(id) else { return };
+    /// A handler failed: logs and counts that, and decides what follows.
+    pub(super) fn on_failed(&mut self, id: &JobId, failure: Failure, asked: RetryDelay) {
+        self.parts.stats.failed();
+        if let Some(next) = self.spend_attempt(id, failure, asked) {
+            self.report_failure(id, &next);
+        }
+    }
+
+    /// The job is retried after its delay or, if no attempt is left, goes on to `final_retry`. `asked` is what the listener's
+    /// `retry_delay` says.
+    pub(super) fn spend_attempt(&mut self, id: &JobId, failure: Failure, asked: RetryDelay) -> Option<Next> {
+        let job = self.held.get(id)?;
         let failed = u32::from(job.metadata.attempts) + 1;
         let undecodable = failure.cause == Cause::Decode;
-        let delay = if undecodable { None } else { self.delay(job, failed, failure.cause, asked) };
-        let Some(metadata) = self.held.metadata_mut(id) else { return };
+        let next = match undecodable || failure.is_fatal() {
+            true => Next { delay: None, attempts: None },
+            false => self.next(job, failed, failure.cause, asked),
+        };
+        let delay = next.delay;
+        let metadata = self.held.metadata_mut(id)?;
         metadata.attempts = u16::try_from(failed).unwrap_or(u16::MAX);
         metadata.cause = Some(failure.cause);
         metadata.error = Some(failure.message);
@@ -35,23 +56,27 @@ impl Topic {
             None => Stage::Exhausting { sent: false },
         };
         self.held.set(id, stage);
+        Some(next)
     }
 
-    /// The delay before the next attempt; `None`: there is none. The job's own policy overrides the listener's function, which
-    /// overrides the settings.
-    fn delay(&self, job: &HeldJob, failed: u32, cause: Cause, asked: RetryDelay) -> Option<Duration> {
+    /// What follows. The job's own policy overrides the listener's function, which overrides the settings.
+    fn next(&self, job: &HeldJob, failed: u32, cause: Cause, asked: RetryDelay) -> Next {
         let random = self.parts.environment.random();
-        let delay = match job.own_policy() {
-            Some(policy) => policy.delay(failed, random),
+        let by = |policy: &RetryPolicy| Next {
+            delay: policy.delay(failed, random),
+            attempts: Some(policy.retries().saturating_add(1)),
+        };
+        let next = match job.own_policy() {
+            Some(policy) => by(&policy),
             None => match asked {
-                RetryDelay::BySettings => self.parts.topic.retry.delay(failed, random),
-                RetryDelay::By(policy) => policy.delay(failed, random),
-                RetryDelay::After(delay) => Some(delay.min(LONGEST_DELAY)),
-                RetryDelay::Exhausted => None,
+                RetryDelay::BySettings => by(&self.parts.topic.retry),
+                RetryDelay::By(policy) => by(&policy),
+                RetryDelay::After(delay) => Next { delay: Some(delay.min(LONGEST_DELAY)), attempts: None },
+                RetryDelay::Exhausted => Next { delay: None, attempts: None },
             },
         };
         let at_once = cause == Cause::Timeout && self.parts.topic.on_timeout == OnTimeout::Immediate;
-        if at_once { delay.map(|_| Duration::ZERO) } else { delay }
+        if at_once { Next { delay: next.delay.map(|_| Duration::ZERO), ..next } } else { next }
     }
 
     /// Sends an `exhaust` for each exhausted job, several in flight at a time, so that a topic whose jobs all fail does not

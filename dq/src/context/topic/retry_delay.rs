@@ -16,6 +16,7 @@ use super::run_jobs::{RunJob, RunJobs};
 use super::run_task::{Ended, Failed, RunTask};
 use super::runs::Run;
 use super::{Stage, Topic};
+use crate::job::JobId;
 use crate::listener::Failure;
 
 /// How long `retry_delay` may take.
@@ -48,11 +49,9 @@ impl Topic {
 
     /// `retry_delay` takes too long.
     pub(super) fn on_unanswered(&mut self, run_id: RunId) {
-        if !self.settings_decide(run_id) {
-            return;
-        }
-        tracing::error!(
-            topic = %self.parts.key,
+        let Some(id) = self.settings_decide(run_id) else { return };
+        tracing::warn!(
+            topic = %self.parts.key.topic, job.id = %id,
             "`retry_delay` of the listener has not returned within {}, because it or the runtime of the handlers blocks; \
              the retry policy of the settings is used instead",
             humantime::format_duration(ANSWERS_WITHIN)
@@ -66,15 +65,16 @@ impl Topic {
         }
     }
 
-    /// Returns whether there was such a run.
-    fn settings_decide(&mut self, run_id: RunId) -> bool {
-        let Some(mut run) = self.runs.give_up(run_id) else { return false };
+    /// Returns the first job of the run, if there is one.
+    fn settings_decide(&mut self, run_id: RunId) -> Option<JobId> {
+        let mut run = self.runs.give_up(run_id)?;
         let failed = run.asking.take().map(|asking| asking.0);
-        for (_, job) in run.jobs.into_list() {
+        let jobs = run.jobs.into_list();
+        for (_, job) in &jobs {
             if self.held.under(&job.id, job.token).is_some() {
                 self.decide(&job.id, failed.clone(), Ended::Dropped);
             }
         }
-        true
+        jobs.into_iter().next().map(|(_, job)| job.id)
     }
 }

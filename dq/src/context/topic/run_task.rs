@@ -3,6 +3,7 @@
 //! The task reports to the topic at its end, and once before it asks `retry_delay`, which may block its thread.
 
 use std::any::Any;
+use std::error::Error;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -42,6 +43,14 @@ pub(super) enum Ended {
 }
 
 impl Ended {
+    /// Takes the error of the handler away, to be dropped where the user's code runs.
+    pub(super) fn take_error(&mut self) -> Option<Arc<dyn Error + Send + Sync>> {
+        match self {
+            Self::Returned(Returned::Failed(failure)) => failure.take_error(),
+            _ => None,
+        }
+    }
+
     /// How it ended for the job at this place of a batch.
     pub(super) fn for_job(&self, place: usize) -> Self {
         match self {
@@ -122,18 +131,19 @@ impl RunTask {
         if !self.begins() {
             return self;
         }
-        let is_swept = call == HandlerCall::ProcessUnacked;
+        let (is_swept, name) = (call == HandlerCall::ProcessUnacked, name(&call));
         let listener = Arc::clone(&self.tasks.listener);
         let handler = AssertUnwindSafe(async move { listener.call(call, record, delivery).await });
         self.ended = match handler.catch_unwind().await {
             Ok(returned) => Ended::Returned(returned),
-            Err(panic) => Ended::Panicked(format!("the handler panicked: {}", text(panic))),
+            Err(panic) => Ended::Panicked(format!("{name} panicked: {}", text(panic))),
         };
         if let Some(failed) = failed.filter(|_| !self.begin.is_given_up())
             && let Some(failure) = self.failed(is_swept)
         {
             self.ask(failed, failure);
         }
+        drop_here(self.ended.take_error());
         self
     }
 
@@ -152,12 +162,17 @@ impl RunTask {
         let left = report.close();
         if !left.is_empty()
             && !self.begin.is_given_up()
-            && let Some(failure) = failure_of(&self.ended, &self.tasks.environment)
+            && let Some(mut asked) = failure_of(&self.ended, &self.tasks.environment)
         {
-            let asked = failure.clone();
+            let mut failure = asked.clone();
+            failure.take_error(); // not the last: `asked` and what ended have it
             self.tasks.send(RunEvent::Failed(self.run, Failed { failure, is_wanted: false }));
-            self.ended = self.ask_each(left, &asked);
+            let ended = self.ask_each(left, &asked);
+            self.ended.take_error();
+            drop_here(asked.take_error());
+            self.ended = ended;
         }
+        drop_here(self.ended.take_error());
         self
     }
 
@@ -197,10 +212,14 @@ impl RunTask {
     }
 
     /// Asks `retry_delay`. The topic waits for the answer only for a while, because it may never come.
-    fn ask(&mut self, failed: u32, failure: Failed) {
-        let asked = failure.failure.clone();
+    fn ask(&mut self, failed: u32, mut failure: Failed) {
+        let mut asked = failure.failure.clone();
+        failure.failure.take_error(); // not the last: `asked` and what ended have it
         self.tasks.send(RunEvent::Failed(self.run, failure));
-        self.ended = Ended::Asked(self.tasks.retry_delay(failed, &asked));
+        let delay = self.tasks.retry_delay(failed, &asked);
+        self.ended.take_error();
+        drop_here(asked.take_error());
+        self.ended = Ended::Asked(delay);
     }
 }
 
@@ -208,7 +227,9 @@ impl RunTask {
 pub(super) fn failure_of(ended: &Ended, environment: &Environment) -> Option<Failure> {
     match ended {
         Ended::Panicked(message) => Some(Failure::new(Cause::Panic, message.clone())),
-        Ended::Returned(Returned::Failed(failure)) if failure.cause != Cause::Decode => Some(failure.clone()),
+        Ended::Returned(Returned::Failed(failure)) if failure.cause != Cause::Decode && !failure.is_fatal() => {
+            Some(failure.clone())
+        }
         Ended::Returned(Returned::Decided(decision)) => change(decision, environment).err(),
         _ => None,
     }
@@ -264,12 +285,26 @@ impl PreparedRun {
     }
 }
 
+/// The name of a handler, for the text of its panic.
+const fn name(call: &HandlerCall) -> &'static str {
+    match call {
+        HandlerCall::OnDue => "the handler",
+        HandlerCall::FinalRetry(_) => "`final_retry`",
+        HandlerCall::ProcessUnacked => "`process_unacked`",
+    }
+}
+
+/// Drops a value of the user here, on the user's runtime. Its drop is user code, which may panic.
+pub(super) fn drop_here<T>(value: T) {
+    if let Err(again) = catch_unwind(AssertUnwindSafe(move || drop(value))) {
+        std::mem::forget(again);
+    }
+}
+
 /// The text of a panic of user code. The drop of its value is user code, too, and may panic again.
 pub(super) fn text(panic: Box<dyn Any + Send>) -> String {
     let text = panic_message(&*panic);
-    if let Err(again) = catch_unwind(AssertUnwindSafe(move || drop(panic))) {
-        std::mem::forget(again);
-    }
+    drop_here(panic);
     text
 }
 
@@ -287,6 +322,7 @@ pub(super) fn change(decision: &Decision, environment: &Environment) -> Result<C
             "rejoin_at: the time is further away than ten years, which is the limit"
         }
         Decision::Park => return Ok(Change::Park),
+        Decision::Dead(reason) => return Err(Failure::fatal(Cause::Error, reason)),
         Decision::BadDelay(text) => text,
     };
     Err(Failure::new(Cause::Error, text))

@@ -119,7 +119,7 @@ impl Topic {
             if let Err(ask_again) = self.leave_phase(phase, grace_until, now) {
                 return Some(ask_again);
             }
-            tracing::debug!(topic = %self.parts.key, ?phase, "stopping");
+            tracing::debug!(topic = %self.parts.key.topic, ?phase, "stopping");
             self.stopping.done += 1;
         }
         None
@@ -174,7 +174,7 @@ impl Topic {
         let end = *self.stopping.release_until.get_or_insert_with(|| {
             let left = self.held.len();
             if left > 0 {
-                tracing::warn!(topic = %self.parts.key, jobs = left, "stopped while still holding jobs; other nodes reclaim them");
+                tracing::debug!(topic = %self.parts.key.topic, jobs = left, "stopped while still holding jobs; other nodes reclaim them");
             }
             now + FLUSH.min(self.parts.node.call_timeout)
         });

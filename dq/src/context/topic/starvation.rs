@@ -45,7 +45,7 @@ impl Topic {
             self.starvation.since = Some(now);
             self.parts.stats.set_starved(true);
             tracing::warn!(
-                topic = %self.parts.key, job.id = id.as_ref().map(tracing::field::display),
+                topic = %self.parts.key.topic, job.id = id.as_ref().map(tracing::field::display),
                 "the runtime of the handlers did not begin a handler within {}: its threads are blocked or too busy. \
                  Jobs that did not begin go back without an attempt, and the topic claims none until handlers begin again. \
                  Put blocking work into `spawn_blocking`, or lower `concurrency` or `node_concurrency`",
@@ -68,7 +68,7 @@ impl Topic {
             self.starvation.since = None;
             self.parts.stats.set_starved(false);
             self.sleep.wake();
-            tracing::info!(topic = %self.parts.key, "the runtime of the handlers begins handlers again");
+            tracing::info!(topic = %self.parts.key.topic, "the runtime of the handlers begins handlers again");
         }
     }
 }

@@ -4,15 +4,14 @@
 //! that the task could wait for.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
-use tokio::sync::Notify;
 
 use crate::context::condition::{Condition, LiveCondition};
-use crate::store::StoreError;
 use crate::store::step::Change;
+use crate::store::{Outage, StoreError};
 
 /// The state of one topic on this node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -108,6 +107,21 @@ pub struct Counters {
     pub most_late_ms: u64,
 }
 
+/// What became of what a topic held when its stop was ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::context) struct TopicEnding {
+    /// Runs whose outcome the store took, other than a rollback.
+    pub(in crate::context) finished: usize,
+    /// Jobs that went back as they were.
+    pub(in crate::context) given_back: usize,
+    /// Handlers that were cancelled at the end of the grace.
+    pub(in crate::context) cancelled: usize,
+    /// Jobs that are still held.
+    pub(in crate::context) held: usize,
+    /// Handlers that have not returned.
+    pub(in crate::context) running: usize,
+}
+
 macro_rules! cells {
     ($($field:ident),+) => {
         #[derive(Debug, Default)]
@@ -164,15 +178,18 @@ pub(in crate::context) struct TopicStats {
     places: AtomicU64,
     /// Locked for a copy at most, so nobody waits for it.
     quarantine: Mutex<Option<Quarantine>>,
+    /// The counters when the stop was ordered.
+    at_stop: OnceLock<Counters>,
+    cancelled: AtomicUsize,
 }
 
 impl TopicStats {
-    pub(in crate::context) fn new(topic: String, listener: String, settings: String, changed: Arc<Notify>) -> Self {
+    pub(in crate::context) fn new(topic: String, listener: String, settings: String, outage: &Outage) -> Self {
         Self {
             topic,
             listener,
             settings,
-            condition: LiveCondition::new(changed),
+            condition: LiveCondition::new(outage),
             cells: Cells::default(),
             held: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
@@ -182,6 +199,8 @@ impl TopicStats {
             records: AtomicU64::new(0),
             places: AtomicU64::new(0),
             quarantine: Mutex::default(),
+            at_stop: OnceLock::new(),
+            cancelled: AtomicUsize::new(0),
         }
     }
 
@@ -207,10 +226,9 @@ impl TopicStats {
         self.condition.contact(&self.topic);
     }
 
-    /// The store has not answered, or has refused a request. Returns whether the kind of the condition
-    /// changed.
-    pub(in crate::context) fn store_error(&self, error: &StoreError) -> bool {
-        self.condition.store_error(error)
+    /// The store has not answered, or has refused a request.
+    pub(in crate::context) fn store_error(&self, error: &StoreError) {
+        self.condition.store_error(&self.topic, error);
     }
 
     /// No handler can start any more.
@@ -219,7 +237,25 @@ impl TopicStats {
     }
 
     pub(in crate::context) fn stopping(&self) {
+        self.at_stop.get_or_init(|| self.cells.read());
         self.condition.set(Condition::Stopping);
+    }
+
+    /// A handler was cancelled because the grace ended.
+    pub(super) fn cancelled(&self) {
+        self.cancelled.fetch_add(1, Relaxed);
+    }
+
+    pub(in crate::context) fn ending(&self) -> TopicEnding {
+        let (now, then) = (self.cells.read(), self.at_stop.get().copied().unwrap_or_default());
+        let finished = |of: &Counters| of.acked + of.rejoined + of.retried + of.parked + of.dead;
+        TopicEnding {
+            finished: finished(&now).saturating_sub(finished(&then)) as usize,
+            given_back: now.rolled_back.saturating_sub(then.rolled_back) as usize,
+            cancelled: self.cancelled.load(Relaxed),
+            held: self.held.load(Relaxed),
+            running: self.running.load(Relaxed),
+        }
     }
 
     pub(super) fn set_current(&self, held: usize, running: usize, waiting: usize, settling: usize) {
@@ -307,8 +343,9 @@ impl TopicStats {
 
     /// The store has compared its records with its places (rule 26).
     pub(super) fn audited(&self, records: usize, places: usize) {
-        if records != places {
-            tracing::error!(
+        let before = self.records.load(Relaxed).wrapping_sub(self.places.load(Relaxed));
+        if records != places && before != (records as u64).wrapping_sub(places as u64) {
+            tracing::warn!(
                 topic = self.topic,
                 records,
                 places,

@@ -53,7 +53,7 @@ impl Topic {
         };
         self.pipeline.last_seen = swept.lease_status.sequence;
         if swept.pruned_dead > 0 {
-            tracing::info!(topic = %self.parts.key, jobs = swept.pruned_dead, "removed DEAD jobs past their retention");
+            tracing::info!(topic = %self.parts.key.topic, jobs = swept.pruned_dead, "removed DEAD jobs past their retention");
         }
         self.admit(swept.claims, Mode::Swept, swept.clock);
         if swept.lease_status.rows > 0 {

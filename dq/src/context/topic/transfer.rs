@@ -98,7 +98,7 @@ impl Topic {
             self.reclaims.scan_at(now + end.since(answer.clock) + Duration::from_millis(1));
         }
         for id in &answer.dropped {
-            tracing::warn!(topic = %self.parts.key, job.id = %id, "the store has lost the record of this job; the job is dropped");
+            tracing::error!(topic = %self.parts.key.topic, job.id = %id, "the store has lost the record of this job; the job is dropped");
             self.parts.stats.dropped(1);
         }
         let span = tracing::debug_span!(

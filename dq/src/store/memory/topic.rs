@@ -64,7 +64,7 @@ impl Topic {
         match signal {
             Signal::Due(_) => self.roles.free_watcher(node),
             Signal::BroadcastDue => _ = self.roles.free_publisher(node),
-            Signal::Broadcast(_) | Signal::Command(..) | Signal::Resubscribed => {}
+            Signal::Broadcast(_) | Signal::Command(..) | Signal::Interrupted(_) | Signal::Resubscribed => {}
         }
     }
 

@@ -84,7 +84,7 @@ impl RedisLink {
             let mut reply = answer.await?;
             let near = reply.ids()?;
             if let Some(first) = near.first() {
-                tracing::warn!(%topic, count = near.len(), %first, "jobs whose place another program removed wait again");
+                tracing::warn!(topic = %topic.topic, count = near.len(), %first, "jobs whose place another program removed wait again");
             }
             let lost = reply.ids()?;
             let next = Some(reply.text()?).filter(|cursor| !cursor.is_empty()).map(RowCursor::new);

@@ -69,8 +69,8 @@ impl Cleanup {
     fn report_dropped(&self, ids: &[JobId]) {
         if !ids.is_empty() {
             self.dropped.fetch_add(ids.len(), Ordering::Relaxed);
-            tracing::warn!(
-                topic = %self.keys.topic(), count = ids.len(), first = %ids[0],
+            tracing::error!(
+                topic = %self.keys.topic().topic, count = ids.len(), first = %ids[0],
                 "dropped jobs whose records were removed by another program"
             );
         }
@@ -82,7 +82,7 @@ impl Cleanup {
         let Some((first, _)) = foreign_rows.first() else { return };
         let first = first.escape_ascii().to_string();
         self.dropped.fetch_add(foreign_rows.len(), Ordering::Relaxed);
-        tracing::warn!(topic = %self.keys.topic(), count = foreign_rows.len(), %first, "dropped rows that dq did not write");
+        tracing::warn!(topic = %self.keys.topic().topic, count = foreign_rows.len(), %first, "dropped rows that dq did not write");
         let call = self.scripts.call(Step::Settle, &self.keys, self.node.as_str()).arg(self.node.as_str());
         // The request names no sequence number, so it renews nothing.
         let mut call = call.arg("").arg(0).arg(USUAL_BYTES).arg(0).arg(0);

@@ -56,7 +56,9 @@ impl Address {
     pub(super) fn parse(url: &str) -> Result<Self, BadRedisUrl> {
         let masked = masked(url);
         let malformed = |reason: &str| BadRedisUrl::Malformed { url: masked.clone(), reason: reason.into() };
-        let Some((scheme, rest)) = url.split_once("://") else { return Err(malformed("`://` is missing")) };
+        let Some((scheme, rest)) = url.split_once("://") else {
+            return Err(malformed("`://` must follow the scheme, as in redis://127.0.0.1"));
+        };
         if !matches!(scheme, "redis" | "rediss") {
             return Err(malformed("the scheme is neither `redis` nor `rediss`"));
         }
@@ -161,9 +163,14 @@ fn prefix_of(options: &str) -> Result<(Option<String>, String), String> {
 }
 
 /// The URL with `***` for user and password, and without anything behind the path, which may be a secret in the wrong
-/// place.
+/// place. Of a text without `://` nobody knows what is a secret, so only the scheme and the slashes behind it remain.
 fn masked(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return "***".into() };
+    let Some((scheme, rest)) = url.split_once("://") else {
+        let (scheme, rest) = url.split_once(':').unwrap_or(("", url));
+        let colon = if scheme.is_empty() { "" } else { ":" };
+        let slashes = rest.len() - rest.trim_start_matches('/').len();
+        return format!("{scheme}{colon}{}***", &rest[..slashes]);
+    };
     // A password may contain any of these characters, so user and password end at the last `@`.
     let (user, rest) = rest.rsplit_once('@').map_or(("", rest), |(_, rest)| ("***@", rest));
     format!("{scheme}://{user}{}", rest.split(['?', '#']).next().unwrap_or_default())
@@ -202,6 +209,13 @@ mod tests {
 
     #[test]
     fn the_error_of_a_malformed_url_shows_the_right_form() {
+        for (url, shown) in [("redis:/x", "redis:/***"), ("redis:me:secret@host", "redis:***"), ("redis:", "redis:***")]
+        {
+            let error = Address::parse(url).unwrap_err().to_string();
+            let says =
+                format!("`{shown}` is not the URL of a Redis server: `://` must follow the scheme, as in redis://");
+            assert!(error.starts_with(&says) && !error.contains("secret"), "{error}");
+        }
         for url in ["redis:host", "http://host", "redis://host/notanumber", "redis://"] {
             let error = Address::parse(url).unwrap_err().to_string();
             assert!(error.contains("write redis://USER:PASSWORD@HOST:PORT/DATABASE"), "{url}: {error}");

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use crate::context::topic::Topic;
+use crate::context::topic::isolation::MOST_SHOWN;
 use crate::context::topic::pipeline::RequestKind;
 use crate::job::JobId;
 use crate::store::step::{Audit, Audited, Recover, Recovered, RowCursor};
@@ -92,15 +93,16 @@ impl Topic {
 
     pub(in crate::context::topic) fn on_audited(&mut self, page: Audited, now: Duration) {
         if let Some(first) = page.lost.first() {
-            tracing::warn!(topic = %self.parts.key, jobs = page.lost.len(), %first, "jobs have lost their place: another program removed or evicted keys of dq; the audit puts them back");
+            tracing::warn!(topic = %self.parts.key.topic, jobs = page.lost.len(), %first, "jobs have lost their place: another program removed or evicted keys of dq; the audit puts them back");
         }
         self.audits.found(page, now);
     }
 
     pub(in crate::context::topic) fn on_recovered(&mut self, answer: &Recovered) {
-        if let Some(first) = answer.recovered.first() {
+        if !answer.recovered.is_empty() {
             let jobs = answer.recovered.len();
-            tracing::error!(topic = %self.parts.key, jobs, %first, "put back jobs that had lost their place: parked ones are UNACKED, others DEAD with the cause `place lost`; requeue those that should run");
+            let ids: Vec<_> = answer.recovered.iter().take(MOST_SHOWN).map(JobId::as_str).collect();
+            tracing::error!(topic = %self.parts.key.topic, jobs, ?ids, "put back jobs that had lost their place: parked ones are UNACKED, others DEAD with the cause `place lost`; requeue those that should run");
             self.parts.stats.place_lost(jobs);
         }
         self.audits.examined(answer.examined);

@@ -118,7 +118,7 @@ impl Topic {
     pub(in crate::context::topic) fn compare_rows(&mut self, lease_status: LeaseStatus) {
         let differs = lease_status.rows != self.held.len() || lease_status.sequence != self.pipeline.last_seen;
         if self.reconciliation.is_settled() && differs {
-            tracing::debug!(topic = %self.parts.key, rows = lease_status.rows, held = self.held.len(), "the jobs that the store counts for this node differ from those it holds; reconciling");
+            tracing::debug!(topic = %self.parts.key.topic, rows = lease_status.rows, held = self.held.len(), "the jobs that the store counts for this node differ from those it holds; reconciling");
             self.reconciliation.need();
         }
     }
@@ -155,7 +155,7 @@ impl Topic {
         self.settings_decide_all();
         self.take_back();
         for id in self.held.ids(|stage| matches!(stage, Stage::Running(_))) {
-            tracing::warn!(topic = %self.parts.key, job.id = %id, "the lease could not be renewed in time; the handler is cancelled, and the job runs again");
+            tracing::info!(topic = %self.parts.key.topic, job.id = %id, "the lease could not be renewed in time; the handler is cancelled, and the job runs again");
             self.parts.stats.lease_lost();
             self.give_up_run(&id);
             self.roll_back(&id);

@@ -162,7 +162,7 @@ impl Topic {
 
     pub(in crate::context::topic) fn on_reclaimed(&mut self, node: &NodeId, reclaimed: Reclaimed) {
         if reclaimed.moved > 0 {
-            tracing::warn!(topic = %self.parts.key, %node, jobs = reclaimed.moved, "reclaimed the jobs of a dead node");
+            tracing::info!(topic = %self.parts.key.topic, %node, jobs = reclaimed.moved, "reclaimed the jobs of a dead node");
             self.parts.stats.reclaimed(reclaimed.moved);
             self.sleep.wake();
         }
@@ -184,6 +184,19 @@ mod tests {
         reclaims.sent(true, NOW);
         reclaims.counted(0, 0, NOW);
         reclaims
+    }
+
+    #[test]
+    fn an_expired_lease_is_watched_until_a_node_behind_an_outage_must_be_back() {
+        let watched = |call_timeout, renewal| {
+            let (call_timeout, renewal) = (Duration::from_secs(call_timeout), Duration::from_secs(renewal));
+            watch(&NodeSettings { call_timeout, renewal, ..NodeSettings::default() })
+        };
+        // A quarter more than the call timeout, and the longest pause, which is a renewal interval up to five seconds.
+        assert_eq!(watched(8, 2), Duration::from_secs(12));
+        assert_eq!(watched(8, 6), Duration::from_secs(15));
+        // Or one and a half renewals.
+        assert_eq!(watched(2, 20), Duration::from_secs(30));
     }
 
     #[test]

@@ -109,7 +109,7 @@ impl Topic {
     fn on_missing_row(&mut self, id: &JobId) {
         match self.held.get(id).map(HeldJob::stage) {
             Some(Stage::Running(_)) => {
-                tracing::warn!(topic = %self.parts.key, job.id = %id, "this node no longer holds the job; its handler is cancelled");
+                tracing::info!(topic = %self.parts.key.topic, job.id = %id, "this node no longer holds the job; its handler is cancelled");
                 self.parts.stats.lease_lost();
                 self.drop_held(id);
             }

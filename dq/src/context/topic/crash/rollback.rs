@@ -71,7 +71,8 @@ impl Topic {
                     }
                 }
                 Some(_) => {}
-                None => drop(self.runs.give_up(run_id)),
+                None if self.runs.give_up(run_id).is_some() => self.parts.stats.cancelled(),
+                None => {}
             }
         }
         let unfinished =
@@ -90,7 +91,7 @@ impl Topic {
             return;
         }
         tracing::error!(
-            topic = %self.parts.key,
+            topic = %self.parts.key.topic,
             "the runtime of the handlers has shut down before dq, so this node claims no more jobs: shut the node down first"
         );
         self.parts.stats.handlers_gone();

@@ -127,7 +127,7 @@ impl SubscriptionTask {
         };
         self.received_at = Boottime.now();
         if !works {
-            tracing::warn!("the connection for the store's signals is broken, subscribing again");
+            tracing::info!("the connection for the store's signals is broken, subscribing again");
             self.disconnected();
         }
     }
@@ -175,7 +175,15 @@ impl SubscriptionTask {
         }
         if let Err(error) = self.connect().await {
             self.failures += 1;
-            tracing::warn!(error = %error, failures = self.failures, "cannot subscribe to the store's signals, trying again");
+            tracing::debug!(error = %error, failures = self.failures, "cannot subscribe to the store's signals, trying again");
+            let reason = match error {
+                StoreError::Unavailable { reason, .. } | StoreError::NotSent { reason, .. } => reason,
+                other => other.to_string(),
+            };
+            for subscriber in &self.subscribers {
+                // If its feed is full, the subscriber hears of the outage from its requests.
+                drop(subscriber.feed.try_send(Signal::Interrupted(reason.clone())));
+            }
         }
     }
 

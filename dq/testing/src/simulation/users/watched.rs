@@ -147,6 +147,7 @@ fn described(returned: &Returned) -> (End, String) {
         }
         Returned::Decided(Decision::RejoinAt(_)) => (End::Rejoined, "returns rejoin at a time".into()),
         Returned::Decided(Decision::Park) => (End::Parked, "returns park".into()),
+        Returned::Decided(Decision::Dead(reason)) => (End::Failed, format!("gives the job up: {reason}")),
         Returned::Decided(Decision::BadDelay(text)) => (End::Failed, format!("returns a bad delay: {text}")),
         Returned::Decided(other) => unreachable!("the simulation does not know the decision {other:?}"),
         Returned::Failed(failure) => (End::Failed, format!("fails: {failure}")),

@@ -1,0 +1,121 @@
+//! Report: what the log says of failures and of the ends of runs. `docs/guide/logs.md` has the table of levels.
+//!
+//! A failed attempt is one line, when it is known what follows. A DEAD job is one more line, when the store has taken that. A
+//! decoder's text quotes the payload, so it is kept with the job and stays out of the log.
+
+use humantime::format_duration;
+
+use super::retry::Next;
+use super::{HeldJob, Topic};
+use crate::job::{Cause, JobId, Metadata, Token};
+use crate::listener::{Failure, UNDECODABLE};
+use crate::store::step::{Change, Verdict};
+
+/// What became of a job, in a word.
+const fn word(change: &Change) -> &'static str {
+    match change {
+        Change::Ack => "acked",
+        Change::Rejoin(_) => "rejoined",
+        Change::Retry(_) => "retried",
+        Change::Rollback => "given back",
+        Change::Park => "parked",
+        Change::Dead => "DEAD",
+        Change::Drop => "dropped",
+    }
+}
+
+impl Topic {
+    /// Logs a failed attempt: the last but one, and what follows it, at WARN. The job has its new metadata.
+    pub(super) fn report_failure(&self, id: &JobId, next: &Next) {
+        let Some(job) = self.held.get(id) else { return };
+        let (topic, fence, metadata) = (&self.parts.key.topic, job.token.fence.0, &job.metadata);
+        let (attempt, of, cause) = (metadata.attempts, next.attempts, metadata.cause.unwrap_or(Cause::Error));
+        let error = text(metadata);
+        let Some(delay) = next.delay else {
+            if cause == Cause::Decode {
+                return; // no handler ran: the line about the DEAD job says all
+            }
+            tracing::warn!(%topic, job.id = %id, attempt, of, fence, %cause, error, "the handler failed, and no attempt is left: `final_retry` follows");
+            return;
+        };
+        let retry_in = format_duration(delay);
+        if of.is_some_and(|of| u32::from(attempt) + 1 >= of) {
+            tracing::warn!(%topic, job.id = %id, attempt, of, %retry_in, fence, %cause, error, "the handler failed, and one attempt is left");
+        } else {
+            tracing::info!(%topic, job.id = %id, attempt, of, %retry_in, fence, %cause, error, "the handler failed, and is retried");
+        }
+    }
+
+    /// Logs that `final_retry` or `process_unacked` failed.
+    pub(super) fn report_other_failure(&self, id: &JobId, token: Token, failure: &Failure, is_final: bool) {
+        let (topic, fence, cause) = (&self.parts.key.topic, token.fence.0, failure.cause);
+        let error = failure.log_text();
+        if is_final {
+            tracing::warn!(%topic, job.id = %id, fence, %cause, error, "`final_retry` failed; the job becomes DEAD all the same");
+        } else {
+            tracing::info!(%topic, job.id = %id, fence, %cause, error, "`process_unacked` failed; the job stays UNACKED for another period");
+        }
+    }
+
+    /// Logs the verdict on an outcome.
+    pub(super) fn report_verdict(&self, id: &JobId, token: Token, job: &HeldJob, change: &Change, verdict: &Verdict) {
+        let (topic, fence) = (&self.parts.key.topic, token.fence.0);
+        let (attempt, outcome) = (job.metadata.attempts, word(change));
+        match verdict {
+            Verdict::Done => {
+                tracing::debug!(%topic, job.id = %id, attempt, fence, outcome, verdict = "taken", "{outcome}");
+                if *change == Change::Dead {
+                    self.report_dead(id, token, job);
+                }
+            }
+            Verdict::Stale => self.report_untaken(id, token, job, outcome, "stale"),
+            Verdict::Dropped => self.report_untaken(id, token, job, outcome, "dropped"),
+            Verdict::Later => self.report_untaken(id, token, job, outcome, "later"),
+            Verdict::Failed(_) => self.report_untaken(id, token, job, outcome, "failed"),
+        }
+    }
+
+    fn report_untaken(&self, id: &JobId, token: Token, job: &HeldJob, outcome: &str, verdict: &str) {
+        let (topic, fence, attempt) = (&self.parts.key.topic, token.fence.0, job.metadata.attempts);
+        tracing::debug!(%topic, job.id = %id, attempt, fence, outcome, verdict, "the store did not take an outcome");
+    }
+
+    /// Logs the end of a job that was given up.
+    fn report_dead(&self, id: &JobId, token: Token, job: &HeldJob) {
+        let (attempts, cause, error) = end(&job.metadata);
+        let (topic, fence) = (&self.parts.key.topic, token.fence.0);
+        let crashes = Some(job.crashes).filter(|crashes| *crashes > 0);
+        tracing::error!(%topic, job.id = %id, attempts, crashes, fence, %cause, error, "the job is DEAD");
+    }
+
+    /// Logs that it is unknown whether an outcome took effect: an earlier sending of it had no answer (rule 10).
+    pub(super) fn report_unknown(&self, id: &JobId, job: &HeldJob, change: &Change, was_to_run: bool) {
+        let (topic, fence) = (&self.parts.key.topic, job.token.fence.0);
+        match change {
+            _ if was_to_run => {
+                tracing::error!(%topic, job.id = %id, fence, "the ack on claim of this job had no answer; its handler does not start, and the job may be lost");
+            }
+            Change::Dead => {
+                let (attempts, cause, error) = end(&job.metadata);
+                tracing::error!(%topic, job.id = %id, attempts, fence, %cause, error, "the job is DEAD, or another run has it: the store's answer was lost");
+            }
+            other => {
+                tracing::debug!(%topic, job.id = %id, fence, outcome = word(other), "it is unknown whether this outcome counted: the store has taken it before, or another run has the job");
+            }
+        }
+    }
+}
+
+/// The attempts, the cause and the last error of a job that was given up.
+fn end(metadata: &Metadata) -> (u16, Cause, &str) {
+    let cause = metadata.cause.unwrap_or(Cause::Crashes);
+    (metadata.attempts, cause, text(metadata))
+}
+
+/// The last error, for the log.
+fn text(metadata: &Metadata) -> &str {
+    match metadata.cause {
+        Some(Cause::Decode) => UNDECODABLE,
+        _ => metadata.error.as_deref().unwrap_or_default(),
+    }
+}
