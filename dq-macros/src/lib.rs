@@ -168,6 +168,31 @@ pub fn derive_delay_job(item: TokenStream) -> TokenStream {
 /// listener needs more: `process_unacked`, a `final_retry` with dependencies, state of its own, or generics. A function
 /// inside an `impl` cannot be a listener.
 ///
+/// # Batches
+///
+/// A listener may take many jobs at once: a function with `batch: Batch<P>` instead of the job, or a struct that has `batch = 500` in
+/// its attribute and implements `BatchListener` instead of `DelayListener`. The batch decides each job; for all others, `Ok(())`
+/// is the ack. `.batch_listener::<L>()` names it where `register = false`.
+///
+/// ```
+/// use dq::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(Debug, Clone, Serialize, Deserialize, DelayJob)]
+/// # #[job(topic = "order-timeout")]
+/// # struct CloseOrder { #[job(id)] order: u64 }
+/// # async fn close_all(orders: &[u64]) -> Result<Vec<u64>, std::fmt::Error> { Ok(vec![]) }
+///
+/// #[delay_listener(batch = 500, concurrency = 2)]
+/// async fn close(batch: Batch<CloseOrder>) -> Result<(), JobError> {
+///     let orders: Vec<u64> = batch.iter().map(|job| job.order).collect();
+///     let unknown = close_all(&orders).await?; // an error fails every job
+///     for job in batch.iter().filter(|job| unknown.contains(&job.order)) {
+///         batch.fail(job, "there is no such order");
+///     }
+///     Ok(())
+/// }
+/// ```
+///
 /// # Keys
 ///
 /// Every key is optional. The builder, a config file and the environment override the attribute.
@@ -180,6 +205,7 @@ pub fn derive_delay_job(item: TokenStream) -> TokenStream {
 /// | `on_timeout = "immediate"` | what happens after a timeout: `"retry"` (as after any failure) or `"immediate"` (the next attempt at once) | `"retry"` |
 /// | `retry = "1m, 5m, 10m"` | when a failed job runs again: see [`DelayJob`](macro@DelayJob#retry-policies) | `"exponential 10s x 5"` |
 /// | `ack = "on_claim"` | when dq acks a job: `"on_return"` (the job runs at least once) or `"on_claim"` (before the handler starts: the job runs at most once, without retry, and a node that dies loses the jobs it holds) | `"on_return"` |
+/// | `batch = 500` | how many jobs a [batch](#batches) has at most, 1 to 1000; a struct with this key implements `BatchListener` | no batches; 100 for a function that takes a `Batch` |
 /// | `max_crashes = 3` | how often a job may kill its node before dq gives it up; up to two times more until dq knows which job kills, 1 to 1000 | 3 |
 /// | `final_retry = "give_up"` | functions only: the path of an `async fn(Job<P>, &Failure)` that dq calls when no attempt is left | dq logs a warning |
 /// | `register = false` | the listener does not register itself: name it with `.listener::<L>()` | `true` |

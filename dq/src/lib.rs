@@ -128,6 +128,8 @@ pub use context::node::handle::Context;
 #[doc(inline)]
 pub use dq_macros::{DelayJob, broadcast_listener, delay, delay_listener};
 pub use job::delay_job::DelayJob;
+pub use listener::batch::Batch;
+pub use listener::batch_listener::BatchListener;
 pub use listener::channel::{Channel, Decided, Decision};
 pub use listener::delay_listener::{DelayListener, UnackedDecision};
 pub use listener::failure::{Failure, JobError};

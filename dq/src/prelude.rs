@@ -9,6 +9,8 @@ pub use crate::context::{Context, ContextFactory};
 #[doc(no_inline)]
 pub use crate::job::DelayJob;
 #[doc(no_inline)]
+pub use crate::listener::{Batch, BatchListener};
+#[doc(no_inline)]
 pub use crate::listener::{Channel, Decided, Decision, DelayListener, Failure, Job, JobError, UnackedDecision};
 #[doc(no_inline)]
 pub use crate::provider::Provider;

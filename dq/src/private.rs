@@ -8,8 +8,8 @@ pub use inventory;
 pub use crate::broadcast::{BroadcastListener, Declared as BroadcastDeclared};
 pub use crate::job::{DelayJob, Deliver, JobDefaults, JobId, Payload, ToJobId};
 pub use crate::listener::{
-    AckMode, Channel, Decided, Declared, DelayListener, Dependency, Failure, Injectable, Injector, Job, JobError,
-    ListenerSettings, Missing, OnTimeout, Registration,
+    AckMode, Batch, BatchListener, Channel, Decided, Declared, DelayListener, Dependency, Failure, Injectable,
+    Injector, Job, JobError, ListenerSettings, Missing, OnTimeout, Registration,
 };
 
 pub mod keys;
@@ -17,7 +17,7 @@ mod parameter;
 mod returned;
 
 pub use parameter::{Acking, Call, Deciding, Parameter, assert_one_channel, dependencies};
-pub use returned::{Acks, Decides};
+pub use returned::{Acks, Concludes, Decides};
 
 /// The value of a stand-in that a macro emits after a mistake, so that one mistake gives one error. It is never called.
 pub fn stand_in<T>() -> T {

@@ -39,7 +39,8 @@ async fn prints_the_same_each_time_in_files(name: &str) {
 }
 
 /// The examples that one run tests completely.
-const RUN_ONCE: [&str; 4] = ["cache_invalidation", "meeting_reminder", "payment_notify", "session_expiry"];
+const RUN_ONCE: [&str; 5] =
+    ["cache_invalidation", "closing_in_batches", "meeting_reminder", "payment_notify", "session_expiry"];
 
 /// `order_timeout`, `listing` and `survives_restart` have tests of their own; `double_charge` simulates its store.
 #[test]
@@ -79,6 +80,11 @@ async fn double_charge_prints_what_is_expected() {
 #[tokio::test]
 async fn meeting_reminder_prints_the_same_each_time() {
     prints_the_same_each_time_in_files("meeting_reminder").await;
+}
+
+#[tokio::test]
+async fn closing_in_batches_prints_what_is_expected() {
+    prints_what_is_expected("closing_in_batches").await;
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 mod answers;
 #[path = "backend/memory.rs"]
 mod backend;
+mod batches;
 mod blocking;
 mod broadcast;
 mod broadcasts;

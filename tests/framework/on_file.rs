@@ -7,6 +7,7 @@
 
 #[path = "backend/file.rs"]
 mod backend;
+mod batches;
 mod blocking;
 mod broadcast;
 mod broadcasts;

@@ -7,6 +7,7 @@
 mod answers;
 #[path = "backend/redis.rs"]
 mod backend;
+mod batches;
 mod blocking;
 mod broadcast;
 mod broadcasts;

@@ -17,7 +17,7 @@ use crate::locals::local;
 pub(super) fn of_struct(listener: &Listener, model: &Model, broken: bool) -> TokenStream {
     let Listener { item, injection } = listener;
     let declared = declared(&item.ident, &item.generics, injection, model, broken);
-    let registration = registration(&item.ident, model, broken);
+    let registration = registration(&item.ident, model, model.batch.is_some(), broken);
     quote!(#item #declared #registration)
 }
 
@@ -37,7 +37,7 @@ pub(super) fn of_function(function: &Function, model: &Model, broken: bool) -> T
     let doc = format!("The listener that runs the function `{text}`.");
     let declared = declared(name, &Generics::default(), injection, model, broken);
     let handler = handler(function, model, broken);
-    let registration = registration(name, model, broken);
+    let registration = registration(name, model, function.takes_batches, broken);
     let formatter = local("formatter");
     quote! {
         #[allow(clippy::unused_async)]
@@ -96,18 +96,23 @@ fn settings(model: &Model) -> TokenStream {
         quote!(.with_ack(#root::AckMode::#choice))
     });
     let max_crashes = model.max_crashes.map(|number| quote!(.with_max_crashes(#number)));
-    quote!(#root::ListenerSettings::NONE #concurrency #timeout #on_timeout #retry #ack #max_crashes)
+    let batch = model.batch.map(|number| quote!(.with_batch(#number)));
+    quote!(#root::ListenerSettings::NONE #concurrency #timeout #on_timeout #retry #ack #max_crashes #batch)
 }
 
 /// The registration. Its places make the compiler report a wrong topic at the topic, a missing handler at the name.
-fn registration(name: &Ident, model: &Model, broken: bool) -> TokenStream {
+fn registration(name: &Ident, model: &Model, takes_batches: bool, broken: bool) -> TokenStream {
     if broken || !model.register {
         return TokenStream::new();
     }
     let root = &model.root;
     let place = model.topic.as_ref().map_or_else(Span::call_site, LitStr::span);
     let root_there = root.at(place);
-    let make = quote_spanned!(place=> #root_there::Registration::delay::<#name>());
+    let make = if takes_batches {
+        quote_spanned!(place=> #root_there::Registration::batch::<#name>())
+    } else {
+        quote_spanned!(place=> #root_there::Registration::delay::<#name>())
+    };
     quote! {
         #[allow(deprecated)]
         const _: () = {
@@ -116,13 +121,16 @@ fn registration(name: &Ident, model: &Model, broken: bool) -> TokenStream {
     }
 }
 
-/// `DelayListener` for the struct of a function; nothing when no parameter names the payload.
+/// `DelayListener` or `BatchListener` for the struct of a function; nothing when no parameter names the payload.
 fn handler(function: &Function, model: &Model, broken: bool) -> Option<TokenStream> {
     let root = &model.root;
     let (name, payload) = (&function.item.sig.ident, function.payload.as_ref()?);
     let (job, channel, cause) = (local("job"), local("channel"), local("cause"));
-    let on_due =
-        if broken { quote!({ ::core::mem::drop((#job, #channel)); #root::stand_in() }) } else { call(function, root) };
+    let body = match (broken, function.takes_batches) {
+        (false, _) => call(function, root),
+        (true, true) => quote!({ ::core::mem::drop(#job); #root::stand_in() }),
+        (true, false) => quote!({ ::core::mem::drop((#job, #channel)); #root::stand_in() }),
+    };
     let final_retry = model.final_retry.as_ref().filter(|_| !broken).map(|path| {
         quote! {
             async fn final_retry(&self, #job: #root::Job<#payload>, #cause: &#root::Failure) {
@@ -132,17 +140,20 @@ fn handler(function: &Function, model: &Model, broken: bool) -> Option<TokenStre
     });
     let place = at(payload);
     let payload_type = quote_spanned!(place=> type Job = #payload;);
+    let (listener, on_due) = if function.takes_batches {
+        let parameters = quote!(&self, #job: #root::Batch<#payload>);
+        (quote!(BatchListener), quote!(async fn on_batch(#parameters)))
+    } else {
+        let parameters = quote!(&self, #job: #root::Job<#payload>, #channel: #root::Channel);
+        (quote!(DelayListener), quote!(async fn on_due(#parameters)))
+    };
     Some(quote! {
         #[automatically_derived]
         #[allow(deprecated)]
-        impl #root::DelayListener for #name {
+        impl #root::#listener for #name {
             #payload_type
 
-            async fn on_due(
-                &self,
-                #job: #root::Job<#payload>,
-                #channel: #root::Channel,
-            ) -> ::core::result::Result<#root::Decided, #root::JobError> #on_due
+            #on_due -> ::core::result::Result<#root::Decided, #root::JobError> #body
 
             #final_retry
         }
@@ -162,6 +173,9 @@ fn call(function: &Function, root: &Root) -> TokenStream {
     let channel = local("channel");
     let arguments: Vec<_> = function.parameters.iter().map(|parameter| argument(parameter, function)).collect();
     let returned = quote_spanned!(place=> #name(#(#arguments),*).await);
+    if function.takes_batches {
+        return quote!({ #root::Concludes::concluded(#returned) });
+    }
     if function.decides() {
         return quote!({ #root::Decides::decided(#returned) });
     }

@@ -1,6 +1,6 @@
 //! A function as a listener: its type says what each parameter is.
 //!
-//! `job: Job<P>` is the job and `channel: Channel` decides. Every other parameter is a dependency: `T` gets a clone,
+//! `job: Job<P>` is the job and `channel: Channel` decides; or `batch: Batch<P>` has many jobs and decides. Every other parameter is a dependency: `T` gets a clone,
 //! `&T` borrows the listener's own. Where a type called `Channel` may be another crate's, generated code asks the type.
 
 use proc_macro2::{TokenStream, TokenTree};
@@ -17,6 +17,8 @@ pub(super) struct Function {
     pub(super) item: FunctionItem,
     /// The payload; `None` after the mistake that no parameter names it.
     pub(super) payload: Option<Type>,
+    /// A parameter is a `Batch` of jobs instead of a `Job`.
+    pub(super) takes_batches: bool,
     /// The parameters in order.
     pub(super) parameters: Vec<Parameter>,
     /// The fields of the listener's struct.
@@ -26,6 +28,7 @@ pub(super) struct Function {
 /// What a parameter gets.
 #[derive(Debug)]
 pub(super) enum Parameter {
+    /// The job, or the batch.
     Job,
     Channel,
     /// The value of the field with this index.
@@ -36,6 +39,11 @@ pub(super) enum Parameter {
 }
 
 impl Function {
+    /// The payload as the user wrote it.
+    pub(super) fn payload_text(&self) -> String {
+        self.payload.as_ref().map_or_else(|| "..".to_owned(), written)
+    }
+
     /// Whether a parameter is certainly dq's channel.
     pub(super) fn decides(&self) -> bool {
         self.parameters.iter().any(|parameter| matches!(parameter, Parameter::Channel))
@@ -61,7 +69,8 @@ pub(super) fn read(item: FunctionItem, errors: &mut Errors) -> Option<Function> 
     }
     check_signature(&item, errors);
     let injection = Injection { shape: Shape::Named, fields: Vec::new() };
-    let mut function = Function { payload: None, parameters: Vec::new(), injection, item };
+    let takes_batches = takes_batches(&item);
+    let mut function = Function { payload: None, takes_batches, parameters: Vec::new(), injection, item };
     for input in function.item.sig.inputs.clone() {
         if let FnArg::Typed(input) = input {
             function.parameter(input, errors);
@@ -109,10 +118,13 @@ fn check_signature(item: &FunctionItem, errors: &mut Errors) {
         );
     }
     if matches!(sig.output, ReturnType::Default) {
-        errors.at(
-            &sig.ident,
-            "a function listener returns `Result<(), JobError>`, or `Result<Decided, JobError>` if it takes a `Channel`",
-        );
+        let text = if takes_batches(item) {
+            "a batch that decides nothing: return `Result<(), JobError>`, whose `Ok(())` acks every job that the batch did not decide, \
+             or `Result<Decided, JobError>` with `batch.rest()`"
+        } else {
+            "a function listener returns `Result<(), JobError>`, or `Result<Decided, JobError>` if it takes a `Channel`"
+        };
+        errors.at(&sig.ident, text);
     }
 }
 
@@ -129,21 +141,27 @@ impl Function {
     fn parameter(&mut self, input: PatType, errors: &mut Errors) {
         let Some(payload) = payload_of(&input.ty) else { return self.channel_or_field(input, errors) };
         if self.payload.replace(payload).is_some() {
-            errors.at(
-                &input,
+            let text = if self.takes_batches {
+                "a listener takes one batch at a time, or one job: keep one `Batch<..>` or one `Job<..>`. To inject a type of that \
+                 name, write the listener as a struct"
+            } else {
                 "a listener gets one job at a time: keep one `Job<..>`. To inject a type of that name, write the listener \
-                 as a struct",
-            );
+                 as a struct"
+            };
+            errors.at(&input, text);
         }
         self.parameters.push(Parameter::Job);
     }
 
     fn channel_or_field(&mut self, input: PatType, errors: &mut Errors) {
+        if self.takes_batches && last_name(&input.ty).is_some_and(|name| name == "Channel") && self.decides_with(1) {
+            errors.at(&input, "a batch brings its channel: remove this, and return what `batch.rest()` decides");
+        }
         let is_again = |(_, field): (usize, &Field)| field.ty == *input.ty && field.cfg.is_empty();
         if self.decides_with(2) && cfg_of(&input.attrs).is_empty() && self.candidates().any(is_again) {
             errors.at(&input, "a job gets one decision: keep one `Channel`");
         }
-        if is_called_channel(&input.ty) && self.decides_with(1) {
+        if is_called_channel(&input.ty) && self.decides_with(1) && !self.takes_batches {
             return self.parameters.push(Parameter::Channel);
         }
         let index = self.injection.fields.len();
@@ -169,7 +187,11 @@ impl Function {
             Pat::Ident(pattern) => pattern.ident.clone(),
             _ => format_ident!("dependency_{index}"),
         };
-        let source = if is_called_channel(&ty) && !borrowed { Source::Parameter } else { Source::Injected };
+        let source = if is_called_channel(&ty) && !borrowed && !self.takes_batches {
+            Source::Parameter
+        } else {
+            Source::Injected
+        };
         self.parameters.push(Parameter::Field { index, borrowed });
         self.injection.fields.push(Field { cfg: cfg_of(&input.attrs), name, ty, source });
     }
@@ -188,10 +210,14 @@ fn report_missing_job(item: &FunctionItem, errors: &mut Errors) {
         Pat::Ident(pattern) => pattern.ident.to_string(),
         _ => String::new(),
     };
+    let bare = |input: &PatType, name: &str| last_name(&input.ty).is_some_and(|last| last == name);
     if let Some(input) = inputs.iter().find(|input| borrowed(&input.ty)) {
-        errors.at(input, "a listener owns its job: write `job: Job<..>` without `&`");
-    } else if let Some(input) = inputs.iter().find(|input| last_name(&input.ty).is_some_and(|last| last == "Job")) {
+        errors
+            .at(input, "a listener owns its job, or its batch: write `job: Job<..>` or `batch: Batch<..>` without `&`");
+    } else if let Some(input) = inputs.iter().find(|input| bare(input, "Job")) {
         errors.at(input, "`Job` needs the payload's type: write `job: Job<..>`");
+    } else if let Some(input) = inputs.iter().find(|input| bare(input, "Batch")) {
+        errors.at(input, "`Batch` needs the payload's type: write `batch: Batch<..>`");
     } else if let Some(input) = inputs.iter().find(|input| matches!(&*name(input), "job" | "_job")) {
         let (name, ty) = (name(input), written(&input.ty));
         errors.at(input, format!("a listener gets its payload in a `Job`: write `{name}: Job<{ty}>`"));
@@ -204,15 +230,25 @@ fn report_missing_job(item: &FunctionItem, errors: &mut Errors) {
     }
 }
 
-/// `P` of `Job<P>`.
+/// `P` of `Job<P>` or `Batch<P>`.
 fn payload_of(ty: &Type) -> Option<Type> {
+    argument_of(ty, "Job").or_else(|| argument_of(ty, "Batch"))
+}
+
+/// `P` of `Name<P>`.
+fn argument_of(ty: &Type, name: &str) -> Option<Type> {
     let Type::Path(path) = ty else { return None };
-    let last = path.path.segments.last().filter(|last| last.ident == "Job")?;
+    let last = path.path.segments.last().filter(|last| last.ident == name)?;
     let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
     match (arguments.args.len(), arguments.args.first()) {
         (1, Some(GenericArgument::Type(payload))) => Some(payload.clone()),
         _ => None,
     }
+}
+
+fn takes_batches(item: &FunctionItem) -> bool {
+    let is_batch = |input: &FnArg| matches!(input, FnArg::Typed(input) if argument_of(&input.ty, "Batch").is_some());
+    item.sig.inputs.iter().any(is_batch)
 }
 
 /// The last name of a path, if no type arguments follow it.

@@ -6,7 +6,7 @@ use proc_macro2::TokenStream;
 use syn::{LitStr, Path};
 
 use super::parse::Annotated;
-use crate::arguments::{self, Argument, Key, Root};
+use crate::arguments::{self, Argument, Key, Root, Value};
 use crate::errors::Errors;
 
 const ATTRIBUTE: &str = "delay_listener";
@@ -19,6 +19,7 @@ const KEYS: &[Key] = &[
     Key { name: "retry", example: "retry = \"1m, 5m, 10m\"" },
     Key { name: "ack", example: "ack = \"on_return\"" },
     Key { name: "max_crashes", example: "max_crashes = 3" },
+    Key { name: "batch", example: "batch = 500" },
     Key { name: "final_retry", example: "final_retry = \"give_up\"" },
     Key { name: "register", example: "register = false" },
     Key { name: "crate", example: "crate = \"work\"" },
@@ -35,6 +36,7 @@ pub(super) struct Model {
     pub(super) retry: Option<LitStr>,
     pub(super) ack: Option<&'static str>,
     pub(super) max_crashes: Option<u32>,
+    pub(super) batch: Option<u32>,
     pub(super) final_retry: Option<Path>,
     pub(super) register: bool,
 }
@@ -51,12 +53,15 @@ impl Model {
             retry: None,
             ack: None,
             max_crashes: None,
+            batch: None,
             final_retry: None,
             register: true,
         };
-        for argument in arguments::read(tokens, ATTRIBUTE, KEYS, errors).list {
-            model.set(&argument, annotated, errors);
+        let arguments = arguments::read(tokens, ATTRIBUTE, KEYS, errors);
+        for argument in &arguments.list {
+            model.set(argument, annotated, errors);
         }
+        check_batch(&arguments.list, annotated, errors);
         if let Annotated::Struct(listener) = annotated {
             let item = &listener.item;
             arguments::check_generics(item, "listener", model.register, errors);
@@ -73,6 +78,7 @@ impl Model {
             "retry" => self.retry = argument.retry(errors),
             "ack" => self.ack = argument.choice(&["on_return", "on_claim"], errors),
             "max_crashes" => self.max_crashes = argument.number(1..=1_000, errors),
+            "batch" => self.batch = argument.number(1..=1_000, errors),
             "register" => self.register = argument.flag(errors).unwrap_or(true),
             "crate" => self.root = Root::named(argument, errors),
             _ => match annotated {
@@ -83,5 +89,28 @@ impl Model {
                 ),
             },
         }
+    }
+}
+
+/// Notes a `batch` above a function that takes one job, and a batch that is acked before it runs.
+fn check_batch(arguments: &[Argument], annotated: &Annotated, errors: &mut Errors) {
+    let find = |name| arguments.iter().find(|argument| argument.key == name);
+    let takes_batches = match annotated {
+        Annotated::Struct(_) => find("batch").is_some(),
+        Annotated::Function(function) => function.takes_batches,
+    };
+    if let Some(batch) = find("batch").filter(|_| !takes_batches) {
+        let name =
+            if let Annotated::Function(function) = annotated { function.payload_text() } else { "..".to_owned() };
+        errors.at(
+            &batch.key,
+            format!(
+                "this function takes one job: write `batch: Batch<{name}>` instead of the `Job`, or remove `batch`"
+            ),
+        );
+    }
+    let is_on_claim = |ack: &&Argument| matches!(&ack.value, Value::Text(text) if text.value() == "on_claim");
+    if let Some(ack) = find("ack").filter(is_on_claim).filter(|_| takes_batches) {
+        errors.at(ack.place(), "dq acks the jobs of a batch when its handler returns: remove `ack`");
     }
 }

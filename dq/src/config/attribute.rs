@@ -44,5 +44,8 @@ pub(crate) fn layer(topic: &str, listener: &Registration) -> Layer {
     if let Some(most) = settings.max_crashes {
         put("max_crashes", Arc::new(move |topic| topic.max_crashes = most));
     }
+    if let Some(most) = settings.batch {
+        put("batch", Arc::new(move |topic| topic.batch = most as usize));
+    }
     layer
 }

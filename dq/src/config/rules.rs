@@ -7,8 +7,9 @@ use super::layer::Resolved;
 use super::problem::{Setting, SettingProblem};
 use super::settings::{NodeSettings, TopicSettings};
 use super::value::{Value, show_duration};
+use crate::listener::AckMode;
 use crate::store::Durability;
-use crate::store::step::LONGEST_LEASE;
+use crate::store::step::{LONGEST_LEASE, MOST_JOBS};
 use crate::time::LONGEST_DELAY;
 
 pub(super) const MS: Duration = Duration::from_millis(1);
@@ -23,6 +24,7 @@ const MOST_REPLICAS: u32 = 100;
 /// The longest time that `file:` may wait before it syncs what it has answered.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(10);
 const LONGEST_PAYLOAD: usize = 16 * 1024 * 1024;
+const MOST_BATCH_BYTES: usize = 16 * 1024 * 1024;
 const MOST_UNANSWERED_BYTES: usize = 1024 * 1024 * 1024;
 
 /// Every problem with the settings of a node.
@@ -58,9 +60,22 @@ pub(crate) fn check_topic(name: &str, topic: &Resolved<TopicSettings>) -> Vec<Se
     limits.within("dead_kept", is.dead_kept, MS, LONGEST_DELAY);
     limits.within("dead_most", is.dead_most, 1, 10_000_000);
     limits.within("lookahead", is.lookahead, Duration::ZERO, 50 * MS);
+    limits.within("batch", is.batch, 1, MOST_JOBS);
+    limits.within("batch_bytes", is.batch_bytes, 1, MOST_BATCH_BYTES);
     limits.whole_milliseconds();
     limits.retries();
     limits.problems
+}
+
+/// The problem with the settings of a topic whose listener takes batches.
+pub(crate) fn check_batches(name: &str, topic: &Resolved<TopicSettings>) -> Option<SettingProblem> {
+    (topic.settings.ack == AckMode::OnClaim).then(|| SettingProblem::OutOfRange {
+        setting: Setting::new(Some(name), "ack"),
+        value: topic.settings.ack.show(),
+        at: topic.source("ack"),
+        limit: "on_return, because the listener takes batches".into(),
+        write: format!("`ack = {}`", AckMode::OnReturn.quoted()),
+    })
 }
 
 struct Limits<'a, S> {
@@ -290,6 +305,31 @@ mod tests {
             [
                 "`lookahead` of topic `t` is 1ms 500us (DQ_LOOKAHEAD), but it must be whole milliseconds: write `lookahead = \"1ms\"`"
             ]
+        );
+    }
+
+    #[test]
+    fn a_batch_is_bounded_by_a_count_and_a_size() {
+        assert_eq!(topic(&[("batch", "1000"), ("batch_bytes", "16777216")]), [""; 0]);
+        assert_eq!(
+            topic(&[("batch", "1001"), ("batch_bytes", "0")]),
+            [
+                "`batch` of topic `t` is 1001 (DQ_BATCH), but it must be between 1 and 1000: write `batch = 1000` or less",
+                "`batch_bytes` of topic `t` is 0 (DQ_BATCH_BYTES), but it must be between 1 and 16777216: write `batch_bytes = 1` or more",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_batch_is_not_acked_on_claim() {
+        let resolved = |text| Resolved::from_changes(&changes::<TopicSettings>(&[("ack", text)]));
+        assert_eq!(check_batches("t", &resolved("on_return")), None);
+        assert_eq!(
+            check_batches("t", &resolved("on_claim")).map(|problem| problem.to_string()).as_deref(),
+            Some(
+                "`ack` of topic `t` is on_claim (DQ_ACK), but it must be on_return, because the listener takes batches: \
+                 write `ack = \"on_return\"`"
+            )
         );
     }
 

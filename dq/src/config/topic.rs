@@ -123,6 +123,16 @@ impl TopicOverrides {
     pub fn lookahead(self, time: impl IntoDelay) -> Self {
         self.duration("lookahead", time, |topic, time| topic.lookahead = time)
     }
+
+    /// How many jobs a batch has at most, for a listener that takes a [`Batch`](crate::Batch). Default 100; 1 to 1,000.
+    pub fn batch(self, most: usize) -> Self {
+        self.put("batch", Arc::new(move |topic| topic.batch = most))
+    }
+
+    /// How many bytes the records of a batch have at most. A larger job is a batch of its own. Default 1 MiB; 1 byte to 16 MiB.
+    pub fn batch_bytes(self, most: usize) -> Self {
+        self.put("batch_bytes", Arc::new(move |topic| topic.batch_bytes = most))
+    }
 }
 
 /// A value that can be a retry policy: a [`RetryPolicy`], or its text.

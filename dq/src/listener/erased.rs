@@ -5,10 +5,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
 
+use super::batch::Outcomes;
 use super::channel::{Channel, Decided, Decision};
 use super::delay_listener::{DelayListener, RetryDelay, UnackedDecision};
-use super::failure::Failure;
+use super::failure::{Failure, JobError};
 use super::job::{Delivery, Job};
 use crate::job::{Cause, Codec, DelayJob, Record};
 
@@ -43,6 +45,33 @@ pub trait ErasedListener: fmt::Debug + Send + Sync + 'static {
 
     /// Calls [`DelayListener::retry_delay`].
     fn retry_delay(&self, failed: u32, failure: &Failure) -> RetryDelay;
+
+    /// The same listener, if it takes batches. Its `call` makes a batch of one.
+    fn batches(self: Arc<Self>) -> Option<Arc<dyn ErasedBatches>> {
+        None
+    }
+}
+
+/// A listener of any payload type that takes batches.
+pub trait ErasedBatches: fmt::Debug + Send + Sync + 'static {
+    /// Decodes the payloads and calls the handler with those that decode. `outcomes` gets what is decided before the handler
+    /// returns, by the places of the jobs in this list; what this returns is for the others. `token` is that of the whole batch.
+    fn call_batch(
+        self: Arc<Self>,
+        jobs: Vec<(Record, Delivery)>,
+        outcomes: Arc<dyn Outcomes>,
+        token: CancellationToken,
+    ) -> BoxFuture<'static, Returned>;
+}
+
+/// How the result of a handler ends a job.
+pub(super) fn returned(result: Result<Decided, JobError>) -> Returned {
+    match result.map(Decided::into_decision) {
+        Ok(Decision::BadDelay(text)) => Returned::Failed(Failure::new(Cause::Error, text)),
+        Ok(Decision::Dead(reason)) => Returned::Failed(Failure::fatal(Cause::Error, reason)),
+        Ok(decision) => Returned::Decided(decision),
+        Err(error) => Returned::Failed(Failure::of(error)),
+    }
 }
 
 pub(super) struct Erased<L>(pub(super) L);
@@ -63,12 +92,7 @@ impl<L: DelayListener> ErasedListener for Erased<L> {
             drop(record);
             let job = Job::new(payload, delivery);
             match call {
-                HandlerCall::OnDue => match self.0.on_due(job, Channel::new()).await.map(Decided::into_decision) {
-                    Ok(Decision::BadDelay(text)) => Returned::Failed(Failure::new(Cause::Error, text)),
-                    Ok(Decision::Dead(reason)) => Returned::Failed(Failure::fatal(Cause::Error, reason)),
-                    Ok(decision) => Returned::Decided(decision),
-                    Err(error) => Returned::Failed(Failure::of(error)),
-                },
+                HandlerCall::OnDue => returned(self.0.on_due(job, Channel::new()).await),
                 HandlerCall::FinalRetry(failure) => {
                     self.0.final_retry(job, &failure).await;
                     Returned::FinalRetried
@@ -86,7 +110,7 @@ impl<L: DelayListener> ErasedListener for Erased<L> {
     }
 }
 
-fn decode<P: DelayJob>(record: &Record) -> Result<P, Failure> {
+pub(super) fn decode<P: DelayJob>(record: &Record) -> Result<P, Failure> {
     let undecodable = |error: &dyn fmt::Display| Failure::new(Cause::Decode, error.to_string());
     let (codec, payload) = record.payload().map_err(|bad| undecodable(&bad))?;
     match codec {

@@ -36,11 +36,22 @@ pub struct Delivery {
 pub struct Job<P> {
     payload: P,
     delivery: Delivery,
+    /// Where it is in its batch.
+    place: usize,
 }
 
 impl<P> Job<P> {
     pub(crate) const fn new(payload: P, delivery: Delivery) -> Self {
-        Self { payload, delivery }
+        Self::of_batch(payload, delivery, 0)
+    }
+
+    /// A job at this place of a batch.
+    pub(crate) const fn of_batch(payload: P, delivery: Delivery, place: usize) -> Self {
+        Self { payload, delivery, place }
+    }
+
+    pub(crate) const fn place(&self) -> usize {
+        self.place
     }
 
     /// The id of the job within its topic.

@@ -5,9 +5,12 @@
 
 // Generics end in `erased`: the code behind it knows a listener as `Arc<dyn ErasedListener>`.
 
+pub(crate) mod batch;
+pub(crate) mod batch_listener;
 pub(crate) mod channel;
 pub(crate) mod delay_listener;
 pub(crate) mod erased;
+mod erased_batch;
 pub(crate) mod failure;
 mod inject;
 pub(crate) mod job;
@@ -18,6 +21,10 @@ mod topic_check;
 pub use delay_listener::RetryDelay;
 pub use settings::{AckMode, OnTimeout};
 
+#[doc(hidden)]
+pub use batch::Batch;
+#[doc(hidden)]
+pub use batch_listener::BatchListener;
 #[doc(hidden)]
 pub use channel::{Channel, Decided, Decision};
 #[doc(hidden)]

@@ -4,8 +4,10 @@ use std::any::TypeId;
 use std::fmt;
 use std::sync::Arc;
 
+use super::batch_listener::BatchListener;
 use super::delay_listener::{Declared, DelayListener};
 use super::erased::{Erased, ErasedListener};
+use super::erased_batch::ErasedBatch;
 use super::inject::{Dependency, Injector, Missing};
 use super::settings::ListenerSettings;
 use super::topic_check::assert_same_topic;
@@ -48,6 +50,8 @@ pub struct Registration {
     pub settings: ListenerSettings,
     /// The retry policy of its payload, as text; it applies if the attribute has none.
     pub payload_retry: Option<&'static str>,
+    /// Whether it takes batches.
+    pub takes_batches: bool,
     /// The values it needs.
     pub dependencies: fn() -> Vec<Dependency>,
     /// Its type: a listener that is both annotated and named by the program counts once.
@@ -66,16 +70,34 @@ impl Registration {
     /// If the listener's attribute names a topic other than its payload's.
     #[track_caller]
     pub const fn delay<L: DelayListener>() -> Self {
-        assert_same_topic::<L>();
+        Self::of_topic::<L, L::Job>(false, build_delay::<L>)
+    }
+
+    /// The registration of a delay listener that takes batches. Evaluate it in a constant, too.
+    ///
+    /// # Panics
+    /// If the listener's attribute names a topic other than its payload's.
+    #[track_caller]
+    pub const fn batch<L: BatchListener>() -> Self {
+        Self::of_topic::<L, L::Job>(true, build_batch::<L>)
+    }
+
+    #[track_caller]
+    const fn of_topic<L: Declared + 'static, J: DelayJob>(
+        takes_batches: bool,
+        build: fn(&Injector) -> Built<dyn ErasedListener>,
+    ) -> Self {
+        assert_same_topic::<L, J>();
         Self {
             name: L::NAME,
             declared_at: L::DECLARED_AT,
-            kind: ListenerKind::Delay { topic: <L::Job as DelayJob>::TOPIC },
+            kind: ListenerKind::Delay { topic: J::TOPIC },
             settings: L::SETTINGS,
-            payload_retry: <L::Job as DelayJob>::DEFAULTS.retry,
+            payload_retry: J::DEFAULTS.retry,
+            takes_batches,
             dependencies: <L as Declared>::dependencies,
             type_id: TypeId::of::<L>,
-            build: Build::Delay(build_delay::<L>),
+            build: Build::Delay(build),
         }
     }
 
@@ -87,6 +109,7 @@ impl Registration {
             kind: ListenerKind::Broadcast { channels: L::CHANNELS },
             settings: ListenerSettings::NONE,
             payload_retry: None,
+            takes_batches: false,
             dependencies: <L as broadcast::Declared>::dependencies,
             type_id: TypeId::of::<L>,
             build: Build::Broadcast(build_broadcast::<L>),
@@ -103,6 +126,10 @@ impl Registration {
 
 fn build_delay<L: DelayListener>(injector: &Injector) -> Built<dyn ErasedListener> {
     Ok(Arc::new(Erased(L::inject(injector)?)))
+}
+
+fn build_batch<L: BatchListener>(injector: &Injector) -> Built<dyn ErasedListener> {
+    Ok(Arc::new(ErasedBatch(L::inject(injector)?)))
 }
 
 fn build_broadcast<L: BroadcastListener>(injector: &Injector) -> Built<dyn ErasedBroadcast> {

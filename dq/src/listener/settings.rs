@@ -18,6 +18,8 @@ pub struct ListenerSettings {
     pub ack: Option<AckMode>,
     /// How often a job may kill its node before dq gives it up.
     pub max_crashes: Option<u32>,
+    /// How many jobs a batch has at most.
+    pub batch: Option<u32>,
 }
 
 /// What happens after a handler's timeout.
@@ -47,8 +49,15 @@ pub enum AckMode {
 
 impl ListenerSettings {
     /// No setting.
-    pub const NONE: Self =
-        Self { concurrency: None, timeout: None, on_timeout: None, retry: None, ack: None, max_crashes: None };
+    pub const NONE: Self = Self {
+        concurrency: None,
+        timeout: None,
+        on_timeout: None,
+        retry: None,
+        ack: None,
+        max_crashes: None,
+        batch: None,
+    };
 
     /// Sets the concurrency.
     #[must_use]
@@ -89,6 +98,13 @@ impl ListenerSettings {
     #[must_use]
     pub const fn with_max_crashes(mut self, max_crashes: u32) -> Self {
         self.max_crashes = Some(max_crashes);
+        self
+    }
+
+    /// Sets how many jobs a batch has at most.
+    #[must_use]
+    pub const fn with_batch(mut self, batch: u32) -> Self {
+        self.batch = Some(batch);
         self
     }
 }

@@ -1,15 +1,15 @@
 //! Checks at compile time that a listener names the topic of its payload.
 
-use super::delay_listener::DelayListener;
+use super::delay_listener::Declared;
 use crate::job::DelayJob;
 
 /// Panics if the topics differ. In a constant, that is a compile error.
 ///
 /// A payload whose `#[job(..)]` has a mistake has an empty topic; the compiler reports the mistake there.
 #[track_caller]
-pub(super) const fn assert_same_topic<L: DelayListener>() {
+pub(super) const fn assert_same_topic<L: Declared, J: DelayJob>() {
     let Some(listens) = L::TOPIC else { return };
-    let declared = <L::Job as DelayJob>::TOPIC;
+    let declared = J::TOPIC;
     if declared.is_empty() || same(listens, declared) {
         return;
     }

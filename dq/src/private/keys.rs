@@ -35,6 +35,8 @@ pub mod delay_listener {
     pub mod ack {}
     /// `max_crashes = 3`: how often a job may kill its node before dq gives it up, 1 to 1000. Default: 3.
     pub mod max_crashes {}
+    /// `batch = 500`: how many jobs a batch has at most, 1 to 1000. For listeners that take a `Batch`. Default: 100.
+    pub mod batch {}
     /// `final_retry = "give_up"`: the function to call when no attempt is left. For function listeners only.
     pub mod final_retry {}
     /// `register = false`: do not register the listener; name it with `.listener::<L>()`. Default: `true`.

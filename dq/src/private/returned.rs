@@ -45,3 +45,43 @@ impl<E: Into<JobError>> Decides for Result<Decided, E> {
         self.map_err(Into::into)
     }
 }
+
+/// The return type of a function with a `Batch` parameter, for all jobs that the batch did not decide.
+#[diagnostic::on_unimplemented(
+    message = "a function listener with a `Batch` parameter does not return `{Self}`",
+    label = "expected `Result<(), JobError>` or `Result<Decided, JobError>`",
+    note = "it decides all jobs that the batch did not: `Ok(())` acks them, and so does `Ok(batch.rest().ack())`; an error fails them",
+    note = "the error is a `JobError`, or what `?` makes one of: any error, or a text"
+)]
+pub trait Concludes {
+    /// The result of the handler.
+    ///
+    /// # Errors
+    /// The error of the function.
+    fn concluded(self) -> Result<Decided, JobError>;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Conclusion, E: Into<JobError>> Concludes for Result<T, E> {
+    fn concluded(self) -> Result<Decided, JobError> {
+        self.map(Conclusion::decided).map_err(Into::into)
+    }
+}
+
+/// The `Ok` of such a function.
+pub trait Conclusion {
+    /// What it decides.
+    fn decided(self) -> Decided;
+}
+
+impl Conclusion for () {
+    fn decided(self) -> Decided {
+        Channel::new().ack()
+    }
+}
+
+impl Conclusion for Decided {
+    fn decided(self) -> Decided {
+        self
+    }
+}

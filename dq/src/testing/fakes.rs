@@ -112,6 +112,11 @@ impl<P: DelayJob> FakeJob<P> {
         Job::new(self.payload, self.delivery)
     }
 
+    /// Makes the job of this place of a batch.
+    pub(super) fn build_at(self, place: usize) -> Job<P> {
+        Job::of_batch(self.payload, self.delivery, place)
+    }
+
     /// Makes the job, and a function that cancels its run: [`Job::cancelled`] completes when the test calls it.
     ///
     /// ```

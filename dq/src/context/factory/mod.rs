@@ -16,7 +16,7 @@ use super::node::handle::Context;
 use crate::broadcast::BroadcastListener;
 use crate::config::{Layer, Source, SourceLocation, TopicOverrides, Variables};
 use crate::environment::Environment;
-use crate::listener::{DelayListener, Injectable, Injector, Registration};
+use crate::listener::{BatchListener, DelayListener, Injectable, Injector, Registration};
 use crate::provider::Provider;
 use crate::store::Store;
 
@@ -133,6 +133,12 @@ impl ContextFactory {
     /// expected"; give that module a `pub fn listeners(factory: ContextFactory) -> ContextFactory` that calls this.
     pub fn listener<L: DelayListener>(mut self) -> Self {
         self.selection.by_hand.push(const { Registration::delay::<L>() });
+        self
+    }
+
+    /// Adds a delay listener that takes batches, as [`listener`](Self::listener) adds one that takes one job at a time.
+    pub fn batch_listener<L: BatchListener>(mut self) -> Self {
+        self.selection.by_hand.push(const { Registration::batch::<L>() });
         self
     }
 

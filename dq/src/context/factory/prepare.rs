@@ -12,8 +12,8 @@ use super::contact::{FirstContact, Unreachable};
 use super::discover::Listeners;
 use super::stores::{self, IntoStore, without_secrets};
 use crate::config::{
-    Layers, Listing, NodeSettings, Resolved, Setting, SettingProblem, SourceLocation, check_node, check_topic,
-    of_this_process, read_file, read_variables,
+    Layers, Listing, NodeSettings, Resolved, Setting, SettingProblem, SourceLocation, check_batches, check_node,
+    check_topic, of_this_process, read_file, read_variables,
 };
 use crate::context::error::Error;
 use crate::context::problems::{Problem, StartError};
@@ -119,6 +119,7 @@ fn resolve_topics(layers: &Layers, listeners: &Listeners, problems: &mut Vec<Pro
     for (topic, listener) in &listeners.delay {
         let (resolved, unread) = layers.topic(topic.as_str(), listener);
         problems.extend(unread.into_iter().chain(check_topic(topic.as_str(), &resolved)).map(Problem::from));
+        problems.extend(check_batches(topic.as_str(), &resolved).filter(|_| listener.takes_batches).map(Problem::from));
         topics.push(ResolvedTopic { topic: topic.clone(), listener: *listener, resolved });
     }
     topics

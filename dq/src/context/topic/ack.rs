@@ -133,7 +133,7 @@ impl Topic {
             Ended::Returned(Returned::Failed(failure)) => self.report_lost(id, failure.log_text()),
             Ended::Panicked(message) => self.report_lost(id, &message),
             Ended::Dropped => self.report_lost(id, "its runtime has shut down"),
-            Ended::Returned(_) | Ended::Asked(_) | Ended::GivenBack => {}
+            Ended::Returned(_) | Ended::Asked(_) | Ended::AskedEach(_) | Ended::GivenBack => {}
         }
     }
 

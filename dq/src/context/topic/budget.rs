@@ -24,6 +24,8 @@ const MOST_ANSWERS: u32 = 64;
 #[derive(Debug)]
 pub(super) struct Budget {
     jobs: usize,
+    /// The most jobs that it grows to.
+    most: usize,
     bytes: usize,
     /// Answers since the last change.
     answers: u32,
@@ -32,11 +34,15 @@ pub(super) struct Budget {
 
 impl Default for Budget {
     fn default() -> Self {
-        Self { jobs: MOST_AT_ONCE, bytes: USUAL_BYTES, answers: 0, grows_after: FEWEST_ANSWERS / 2 }
+        Self::of(MOST_AT_ONCE)
     }
 }
 
 impl Budget {
+    const fn of(most: usize) -> Self {
+        Self { jobs: most, most, bytes: USUAL_BYTES, answers: 0, grows_after: FEWEST_ANSWERS / 2 }
+    }
+
     pub(super) const fn jobs(&self) -> usize {
         self.jobs
     }
@@ -55,12 +61,12 @@ impl Budget {
 
     /// An answer came.
     fn answered(&mut self) {
-        if self.jobs == MOST_AT_ONCE && self.bytes == USUAL_BYTES {
+        if self.jobs == self.most && self.bytes == USUAL_BYTES {
             return;
         }
         self.answers += 1;
         if self.answers >= self.grows_after {
-            self.jobs = (self.jobs * 2).min(MOST_AT_ONCE);
+            self.jobs = (self.jobs * 2).min(self.most);
             self.bytes = (self.bytes * 2).min(USUAL_BYTES);
             self.answers = 0;
         }
@@ -79,6 +85,11 @@ pub(super) struct Budgets {
 }
 
 impl Budgets {
+    /// The budgets of a topic whose batches have so many jobs: one claim can fill a batch.
+    pub(super) fn for_batches_of(jobs: usize) -> Self {
+        Self { claims: Budget::of(jobs.max(MOST_AT_ONCE)), ..Self::default() }
+    }
+
     fn of(&mut self, kind: RequestKind) -> Option<&mut Budget> {
         match kind {
             RequestKind::Transfer | RequestKind::Sweep => Some(&mut self.claims),
@@ -108,7 +119,7 @@ const MOST_OF_TOPIC: usize = 16 << 20;
 /// The most bytes of records that wait for a permit on one node. One answer of each topic may go beyond.
 const MOST_OF_NODE: usize = 64 << 20;
 
-/// Bytes of records that wait for a permit in all topics of a node. The clones share one number.
+/// Bytes of records that wait for a permit, or are in batches that run, in all topics of a node. The clones share one number.
 #[derive(Debug, Clone, Default)]
 pub(in crate::context) struct WaitingBytes(Arc<AtomicUsize>);
 

@@ -161,7 +161,7 @@ impl Topic {
 
     fn update_stats(&mut self) {
         self.update_quarantine();
-        self.waiting.set(self.held.waiting_bytes());
+        self.waiting.set(self.bytes_held_up());
         let stats = &self.parts.stats;
         stats.set_current(self.held.len(), self.active_runs(), self.waiting_for_permits(), self.held.settling());
     }

@@ -21,9 +21,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::begin::{BEGINS_WITHIN, Begin, RunId};
 use super::retry_delay::ANSWERS_WITHIN;
-use super::run_task::{Ended, Failed, PreparedRun, RunEvent, RunTask, change, wanted_retry};
+use super::run_jobs::{RunJob, RunJobs};
+use super::run_task::{Ended, Failed, PreparedRun, RunEvent, RunTask, Work, change, wanted_retry};
 use super::runs::{Check, Run, first_check};
-use super::{Mode, Stage, Topic};
+use super::{HeldJob, Mode, Stage, Topic};
 use crate::environment::{Entry, Runtime};
 use crate::job::{Cause, JobId};
 use crate::listener::erased::{HandlerCall, Returned};
@@ -41,16 +42,15 @@ impl Topic {
                 self.held.set(id, Stage::Settling { change: Change::Ack, sent: false, then_run: true });
                 return self.held.admit(id, entry, None);
             }
+            (None, Mode::Due) if self.takes_batches() => return self.start_batch(id, now, entry),
             (None, Mode::Due) => HandlerCall::OnDue,
         };
         self.start(id, call, now, entry, false);
     }
 
-    /// Starts a handler for a held job. The end of a `detached` run settles nothing.
-    pub(super) fn start(&mut self, id: &JobId, call: HandlerCall, now: Duration, entry: Entry, detached: bool) {
-        let Some(job) = self.held.get(id) else { return };
-        let cancel = CancellationToken::new();
-        let delivery = Delivery {
+    /// What a run of a held job knows of it.
+    pub(super) fn delivery(&self, id: &JobId, job: &HeldJob, cancel: CancellationToken) -> Delivery {
+        Delivery {
             topic: self.parts.key.topic.clone(),
             id: id.clone(),
             fence: job.token.fence,
@@ -60,8 +60,15 @@ impl Topic {
                 [] => self.no_headers.clone(),
                 headers => headers.into(),
             },
-            token: cancel.clone(),
-        };
+            token: cancel,
+        }
+    }
+
+    /// Starts a handler for a held job. The end of a `detached` run settles nothing.
+    pub(super) fn start(&mut self, id: &JobId, call: HandlerCall, now: Duration, entry: Entry, detached: bool) {
+        let Some(job) = self.held.get(id) else { return };
+        let cancel = CancellationToken::new();
+        let delivery = self.delivery(id, job, cancel.clone());
         let (token, record) = (job.token, job.record.clone());
         let asks = job.failed_after(&call).filter(|_| !detached);
         let (run_id, begin) = (self.runs.next_id(), Arc::<Begin>::default());
@@ -70,11 +77,12 @@ impl Topic {
         );
         let task = RunTask::new(self.tasks.clone(), run_id, begin.clone(), entry, !detached);
         let (handle, abort) = AbortHandle::new_pair();
-        self.starting.push(PreparedRun { task, call, record, delivery, failed: asks, abort, span });
+        self.starting.push(PreparedRun { task, work: Work::One { call, record, delivery, failed: asks }, abort, span });
         if !detached {
             self.held.set(id, Stage::Running(run_id));
         }
-        let run = Run { detached, ..Run::new(id.clone(), token, now, begin, cancel, handle) };
+        let jobs = RunJobs::One(RunJob { id: id.clone(), token, cancel });
+        let run = Run { detached, ..Run::new(jobs, now, begin, handle) };
         self.runs.insert(run_id, run);
     }
 
@@ -96,6 +104,7 @@ impl Topic {
                     self.report_late(run);
                 }
             }
+            RunEvent::JobEnded(run, place, failed, ended) => self.on_job_end(run, place, failed, ended, now),
             RunEvent::Ended(run, ended) => self.on_run_end(run, ended, now),
         }
     }
@@ -106,29 +115,34 @@ impl Topic {
             if self.runs.given_back_ended(run_id) {
                 return if dropped { self.on_handlers_gone(now) } else { self.on_began(now) };
             }
-            if !dropped && !matches!(ended, Ended::Asked(_)) {
+            if !dropped && !matches!(ended, Ended::Asked(_) | Ended::AskedEach(_)) {
                 self.report_late(run_id);
             }
             self.runs.abandoned_returned(run_id);
             return;
         };
-        self.prefetch.ended(now);
         if dropped {
             self.on_handlers_gone(now);
         } else {
             self.on_began(run.begin.at().unwrap_or(now));
         }
+        let failed = run.asking.take().map(|asking| asking.0);
+        let job = match run.jobs {
+            RunJobs::One(job) => job,
+            RunJobs::Batch(_) => return self.on_batch_end(run.jobs, failed.as_ref(), &ended, now),
+        };
+        self.prefetch.ended(now);
         if run.detached {
-            self.on_detached_end(&run.id, ended);
-        } else if self.held.under(&run.id, run.token).is_some() {
-            let failed = run.asking.take().map(|asking| asking.0);
-            self.decide(&run.id, failed, ended);
+            self.on_detached_end(&job.id, ended);
+        } else if self.held.under(&job.id, job.token).is_some() {
+            self.decide(&job.id, failed, ended);
         }
     }
 
-    /// Logs and counts a handler that returned after its run was given up.
-    fn report_late(&self, run: RunId) {
+    /// Logs and counts a handler that returned, or decided a job of its batch, after its run was given up.
+    pub(super) fn report_late(&self, run: RunId) {
         if let Some(id) = self.runs.abandoned(run) {
+            let id = id.map_or("a batch", JobId::as_str);
             tracing::info!(topic = %self.parts.key.topic, job.id = %id, "a handler returned after dq had given its run up; its outcome is refused");
             self.parts.stats.late_outcome();
         }
@@ -162,16 +176,23 @@ impl Topic {
         let timeout = self.parts.topic.timeout;
         let Some(run) = self.runs.give_up(run_id) else { return };
         let after = humantime::format_duration(timeout.unwrap_or_default());
+        let (detached, jobs) = (run.detached, run.jobs.into_list());
         self.parts.stats.timed_out();
         let failure = Failure::new(Cause::Timeout, format!("the handler did not return within {after}"));
-        if run.detached {
-            return self.report_lost(&run.id, &failure.message);
+        let mut asked = Vec::new();
+        for (_, job) in jobs {
+            if detached {
+                self.report_lost(&job.id, &failure.message);
+                continue;
+            }
+            let Some(held) = self.held.under(&job.id, job.token) else { continue };
+            let asks = held.mode == Mode::Due && held.exhausted_by().is_none();
+            match held.failed_after(&HandlerCall::OnDue).filter(|_| asks) {
+                Some(failed) => asked.push((job, failed)),
+                None => self.decide(&job.id, None, Ended::Returned(Returned::Failed(failure.clone()))),
+            }
         }
-        let Some(job) = self.held.under(&run.id, run.token) else { return };
-        match job.failed_after(&HandlerCall::OnDue).filter(|_| job.mode == Mode::Due && job.exhausted_by().is_none()) {
-            Some(failed) => self.ask_beside(&run.id, failed, failure, now),
-            None => self.decide(&run.id, None, Ended::Returned(Returned::Failed(failure))),
-        }
+        self.ask_beside(asked, failure, now);
     }
 
     /// What follows from the end of a run whose job is still held. `failed` is what its task has reported before.
@@ -190,7 +211,9 @@ impl Topic {
                 return;
             }
             (Some(failed), _) => failed.failure,
-            (None, Ended::Dropped | Ended::GivenBack | Ended::Asked(_)) => return self.roll_back(id),
+            (None, Ended::Dropped | Ended::GivenBack | Ended::Asked(_) | Ended::AskedEach(_)) => {
+                return self.roll_back(id);
+            }
             (None, Ended::Panicked(message)) => Failure::new(Cause::Panic, message),
             (None, Ended::Returned(Returned::Failed(failure))) => failure,
             (None, Ended::Returned(Returned::Decided(decision))) => return self.on_decision(id, &decision),

@@ -8,8 +8,8 @@
 //! | state, which knows nothing of the topic | subsystems |
 //! |---|---|
 //! | `held`, `stage`: jobs that are not confirmed gone | `transfer`, `sweep`: claim |
-//! | `runs`, `begin`, `deadlines`: handlers that execute | `permits`, `isolation`, `listener`: start handlers and decide their jobs' outcomes |
-//! | `run_task`, `runners`: what runs on the user's runtime | `starvation`: give back what does not begin; `retry_delay`: ask the listener |
+//! | `runs`, `run_jobs`, `begin`, `deadlines`: handlers that execute | `permits`, `isolation`, `listener`, `batch`: start handlers and decide their jobs' outcomes |
+//! | `run_task`, `batch_task`, `runners`: what runs on the user's runtime | `starvation`: give back what does not begin; `retry_delay`: ask the listener |
 //! | `pipeline`: requests in flight; `budget`: how much one asks for | `ack`, `retry`: send outcomes, spend attempts |
 //! | `smart_sleep`, `prefetch`, `early`: when to claim, and how many; when to start what is not yet due | `reconnect`: a failed link; `shutdown`: the phases of a stop |
 //! | the state in `crash/` | `crash/`: lease, reconcile, reclaim, rollback |
@@ -23,6 +23,8 @@
 //! until the store has judged it.
 
 mod ack;
+mod batch;
+mod batch_task;
 mod begin;
 pub(super) mod budget;
 mod crash;
@@ -40,6 +42,7 @@ mod reconnect;
 mod report;
 mod retry;
 mod retry_delay;
+mod run_jobs;
 mod run_task;
 mod runners;
 mod runs;
@@ -63,7 +66,7 @@ use super::subscription::Subscription;
 use crate::config::{NodeSettings, TopicSettings};
 use crate::environment::{Changes, Environment};
 use crate::job::{JobId, NodeId, TopicKey};
-use crate::listener::erased::ErasedListener;
+use crate::listener::erased::{ErasedBatches, ErasedListener};
 use crate::store::{Interest, Outage, Store};
 use budget::{Budgets, WaitingBytes, WaitingShare};
 use crash::{Audits, Lease, Reclaims, Reconciliation};
@@ -108,6 +111,8 @@ pub(super) struct Topic {
     sleep: SmartSleep,
     prefetch: Prefetch,
     budgets: Budgets,
+    /// The listener, if it takes batches.
+    batches: Option<Arc<dyn ErasedBatches>>,
     waiting: WaitingShare,
     reconciliation: Reconciliation,
     reclaims: Reclaims,
@@ -150,6 +155,7 @@ impl Topic {
         parts.stats.set_starved(false); // of the task before this one, if that panicked
         let (report, events) = mpsc::unbounded_channel();
         let lease = Lease::new(parts.node.lease);
+        let batches = parts.listener.clone().batches();
         let tasks = Tasks {
             listener: parts.listener.clone(),
             environment: environment.clone(),
@@ -164,7 +170,8 @@ impl Topic {
             lease,
             sleep: SmartSleep::new(now),
             prefetch: Prefetch::new(now),
-            budgets: Budgets::default(),
+            budgets: Budgets::for_batches_of(if batches.is_some() { parts.topic.batch } else { 1 }),
+            batches,
             waiting: WaitingShare::new(parts.waiting.clone()),
             reconciliation: Reconciliation::default(),
             reclaims: Reclaims::default(),

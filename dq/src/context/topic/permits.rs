@@ -23,9 +23,10 @@ impl Topic {
         self.handed_over() - self.without_permit()
     }
 
-    /// Runs that have a permit or wait for one in the queue of the runners.
-    fn handed_over(&self) -> usize {
-        self.held.needing_permits() - self.held.waiting() + self.runs.without_job()
+    /// Runs that have a permit or wait for one in the queue of the runners. A batch has one, whatever becomes of its jobs.
+    pub(super) fn handed_over(&self) -> usize {
+        let (batches, batched) = self.runs.batches();
+        self.held.needing_permits() - self.held.waiting() - batched + batches + self.runs.without_job()
     }
 
     /// Those of them that wait for a permit. The others in the queue only wait for their runtime.
@@ -44,9 +45,14 @@ impl Topic {
     }
 
     /// How many runs to hand over beyond the permits: as many as ended lately. None where others may have a better claim to the
-    /// next permit: another topic, or a quarantined job. None if a job that is handed over can not go back.
+    /// next permit: another topic, or a quarantined job. None if a job that is handed over can not go back. And no batch: until a
+    /// permit is free it may still grow.
     fn ahead(&mut self, now: Duration) -> usize {
-        if self.permits.is_shared() || self.held.quarantined() > 0 || self.parts.topic.ack == AckMode::OnClaim {
+        if self.permits.is_shared()
+            || self.held.quarantined() > 0
+            || self.parts.topic.ack == AckMode::OnClaim
+            || self.takes_batches()
+        {
             return 0;
         }
         self.prefetch.ahead(now).min(MOST_AHEAD)
@@ -64,7 +70,7 @@ impl Topic {
             && self.reconciliation.is_settled()
             && self.pipeline.can_send(RequestKind::Transfer, now)
             && !(self.takes_no_more() || self.starvation.is_on() || self.is_held_up());
-        let held = self.held.needing_permits() + self.runs.without_job();
+        let held = self.handed_over() + self.held.waiting().div_ceil(self.batch_size());
         let wanted = if claims_soon { self.permits.most() } else { used.max(held) };
         self.permits.ask(used, wanted);
         None
@@ -79,7 +85,10 @@ impl Topic {
         }
         // With one permit, an ordinary job must be there to run between two quarantined ones.
         let bytes = arriving.iter().map(|claim| claim.record.as_bytes().len()).sum::<usize>();
-        self.waiting.set(self.held.waiting_bytes() + bytes);
+        self.waiting.set(self.bytes_held_up() + bytes);
+        if self.takes_batches() {
+            return self.wanted_for_batches(arriving.len(), now);
+        }
         let ahead =
             if self.waiting.is_full() { 0 } else { self.prefetch.ahead(now) }.max(self.held.quarantined().min(1));
         let most = self.permits.granted() + ahead;

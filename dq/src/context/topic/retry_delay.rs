@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::begin::{Begin, RunId};
 use super::isolation::longest_wait;
+use super::run_jobs::{RunJob, RunJobs};
 use super::run_task::{Ended, Failed, RunTask};
 use super::runs::Run;
 use super::{Stage, Topic};
@@ -22,32 +23,35 @@ use crate::listener::Failure;
 pub(super) const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
 impl Topic {
-    /// Asks `retry_delay` about a job whose handler has timed out.
-    pub(super) fn ask_beside(&mut self, id: &JobId, failed: u32, failure: Failure, now: Duration) {
-        let Some(job) = self.held.get(id) else { return };
-        let (token, too_long) = (job.token, longest_wait(self.parts.topic.timeout));
-        let entry = match &job.alone {
+    /// Asks `retry_delay` about jobs whose handler has timed out, with the number of failed runs of each.
+    pub(super) fn ask_beside(&mut self, jobs: Vec<(RunJob, u32)>, failure: Failure, now: Duration) {
+        let Some(held) = jobs.first().and_then(|(job, _)| self.held.get(&job.id)) else { return };
+        let too_long = longest_wait(self.parts.topic.timeout);
+        let entry = match &held.alone {
             Some(alone) => Some(alone.enter(too_long)),
             None => self.parts.environment.process().enter_unless_alone(too_long),
         };
         let failed_run = Failed { failure: failure.clone(), is_wanted: false };
         let Some(entry) = entry else {
-            return self.decide(id, Some(failed_run), Ended::Dropped); // a job of this process runs alone
+            // A job of this process runs alone.
+            return jobs.iter().for_each(|(job, _)| self.decide(&job.id, Some(failed_run.clone()), Ended::Dropped));
         };
         let (run_id, begin) = (self.runs.next_id(), Arc::<Begin>::default());
         let task = RunTask::new(self.tasks.clone(), run_id, begin.clone(), entry, false);
+        let failed = jobs.iter().enumerate().map(|(place, (_, failed))| (place, *failed)).collect();
         let (task, abort) = abortable(task.ask_only(failed, failure));
         self.asking.push(Box::pin(task.map(drop)));
-        self.held.set(id, Stage::Running(run_id));
-        self.runs.insert(run_id, Run::new(id.clone(), token, now, begin, CancellationToken::new(), abort));
+        jobs.iter().for_each(|(job, _)| self.held.set(&job.id, Stage::Running(run_id)));
+        let jobs = RunJobs::batch(jobs.into_iter().map(|(job, _)| job).collect(), 0, CancellationToken::new());
+        self.runs.insert(run_id, Run::new(jobs, now, begin, abort));
         self.runs.asks(run_id, failed_run, now + ANSWERS_WITHIN);
     }
 
     /// `retry_delay` takes too long.
     pub(super) fn on_unanswered(&mut self, run_id: RunId) {
-        let Some(run) = self.settings_decide(run_id) else { return };
+        let Some(id) = self.settings_decide(run_id) else { return };
         tracing::warn!(
-            topic = %self.parts.key.topic, job.id = %run.id,
+            topic = %self.parts.key.topic, job.id = %id,
             "`retry_delay` of the listener has not returned within {}, because it or the runtime of the handlers blocks; \
              the retry policy of the settings is used instead",
             humantime::format_duration(ANSWERS_WITHIN)
@@ -61,12 +65,16 @@ impl Topic {
         }
     }
 
-    fn settings_decide(&mut self, run_id: RunId) -> Option<Run> {
+    /// Returns the first job of the run, if there is one.
+    fn settings_decide(&mut self, run_id: RunId) -> Option<JobId> {
         let mut run = self.runs.give_up(run_id)?;
         let failed = run.asking.take().map(|asking| asking.0);
-        if self.held.under(&run.id, run.token).is_some() {
-            self.decide(&run.id, failed, Ended::Dropped);
+        let jobs = run.jobs.into_list();
+        for (_, job) in &jobs {
+            if self.held.under(&job.id, job.token).is_some() {
+                self.decide(&job.id, failed.clone(), Ended::Dropped);
+            }
         }
-        Some(run)
+        jobs.into_iter().next().map(|(_, job)| job.id)
     }
 }

@@ -3,6 +3,7 @@
 //! The task reports to the topic at its end, and once before it asks `retry_delay`, which may block its thread.
 
 use std::any::Any;
+use std::error::Error;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use futures_util::future::{AbortRegistration, Abortable};
 use tokio::sync::mpsc;
 use tracing::{Instrument, Span};
 
+use super::batch_task::BatchWork;
 use super::begin::{Begin, RunId};
 use super::crash::LeaseEnd;
 
@@ -23,8 +25,8 @@ use crate::listener::{Decision, Delivery, Failure, RetryDelay, UnackedDecision};
 use crate::store::step::{Change, RejoinDue};
 use crate::time::{LONGEST_DELAY, Timestamp};
 
-/// How a run ended.
-#[derive(Debug)]
+/// How a run ended, for each of its jobs that has no outcome yet.
+#[derive(Debug, Clone)]
 pub(super) enum Ended {
     /// The handler returned.
     Returned(Returned),
@@ -32,14 +34,37 @@ pub(super) enum Ended {
     Panicked(String),
     /// The handler failed, as the task reported before, and `retry_delay` returned this; `None`: it panicked.
     Asked(Option<RetryDelay>),
+    /// The same for jobs of a batch, by their places in it.
+    AskedEach(Vec<(usize, Option<RetryDelay>)>),
     /// The run did not begin: it was given back before, or the lease had expired.
     GivenBack,
     /// Its future was dropped: the run was given up, or the runtime shuts down.
     Dropped,
 }
 
+impl Ended {
+    /// Takes the error of the handler away, to be dropped where the user's code runs.
+    pub(super) fn take_error(&mut self) -> Option<Arc<dyn Error + Send + Sync>> {
+        match self {
+            Self::Returned(Returned::Failed(failure)) => failure.take_error(),
+            _ => None,
+        }
+    }
+
+    /// How it ended for the job at this place of a batch.
+    pub(super) fn for_job(&self, place: usize) -> Self {
+        match self {
+            Self::AskedEach(delays) => match delays.binary_search_by_key(&place, |(place, _)| *place) {
+                Ok(index) => Self::Asked(delays[index].1.clone()),
+                Err(_) => Self::Asked(Some(RetryDelay::BySettings)), // the job's own policy decides
+            },
+            ended => ended.clone(),
+        }
+    }
+}
+
 /// A failure after which a task asks `retry_delay`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Failed {
     pub(super) failure: Failure,
     /// `process_unacked` asked for the retry, so no handler has failed.
@@ -51,6 +76,8 @@ pub(super) struct Failed {
 pub(super) enum RunEvent {
     /// The handler has failed, and the task asks `retry_delay`.
     Failed(RunId, Failed),
+    /// The job at this place of a batch has ended, and the task goes on. If it failed, `retry_delay` was asked.
+    JobEnded(RunId, usize, Option<Failed>, Ended),
     /// The task has ended.
     Ended(RunId, Ended),
 }
@@ -70,9 +97,15 @@ impl fmt::Debug for Tasks {
 }
 
 impl Tasks {
-    fn send(&self, event: RunEvent) {
+    pub(super) fn send(&self, event: RunEvent) {
         // This fails only if the topic is gone; then the run does not matter.
         let _ = self.events.send(event);
+    }
+
+    /// Asks the listener; `None`: it panicked.
+    pub(super) fn retry_delay(&self, failed: u32, failure: &Failure) -> Option<RetryDelay> {
+        let delay = catch_unwind(AssertUnwindSafe(|| self.listener.retry_delay(failed, failure)));
+        delay.map_err(text).ok()
     }
 }
 
@@ -110,17 +143,49 @@ impl RunTask {
         {
             self.ask(failed, failure);
         }
-        if let Ended::Returned(Returned::Failed(failure)) = &mut self.ended {
-            drop_here(failure.take_error());
-        }
+        drop_here(self.ended.take_error());
         self
     }
 
-    /// Only asks `retry_delay`, in place of a task that is gone or blocked.
-    pub(super) async fn ask_only(mut self, failed: u32, failure: Failure) {
-        if self.begins() {
-            self.ended = Ended::Asked(self.retry_delay(failed, &failure));
+    /// Calls the handler of a batch. If it fails, asks `retry_delay` for each job that has no outcome.
+    async fn handle_batch(mut self, batch: BatchWork) -> Self {
+        if !self.begins() {
+            return self;
         }
+        let BatchWork { listener, jobs, report, cancel } = batch;
+        let outcomes = report.clone();
+        let handler = AssertUnwindSafe(async move { listener.call_batch(jobs, outcomes, cancel).await });
+        self.ended = match handler.catch_unwind().await {
+            Ok(returned) => Ended::Returned(returned),
+            Err(panic) => Ended::Panicked(format!("the handler panicked: {}", text(panic))),
+        };
+        let left = report.close();
+        if !left.is_empty()
+            && !self.begin.is_given_up()
+            && let Some(mut asked) = failure_of(&self.ended, &self.tasks.environment)
+        {
+            let mut failure = asked.clone();
+            failure.take_error(); // not the last: `asked` and what ended have it
+            self.tasks.send(RunEvent::Failed(self.run, Failed { failure, is_wanted: false }));
+            let ended = self.ask_each(left, &asked);
+            self.ended.take_error();
+            drop_here(asked.take_error());
+            self.ended = ended;
+        }
+        drop_here(self.ended.take_error());
+        self
+    }
+
+    /// Only asks `retry_delay` for jobs by their places, in place of a task that is gone or blocked.
+    pub(super) async fn ask_only(mut self, jobs: Vec<(usize, u32)>, failure: Failure) {
+        if self.begins() {
+            self.ended = self.ask_each(jobs, &failure);
+        }
+    }
+
+    fn ask_each(&self, jobs: Vec<(usize, u32)>, failure: &Failure) -> Ended {
+        let ask = |(place, failed)| (place, self.tasks.retry_delay(failed, failure));
+        Ended::AskedEach(jobs.into_iter().map(ask).collect())
     }
 
     /// Whether the run begins: it was not given back before, and the lease is still valid, if it needs one (rule 21).
@@ -137,19 +202,13 @@ impl RunTask {
 
     /// The failure for which `retry_delay` is asked.
     fn failed(&self, is_swept: bool) -> Option<Failed> {
-        let failure = match &self.ended {
+        match &self.ended {
             Ended::Returned(Returned::Unacked(UnackedDecision::Retry)) => {
-                return Some(Failed { failure: wanted_retry(), is_wanted: true });
+                Some(Failed { failure: wanted_retry(), is_wanted: true })
             }
-            _ if is_swept => return None,
-            Ended::Panicked(message) => Failure::new(Cause::Panic, message.clone()),
-            Ended::Returned(Returned::Failed(failure)) if failure.cause != Cause::Decode && !failure.is_fatal() => {
-                failure.clone()
-            }
-            Ended::Returned(Returned::Decided(decision)) => change(decision, &self.tasks.environment).err()?,
-            _ => return None,
-        };
-        Some(Failed { failure, is_wanted: false })
+            _ if is_swept => None,
+            ended => Some(Failed { failure: failure_of(ended, &self.tasks.environment)?, is_wanted: false }),
+        }
     }
 
     /// Asks `retry_delay`. The topic waits for the answer only for a while, because it may never come.
@@ -157,17 +216,22 @@ impl RunTask {
         let mut asked = failure.failure.clone();
         failure.failure.take_error(); // not the last: `asked` and what ended have it
         self.tasks.send(RunEvent::Failed(self.run, failure));
-        let delay = self.retry_delay(failed, &asked);
-        if let Ended::Returned(Returned::Failed(failure)) = &mut self.ended {
-            failure.take_error();
-        }
+        let delay = self.tasks.retry_delay(failed, &asked);
+        self.ended.take_error();
         drop_here(asked.take_error());
         self.ended = Ended::Asked(delay);
     }
+}
 
-    fn retry_delay(&self, failed: u32, failure: &Failure) -> Option<RetryDelay> {
-        let delay = catch_unwind(AssertUnwindSafe(|| self.tasks.listener.retry_delay(failed, failure)));
-        delay.map_err(text).ok()
+/// The failure of `on_due` for which `retry_delay` is asked.
+pub(super) fn failure_of(ended: &Ended, environment: &Environment) -> Option<Failure> {
+    match ended {
+        Ended::Panicked(message) => Some(Failure::new(Cause::Panic, message.clone())),
+        Ended::Returned(Returned::Failed(failure)) if failure.cause != Cause::Decode && !failure.is_fatal() => {
+            Some(failure.clone())
+        }
+        Ended::Returned(Returned::Decided(decision)) => change(decision, environment).err(),
+        _ => None,
     }
 }
 
@@ -182,13 +246,23 @@ impl Drop for RunTask {
 /// A run that waits for a runner. Dropping it reports that.
 pub(super) struct PreparedRun {
     pub(super) task: RunTask,
-    pub(super) call: HandlerCall,
-    pub(super) record: Record,
-    pub(super) delivery: Delivery,
-    /// As in [`RunTask::handle`].
-    pub(super) failed: Option<u32>,
+    pub(super) work: Work,
     pub(super) abort: AbortRegistration,
     pub(super) span: Span,
+}
+
+/// What a run calls.
+pub(super) enum Work {
+    /// A handler for one job.
+    One {
+        call: HandlerCall,
+        record: Record,
+        delivery: Delivery,
+        /// As in [`RunTask::handle`].
+        failed: Option<u32>,
+    },
+    /// The handler of a batch.
+    Batch(BatchWork),
 }
 
 impl fmt::Debug for PreparedRun {
@@ -201,8 +275,13 @@ impl PreparedRun {
     /// Runs the handler, unless the run was given back. Dropping what this returns reports how the run ended; `None`: it was
     /// given up, and that is reported.
     pub(super) async fn run(self) -> Option<RunTask> {
-        let Self { task, call, record, delivery, failed, abort, span } = self;
-        Abortable::new(task.handle(call, record, delivery, failed).instrument(span), abort).await.ok()
+        let Self { task, work, abort, span } = self;
+        match work {
+            Work::One { call, record, delivery, failed } => {
+                Abortable::new(task.handle(call, record, delivery, failed).instrument(span), abort).await.ok()
+            }
+            Work::Batch(batch) => Abortable::new(task.handle_batch(batch).instrument(span), abort).await.ok(),
+        }
     }
 }
 
@@ -216,7 +295,7 @@ const fn name(call: &HandlerCall) -> &'static str {
 }
 
 /// Drops a value of the user here, on the user's runtime. Its drop is user code, which may panic.
-fn drop_here<T>(value: T) {
+pub(super) fn drop_here<T>(value: T) {
     if let Err(again) = catch_unwind(AssertUnwindSafe(move || drop(value))) {
         std::mem::forget(again);
     }
@@ -280,7 +359,8 @@ mod tests {
             };
             let record = Record::new(&Metadata::default(), Codec::Json, b"{}");
             let (_, abort) = AbortHandle::new_pair();
-            Self { task, call: HandlerCall::OnDue, record, delivery, failed: None, abort, span: Span::none() }
+            let work = Work::One { call: HandlerCall::OnDue, record, delivery, failed: None };
+            Self { task, work, abort, span: Span::none() }
         }
     }
 

@@ -6,18 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::AbortHandle;
-use tokio_util::sync::CancellationToken;
 
 use super::begin::{BEGINS_WITHIN, Begin, RunId};
 use super::deadlines::Deadlines;
+use super::run_jobs::{BatchJobs, RunJob, RunJobs};
 use super::run_task::Failed;
-use crate::job::{JobId, Token};
+use crate::job::JobId;
 
 /// A run that was not given up.
 #[derive(Debug)]
 pub(super) struct Run {
-    pub(super) id: JobId,
-    pub(super) token: Token,
+    pub(super) jobs: RunJobs,
     /// When its task was handed over to the user's runtime.
     pub(super) started: Duration,
     /// Whether and when its task was polled for the first time: from then on its timeout counts.
@@ -30,23 +29,15 @@ pub(super) struct Run {
     pub(super) starved: bool,
     /// The job was acked on claim: the end of the run settles nothing.
     pub(super) detached: bool,
-    pub(super) cancel: CancellationToken,
     pub(super) abort: AbortHandle,
 }
 
 impl Run {
     /// A run whose task is handed over at `started`.
-    pub(super) const fn new(
-        id: JobId,
-        token: Token,
-        started: Duration,
-        begin: Arc<Begin>,
-        cancel: CancellationToken,
-        abort: AbortHandle,
-    ) -> Self {
+    pub(super) const fn new(jobs: RunJobs, started: Duration, begin: Arc<Begin>, abort: AbortHandle) -> Self {
         let (asking, check_at) = (None, None);
         let (starved, detached) = (false, false);
-        Self { id, token, started, begin, asking, check_at, starved, detached, cancel, abort }
+        Self { jobs, started, begin, asking, check_at, starved, detached, abort }
     }
 }
 
@@ -68,13 +59,19 @@ pub(super) enum Check {
 pub(super) struct Runs {
     last: RunId,
     running: BTreeMap<RunId, Run>,
-    /// Runs that were cancelled or timed out and have not returned, with their jobs. They keep their permits, and their
-    /// outcomes are refused.
-    abandoned: BTreeMap<RunId, JobId>,
+    /// Runs that were cancelled or timed out and have not returned, with their jobs; `None`: a batch. They keep their permits, and
+    /// their outcomes are refused.
+    abandoned: BTreeMap<RunId, Option<JobId>>,
     /// Runs that were given back before they began. Their tasks end at their first poll, and keep their permits until then.
     given_back: BTreeSet<RunId>,
     deadlines: Deadlines,
     detached: usize,
+    /// How many of the running ones are batches.
+    batches: usize,
+    /// How many jobs these have that are not decided.
+    batched: usize,
+    /// The bytes of the records of all their jobs.
+    batched_bytes: usize,
 }
 
 impl Runs {
@@ -86,6 +83,11 @@ impl Runs {
 
     pub(super) fn insert(&mut self, run_id: RunId, run: Run) {
         self.detached += usize::from(run.detached);
+        if let Some(batch) = run.jobs.as_batch() {
+            self.batches += 1;
+            self.batched += batch.left();
+            self.batched_bytes += batch.bytes;
+        }
         self.running.insert(run_id, run);
     }
 
@@ -93,15 +95,46 @@ impl Runs {
     pub(super) fn remove(&mut self, run_id: RunId) -> Option<Run> {
         let run = self.running.remove(&run_id)?;
         self.detached -= usize::from(run.detached);
+        if let Some(batch) = run.jobs.as_batch() {
+            self.batches -= 1;
+            self.batched -= batch.left();
+            self.batched_bytes -= batch.bytes;
+        }
         self.deadlines.set(run_id, run.check_at, None);
         Some(run)
     }
 
-    /// Fires the cancellation token of a run. Whether the handler stops is up to the handler.
-    pub(super) fn ask_to_stop(&self, run_id: RunId) {
+    /// Fires the cancellation token of a job of a run. Whether the handler stops is up to the handler.
+    pub(super) fn ask_to_stop(&self, run_id: RunId, id: &JobId) {
         if let Some(run) = self.running.get(&run_id) {
-            run.cancel.cancel();
+            run.jobs.cancel_job(id);
         }
+    }
+
+    fn batch_mut(&mut self, run_id: RunId) -> Option<&mut BatchJobs> {
+        match &mut self.running.get_mut(&run_id)?.jobs {
+            RunJobs::One(_) => None,
+            RunJobs::Batch(batch) => Some(batch),
+        }
+    }
+
+    /// Takes the job at this place out of a batch, because it is decided. The batch goes on.
+    pub(super) fn take_job(&mut self, run_id: RunId, place: usize) -> Option<RunJob> {
+        let job = self.batch_mut(run_id)?.take(place)?;
+        self.batched -= 1;
+        Some(job)
+    }
+
+    /// Takes a job out of a batch, because this node does not hold it any more, and fires its token. The batch goes on, and is
+    /// given up with its last job. Returns whether it was in the batch.
+    pub(super) fn leave_batch(&mut self, run_id: RunId, id: &JobId) -> bool {
+        let Some(place) = self.batch_mut(run_id).and_then(|batch| batch.place(id)) else { return false };
+        let Some(job) = self.take_job(run_id, place) else { return false };
+        job.cancel.cancel();
+        if self.batch_mut(run_id).is_some_and(|batch| batch.left() == 0) {
+            self.give_up(run_id);
+        }
+        true
     }
 
     /// Gives a run up. If it has not begun, it never will. Otherwise its token fires, its future is dropped at its next
@@ -112,9 +145,9 @@ impl Runs {
         }
         let run = self.remove(run_id)?;
         run.begin.give_up();
-        run.cancel.cancel();
+        run.jobs.cancel();
         run.abort.abort();
-        self.abandoned.insert(run_id, run.id.clone());
+        self.abandoned.insert(run_id, run.jobs.only().cloned());
         Some(run)
     }
 
@@ -139,9 +172,9 @@ impl Runs {
         self.given_back.remove(&run_id)
     }
 
-    /// The job of an abandoned run.
-    pub(super) fn abandoned(&self, run_id: RunId) -> Option<&JobId> {
-        self.abandoned.get(&run_id)
+    /// The job of an abandoned run; `Some(None)`: it is a batch.
+    pub(super) fn abandoned(&self, run_id: RunId) -> Option<Option<&JobId>> {
+        self.abandoned.get(&run_id).map(Option::as_ref)
     }
 
     /// Removes an abandoned run that has returned.
@@ -157,6 +190,16 @@ impl Runs {
     /// How many runs have a permit but no held job.
     pub(super) fn without_job(&self) -> usize {
         self.abandoned.len() + self.given_back.len() + self.detached
+    }
+
+    /// How many runs are batches, and how many held jobs these have. They share the permit of their batch.
+    pub(super) const fn batches(&self) -> (usize, usize) {
+        (self.batches, self.batched)
+    }
+
+    /// How many bytes the records of the jobs of these batches have.
+    pub(super) const fn batched_bytes(&self) -> usize {
+        self.batched_bytes
     }
 
     /// How many runs were not given up.
@@ -225,7 +268,7 @@ impl Drop for Runs {
     fn drop(&mut self) {
         for run in self.running.values() {
             run.begin.give_back();
-            run.cancel.cancel();
+            run.jobs.cancel();
             run.abort.abort();
         }
     }
@@ -239,7 +282,9 @@ pub(super) fn first_check(timeout: Option<Duration>) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::Fence;
+    use tokio_util::sync::CancellationToken;
+
+    use crate::job::{Fence, Token};
     use crate::listener::Failure;
     use crate::time::Timestamp;
 
@@ -252,7 +297,8 @@ mod tests {
         let token = Token { fence: Fence(run_id.number()), due: Timestamp::EPOCH };
         let id = JobId::new(run_id.number().to_string()).unwrap();
         let abort = AbortHandle::new_pair().0;
-        runs.insert(run_id, Run::new(id, token, started, begin.clone(), CancellationToken::new(), abort));
+        let jobs = RunJobs::One(RunJob { id, token, cancel: CancellationToken::new() });
+        runs.insert(run_id, Run::new(jobs, started, begin.clone(), abort));
         (run_id, begin)
     }
 

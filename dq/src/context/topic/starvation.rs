@@ -27,13 +27,16 @@ impl Topic {
     /// go on waiting.
     pub(super) fn on_starved(&mut self, run_id: RunId, now: Duration) {
         let Some(run) = self.runs.get_mut(run_id) else { return };
-        let (id, token, is_news) = (run.id.clone(), run.token, !std::mem::replace(&mut run.starved, true));
+        let (id, is_news) = (run.jobs.only().cloned(), !std::mem::replace(&mut run.starved, true));
         if run.detached {
             self.runs.check_at(run_id, Some(now + BEGINS_WITHIN));
-        } else if self.runs.give_back(run_id).is_none() {
-            return; // it has just begun
-        } else if self.held.under(&id, token).is_some() {
-            self.roll_back(&id);
+        } else {
+            let Some(run) = self.runs.give_back(run_id) else { return }; // it has just begun
+            for (_, job) in run.jobs.into_list() {
+                if self.held.under(&job.id, job.token).is_some() {
+                    self.roll_back(&job.id);
+                }
+            }
         }
         if is_news {
             self.parts.stats.starved();
@@ -42,7 +45,7 @@ impl Topic {
             self.starvation.since = Some(now);
             self.parts.stats.set_starved(true);
             tracing::warn!(
-                topic = %self.parts.key.topic, job.id = %id,
+                topic = %self.parts.key.topic, job.id = id.as_ref().map(tracing::field::display),
                 "the runtime of the handlers did not begin a handler within {}: its threads are blocked or too busy. \
                  Jobs that did not begin go back without an attempt, and the topic claims none until handlers begin again. \
                  Put blocking work into `spawn_blocking`, or lower `concurrency` or `node_concurrency`",

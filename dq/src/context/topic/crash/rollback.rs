@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::context::topic::begin::RunId;
 use crate::context::topic::{HeldJob, Stage, Topic};
 use crate::job::JobId;
 use crate::store::CommandKind;
@@ -16,10 +17,10 @@ impl Topic {
             Some(Stage::Waiting) => self.roll_back(id),
             Some(Stage::Running(run_id)) => {
                 let run_id = *run_id;
-                if self.runs.give_back_handler(run_id).is_some() {
+                if self.wait_again(run_id) {
                     self.roll_back(id);
                 } else if kind == CommandKind::Cancel {
-                    self.runs.ask_to_stop(run_id);
+                    self.runs.ask_to_stop(run_id, id);
                 }
             }
             _ => {}
@@ -29,12 +30,21 @@ impl Topic {
     /// Takes back every run that was handed over and has not begun, unless its job was acked on claim.
     pub(in crate::context::topic) fn take_back(&mut self) {
         for id in self.held.ids(|stage| matches!(stage, Stage::Running(_))) {
-            if let Some(Stage::Running(run_id)) = self.held.get(&id).map(HeldJob::stage)
-                && self.runs.give_back_handler(*run_id).is_some()
-            {
-                self.held.set(&id, Stage::Waiting);
+            if let Some(Stage::Running(run_id)) = self.held.get(&id).map(HeldJob::stage) {
+                self.wait_again(*run_id);
             }
         }
+    }
+
+    /// Takes a run of a handler back that has not begun: its jobs wait again. Returns whether it did.
+    fn wait_again(&mut self, run_id: RunId) -> bool {
+        let Some(run) = self.runs.give_back_handler(run_id) else { return false };
+        for (_, job) in run.jobs.into_list() {
+            if self.held.under(&job.id, job.token).is_some() {
+                self.held.set(&job.id, Stage::Waiting);
+            }
+        }
+        true
     }
 
     pub(in crate::context::topic) fn roll_back(&mut self, id: &JobId) {
@@ -56,7 +66,9 @@ impl Topic {
         for run_id in self.runs.all() {
             match self.runs.give_back(run_id) {
                 Some(run) if run.detached => {
-                    self.report_lost(&run.id, "its handler did not begin before the node stopped");
+                    for (_, job) in run.jobs.into_list() {
+                        self.report_lost(&job.id, "its handler did not begin before the node stopped");
+                    }
                 }
                 Some(_) => {}
                 None if self.runs.give_up(run_id).is_some() => self.parts.stats.cancelled(),
@@ -94,10 +106,12 @@ impl Topic {
         self.held.remove(id);
     }
 
-    /// Gives up the run of a held job, if it has one.
+    /// Gives up the run of a held job, if it has one. A batch goes on without the job; if it has not begun, its jobs wait again.
     pub(in crate::context::topic) fn give_up_run(&mut self, id: &JobId) {
-        if let Some(Stage::Running(run_id)) = self.held.get(id).map(HeldJob::stage) {
-            self.runs.give_up(*run_id);
+        let Some(Stage::Running(run_id)) = self.held.get(id).map(HeldJob::stage) else { return };
+        let run_id = *run_id;
+        if !self.wait_again(run_id) && !self.runs.leave_batch(run_id, id) {
+            self.runs.give_up(run_id);
         }
     }
 }

@@ -1,0 +1,106 @@
+//! A listener that takes batches, without its payload type.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use super::batch::{Batch, Outcomes};
+use super::batch_listener::BatchListener;
+use super::channel::Decision;
+use super::delay_listener::RetryDelay;
+use super::erased::{ErasedBatches, ErasedListener, HandlerCall, Returned, decode, returned};
+use super::failure::Failure;
+use super::job::{Delivery, Job};
+use crate::job::Record;
+
+pub(super) struct ErasedBatch<L>(pub(super) L);
+
+impl<L> fmt::Debug for ErasedBatch<L> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(std::any::type_name::<L>())
+    }
+}
+
+impl<L: BatchListener> ErasedListener for ErasedBatch<L> {
+    fn call(self: Arc<Self>, call: HandlerCall, record: Record, delivery: Delivery) -> BoxFuture<'static, Returned> {
+        Box::pin(async move {
+            if call == HandlerCall::OnDue {
+                return self.call_one(record, delivery).await;
+            }
+            let payload = match decode(&record) {
+                Ok(payload) => payload,
+                Err(failure) => return Returned::Failed(failure),
+            };
+            drop(record);
+            let job = Job::new(payload, delivery);
+            if let HandlerCall::FinalRetry(failure) = call {
+                self.0.final_retry(job, &failure).await;
+                return Returned::FinalRetried;
+            }
+            match self.0.process_unacked(job).await {
+                Ok(decision) => Returned::Unacked(decision),
+                Err(error) => Returned::Failed(Failure::of(error)),
+            }
+        })
+    }
+
+    fn retry_delay(&self, failed: u32, failure: &Failure) -> RetryDelay {
+        self.0.retry_delay(failed, failure)
+    }
+
+    fn batches(self: Arc<Self>) -> Option<Arc<dyn ErasedBatches>> {
+        Some(self)
+    }
+}
+
+impl<L: BatchListener> ErasedBatches for ErasedBatch<L> {
+    fn call_batch(
+        self: Arc<Self>,
+        jobs: Vec<(Record, Delivery)>,
+        outcomes: Arc<dyn Outcomes>,
+        token: CancellationToken,
+    ) -> BoxFuture<'static, Returned> {
+        Box::pin(async move {
+            let mut decoded = Vec::with_capacity(jobs.len());
+            for (place, (record, delivery)) in jobs.into_iter().enumerate() {
+                match decode(&record) {
+                    Ok(payload) => decoded.push(Job::of_batch(payload, delivery, place)),
+                    Err(failure) => drop(outcomes.ended(place, Returned::Failed(failure))),
+                }
+            }
+            if decoded.is_empty() {
+                return Returned::Decided(Decision::Ack); // of no job
+            }
+            returned(self.0.on_batch(Batch::new(decoded, outcomes, token)).await)
+        })
+    }
+}
+
+impl<L: BatchListener> ErasedBatch<L> {
+    async fn call_one(self: Arc<Self>, record: Record, delivery: Delivery) -> Returned {
+        let (only, token) = (Arc::<Only>::default(), delivery.token.clone());
+        let rest = self.call_batch(vec![(record, delivery)], only.clone(), token).await;
+        only.first().take().unwrap_or(rest)
+    }
+}
+
+/// The outcome of the only job of a batch.
+#[derive(Debug, Default)]
+struct Only(Mutex<Option<Returned>>);
+
+impl Only {
+    fn first(&self) -> std::sync::MutexGuard<'_, Option<Returned>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Outcomes for Only {
+    fn ended(&self, _: usize, returned: Returned) -> bool {
+        let mut first = self.first();
+        let is_first = first.is_none();
+        first.get_or_insert(returned);
+        is_first
+    }
+}

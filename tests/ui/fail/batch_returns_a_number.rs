@@ -1,0 +1,15 @@
+use dq::prelude::*;
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "order-timeout")]
+struct CloseOrder {
+    paid: bool,
+}
+
+#[delay_listener(batch = 500)]
+async fn close(batch: Batch<CloseOrder>) -> Result<usize, JobError> {
+    Ok(batch.len())
+}
+
+fn main() {}
