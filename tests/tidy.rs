@@ -261,6 +261,35 @@ fn the_contexts_name_no_store() {
     );
 }
 
+/// Claims, outcomes, attempts, isolation, renewals, crashes, sweeps and the stop are each the duty of one file.
+#[test]
+fn each_request_is_sent_by_one_file() {
+    let mut senders = BTreeSet::new();
+    for (path, code) in code_of(&["dq/src/context/topic"]) {
+        let file = path.rsplit('/').next().unwrap_or_default().to_owned();
+        for sent in code.split("pipeline.send(").skip(1) {
+            let request: String = sent.chars().take_while(char::is_ascii_alphanumeric).collect();
+            senders.insert(format!("{request} {file}"));
+        }
+    }
+    senders.retain(|sender| !sender.starts_with("Wake ")); // whoever leaves work to others sends it
+    let expected = [
+        "Audit audit.rs",
+        "Exhaust retry.rs",
+        "Isolate isolation.rs",
+        "Reclaim reclaim.rs",
+        "Reconcile reconcile.rs",
+        "Recover audit.rs",
+        "Release shutdown.rs",
+        "Renew lease.rs",
+        "Scan reclaim.rs",
+        "Settle ack.rs",
+        "Sweep sweep.rs",
+        "Transfer transfer.rs",
+    ];
+    assert_eq!(senders, expected.map(str::to_owned).into());
+}
+
 /// The output of a failing program in `tests/ui` has every error text of the macros.
 #[test]
 fn every_error_text_of_the_macros_is_shown_by_a_failing_program() {

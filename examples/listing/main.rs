@@ -85,7 +85,7 @@ impl BroadcastListener for DropCache {
 
 /// Everything a program with dq can contain; it runs until Ctrl-C or SIGTERM.
 ///
-/// The variable DQ_STORE names the store. Without it, the store is `memory:`.
+/// The variable DQ_STORE names the store of the jobs. Without it, the jobs are in the directory `./dq-data/listing`.
 #[derive(Parser)]
 struct Arguments;
 
@@ -93,14 +93,16 @@ struct Arguments;
 async fn main() -> Result<(), dq::Error> {
     let Arguments = Arguments::parse();
     let dq = ContextFactory::new("shop")
-        .store(std::env::var("DQ_STORE").unwrap_or("memory:".into()))
+        .store("file:./dq-data/listing") // `DQ_STORE` overrides this
         .provide(Arc::new(Orders::open()?))
         .provide(Arc::new(Cache))
         .start()
         .await?;
     let jobs = dq.provider();
-    jobs.add(CloseOrder { order_id: 7 }).keep_existing().await?;
-    jobs.add(CloseOrder { order_id: 8 }).after("15m").keep_existing().await?;
+    let waiting = jobs.counts::<CloseOrder>().await?.delayed;
+    eprintln!("{waiting} order(s) wait since an earlier start");
+    jobs.add(CloseOrder { order_id: 7 }).keep_existing().await?.unless_dead()?;
+    jobs.add(CloseOrder { order_id: 8 }).after("15m").keep_existing().await?.unless_dead()?;
     jobs.add(CacheExpired::new("prices")).broadcast().after("1m").await?;
     jobs.delete::<CloseOrder>(7).await?;
     jobs.add(Remind { who: "ada".into() }).after(delay!("1s")).await?;

@@ -36,11 +36,12 @@ async fn remind(job: Job<Remind>, calendar: &Arc<Calendar>) -> Result<(), JobErr
 
 /// Plans a meeting, or moves it: reminders that already wait get their new time.
 async fn plan(jobs: &Provider, calendar: &Calendar, meeting: &str, begins: u32) -> Result<(), Box<dyn Error>> {
-    calendar.plan(meeting, begins);
     for minutes_before in REMINDERS {
         let at = calendar.time(begins.saturating_sub(minutes_before));
         jobs.add(Remind { meeting: meeting.into(), minutes_before }).at(at).replace_existing().await?;
     }
+    // Not before: an earlier run that was killed may have left reminders of another day.
+    calendar.plan(meeting, begins);
     Ok(())
 }
 
@@ -54,7 +55,7 @@ async fn cancel(jobs: &Provider, calendar: &Calendar, meeting: &str) -> Result<(
 
 /// Reminds of meetings ten minutes before they begin and when they begin.
 ///
-/// The variable DQ_STORE names the store. Without it, the store is `memory:`.
+/// The variable DQ_STORE names the store of the jobs. Without it, the jobs are in the directory `./dq-data/meeting_reminder`.
 #[derive(Parser)]
 struct Arguments;
 
@@ -63,7 +64,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
     let Arguments = Arguments::parse();
     let calendar = Arc::new(Calendar::of_tomorrow());
     let dq = ContextFactory::new("calendar")
-        .store("memory:") // `DQ_STORE` overrides this
+        .store("file:./dq-data/meeting_reminder") // `DQ_STORE` overrides this
         .provide(calendar.clone())
         .start()
         .await?;

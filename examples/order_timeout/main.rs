@@ -65,10 +65,18 @@ async fn run(arguments: &Arguments) -> Result<bool, Failed> {
     let shop = Shop { ledger, jobs: dq.provider().clone(), timeout };
     let progress = tokio::spawn(progress::show(shop.ledger.counts()));
 
-    let (done, _) = dq.run_until(work(&shop, &events, arguments.speed)).await?;
+    let signal = dq.signals()?;
+    let replay = async {
+        tokio::select! {
+            biased;
+            () = signal => None, // the node stops now; another start goes on
+            done = work(&shop, &events, arguments.speed) => Some(done),
+        }
+    };
+    let (done, _) = dq.run_until(replay).await?;
     progress.abort();
     progress::end_line();
-    let stopped = done.transpose()?.is_none();
+    let stopped = done.flatten().transpose()?.is_none();
 
     let report = Report::new(ledger::audit(&arguments.ledger)?, malformed);
     print!("{report}");

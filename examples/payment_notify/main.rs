@@ -59,13 +59,32 @@ impl DelayListener for Notify {
 
 /// Notifies merchants of payments, with retries until their server answers.
 ///
-/// The variable DQ_STORE names the store. Without it, the store is `memory:`.
+/// The variable DQ_STORE names the store of the jobs. Without it, the jobs are in the directory `./dq-data/payment_notify`.
 #[derive(Parser)]
 struct Arguments;
+
+/// The merchants; the first one is notified of payment 1.
+const MERCHANTS: [&str; 4] = ["bakery", "bookshop", "florist", "hotel"];
+
+/// The store of the jobs. `DQ_STORE` overrides this.
+const STORE: &str = "file:./dq-data/payment_notify";
+
+/// Deletes what an earlier run left that was killed: its merchants' servers have gone with it.
+async fn start_clean() -> Result<(), Box<dyn Error>> {
+    let dq = ContextFactory::new("payments").store(STORE).without_listeners().start().await?;
+    for (payment, merchant) in (1_u64..).zip(MERCHANTS) {
+        if dq.provider().delete::<NotifyMerchant>(payment).await?.changed {
+            eprintln!("deleted what an earlier run left for the {merchant}");
+        }
+    }
+    dq.shutdown(delay!("5s")).await;
+    Ok(())
+}
 
 #[tokio::main]
 async fn main() -> Result<ExitCode, Box<dyn Error>> {
     let Arguments = Arguments::parse();
+    start_clean().await?;
     let gateway = Arc::new(Gateway::new([
         ("bakery", Behaviour::Answers),
         ("bookshop", Behaviour::FailsTimes(2)),
@@ -73,15 +92,10 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
         ("hotel", Behaviour::HangsTimes(1)),
     ]));
     let (sender, mut reports) = unbounded_channel();
-    let dq = ContextFactory::new("payments")
-        .store("memory:") // `DQ_STORE` overrides this
-        .provide(gateway.clone())
-        .provide(sender)
-        .start()
-        .await?;
+    let dq = ContextFactory::new("payments").store(STORE).provide(gateway.clone()).provide(sender).start().await?;
     let jobs = dq.provider();
-    for (payment, merchant) in (1..).zip(["bakery", "bookshop", "florist", "hotel"]) {
-        // Replaces what an earlier run of this program may have left under this id.
+    for (payment, merchant) in (1..).zip(MERCHANTS) {
+        // Waits for the end of a run that was killed, if the store still waits for its node.
         jobs.add(NotifyMerchant { payment, merchant: merchant.into() }).replace_existing().await?;
     }
     print_reports(&mut reports, 4).await;

@@ -60,7 +60,7 @@ async fn drop_connection(job: Job<DropConnection>, connections: &Arc<Sessions>) 
 
 /// Ends idle sessions, whose deadline moves as long as there are heartbeats.
 ///
-/// The variable DQ_STORE names the store. Without it, the store is `memory:`.
+/// The variable DQ_STORE names the store of the jobs. Without it, the jobs are in the directory `./dq-data/session_expiry`.
 #[derive(Parser)]
 struct Arguments;
 
@@ -69,12 +69,13 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
     let Arguments = Arguments::parse();
     let sessions = Arc::new(Sessions::default());
     let dq = ContextFactory::new("chat")
-        .store("memory:") // `DQ_STORE` overrides this
+        .store("file:./dq-data/session_expiry") // `DQ_STORE` overrides this
         .provide(sessions.clone())
         .start()
         .await?;
     let jobs = dq.provider();
 
+    jobs.delete::<DropConnection>("camera").await?; // if an earlier run was killed; all other jobs are replaced
     for user in ["ana", "ben", "cleo"] {
         sessions.seen(user);
         jobs.add(EndSession { user: user.into() }).replace_existing().await?;

@@ -3,6 +3,7 @@
 mod order_timeout;
 mod program;
 
+use dq_tests::file::Folder;
 use program::{Program, run, shipped};
 use rustix::process::Signal;
 
@@ -10,6 +11,31 @@ async fn prints_what_is_expected(name: &str) {
     let ended = run(name, &[]).await;
     assert!(ended.status.success(), "{ended:?}");
     assert_eq!(ended.stdout, shipped(&format!("{name}/expected.txt")), "{}", ended.stderr);
+}
+
+/// An empty folder that goes with the test.
+fn empty() -> Folder {
+    let folder = Folder::unmade();
+    std::fs::create_dir(folder.path()).unwrap();
+    folder
+}
+
+/// As a user runs it: on its own store, again after a clean end, and again after a `kill -9` behind the first line.
+async fn prints_the_same_each_time_in_files(name: &str) {
+    let folder = empty();
+    let run = || async {
+        let ended = Program::start_in(folder.path(), name).end().await;
+        assert!(ended.status.success(), "{ended:?}");
+        assert_eq!(ended.stdout, shipped(&format!("{name}/expected.txt")), "{}", ended.stderr);
+    };
+    run().await;
+    assert!(folder.path().join("dq-data").join(name).join("LOCK").exists());
+    run().await;
+    let mut killed = Program::start_in(folder.path(), name);
+    killed.line().await;
+    killed.signal(Signal::KILL);
+    assert!(!killed.end().await.status.success());
+    run().await;
 }
 
 /// The examples that one run tests completely.
@@ -41,8 +67,8 @@ async fn every_example_prints_the_same_on_redis() {
 }
 
 #[tokio::test]
-async fn payment_notify_prints_what_is_expected() {
-    prints_what_is_expected("payment_notify").await;
+async fn payment_notify_prints_the_same_each_time() {
+    prints_the_same_each_time_in_files("payment_notify").await;
 }
 
 #[tokio::test]
@@ -51,13 +77,13 @@ async fn double_charge_prints_what_is_expected() {
 }
 
 #[tokio::test]
-async fn meeting_reminder_prints_what_is_expected() {
-    prints_what_is_expected("meeting_reminder").await;
+async fn meeting_reminder_prints_the_same_each_time() {
+    prints_the_same_each_time_in_files("meeting_reminder").await;
 }
 
 #[tokio::test]
-async fn session_expiry_prints_what_is_expected() {
-    prints_what_is_expected("session_expiry").await;
+async fn session_expiry_prints_the_same_each_time() {
+    prints_the_same_each_time_in_files("session_expiry").await;
 }
 
 #[tokio::test]
@@ -103,6 +129,20 @@ async fn every_example_says_how_to_use_it() {
 #[tokio::test]
 async fn the_listing_ends_cleanly_on_a_signal() {
     the_listing_ends_cleanly("memory:").await;
+}
+
+#[tokio::test]
+async fn the_listing_says_what_waits_since_an_earlier_start() {
+    let folder = empty();
+    for waiting in [0, 1, 1] {
+        let mut listing = Program::start_in(folder.path(), "listing");
+        assert_eq!(listing.line().await, shipped("listing/expected.txt").trim_end());
+        listing.signal(Signal::TERM);
+        let ended = listing.end().await;
+        assert!(ended.status.success(), "{ended:?}");
+        let expected = format!("{waiting} order(s) wait since an earlier start");
+        assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Runs an example as a process.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -57,11 +57,21 @@ impl Program {
 
     /// Starts an example on `store`.
     pub(crate) fn start_on(store: &str, name: &str, arguments: &[&str]) -> Self {
-        let mut child = tokio::process::Command::new(BUILT.join(name))
-            .args(arguments)
-            .current_dir(env!("CARGO_TARGET_TMPDIR"))
+        let mut command = tokio::process::Command::new(BUILT.join(name));
+        command.args(arguments).current_dir(env!("CARGO_TARGET_TMPDIR")).env("DQ_STORE", store);
+        Self::spawn(command)
+    }
+
+    /// Starts an example on the store that it takes by itself, in this folder.
+    pub(crate) fn start_in(folder: &Path, name: &str) -> Self {
+        let mut command = tokio::process::Command::new(BUILT.join(name));
+        command.current_dir(folder).env_remove("DQ_STORE");
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: tokio::process::Command) -> Self {
+        let mut child = command
             .env_remove("DQ_REDIS_SERVER")
-            .env("DQ_STORE", store)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -78,7 +78,7 @@ async fn what_waits_for_a_full_disk_is_answered_once_there_is_room() {
         }
         tokio::task::yield_now().await;
     };
-    assert!(matches!(refused, StoreError::Refused { .. }) && refused.nothing_done(), "{refused}");
+    assert!(matches!(refused, StoreError::Full { .. }) && refused.nothing_done(), "{refused}");
     assert!(rig.add("refused").await.unwrap_err().nothing_done());
     assert!(waits(waiting.last_mut().unwrap()), "the last one is not written");
     assert!(rig.has("before"), "queries go on");
@@ -89,4 +89,31 @@ async fn what_waits_for_a_full_disk_is_answered_once_there_is_room() {
     }
     let reopened = Rig::open(&disk.cut(|_| Fate::Lost));
     assert!((0..waited).all(|n| reopened.has(&n.to_string())) && !reopened.has("refused"));
+}
+
+#[test]
+fn a_disk_that_is_too_slow_takes_no_further_steps_until_it_has_caught_up() {
+    let disk = SimulatedDisk::new();
+    let mut rig = Rig::try_open(&disk, |options| options.unwritten_bytes = 3_000).unwrap();
+    rig.added(&["held"]);
+    let claims = rig.transfer(1);
+    rig.store.commit().unwrap();
+    assert_eq!(rig.claimed(claims).unwrap().len(), 1);
+    let mut waiting = Vec::new();
+    let refused = loop {
+        let mut added = rig.add_all(vec![job(&waiting.len().to_string(), &"1".repeat(1_000))]);
+        if !waits(&mut added) {
+            break now(added).unwrap_err();
+        }
+        waiting.push(added);
+    };
+    assert_eq!(waiting.len(), 3, "the last one was taken with less than 3,000 bytes waiting");
+    assert!(matches!(refused, StoreError::Refused { .. }) && refused.nothing_done(), "{refused}");
+    assert!(refused.to_string().contains("bytes wait for the disk, which is slower than what comes"), "{refused}");
+    assert!(now(rig.transfer(1)).unwrap_err().nothing_done());
+    assert_eq!(now(rig.renew()).unwrap().rows, 1, "a node keeps what it holds");
+    rig.store.commit().unwrap();
+    waiting.into_iter().for_each(|added| drop(now(added).unwrap()));
+    rig.added(&["after"]);
+    assert!(rig.has("0") && rig.has("2") && !rig.has("3"));
 }

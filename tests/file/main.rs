@@ -3,6 +3,7 @@
 //! * `reopening`, `fences`, `large`, `snapshots`: what the next process finds.
 //! * `power_cuts`: what it finds after a power cut at any moment.
 //! * `full_disk`, `failed_disk`: what callers and `health()` see of a disk that is full or fails.
+//! * `real_disks`: disks of this machine that are read-only, without permission, or full.
 //! * `sharing`, `refused`: who may open a directory, and what a start says that may not.
 
 #![cfg(unix)]
@@ -13,6 +14,7 @@ mod full_disk;
 mod large;
 mod node;
 mod power_cuts;
+mod real_disks;
 mod refused;
 mod reopening;
 mod rig;

@@ -14,7 +14,7 @@ use dq_tests::file::Folder;
 use crate::rig::{Rig, START, now, store_on};
 
 /// The text of the start error.
-async fn refused(store: Arc<dyn Store>) -> String {
+pub async fn refused(store: Arc<dyn Store>) -> String {
     let factory = ContextFactory::new("shop").without_inventory().without_listeners().variables([("", ""); 0]);
     let text = factory.store(store).start().await.expect_err("the directory is refused").to_string();
     assert!(text.starts_with("cannot start, 1 problem:"), "{text}");
@@ -22,7 +22,7 @@ async fn refused(store: Arc<dyn Store>) -> String {
 }
 
 /// A directory with a journal that was closed cleanly, and the path of the journal.
-fn closed() -> (Folder, PathBuf) {
+pub fn closed() -> (Folder, PathBuf) {
     let folder = Folder::unmade();
     let clock = Arc::new(ManualClock::at(START));
     let store = FileStore::new(folder.path()).with(|options| {

@@ -6,7 +6,8 @@ use std::time::Duration;
 use dq::job::{AppName, Codec, Deliver, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName};
 use dq::store::file::{Commits, FileOptions, FileStore};
 use dq::store::step::{
-    Change, Claim, Outcome, Reconcile, Sequenced, Settle, Settled, Transfer, Transferred, USUAL_BYTES,
+    Change, Claim, LeaseStatus, Outcome, Reconcile, Renew, Sequenced, Settle, Settled, Transfer, Transferred,
+    USUAL_BYTES,
 };
 use dq::store::{
     AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, Link, NewJob, Numbered, OnDuplicate, Pending,
@@ -136,6 +137,10 @@ impl Rig {
         let outcomes = outcomes.into_iter().map(outcome).collect();
         let lease = Duration::from_secs(15);
         self.link.step(Settle { last_seen: self.last_seen, lease, bytes: USUAL_BYTES, outcomes })
+    }
+
+    pub fn renew(&self) -> Pending<LeaseStatus> {
+        self.link.step(Renew { last_seen: self.last_seen, lease: Duration::from_secs(15) })
     }
 
     pub fn link(&self) -> &dyn Link {

@@ -1,5 +1,6 @@
 //! Snapshots: steps go on while one is taken, and the directory does not grow.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
 use dq::environment::StoreClock;
@@ -9,7 +10,7 @@ use dq::store::step::Change;
 use dq::store::{Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored, TopicCounts};
 use dq::testing::ManualClock;
 use dq_testing::conformance::StoreFixture;
-use dq_testing::disk::SimulatedDisk;
+use dq_testing::disk::{Operation, SimulatedDisk};
 use dq_testing::model;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -156,4 +157,31 @@ fn steady_load_does_not_grow_the_directory() {
     assert!(most < 4 * (32 << 10), "{most} bytes");
     let checked = check_on(&disk.copy()).unwrap();
     assert_eq!(checked.topics[0].counts.delayed, 20);
+}
+
+#[test]
+fn a_snapshot_that_fails_is_tried_again_only_once_the_journal_has_grown() {
+    let disk = SimulatedDisk::new();
+    let with = |options: &mut dq::store::file::FileOptions| {
+        (options.segment_bytes, options.snapshot_bytes) = (1 << 20, 16 << 10);
+    };
+    let mut rig = Rig::try_open(&disk, with).unwrap();
+    // From here on only snapshots are renamed.
+    disk.fail(Operation::Rename, 0, ErrorKind::Other);
+    let mut adds = 0;
+    let mut tries_at = [1, 2].map(|tries| {
+        while disk.count(Operation::Rename) < tries {
+            rig.added(&[&adds.to_string()]);
+            adds += 1;
+        }
+        adds
+    });
+    tries_at[1] -= tries_at[0];
+    // A commit takes a sector at least: the second try comes after an eighth of 16 KiB, which is four of them.
+    assert!(tries_at[0] > 8 && tries_at[1] == 4, "{tries_at:?}");
+    drop(rig);
+    let checked = check_on(&disk.copy()).unwrap();
+    assert_eq!(checked.topics[0].counts.delayed, adds);
+    let files = dq::store::file::disk::Disk::list(&disk).unwrap();
+    assert!(files.iter().any(|file| file.name.starts_with("snapshot-") && file.name.ends_with(".dq")), "{files:?}");
 }

@@ -5,8 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use dq::prelude::*;
+use dq::testing::Harness;
+use dq_tests::Fault;
 use tokio::time::Instant;
 
+use crate::idle::faulty_store;
 use crate::scripted_listener::{
     HOUR, MINUTE, MS, SECOND, Script, TestJob, default_settings, handler_takes, start, test_job,
 };
@@ -235,4 +238,28 @@ async fn what_the_permits_of_a_node_cannot_start_is_left_to_other_nodes() {
     dq.settle().await;
     let counts = dq.counts::<TestJob>().await;
     assert_eq!((meters.now(), counts.running, counts.delayed), ([3, 0, 0], 3, 97));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_has_one_transfer_in_flight_however_often_it_is_woken() {
+    let script = Script::acks();
+    let (store, faults) = faulty_store();
+    let dq = Harness::start_on(store, 1, |factory| script.on(factory, default_settings)).await;
+    let slow = || faults.fail_only("transfer", Fault::AnsweredAfter(SECOND));
+    slow();
+    dq.provider().add(test_job("first")).await.unwrap();
+    handler_takes(10 * MS).await;
+    let before = faults.requests_for("transfer");
+    for id in 0..50 {
+        dq.provider().add(test_job(id)).await.unwrap();
+        handler_takes(10 * MS).await;
+    }
+    assert_eq!(
+        (before, faults.requests_for("transfer")),
+        (before.max(1), before),
+        "the answer of the first is not here"
+    );
+    faults.clear();
+    dq.advance(MINUTE).await;
+    assert_eq!(script.log.take().len(), 51);
 }

@@ -191,7 +191,7 @@ async fn a_requeued_job_that_had_expired_runs() {
     let dq = Harness::start_on(store, 2, |factory| script.on(factory, default_settings)).await;
     assert_eq!(stored_job(&dq, "a").await.cause, Some(Cause::Expired));
     assert!(script.log.take().is_empty());
-    dq.provider().requeue::<TestJob>("a").await.unwrap();
+    assert!(dq.provider().requeue::<TestJob>("a").await.unwrap().changed);
     dq.settle().await;
     assert_eq!(script.log.take_without_times(), ["due a 0"]);
 }

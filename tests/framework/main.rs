@@ -1,5 +1,7 @@
-//! Tests of dq through its public API: on the memory store here, on a Redis store in `on_redis.rs`.
+//! Tests of dq through its public API: on the memory store here, on a Redis store in `on_redis.rs`, on a `file:` store in
+//! `on_file.rs`.
 
+mod answers;
 #[path = "backend/memory.rs"]
 mod backend;
 mod blocking;
@@ -21,11 +23,13 @@ mod parking;
 mod pending;
 mod provider;
 mod rejoins;
+mod reminders;
 mod restarts;
 mod retries;
 mod runs;
 mod scripted_listener;
 mod shutdown;
+mod signals;
 mod startup;
 mod starved;
 mod timeouts;

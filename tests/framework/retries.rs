@@ -339,7 +339,40 @@ async fn a_fatal_error_is_not_retried_whatever_the_policy_and_its_cause_is_kept(
         let dead = stored_job(&dq, id).await;
         assert_eq!((dead.state, dead.attempts, dead.error.as_str()), (State::Dead, 1, "account 7 is closed"));
     }
-    dq.provider().requeue::<TestJob>("dead").await.unwrap();
+    dq.provider().requeue::<TestJob>("dead").await.unwrap().must_change().unwrap();
     dq.settle().await;
     assert_eq!(script.log.take_without_times(), ["due dead 0", "final dead 1 error"], "a requeue runs it again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_run_and_final_retry_get_the_job_as_it_was_added() {
+    let seen = Arc::<Mutex<Vec<_>>>::default();
+    let see = |job: &Job<TestJob>, seen: &Mutex<Vec<_>>| {
+        let seen_job = (job.attempt(), (*job).clone(), job.header("trace").map(str::to_owned));
+        seen.lock().unwrap().push(seen_job);
+    };
+    let (by_handler, by_final_retry) = (seen.clone(), seen.clone());
+    let script = Script::new(move |job, channel| {
+        see(&job, &by_handler);
+        async move {
+            let attempt = job.attempt();
+            job.into_payload().id.push_str("changed");
+            match attempt {
+                0 => Err("no".into()),
+                1 => panic!("no"),
+                2 => pending().await,
+                3 => Ok(channel.rejoin_at(std::time::SystemTime::now() + Duration::from_secs(40 * 366 * 86_400))),
+                _ => Err("no".into()),
+            }
+        }
+    });
+    let script = script.final_retry(move |job, _| {
+        see(&job, &by_final_retry);
+        std::future::ready(())
+    });
+    let dq = script.start(|topic| topic.retry("1s x 4")).await;
+    dq.provider().add(test_job("payload")).id("a").header("trace", "7").await.unwrap();
+    dq.advance(HOUR).await;
+    let as_added = |attempt| (attempt, test_job("payload"), Some("7".to_owned()));
+    assert_eq!(*seen.lock().unwrap(), (0..=5).map(as_added).collect::<Vec<_>>());
 }

@@ -3,6 +3,7 @@
 mod errors;
 mod precedence;
 mod selection;
+mod table;
 
 use std::fs;
 use std::path::PathBuf;

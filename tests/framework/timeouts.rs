@@ -4,8 +4,11 @@ use std::future::pending;
 
 use dq::job::{Cause, State};
 use dq::listener::OnTimeout;
+use dq::testing::Harness;
+use dq_tests::Fault;
 
-use crate::scripted_listener::{HOUR, Log, MS, SECOND, Script, default_settings, handler_takes, stored_job, test_job};
+use crate::idle::faulty_store;
+use crate::scripted_listener::{HOUR, Log, MS, SECOND, Script, stored_job, test_job};
 
 /// Records `dropped` when it is dropped.
 struct RecordDrop(Log);
@@ -133,10 +136,11 @@ async fn process_unacked_runs_under_the_timeout_too_and_then_the_job_is_kept() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_returned_in_time_is_not_timed_out_by_a_slow_store() {
     let script = Script::takes(4 * SECOND);
-    let dq = script.start(default_settings).await;
+    let (store, faults) = faulty_store();
+    let dq = Harness::start_on(store, 1, |factory| script.on(factory, |topic| topic.timeout("5s"))).await;
+    faults.fail_only("settle", Fault::AnsweredAfter(1_900 * MS));
     dq.provider().add(test_job("a")).await.unwrap();
-    handler_takes(5 * SECOND).await;
-    dq.settle().await;
+    dq.advance(10 * SECOND).await;
     let counters = dq.health().topics[0].counters;
     assert_eq!((counters.acked, counters.timed_out, counters.late_outcomes), (1, 0, 0));
 }

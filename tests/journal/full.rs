@@ -2,6 +2,7 @@
 
 use std::io::ErrorKind;
 
+use dq::store::file::disk::Disk;
 use dq::store::file::journal::{JournalError, TopicNumber};
 use dq_testing::disk::{Fate, Operation, SimulatedDisk};
 
@@ -83,4 +84,22 @@ fn a_sync_that_finds_no_room_poisons() {
     journal.append(TopicNumber::NONE, 0, &content(0)).unwrap();
     disk.fail(Operation::Sync, 0, ErrorKind::StorageFull);
     assert!(matches!(journal.commit(), Err(JournalError::Poisoned(_))));
+}
+
+#[test]
+fn a_disk_with_little_room_keeps_it_so_a_closed_journal_opens_again() {
+    let disk = SimulatedDisk::new();
+    let (ahead, room) = (options().ahead_bytes, 20_000);
+    assert!((2 * ahead..16 * ahead).contains(&room), "zeros would fit, but would take much of it");
+    disk.set_room(Some(room));
+    for number in 0..3 {
+        let (journal, ..) = open(&disk, &options()).unwrap();
+        journal.append(TopicNumber::NONE, 0, &content(number)).unwrap();
+        journal.seal().unwrap();
+        drop(journal);
+        let used: u64 = disk.list().unwrap().iter().map(|entry| entry.bytes).sum();
+        // A segment with its header, the group, and the seal.
+        assert!(used < (number + 1) * 4 * 512 + 64, "{used} bytes");
+    }
+    assert_eq!(numbers(&read(&disk).unwrap().1), [0, 1, 2]);
 }

@@ -216,6 +216,6 @@ async fn a_caller_learns_within_call_total_that_no_replica_has_the_job() {
     let error = jobs.delete::<Order>(1).await.unwrap_err();
     assert!(matches!(&error, CommandError::Unknown { reason: Reason::Store(said), .. } if is_unconfirmed(said)));
     pair.replica.go_on();
-    jobs.add(Order { n: 2 }).keep_existing().await.unwrap();
+    _ = jobs.add(Order { n: 2 }).keep_existing().await.unwrap();
     assert!(jobs.get::<Order>(1).await.unwrap().is_none());
 }

@@ -28,20 +28,35 @@ async fn a_temporary_server_error_means_nothing_was_done() {
         "-BUSY Redis is busy running a script.",
         "-NOREPLICAS Not enough good replicas to write.",
         "-READONLY You can't write against a read only replica.",
+    ];
+    for line in lines {
+        let error = refused_add(line).await;
+        assert!(matches!(error, StoreError::Refused { operation: "add", .. }) && error.passes(), "{line}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_without_room_refuses_until_somebody_acts() {
+    let lines = [
         "-OOM command not allowed when used memory > 'maxmemory'.",
         "-MISCONF Redis is configured to save RDB snapshots",
         "-ERR Error running script (call to f_0): @user_script:9: @user_script: 9: -OOM command not allowed when used memory > 'maxmemory'.",
         "-ERR Error running script (call to f_0): @user_script:9: OOM command not allowed when used memory > 'maxmemory'.",
     ];
     for line in lines {
-        let topic = Topic::on(&start(Behaviour::Answers(line)));
-        let error = error_of_add(&topic).await;
-        assert!(matches!(error, StoreError::Refused { operation: "add", .. }), "{line}: {error:?}");
-        assert!(error.nothing_done() && error.is_outage(), "{line}");
-        assert!(error.to_string().ends_with(')'), "the error has no advice: {error}");
-        let code = line[1..].split(' ').next().unwrap().replace("ERR", "OOM");
-        assert!(error.to_string().contains(&code), "{error}");
+        let error = refused_add(line).await;
+        assert!(matches!(error, StoreError::Full { operation: "add", .. }) && !error.passes(), "{line}: {error:?}");
     }
+}
+
+async fn refused_add(line: &'static str) -> StoreError {
+    let topic = Topic::on(&start(Behaviour::Answers(line)));
+    let error = error_of_add(&topic).await;
+    assert!(error.nothing_done() && error.is_outage(), "{line}");
+    assert!(error.to_string().ends_with(')'), "the error has no advice: {error}");
+    let code = line[1..].split(' ').next().unwrap().replace("ERR", "OOM");
+    assert!(error.to_string().contains(&code), "{error}");
+    error
 }
 
 #[tokio::test]

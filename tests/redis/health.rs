@@ -153,7 +153,7 @@ async fn calls_to_a_server_that_never_answers_end_at_their_timeouts() {
     let environment = Environment::of_this_runtime().unwrap();
     let provider = Provider::root(AppName::new("shop").unwrap(), store, environment, settings);
     let error = provider.add(Work).await.unwrap_err();
-    let AddError::Unknown { reason: Reason::NoAnswer { waited }, .. } = &error else { panic!("{error:?}") };
+    let AddError::Unknown { reason: Reason::NoAnswer { waited, .. }, .. } = &error else { panic!("{error:?}") };
     assert_eq!(*waited, Duration::from_secs(2));
     let query = provider.counts::<Work>().await.unwrap_err();
     let QueryError::Store { source: StoreError::Unavailable { reason, .. }, .. } = &query else { panic!("{query:?}") };

@@ -12,6 +12,8 @@ mod monitor;
 #[cfg(unix)]
 mod node_process;
 mod paced;
+#[cfg(unix)]
+mod paced_file;
 mod proxy;
 pub mod redis;
 
@@ -20,4 +22,6 @@ pub use monitor::Monitor;
 #[cfg(unix)]
 pub use node_process::{Count, NodeProcess, RunLog, Runs};
 pub use paced::PacedStore;
+#[cfg(unix)]
+pub use paced_file::PacedFileStore;
 pub use proxy::{Direction, Proxy};

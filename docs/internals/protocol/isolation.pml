@@ -10,6 +10,7 @@
  *   OPEN_FIRST      others start before the store has noted that an isolated job is alone no longer
  *   NO_SEQUENCE     `isolate` works under any sequence number
  *   CHARGE_GROUPS   a crash of a group that the cap allows convicts its members
+ *   CHARGE_ENDED    a crash is charged to a job that was deleted while its node held it
  * CROWDED takes no rule away: a job that must run alone may run in a group, because its handler or another one has run for
  * very long.  The bound on the crashes of a killer then does not hold.
  */
@@ -24,6 +25,9 @@
 #endif
 #ifndef BACKS
 #define BACKS 1         /* jobs given back before they start */
+#endif
+#ifndef DELETES
+#define DELETES 0       /* deletes of held jobs */
 #endif
 #ifndef NJ
 #define NJ 3
@@ -47,8 +51,9 @@
 
 byte place[NJ], count[NJ], mark[NJ], asks[NJ], caused[NJ];
 bool exhausted[NJ];
+bool ended[NJ];             /* a pending command says that the job is gone once its run is over, however that ends */
 byte alone = NOBODY;        /* the job that holds the process for itself */
-byte faults = FAULTS, backs = BACKS;
+byte faults = FAULTS, backs = BACKS, deletes = DELETES;
 bool synced[2] = true;      /* the link of the topic needs no reconcile */
 byte late_job[2] = NOBODY;  /* a late isolate of the topic: for which job, what, and under the current sequence number */
 byte late_asks[2];
@@ -61,6 +66,12 @@ bool late_fresh[2];
 #define may_give_way(j) true
 #else
 #define may_give_way(j) (!must_be_alone(j))
+#endif
+/* The end of a deleted job takes effect before a crash could be charged to it. */
+#ifdef CHARGE_ENDED
+#define charged(j) true
+#else
+#define charged(j) (!ended[j])
 #endif
 #ifdef TOPIC_ALONE
 #define open(j) (alone == NOBODY || alone == j || TOPIC(alone) != TOPIC(j))
@@ -83,20 +94,21 @@ inline is_quiet(j, quiet) { /* whether no other job runs or is about to */
 
 inline leave(j) { /* the row of the job goes, and its mark with it */
     mark[j] = UNMARKED;
+    ended[j] = false;
     if :: alone == j -> alone = NOBODY :: else fi;
     if :: late_job[TOPIC(j)] == j -> late_job[TOPIC(j)] = NOBODY :: else fi
 }
 
 inline charge(j) {
-    place[j] = DELAYED;
+    place[j] = (ended[j] -> GONE : DELAYED);
     if
-    :: mark[j] == ALONE ->
+    :: charged(j) && mark[j] == ALONE ->
         assert(j < KILLERS);    /* no innocent job is convicted */
         if
         :: exhausted[j] && count[j] > CAP + 1 -> place[j] = DEAD
         :: else -> exhausted[j] = true; count[j] = CAP + 2
         fi
-    :: mark[j] != ALONE && (count[j] < THRESHOLD || (mark[j] == GROUPED && count[j] <= CAP)) ->
+    :: charged(j) && mark[j] != ALONE && (count[j] < THRESHOLD || (mark[j] == GROUPED && count[j] <= CAP)) ->
         count[j]++;
 #ifdef CHARGE_GROUPS
         if :: count[j] > CAP -> assert(j < KILLERS); exhausted[j] = true :: else fi
@@ -124,11 +136,15 @@ inline ask(j, what) {
     place[j] = ASKED
 }
 
+inline note(j, what) { /* an `isolate` is executed; of a deleted job it notes nothing */
+    if :: !ended[j] -> mark[j] = what :: else fi
+}
+
 inline late(t) {
 #ifdef NO_SEQUENCE
-    mark[late_job[t]] = late_asks[t];
+    note(late_job[t], late_asks[t]);
 #else
-    if :: late_fresh[t] -> mark[late_job[t]] = late_asks[t] :: else fi;
+    if :: late_fresh[t] -> note(late_job[t], late_asks[t]) :: else fi;
 #endif
     late_job[t] = NOBODY
 }
@@ -154,14 +170,16 @@ active proctype Node() {
             :: else
             fi
         :: place[j] == HELD && alone == j && synced[TOPIC(j)] -> ask(j, ALONE)  /* the first one was not answered */
-        :: place[j] == ASKED -> mark[j] = asks[j]; place[j] = RUNS
-        :: place[j] == ASKED && faults > 0 -> mark[j] = asks[j]; place[j] = HELD; fail(TOPIC(j))
+        :: place[j] == ASKED ->
+            note(j, asks[j]);
+            place[j] = (ended[j] -> SETTLING : RUNS)        /* no handler of a deleted job starts */
+        :: place[j] == ASKED && faults > 0 -> note(j, asks[j]); place[j] = HELD; fail(TOPIC(j))
         :: place[j] == ASKED && faults > 0 -> place[j] = HELD; fail(TOPIC(j))
         :: place[j] == ASKED && faults > 0 && late_job[TOPIC(j)] == NOBODY ->
             late_job[TOPIC(j)] = j; late_asks[TOPIC(j)] = asks[j]; late_fresh[TOPIC(j)] = true;
             place[j] = HELD; fail(TOPIC(j))
         :: place[j] == RUNS && alone == j && synced[TOPIC(j)] && may_give_way(j) ->
-            mark[j] = GROUPED; alone = NOBODY
+            note(j, GROUPED); alone = NOBODY        /* a deleted job keeps its mark, and others start all the same */
 #ifdef OPEN_FIRST
         :: place[j] == RUNS && alone == j && faults > 0 && may_give_way(j) -> fail(TOPIC(j)); alone = NOBODY
 #endif
@@ -179,10 +197,11 @@ active proctype Node() {
             if :: caused[j] > CAP + 3 -> caused[j] = CAP + 3 :: else fi;
             crash()
         :: place[j] == SETTLING && synced[TOPIC(j)] ->
-            place[j] = (exhausted[j] -> DEAD : GONE);
+            place[j] = (exhausted[j] && !ended[j] -> DEAD : GONE);
             count[j] = 0;
             leave(j)
-        :: place[j] == HELD && backs > 0 && synced[TOPIC(j)] -> backs--; place[j] = DELAYED; leave(j)
+        :: place[j] == HELD && backs > 0 && synced[TOPIC(j)] -> backs--; place[j] = (ended[j] -> GONE : DELAYED); leave(j)
+        :: place[j] >= HELD && place[j] <= SETTLING && deletes > 0 && !ended[j] -> deletes--; ended[j] = true
         :: else
         fi;
         quiet = false; i = 0; k = 0

@@ -10,6 +10,7 @@ use super::key::{Key, Keyed, Put};
 use super::problem::{Setting, SettingProblem};
 use super::settings::{NodeSettings, TopicSettings};
 use super::source::Source;
+use super::unused::Unused;
 use super::value::Written;
 
 /// A setting that a source changes.
@@ -72,6 +73,21 @@ impl<S: Keyed> Resolved<S> {
         resolved
     }
 
+    /// Whether nobody set `key`, and it has its default.
+    pub(super) fn is_default(&self, key: &str) -> bool {
+        !self.sources.contains_key(key)
+    }
+
+    /// Whether nobody set `key`; it may follow other settings.
+    pub(super) fn is_free(&self, key: &str) -> bool {
+        matches!(self.source(key), Source::Default | Source::Follows(_))
+    }
+
+    /// Notes that the value of `key`, which nobody set, follows the settings `from`.
+    pub(super) fn derive(&mut self, key: &'static str, from: &'static [&'static str]) {
+        self.sources.insert(key, Source::Follows(from));
+    }
+
     /// Where the value of `key` came from.
     pub(crate) fn source(&self, key: &str) -> Source {
         self.sources.get(key).cloned().unwrap_or(Source::Default)
@@ -88,6 +104,10 @@ pub(crate) struct Layer {
     pub(crate) topics: BTreeMap<String, (Source, Vec<SettingChange<TopicSettings>>)>,
     /// What dq could not read.
     pub(crate) problems: Vec<SettingProblem>,
+    /// Variables that name no setting.
+    pub(super) unused_variables: Vec<Unused>,
+    /// Variables of topics that have no listener in this program.
+    pub(super) of_other_programs: Vec<Unused>,
 }
 
 impl Layer {

@@ -6,6 +6,7 @@ use super::problem::SettingProblem;
 use super::settings::{NodeSettings, TopicSettings};
 use super::source::Source;
 use super::suggest::nearest;
+use super::unused::{AllUnused, Unused};
 use crate::listener::Registration;
 
 /// The layers of one node, the strongest last.
@@ -18,9 +19,9 @@ impl Layers {
         Self([Some(builder), file, Some(variables)].into_iter().flatten().collect())
     }
 
-    /// The settings of the node.
+    /// The settings of the node. Intervals that nobody set follow the others.
     pub(crate) fn node(&self) -> Resolved<NodeSettings> {
-        Resolved::from_changes(self.0.iter().flat_map(|layer| &layer.node))
+        Resolved::from_changes(self.0.iter().flat_map(|layer| &layer.node)).fitted()
     }
 
     /// The settings of a topic, including those of its listener, and the problems with the listener's.
@@ -36,16 +37,35 @@ impl Layers {
         self.0.iter().rev().find_map(|layer| layer.store.as_ref())
     }
 
-    /// Everything that dq could not read, and every topic with settings that is not one of `known`.
+    /// Everything that dq could not read, and every topic that the builder names and that is not one of `known`.
     pub(crate) fn problems(&self, known: Option<&[&str]>) -> Vec<SettingProblem> {
         let mut problems: Vec<_> = self.0.iter().flat_map(|layer| layer.problems.clone()).collect();
-        let Some(known) = known else { return problems };
-        for (topic, (at, _)) in self.0.iter().flat_map(|layer| &layer.topics) {
-            if !known.contains(&topic.as_str()) {
-                let suggestion = nearest(topic, known.iter().copied());
-                problems.push(SettingProblem::UnknownTopic { topic: topic.clone(), at: at.clone(), suggestion });
-            }
+        for (topic, at) in self.without_listener(known).filter(|(_, at)| !matches!(at, Source::File(_))) {
+            let suggestion = nearest(topic, known.iter().copied().flatten().copied());
+            problems.push(SettingProblem::UnknownTopic { topic: topic.to_owned(), at: at.clone(), suggestion });
         }
         problems
+    }
+
+    /// What the config file and the environment have for other programs, or misspelled.
+    pub(crate) fn unused(&self, known: Option<&[&str]>) -> AllUnused {
+        let in_file = self.without_listener(known).filter_map(|(topic, at)| match at {
+            Source::File(at) => {
+                let suggestion = nearest(topic, known.iter().copied().flatten().copied());
+                Some(Unused::new(topic, Some(at.clone()), suggestion))
+            }
+            _ => None,
+        });
+        let variables = self.0.iter().flat_map(|layer| layer.of_other_programs.iter().cloned());
+        AllUnused {
+            variables: self.0.iter().flat_map(|layer| layer.unused_variables.iter().cloned()).collect(),
+            topics: in_file.chain(variables).collect(),
+        }
+    }
+
+    /// The topics with settings that are not among `known`; none where nothing is known.
+    fn without_listener<'a>(&'a self, known: Option<&'a [&str]>) -> impl Iterator<Item = (&'a str, &'a Source)> {
+        let topics = self.0.iter().flat_map(|layer| &layer.topics).map(|(topic, (at, _))| (topic.as_str(), at));
+        topics.filter(move |(topic, _)| known.is_some_and(|known| !known.contains(topic)))
     }
 }

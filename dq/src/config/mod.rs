@@ -1,13 +1,32 @@
 //! Every setting: its meaning, its default, and the sources it can come from.
 //!
-//! A value comes from the strongest of these sources, the strongest first: the options of an add, the environment, the
-//! config file, the builder ([`ContextFactory`](crate::ContextFactory)), the listener's attribute, the payload's
-//! attribute, the default. The start log and [`Context::settings`](crate::Context::settings) show every effective value
-//! and where it came from. A start reports every problem with the settings at once.
+//! # Which source counts
+//!
+//! The strongest one that names the setting:
+//!
+//! | | source | example |
+//! |---|---|---|
+//! | 1 | the add, for its own job | `.retry("none")` |
+//! | 2 | the environment | `DQ_TOPIC_ORDER_TIMEOUT_RETRY=none` |
+//! | 3 | the config file | `retry = "none"` under `[topic.order-timeout]` |
+//! | 4 | the builder, [`ContextFactory`](crate::ContextFactory) | `.topic("order-timeout", \|topic\| topic.retry("none"))` |
+//! | 5 | the attribute of the listener | `#[delay_listener(retry = "none")]` |
+//! | 6 | the attribute of the payload | `#[job(retry = "none")]` |
+//! | 7 | the default | |
+//!
+//! For a `retry`, the function [`retry_delay`](crate::listener::DelayListener::retry_delay) of the listener comes between 1 and 2. The
+//! start log and [`Context::settings`](crate::Context::settings) show every effective value and where it came from. A start reports
+//! every problem with the settings at once.
+//!
+//! # The settings
+//!
 //!
 //! | setting of the node | of a topic |
 //! |---|---|
 //! | `lease`, `renewal`, `fallback_scan`, `grace`, `node_concurrency`, `crash_rollback`, `call_timeout`, `call_total`, `durability`, `broadcast_expires_after`, `payload_limit`, `unanswered_limit`, `unanswered_bytes` | `concurrency`, `timeout`, `on_timeout`, `retry`, `ack`, `max_crashes`, `unacked_age`, `dead_kept`, `dead_most`, `lookahead` |
+//!
+//! Intervals of the node limit each other. One that nobody set takes the value nearest to its default that fits to the others,
+//! and its source is [`Source::Follows`].
 //!
 //! [`NodeSettings`] and [`TopicSettings`] explain each setting. Write a duration as `"30s"` or `"1h 30m"`, and a size
 //! in bytes.
@@ -35,10 +54,14 @@
 //! | `DQ_TOPIC_ORDER_TIMEOUT_CONCURRENCY=8` | `concurrency` of `order-timeout`: `DQ_TOPIC_`, the topic in capitals with `_` for every character other than `A-Z 0-9`, then `_` and the key in capitals |
 //!
 //! A start reports a variable with two meanings as a problem (`timeout` of topics `a.b` and `a-b`; `timeout` of `a-on`
-//! and `on_timeout` of `a`): use the config file, where every name is exact. It also reports every other variable that
-//! begins with `DQ_`, because that is a misspelling.
+//! and `on_timeout` of `a`): use the config file, where every name is exact. It ignores every other variable that begins with
+//! `DQ_`, and names them all in one WARN, with the setting that each may have meant.
+//!
+//! The config file and the environment may have settings of topics without a listener in this program, because programs may
+//! share them: one line at INFO names these topics. An unknown key in the file is a problem.
 
 mod attribute;
+mod derived;
 mod file;
 mod key;
 mod layer;
@@ -50,6 +73,7 @@ mod settings;
 mod source;
 mod suggest;
 mod topic;
+mod unused;
 mod value;
 mod variables;
 

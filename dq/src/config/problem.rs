@@ -66,14 +66,6 @@ pub enum SettingProblem {
         /// The nearest setting.
         suggestion: Option<String>,
     },
-    /// There is no such environment variable.
-    #[error("the environment variable `{name}` names no setting{}", did_you_mean(.suggestion.as_ref()))]
-    UnknownVariable {
-        /// Its name.
-        name: String,
-        /// The nearest variable that dq reads.
-        suggestion: Option<String>,
-    },
     /// The environment variable names more than one setting, because variables replace many characters of a topic by
     /// `_`. Use the config file instead.
     #[error("the environment variable `{name}` may mean {}: set it in the config file", either(.meanings))]
@@ -107,7 +99,7 @@ pub enum SettingProblem {
         /// An allowed value, as in a config file.
         write: String,
     },
-    /// The settings name a topic without a listener.
+    /// The builder names a topic without a listener.
     #[error("{at}: topic `{topic}` has settings but no listener{}", did_you_mean(.suggestion.as_ref()))]
     UnknownTopic {
         /// The topic.
@@ -128,7 +120,7 @@ impl SettingProblem {
             | Self::BadValue { at, .. }
             | Self::OutOfRange { at, .. }
             | Self::UnknownTopic { at, .. } => at.location().cloned(),
-            Self::FileUnreadable { .. } | Self::UnknownVariable { .. } | Self::AmbiguousVariable { .. } => None,
+            Self::FileUnreadable { .. } | Self::AmbiguousVariable { .. } => None,
         }
     }
 }

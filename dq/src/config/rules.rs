@@ -11,9 +11,13 @@ use crate::store::Durability;
 use crate::store::step::LONGEST_LEASE;
 use crate::time::LONGEST_DELAY;
 
-const MS: Duration = Duration::from_millis(1);
+pub(super) const MS: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
 const SHORTEST_LEASE: Duration = Duration::from_millis(100);
+/// A third of the longest lease: a longer renewal fits to no lease.
+const LONGEST_RENEWAL: Duration = Duration::from_secs(LONGEST_LEASE.as_secs() / 3);
+/// The longest lease less a minute for renewals: a longer call fits to no lease.
+const LONGEST_CALL: Duration = Duration::from_secs(LONGEST_LEASE.as_secs() - 60);
 const MOST_REPLICAS: u32 = 100;
 
 /// The longest time that `file:` may wait before it syncs what it has answered.
@@ -26,11 +30,11 @@ pub(crate) fn check_node(node: &Resolved<NodeSettings>) -> Vec<SettingProblem> {
     let mut limits = Limits { topic: None, resolved: node, problems: Vec::new() };
     let is = &node.settings;
     limits.within("lease", is.lease, SHORTEST_LEASE, LONGEST_LEASE);
-    limits.within("renewal", is.renewal, MS, LONGEST_LEASE);
+    limits.within("renewal", is.renewal, MS, LONGEST_RENEWAL);
     limits.within("fallback_scan", is.fallback_scan, 10 * MS, HOUR);
     limits.within("grace", is.grace, Duration::ZERO, HOUR);
     limits.within("node_concurrency", is.node_concurrency.unwrap_or(1), 1, 1_000_000);
-    limits.within("call_timeout", is.call_timeout, MS, LONGEST_LEASE);
+    limits.within("call_timeout", is.call_timeout, MS, LONGEST_CALL);
     limits.within("call_total", is.call_total, MS, HOUR);
     limits.within("broadcast_expires_after", is.broadcast_expires_after, MS, LONGEST_DELAY);
     limits.within("payload_limit", is.payload_limit, 1, LONGEST_PAYLOAD);
@@ -157,7 +161,7 @@ impl Limits<'_, TopicSettings> {
     }
 }
 
-fn floor_ms(duration: Duration) -> Duration {
+pub(super) fn floor_ms(duration: Duration) -> Duration {
     Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
@@ -218,8 +222,8 @@ mod tests {
     fn a_renewal_is_at_most_a_third_of_the_lease() {
         assert_eq!(node(&[("lease", "15s"), ("renewal", "5s")]), [""; 0]);
         assert_eq!(
-            node(&[("lease", "10s")]),
-            ["`renewal` is 5s (default), but it must be at most a third of `lease`, which is 10s (DQ_LEASE): \
+            node(&[("lease", "10s"), ("renewal", "5s")]),
+            ["`renewal` is 5s (DQ_RENEWAL), but it must be at most a third of `lease`, which is 10s (DQ_LEASE): \
               write `renewal = \"3s 333ms\"` or less, or a longer `lease`"]
         );
     }
@@ -238,9 +242,11 @@ mod tests {
     #[test]
     fn a_call_with_its_repeats_is_not_shorter_than_one_request() {
         assert_eq!(
-            node(&[("call_total", "1s")]),
-            ["`call_total` is 1s (DQ_CALL_TOTAL), but it must be at least `call_timeout`, which is 2s (default): \
-              write `call_total = \"2s\"` or more"]
+            node(&[("call_total", "1s"), ("call_timeout", "2s")]),
+            [
+                "`call_total` is 1s (DQ_CALL_TOTAL), but it must be at least `call_timeout`, which is 2s (DQ_CALL_TIMEOUT): \
+              write `call_total = \"2s\"` or more"
+            ]
         );
     }
 

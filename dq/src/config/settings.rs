@@ -55,14 +55,15 @@ impl Default for TopicSettings {
     }
 }
 
-/// Settings of a node, or of a provider without a node.
+/// Settings of a node, or of a provider without a node. The default of `lease`, `renewal`, `call_timeout` and `call_total` is the
+/// nearest value that fits to those of them, and to the `durability`, that were set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeSettings {
     /// How long a lease lasts: after a node dies, other nodes wait this long, and then for one and a half `renewal`s (longer if
     /// `call_timeout` is more than two fifths of `renewal`), before they take its jobs. Default 15 s; 100 ms to 5 min.
     pub lease: Duration,
-    /// How often a node renews a lease that no other step renews. Default 5 s; at most a third of `lease`.
+    /// How often a node renews a lease that no other step renews. Default 5 s; at most a third of `lease`, so at most 100 s.
     pub renewal: Duration,
     /// How often a node looks for due jobs without a signal; after a signal, minus a random part of up to a fifth. It repairs
     /// lost signals. Default 15 s; 10 ms to 1 h.
@@ -74,7 +75,7 @@ pub struct NodeSettings {
     pub node_concurrency: Option<usize>,
     /// Whether a stopping node gives its jobs back itself. Otherwise other nodes reclaim them. Default `true`.
     pub crash_rollback: bool,
-    /// How long a request may wait for its answer. Default 2 s; at most `lease` minus `renewal`.
+    /// How long a request may wait for its answer. Default 2 s; at most `lease` minus `renewal`, and at most 4 min.
     pub call_timeout: Duration,
     /// How long an add or a command may take, including its repeats. Default 10 s; from `call_timeout` to 1 h.
     pub call_total: Duration,

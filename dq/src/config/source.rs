@@ -42,6 +42,8 @@ impl fmt::Display for SourceLocation {
 pub enum Source {
     /// The default of dq.
     Default,
+    /// Nobody set it, and its default does not fit to these settings: dq took the nearest value that does.
+    Follows(&'static [&'static str]),
     /// `#[job(..)]` of the payload; the location is that of its listener.
     Payload(SourceLocation),
     /// The attribute of the listener.
@@ -58,7 +60,7 @@ impl Source {
     /// The location, if the source has one.
     pub(crate) const fn location(&self) -> Option<&SourceLocation> {
         match self {
-            Self::Default | Self::Variable(_) => None,
+            Self::Default | Self::Follows(_) | Self::Variable(_) => None,
             Self::Payload(at) | Self::Listener(at) | Self::Builder(at) | Self::File(at) => Some(at),
         }
     }
@@ -68,6 +70,7 @@ impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
+            Self::Follows(keys) => write!(f, "follows `{}`", keys.join("` and `")),
             Self::Payload(at) => write!(f, "payload of the listener at {at}"),
             Self::Listener(at) => write!(f, "listener at {at}"),
             Self::Builder(at) => write!(f, "builder at {at}"),

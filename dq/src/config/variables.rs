@@ -3,8 +3,9 @@
 //! `DQ_STORE` is the store's URL, `DQ_<KEY>` a setting of the node (`DQ_LEASE=30s`), and `DQ_TOPIC_<TOPIC>_<KEY>` a
 //! setting of a topic (`DQ_TOPIC_ORDER_TIMEOUT_CONCURRENCY=8`). Names are in capitals, with `_` for every character
 //! other than `A-Z` and `0-9`. dq finds the topic by writing every known topic in this form. A variable with two
-//! meanings is a problem, and so is every other variable that begins with `DQ_`, except `DQ_SEED` and `DQ_ONLY`, which
-//! belong to simulations in tests.
+//! meanings is a problem. Every other variable that begins with `DQ_` is ignored and named in the log, because others make
+//! such variables too: Kubernetes sets `DQ_REDIS_PORT` for a service called `dq-redis`. `DQ_SEED` and `DQ_ONLY` belong to
+//! simulations in tests.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -15,10 +16,12 @@ use super::problem::{Setting, SettingProblem};
 use super::settings::{NodeSettings, TopicSettings};
 use super::source::Source;
 use super::suggest::nearest;
+use super::unused::Unused;
 use super::value::Written;
 
 const PREFIX: &str = "DQ_";
 const STORE: &str = "DQ_STORE";
+const TOPIC: &str = "DQ_TOPIC_";
 /// They select the run of a simulation in tests, which may also start real nodes.
 const OF_TESTS: [&str; 2] = ["DQ_SEED", "DQ_ONLY"];
 
@@ -46,11 +49,7 @@ pub(crate) fn read(variables: &Variables, topics: Option<&[&str]>) -> Layer {
         let source = Source::Variable(name.clone());
         match names.meanings(name) {
             [] if name == STORE => layer.store = Some((value.clone(), source)),
-            [] if topics.is_none() && is_of_some_topic(name) => {}
-            [] => {
-                let suggestion = nearest(name, names.0.keys().map(String::as_str).chain([STORE]));
-                layer.problems.push(SettingProblem::UnknownVariable { name: name.clone(), suggestion });
-            }
+            [] => names.unused(name, topics, &mut layer),
             [setting] => put(&mut layer, setting, value, source),
             meanings => {
                 let meanings = meanings.to_vec();
@@ -72,9 +71,12 @@ fn put(layer: &mut Layer, setting: &Setting, value: &str, source: Source) {
     }
 }
 
-fn is_of_some_topic(name: &str) -> bool {
-    let Some(rest) = name.strip_prefix("DQ_TOPIC_") else { return false };
-    TopicSettings::KEYS.iter().any(|key| rest.strip_suffix(&capitals(key.name)).is_some_and(|topic| topic.len() > 1))
+/// The topic in capitals and the key of `DQ_TOPIC_<TOPIC>_<KEY>`, whether there is such a topic or not.
+fn of_some_topic(name: &str) -> Option<(&str, String)> {
+    let rest = name.strip_prefix(TOPIC)?;
+    let keys = TopicSettings::KEYS.iter().map(|key| capitals(key.name));
+    let ends = keys.filter_map(|key| Some((rest.strip_suffix(&key)?.strip_suffix('_')?, key)));
+    ends.filter(|(topic, _)| !topic.is_empty()).min_by_key(|(topic, _)| topic.len())
 }
 
 /// Every valid name, and the settings it means.
@@ -88,7 +90,7 @@ impl Names {
         }
         for &topic in topics {
             for key in TopicSettings::KEYS {
-                let name = format!("{PREFIX}TOPIC_{}_{}", capitals(topic), capitals(key.name));
+                let name = format!("{TOPIC}{}_{}", capitals(topic), capitals(key.name));
                 names.entry(name).or_default().push(Setting::new(Some(topic), key.name));
             }
         }
@@ -97,6 +99,20 @@ impl Names {
 
     fn meanings(&self, name: &str) -> &[Setting] {
         self.0.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Notes a variable that names no setting of this node. One of a topic without a listener here may be for another program.
+    fn unused(&self, name: &str, topics: Option<&[&str]>, layer: &mut Layer) {
+        let Some((topic, key)) = of_some_topic(name) else {
+            let known = self.0.keys().map(String::as_str).chain([STORE]).map(|known| &known[PREFIX.len()..]);
+            let near = nearest(&name[PREFIX.len()..], known).map(|near| format!("{PREFIX}{near}"));
+            return layer.unused_variables.push(Unused::new(name, None, near));
+        };
+        let Some(topics) = topics else { return };
+        let known: Vec<_> = topics.iter().map(|topic| capitals(topic)).collect();
+        let near = nearest(topic, known.iter().map(String::as_str)).map(|near| format!("{TOPIC}{near}_{key}"));
+        let into = if near.is_some() { &mut layer.unused_variables } else { &mut layer.of_other_programs };
+        into.push(Unused::new(name, None, near));
     }
 }
 
@@ -148,25 +164,49 @@ mod tests {
         );
     }
 
+    fn unused(pairs: &[(&str, &str)], topics: Option<&[&str]>) -> (Vec<String>, Vec<String>) {
+        let layer = read(&variables(pairs), topics);
+        assert_eq!(layer.problems, [], "a variable of someone else must not keep a node from starting");
+        let texts = |unused: &[Unused]| unused.iter().map(ToString::to_string).collect();
+        (texts(&layer.unused_variables), texts(&layer.of_other_programs))
+    }
+
     #[test]
-    fn every_other_name_is_a_problem_with_a_suggestion() {
-        assert_eq!(
-            problems(
-                &[("DQ_LAESE", "1s"), ("DQ_TOPIC_ODRER_TIMEOUT", "1s"), ("DQ_QUITE_ANOTHER_THING", "1")],
-                Some(&["order"])
-            ),
-            [
-                "the environment variable `DQ_LAESE` names no setting: did you mean `DQ_LEASE`?",
-                "the environment variable `DQ_QUITE_ANOTHER_THING` names no setting",
-                "the environment variable `DQ_TOPIC_ODRER_TIMEOUT` names no setting: did you mean \
-                 `DQ_TOPIC_ORDER_TIMEOUT`?",
-            ]
-        );
+    fn a_variable_that_names_no_setting_is_noted_with_a_suggestion() {
+        let pairs = [("DQ_LAESE", "1s"), ("DQ_TOPIC_ODRER_TIMEOUT", "1s"), ("DQ_QUITE_ANOTHER_THING", "1")];
+        let expected = [
+            "`DQ_LAESE` (did you mean `DQ_LEASE`?)",
+            "`DQ_QUITE_ANOTHER_THING`",
+            "`DQ_TOPIC_ODRER_TIMEOUT` (did you mean `DQ_TOPIC_ORDER_TIMEOUT`?)",
+        ];
+        assert_eq!(unused(&pairs, Some(&["order"])).0, expected);
+    }
+
+    #[test]
+    fn the_variables_of_a_kubernetes_service_are_noted_without_a_wrong_suggestion() {
+        let of_a_service = [
+            ("DQ_REDIS_PORT", "tcp://10.0.0.1:6379"),
+            ("DQ_REDIS_PORT_6379_TCP", "tcp://10.0.0.1:6379"),
+            ("DQ_REDIS_PORT_6379_TCP_ADDR", "10.0.0.1"),
+            ("DQ_REDIS_PORT_6379_TCP_PORT", "6379"),
+            ("DQ_REDIS_PORT_6379_TCP_PROTO", "tcp"),
+            ("DQ_REDIS_SERVICE_HOST", "10.0.0.1"),
+            ("DQ_REDIS_SERVICE_PORT", "6379"),
+        ];
+        let noted = unused(&of_a_service, Some(&["order"])).0;
+        assert_eq!(noted, of_a_service.map(|(name, _)| format!("`{name}`")));
+    }
+
+    #[test]
+    fn a_variable_of_a_topic_without_a_listener_here_may_be_for_another_program() {
+        let pairs = [("DQ_TOPIC_MAIL_ON_TIMEOUT", "retry"), ("DQ_TOPIC_MAIL_RETRY", "none")];
+        let expected = ["`DQ_TOPIC_MAIL_ON_TIMEOUT`".to_owned(), "`DQ_TOPIC_MAIL_RETRY`".to_owned()];
+        assert_eq!(unused(&pairs, Some(&["order"])), (vec![], expected.to_vec()));
     }
 
     #[test]
     fn a_node_without_listeners_ignores_variables_of_topics() {
-        assert_eq!(problems(&[("DQ_TOPIC_ORDER_TIMEOUT", "1s")], None), [""; 0]);
-        assert_eq!(problems(&[("DQ_TOPIC_ORDER_TIMOUT", "1s")], None).len(), 1);
+        assert_eq!(unused(&[("DQ_TOPIC_ORDER_TIMEOUT", "1s")], None), (vec![], vec![]));
+        assert_eq!(unused(&[("DQ_TOPIC_ORDER_TIMOUT", "1s")], None).0.len(), 1);
     }
 }

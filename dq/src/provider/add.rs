@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::future::Future;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use super::added::{Added, added};
+use super::added::{AddAnswer, Added, AddedOrKept, added};
 use super::call::Call;
 use super::deferred::Deferred;
 use super::error::AddError;
@@ -29,7 +30,7 @@ use crate::store::{NewJob, OnDuplicate};
 /// # Panics
 /// When it is polled again after it resolved.
 #[must_use = "adding does nothing until it is awaited"]
-pub struct Add(Deferred<Draft, AddError, (Call, OnDuplicate)>);
+pub struct Add<A = Added>(Deferred<Draft, AddError, (Call, OnDuplicate)>, PhantomData<fn() -> A>);
 
 struct Draft {
     root: Arc<Root>,
@@ -42,7 +43,7 @@ struct Draft {
 
 impl Add {
     pub(super) const fn bad(error: AddError) -> Self {
-        Self(Deferred::new(Err(error)))
+        Self(Deferred::new(Err(error)), PhantomData)
     }
 
     pub(super) fn new(
@@ -52,10 +53,28 @@ impl Add {
         payload: Result<Vec<u8>, serde_json::Error>,
         defaults: JobDefaults,
     ) -> Self {
-        Self(Deferred::new(match payload {
+        let draft = match payload {
             Ok(payload) => Ok(Draft { root, inbox, id, payload, defaults, options: Options::default() }),
             Err(source) => Err(AddError::BadPayload { topic: inbox.key.topic.clone(), source }),
-        }))
+        };
+        Self(Deferred::new(draft), PhantomData)
+    }
+}
+
+impl<A> Add<A> {
+    /// If a job with this id exists, keeps it and succeeds. This makes an add safe to repeat.
+    ///
+    /// The answer is then an [`AddedOrKept`], because a job that is kept may be DEAD: it never runs, and the add has changed
+    /// nothing. [`unless_dead`](AddedOrKept::unless_dead) makes an error of that.
+    pub fn keep_existing(self) -> Add<AddedOrKept> {
+        let Self(deferred, _) = self.with(|options| options.on_duplicate = OnDuplicate::Keep);
+        Add(deferred, PhantomData)
+    }
+
+    /// If a job with this id exists, replaces it with the new one; a running job is replaced when its run ends.
+    pub fn replace_existing(self) -> Add {
+        let Self(deferred, _) = self.with(|options| options.on_duplicate = OnDuplicate::Replace);
+        Add(deferred, PhantomData)
     }
 
     fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
@@ -82,7 +101,7 @@ impl Draft {
         let Self { root, inbox, id, payload, defaults, options } = self;
         let options = options.check(&defaults, inbox.default_delay(), &root.environment)?;
         let job = new_job(&root, &inbox, id, &payload, &options)?;
-        Ok((Call::new(root, inbox, Request::Add(job)), options.on_duplicate))
+        Ok((Call::new(root, inbox, Request::Add(job), options.within), options.on_duplicate))
     }
 }
 
@@ -110,18 +129,19 @@ pub(super) fn new_job(
     })
 }
 
-impl Future for Add {
-    type Output = Result<Added, AddError>;
+impl<A: AddAnswer> Future for Add<A> {
+    type Output = Result<A, AddError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let (call, on_duplicate) = self.0.started(Draft::send)?;
         let answer = ready!(Pin::new(&mut *call).poll(cx));
-        Poll::Ready(added(&call.inbox.key.topic, call.id.clone(), *on_duplicate, answer))
+        let topic = &call.inbox.key.topic;
+        Poll::Ready(added(topic, call.id.clone(), *on_duplicate, answer).map(|added| A::of(topic, added)))
     }
 }
 
 /// Shows the topic and the id, never the payload.
-impl fmt::Debug for Add {
+impl<A> fmt::Debug for Add<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut f = f.debug_struct("Add");
         match &self.0 {
@@ -136,4 +156,5 @@ impl fmt::Debug for Add {
 const _: () = {
     const fn is_a_future_for_any_executor<T: Future + Send + Unpin + 'static>() {}
     is_a_future_for_any_executor::<Add>();
+    is_a_future_for_any_executor::<Add<AddedOrKept>>();
 };

@@ -15,11 +15,12 @@ use super::call::Calls;
 use super::deferred::Deferred;
 use super::error::AddError;
 use super::inbox::Inbox;
-use super::options::{Options, option_methods};
+use super::options::{Options, When, option_methods};
 use super::request::Request;
 use super::root::Root;
 use crate::config::NodeSettings;
 use crate::job::{BadName, JobDefaults, JobId};
+use crate::store::OnDuplicate;
 
 /// How many jobs beyond the limit are counted for the error.
 const MOST_COUNTED: usize = 1_000_000;
@@ -30,7 +31,8 @@ const FIRST_PART: usize = 250;
 type ManyAdded = Vec<Result<Added, AddError>>;
 
 /// Jobs that are added when this is awaited, all with the same options: a result for each, in order. Made by
-/// [`Provider::add_many`](super::Provider::add_many).
+/// [`Provider::add_many`](super::Provider::add_many), or by [`Provider::add_many_after`](super::Provider::add_many_after) and
+/// [`Provider::add_many_at`](super::Provider::add_many_at) with a due time for each.
 ///
 /// A job with an error of its own does not keep the others from being added. The call is no transaction: jobs of more than
 /// 1 MiB together, or 500 and more jobs, go to the store as several requests. Cancel safety and panics are as with [`Add`](super::Add).
@@ -45,8 +47,14 @@ struct Draft {
     options: Options,
 }
 
-/// A payload, and the job's id if it has one.
-pub(super) type DraftJob = (Result<Vec<u8>, serde_json::Error>, Option<Result<JobId, BadName>>);
+/// A job of the call.
+pub(super) struct DraftJob {
+    pub(super) payload: Result<Vec<u8>, serde_json::Error>,
+    /// If it has one.
+    pub(super) id: Option<Result<JobId, BadName>>,
+    /// When it is due, if it is not as the options of the call say.
+    pub(super) when: Option<When>,
+}
 
 impl AddMany {
     pub(super) fn new(
@@ -76,6 +84,17 @@ impl AddMany {
     }
 
     option_methods!();
+
+    /// Where a job with the id of one of these exists, keeps it and succeeds. This makes the call safe to repeat. The old job may
+    /// be DEAD, and then it never runs: look for [`Addition::Kept`](super::Addition::Kept) in the results.
+    pub fn keep_existing(self) -> Self {
+        self.with(|options| options.on_duplicate = OnDuplicate::Keep)
+    }
+
+    /// Where a job with the id of one of these exists, replaces it with the new one; a running job is replaced when its run ends.
+    pub fn replace_existing(self) -> Self {
+        self.with(|options| options.on_duplicate = OnDuplicate::Replace)
+    }
 }
 
 impl Draft {
@@ -86,12 +105,16 @@ impl Draft {
         let (mut known, mut calls) = (BTreeSet::new(), Calls::default());
         let mut ids: Vec<Result<JobId, AddError>> = Vec::with_capacity(jobs.len());
         let mut part = if jobs.len() >= 2 * FIRST_PART && inbox.sends_at_once() { FIRST_PART } else { jobs.len() };
+        let deadline = root.deadline(options.within);
         let mut jobs = jobs.into_iter();
         while jobs.len() > 0 {
             let mut requests = Vec::with_capacity(part);
-            ids.extend(jobs.by_ref().take(part).map(|(payload, id)| {
+            ids.extend(jobs.by_ref().take(part).map(|DraftJob { payload, id, when }| {
                 let payload = payload.map_err(|source| AddError::BadPayload { topic: topic.clone(), source })?;
-                let job = new_job(&root, &inbox, id, &payload, &options)?;
+                let job = match when.map(|when| options.due(when, &root.environment)).transpose()? {
+                    Some(options) => new_job(&root, &inbox, id, &payload, &options),
+                    None => new_job(&root, &inbox, id, &payload, &options),
+                }?;
                 let id = job.id.clone();
                 if !job.generated && !known.insert(id.clone()) {
                     return Err(AddError::RepeatedInBatch { id });
@@ -99,7 +122,7 @@ impl Draft {
                 requests.push(Request::Add(job));
                 Ok(id)
             }));
-            calls.post(&root, &inbox, requests).await;
+            calls.post(&root, &inbox, requests, deadline).await;
             part = jobs.len();
             if part > 0 {
                 tokio::task::yield_now().await; // so that the first part leaves while this task makes the rest

@@ -15,6 +15,66 @@ pub struct Added {
     pub how: Addition,
 }
 
+/// The result of an add with [`keep_existing`](super::Add::keep_existing) that worked: the job was added, or an old one kept.
+///
+/// The old job may be DEAD, and then it never runs. So look at [`how`](Self::how), or call [`unless_dead`](Self::unless_dead).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a job that was kept may be DEAD, and then it never runs: write `.unless_dead()?`, or look at `how`"]
+#[non_exhaustive]
+pub struct AddedOrKept {
+    /// The job's id, chosen or generated.
+    pub id: JobId,
+    /// What the store did with the job.
+    pub how: Addition,
+    topic: TopicName,
+}
+
+impl AddedOrKept {
+    /// Makes an error of a job that was kept and is DEAD, because nothing will run: `requeue` runs it again, and an add with
+    /// `replace_existing` takes its place.
+    ///
+    /// # Errors
+    /// [`AddError::AlreadyExists`] with the state DEAD.
+    pub fn unless_dead(self) -> Result<Added, AddError> {
+        let Self { id, how, topic } = self;
+        match how {
+            Addition::Kept(State::Dead) => Err(AddError::AlreadyExists { topic, id, state: State::Dead }),
+            how => Ok(Added { id, how }),
+        }
+    }
+}
+
+impl From<AddedOrKept> for Added {
+    fn from(AddedOrKept { id, how, .. }: AddedOrKept) -> Self {
+        Self { id, how }
+    }
+}
+
+/// What an add resolves to.
+pub trait AddAnswer: private::Sealed {
+    /// Makes it of what was added.
+    #[doc(hidden)]
+    fn of(topic: &TopicName, added: Added) -> Self;
+}
+
+impl AddAnswer for Added {
+    fn of(_: &TopicName, added: Added) -> Self {
+        added
+    }
+}
+
+impl AddAnswer for AddedOrKept {
+    fn of(topic: &TopicName, Added { id, how }: Added) -> Self {
+        Self { id, how, topic: topic.clone() }
+    }
+}
+
+mod private {
+    pub trait Sealed {}
+    impl Sealed for super::Added {}
+    impl Sealed for super::AddedOrKept {}
+}
+
 /// What the store did with a job that was added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::error::Reason;
-use super::request::{Failed, Outcome, Posted, Request};
+use super::request::{Deadline, Failed, Outcome, Posted, Request};
 use crate::store::{AddOutcome, BatchAnswer, CommandOutcome, Numbered, Pending, Producer, StoreError};
 
 /// What the provider read about a batch.
@@ -44,6 +44,8 @@ pub(super) struct Batch {
     requests: Vec<Posted>,
     answer: Option<PendingAnswer>,
     unread_copies: u32,
+    /// How often in a row the store has refused it for a reason that does not pass by itself.
+    refusals: u32,
     /// The last error of the store.
     error: Option<Arc<StoreError>>,
     /// The last one after which the store may have executed the batch.
@@ -62,6 +64,7 @@ impl Batch {
             requests: spare,
             answer: None,
             unread_copies: 0,
+            refusals: 0,
             error: None,
             doubt: None,
         };
@@ -140,6 +143,7 @@ impl Batch {
             }
             Err(error) => {
                 let error = Arc::new(error);
+                self.refusals = if error.passes() { 0 } else { self.refusals + 1 };
                 if error.nothing_done() {
                     self.unread_copies -= 1;
                 } else {
@@ -153,6 +157,13 @@ impl Batch {
 
     pub(super) const fn awaits_answer(&self) -> bool {
         self.answer.is_some()
+    }
+
+    /// Whether no repeat is worth it after this error: nobody waits, no repeat can mend it, or the store has refused the batch
+    /// twice for a reason that passes only when somebody acts.
+    pub(super) fn is_over(&self, error: &StoreError) -> bool {
+        let lasts = self.refusals > 1 && self.unread_copies == 0;
+        !error.is_outage() || lasts || !self.has_callers()
     }
 
     /// Drops the answer of the last copy unread.
@@ -176,22 +187,32 @@ impl Batch {
         self.earliest_deadline().is_some_and(|deadline| deadline <= now)
     }
 
-    /// Answers the callers whose deadline has passed; `otherwise` is the reason if the store gave none. Returns whether no
+    /// Whether somebody waits for an answer.
+    pub(super) fn has_callers(&self) -> bool {
+        self.requests.iter().any(|posted| !posted.is_answered())
+    }
+
+    /// Answers the callers whose deadline has passed; `otherwise` makes the reason if the store gave none. Returns whether no
     /// caller is left.
-    pub(super) fn give_up(&mut self, now: Duration, otherwise: Reason) -> bool {
-        let failure = self.failure(otherwise);
-        for posted in self.requests.iter_mut().filter(|posted| posted.deadline <= now) {
-            posted.answer(Err(failure.clone()));
+    pub(super) fn give_up(&mut self, now: Duration, otherwise: impl Fn(&Deadline) -> Reason) -> bool {
+        let late = |posted: &Posted| posted.deadline.at <= now && !posted.is_answered();
+        let failures: Vec<_> =
+            self.requests.iter().map(|posted| late(posted).then(|| otherwise(&posted.deadline))).collect();
+        for (at, reason) in failures.into_iter().enumerate() {
+            if let Some(reason) = reason {
+                let failure = self.failure(reason);
+                self.requests[at].answer(Err(failure));
+            }
         }
         if self.unread_copies == 0 {
             self.requests.retain(|posted| !posted.is_answered());
         }
-        self.earliest_deadline().is_none()
+        !self.has_callers()
     }
 
     /// The earliest deadline of a caller that has no answer.
     pub(super) fn earliest_deadline(&self) -> Option<Duration> {
-        self.requests.iter().filter(|posted| !posted.is_answered()).map(|posted| posted.deadline).min()
+        self.requests.iter().filter(|posted| !posted.is_answered()).map(|posted| posted.deadline.at).min()
     }
 
     /// Before the first copy is sent: leaves out requests whose caller went away. Returns whether no request is left.

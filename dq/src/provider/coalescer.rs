@@ -8,7 +8,9 @@
 //! This is the sending side of rule 18. The coalescer numbers batches in the order in which it sends them. After a pause it
 //! repeats every batch that was refused or not answered, in order and under its own number. A batch that the store answered
 //! *late* gets a new number. Number n + 16 is not sent before n has its final answer. A caller whose deadline passes
-//! receives *not done* or *unknown*.
+//! receives *not done* or *unknown*, and so do the callers of a batch that the store refused twice because it is full. A batch whose
+//! callers have all gone is not repeated; its answer is still read, because only silence for `call_timeout` makes a connection
+//! useless.
 //!
 //! When no answer comes for `call_timeout`, or the connection is lost, the coalescer drops its producer and makes a new
 //! one. The store may execute late what was in flight on the old one; the numbers make that harmless. What never left, because
@@ -27,10 +29,9 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use super::batch::{Batch, Received};
-use super::error::Reason;
 use super::inbox::{Inbox, WakeAt};
 use super::queue::BatchQueue;
-use super::request::Posted;
+use super::request::{Deadline, Posted};
 use super::retries::Retries;
 use super::seat::Bell;
 use super::upload::Upload;
@@ -134,6 +135,9 @@ impl Coalescer {
             self.collect();
             self.give_up(now);
             self.update_send_state(now);
+            if self.is_idle() {
+                self.party.rests();
+            }
             if self.expects_more() {
                 // The callers of the last batch are about to add again: they join this one.
                 self.expected = 0;
@@ -166,7 +170,7 @@ impl Coalescer {
     fn collect(&mut self) {
         self.inbox.take(&mut self.taken);
         while let Some(posted) = self.taken.pop_front() {
-            self.next_deadline = self.next_deadline.min(posted.deadline);
+            self.next_deadline = self.next_deadline.min(posted.deadline.at);
             self.queue.push(posted, self.upload.bytes());
         }
     }
@@ -178,22 +182,22 @@ impl Coalescer {
         if self.in_flight.iter().any(|batch| batch.awaits_answer() && batch.is_given_up(now)) {
             self.take_back(now);
         }
-        let waited = self.retries.call_total;
-        self.queue.give_up(now, waited, self.last_error.as_ref());
-        let mut unresponsive = false;
+        self.queue.give_up(now, self.last_error.as_ref());
+        let (mut unresponsive, patience) = (false, self.answer_within());
+        let closed = self.inbox.is_closed_and_empty();
         self.in_flight.retain_mut(|batch| {
-            let over = batch.give_up(now, Reason::NoAnswer { waited });
-            unresponsive |= over && batch.awaits_answer();
-            !over
+            let awaits_answer = batch.awaits_answer();
+            let over = batch.give_up(now, Deadline::no_answer);
+            // Callers that wait for less than `call_timeout` do not make the store late: the connection stays.
+            let is_young = awaits_answer && !closed && now < batch.sent + patience;
+            unresponsive |= over && awaits_answer && !is_young;
+            !over || is_young
         });
         let in_flight = self.in_flight.iter().filter_map(Batch::earliest_deadline).min();
         let earliest = in_flight.into_iter().chain(self.queue.earliest_deadline()).min();
         self.next_deadline = earliest.unwrap_or(Duration::MAX);
         if unresponsive {
             self.drop_producer(now);
-        }
-        if self.is_idle() {
-            self.party.rests();
         }
     }
 
@@ -244,6 +248,7 @@ impl Coalescer {
         {
             self.read(index, received);
         }
+        self.in_flight.retain(Batch::has_callers);
         for batch in &mut self.in_flight {
             batch.forget_answer();
         }
@@ -396,7 +401,7 @@ impl Coalescer {
                 None
             }
             Received::Late => {
-                if let Some(batch) = self.in_flight.remove(index) {
+                if let Some(batch) = self.in_flight.remove(index).filter(Batch::has_callers) {
                     self.queue.put_back(batch);
                 }
                 None
@@ -404,9 +409,12 @@ impl Coalescer {
             Received::Failed(error) => {
                 self.failed(&error);
                 self.last_error = Some(Arc::clone(&error));
-                if !error.is_outage() {
+                if self.in_flight.get(index).is_some_and(|batch| batch.is_over(&error)) {
                     // Dropping the batch answers its callers with the error.
                     drop(self.in_flight.remove(index));
+                    if !error.passes() {
+                        self.retries.succeeded(); // the next caller learns of it as soon
+                    }
                 }
                 Some(error)
             }

@@ -25,6 +25,10 @@ const fn instead(state: State) -> &'static str {
     }
 }
 
+fn unchanged(found: Option<State>) -> String {
+    found.map_or_else(|| "there is no such job".to_owned(), |state| format!("it is {state}, or in another run"))
+}
+
 /// Why a request was not done, or why its result is unknown.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -35,21 +39,25 @@ pub enum Reason {
     /// The store refused this job alone, for this reason.
     #[error("the store refuses it: {0}")]
     Refused(String),
-    /// The store did not answer within `call_total`.
-    #[error("the store did not answer within {} (`call_total`)", format_duration(*.waited))]
+    /// The store did not answer in time.
+    #[error("the store did not answer within {} (`{limit}`)", format_duration(*.waited))]
     NoAnswer {
         /// How long the provider waited.
         waited: Duration,
+        /// What says how long: `within` of the call, or the setting `call_total`.
+        limit: &'static str,
     },
     /// The provider sent the request more than once. The store did not answer one of them, and did nothing for the later ones.
     #[error("the store did not answer when it was sent, and did nothing when it was sent again")]
     Unanswered,
-    /// The provider could not send the request within `call_total`, because earlier requests had no answer; at most
-    /// `unanswered_limit` requests of `unanswered_bytes` are unanswered at a time.
-    #[error("it could not be sent within {} (`call_total`), earlier requests have no answer", format_duration(*.waited))]
+    /// The provider could not send the request in time, because earlier requests had no answer; at most `unanswered_limit`
+    /// requests of `unanswered_bytes` are unanswered at a time.
+    #[error("it could not be sent within {} (`{limit}`), earlier requests have no answer", format_duration(*.waited))]
     NeverSent {
         /// How long the request waited.
         waited: Duration,
+        /// What says how long: `within` of the call, or the setting `call_total`.
+        limit: &'static str,
     },
     /// The provider was stopped before the request had an answer.
     #[error("the provider was stopped")]
@@ -97,7 +105,7 @@ pub enum AddError {
     /// A text is not a duration. Nothing was sent.
     #[error("`{field}`: {source}")]
     BadDelay {
-        /// Which: `after`, `expires_after` or `retain`.
+        /// Which: `after`, `expires_after`, `retain` or `within`.
         field: &'static str,
         /// What is wrong with it.
         source: BadDuration,
@@ -179,6 +187,9 @@ pub enum CommandError {
     /// The name of the topic or the id is not valid. Nothing was sent.
     #[error(transparent)]
     BadName(#[from] BadName),
+    /// The text of `within` is not a duration. Nothing was sent.
+    #[error("`within`: {0}")]
+    BadWithin(BadDuration),
     /// Nothing was done and nothing will be. You can call again at any time.
     #[error("nothing was done to job `{id}` of topic `{topic}`: {reason}")]
     NotDone {
@@ -189,6 +200,17 @@ pub enum CommandError {
         /// Why.
         #[source]
         reason: Reason,
+    },
+    /// The store has no such job, or has it in a state or run to which the command does nothing. Only from
+    /// [`must_change`](super::AckedOrRequeued::must_change).
+    #[error("nothing was done to job `{id}` of topic `{topic}`: {}", unchanged(*.found))]
+    Unchanged {
+        /// The topic.
+        topic: TopicName,
+        /// The id.
+        id: JobId,
+        /// The state of the job; `None` if there is no such job.
+        found: Option<State>,
     },
     /// The command may have been executed, or may still be. Calling again is safe, unless a new job was added under the id
     /// since.
@@ -219,7 +241,10 @@ pub enum QueryError {
     /// The name of the topic or the id is not valid.
     #[error(transparent)]
     BadName(#[from] BadName),
-    /// The store failed, and repeats within `call_total` failed too.
+    /// The text of `within` is not a duration. Nothing was sent.
+    #[error("`within`: {0}")]
+    BadWithin(BadDuration),
+    /// The store failed, and repeats within `call_total`, or within the time of the call, failed too.
     #[error("topic `{topic}` cannot be queried: {source}")]
     Store {
         /// The topic.

@@ -44,7 +44,7 @@ impl Waiting {
 
     fn push(&mut self, posted: Posted) {
         self.bytes += posted.bytes();
-        self.deadline = self.deadline.min(posted.deadline);
+        self.deadline = self.deadline.min(posted.deadline.at);
         self.requests.push_back(posted);
     }
 

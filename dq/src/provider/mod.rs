@@ -43,12 +43,13 @@ mod upload;
 
 pub use add::Add;
 pub use add_many::AddMany;
-pub use added::{Added, Addition};
-pub use command::{AckOrRequeue, DeleteOrCancel};
+pub use added::{Added, AddedOrKept, Addition};
+pub use command::{AckOrRequeue, AckedOrRequeued, DeleteOrCancel};
 pub use error::{AddError, CommandError, QueryError, Reason, SweepError};
 pub use pages::{Pages, Swept};
 #[doc(hidden)]
 pub use payload::IntoJson;
+pub use query::Query;
 pub use seen::{Seen, UnreadablePayload};
 pub use topic::TopicProvider;
 #[doc(hidden)] // documented at the root

@@ -7,7 +7,7 @@ use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::job::{Deliver, JobDefaults, Metadata, RetryPolicy};
 use crate::store::{Due, OnDuplicate};
-use crate::time::{Delay, LONGEST_DELAY, Timestamp};
+use crate::time::{BadDuration, Delay, LONGEST_DELAY, Timestamp};
 
 /// When a job is due, as the caller gave it.
 #[derive(Debug, Clone)]
@@ -26,6 +26,7 @@ pub(super) struct Options {
     pub(super) retain: Option<Delay>,
     pub(super) headers: Vec<(String, String)>,
     pub(super) deliver: Option<Deliver>,
+    pub(super) within: Option<Delay>,
 }
 
 /// Checked options, with the defaults filled in: what all jobs added with the same options share.
@@ -36,6 +37,9 @@ pub(super) struct CheckedOptions {
     pub(super) metadata: Metadata,
     pub(super) on_duplicate: OnDuplicate,
     pub(super) deliver: Deliver,
+    pub(super) within: Option<Duration>,
+    /// The delay of the topic or payload, which a job has that is due at a time.
+    usual: Duration,
 }
 
 fn bounded(field: &'static str, delay: Duration) -> Result<Duration, AddError> {
@@ -71,17 +75,7 @@ impl Options {
         environment: &Environment,
     ) -> Result<CheckedOptions, AddError> {
         let usual = bounded("after", default_delay.unwrap_or(defaults.delay))?;
-        let (due, delay) = match self.when {
-            None => (Due::After(usual), usual),
-            Some(When::After(delay)) => {
-                let delay = read("after", delay)?;
-                (Due::After(delay), delay)
-            }
-            Some(When::At(at)) => {
-                bounded("at", at.since(environment.wall()))?;
-                (Due::At(at), usual)
-            }
-        };
+        let (due, delay) = due(self.when, usual, environment)?;
         let size = self.headers.iter().map(|(name, value)| 4 + name.len() + value.len()).sum();
         if size > NodeSettings::LONGEST_HEADERS {
             return Err(AddError::HeadersTooLarge { size, limit: NodeSettings::LONGEST_HEADERS });
@@ -107,8 +101,37 @@ impl Options {
             metadata,
             on_duplicate: self.on_duplicate,
             deliver: self.deliver.unwrap_or(defaults.deliver),
+            within: self.within.map(Delay::duration).transpose().map_err(bad_within)?,
+            usual,
         })
     }
+}
+
+impl CheckedOptions {
+    /// These options for a job that is due at a time of its own.
+    pub(super) fn due(&self, when: When, environment: &Environment) -> Result<Self, AddError> {
+        let (due, delay) = due(Some(when), self.usual, environment)?;
+        Ok(Self { due, metadata: Metadata { delay, ..self.metadata.clone() }, ..self.clone() })
+    }
+}
+
+/// When a job is due, and the delay of its rejoins.
+fn due(when: Option<When>, usual: Duration, environment: &Environment) -> Result<(Due, Duration), AddError> {
+    Ok(match when {
+        None => (Due::After(usual), usual),
+        Some(When::After(delay)) => {
+            let delay = read("after", delay)?;
+            (Due::After(delay), delay)
+        }
+        Some(When::At(at)) => {
+            bounded("at", at.since(environment.wall()))?;
+            (Due::At(at), usual)
+        }
+    })
+}
+
+const fn bad_within(source: BadDuration) -> AddError {
+    AddError::BadDelay { field: "within", source }
 }
 
 /// The builder methods that `Add` and `AddMany` share. Each calls `self.with`, which changes the [`Options`] until the first
@@ -129,19 +152,17 @@ macro_rules! option_methods {
             self.with(|options| options.when = Some($crate::provider::options::When::At(time)))
         }
 
-        /// If a job with this id exists, keeps it and succeeds. This makes an add safe to repeat.
-        pub fn keep_existing(self) -> Self {
-            self.with(|options| options.on_duplicate = $crate::store::OnDuplicate::Keep)
-        }
-
-        /// If a job with this id exists, replaces it with the new one; a running job is replaced when its run ends.
-        pub fn replace_existing(self) -> Self {
-            self.with(|options| options.on_duplicate = $crate::store::OnDuplicate::Replace)
+        /// Sets how long this call may wait for the store, instead of the setting `call_total` (10 s by default): a `Duration` or
+        /// a text such as `"500ms"`, at most an hour. For callers that cannot wait that long, such as an HTTP handler. When the
+        /// time is over, the error says whether the job was certainly not added, or whether that is unknown.
+        pub fn within(self, time: impl $crate::time::IntoDelay) -> Self {
+            let time = time.into_delay();
+            self.with(|options| options.within = Some(time))
         }
 
         /// Sets the retry policy, such as `"none"`, `"30s x 5"` or `"1m, 5m, 10m"`; see
-        /// [`RetryPolicy`](crate::job::RetryPolicy). Defaults to the payload's policy, or to the listener's if the payload has
-        /// none.
+        /// [`RetryPolicy`](crate::job::RetryPolicy). It outweighs every setting of the topic
+        /// ([the order](crate::config#which-source-counts)).
         pub fn retry(self, policy: impl Into<String>) -> Self {
             let policy = policy.into();
             self.with(|options| options.retry = Some(policy))

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::command::command_many;
 use super::error::{QueryError, SweepError};
@@ -13,6 +14,7 @@ use super::seen::Seen;
 use crate::job::{BadName, State};
 use crate::store::step::{MOST_JOBS, USUAL_BYTES};
 use crate::store::{CommandKind, Cursor, Page, PageRequest};
+use crate::time::{Delay, IntoDelay};
 
 const USUAL_PAGE: usize = 100;
 
@@ -38,6 +40,7 @@ pub struct Pages<P> {
     after: Option<Cursor>,
     limit: usize,
     over: bool,
+    within: Option<Delay>,
     payload: PhantomData<fn() -> P>,
 }
 
@@ -53,18 +56,23 @@ pub struct Swept {
 
 impl<P> Pages<P> {
     pub(super) const fn new(root: Arc<Root>, inbox: Arc<Inbox>, state: State) -> Self {
-        Self { inbox: Ok((root, inbox)), state, after: None, limit: USUAL_PAGE, over: false, payload: PhantomData }
+        Self::of(Ok((root, inbox)), state)
     }
 
     pub(super) const fn bad(error: BadName) -> Self {
-        Self {
-            inbox: Err(error),
-            state: State::Delayed,
-            after: None,
-            limit: USUAL_PAGE,
-            over: false,
-            payload: PhantomData,
-        }
+        Self::of(Err(error), State::Delayed)
+    }
+
+    const fn of(inbox: Result<(Arc<Root>, Arc<Inbox>), BadName>, state: State) -> Self {
+        Self { inbox, state, after: None, limit: USUAL_PAGE, over: false, within: None, payload: PhantomData }
+    }
+
+    /// Sets how long each call for a page may wait for the store, instead of the setting `call_total` (10 s by default): a
+    /// `Duration` or a text such as `"500ms"`, at most an hour. Reading a page and a command for its jobs are two such waits.
+    #[must_use]
+    pub fn within(mut self, time: impl IntoDelay) -> Self {
+        self.within = Some(time.into_delay());
+        self
     }
 
     /// Sets how many jobs a page has at most: 1 to 1,000, by default 100. Other numbers become the nearest of these.
@@ -90,13 +98,18 @@ impl<P> Pages<P> {
         let (root, inbox) = self.inbox.as_ref().map_err(BadName::clone)?;
         let request =
             PageRequest { state: self.state, after: self.after.clone(), limit: self.limit, bytes: USUAL_BYTES };
-        query(root, &inbox.key, move |store, key, tries| {
+        let within = self.time()?;
+        query(root, &inbox.key, within, move |store, key, tries| {
             // The answer may have been more than the link can carry in time.
             let halved = |most: usize| most.checked_shr(tries).unwrap_or_default().max(1);
             let request = PageRequest { limit: halved(request.limit), bytes: halved(request.bytes), ..request.clone() };
             Box::pin(async move { store.page(&key, request).await })
         })
         .await
+    }
+
+    fn time(&self) -> Result<Option<Duration>, QueryError> {
+        self.within.clone().map(Delay::duration).transpose().map_err(QueryError::BadWithin)
     }
 
     fn continue_after(&mut self, next: Option<Cursor>) {
@@ -143,7 +156,7 @@ impl<P> Pages<P> {
         let (root, inbox) = self.inbox.as_ref().map_err(|error| QueryError::from(error.clone()))?;
         let ids: Vec<_> = page.jobs.into_iter().map(|job| job.id).collect();
         let mut swept = Swept::default();
-        for outcome in command_many(root, inbox, verb, ids).await {
+        for outcome in command_many(root, inbox, verb, ids, self.time()?).await {
             match outcome?.changed {
                 true => swept.changed += 1,
                 false => swept.untouched += 1,

@@ -1,40 +1,107 @@
 //! Queries, repeated until they succeed or `call_total` has passed. They run on dq's own thread, so that a caller needs no
 //! timer.
 
+use std::fmt;
+use std::future::Future;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
-use super::error::QueryError;
+use super::call::in_time;
+use super::deferred::Deferred;
+use super::error::{QueryError, Reason};
 use super::places::MOST_QUERIES;
+use super::request::Deadline;
 use super::retries::Retries;
 use super::root::Root;
 use crate::environment::{Environment, Runtime, panic_message};
-use crate::job::TopicKey;
+use crate::job::{BadName, TopicKey};
 use crate::store::{Store, StoreError};
+use crate::time::{Delay, IntoDelay};
+
+/// What a query does once it is awaited, in this time.
+pub(super) type Ask<T> = Box<dyn FnOnce(Option<Duration>) -> BoxFuture<'static, Result<T, QueryError>> + Send>;
+
+/// A query, sent when it is awaited. Made by `get` and `counts` of [`Provider`](super::Provider) and
+/// [`TopicProvider`](super::TopicProvider). It changes nothing, so it is cancel safe and safe to repeat.
+///
+/// Resolves to what the store has, or to a [`QueryError`].
+///
+/// # Panics
+/// When it is polled again after it resolved.
+#[must_use = "a query asks nothing until it is awaited"]
+pub struct Query<T>(Deferred<Draft<T>, QueryError, BoxFuture<'static, Result<T, QueryError>>>);
+
+struct Draft<T> {
+    ask: Ask<T>,
+    within: Option<Delay>,
+}
+
+impl<T> Query<T> {
+    pub(super) fn new(ask: Ask<T>) -> Self {
+        Self(Deferred::new(Ok(Draft { ask, within: None })))
+    }
+
+    pub(super) fn bad(error: BadName) -> Self {
+        Self(Deferred::new(Err(error.into())))
+    }
+
+    /// Sets how long this call may wait for the store, instead of the setting `call_total` (10 s by default): a `Duration` or a
+    /// text such as `"500ms"`, at most an hour.
+    pub fn within(mut self, time: impl IntoDelay) -> Self {
+        if let Some(draft) = self.0.draft() {
+            draft.within = Some(time.into_delay());
+        }
+        self
+    }
+}
+
+impl<T> Future for Query<T> {
+    type Output = Result<T, QueryError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let start = |Draft { ask, within }: Draft<T>| {
+            Ok(ask(within.map(Delay::duration).transpose().map_err(QueryError::BadWithin)?))
+        };
+        self.0.started(start)?.as_mut().poll(cx)
+    }
+}
+
+impl<T> fmt::Debug for Query<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Query").finish_non_exhaustive()
+    }
+}
 
 /// Asks the store until it answers. While 256 queries have no answer, further callers wait, in their order. Cancel safe: once
 /// dropped, it sends no further query. `ask` gets the number of tries so far, to ask for less after each.
 pub(super) async fn query<T: Send + 'static>(
     root: &Root,
     key: &TopicKey,
+    within: Option<Duration>,
     ask: impl Fn(Arc<dyn Store>, TopicKey, u32) -> BoxFuture<'static, Result<T, StoreError>> + Send + Sync + 'static,
 ) -> Result<T, QueryError> {
-    let over = root.deadline();
-    let place = Arc::clone(&root.places.queries).acquire_owned().await;
+    let deadline = root.deadline(within);
+    let place = in_time(root, deadline, Arc::clone(&root.places.queries).acquire_owned()).await;
     let stopped = || QueryError::Stopped { topic: key.topic.clone() };
-    let place = place.map_err(|_| stopped())?;
+    let place = match place {
+        Ok(place) => place,
+        Err(Reason::Stopped) => return Err(stopped()),
+        Err(_) => return Err(QueryError::Store { topic: key.topic.clone(), source: too_many(deadline) }),
+    };
     let (mut reply, answer) = oneshot::channel();
     let (store, asked, retries) = (Arc::clone(&root.store), key.clone(), Retries::new(&root.settings));
     let (environment, restarts) = (root.environment.clone(), Arc::clone(&root.restarts));
     root.environment.spawn(Runtime::Own, async move {
         let _place = place;
-        let answering = repeat(&environment, retries, over, |tries| ask(Arc::clone(&store), asked.clone(), tries));
+        let answering = repeat(&environment, retries, deadline, |tries| ask(Arc::clone(&store), asked.clone(), tries));
         tokio::select! {
             biased;
             () = reply.closed() => {}
@@ -60,20 +127,22 @@ pub(super) async fn query<T: Send + 'static>(
 async fn repeat<T>(
     environment: &Environment,
     mut retries: Retries,
-    over: Duration,
+    deadline: Deadline,
     ask: impl Fn(u32) -> BoxFuture<'static, Result<T, StoreError>>,
 ) -> Result<T, StoreError> {
+    let over = deadline.at;
     if environment.now() >= over {
-        let reason = format!("{MOST_QUERIES} earlier queries had no answer within `call_total`");
-        return Err(StoreError::NotSent { operation: "query", reason });
+        return Err(too_many(deadline));
     }
     let mut tries = 0;
     loop {
-        let call_timeout = environment.now().saturating_add(retries.call_timeout).min(over);
+        let began = environment.now();
+        let (whole, rest) = (retries.call_timeout, over.saturating_sub(began));
+        let (patience, limit) = if whole <= rest { (whole, "call_timeout") } else { (rest, deadline.limit) };
         let answer = tokio::select! {
             biased;
             answer = ask(tries) => answer,
-            () = environment.sleep_until(call_timeout) => Err(unanswered(retries.call_timeout)),
+            () = environment.sleep_until(began.saturating_add(patience)) => Err(unanswered(patience, limit)),
         };
         match answer {
             Err(error) if error.is_outage() => {
@@ -93,10 +162,12 @@ async fn repeat<T>(
 const HANGS: &str =
     "does the server hang, are host and port in the URL right, and does a firewall let this program through?";
 
-fn unanswered(waited: Duration) -> StoreError {
+fn unanswered(waited: Duration, limit: &str) -> StoreError {
     let waited = humantime::format_duration(waited);
-    StoreError::Unavailable {
-        operation: "query",
-        reason: format!("no answer within {waited} (`call_timeout`): {HANGS}"),
-    }
+    StoreError::Unavailable { operation: "query", reason: format!("no answer within {waited} (`{limit}`): {HANGS}") }
+}
+
+fn too_many(Deadline { limit, .. }: Deadline) -> StoreError {
+    let reason = format!("{MOST_QUERIES} earlier queries had no answer within `{limit}`");
+    StoreError::NotSent { operation: "query", reason }
 }

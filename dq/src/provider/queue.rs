@@ -11,7 +11,7 @@ use foldhash::fast::FixedState;
 
 use super::batch::Batch;
 use super::error::Reason;
-use super::request::Posted;
+use super::request::{Deadline, Posted};
 use crate::job::JobId;
 use crate::store::StoreError;
 use crate::store::step::MOST_JOBS;
@@ -106,10 +106,10 @@ impl BatchQueue {
 
     /// Answers the callers whose deadline has passed, and removes batches that no caller waits for. `last_error` is what kept
     /// the batches from being sent, as far as the store said.
-    pub(super) fn give_up(&mut self, now: Duration, waited: Duration, last_error: Option<&Arc<StoreError>>) {
-        let reason = || last_error.cloned().map_or(Reason::NeverSent { waited }, Reason::Store);
+    pub(super) fn give_up(&mut self, now: Duration, last_error: Option<&Arc<StoreError>>) {
+        let reason = |deadline: &Deadline| last_error.cloned().map_or_else(|| deadline.never_sent(), Reason::Store);
         let before = self.batches.back().map(|last| last.order);
-        self.batches.retain_mut(|batch| !batch.give_up(now, reason()));
+        self.batches.retain_mut(|batch| !batch.give_up(now, reason));
         if self.batches.back().map(|last| last.order) != before {
             self.open = false;
         }

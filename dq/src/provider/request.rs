@@ -67,6 +67,30 @@ impl Request {
     }
 }
 
+/// Until when a caller waits.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Deadline {
+    /// On the node's clock.
+    pub(super) at: Duration,
+    /// How long the call may take.
+    pub(super) allowed: Duration,
+    /// What says so: `within` of the call, or `call_total`.
+    pub(super) limit: &'static str,
+}
+
+impl Deadline {
+    /// The name of the limit that a call sets for itself.
+    pub(super) const OF_THE_CALL: &'static str = "within";
+
+    pub(super) const fn no_answer(&self) -> Reason {
+        Reason::NoAnswer { waited: self.allowed, limit: self.limit }
+    }
+
+    pub(super) const fn never_sent(&self) -> Reason {
+        Reason::NeverSent { waited: self.allowed, limit: self.limit }
+    }
+}
+
 /// How the coalescer answers a caller.
 struct Reply {
     to: oneshot::Sender<Answer>,
@@ -77,8 +101,8 @@ struct Reply {
 /// A request on its way from the caller to the answer.
 pub(super) struct Posted {
     pub(super) request: Request,
-    /// When the caller stops waiting, on the node's clock.
-    pub(super) deadline: Duration,
+    /// When the caller stops waiting.
+    pub(super) deadline: Deadline,
     /// It is the first of those that its caller posted together.
     pub(super) leads: bool,
     /// `None` once the caller has its answer.
@@ -90,13 +114,15 @@ pub(super) struct Posted {
 /// Where the caller receives the answer. The sender is dropped when the provider stops before it sends the request.
 pub(super) type AnswerReceiver = oneshot::Receiver<Answer>;
 
-/// The receiver of a request that is not posted, because the provider has stopped.
-pub(super) fn stopped() -> AnswerReceiver {
-    oneshot::channel().1
+/// The receiver of a request that is not posted, for this reason.
+pub(super) fn not_done(reason: Reason) -> AnswerReceiver {
+    let (to, answer) = oneshot::channel();
+    to.send(Err(Failed::NotDone(reason))).expect("its receiver is here");
+    answer
 }
 
 impl Posted {
-    pub(super) fn new(request: Request, deadline: Duration, place: Place) -> (Self, AnswerReceiver) {
+    pub(super) fn new(request: Request, deadline: Deadline, place: Place) -> (Self, AnswerReceiver) {
         let (to, answer) = oneshot::channel();
         let Place { request: place, bytes } = place;
         (Self { request, deadline, leads: true, reply: Some(Reply { to, _place: place }), _bytes: bytes }, answer)

@@ -77,7 +77,7 @@ impl Coalescer {
         let mut batches: Vec<_> = old.in_flight.into_iter().chain(old.queue.into_batches()).collect();
         batches.sort_by_key(|batch| batch.order);
         self.taken.extend(batches.into_iter().flat_map(Batch::into_unsent).chain(old.taken));
-        let first = self.taken.iter().map(|posted| posted.deadline).min();
+        let first = self.taken.iter().map(|posted| posted.deadline.at).min();
         first.unwrap_or(Duration::MAX).min(now + RESTART_PAUSE)
     }
 }

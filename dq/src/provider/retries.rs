@@ -1,4 +1,4 @@
-//! How long the provider waits for an answer, between repeats, and in all.
+//! How long the provider waits for an answer, and between repeats.
 
 use std::time::Duration;
 
@@ -8,17 +8,16 @@ use crate::environment::Environment;
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// The time limits of calls, and the failures in a row.
+/// The time limit of an answer, and the failures in a row.
 #[derive(Debug, Clone)]
 pub(super) struct Retries {
     pub(super) call_timeout: Duration,
-    pub(super) call_total: Duration,
     failures: u32,
 }
 
 impl Retries {
     pub(super) const fn new(settings: &NodeSettings) -> Self {
-        Self { call_timeout: settings.call_timeout, call_total: settings.call_total, failures: 0 }
+        Self { call_timeout: settings.call_timeout, failures: 0 }
     }
 
     /// Counts a failure and returns the pause before the next try, which is no longer than an answer may take.

@@ -8,12 +8,15 @@ use std::time::Duration;
 use super::coalescer::Coalescer;
 use super::inbox::Inbox;
 use super::places::Places;
-use super::request::Posted;
+use super::request::{Deadline, Posted};
 use super::retries::Retries;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::job::{AppName, BadName, TopicKey, TopicName};
 use crate::store::{Outage, Store};
+
+/// The longest time that a call can set for itself.
+const LONGEST_CALL: Duration = Duration::from_secs(3600);
 
 /// The state that all clones of a provider share.
 pub(super) struct Root {
@@ -50,8 +53,13 @@ impl Root {
         }
     }
 
-    pub(super) fn deadline(&self) -> Duration {
-        self.environment.now().saturating_add(self.settings.call_total)
+    /// Until when a call may take that begins now: as long as it says itself, at most an hour, or `call_total`.
+    pub(super) fn deadline(&self, within: Option<Duration>) -> Deadline {
+        let (allowed, limit) = match within {
+            Some(within) => (within.min(LONGEST_CALL), Deadline::OF_THE_CALL),
+            None => (self.settings.call_total, "call_total"),
+        };
+        Deadline { at: self.environment.now().saturating_add(allowed), allowed, limit }
     }
 
     /// The inbox of a topic, made at its first use.

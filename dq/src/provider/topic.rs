@@ -8,11 +8,11 @@ use serde_json::Value;
 use super::add::Add;
 use super::add_many::{AddMany, DraftJob};
 use super::command::{AckOrRequeue, DeleteOrCancel, Sending};
-use super::error::{AddError, QueryError};
+use super::error::AddError;
 use super::inbox::Inbox;
 use super::pages::Pages;
 use super::payload::IntoJson;
-use super::query::query;
+use super::query::{Ask, Query, query};
 use super::root::Root;
 use super::seen::Seen;
 use crate::job::{BadName, JobDefaults, JobId, State, ToJobId, TopicName};
@@ -38,16 +38,20 @@ impl TopicProvider {
     }
 
     /// Adds a job with this payload, once the returned [`Add`] is awaited. The payload is a [`Value`], or JSON text, which is
-    /// stored as it is written. The job's id is generated unless [`id`](Add::id) sets one.
+    /// stored as it is written.
     ///
-    /// Everything else is as with [`Provider::add`](super::Provider::add).
+    /// It knows no payload type, so `#[job(..)]` of the type of this topic says nothing here: the id is generated unless
+    /// [`id`](Add::id) sets one, and the job is due at once, does not expire, is not kept and goes to the queue, unless the add,
+    /// or [`set_default_delay`](Self::set_default_delay), says otherwise. The node that runs the job knows its listener and, through
+    /// that, the `retry` of the payload type. Everything else is as with [`Provider::add`](super::Provider::add).
     pub fn add_json(&self, payload: impl IntoJson) -> Add {
         self.draft(None, payload.into_json(), JobDefaults::NONE)
     }
 
     /// Adds up to 1,000 jobs with these payloads, as [`Provider::add_many`](super::Provider::add_many) does.
     pub fn add_many_json<P: IntoJson>(&self, payloads: impl IntoIterator<Item = P>) -> AddMany {
-        let jobs = payloads.into_iter().map(|payload| (payload.into_json(), None));
+        let draft = |payload: P| DraftJob { payload: payload.into_json(), id: None, when: None };
+        let jobs = payloads.into_iter().map(draft);
         self.draft_many(jobs, JobDefaults::NONE)
     }
 
@@ -95,40 +99,52 @@ impl TopicProvider {
         DeleteOrCancel(self.command(CommandKind::Cancel, id.to_job_id()))
     }
 
-    /// Acks a job: it ends a parked or waiting job, or a running one when its run ends.
+    /// Acks a job: it ends a parked or waiting job, or a running one when its run ends. An unknown id is no error: the answer says
+    /// whether anything changed.
     #[expect(clippy::needless_pass_by_value, reason = "reads as `ack(7)`")]
     pub fn ack(&self, id: impl ToJobId) -> AckOrRequeue {
         AckOrRequeue(self.command(CommandKind::Ack, id.to_job_id()))
     }
 
-    /// Makes a DEAD job due now with all its attempts again, or an UNACKED job due now as it was.
+    /// Makes a DEAD job due now with all its attempts again, or an UNACKED job due now as it was. An unknown id is no error: the
+    /// answer says whether anything changed.
     #[expect(clippy::needless_pass_by_value, reason = "reads as `requeue(7)`")]
     pub fn requeue(&self, id: impl ToJobId) -> AckOrRequeue {
         AckOrRequeue(self.command(CommandKind::Requeue, id.to_job_id()))
     }
 
-    /// Reads the job with this id, in any state; `None` if there is none. Cancel safe.
-    ///
-    /// # Errors
-    /// [`QueryError`].
-    pub async fn get(&self, id: impl ToJobId) -> Result<Option<Seen<Value>>, QueryError> {
-        self.get_id(id.to_job_id()?).await
+    /// Reads the job with this id, in any state, once the returned [`Query`] is awaited; `None` if there is none.
+    #[expect(clippy::needless_pass_by_value, reason = "reads as `get(7)`")]
+    pub fn get(&self, id: impl ToJobId) -> Query<Option<Seen<Value>>> {
+        self.get_id(id.to_job_id())
     }
 
-    pub(super) async fn get_id<P>(&self, id: JobId) -> Result<Option<Seen<P>>, QueryError> {
-        let found = query(&self.root, &self.inbox.key, move |store, key, _| {
-            let id = id.clone();
-            Box::pin(async move { store.get(&key, std::slice::from_ref(&id)).await })
-        });
-        Ok(found.await?.into_iter().next().flatten().map(Seen::new))
+    pub(super) fn get_id<P: 'static>(&self, id: Result<JobId, BadName>) -> Query<Option<Seen<P>>> {
+        let (root, inbox) = (Arc::clone(&self.root), Arc::clone(&self.inbox));
+        let ask = |id: JobId| -> Ask<_> {
+            Box::new(move |within| {
+                Box::pin(async move {
+                    let found = query(&root, &inbox.key, within, move |store, key, _| {
+                        let id = id.clone();
+                        Box::pin(async move { store.get(&key, std::slice::from_ref(&id)).await })
+                    });
+                    Ok(found.await?.into_iter().next().flatten().map(Seen::new))
+                })
+            })
+        };
+        id.map_or_else(Query::bad, |id| Query::new(ask(id)))
     }
 
-    /// Counts the topic's jobs in each state. Cancel safe.
-    ///
-    /// # Errors
-    /// [`QueryError`].
-    pub async fn counts(&self) -> Result<TopicCounts, QueryError> {
-        query(&self.root, &self.inbox.key, |store, key, _| Box::pin(async move { store.counts(&key).await })).await
+    /// Counts the topic's jobs in each state, once the returned [`Query`] is awaited.
+    pub fn counts(&self) -> Query<TopicCounts> {
+        let (root, inbox) = (Arc::clone(&self.root), Arc::clone(&self.inbox));
+        Query::new(Box::new(move |within| {
+            Box::pin(async move {
+                let counts =
+                    query(&root, &inbox.key, within, |store, key, _| Box::pin(async move { store.counts(&key).await }));
+                counts.await
+            })
+        }))
     }
 
     /// Lists the jobs in this state.

@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use futures_util::future::join_all;
 
 use super::add::Add;
-use super::add_many::AddMany;
+use super::add_many::{AddMany, DraftJob};
 use super::command::{AckOrRequeue, DeleteOrCancel, Sending};
-use super::error::{AddError, QueryError};
+use super::error::AddError;
+use super::options::When;
 use super::pages::Pages;
+use super::query::Query;
 use super::root::Root;
 use super::seen::Seen;
 use super::topic::TopicProvider;
@@ -18,15 +20,15 @@ use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::job::{AppName, BadName, DelayJob, State, ToJobId, to_json};
 use crate::store::{Outage, Store, TopicCounts};
-use crate::time::IntoDelay;
+use crate::time::{IntoDelay, Timestamp};
 
 /// Adds jobs, sends commands for them and queries them. Cheap to clone; all clones are one provider.
 ///
 /// [`add`](Self::add) and the commands return futures that do nothing until they are awaited. Await as many as you like at
 /// the same time, from any number of tasks and on any executor: what is added concurrently goes to the store together.
 ///
-/// While the store is unreachable, the provider repeats a request until `call_total` (10 s) has passed; the store recognises
-/// repeats. The error then distinguishes *not added* from *unknown*: see [`AddError`](super::AddError).
+/// While the store is unreachable, the provider repeats a request until `call_total` (10 s) has passed, or the time that
+/// `.within(..)` gives the call; the store recognises repeats. If its memory or disk is full, the provider repeats once. The error then distinguishes *not added* from *unknown*: see [`AddError`](super::AddError).
 ///
 /// When the last clone is dropped, requests that were sent or wait to be sent are still carried out;
 /// [`close`](Self::close) waits for that.
@@ -55,7 +57,40 @@ impl Provider {
     /// that it works on the first jobs while the others are made.
     pub fn add_many<J: DelayJob>(&self, jobs: impl IntoIterator<Item = J>) -> AddMany {
         match self.of::<J>() {
-            Ok(topic) => topic.draft_many(jobs.into_iter().map(|job| (to_json(&job), job.job_id())), J::DEFAULTS),
+            Ok(topic) => topic.draft_many(jobs.into_iter().map(|job| draft(&job, None)), J::DEFAULTS),
+            Err(error) => AddMany::bad(error.into()),
+        }
+    }
+
+    /// Adds up to 1,000 jobs as [`add_many`](Self::add_many) does, each with a delay of its own: pairs of a job and a `Duration`, or a
+    /// text such as `"15m"`. It counts for that job instead of [`after`](AddMany::after) and [`at`](AddMany::at) of the call. A delay that
+    /// cannot be read is an error of its job alone.
+    ///
+    /// ```no_run
+    /// # use dq::prelude::*;
+    /// # #[derive(serde::Serialize, serde::Deserialize, DelayJob)]
+    /// # #[job(topic = "remind")]
+    /// # struct Remind { #[job(id)] customer: u64 }
+    /// # async fn add(jobs: dq::Provider) -> Result<(), dq::Error> {
+    /// for added in jobs.add_many_after([(Remind { customer: 7 }, "1d"), (Remind { customer: 8 }, "2d")]).await? {
+    ///     added?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn add_many_after<J: DelayJob, D: IntoDelay>(&self, jobs: impl IntoIterator<Item = (J, D)>) -> AddMany {
+        self.add_many_when(jobs.into_iter().map(|(job, delay)| (job, When::After(delay.into_delay()))))
+    }
+
+    /// Adds up to 1,000 jobs as [`add_many_after`](Self::add_many_after) does, each at a time of its own: pairs of a job and a time of
+    /// the store's clock.
+    pub fn add_many_at<J: DelayJob, T: Into<Timestamp>>(&self, jobs: impl IntoIterator<Item = (J, T)>) -> AddMany {
+        self.add_many_when(jobs.into_iter().map(|(job, time)| (job, When::At(time.into()))))
+    }
+
+    fn add_many_when<J: DelayJob>(&self, jobs: impl Iterator<Item = (J, When)>) -> AddMany {
+        match self.of::<J>() {
+            Ok(topic) => topic.draft_many(jobs.map(|(job, when)| draft(&job, Some(when))), J::DEFAULTS),
             Err(error) => AddMany::bad(error.into()),
         }
     }
@@ -71,30 +106,26 @@ impl Provider {
     }
 
     /// Acks a job: it ends a parked or waiting job, or a running one when its run ends. It may come before the run calls
-    /// `park()`.
+    /// `park()`. An unknown id is no error: the answer says whether anything changed.
     pub fn ack<J: DelayJob>(&self, id: impl ToJobId) -> AckOrRequeue {
         self.of::<J>().map_or_else(|error| AckOrRequeue(Sending::bad(error)), |topic| topic.ack(id))
     }
 
-    /// Makes a DEAD job due now with all its attempts again, or an UNACKED job due now as it was.
+    /// Makes a DEAD job due now with all its attempts again, or an UNACKED job due now as it was. An unknown id is no error: the
+    /// answer says whether anything changed.
     pub fn requeue<J: DelayJob>(&self, id: impl ToJobId) -> AckOrRequeue {
         self.of::<J>().map_or_else(|error| AckOrRequeue(Sending::bad(error)), |topic| topic.requeue(id))
     }
 
-    /// Reads the job with this id, in any state; `None` if there is none. Cancel safe.
-    ///
-    /// # Errors
-    /// [`QueryError`].
-    pub async fn get<J: DelayJob>(&self, id: impl ToJobId) -> Result<Option<Seen<J>>, QueryError> {
-        self.of::<J>()?.get_id(id.to_job_id()?).await
+    /// Reads the job with this id, in any state, once the returned [`Query`] is awaited; `None` if there is none.
+    #[expect(clippy::needless_pass_by_value, reason = "reads as `get::<CloseOrder>(7)`")]
+    pub fn get<J: DelayJob>(&self, id: impl ToJobId) -> Query<Option<Seen<J>>> {
+        self.of::<J>().map_or_else(Query::bad, |topic| topic.get_id(id.to_job_id()))
     }
 
-    /// Counts the topic's jobs in each state. Cancel safe.
-    ///
-    /// # Errors
-    /// [`QueryError`].
-    pub async fn counts<J: DelayJob>(&self) -> Result<TopicCounts, QueryError> {
-        self.of::<J>()?.counts().await
+    /// Counts the topic's jobs in each state, once the returned [`Query`] is awaited.
+    pub fn counts<J: DelayJob>(&self) -> Query<TopicCounts> {
+        self.of::<J>().map_or_else(Query::bad, |topic| topic.counts())
     }
 
     fn pages<J: DelayJob>(&self, state: State) -> Pages<J> {
@@ -188,6 +219,10 @@ impl Provider {
     pub fn root(app: AppName, store: Arc<dyn Store>, environment: Environment, settings: NodeSettings) -> Self {
         Self(Arc::new(Root::new(app, store, environment, settings)))
     }
+}
+
+fn draft<J: DelayJob>(job: &J, when: Option<When>) -> DraftJob {
+    DraftJob { payload: to_json(job), id: job.job_id(), when }
 }
 
 impl fmt::Debug for Provider {

@@ -29,13 +29,23 @@ pub enum StoreError {
         /// Why there is no connection, and what to do.
         reason: String,
     },
-    /// The store refused the request for now and did nothing: it is loading or failing over, or its memory is full. dq
-    /// repeats the request after a pause.
+    /// The store refused the request for now and did nothing: it is loading or failing over. dq repeats the request after a
+    /// pause.
     #[error("the store refuses {operation} for now: {reason}")]
     Refused {
         /// The operation.
         operation: &'static str,
         /// The error of the store.
+        reason: String,
+    },
+    /// The memory or the disk of the store is full, or it cannot save, so it refused the request and did nothing. That passes
+    /// when somebody makes room, or when jobs that end free some. Nodes go on trying; an add or a command is repeated once,
+    /// and then its caller gets the error.
+    #[error("the store cannot take {operation}: {reason}")]
+    Full {
+        /// The operation.
+        operation: &'static str,
+        /// The error of the store, and what to do.
         reason: String,
     },
     /// The store executed the request, but too few replicas confirmed it in time: a failover may undo it. dq repeats
@@ -131,6 +141,7 @@ impl StoreError {
             self,
             Self::NotSent { .. }
                 | Self::Refused { .. }
+                | Self::Full { .. }
                 | Self::Denied { .. }
                 | Self::Unsupported { .. }
                 | Self::Version { .. }
@@ -144,7 +155,11 @@ impl StoreError {
     pub const fn is_outage(&self) -> bool {
         matches!(
             self,
-            Self::Unavailable { .. } | Self::NotSent { .. } | Self::Refused { .. } | Self::NotReplicated { .. }
+            Self::Unavailable { .. }
+                | Self::NotSent { .. }
+                | Self::Refused { .. }
+                | Self::Full { .. }
+                | Self::NotReplicated { .. }
         )
     }
 
@@ -156,6 +171,11 @@ impl StoreError {
     /// Returns whether it concerns one topic only, and not the store as a whole.
     pub(crate) const fn is_of_topic(&self) -> bool {
         matches!(self, Self::Version { .. } | Self::WrongType { .. } | Self::OverLimit { .. })
+    }
+
+    /// Returns whether the error may pass although nobody does anything, so that a caller's request is worth many repeats.
+    pub const fn passes(&self) -> bool {
+        self.is_outage() && !matches!(self, Self::Full { .. })
     }
 
     /// Returns whether the connection is of no use any more, so that the next request needs another one.

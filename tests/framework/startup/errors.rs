@@ -54,7 +54,7 @@ async fn one_start_error_reports_every_problem() {
     let shop = shop.provide(7_u8); // [first]
     let shop = shop.provide(8_u8); // [second]
     let shop = shop.store("reddis://me:secret@host"); // [store]
-    let error = refused(shop.config_file(file.path()).variables([("DQ_LAESE", "5s")])).await;
+    let error = refused(shop.config_file(file.path()).variables([("DQ_GRACE", "5x")])).await;
     let (app, expect, store, first, second) = (at("app"), at("expect"), at("store"), at("first"), at("second"));
     let (close, close_again, remind, file) = (at("close"), at("close_again"), at("remind"), file.path());
     let expected = format!(
@@ -64,7 +64,7 @@ async fn one_start_error_reports_every_problem() {
   3. topic `in-another-crate` is expected ({expect}) and has no listener: if it is in another crate, mention that as `use \
 that_crate as _;`
   4. topic `order-timeouts` is expected ({expect}) and has no listener: did you mean `order-timeout`?
-  5. the environment variable `DQ_LAESE` names no setting: did you mean `DQ_LEASE`?
+  5. `grace` (DQ_GRACE): `5x` is not a duration: write a number and a unit, such as \"500ms\", \"30s\", \"15m\", \"1h 30m\" or \"2d\"
   6. `lease` is 10m ({file}:1), but it must be between 100ms and 5m: write `lease = \"5m\"` or less
   7. {file}:2: there is no setting `grase`: did you mean `grace`?
   8. `u8` is provided twice, at {first} and at {second}: wrap one in a newtype of yours

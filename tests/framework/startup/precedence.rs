@@ -86,16 +86,15 @@ async fn a_store_in_the_environment_overrides_a_url_but_not_a_store_value() {
 
 #[tokio::test]
 async fn problems_in_a_config_file_name_their_line() {
-    let text = "lease = 30\n[topic.plian]\nretry = \"none\"\n[topic.plain]\ntimeout = \"none\"\nconcurency = 1\n";
+    let text = "lease = 30\n[topic.plain]\ntimeout = \"none\"\nconcurency = 1\n";
     let file = ConfigFile::new("lines", text);
     let error = refused(shop().config_file(file.path())).await.to_string();
     let path = file.path();
     let expected = format!(
-        "cannot start, 3 problems:
+        "cannot start, 2 problems:
   1. `lease` ({path}:1): `30` is not a duration: write a number and a unit, such as \"500ms\", \"30s\", \"15m\", \"1h 30m\" or \
 \"2d\"
-  2. {path}:2: topic `plian` has settings but no listener: did you mean `plain`?
-  3. {path}:6: there is no setting `concurency` of topic `plain`: did you mean `concurrency`?"
+  2. {path}:4: there is no setting `concurency` of topic `plain`: did you mean `concurrency`?"
     );
     assert_eq!(error, expected);
 }

@@ -1,5 +1,7 @@
 //! Selecting the listeners that a node runs.
 
+use std::time::Duration;
+
 use dq::context::{Context, ContextFactory, Problem};
 use dq::job::{AppName, TopicName};
 use dq::prelude::*;
@@ -36,6 +38,22 @@ impl BroadcastListener for Newspaper {
     async fn on_message(&self, _news: Broadcast<News>) -> Result<(), JobError> {
         Ok(())
     }
+}
+
+#[derive(Debug, Serialize, Deserialize, DelayJob)]
+#[job(topic = "found")]
+struct Found;
+
+#[delay_listener]
+async fn found(_job: Job<Found>) -> Result<(), JobError> {
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_annotated_listener_runs_without_being_named() {
+    let received = std::sync::Arc::<std::sync::Mutex<Vec<String>>>::default(); // of a listener of another module
+    let shop = ContextFactory::new("shop").store("memory:").variables(NONE).provide(received);
+    assert_eq!(topics(&shop.listener::<one>().only(["found", "one"]).start().await.unwrap()), ["found", "one"]);
 }
 
 fn shop() -> ContextFactory {
@@ -84,10 +102,16 @@ async fn a_broadcast_channel_can_be_expected_and_stays_when_topics_are_selected(
 }
 
 #[tokio::test]
-async fn two_factories_in_one_process_are_two_nodes() {
+async fn two_factories_that_name_one_store_are_two_nodes_of_it() {
     let (a, b) = (shop().store("memory:two-nodes"), shop().store("memory:two-nodes"));
     let (a, b) = (a.start().await.unwrap(), b.start().await.unwrap());
-    assert_eq!(topics(&a), topics(&b));
+    a.provider().add(One).id("1").after("1h").await.unwrap();
+    assert!(b.provider().get::<One>("1").await.unwrap().is_some());
+    a.shutdown(Duration::ZERO).await;
+    b.ready().await;
+    assert!(b.health().ready, "it is another node");
+    let other = shop().store("memory:another").start().await.unwrap();
+    assert!(other.provider().get::<One>("1").await.unwrap().is_none());
 }
 
 #[derive(Debug, Serialize, Deserialize, DelayJob)]

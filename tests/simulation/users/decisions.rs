@@ -54,7 +54,7 @@ impl DelayListener for Acts {
             "panics" if times < 2 => panic!("for a test"),
             "hangs" if times < 2 => std::future::pending().await,
             "adds" => {
-                self.provider.add(FollowUp { of: job.how.clone() }).keep_existing().await?;
+                _ = self.provider.add(FollowUp { of: job.how.clone() }).keep_existing().await?;
                 channel.ack()
             }
             _ => channel.ack(),

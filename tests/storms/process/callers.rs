@@ -182,7 +182,7 @@ impl Caller {
             sleep_until(Instant::now() + Duration::from_millis(pause)).await;
             ledger.note(Entry::Sending { id: id.clone(), verb });
             let answer = match verb {
-                Verb::Ack => topic.ack(&id).await,
+                Verb::Ack => topic.ack(&id).await.map(CommandOutcome::from),
                 _ if cancels => topic.cancel(&id).await,
                 _ => topic.delete(&id).await,
             };

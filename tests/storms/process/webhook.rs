@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use dq::Provider;
 use dq::job::Fence;
-use dq::provider::TopicProvider;
+use dq::provider::{CommandOutcome, TopicProvider};
 use fastrand::Rng;
 use futures_util::future::join_all;
 
@@ -59,6 +59,6 @@ impl Webhook {
             (Verb::AckRun, Some(fence)) => topic.ack(&id).fence(fence).await,
             _ => topic.ack(&id).await,
         };
-        self.ledger.note(Entry::Sent { id, verb, answer: sent(answer) });
+        self.ledger.note(Entry::Sent { id, verb, answer: sent(answer.map(CommandOutcome::from)) });
     }
 }

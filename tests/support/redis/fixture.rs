@@ -21,7 +21,11 @@ pub struct RedisFixture {
 impl RedisFixture {
     /// Starts a store in a new keyspace.
     pub fn start() -> Self {
-        let keyspace = Keyspace::create();
+        Self::within(Keyspace::create())
+    }
+
+    /// Starts a store in this keyspace.
+    pub fn within(keyspace: Keyspace) -> Self {
         let (store, connection) = (keyspace.store_under_test_clock().into(), Mutex::new(keyspace.connect()));
         Self { store, connection, clock: AtomicU64::new(0), keyspace }
     }

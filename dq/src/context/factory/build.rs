@@ -1,8 +1,8 @@
 //! The last step of a start: makes the listeners from the provided values.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::contact::Refused;
 use super::discover::{Listeners, listener_at};
 use crate::config::{Listing, NodeSettings, Resolved, TopicSettings};
 use crate::context::node::{BroadcastPlan, Plan, TopicPlan};
@@ -11,7 +11,7 @@ use crate::environment::Environment;
 use crate::job::{AppName, TopicKey, TopicName};
 use crate::listener::{Build, Built, Injector, Registration};
 use crate::provider::Provider;
-use crate::store::{Store, StoreError};
+use crate::store::Store;
 
 /// A topic, its listener and its settings.
 pub(super) struct ResolvedTopic {
@@ -30,7 +30,7 @@ pub(super) struct Checked {
     pub(super) listeners: Listeners,
     pub(super) injector: Injector,
     /// Topics that the store cannot serve for now, and why.
-    pub(super) refused: BTreeMap<TopicKey, StoreError>,
+    pub(super) refused: Refused,
 }
 
 /// A node that is ready to start, and its provider.

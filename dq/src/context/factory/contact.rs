@@ -1,4 +1,4 @@
-//! First contact with the store: checks that it answers and can serve the topics, and warns of waiting jobs that no listener of
+//! First contact with the store, unless the program leaves that for later: checks that it answers and can serve the topics, and warns of waiting jobs that no listener of
 //! this program runs.
 //!
 //! Each answer may take `call_total`. The first outage is reported and ends the contact. A topic with a key of a wrong type
@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -27,6 +28,18 @@ const MOST_AT_ONCE: usize = 256;
 /// How many topics without a listener are checked for waiting jobs.
 const MOST_UNSERVED: usize = 100;
 
+/// What a start does if the store cannot be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Unreachable {
+    /// It fails.
+    #[default]
+    Fails,
+    /// Its topics wait until the store can be reached.
+    Waits,
+    /// Nothing: it does not ask.
+    Ignored,
+}
+
 /// A store that the node has not asked anything yet.
 #[derive(Debug)]
 pub(crate) struct FirstContact<'a> {
@@ -35,6 +48,19 @@ pub(crate) struct FirstContact<'a> {
     pub(crate) environment: &'a Environment,
     /// How long to wait for each answer.
     pub(crate) limit: Duration,
+    pub(crate) unreachable: Unreachable,
+}
+
+/// The topics that wait, each for its reason.
+pub(crate) type Refused = BTreeMap<TopicKey, Arc<StoreError>>;
+
+/// Every topic and broadcast channel of these listeners, once.
+fn topics(listeners: &Listeners) -> Vec<&TopicName> {
+    let channels = listeners.broadcast.iter().flat_map(|(channels, _)| channels);
+    let mut topics: Vec<_> = listeners.delay.iter().map(|(topic, _)| topic).chain(channels).collect();
+    topics.sort();
+    topics.dedup();
+    topics
 }
 
 impl FirstContact<'_> {
@@ -45,17 +71,20 @@ impl FirstContact<'_> {
         listeners: &Listeners,
         only_provides: bool,
         problems: &mut Vec<Problem>,
-    ) -> BTreeMap<TopicKey, StoreError> {
+    ) -> Refused {
         if let Err(error) = self.store.prepare().await {
             problems.push(Problem::StoreNotOpen { url: self.store.url(), error });
             return BTreeMap::new();
         }
-        if let Err(error) = self.within("ping", self.store.contact()).await {
-            problems.push(Problem::StoreUnreachable { url: self.store.url(), error });
+        if self.unreachable == Unreachable::Ignored {
             return BTreeMap::new();
         }
+        if let Err(error) = self.within("ping", self.store.contact()).await {
+            return self.unreachable(error, listeners, problems);
+        }
         let refused = self.open_all(listeners, problems).await;
-        if problems.is_empty() && !only_provides {
+        let waits = refused.values().any(|error| error.is_outage());
+        if problems.is_empty() && !only_provides && !waits {
             let too_late = self.environment.sleep_until(self.environment.now() + DIRECTORY_WITHIN);
             let error = tokio::select! {
                 biased;
@@ -69,11 +98,20 @@ impl FirstContact<'_> {
         refused
     }
 
-    async fn open_all(&self, listeners: &Listeners, problems: &mut Vec<Problem>) -> BTreeMap<TopicKey, StoreError> {
-        let channels = listeners.broadcast.iter().flat_map(|(channels, _)| channels);
-        let mut topics: Vec<_> = listeners.delay.iter().map(|(topic, _)| topic).chain(channels).collect();
-        topics.sort();
-        topics.dedup();
+    /// The store cannot be reached: a problem, or the reason for which every topic waits.
+    fn unreachable(&self, error: StoreError, listeners: &Listeners, problems: &mut Vec<Problem>) -> Refused {
+        if self.unreachable != Unreachable::Waits || !error.is_outage() {
+            problems.push(Problem::StoreUnreachable { url: self.store.url(), error });
+            return BTreeMap::new();
+        }
+        let url = self.store.url();
+        tracing::info!(store = url, %error, "the store cannot be reached yet: the node waits for it, and starts its topics then");
+        let error = Arc::new(error);
+        topics(listeners).into_iter().map(|topic| (self.key(topic), Arc::clone(&error))).collect()
+    }
+
+    async fn open_all(&self, listeners: &Listeners, problems: &mut Vec<Problem>) -> Refused {
+        let topics = topics(listeners);
         let open = async |topic: &TopicName| {
             let key = self.key(topic);
             let opened = self.within("open", self.store.open(&key)).await;
@@ -84,10 +122,7 @@ impl FirstContact<'_> {
         for (key, opened) in opened {
             match opened {
                 Ok(()) => {}
-                Err(error) if error.is_outage() => {
-                    problems.push(Problem::StoreUnreachable { url: self.store.url(), error });
-                    return BTreeMap::new();
-                }
+                Err(error) if error.is_outage() => return self.unreachable(error, listeners, problems),
                 Err(error @ StoreError::WrongType { .. }) => drop(refused.insert(key, error)),
                 Err(error) => problems.push(self.refusal(&key, error)),
             }
@@ -95,7 +130,7 @@ impl FirstContact<'_> {
         if refused.len() == count || !problems.is_empty() {
             problems.extend(std::mem::take(&mut refused).into_iter().map(|(key, error)| self.refusal(&key, error)));
         }
-        refused
+        refused.into_iter().map(|(key, error)| (key, Arc::new(error))).collect()
     }
 
     fn refusal(&self, key: &TopicKey, error: StoreError) -> Problem {

@@ -17,6 +17,7 @@ use crate::broadcast::BroadcastListener;
 use crate::config::{Layer, Source, SourceLocation, TopicOverrides, Variables};
 use crate::environment::Environment;
 use crate::listener::{DelayListener, Injectable, Injector, Registration};
+use crate::provider::Provider;
 use crate::store::Store;
 
 mod build;
@@ -31,6 +32,7 @@ mod tests;
 pub use stores::{IntoStore, StoreChoice, open_store};
 
 use build::Prepared;
+use contact::Unreachable;
 use discover::{Named, Selection};
 use stores::Chosen;
 
@@ -67,6 +69,7 @@ pub struct ContextFactory {
     config_file: Option<PathBuf>,
     variables: Option<Variables>,
     environment: Option<Environment>,
+    unreachable: Unreachable,
 }
 
 impl ContextFactory {
@@ -88,6 +91,7 @@ impl ContextFactory {
             config_file: None,
             variables: None,
             environment: None,
+            unreachable: Unreachable::default(),
         }
     }
 
@@ -220,6 +224,46 @@ impl ContextFactory {
     pub async fn start(self) -> Result<Context, Error> {
         let Prepared { plan, provider } = self.prepare().await?;
         Ok(Context::launch(&plan, provider))
+    }
+
+    /// Starts the node as [`start`](Self::start) does, also if the store cannot be reached yet. For containers that start in any order.
+    ///
+    /// It returns after `call_timeout` (2 s by default) at the latest. Its topics then ask for the store again and again, with pauses
+    /// that grow up to 5 s, and start once it answers. Until then the log says so, [`Context::health`] is not `ready` and has the error, and
+    /// [`Context::ready`] waits. Adds fail meanwhile: [`NotAdded`](crate::provider::AddError::NotAdded).
+    ///
+    /// # Errors
+    /// [`Error::Start`] with every problem that waiting does not mend: of the settings, the listeners and the URL, a password that
+    /// the store rejects, a `file:` store that does not open. Then nothing was started.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn start_when_reachable(self) -> Result<Context, Error> {
+        Self { unreachable: Unreachable::Waits, ..self }.start().await
+    }
+
+    /// Makes a provider with the settings of this factory, for a program that only adds jobs: no listener, no node, nothing to shut
+    /// down. [`Provider::connect`] is the short form.
+    ///
+    /// # Errors
+    /// [`Error::Start`] with every problem, also if the store cannot be reached within `call_total` (10 s by default).
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn connect(self) -> Result<Provider, Error> {
+        self.provider(Unreachable::Fails).await
+    }
+
+    /// Makes a provider as [`connect`](Self::connect) does, and does not ask the store whether it is there:
+    /// [`Provider::connect_lazy`] is the short form.
+    ///
+    /// # Errors
+    /// [`Error::Start`] with every problem of the settings and the URL, or if a `file:` store does not open.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub async fn connect_lazy(self) -> Result<Provider, Error> {
+        self.provider(Unreachable::Ignored).await
     }
 
     /// Sets the clock, the randomness and the runtimes of the node, for tests and simulations. Default: those of the program.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::ContextFactory;
 use super::build::{Checked, Prepared, ResolvedTopic, build};
-use super::contact::FirstContact;
+use super::contact::{FirstContact, Unreachable};
 use super::discover::Listeners;
 use super::stores::{self, IntoStore, without_secrets};
 use crate::config::{
@@ -43,7 +43,11 @@ impl ContextFactory {
         let environment = environment.map_err(|error| problems.push(Problem::NoThread(error)));
         let mut refused = BTreeMap::new();
         if let (Ok(app), Ok(store), Ok(environment)) = (&app, &store, &environment) {
-            let contact = FirstContact { app, store: &**store, environment, limit: node.settings.call_total };
+            let limit = match self.unreachable {
+                Unreachable::Fails | Unreachable::Ignored => node.settings.call_total,
+                Unreachable::Waits => node.settings.call_timeout,
+            };
+            let contact = FirstContact { app, store: &**store, environment, limit, unreachable: self.unreachable };
             refused = contact.make(&listeners, self.selection.without_listeners, &mut problems).await;
         }
         let (Ok(app), Ok(store), Ok(environment), true) = (app, store, environment, problems.is_empty()) else {
@@ -52,12 +56,19 @@ impl ContextFactory {
         build(Checked { app, store, environment, node, topics, listeners, injector: self.injector, refused })
     }
 
+    /// A provider without a node.
+    pub(super) async fn provider(self, unreachable: Unreachable) -> Result<Provider, Error> {
+        let factory = Self { shared_store_only: true, unreachable, ..self.without_listeners() };
+        Ok(factory.prepare().await?.provider)
+    }
+
     fn layers(&self, listeners: &Listeners, problems: &mut Vec<Problem>) -> Layers {
         let known = (!self.selection.without_listeners).then_some(&*listeners.topics);
         let file = self.config_file.as_deref().map(read_file);
         let variables = self.variables.clone().unwrap_or_else(of_this_process);
         let layers = Layers::new(self.settings.clone(), file, read_variables(&variables, known));
         problems.extend(layers.problems(known).into_iter().map(Problem::from));
+        layers.unused(known).log();
         layers
     }
 }
@@ -66,8 +77,8 @@ impl Provider {
     /// Makes a provider of `app` for a program that only adds jobs: no listener, no node, nothing to shut down.
     ///
     /// The store is a URL or an `Arc` of a store, as in [`ContextFactory::store`], and `DQ_*` variables override a URL as they
-    /// do there. `memory:` is refused, because no node could run its jobs; `memory:NAME` is shared with the rest of the
-    /// process.
+    /// do there. It reads no config file, because nothing names one: [`ContextFactory::connect`] has every source of settings.
+    /// `memory:` is refused, because no node could run its jobs; `memory:NAME` is shared with the rest of the process.
     ///
     /// # Errors
     /// [`Error::Start`] with every problem, also if the store cannot be reached within `call_total` (10 s by default).
@@ -76,9 +87,25 @@ impl Provider {
     /// Outside of a tokio runtime.
     #[track_caller]
     pub fn connect(app: impl Into<String>, store: impl IntoStore) -> impl Future<Output = Result<Self, Error>> + Send {
-        let factory = ContextFactory::of(app.into(), Location::caller()).with_store(store, Location::caller());
-        let factory = ContextFactory { shared_store_only: true, ..factory.without_listeners() };
-        async move { Ok(factory.prepare().await?.provider) }
+        ContextFactory::of(app.into(), Location::caller()).with_store(store, Location::caller()).connect()
+    }
+
+    /// Makes a provider as [`connect`](Self::connect) does, and does not ask the store whether it is there: the first call connects. So
+    /// it does not matter in which order containers start. While the store cannot be reached, an add fails with
+    /// [`NotAdded`](crate::provider::AddError::NotAdded) after `call_total`, or after the time of the call
+    /// ([`within`](crate::provider::Add::within)). A `file:` store is opened here.
+    ///
+    /// # Errors
+    /// [`Error::Start`] with every problem of the settings and the URL, or if a `file:` store does not open.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    #[track_caller]
+    pub fn connect_lazy(
+        app: impl Into<String>,
+        store: impl IntoStore,
+    ) -> impl Future<Output = Result<Self, Error>> + Send {
+        ContextFactory::of(app.into(), Location::caller()).with_store(store, Location::caller()).connect_lazy()
     }
 }
 

@@ -1,8 +1,12 @@
-//! First contact with stores that misbehave, listeners that no attribute would accept, and the log of a start.
+//! First contact with stores that misbehave or are not there yet, listeners that no attribute would accept, and the log of a start.
+
+mod reachable;
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::future::{pending, ready};
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -24,6 +28,7 @@ use crate::store::{Interest, Link, Page, PageRequest, Producer, Signals, Store, 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Mood {
     Well,
+    Denied,
     Down,
     Silent,
     Newer,
@@ -32,11 +37,28 @@ enum Mood {
 
 /// The memory store, with other answers to the first questions.
 #[derive(Debug)]
-struct Moody(Mood, MemoryStore);
+struct Moody(Mutex<Mood>, MemoryStore, AtomicUsize);
 
 impl Moody {
     fn new(mood: Mood) -> Arc<Self> {
-        Arc::new(Self(mood, MemoryStore::new(Arc::new(TokioClock::new()))))
+        Arc::new(Self(Mutex::new(mood), MemoryStore::new(Arc::new(TokioClock::new())), AtomicUsize::new(0)))
+    }
+
+    fn mood(&self) -> Mood {
+        *self.0.lock().unwrap()
+    }
+
+    fn is_now(&self, mood: Mood) {
+        *self.0.lock().unwrap() = mood;
+    }
+
+    /// How often it was asked whether it is there, or for a topic.
+    fn asked(&self) -> usize {
+        self.2.load(Relaxed)
+    }
+
+    fn down() -> StoreError {
+        StoreError::NotSent { operation: "ping", reason: "connection refused".into() }
     }
 }
 
@@ -46,10 +68,12 @@ impl Store for Moody {
     }
 
     fn contact(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        match self.0 {
-            Mood::Down => {
-                let reason = "connection refused".into();
-                Box::pin(ready(Err(StoreError::NotSent { operation: "ping", reason })))
+        self.2.fetch_add(1, Relaxed);
+        match self.mood() {
+            Mood::Down => Box::pin(ready(Err(Self::down()))),
+            Mood::Denied => {
+                let reason = "WRONGPASS (fix user and password in the URL)".into();
+                Box::pin(ready(Err(StoreError::Denied { operation: "ping", reason })))
             }
             Mood::Silent => Box::pin(pending()),
             _ => self.1.contact(),
@@ -57,7 +81,9 @@ impl Store for Moody {
     }
 
     fn open<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<(), StoreError>> {
-        match self.0 {
+        self.2.fetch_add(1, Relaxed);
+        match self.mood() {
+            Mood::Down => Box::pin(ready(Err(Self::down()))),
             Mood::Newer => Box::pin(ready(Err(StoreError::Version { topic: topic.clone(), found: 2, ours: 1 }))),
             _ => self.1.open(topic),
         }
@@ -88,7 +114,7 @@ impl Store for Moody {
     }
 
     fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
-        match self.0 {
+        match self.mood() {
             Mood::NoDirectory => Box::pin(pending()),
             _ => self.1.topics(app),
         }
@@ -101,7 +127,7 @@ impl Store for Moody {
 
 /// A listener without the attribute, and so without its checks.
 macro_rules! by_hand {
-    ($payload:ident, $listener:ident, $topic:literal, $line:literal, $settings:expr) => {
+    ($payload:ident, $listener:ident, $topic:expr, $line:literal, $settings:expr) => {
         #[derive(Debug, Serialize, Deserialize)]
         struct $payload;
 
@@ -142,6 +168,19 @@ by_hand!(GoodJob, Good, "good", 7, ListenerSettings::NONE.with_concurrency(8));
 by_hand!(SpacedJob, Spaced, "with space", 11, ListenerSettings::NONE);
 by_hand!(WrongJob, Wrong, "wrong", 9, ListenerSettings::NONE.with_retry("5x").with_concurrency(0));
 
+/// A name of 128 bytes.
+macro_rules! longest {
+    () => {
+        concat!(longest!(@32), longest!(@32), longest!(@32), longest!(@32))
+    };
+    (@32) => {
+        "a-name-that-has-exactly-32-bytes"
+    };
+}
+
+by_hand!(LongestJob, Longest, longest!(), 13, ListenerSettings::NONE);
+by_hand!(TooLongJob, TooLong, concat!(longest!(), "s"), 15, ListenerSettings::NONE);
+
 fn shop(store: Arc<Moody>) -> ContextFactory {
     let none = BTreeMap::<String, String>::new();
     ContextFactory::new("shop").store(store).variables(none).without_inventory()
@@ -164,6 +203,18 @@ async fn names_and_texts_that_were_written_by_hand_are_checked() {
   3. `retry` of topic `wrong` (listener at src/hand.rs:9): `5x` is not a retry policy: write `none`, \
 `immediate x 3`, `30s x 5`, `1m, 5m, 10m` or `exponential 10s x 5`";
     assert_eq!(error.to_string(), expected);
+}
+
+#[tokio::test]
+async fn names_of_128_bytes_start_and_longer_ones_are_refused() {
+    let none = BTreeMap::<String, String>::new();
+    let app = |name: &str| ContextFactory::new(name).store("memory:").variables(none.clone()).without_inventory();
+    let context = app(longest!()).listener::<Longest>().start().await.unwrap();
+    assert_eq!(context.topics().map(|topic| topic.as_str().len()).collect::<Vec<_>>(), [128]);
+    let error =
+        start_error(app(concat!(longest!(), "s")).listener::<Longest>().listener::<TooLong>()).await.to_string();
+    assert!(error.starts_with("cannot start, 2 problems:"), "{error}");
+    assert_eq!(error.matches("is 129 bytes long, 128 are allowed").count(), 2, "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -217,7 +268,8 @@ impl Visit for Text {
 
 impl Subscriber for Lines {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::INFO && metadata.target().starts_with("dq::context::")
+        let ours = ["dq::context::", "dq::config::"].iter().any(|module| metadata.target().starts_with(module));
+        *metadata.level() <= Level::INFO && ours
     }
 
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
@@ -259,4 +311,53 @@ async fn the_start_log_has_settings_and_jobs_that_no_listener_runs() {
     let concurrency = "topic=good listener=\"Good\" declared_at=\"src/hand.rs:7\" settings=concurrency = 8 (listener at \
                        src/hand.rs:7)";
     assert!(listening.starts_with("INFO") && listening.ends_with(concurrency), "{listening}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_environment_and_the_file_have_for_others_is_named_in_two_lines_and_keeps_no_node_from_starting() {
+    let path = std::env::temp_dir().join(format!("dq-{}-unused.toml", std::process::id()));
+    std::fs::write(&path, "[topic.goood]\nretry = \"none\"\n[topic.mail]\nretry = \"none\"\n").unwrap();
+    let variables = [
+        ("DQ_REDIS_PORT", "tcp://secret:6379"),
+        ("DQ_LAESE", "9s"),
+        ("DQ_TOPIC_MAIL_RETRY", "none"),
+        ("DQ_GRACE", "1s"),
+    ];
+    let lines = Lines::default();
+    let _guard = tracing::subscriber::set_default(lines.clone());
+    let factory = shop(Moody::new(Mood::Well)).listener::<Good>().config_file(&path).variables(variables);
+    let started = factory.start().await;
+    std::fs::remove_file(&path).unwrap();
+    assert!(started.is_ok(), "{started:?}");
+    let lines = lines.0.lock().unwrap();
+    let [variables, topics, starting, ..] = &lines[..] else { panic!("{lines:?}") };
+    assert!(variables.starts_with("WARN"), "{variables}");
+    assert!(variables.contains("variables=\"`DQ_LAESE` (did you mean `DQ_LEASE`?), `DQ_REDIS_PORT`\""), "{variables}");
+    assert!(topics.starts_with("INFO"), "{topics}");
+    let file = path.display();
+    let expected = format!("`goood` ({file}:1; did you mean `good`?), `mail` ({file}:3), `DQ_TOPIC_MAIL_RETRY`");
+    assert!(topics.contains(&expected), "{topics}");
+    assert!(starting.contains("grace = 1s (DQ_GRACE)"), "{starting}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_without_a_listener_that_the_builder_names_is_a_problem() {
+    let error = start_error(shop(Moody::new(Mood::Well)).listener::<Good>().topic("goood", |topic| topic)).await;
+    assert!(error.to_string().ends_with("topic `goood` has settings but no listener: did you mean `good`?"), "{error}");
+}
+
+/// Each setting alone, with a value at which the defaults of others do not fit.
+#[tokio::test(start_paused = true)]
+async fn a_single_setting_that_the_defaults_do_not_fit_to_starts_and_is_listed_with_what_follows_it() {
+    for (key, text, follows) in [
+        ("lease", "2s", "renewal = 666ms (follows `lease`)"),
+        ("renewal", "1m", "lease = 3m (follows `renewal`)"),
+        ("call_timeout", "20s", "lease = 25s (follows `renewal` and `call_timeout`)"),
+        ("call_total", "1s", "call_timeout = 1s (follows `call_total`)"),
+    ] {
+        let variables = [(format!("DQ_{}", key.to_uppercase()), text)];
+        let context = shop(Moody::new(Mood::Well)).listener::<Good>().variables(variables).start().await.unwrap();
+        let listing = context.settings().to_string();
+        assert!(listing.contains(follows), "{listing}");
+    }
 }

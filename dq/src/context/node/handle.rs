@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::Plan;
 use super::health::{Health, HealthProbe};
+use super::signals::Counted;
 use super::{Running, start};
 use crate::config::{Listing, Source};
 use crate::job::TopicName;
@@ -26,6 +27,7 @@ pub struct Context {
     pub(super) grace: Duration,
     /// Its drop is no mistake: it ends a test, or was killed.
     pub(super) is_quiet: bool,
+    pub(super) signals: Counted,
 }
 
 impl Context {
@@ -56,7 +58,7 @@ impl Context {
         let topics = plan.topics.iter().map(|topic| (topic.key.topic.clone(), topic.listing.clone())).collect();
         let running = start(plan);
         provider.share_outage(running.outage());
-        Self { running, provider, settings, topics, grace, is_quiet: false }
+        Self { running, provider, settings, topics, grace, is_quiet: false, signals: Counted::default() }
     }
 
     /// The state of the node. Costs a few atomic loads per topic and no request to the store.

@@ -3,7 +3,7 @@
 //! * The factory checks everything, makes a [`Plan`], and hands it to [`handle`].
 //! * [`supervisor`] starts a task per topic and per broadcast channel, restarts one that panicked, and passes on the stop order.
 //! * `broadcast` is the task of a channel. `refused` waits for a topic that the store cannot serve.
-//! * [`health`] reads the stats that all tasks keep; [`shutdown`] has the signals of the operating system.
+//! * [`health`] reads the stats that all tasks keep; [`shutdown`] ends the node, at the [`signals`] of the operating system for example.
 //!
 //! The factory may use the plan and the handle. The node makes topics from their parts, gives them the stop order and reads
 //! their counters; it sees nothing else of them. A topic uses nothing of the node.
@@ -16,6 +16,7 @@ pub(crate) mod handle;
 pub(super) mod health;
 mod refused;
 pub(super) mod shutdown;
+pub(super) mod signals;
 mod supervisor;
 
 use std::collections::BTreeMap;
@@ -49,8 +50,8 @@ pub struct Plan {
     pub topics: Vec<TopicPlan>,
     /// The broadcast listeners.
     pub broadcasts: Vec<BroadcastPlan>,
-    /// Topics that the store cannot serve until an operator removes a key, and its errors.
-    pub refused: BTreeMap<TopicKey, StoreError>,
+    /// Topics that the store cannot serve yet, because a key has a wrong type or it cannot be reached, and its errors.
+    pub refused: BTreeMap<TopicKey, Arc<StoreError>>,
 }
 
 /// A topic with its listener.

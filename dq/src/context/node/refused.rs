@@ -1,7 +1,8 @@
-//! A topic that the store could not serve when the node started, because a key of the topic has a wrong type (rule 1).
+//! A topic that the store could not serve when the node started, because a key of the topic has a wrong type (rule 1), or because
+//! the store could not be reached and the program waits for it.
 //!
-//! The topic is stopped, reports that in `health()` and the log, and asks again until an operator has removed the key. Then it
-//! starts like any other. Meanwhile everything else on the node runs, and the topic has claimed nothing.
+//! The topic reports that in `health()` and the log, and asks again until the store serves it. Then it starts like any other.
+//! Meanwhile everything else on the node runs, and the topic has claimed nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -14,8 +15,11 @@ use crate::environment::Environment;
 use crate::job::TopicKey;
 use crate::store::{Store, StoreError};
 
+/// The longest pause before the store is asked for the first time.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
 /// The longest pause before the store is asked again.
-const PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// A topic that its task may have to wait for.
 #[derive(Debug, Clone)]
@@ -33,11 +37,12 @@ impl Opening {
     /// Asks the store until it serves the topic, and reports every error. Returns `false` if the node stops first.
     pub(super) async fn opened(mut self, store_error: impl Fn(&StoreError)) -> bool {
         let (store, key, environment) = (&self.store, &self.key, &self.environment);
+        let mut failures = 0;
         while self.is_refused.load(Relaxed) {
             if *self.ordered.borrow_and_update() != StopOrder::Continue {
                 return false;
             }
-            let again = environment.now() + environment.growing_pause(PAUSE, PAUSE, 0, 5);
+            let again = environment.now() + environment.growing_pause(FIRST_PAUSE, LONGEST_PAUSE, failures, 2);
             tokio::select! {
                 biased;
                 _ = self.ordered.changed() => return false,
@@ -54,7 +59,10 @@ impl Opening {
                     tracing::info!(topic = %key.topic, "the store can serve the topic now; it starts");
                     self.is_refused.store(false, Relaxed);
                 }
-                Err(error) => store_error(&error),
+                Err(error) => {
+                    failures += 1;
+                    store_error(&error);
+                }
             }
         }
         true

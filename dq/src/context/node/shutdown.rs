@@ -1,9 +1,9 @@
 //! Shutdown: a node stops when its handle or a signal of the operating system says so.
 //!
-//! The stop order goes to every task of the node. `topic/shutdown.rs` has the phases in which a topic follows it.
+//! `signals.rs` has the signals. The stop order goes to every task of the node. `topic/shutdown.rs` has the phases in which a topic follows it.
 
 use std::future::Future;
-use std::io;
+use std::pin::pin;
 use std::time::Duration;
 
 use super::handle::Context;
@@ -43,42 +43,68 @@ impl Context {
     /// # Errors
     /// When the operating system refuses to deliver signals. The node has stopped then.
     pub async fn run_until_signal(self) -> Result<Stopped, Error> {
-        self.run_until(std::future::pending::<()>()).await.map(|(_, stopped)| stopped)
+        match self.signals() {
+            Ok(signal) => self.run_until(signal).await.map(|(_, stopped)| stopped),
+            Err(error) => Err(self.stopped_for(error).await),
+        }
     }
 
-    /// Runs as [`run_until_signal`](Self::run_until_signal) does, and also ends when `work` is done. Returns the output of
-    /// `work`, or `None` if a signal came first and `work` was dropped, and the result of the stop. For a program that ends
-    /// without a signal, or that runs more than jobs.
+    /// Runs as [`run_until_signal`](Self::run_until_signal) does, and also ends when `work` is done. For a program that ends without a
+    /// signal, or that runs more than jobs, such as a web server.
+    ///
+    /// A signal stops the node, and `work` goes on for as long as the `grace` of the settings lasts: let it end by
+    /// [`signals`](Self::signals). It can still add jobs. Returns the output of `work`, or `None` if the grace was over first, or a
+    /// second signal came, and `work` was dropped; and the result of the stop.
     ///
     /// # Errors
     /// When the operating system refuses to deliver signals. The node has stopped then, and `work` was dropped.
     pub async fn run_until<T>(self, work: impl Future<Output = T>) -> Result<(Option<T>, Stopped), Error> {
-        let mut signals = match TerminationSignals::listen() {
+        let mut signals = match self.count_signals() {
             Ok(signals) => signals,
-            Err(error) => {
-                let grace = self.grace;
-                self.shutdown(grace).await;
-                return Err(error.into());
-            }
+            Err(error) => return Err(self.stopped_for(error.into()).await),
         };
-        let done = tokio::select! {
+        let mut work = pin!(work);
+        let mut done = tokio::select! {
             biased;
-            name = signals.next() => {
+            name = signals.reaches(1) => {
                 tracing::info!(signal = name, grace = %humantime::format_duration(self.grace), "a signal arrived; the node stops");
                 None
             }
-            done = work => Some(done),
+            done = &mut work => Some(done),
         };
         self.running.order_stop(self.grace);
+        let environment = self.running.environment();
+        let grace_over = environment.sleep_until(environment.now() + self.grace);
+        let ends_grace = async {
+            let name = signals.reaches(2).await;
+            tracing::info!(signal = name, "a second signal arrived; the grace ends now");
+            self.running.order_stop(Duration::ZERO);
+        };
+        let work_ends = async {
+            if done.is_none() {
+                tokio::select! {
+                    biased;
+                    output = work => done = Some(output),
+                    () = grace_over => {
+                        tracing::warn!("the grace is over, and what runs beside the node has not ended: it is dropped");
+                    }
+                }
+            }
+        };
+        let ends = async { tokio::join!(work_ends, self.running.stopped()) };
         tokio::select! {
             biased;
-            () = self.running.stopped() => {}
-            name = signals.next() => {
-                tracing::info!(signal = name, "a second signal arrived; the grace ends now");
-                self.running.order_stop(Duration::ZERO);
-            }
+            _ = ends => {}
+            () = ends_grace => {}
         }
         Ok((done, self.stopped().await))
+    }
+
+    /// Stops the node because of this error.
+    async fn stopped_for(self, error: Error) -> Error {
+        let grace = self.grace;
+        self.shutdown(grace).await;
+        error
     }
 
     /// Waits for the end of the stop, then sends the adds that callers have started.
@@ -112,47 +138,5 @@ impl Drop for Context {
             );
         }
         self.running.order_stop(Duration::ZERO);
-    }
-}
-
-/// SIGTERM and SIGINT on Unix, Ctrl-C elsewhere.
-struct TerminationSignals {
-    #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
-}
-
-impl TerminationSignals {
-    /// Listens from now on. These signals no longer end the program by themselves.
-    #[cfg(unix)]
-    fn listen() -> io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    /// Waits for the next signal and returns its name.
-    #[cfg(unix)]
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            biased;
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-        }
-    }
-
-    /// Listens from now on.
-    #[cfg(not(unix))]
-    fn listen() -> io::Result<Self> {
-        Ok(Self {})
-    }
-
-    /// Waits for the next signal and returns its name.
-    #[cfg(not(unix))]
-    async fn next(&mut self) -> &'static str {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-        "Ctrl-C"
     }
 }

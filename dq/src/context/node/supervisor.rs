@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use super::arrivals::Arrivals;
 use super::broadcast::Channel;
 use super::channel_stats::ChannelStats;
-use super::health::{Health, HealthProbe, HealthRegistry};
+use super::health::{HealthProbe, HealthRegistry};
 use super::refused::Opening;
 use super::{Plan, TopicPlan};
 use crate::broadcast::ErasedBroadcast;
@@ -228,7 +228,7 @@ impl Running {
 
     /// The state of the node.
     #[cfg(any(test, feature = "testing"))]
-    pub fn health(&self) -> Health {
+    pub fn health(&self) -> super::health::Health {
         self.registry.health()
     }
 
@@ -239,6 +239,10 @@ impl Running {
     /// Waits until every topic and channel is in touch with the store.
     pub async fn ready(&self) {
         self.registry.ready().await;
+    }
+
+    pub(super) const fn environment(&self) -> &Environment {
+        &self.environment
     }
 
     /// Tells every task to stop, and gives handlers `grace` from now. A second call can only shorten the grace.

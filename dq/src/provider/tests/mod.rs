@@ -9,6 +9,7 @@ mod manual_store;
 mod order;
 mod panics;
 mod repeats;
+mod within;
 
 use std::sync::Arc;
 

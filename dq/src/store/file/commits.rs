@@ -32,7 +32,7 @@ fn run(sink: &JournalSink, snapshots: &Snapshots) {
         if let Durability::Interval(interval) = sink.durability {
             sink.bell.pause(interval);
         }
-        while let Err(StoreError::Refused { .. }) = sink.commit() {
+        while let Err(StoreError::Full { .. }) = sink.commit() {
             sink.bell.pause(FULL_PAUSE);
             if sink.bell.is_closing() {
                 return;

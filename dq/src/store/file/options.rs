@@ -31,6 +31,8 @@ pub struct FileOptions {
     pub snapshot_bytes: u64,
     /// A new file of the journal begins once one has this many bytes. Default: 64 MiB.
     pub segment_bytes: u64,
+    /// Steps are refused while more bytes than this wait to be written. Default: 256 MiB.
+    pub unwritten_bytes: u64,
 }
 
 impl FileOptions {
@@ -41,6 +43,7 @@ impl FileOptions {
             commits: Commits::OnOwnThread,
             snapshot_bytes: 64 << 20,
             segment_bytes: 64 << 20,
+            unwritten_bytes: 256 << 20,
         }
     }
 }

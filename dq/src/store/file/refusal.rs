@@ -23,14 +23,14 @@ impl Refusal {
     /// Refuses a step, if it must be.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] for a while, [`StoreError::Halted`] for good. The step was not done.
+    /// [`StoreError::Full`] until there is room, [`StoreError::Halted`] for good. The step was not done.
     pub(super) fn admit(&self, operation: &'static str) -> Result<(), StoreError> {
         if !self.is_there.load(Ordering::Acquire) {
             return Ok(());
         }
         match self.lock().clone() {
             None => Ok(()),
-            Some(Kind::Full(reason)) => Err(StoreError::Refused { operation, reason }),
+            Some(Kind::Full(reason)) => Err(StoreError::Full { operation, reason }),
             Some(Kind::Halted(reason)) => Err(StoreError::Halted { operation, reason }),
         }
     }

@@ -18,9 +18,6 @@ use crate::store::{Durability, Pending, StoreError};
 /// The kind of all frames: changes of a topic.
 pub(super) const CHANGES: u8 = 1;
 
-/// With more bytes than this not yet written, the store takes no further steps until some are.
-const MOST_UNWRITTEN: u64 = 256 << 20;
-
 /// The sink of all topics of a store.
 #[derive(Debug)]
 pub(super) struct JournalSink {
@@ -33,6 +30,8 @@ pub(super) struct JournalSink {
     pub(super) bell: Bell,
     pub(super) durability: Durability,
     pub(super) commits: Commits,
+    /// With more bytes than this not yet written, the store takes no further steps until some are.
+    most_unwritten: u64,
 }
 
 impl JournalSink {
@@ -46,6 +45,7 @@ impl JournalSink {
             bell: Bell::default(),
             durability: options.durability,
             commits: options.commits,
+            most_unwritten: options.unwritten_bytes,
         }
     }
 
@@ -72,7 +72,7 @@ impl JournalSink {
     /// Writes and syncs everything that was appended before this call.
     ///
     /// # Errors
-    /// [`StoreError::Refused`] while the disk is full, and [`StoreError::Halted`].
+    /// [`StoreError::Full`] while the disk is full, and [`StoreError::Halted`].
     pub(super) fn commit(&self) -> Result<(), StoreError> {
         match self.journal().commit() {
             Ok(synced) => {
@@ -116,7 +116,7 @@ fn unknown(operation: &'static str, error: &StoreError) -> StoreError {
 
 impl Sink for JournalSink {
     fn admit(&self, operation: &'static str) -> Result<(), StoreError> {
-        if let Err(StoreError::Refused { .. }) = self.refusal.admit(operation)
+        if let Err(StoreError::Full { .. }) = self.refusal.admit(operation)
             && self.commits == Commits::AtOnce
         {
             // No thread tries again until there is room.
@@ -125,7 +125,7 @@ impl Sink for JournalSink {
         self.refusal.admit(operation)?;
         let journal = self.journal();
         let unwritten = journal.appended().map_or(0, |appended| appended.0.saturating_sub(journal.synced().0));
-        if unwritten > MOST_UNWRITTEN {
+        if unwritten > self.most_unwritten {
             let reason = format!("{unwritten} bytes wait for the disk, which is slower than what comes");
             return Err(StoreError::Refused { operation, reason });
         }

@@ -1,9 +1,10 @@
 //! Replaces old parts of the journal by a snapshot, page by page beside the steps.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use super::journal::{SnapshotError, Taken};
+use super::journal::{Growth, SnapshotError, Taken};
 use super::sink::{CHANGES, JournalSink};
 use crate::environment::start_thread;
 use crate::job::TopicKey;
@@ -19,6 +20,8 @@ pub(super) struct Snapshots {
     sink: Arc<JournalSink>,
     /// How far the journal may grow.
     growth: u64,
+    /// After a failure: how far the journal has to grow before the next try.
+    retry_from: Arc<AtomicU64>,
     running: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
@@ -41,7 +44,7 @@ impl From<super::journal::JournalError> for Failed {
 
 impl Snapshots {
     pub(super) fn new(memory: MemoryStore, sink: Arc<JournalSink>, growth: u64) -> Self {
-        Self { memory, sink, growth, running: Arc::default() }
+        Self { memory, sink, growth, retry_from: Arc::default(), running: Arc::default() }
     }
 
     /// Starts a snapshot if the journal has grown enough since the last one and none is being taken. Returns at once.
@@ -68,7 +71,9 @@ impl Snapshots {
     }
 
     fn is_due(&self) -> bool {
-        self.sink.journal().growth().is_ok_and(|growth| growth.since_snapshot >= self.growth.max(growth.snapshot))
+        let retry_from = self.retry_from.load(Ordering::Relaxed);
+        let is_due = |growth: Growth| growth.since_snapshot >= self.growth.max(growth.snapshot).max(retry_from);
+        self.sink.journal().growth().is_ok_and(is_due)
     }
 
     /// Waits for the end of a snapshot that is being taken; it gives up once the store closes.
@@ -81,12 +86,22 @@ impl Snapshots {
 
     fn take_and_log(&self) {
         match self.take() {
-            Ok(taken) => tracing::debug!(bytes = taken.bytes, files_removed = taken.removed, "took a snapshot"),
+            Ok(taken) => {
+                self.retry_from.store(0, Ordering::Relaxed);
+                tracing::debug!(bytes = taken.bytes, files_removed = taken.removed, "took a snapshot");
+            }
             Err(Failed::Closing) => {}
             Err(error) => {
+                self.try_later();
                 tracing::warn!(%error, "the snapshot failed; the journal is whole and grows until one succeeds");
             }
         }
+    }
+
+    /// A try after each commit would take the room on the disk again and again, and the journal needs it.
+    fn try_later(&self) {
+        let grown = self.sink.journal().growth().map_or(0, |growth| growth.since_snapshot);
+        self.retry_from.store(grown.saturating_add(self.growth / 8), Ordering::Relaxed);
     }
 
     /// Takes a snapshot.

@@ -10,12 +10,12 @@ use std::time::Duration;
 use futures_util::future::select_ok;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, Pipeline, PushInfo, RedisError, RedisResult, Value};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
 use super::errors::of_connecting;
+use super::source::{Source, Stream};
 use super::stream::{LastByte, TimedStream};
 use super::url::Address;
 use crate::environment::{Boottime, Clock, Task};
@@ -68,14 +68,15 @@ impl Drop for Driver {
 }
 
 /// Makes connections to one server.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Connector {
-    address: Address,
+    pub(super) address: Address,
+    pub(super) source: Source,
 }
 
 impl Connector {
-    pub(super) const fn new(address: Address) -> Self {
-        Self { address }
+    pub(super) fn new(address: Address) -> Self {
+        Self { address, source: Source::default() }
     }
 
     /// The URL without secrets.
@@ -106,15 +107,16 @@ impl Connector {
                 (config.set_push_sender(pushes), LastByte::now())
             }
         };
-        // A name may have several addresses, and one that does not answer must not hold up the others.
-        let found = lookup_host((self.address.host(), self.address.port())).await?.collect::<Vec<_>>();
-        if found.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address").into());
+        let mut settings = self.address.info().redis_settings().clone();
+        if let Some(login) = self.source.login().await? {
+            settings = settings.set_password(login.password);
+            settings = settings.set_username(login.user.unwrap_or_else(|| "default".into()));
         }
-        let streams = found.into_iter().map(|at| Box::pin(self.stream(at, last_byte.clone())));
-        let (stream, _) = select_ok(streams).await?;
-        let settings = self.address.info().redis_settings();
-        let (client, driver) = MultiplexedConnection::new_with_config(settings, stream, config).await?;
+        let stream = match self.source.stream().await? {
+            Some(stream) => Box::new(TimedStream::new(stream, last_byte)),
+            None => self.stream_to_host(&last_byte).await?,
+        };
+        let (client, driver) = MultiplexedConnection::new_with_config(&settings, stream, config).await?;
         let ended = CancellationToken::new();
         let guard = ended.clone().drop_guard();
         let driver = super::spawn(async move {
@@ -122,6 +124,17 @@ impl Connector {
             drop(guard);
         });
         Ok(Connection { client, ended, _driver: Arc::new(Driver(driver)) })
+    }
+
+    /// A stream to the host of the URL. A name may have several addresses, and one that does not answer must not hold up the
+    /// others.
+    async fn stream_to_host(&self, last_byte: &LastByte) -> io::Result<Box<dyn Stream>> {
+        let found = lookup_host((self.address.host(), self.address.port())).await?.collect::<Vec<_>>();
+        if found.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address"));
+        }
+        let streams = found.into_iter().map(|at| Box::pin(self.stream(at, last_byte.clone())));
+        Ok(select_ok(streams).await?.0)
     }
 
     async fn stream(&self, at: std::net::SocketAddr, last_byte: LastByte) -> io::Result<Box<dyn Stream>> {
@@ -142,11 +155,6 @@ impl Connector {
         connected.map_err(|error| of_connecting(operation, self.address.is_tls(), error))
     }
 }
-
-/// What the client library needs of a stream.
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// Sends a command. An error in the server's answer is an error.
 pub(super) async fn send(connection: &mut Connection, cmd: &Cmd) -> RedisResult<Value> {

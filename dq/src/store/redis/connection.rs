@@ -46,6 +46,9 @@ struct User {
 impl Drop for User {
     fn drop(&mut self) {
         self.course.is_given_up.store(true, Ordering::Release);
+        if self.course.is_taken_back.load(Ordering::Acquire) {
+            return; // nothing of it can leave, so the line, which still connects, serves the next user
+        }
         let line = self.course.lock().line.clone();
         if let Some(line) = line {
             self.lines.retire(&line);

@@ -5,7 +5,8 @@
 //! | connection refused, reset or closed, no answer in time | `Unavailable` | the step may have been executed, or may still be |
 //! | the same while connecting, or on a connection that was lost before | `NotSent` | nothing was sent |
 //! | `LOADING`, `MASTERDOWN`, `CLUSTERDOWN`, `TRYAGAIN`, `BUSY` | `Refused` | refused before the script began; temporary |
-//! | `READONLY`, `OOM`, `MISCONF`, `NOREPLICAS` | `Refused` | refused at the first write of the script, which reads and checks everything before |
+//! | `READONLY`, `NOREPLICAS` | `Refused` | refused at the first write of the script, which reads and checks everything before |
+//! | `OOM`, `MISCONF` | `Full` | the same; it lasts until somebody makes room, or jobs that end free some |
 //! | `MOVED`, `ASK`, `CROSSSLOT` (a node of a cluster) | `Unsupported` | refused before the script began; the operator must use another server |
 //! | `NOSCRIPT` | – | the script is sent in full; the caller never sees it |
 //! | `DQTYPE`, `WRONGTYPE` (a key of a wrong type) | `WrongType` | the script checked before it wrote; for `WRONGTYPE` a second script finds the key |
@@ -23,8 +24,10 @@ use super::scripts::ScriptCall;
 use crate::store::{PROTOCOL_VERSION, StoreError};
 
 /// Codes of a server that refuses for now and has done nothing.
-const NOT_NOW: [&str; 9] =
-    ["LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "READONLY", "OOM", "MISCONF", "NOREPLICAS"];
+const NOT_NOW: [&str; 7] = ["LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "READONLY", "NOREPLICAS"];
+
+/// Codes of a server that refuses what writes until there is room in its memory, or on its disk.
+const FULL: [&str; 2] = ["OOM", "MISCONF"];
 
 /// Codes with which a node of a cluster names another node, or refuses keys of several.
 const OF_A_CLUSTER: [&str; 3] = ["MOVED", "ASK", "CROSSSLOT"];
@@ -66,7 +69,9 @@ pub(super) fn of_connecting(operation: &'static str, is_tls: bool, error: RedisE
             let reason = port.map_or_else(|| reason.clone(), |advice| format!("{reason} ({advice})"));
             StoreError::NotSent { operation, reason }
         }
-        StoreError::Refused { reason, .. } => StoreError::NotSent { operation, reason },
+        StoreError::Refused { reason, .. } | StoreError::Full { reason, .. } => {
+            StoreError::NotSent { operation, reason }
+        }
         other => other,
     }
 }
@@ -92,6 +97,7 @@ pub(super) fn not_sent(operation: &'static str, error: &StoreError) -> StoreErro
         StoreError::Unsupported { reason, .. } => StoreError::Unsupported { operation, reason: reason.clone() },
         StoreError::NotSent { reason, .. }
         | StoreError::Refused { reason, .. }
+        | StoreError::Full { reason, .. }
         | StoreError::Unavailable { reason, .. } => StoreError::NotSent { operation, reason: reason.clone() },
         other => StoreError::NotSent { operation, reason: other.to_string() },
     }
@@ -106,6 +112,9 @@ pub(super) fn classify(operation: &'static str, call: Option<&ScriptCall>, error
         "DQTYPE" => return Failure::Answered(wrong_type(operation, call, error)),
         "DQVERSION" => return Failure::Answered(version(operation, call, error)),
         _ => {}
+    }
+    if FULL.contains(&code.as_str()) {
+        return Failure::Answered(StoreError::Full { operation, reason: reason_of(&error) });
     }
     if NOT_NOW.contains(&code.as_str()) {
         let refused = StoreError::Refused { operation, reason: reason_of(&error) };
@@ -182,7 +191,8 @@ fn about_certificates(text: &str) -> Option<&'static str> {
 fn code(error: &RedisError) -> String {
     let code = error.code().unwrap_or_default();
     let hidden = error.detail().filter(|text| code == "ERR" && text.contains("unning script"));
-    let is_code = |word: &&str| NOT_NOW.contains(word) || *word == "WRONGTYPE" || advice(word).is_some();
+    let is_code =
+        |word: &&str| NOT_NOW.contains(word) || FULL.contains(word) || *word == "WRONGTYPE" || advice(word).is_some();
     let inner = hidden.and_then(|text| text.split([' ', '-', '.', ':']).find(is_code));
     inner.unwrap_or(code).to_owned()
 }

@@ -157,6 +157,7 @@ impl Keys {
 
 #[cfg(test)]
 mod tests {
+    use super::super::scripts::Step;
     use super::*;
     use crate::job::{AppName, TopicName};
 
@@ -164,6 +165,12 @@ mod tests {
     fn all_keys_of_a_topic_share_one_hash_tag() {
         let topic = TopicKey { app: AppName::new("shop").unwrap(), topic: TopicName::new("a:b").unwrap() };
         let keys = Keyspace::default().of(&topic);
+        let used: Vec<_> = Step::ALL.iter().flat_map(|step| step.keys()).collect();
+        assert!(used.len() > 100, "{used:?}");
+        for name in used.into_iter().map(|key| keys.name(*key, "n")).chain([keys.wake_of("n")]) {
+            assert_eq!(name.find('{'), Some("dq:".len()), "{name}");
+            assert_eq!(name.find('}'), Some("dq:{shop:a:b".len()), "{name}");
+        }
         assert_eq!(keys.name(Key::BroadcastJobs, "n"), "dq:{shop:a:b}:broadcast-jobs");
         assert_eq!(keys.name(Key::Running, "n"), "dq:{shop:a:b}:running:n");
         assert_eq!(keys.wake_of("n"), "dq:{shop:a:b}:wake:n");

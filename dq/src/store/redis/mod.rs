@@ -31,6 +31,7 @@ mod queries;
 mod reply;
 mod scripts;
 mod signals;
+mod source;
 mod stream;
 #[cfg(feature = "tls")]
 mod tls;
@@ -54,6 +55,7 @@ use self::producer::RedisProducer;
 use self::queries::Queries;
 use self::scripts::Scripts;
 use self::signals::Subscriptions;
+use self::source::Source;
 use self::url::Address;
 use super::step::MOST_JOBS;
 use super::{
@@ -63,6 +65,7 @@ use super::{
 use crate::environment::{Runtime, Spawn, SpawnOn, Task};
 use crate::job::{AppName, Codec, JobId, Metadata, NodeId, ProducerId, Record, TopicKey, TopicName};
 
+pub use self::source::Login;
 pub use self::url::BadRedisUrl;
 
 /// The most lines that the links of all topics share. With several of them a large answer in one topic leaves the
@@ -99,10 +102,53 @@ impl RedisStore {
     /// know the one that signed the server's certificate, and `cert=FILE&key=FILE`, a client certificate if the server
     /// wants one. Each is a PEM file, which is read here. Nothing is sent yet.
     ///
+    /// Both have the option `?prefix=TEXT`: all keys and channels begin with `TEXT:` instead of `dq:`, so that several
+    /// programs that know nothing of each other can share a server. All nodes and producers of an app need the same prefix.
+    ///
     /// # Errors
     /// [`BadRedisUrl`] if the URL or a file that it names cannot be used.
     pub fn new(url: &str) -> Result<Self, BadRedisUrl> {
-        Self::build(url, None, Keyspace::default())
+        let address = Address::parse(url)?;
+        let keyspace = address.prefix().map_or_else(Keyspace::default, |prefix| Keyspace::new(&format!("{prefix}:")));
+        Ok(Self::of(Connector::new(address), Arc::new(Scripts::new(None)), keyspace))
+    }
+
+    /// The same store, which asks `login` before each new connection who it is, instead of using the user and password of
+    /// the URL: for passwords that rotate and tokens that expire. A connection that is open stays open until the server
+    /// closes it. The answer counts towards the two seconds that connecting may take, and an error is retried like a server
+    /// that cannot be reached.
+    ///
+    /// ```
+    /// # use dq::store::redis::{Login, RedisStore};
+    /// let store = RedisStore::new("rediss://redis.internal")?
+    ///     .with_login(|| async { Ok(Login::new("dq", std::fs::read_to_string("/run/secrets/redis")?.trim())) });
+    /// # Ok::<(), dq::store::redis::BadRedisUrl>(())
+    /// ```
+    #[must_use]
+    pub fn with_login<F>(self, login: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = std::io::Result<Login>> + Send + 'static,
+    {
+        self.with_source(|source| source.with_login(login))
+    }
+
+    /// The same store, over streams that `open` makes: a Unix socket, a tunnel, or TLS with a configuration of your own. dq
+    /// speaks RESP on them at once, so with TLS `open` returns a stream whose handshake is done. Write `redis://` in the URL,
+    /// which then only gives the user, the database and the name in logs. `open` may take two seconds, and an error is
+    /// retried like a server that cannot be reached.
+    #[must_use]
+    pub fn with_streams<S, F>(self, open: impl Fn() -> F + Send + Sync + 'static) -> Self
+    where
+        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin + 'static,
+        F: Future<Output = std::io::Result<S>> + Send + 'static,
+    {
+        self.with_source(|source| source.with_streams(open))
+    }
+
+    fn with_source(self, change: impl FnOnce(Source) -> Source) -> Self {
+        let Connector { address, source } = Connector::clone(&self.connector);
+        let connector = Connector { address, source: change(source) };
+        Self::of(connector, self.scripts, self.keyspace).with_durability(self.durability)
     }
 
     /// The same store under a clock that a test moves: the hash `clock` in the server, with the fields `seconds` and
@@ -149,11 +195,15 @@ impl RedisStore {
         self.scripts.texts()
     }
 
+    #[cfg(feature = "testing")]
     fn build(url: &str, test_clock: Option<String>, keyspace: Keyspace) -> Result<Self, BadRedisUrl> {
-        let connector = Arc::new(Connector::new(Address::parse(url)?));
-        let scripts = Arc::new(Scripts::new(test_clock));
+        Ok(Self::of(Connector::new(Address::parse(url)?), Arc::new(Scripts::new(test_clock)), keyspace))
+    }
+
+    fn of(connector: Connector, scripts: Arc<Scripts>, keyspace: Keyspace) -> Self {
+        let connector = Arc::new(connector);
         let lines = |most| Arc::new(Lines::new(Arc::clone(&connector), Arc::clone(&scripts), None, most));
-        Ok(Self {
+        Self {
             links: lines(LINK_LINES),
             prompt: lines(1),
             producers: lines(PRODUCER_LINES),
@@ -164,7 +214,7 @@ impl RedisStore {
             durability: Durability::Local,
             connector,
             scripts,
-        })
+        }
     }
 
     /// The same store, whose producers answer once this durability is reached. Default: [`Durability::Local`]. A

@@ -23,7 +23,7 @@ macro_rules! steps {
         pub(super) enum Step { $($step,)+ }
 
         impl Step {
-            const ALL: &'static [Self] = &[$(Self::$step,)+];
+            pub(super) const ALL: &'static [Self] = &[$(Self::$step,)+];
 
             /// The name of the step in errors, and of its file.
             pub(super) const fn name(self) -> &'static str {

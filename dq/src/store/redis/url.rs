@@ -1,5 +1,5 @@
-//! Parses `redis://[USER][:PASSWORD@]HOST[:PORT][/DATABASE]`, or `rediss://` for TLS with the options
-//! `?ca=FILE&cert=FILE&key=FILE`. Secrets stay here: errors and logs show a masked URL.
+//! Parses `redis://[USER][:PASSWORD@]HOST[:PORT][/DATABASE][?prefix=TEXT]`, or `rediss://` for TLS with the options
+//! `ca=FILE&cert=FILE&key=FILE`. Secrets stay here: errors and logs show a masked URL.
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 
@@ -27,9 +27,9 @@ pub enum BadRedisUrl {
         /// The URL without secrets.
         url: String,
     },
-    /// An option behind the `?` of a `rediss://` URL cannot be used.
+    /// An option behind the `?` of a URL cannot be used.
     #[error(
-        "the options of `{url}` cannot be used: {reason}; the options are ?ca=FILE (the authority that signed the server's certificate) and cert=FILE&key=FILE (a client certificate), each a PEM file"
+        "the options of `{url}` cannot be used: {reason}; the options are ?prefix=TEXT (in place of `dq` in front of all keys) and, with rediss, ca=FILE (the authority that signed the server's certificate) and cert=FILE&key=FILE (a client certificate), each a PEM file"
     )]
     Option {
         /// The URL without secrets.
@@ -45,6 +45,7 @@ pub(super) struct Address {
     info: ConnectionInfo,
     host: String,
     port: u16,
+    prefix: Option<String>,
     #[cfg(feature = "tls")]
     certificates: Option<Certificates>,
     masked: String,
@@ -67,8 +68,13 @@ impl Address {
             ));
         }
         let (plain, options) = url.split_once('?').unwrap_or((url, ""));
-        if rest.contains('?') && scheme == "redis" {
-            return Err(malformed("only `rediss` has options behind `?`"));
+        if options.contains('@') {
+            return Err(malformed("write `?` in a user or password as `%3F`"));
+        }
+        let bad_option = |reason| BadRedisUrl::Option { url: masked.clone(), reason };
+        let (prefix, options) = prefix_of(options).map_err(bad_option)?;
+        if let Some(option) = options.split(['=', '&']).find(|_| scheme == "redis" && !options.is_empty()) {
+            return Err(bad_option(format!("`redis` has no option `{}`", option.escape_debug())));
         }
         if scheme == "rediss" && !cfg!(feature = "tls") {
             return Err(BadRedisUrl::NoTls { url: masked });
@@ -80,18 +86,17 @@ impl Address {
             _ => return Err(malformed("it names no host")),
         };
         #[cfg(feature = "tls")]
-        let certificates = is_tls
-            .then(|| Certificates::read(options))
-            .transpose()
-            .map_err(|reason| BadRedisUrl::Option { url: masked.clone(), reason })?;
+        let certificates = is_tls.then(|| Certificates::read(&options)).transpose().map_err(bad_option)?;
         #[cfg(not(feature = "tls"))]
         debug_assert!(options.is_empty() && !is_tls, "without the feature there is no rediss");
+        let masked = prefix.as_ref().map_or(masked.clone(), |prefix| format!("{masked}?prefix={prefix}"));
         let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         let info = info.set_redis_settings(settings.set_skip_set_lib_name());
         Ok(Self {
             info,
             host,
             port,
+            prefix,
             #[cfg(feature = "tls")]
             certificates,
             masked,
@@ -104,6 +109,11 @@ impl Address {
 
     pub(super) const fn port(&self) -> u16 {
         self.port
+    }
+
+    /// What stands in front of all keys in place of `dq`.
+    pub(super) fn prefix(&self) -> Option<&str> {
+        self.prefix.as_deref()
     }
 
     /// The certificates, if the URL asks for TLS.
@@ -133,6 +143,22 @@ impl Address {
     /// The URL without user and password.
     pub(super) fn masked(&self) -> String {
         self.masked.clone()
+    }
+}
+
+/// The most bytes of a prefix.
+const LONGEST_PREFIX: usize = 64;
+
+/// The prefix among the options, and the other options.
+fn prefix_of(options: &str) -> Result<(Option<String>, String), String> {
+    let (of_prefix, others): (Vec<_>, Vec<_>) = options.split('&').partition(|option| option.starts_with("prefix="));
+    let prefix = of_prefix.last().map(|option| option["prefix=".len()..].to_owned());
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
+    match &prefix {
+        Some(text) if text.is_empty() || text.len() > LONGEST_PREFIX || !text.bytes().all(is_allowed) => {
+            Err(format!("a prefix has 1 to {LONGEST_PREFIX} of the characters A-Z a-z 0-9 . _ : -"))
+        }
+        _ => Ok((prefix, others.join("&"))),
     }
 }
 
@@ -168,8 +194,14 @@ mod tests {
         let address = Address::parse("redis://me:secret@host/2").unwrap();
         assert_eq!(address.masked(), "redis://***@host/2");
         assert!(!format!("{address:?}").contains("secret"));
-        let error = Address::parse("redis://me:secret@host/x?y=secret").unwrap_err().to_string();
-        assert!(!error.contains("secret") && error.contains("redis://***@host/x"), "{error}");
+        let said = |url: &str| Address::parse(url).unwrap_err().to_string();
+        let error = said("redis://me:secret@host/2?y=secret");
+        assert!(!error.contains("secret") && error.contains("redis://***@host/2"), "{error}");
+        assert!(error.contains("`redis` has no option `y`"), "{error}");
+        for url in ["redis://me:se?cret@host/x", "rediss://me:se?cret=x@host"] {
+            let error = said(url);
+            assert!(!error.contains("cret") && error.contains("write `?` in a user or password as `%3F`"), "{error}");
+        }
         for url in ["redis://me:se?cret@host/x", "redis://me:se#cret@host", "redis://me:s/e@cret@host"] {
             assert!(masked(url).starts_with("redis://***@host"), "{}", masked(url));
         }
@@ -184,10 +216,25 @@ mod tests {
                 format!("`{shown}` is not the URL of a Redis server: `://` must follow the scheme, as in redis://");
             assert!(error.starts_with(&says) && !error.contains("secret"), "{error}");
         }
-        for url in ["redis:host", "http://host", "redis://host/notanumber", "redis://host?db=2", "redis://"] {
+        for url in ["redis:host", "http://host", "redis://host/notanumber", "redis://"] {
             let error = Address::parse(url).unwrap_err().to_string();
             assert!(error.contains("write redis://USER:PASSWORD@HOST:PORT/DATABASE"), "{url}: {error}");
         }
+    }
+
+    #[test]
+    fn a_prefix_is_short_and_has_no_braces() {
+        let address = Address::parse("redis://me:secret@host/2?prefix=shop:eu-1").unwrap();
+        assert_eq!(
+            (address.prefix(), address.masked().as_str()),
+            (Some("shop:eu-1"), "redis://***@host/2?prefix=shop:eu-1")
+        );
+        assert_eq!(Address::parse("redis://host").unwrap().prefix(), None);
+        for prefix in ["", "{x}", "a b", "a*", &"x".repeat(65)] {
+            let error = Address::parse(&format!("redis://host?prefix={prefix}")).unwrap_err().to_string();
+            assert!(error.contains("a prefix has 1 to 64 of the characters"), "{prefix}: {error}");
+        }
+        assert!(Address::parse(&format!("redis://host?prefix={}", "x".repeat(64))).is_ok());
     }
 
     #[cfg(feature = "tls")]

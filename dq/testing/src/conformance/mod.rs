@@ -61,6 +61,11 @@ pub use topic::Topic;
 /// The names of all behaviours, in the order of the list.
 pub const BEHAVIOURS: &[&str] = crate::store_conformance! { @each names () };
 
+/// Runs the behaviours whose names are wanted, one after the other, each on a fixture of its own that `open` makes.
+pub async fn run_all<F: StoreFixture>(open: impl AsyncFn() -> F, wanted: impl Fn(&str) -> bool) {
+    crate::store_conformance! { @each run (open wanted) }
+}
+
 /// Makes a test of every behaviour of [`conformance`](crate::conformance) for one store.
 ///
 /// The argument is an expression of a future of a [`StoreFixture`](crate::conformance::StoreFixture); each test evaluates
@@ -71,6 +76,13 @@ macro_rules! store_conformance {
         #[tokio::test]
         async fn $behaviour() {
             let topic = $crate::conformance::Topic::open($open.await, ::core::stringify!($behaviour)).await;
+            $crate::conformance::$group::$behaviour(&topic).await;
+            topic.close().await;
+        }
+    )+)+ };
+    (@run ($open:ident $wanted:ident) $($group:ident: $($behaviour:ident)+;)+) => { $($(
+        if $wanted(::core::stringify!($behaviour)) {
+            let topic = $crate::conformance::Topic::open($open().await, ::core::stringify!($behaviour)).await;
             $crate::conformance::$group::$behaviour(&topic).await;
             topic.close().await;
         }

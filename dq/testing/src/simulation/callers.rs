@@ -19,7 +19,7 @@ use super::version::{FAILING, KILLER, SLOW, payload};
 use dq::config::NodeSettings;
 use dq::environment::Runtime;
 use dq::job::Deliver;
-use dq::provider::{AddError, Addition, Provider};
+use dq::provider::{AddError, Added, Addition, CommandOutcome, Provider};
 
 /// The most jobs that one act of a caller adds.
 const MOST_ADDS: u64 = 64;
@@ -104,11 +104,7 @@ impl Sim {
         }
         let delay = if crowd { 500 } else { random.pick(&[0, 0, 100, 900, 3000, 9000]) };
         add = add.after(Duration::from_millis(delay));
-        add = match random.below(3) {
-            0 => add,
-            1 => add.keep_existing(),
-            _ => add.replace_existing(),
-        };
+        let on_duplicate = random.below(3);
         if random.chance(0.25) && !crowd {
             add = add.expires_after(Duration::from_secs(2));
         }
@@ -119,7 +115,12 @@ impl Sim {
             let both = random.chance(0.3);
             add = add.deliver(if both { Deliver::Both } else { Deliver::Broadcast });
         }
-        let result = match add.await {
+        let added = match on_duplicate {
+            0 => add.await,
+            1 => add.keep_existing().await.map(Added::from),
+            _ => add.replace_existing().await,
+        };
+        let result = match added {
             Ok(added) => match added.how {
                 Addition::New | Addition::Replaced(_) | Addition::ReplacementWaits | Addition::ReplacementIfEnds => {
                     AddResult::Added
@@ -147,10 +148,10 @@ impl Sim {
         let _ = match (verb, fence) {
             (0, _) => provider.delete(id).await,
             (1, _) => provider.cancel(id).await,
-            (2 | 3, Some(fence)) => provider.requeue(id).fence(fence).await,
-            (2 | 3, None) => provider.requeue(id).await,
-            (_, Some(fence)) => provider.ack(id).fence(fence).await,
-            (_, None) => provider.ack(id).await,
+            (2 | 3, Some(fence)) => provider.requeue(id).fence(fence).await.map(CommandOutcome::from),
+            (2 | 3, None) => provider.requeue(id).await.map(CommandOutcome::from),
+            (_, Some(fence)) => provider.ack(id).fence(fence).await.map(CommandOutcome::from),
+            (_, None) => provider.ack(id).await.map(CommandOutcome::from),
         };
     }
 }

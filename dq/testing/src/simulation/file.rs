@@ -72,7 +72,7 @@ impl Sim {
                     history.steps.drain(..history.steps.len() - 1);
                 }
             }
-            Err(StoreError::Refused { .. }) => self.plan_commit(files),
+            Err(StoreError::Full { .. }) => self.plan_commit(files),
             Err(error) => {
                 drop(all);
                 return self.bad(format!("[sync] the store stops, though its disk is sound: {error}"));

@@ -2,6 +2,9 @@
 
 use super::cluster::ClusterState;
 
+/// One of so many seeds runs on a `file:` store.
+const ONE_ON_FILE: u64 = 16;
+
 /// Which faults a run has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
@@ -35,7 +38,7 @@ pub enum Profile {
     Refused,
     /// Large payloads on slow links, and nothing else.
     Large,
-    /// A `file:` store, whose process crashes as a whole and loses what was not synced. No seed picks it by itself.
+    /// A `file:` store, whose process crashes as a whole and loses what was not synced.
     File,
 }
 
@@ -87,7 +90,7 @@ impl Profile {
         Self::ALL.into_iter().find(|profile| profile.name() == name)
     }
 
-    /// How many of all seeds have this profile, as shares. A seed of `Crowd` costs four times as much as any other.
+    /// How many of the other seeds have this profile, as shares. A seed of `Crowd` costs four times as much as any other.
     const fn share(self) -> u64 {
         match self {
             Self::Calm | Self::Killers => 8,
@@ -106,8 +109,12 @@ impl Profile {
         matches!(self, Self::Crowd | Self::Large)
     }
 
-    /// The profile that a seed picks.
+    /// The profile that a seed picks. `File` is drawn from a source of its own, so every other seed stays the run that it was
+    /// before there was `File`.
     pub(super) fn pick(cluster: &ClusterState) -> Self {
+        if cluster.random("file", 0).below(ONE_ON_FILE) == 0 {
+            return Self::File;
+        }
         let mut left = cluster.below(Self::ALL.iter().map(|profile| profile.share()).sum());
         for profile in Self::ALL {
             if left < profile.share() {

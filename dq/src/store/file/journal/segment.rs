@@ -50,7 +50,10 @@ pub(super) fn create_unfinished(
     Ok(file)
 }
 
-/// Writes zeros from an offset on, if there is room: they are only faster. Returns up to where there are some.
+/// A disk with less room than this times the zeros gets none: what is left is for what comes, such as the next start.
+const ROOM: u64 = 16;
+
+/// Writes zeros from an offset on, if there is much room: they are only faster. Returns up to where there are some.
 pub(super) fn zeros_ahead(
     disk: &dyn Disk,
     name: &str,
@@ -58,6 +61,9 @@ pub(super) fn zeros_ahead(
     (end, ahead): (u64, u64),
 ) -> Result<u64, Fault> {
     let mut zeroed = end;
+    if ahead == 0 || !matches!(disk.room(), Ok(room) if room.is_none_or(|room| room >= ROOM * ahead)) {
+        return Ok(end);
+    }
     while zeroed < end + ahead {
         let some = (end + ahead - zeroed).min(ZEROS.len() as u64);
         match Doing::Write.fault(disk, name, file.write_at(zeroed, &ZEROS[..some as usize])) {

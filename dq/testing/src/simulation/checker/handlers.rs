@@ -7,8 +7,8 @@ use super::super::rules::without;
 use super::crashes::isolation;
 use super::record::{Checker, HandlerKind, Run};
 use dq::config::NodeSettings;
-use dq::job::{Isolation, JobId, NodeId};
-use dq::store::step::is_free_lease;
+use dq::job::{Isolation, JobId, NodeId, Token};
+use dq::store::step::{NoteVerdict, is_free_lease};
 use dq::time::Timestamp;
 
 /// Tasks need a moment to be polled after a pause, or after a start beside an older run, in µs.
@@ -56,9 +56,20 @@ impl Checker {
             let promised = self.expected.promised.get(&run.version);
             let is_ended = promised.is_some_and(|ends| ends.iter().any(|(_, fence)| fence.is_none()));
             let is_over = is_ended && run.ended.len() >= run.started.len();
-            (lately && !is_over).then(|| other.clone())
+            (lately && !is_over && !run.made_room).then(|| other.clone())
         });
         runs.into_iter().next()
+    }
+
+    /// A node asks to let others start beside runs that were alone. Of a run under an unfenced end the store notes nothing, but
+    /// no crash can be charged to its job any more, so others may start all the same.
+    pub(super) fn note_room(&mut self, node: &NodeId, runs: &[(JobId, Token, NoteVerdict)]) {
+        for (id, token, _) in runs.iter().filter(|(.., verdict)| *verdict == NoteVerdict::Ended) {
+            let number = self.expected.rows.get(&(node.clone(), id.clone()));
+            if let Some(run) = number.and_then(|number| self.runs.get_mut(number)).filter(|run| run.token == *token) {
+                run.made_room = true;
+            }
+        }
     }
 
     /// Checks what only shows over time of a node that is neither dead nor, since `awake`, paused or starved.

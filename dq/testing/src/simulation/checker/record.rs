@@ -96,6 +96,8 @@ pub(super) struct Run {
     pub(super) over: bool,
     /// It was acked; under `ack = "on_claim"` before its handler ran.
     pub(super) acked: bool,
+    /// Its node asked to let others start beside it, and the store answered that an unfenced end came before.
+    pub(super) made_room: bool,
 }
 
 /// What the checker expects of the store. It falls back with the store.

@@ -2,7 +2,7 @@
 
 use super::super::version::version;
 use super::record::{AddResult, Checker, Did, End, HandlerKind, Run};
-use dq::job::{Deliver, Fence, JobId, NodeId, ProducerId, State, Token};
+use dq::job::{Deliver, Fence, Isolation, JobId, NodeId, ProducerId, State, Token};
 use dq::store::step::{Claim, Verdict};
 use dq::store::{AddOutcome, Command, CommandKind, Due, NewJob};
 use dq::testing::seam::{JobView, View};
@@ -113,6 +113,7 @@ impl Checker {
                     }
                 }
             }
+            Did::Note { node, runs, isolation: Some(Isolation::Grouped) } => self.note_room(node, runs),
             Did::Nothing | Did::Note { .. } | Did::Reclaim { .. } | Did::Release { .. } | Did::Publish { .. } => {}
         }
     }
@@ -194,6 +195,7 @@ impl Checker {
             expired: !aged && !fixed.exhausted && fixed.expires_at.is_some_and(is_over),
             over: false,
             acked: false,
+            made_room: false,
         };
         self.runs.insert(number, run);
     }

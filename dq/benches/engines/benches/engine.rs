@@ -1,0 +1,112 @@
+//! What an embedded engine must do to keep a queue of jobs, and the thread that batches for it.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+
+use tokio::sync::{mpsc, oneshot};
+
+/// A claim takes at most this many jobs; so does dq's.
+const MOST_CLAIMED: usize = 250;
+/// A transaction does at most this much work, one call after the other.
+const MOST_WORK: usize = 4_096;
+
+/// What a caller wants done durably.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// New jobs: ids, when all of them are due, and the payload of each.
+    Add(Vec<String>, u64),
+    /// These jobs have run, under this fence.
+    Ack(Vec<String>, u64),
+}
+
+/// Jobs that a transaction has claimed, and under which fence.
+#[derive(Debug, Default)]
+pub(crate) struct Claimed {
+    pub(crate) ids: Vec<String>,
+    pub(crate) fence: u64,
+}
+
+/// An embedded engine that keeps jobs by id and by due time.
+pub(crate) trait Engine: Sized + 'static {
+    /// Its name in the table.
+    const NAME: &'static str;
+
+    /// Opens a new store in this empty folder.
+    fn open(folder: &Path) -> Self;
+
+    /// Does all of this in one transaction, which is durable when this returns. Then claims up to `most` jobs that are due at
+    /// `now` in the same transaction, in the order of their due times; their payloads are read.
+    fn transact(&mut self, work: &[Work], now: u64, most: usize, fence: u64) -> Claimed;
+}
+
+type Order = (Work, oneshot::Sender<()>);
+
+/// A queue on an engine. Callers who come during a commit share the next one.
+#[derive(Clone)]
+pub(crate) struct Queue {
+    orders: mpsc::UnboundedSender<Order>,
+}
+
+static IDS: AtomicU64 = AtomicU64::new(0);
+
+/// An id of 14 characters, larger than all before it, which is the best case of a tree.
+pub(crate) fn next_id() -> String {
+    format!("{:014x}", IDS.fetch_add(1, Relaxed))
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn now() -> u64 {
+    std::time::UNIX_EPOCH.elapsed().unwrap().as_millis() as u64
+}
+
+impl Queue {
+    /// Starts the thread that owns the engine. What it claims goes to `worker`, if there is one, and while that has two claims to
+    /// do no more are made.
+    pub(crate) fn start<E: Engine>(folder: &Path, worker: Option<mpsc::Sender<Claimed>>) -> (Self, JoinHandle<()>) {
+        let (sender, orders) = mpsc::unbounded_channel();
+        let folder = folder.to_owned();
+        let thread = thread::spawn(move || run(&mut E::open(&folder), orders, worker.as_ref()));
+        (Self { orders: sender }, thread)
+    }
+
+    /// Waits until this is durable.
+    pub(crate) async fn order(&self, work: Work) {
+        let (done, wait) = oneshot::channel();
+        self.orders.send((work, done)).unwrap();
+        wait.await.unwrap();
+    }
+}
+
+fn run<E: Engine>(engine: &mut E, mut orders: mpsc::UnboundedReceiver<Order>, worker: Option<&mpsc::Sender<Claimed>>) {
+    let (mut work, mut callers, mut fence) = (Vec::new(), Vec::new(), 0);
+    let mut may_be_due = false;
+    loop {
+        let permit = worker.and_then(|worker| worker.try_reserve().ok());
+        // With jobs left to claim there is work, whether anybody calls or not.
+        if !(may_be_due && permit.is_some()) {
+            let Some((first, caller)) = orders.blocking_recv() else { return };
+            work.push(first);
+            callers.push(caller);
+        }
+        while work.len() < MOST_WORK {
+            let Ok((next, caller)) = orders.try_recv() else { break };
+            work.push(next);
+            callers.push(caller);
+        }
+        fence += 1;
+        let most = if permit.is_some() { MOST_CLAIMED } else { 0 };
+        let claimed = engine.transact(&work, now(), most, fence);
+        may_be_due = match permit {
+            Some(permit) if !claimed.ids.is_empty() => {
+                let is_full = claimed.ids.len() == MOST_CLAIMED;
+                permit.send(claimed);
+                is_full
+            }
+            Some(_) => false,
+            None => true,
+        };
+        work.clear();
+        callers.drain(..).for_each(|caller| caller.send(()).unwrap());
+    }
+}

@@ -1,0 +1,144 @@
+//! The signals of the operating system that end a program: SIGTERM and SIGINT on Unix, Ctrl-C elsewhere.
+//!
+//! A node counts them in one place, for itself and for whatever the program runs beside it. So the signal that ends a web server is
+//! never taken for a second one.
+
+use std::fmt;
+use std::future::{Future, pending};
+use std::io;
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context as TaskContext, Poll};
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared};
+use tokio::sync::watch;
+
+use super::handle::Context;
+use crate::context::error::Error;
+use crate::environment::{Environment, Runtime};
+
+impl Context {
+    /// The signal that [`run_until_signal`](Self::run_until_signal) waits for, as a future that every part of a program can wait
+    /// for: SIGTERM or SIGINT on Unix, Ctrl-C elsewhere. Pass it to `axum::serve(..).with_graceful_shutdown(..)`, and the server
+    /// to [`run_until`](Self::run_until): one signal then stops both, and the server finishes its requests.
+    ///
+    /// It also resolves for a signal that came since the first call. From the first call on, these signals no longer end the
+    /// program by themselves. Cheap to clone and cancel safe.
+    ///
+    /// # Errors
+    /// When the operating system refuses to deliver signals.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime with its IO driver.
+    pub fn signals(&self) -> Result<StopSignal, Error> {
+        let mut count = self.count_signals()?;
+        Ok(StopSignal(async move { _ = count.reaches(1).await }.boxed().shared()))
+    }
+
+    /// The signals that have come since this was first asked for.
+    pub(super) fn count_signals(&self) -> io::Result<SignalCount> {
+        let mut counted = self.signals.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = &*counted {
+            return Ok(count.clone());
+        }
+        let count = SignalCount::begin(self.running.environment())?;
+        *counted = Some(count.clone());
+        Ok(count)
+    }
+}
+
+/// Resolves at the first signal that ends the program. Made by [`Context::signals`]. All clones resolve together.
+#[derive(Clone)]
+#[must_use = "it does nothing until something waits for it"]
+pub struct StopSignal(Shared<BoxFuture<'static, ()>>);
+
+impl Future for StopSignal {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
+        Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+impl fmt::Debug for StopSignal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StopSignal").finish_non_exhaustive()
+    }
+}
+
+/// Where a node keeps its count, once it has one.
+pub(super) type Counted = Mutex<Option<SignalCount>>;
+
+/// How many signals have come, and the name of the last.
+#[derive(Debug, Clone)]
+pub(super) struct SignalCount(watch::Receiver<(u32, &'static str)>);
+
+impl SignalCount {
+    fn begin(environment: &Environment) -> io::Result<Self> {
+        let mut signals = TerminationSignals::listen()?;
+        let (count, seen) = watch::channel((0_u32, ""));
+        environment.spawn(Runtime::Own, async move {
+            loop {
+                tokio::select! {
+                    biased;
+                    name = signals.next() => count.send_modify(|seen| *seen = (seen.0.saturating_add(1), name)),
+                    () = count.closed() => return,
+                }
+            }
+        });
+        Ok(Self(seen))
+    }
+
+    /// Waits until so many signals have come, and returns the name of the last. Cancel safe.
+    pub(super) async fn reaches(&mut self, number: u32) -> &'static str {
+        let name = self.0.wait_for(|(count, _)| *count >= number).await.ok().map(|seen| seen.1);
+        match name {
+            Some(name) => name,
+            // The thread that counts has ended, and with it the program.
+            None => pending().await,
+        }
+    }
+}
+
+/// SIGTERM and SIGINT on Unix, Ctrl-C elsewhere.
+struct TerminationSignals {
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl TerminationSignals {
+    /// Listens from now on. These signals no longer end the program by themselves.
+    #[cfg(unix)]
+    fn listen() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Waits for the next signal and returns its name.
+    #[cfg(unix)]
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            biased;
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+
+    /// Listens from now on.
+    #[cfg(not(unix))]
+    fn listen() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    /// Waits for the next signal and returns its name.
+    #[cfg(not(unix))]
+    async fn next(&mut self) -> &'static str {
+        if tokio::signal::ctrl_c().await.is_err() {
+            pending::<()>().await;
+        }
+        "Ctrl-C"
+    }
+}

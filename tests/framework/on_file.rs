@@ -1,0 +1,35 @@
+//! The tests of `main.rs` on a `file:` store, without `startup`, which chooses stores itself.
+//!
+//! Tokio's paused clock stands still while an answer waits for the disk ([`dq_tests::PacedFileStore`]), so a test expects the same
+//! as on the memory store, to the millisecond.
+
+#![cfg(unix)]
+
+#[path = "backend/file.rs"]
+mod backend;
+mod blocking;
+mod broadcast;
+mod broadcasts;
+mod concurrency;
+mod crashes;
+mod ending;
+mod failures;
+mod health;
+mod idle;
+mod isolation;
+mod lookahead;
+mod nearby;
+mod nodes;
+mod on_claim;
+mod outages;
+mod parking;
+mod pending;
+mod provider;
+mod rejoins;
+mod restarts;
+mod retries;
+mod runs;
+mod scripted_listener;
+mod shutdown;
+mod starved;
+mod timeouts;

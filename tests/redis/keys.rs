@@ -1,0 +1,57 @@
+//! Which keys the scripts touch.
+
+use std::collections::BTreeSet;
+use std::thread;
+
+use dq_testing::conformance::run_all;
+use dq_tests::Monitor;
+use dq_tests::redis::{Keyspace, RedisFixture, RedisServer};
+
+/// The words of a line of `MONITOR`, without their quotes. No key has a quote or a backslash.
+fn words(line: &str) -> Vec<&str> {
+    line.split_once("] ").expect("the time and the database").1.split('"').skip(1).step_by(2).collect()
+}
+
+/// The keys that a script of a client declares: `EVALSHA script count keys.. arguments..`.
+fn declared<'a>(words: &[&'a str]) -> Option<BTreeSet<&'a str>> {
+    let is_script = words.first().is_some_and(|name| matches!(name.to_ascii_uppercase().as_str(), "EVAL" | "EVALSHA"));
+    is_script.then(|| words[3..].iter().take(words[2].parse().unwrap()).copied().collect())
+}
+
+/// Whether `key` is the leaf of a tree of far jobs whose key is declared.
+fn is_leaf(key: &str, declared: &BTreeSet<&str>) -> bool {
+    declared
+        .iter()
+        .any(|far| far.ends_with(":far") && key.strip_prefix(far).is_some_and(|bound| bound.starts_with(':')))
+}
+
+/// A behaviour that takes 10 s under `MONITOR`, and calls no other scripts than the rest.
+const LONGEST: &str = "far_jobs_may_come_in_any_order";
+
+/// All other behaviours of the conformance suite run on one server, which reports each command.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_key_a_script_touches_is_declared_or_a_leaf_of_a_declared_one() {
+    let server = RedisServer::start();
+    let mut monitor = Monitor::start(&server);
+    let reader = thread::spawn(move || monitor.all_until("the end"));
+    let open = async || RedisFixture::within(Keyspace::on_shared_server(server.url()));
+    run_all(open, |name| name != LONGEST).await;
+    server.command(&["ECHO", "the end"]);
+    let lines = reader.join().unwrap();
+    let (mut keys, mut is_of_a_test, mut touched, mut undeclared) = (BTreeSet::new(), false, 0, BTreeSet::new());
+    for line in &lines {
+        let words = words(line);
+        if let Some(declared) = declared(&words) {
+            (keys, is_of_a_test) = (declared, line.contains("'SCAN'")); // that removes a keyspace
+        } else if !is_of_a_test && line.contains(" lua] ") && !words[0].eq_ignore_ascii_case("publish") {
+            for key in words[1..].iter().filter(|word| word.starts_with("dq-test:") && word.contains('{')) {
+                touched += 1;
+                if !keys.contains(key) && !is_leaf(key, &keys) {
+                    undeclared.insert(line);
+                }
+            }
+        }
+    }
+    assert!(touched > 100_000, "{touched}");
+    assert!(undeclared.is_empty(), "{undeclared:#?}");
+}
