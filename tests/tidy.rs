@@ -106,6 +106,24 @@ fn tests_wait_for_events_and_never_for_time() {
     report("wait for an event instead", &sleeps);
 }
 
+/// `CARGO_TARGET_DIR` and `build.target-dir` move what cargo builds.
+#[test]
+fn scripts_and_documents_ask_cargo_where_it_builds() {
+    let entries = ["tests", ".ci", "docs/internals/protocol"].map(|folder| fs::read_dir(root().join(folder)).unwrap());
+    let paths = entries.into_iter().flatten().map(|entry| entry.unwrap().path());
+    let scripts = paths.filter(|path| path.is_file() && path.extension().is_none());
+    let mut all = texts(&["docs", "examples"], ".md");
+    all.extend(scripts.map(|path| (path.display().to_string(), fs::read_to_string(&path).unwrap())));
+    assert!(all.iter().any(|(path, _)| path.ends_with("tests/simulate")), "the scripts are found");
+    let folders = ["debug", "release", "simulation", "servers"].map(|folder| format!("target/{folder}"));
+    let named = |(path, text): &(String, String)| {
+        let text = text.replace("$target/", ""); // what cargo said
+        folders.iter().any(|folder| text.contains(folder)).then(|| path.clone())
+    };
+    let found: Vec<_> = all.iter().filter_map(named).collect();
+    report("ask cargo: `cargo run`, or `target_directory` of `cargo metadata`", &found);
+}
+
 #[test]
 fn the_library_unwraps_nothing() {
     let library = code_of(&["dq/src", "dq-macros"]);

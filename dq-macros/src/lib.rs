@@ -57,7 +57,7 @@ use proc_macro::TokenStream;
 /// |---|---|---|
 /// | `topic = "order-timeout"` | 1 to 128 bytes of `A-Z a-z 0-9 . _ : -` | none: this key is required |
 /// | `delay = "30m"` | the time from the `add` until the job is due, unless the `add` sets one; at most ten years | due at once |
-/// | `retry = "1m, 5m, 10m"` | the [retry policy](#retry-policies) of these jobs; the listener's own overrides it | the listener's |
+/// | `retry = "1m, 5m, 10m"` | the [retry policy](#retry-policies) of these jobs; it is the weakest source: the listener's, every setting of the topic and the `add` outweigh it | that of the topic |
 /// | `expires_after = "1h"` | how long after its first due time a job may still run; more than zero, at most ten years | no limit |
 /// | `retain = "1d"` | how long dq keeps a job as DONE after its ack; at most ten years | not at all |
 /// | `deliver = "both"` | who receives a due job: `"queue"` (one listener), `"broadcast"` (every connected node that listens to the topic as a broadcast channel) or `"both"` | `"queue"` |

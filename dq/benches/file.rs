@@ -1,5 +1,5 @@
 //! The `file:` store beside a bare loop that writes the bytes of the same groups and syncs each, into a file that was filled with
-//! zeros before: adds, whole lives, the draining of a backlog, lateness while snapshots are taken, and reopening.
+//! zeros before: adds, whole lives, and lateness while snapshots are taken.
 //!
 //! `cargo bench -p dq --bench file -- [--quick]`
 
@@ -18,8 +18,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use dq::environment::WallClock;
 use dq::prelude::*;
-use dq::store::Store;
-use dq::store::file::FileStore;
+use dq::store::file::{FileOptions, FileStore};
+use dq::store::{Durability, Store};
 use dq_bench::{Arguments, Bench, Lateness, Meter, Side};
 use job::{Nothing, nothing};
 use listener::{Tally, do_nothing};
@@ -33,15 +33,36 @@ struct Line {
     batch: usize,
     part: usize,
     runs: bool,
+    durability: Durability,
 }
 
-const LINES: [Line; 6] = [
-    Line { name: "adds, one caller", callers: 1, batch: 1, part: 16, runs: false },
-    Line { name: "adds, 64 callers", callers: 64, batch: 1, part: 1, runs: false },
-    Line { name: "adds, 1,024 callers", callers: 1_024, batch: 1, part: 1, runs: false },
-    Line { name: "adds, 4 callers, 1,000 jobs a call", callers: 4, batch: 1_000, part: 1, runs: false },
-    Line { name: "lives, 64 callers, a job each", callers: 64, batch: 1, part: 1, runs: true },
-    Line { name: "lives, 16 callers, 100 jobs each", callers: 16, batch: 100, part: 1, runs: true },
+const SYNC: Durability = Durability::Local;
+/// Answers come before the sync.
+const INTERVAL: Durability = Durability::Interval(Duration::from_millis(50));
+
+const LINES: [Line; 8] = [
+    Line { name: "adds, one caller", callers: 1, batch: 1, part: 16, runs: false, durability: SYNC },
+    Line { name: "adds, 64 callers", callers: 64, batch: 1, part: 1, runs: false, durability: SYNC },
+    Line { name: "adds, 1,024 callers", callers: 1_024, batch: 1, part: 1, runs: false, durability: SYNC },
+    Line {
+        name: "adds, 4 callers, 1,000 jobs a call",
+        callers: 4,
+        batch: 1_000,
+        part: 1,
+        runs: false,
+        durability: SYNC,
+    },
+    Line { name: "lives, 64 callers, a job each", callers: 64, batch: 1, part: 1, runs: true, durability: SYNC },
+    Line { name: "lives, 16 callers, 100 jobs each", callers: 16, batch: 100, part: 1, runs: true, durability: SYNC },
+    Line { name: "interval:50ms, adds, 64 callers", callers: 64, batch: 1, part: 1, runs: false, durability: INTERVAL },
+    Line {
+        name: "interval:50ms, lives, 16 callers, 100 jobs each",
+        callers: 16,
+        batch: 100,
+        part: 1,
+        runs: true,
+        durability: INTERVAL,
+    },
 ];
 
 /// A folder beside the build, so on the disk of the machine and not in memory. Dropping it removes it.
@@ -65,9 +86,9 @@ fn factory(store: Arc<dyn Store>) -> ContextFactory {
     ContextFactory::new("bench").store(store).without_inventory().variables([("", ""); 0])
 }
 
-fn recorded(folder: &Folder) -> (Arc<FileStore>, Arc<Groups>) {
+fn recorded(folder: &Folder, change: impl FnOnce(&mut FileOptions)) -> (Arc<FileStore>, Arc<Groups>) {
     let (disk, groups) = Recording::open(&folder.0);
-    (Arc::new(FileStore::on(disk, Arc::new(WallClock))), groups)
+    (Arc::new(FileStore::on(disk, Arc::new(WallClock)).with(change)), groups)
 }
 
 async fn call(provider: &Provider, jobs: usize, callers: usize, batch: usize, after: &'static str) {
@@ -91,7 +112,7 @@ async fn call(provider: &Provider, jobs: usize, callers: usize, batch: usize, af
 /// Measures dq, and then the bare loop with the groups that dq has written.
 async fn line(bench: &mut Bench, line: &Line, jobs: usize) {
     let folder = Folder::new("line");
-    let (store, groups) = recorded(&folder);
+    let (store, groups) = recorded(&folder, |options| options.durability = line.durability);
     let tally = Tally::of(jobs);
     let dq = match line.runs {
         true => factory(store).listener::<do_nothing>().provide(tally.clone()),
@@ -123,23 +144,6 @@ async fn line(bench: &mut Bench, line: &Line, jobs: usize) {
     bare(&folder.0.join("bare"), &written, jobs, |cost| bench.record_cost(Side::Bare, line.name, &cost));
 }
 
-/// Adds jobs that wait, closes the store, and opens it again.
-async fn reopening(bench: &mut Bench, jobs: usize) {
-    let folder = Folder::new("reopening");
-    let store = Arc::new(FileStore::new(&folder.0));
-    let dq = factory(store.clone()).without_listeners().start().await.unwrap();
-    call(dq.provider(), jobs, 4, 1_000, "10h").await;
-    dq.shutdown(Duration::from_secs(1)).await;
-    drop(store);
-    let start = Instant::now();
-    let store = FileStore::new(&folder.0);
-    store.open().await.unwrap();
-    let name = format!("reopening with {jobs} waiting jobs");
-    bench.record(Side::Dq, &name, "ms", start.elapsed().as_secs_f64() * 1e3);
-    let bytes: u64 = std::fs::read_dir(&folder.0).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum();
-    bench.record(Side::Dq, &format!("{name}: files"), "bytes/job", bytes as f64 / jobs as f64);
-}
-
 #[derive(Debug, Clone)]
 struct Late(Lateness);
 
@@ -149,15 +153,31 @@ async fn note_lateness(job: Job<Nothing>, late: &Late) -> Result<(), JobError> {
     Ok(())
 }
 
-/// A thousand jobs a second, each due a second after its add, while snapshots of 200,000 waiting jobs are taken all the time.
-async fn lateness(bench: &mut Bench, seconds: usize) {
+/// A thousand jobs a second, each due a second after its add, beside 200,000 jobs that wait.
+struct Punctual {
+    name: &'static str,
+    /// One snapshot of all jobs follows the other.
+    snapshots: bool,
+    durability: Durability,
+}
+
+const PUNCTUAL: [Punctual; 3] = [
+    Punctual { name: "lateness", snapshots: false, durability: SYNC },
+    Punctual { name: "lateness beside snapshots", snapshots: true, durability: SYNC },
+    Punctual { name: "interval:50ms, lateness beside snapshots", snapshots: true, durability: INTERVAL },
+];
+
+async fn lateness(bench: &mut Bench, it: &Punctual, seconds: usize) {
     const RATE: usize = 1_000;
     let folder = Folder::new("lateness");
-    let store = Arc::new(FileStore::new(&folder.0).with(|options| options.snapshot_bytes = 1));
+    let (store, groups) = recorded(&folder, |options| {
+        options.snapshot_bytes = if it.snapshots { 0 } else { u64::MAX };
+        options.durability = it.durability;
+    });
     let late = Late(Lateness::of(RATE * seconds));
     let dq = factory(store).listener::<note_lateness>().provide(late.clone()).start().await.unwrap();
     call(dq.provider(), 200_000, 4, 1_000, "10h").await;
-    let (start, provider) = (Instant::now(), dq.provider().clone());
+    let (start, provider, before) = (Instant::now(), dq.provider().clone(), groups.snapshots());
     tokio::spawn(async move {
         for n in 0..(RATE * seconds) {
             let at = start + Duration::from_secs(1) * n as u32 / RATE as u32;
@@ -169,10 +189,12 @@ async fn lateness(bench: &mut Bench, seconds: usize) {
         }
     });
     let histogram = late.0.all().await;
-    for (name, quantile) in [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)] {
+    for (name, quantile) in [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("longest", 1.0)] {
         let value = histogram.value_at_quantile(quantile) as f64 / 1e3;
-        bench.record(Side::Dq, &format!("lateness beside snapshots, 1,000 a second, {name}"), "ms", value);
+        bench.record(Side::Dq, &format!("{}, 1,000 a second, {name}", it.name), "ms", value);
     }
+    let taken = (groups.snapshots() - before) as f64 / start.elapsed().as_secs_f64();
+    bench.record(Side::Dq, &format!("{}: snapshots", it.name), "per second", taken);
     dq.shutdown(Duration::from_secs(1)).await;
 }
 
@@ -180,23 +202,19 @@ async fn lateness(bench: &mut Bench, seconds: usize) {
 async fn main() {
     let arguments = Arguments::read();
     let jobs = arguments.scaled(102_400, 512_000);
-    let (many, seconds) = (arguments.scaled(250_000, 1_000_000), arguments.scaled(5, 20));
+    let seconds = arguments.scaled(5, 20);
     let wants = |name: &str| arguments.wants(name);
-    let (reopens, is_late) = (wants("reopening"), wants("lateness"));
+    let late: Vec<&Punctual> = PUNCTUAL.iter().filter(|it| wants(it.name)).collect();
     let lines: Vec<Line> = LINES.into_iter().filter(|line| wants(line.name)).collect();
-    let mut bench = Bench::start("file", arguments, lines.len() + usize::from(reopens) + usize::from(is_late));
+    let mut bench = Bench::start("file", arguments, lines.len() + late.len());
     for _ in bench.rounds() {
         for it in &lines {
             bench.step(it.name);
             line(&mut bench, it, jobs / it.part).await;
         }
-        if is_late {
-            bench.step("lateness");
-            lateness(&mut bench, seconds).await;
-        }
-        if reopens {
-            bench.step("reopening");
-            reopening(&mut bench, many).await;
+        for it in &late {
+            bench.step(it.name);
+            lateness(&mut bench, it, seconds).await;
         }
     }
     bench.finish();

@@ -124,7 +124,7 @@ struct Watched {
 
 /// What runs the jobs.
 enum Node {
-    Dq(Context),
+    Dq(Box<Context>),
     Bare(Vec<bare::Watched>),
 }
 
@@ -147,7 +147,7 @@ impl Node {
         }
         let dq = factory.start().await.unwrap();
         dq.ready().await;
-        Self::Dq(dq)
+        Self::Dq(Box::new(dq))
     }
 
     /// Keeps all threads of the runtime busy until `stop`.

@@ -1,6 +1,7 @@
 //! Steps that change more than a frame of the journal holds.
 
 use dq::store::file::check_on;
+use dq::store::step::NoteVerdict;
 use dq::store::{AddOutcome, BatchAnswer};
 use dq_testing::disk::{Fate, SimulatedDisk};
 
@@ -38,15 +39,17 @@ fn the_largest_row_fits_a_frame() {
     drop(rig.add_all(vec![job("a", &payload)]));
     let claims = rig.transfer(1);
     rig.store.commit().unwrap();
-    assert_eq!(rig.claimed(claims).unwrap().len(), 1);
+    let claim = rig.claimed(claims).unwrap().remove(0);
     let replaced = rig.add_all(vec![job("a", &payload)]);
     rig.store.commit().unwrap();
     now(replaced).unwrap();
     // A dump goes on, so the next change of the row logs it whole.
     rig.store.rows().unwrap().begin_dump(&key()).unwrap();
-    let deleted = rig.delete("a");
+    let (written, isolated) = (disk.written(), rig.isolate(&claim));
     rig.store.commit().unwrap();
-    now(deleted).unwrap();
+    assert_eq!(now(isolated).unwrap().notes, Some(vec![NoteVerdict::Done]));
+    assert!(disk.written() - written > 32 << 20, "{} bytes", disk.written() - written);
     let reopened = Rig::open(&disk.copy());
-    assert!(reopened.has("a"));
+    let row = reopened.store.rows().unwrap().view(&key()).jobs.remove(&claim.id).unwrap();
+    assert!(row.replacement.is_some() && row.row.unwrap().isolation.is_some());
 }

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use dq::job::{AppName, Codec, Deliver, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName};
+use dq::job::{
+    AppName, Codec, Deliver, Isolation, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName,
+};
 use dq::store::file::{Commits, FileOptions, FileStore};
 use dq::store::step::{
-    Change, Claim, LeaseStatus, Outcome, Reconcile, Renew, Sequenced, Settle, Settled, Transfer, Transferred,
-    USUAL_BYTES,
+    Change, Claim, Isolate, Isolated, LeaseStatus, Outcome, Reconcile, Renew, Sequenced, Settle, Settled, Transfer,
+    Transferred, USUAL_BYTES,
 };
 use dq::store::{
     AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, Link, NewJob, Numbered, OnDuplicate, Pending,
@@ -141,6 +143,13 @@ impl Rig {
 
     pub fn renew(&self) -> Pending<LeaseStatus> {
         self.link.step(Renew { last_seen: self.last_seen, lease: Duration::from_secs(15) })
+    }
+
+    /// Notes that a claimed job runs in a group.
+    pub fn isolate(&self, claim: &Claim) -> Pending<Isolated> {
+        let (last_seen, lease) = (self.last_seen, Duration::from_secs(15));
+        let runs = vec![(claim.id.clone(), claim.token)];
+        self.link.step(Isolate { last_seen, lease, isolation: Isolation::Grouped, runs })
     }
 
     pub fn link(&self) -> &dyn Link {

@@ -2,6 +2,7 @@
 
 use dq::config::TopicOverrides;
 use dq::job::{Cause, State};
+use dq::listener::RetryDelay;
 use dq::testing::Harness;
 
 use crate::scripted_listener::{HOUR, MS, SECOND, Script, TestJob, default_settings, start, stored_job, test_job};
@@ -104,6 +105,11 @@ async fn process_unacked_that_panics_or_fails_keeps_the_job_for_another_period()
         assert!(job.id().as_str() != "a", "in process_unacked");
         Err("not now".into())
     });
+    let log = script.log.clone();
+    let script = script.retry_delay(move |_, _| {
+        log.record(format_args!("asked"));
+        RetryDelay::BySettings
+    });
     let dq = script.start(|topic| topic.unacked_age("1h")).await;
     dq.provider().add(test_job("a")).await.unwrap();
     dq.provider().add(test_job("b")).await.unwrap();
@@ -111,6 +117,7 @@ async fn process_unacked_that_panics_or_fails_keeps_the_job_for_another_period()
     let aged = script.log.take_without_times();
     let times = |what: &str| aged.iter().filter(|line| *line == what).count();
     assert_eq!((times("aged a 0"), times("aged b 0")), (3, 3), "{aged:?}");
+    assert_eq!(times("asked"), 0, "no attempt was spent: {aged:?}");
     assert_eq!(dq.counts::<TestJob>().await.unacked, 2);
 }
 

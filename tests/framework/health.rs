@@ -94,6 +94,28 @@ async fn a_node_whose_store_fails_reports_the_error_and_recovers() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_topic_that_an_operator_must_mend_says_so_until_the_refused_step_works_again() {
+    let harness = start(|factory| factory.without_listeners()).await;
+    let (store, faults) = FaultyStore::over(harness.store());
+    let script = Script::acks();
+    let dq = Harness::start_on(store, 2, |factory| script.on(factory, default_settings)).await;
+    faults.fail_only("sweep", Fault::WrongType);
+    for (id, after) in [("a", "6m"), ("b", "8m")] {
+        dq.provider().add(test_job(id)).after(after).await.unwrap();
+    }
+    for acked in [1, 2] {
+        dq.advance((if acked == 1 { 7 } else { 2 }) * MINUTE).await;
+        let topic = dq.health().topics.remove(0);
+        assert_eq!(topic.counters.acked, acked, "the other steps work");
+        let Condition::Stopped(text) = &topic.condition else { panic!("{topic:?}") };
+        assert!(text.contains("`a key of the test` has the wrong type"), "{text}");
+    }
+    faults.clear();
+    dq.advance(10 * MINUTE).await;
+    assert!(dq.health().ready);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_slow_handler_is_reported_as_running() {
     let dq = Script::takes(10 * SECOND).start(default_settings).await;
     dq.provider().add(test_job("a")).await.unwrap();

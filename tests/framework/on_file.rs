@@ -26,6 +26,7 @@ mod parking;
 mod pending;
 mod provider;
 mod rejoins;
+mod reminders;
 mod restarts;
 mod retries;
 mod runs;

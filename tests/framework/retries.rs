@@ -247,6 +247,39 @@ async fn a_dead_job_keeps_its_error_and_starts_afresh_when_requeued() {
     assert_eq!(script.log.take(), ["60s due a 0", "60s due a 1", "60s final a 2 error"]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn every_run_and_final_retry_get_the_job_as_it_was_added() {
+    let seen = Arc::<Mutex<Vec<_>>>::default();
+    let see = |job: &Job<TestJob>, seen: &Mutex<Vec<_>>| {
+        let seen_job = (job.attempt(), (*job).clone(), job.header("trace").map(str::to_owned));
+        seen.lock().unwrap().push(seen_job);
+    };
+    let (by_handler, by_final_retry) = (seen.clone(), seen.clone());
+    let script = Script::new(move |job, channel| {
+        see(&job, &by_handler);
+        async move {
+            let attempt = job.attempt();
+            job.into_payload().id.push_str("changed");
+            match attempt {
+                0 => Err("no".into()),
+                1 => panic!("no"),
+                2 => pending().await,
+                3 => Ok(channel.rejoin_at(std::time::SystemTime::now() + Duration::from_secs(40 * 366 * 86_400))),
+                _ => Err("no".into()),
+            }
+        }
+    });
+    let script = script.final_retry(move |job, _| {
+        see(&job, &by_final_retry);
+        std::future::ready(())
+    });
+    let dq = script.start(|topic| topic.retry("1s x 4")).await;
+    dq.provider().add(test_job("payload")).id("a").header("trace", "7").await.unwrap();
+    dq.advance(HOUR).await;
+    let as_added = |attempt| (attempt, test_job("payload"), Some("7".to_owned()));
+    assert_eq!(*seen.lock().unwrap(), (0..=5).map(as_added).collect::<Vec<_>>());
+}
+
 #[derive(Debug, thiserror::Error)]
 #[error("account {0} is closed")]
 struct Closed(u32);
@@ -275,7 +308,8 @@ async fn retry_delay_finds_the_error_itself_in_whatever_the_handler_wrapped_it()
     struct Payment(#[source] Box<dyn Error + Send + Sync>);
 
     let given_up = (vec!["due a 0".to_owned(), "final a 1 error".to_owned()], State::Dead);
-    let wrappers: [(&str, fn() -> JobError); 7] = [
+    type Wrapper = (&'static str, fn() -> JobError);
+    let wrappers: [Wrapper; 7] = [
         ("itself", || Closed(7).into()),
         ("a box", || Box::new(Closed(7)).into()),
         ("a box of any error", || Box::<dyn Error + Send + Sync>::from(Closed(7)).into()),
@@ -314,7 +348,8 @@ async fn the_error_of_a_handler_is_dropped_where_handlers_run_and_its_panic_harm
     let dq = script.start(|topic| topic.retry("1m x 2")).await;
     dq.provider().add(test_job("a")).await.unwrap();
     dq.advance(HOUR).await;
-    assert_eq!((*dropped.lock().unwrap(), stored_job(&dq, "a").await.state), (3, State::Dead));
+    assert_eq!(stored_job(&dq, "a").await.state, State::Dead);
+    assert_eq!(*dropped.lock().unwrap(), 3);
     assert_eq!(dq.health().topics[0].counters.restarts, 0);
 }
 
@@ -342,37 +377,4 @@ async fn a_fatal_error_is_not_retried_whatever_the_policy_and_its_cause_is_kept(
     dq.provider().requeue::<TestJob>("dead").await.unwrap().must_change().unwrap();
     dq.settle().await;
     assert_eq!(script.log.take_without_times(), ["due dead 0", "final dead 1 error"], "a requeue runs it again");
-}
-
-#[tokio::test(start_paused = true)]
-async fn every_run_and_final_retry_get_the_job_as_it_was_added() {
-    let seen = Arc::<Mutex<Vec<_>>>::default();
-    let see = |job: &Job<TestJob>, seen: &Mutex<Vec<_>>| {
-        let seen_job = (job.attempt(), (*job).clone(), job.header("trace").map(str::to_owned));
-        seen.lock().unwrap().push(seen_job);
-    };
-    let (by_handler, by_final_retry) = (seen.clone(), seen.clone());
-    let script = Script::new(move |job, channel| {
-        see(&job, &by_handler);
-        async move {
-            let attempt = job.attempt();
-            job.into_payload().id.push_str("changed");
-            match attempt {
-                0 => Err("no".into()),
-                1 => panic!("no"),
-                2 => pending().await,
-                3 => Ok(channel.rejoin_at(std::time::SystemTime::now() + Duration::from_secs(40 * 366 * 86_400))),
-                _ => Err("no".into()),
-            }
-        }
-    });
-    let script = script.final_retry(move |job, _| {
-        see(&job, &by_final_retry);
-        std::future::ready(())
-    });
-    let dq = script.start(|topic| topic.retry("1s x 4")).await;
-    dq.provider().add(test_job("payload")).id("a").header("trace", "7").await.unwrap();
-    dq.advance(HOUR).await;
-    let as_added = |attempt| (attempt, test_job("payload"), Some("7".to_owned()));
-    assert_eq!(*seen.lock().unwrap(), (0..=5).map(as_added).collect::<Vec<_>>());
 }

@@ -137,10 +137,9 @@ async fn one_sigterm_lets_axum_finish_its_request_and_the_node_its_handler() {
     let port = said(&mut lines, &["port "]).await;
     let mut request = TcpStream::connect(format!("127.0.0.1:{}", &port["port ".len()..])).await.unwrap();
     request.write_all(b"GET /slow HTTP/1.1\r\nHost: shop\r\nConnection: close\r\n\r\n").await.unwrap();
-    let mut begun =
-        [said(&mut lines, &["serving", "handling"]).await, said(&mut lines, &["serving", "handling"]).await];
-    begun.sort();
-    assert_eq!(begun, ["handling", "serving"]);
+    let mut two = [said(&mut lines, &["serving", "handling"]).await, said(&mut lines, &["serving", "handling"]).await];
+    two.sort();
+    assert_eq!(two, ["handling", "serving"]);
     kill_process(pid, Signal::TERM).unwrap();
     let mut answer = String::new();
     request.read_to_string(&mut answer).await.unwrap();

@@ -124,6 +124,8 @@ async fn subscriptions_return_after_the_server_refused_to_renew_them() {
     let (url, connections) = scripted::start_counted(scripted::Behaviour::BusyAtResubscription);
     let (store, key) = (RedisStore::new(&url).unwrap(), super::topic::key("t"));
     let mut signals = store.signals(&key, interest()).await.unwrap();
+    let interrupted = signals.next().await;
+    assert!(matches!(&interrupted, Some(Signal::Interrupted(reason)) if reason.contains("BUSY")), "{interrupted:?}");
     assert_eq!(signals.next().await, Some(Signal::Resubscribed));
     assert_eq!(connections.load(SeqCst), 3, "the connection that was refused is dropped");
 }

@@ -1,5 +1,6 @@
 //! Jobs whose place another program removed (rule 26): an add does not guess about them, and the audit puts them back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use dq::environment::TokioClock;
@@ -191,7 +192,7 @@ async fn work(_job: Job<Work>) -> Result<(), JobError> {
 
 #[tokio::test(start_paused = true)]
 async fn a_node_puts_lost_jobs_back_and_counts_them() {
-    let store = PacedStore::start(std::sync::Arc::new(TokioClock::new()));
+    let store = PacedStore::start(Arc::new(TokioClock::new()));
     let dq = Harness::start_on(store.clone(), 1, |factory| factory.listener::<work>()).await;
     for n in 0..3 {
         dq.provider().add(Work(n)).after("4m").await.unwrap();
@@ -200,7 +201,10 @@ async fn a_node_puts_lost_jobs_back_and_counts_them() {
     store.keyspace().connect().command(&["ZREM", &delayed, "1"]);
     dq.advance(Duration::from_secs(50)).await;
     assert_eq!(dq.health().topics[0].counters.place_lost, 0);
-    dq.advance(Duration::from_secs(250)).await;
+    dq.advance(Duration::from_secs(35)).await;
+    let health = dq.health().topics.remove(0);
+    assert_eq!((health.counters.place_lost, health.audit_difference), (0, 1), "the scan has found it");
+    dq.advance(Duration::from_secs(215)).await;
     let health = dq.health().topics.remove(0);
     assert_eq!((health.counters.place_lost, health.audit_difference), (1, 0));
     let seen = dq.job::<Work>(1).await.unwrap();
@@ -209,4 +213,27 @@ async fn a_node_puts_lost_jobs_back_and_counts_them() {
     dq.advance(Duration::from_secs(7_200)).await;
     assert!(dq.job::<Work>(1).await.is_none());
     assert_eq!(dq.health().topics[0].counters.acked, 3);
+}
+
+#[delay_listener(register = false)]
+async fn fails_at_last(_job: Job<Work>, gate: Arc<tokio::sync::Notify>) -> Result<(), JobError> {
+    gate.notified().await;
+    Err("no".into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_counts_a_job_without_a_record_as_dropped_once() {
+    let store = PacedStore::start(Arc::new(TokioClock::new()));
+    let gate = Arc::new(tokio::sync::Notify::new());
+    let dq =
+        Harness::start_on(store.clone(), 1, |factory| factory.provide(Arc::clone(&gate)).listener::<fails_at_last>())
+            .await;
+    dq.provider().add(Work(1)).await.unwrap();
+    dq.settle().await;
+    let jobs = store.keyspace().key(format!("{}:work", dq.provider().app()), "jobs");
+    store.keyspace().connect().command(&["HDEL", &jobs, "1"]);
+    gate.notify_one();
+    dq.settle().await;
+    let counters = dq.health().topics.remove(0).counters;
+    assert_eq!((counters.failed, counters.dropped, counters.retried), (1, 1, 0));
 }

@@ -15,6 +15,7 @@ mod far;
 mod full_memory;
 mod health;
 mod idle;
+mod impatient;
 mod keys;
 mod listeners;
 mod lost;

@@ -19,6 +19,8 @@ use futures_util::future::BoxFuture;
 pub enum Fault {
     /// It is not executed, and the answer says so: `StoreError::Refused`.
     Refused,
+    /// It is not executed until an operator acts: `StoreError::WrongType`.
+    WrongType,
     /// It is not executed, and the answer leaves that open: `StoreError::Unavailable`.
     Unavailable,
     /// It is not executed, and there is no answer.
@@ -150,6 +152,9 @@ fn no_answer<T: Send + 'static>(step: &'static str, fault: Fault) -> Pending<T> 
     match fault {
         Fault::Refused | Fault::Unsettled => {
             async move { Err(StoreError::Refused { operation: step, reason }) }.boxed()
+        }
+        Fault::WrongType => {
+            async move { Err(StoreError::WrongType { key: "a key of the test".into(), expected: "hash" }) }.boxed()
         }
         Fault::Unavailable => async move { Err(StoreError::Unavailable { operation: step, reason }) }.boxed(),
         Fault::Lost | Fault::AnswerLost | Fault::AnsweredAfter(_) => pending().boxed(),

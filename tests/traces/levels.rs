@@ -29,7 +29,7 @@ async fn begin(script: &Script, traces: &Traces, retry: &'static str) -> Harness
 async fn ordinary_retries_are_a_line_each_at_info_and_warn_only_from_the_last_but_one() {
     let (traces, _guard) = subscribe();
     let dq = begin(&Script::fails("no"), &traces, "1m x 3").await;
-    for job in dq.provider().add_many((0..JOBS).map(|n| test_job(n))).await.unwrap() {
+    for job in dq.provider().add_many((0..JOBS).map(test_job)).await.unwrap() {
         job.unwrap();
     }
     dq.advance(MINUTE + SECOND).await;

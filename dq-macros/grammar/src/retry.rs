@@ -83,6 +83,15 @@ impl RetryPolicy {
         }
     }
 
+    /// The longest delay before any retry, with the most jitter; `None` if there is no retry.
+    pub fn longest_delay(&self) -> Option<Duration> {
+        let most_jitter = match self {
+            Self::Exponential { jitter, .. } => u64::from(*jitter) * 2 * 1000,
+            _ => 0,
+        };
+        (1..=self.retries()).filter_map(|retry| self.delay(retry, most_jitter)).max()
+    }
+
     /// The delay before retry number `retry`, from 1; `None` if no attempt is left. `random` decides the jitter.
     pub fn delay(&self, retry: u32, random: u64) -> Option<Duration> {
         if retry == 0 || retry > self.retries() {
@@ -260,6 +269,14 @@ mod tests {
             }
         }
         assert_eq!(read("exponential 1s x 40, factor 10, jitter 0%").delay(40, 0), Some(3600 * SECOND));
+    }
+
+    #[test]
+    fn the_longest_delay_has_all_of_the_jitter() {
+        assert_eq!(read("exponential 10s x 2, factor 3, jitter 10%").longest_delay(), Some(33 * SECOND));
+        assert_eq!(read("exponential 1h x 9, max 2h, jitter 100%").longest_delay(), Some(4 * 3600 * SECOND));
+        assert_eq!(read("1m, 5m, 2m").longest_delay(), Some(300 * SECOND));
+        assert_eq!(read("none").longest_delay(), None);
     }
 
     #[test]

@@ -15,9 +15,15 @@ use dq_bench::{Cost, Meter};
 pub(crate) struct Groups {
     synced: Mutex<Vec<u64>>,
     unsynced: AtomicU64,
+    snapshots: AtomicU64,
 }
 
 impl Groups {
+    /// How many snapshots were finished.
+    pub(crate) fn snapshots(&self) -> u64 {
+        self.snapshots.load(Relaxed)
+    }
+
     pub(crate) fn clear(&self) {
         self.synced.lock().unwrap().clear();
     }
@@ -59,6 +65,9 @@ impl Disk for Recording {
         Ok(self.file(Disk::open(&self.directory, name, access)?))
     }
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        if to.starts_with("snapshot") {
+            self.groups.snapshots.fetch_add(1, Relaxed);
+        }
         self.directory.rename(from, to)
     }
     fn remove(&self, name: &str) -> io::Result<()> {

@@ -152,8 +152,7 @@ impl Limits<'_, TopicSettings> {
 
     /// No retry waits longer than a job may.
     fn retries(&mut self) {
-        let policy = &self.resolved.settings.retry;
-        let longest = (1..=policy.retries()).filter_map(|retry| policy.delay(retry, 0)).max();
+        let longest = self.resolved.settings.retry.longest_delay();
         if longest.is_some_and(|delay| delay > LONGEST_DELAY) {
             let limit = format!("a policy whose delays are at most {}", show_duration(LONGEST_DELAY));
             self.refuse("retry", limit, "shorter delays".into());
@@ -298,5 +297,7 @@ mod tests {
     fn no_retry_waits_longer_than_ten_years() {
         assert_eq!(topic(&[("retry", "1m, 3650d")]), [""; 0]);
         assert_eq!(topic(&[("retry", "1m, 3651d")]).len(), 1);
+        assert_eq!(topic(&[("retry", "exponential 3600d x 1, max 3600d, jitter 1%")]), [""; 0]);
+        assert_eq!(topic(&[("retry", "exponential 3600d x 1, max 3600d, jitter 2%")]).len(), 1, "with its jitter");
     }
 }

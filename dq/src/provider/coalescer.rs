@@ -151,6 +151,9 @@ impl Coalescer {
             if self.inbox.is_closed_and_empty() && self.is_idle() {
                 return;
             }
+            if self.is_idle() {
+                self.party.rests();
+            }
             self.set_alarm();
             if let Some(bell) = &self.bell {
                 bell.is_busy.store(!self.is_idle(), SeqCst);
@@ -183,13 +186,13 @@ impl Coalescer {
             self.take_back(now);
         }
         self.queue.give_up(now, self.last_error.as_ref());
-        let (mut unresponsive, patience) = (false, self.answer_within());
+        let (mut unresponsive, most) = (false, self.answer_within());
         let closed = self.inbox.is_closed_and_empty();
         self.in_flight.retain_mut(|batch| {
             let awaits_answer = batch.awaits_answer();
             let over = batch.give_up(now, Deadline::no_answer);
             // Callers that wait for less than `call_timeout` do not make the store late: the connection stays.
-            let is_young = awaits_answer && !closed && now < batch.sent + patience;
+            let is_young = awaits_answer && !closed && now < batch.sent + most;
             unresponsive |= over && awaits_answer && !is_young;
             !over || is_young
         });

@@ -134,15 +134,19 @@ async fn repeat<T>(
     if environment.now() >= over {
         return Err(too_many(deadline));
     }
-    let mut tries = 0;
+    let (mut tries, mut last) = (0, None);
     loop {
         let began = environment.now();
         let (whole, rest) = (retries.call_timeout, over.saturating_sub(began));
-        let (patience, limit) = if whole <= rest { (whole, "call_timeout") } else { (rest, deadline.limit) };
+        let (most, limit) = if whole <= rest { (whole, "call_timeout") } else { (rest, deadline.limit) };
         let answer = tokio::select! {
             biased;
             answer = ask(tries) => answer,
-            () = environment.sleep_until(began.saturating_add(patience)) => Err(unanswered(patience, limit)),
+            // A last try that had less time says less than the one before.
+            () = environment.sleep_until(began.saturating_add(most)) => match last {
+                Some(error) if most < whole => return Err(error),
+                _ => Err(unanswered(most, limit)),
+            },
         };
         match answer {
             Err(error) if error.is_outage() => {
@@ -151,7 +155,7 @@ async fn repeat<T>(
                     return Err(error);
                 }
                 environment.sleep_until(again).await;
-                tries += 1;
+                (tries, last) = (tries + 1, Some(error));
             }
             other => return other,
         }

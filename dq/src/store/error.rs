@@ -163,6 +163,11 @@ impl StoreError {
         )
     }
 
+    /// Returns whether the error may pass although nobody does anything, so that a caller's request is worth many repeats.
+    pub const fn passes(&self) -> bool {
+        self.is_outage() && !matches!(self, Self::Full { .. })
+    }
+
     /// Returns whether it says that nobody reaches the store.
     pub(crate) const fn is_unreachable(&self) -> bool {
         matches!(self, Self::Unavailable { .. } | Self::NotSent { .. })
@@ -171,11 +176,6 @@ impl StoreError {
     /// Returns whether it concerns one topic only, and not the store as a whole.
     pub(crate) const fn is_of_topic(&self) -> bool {
         matches!(self, Self::Version { .. } | Self::WrongType { .. } | Self::OverLimit { .. })
-    }
-
-    /// Returns whether the error may pass although nobody does anything, so that a caller's request is worth many repeats.
-    pub const fn passes(&self) -> bool {
-        self.is_outage() && !matches!(self, Self::Full { .. })
     }
 
     /// Returns whether the connection is of no use any more, so that the next request needs another one.

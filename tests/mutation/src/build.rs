@@ -12,10 +12,10 @@ use crate::copy::Copy;
 const FEATURES: [&str; 2] = ["--features", "dq/testing,dq/tls"];
 
 /// Runs cargo in the copy and returns its messages, and whether it succeeded.
-fn cargo(copy: &Copy, target: &Path, arguments: &[&str]) -> Result<(Vec<Value>, bool), String> {
+fn cargo(copy: &Path, target: &Path, arguments: &[&str]) -> Result<(Vec<Value>, bool), String> {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(program);
-    command.args(arguments).args(FEATURES).args(["--message-format=json", "--quiet"]).current_dir(&copy.folder);
+    command.args(arguments).args(FEATURES).args(["--message-format=json", "--quiet"]).current_dir(copy);
     // What `cargo run` sets for this program would be taken for that of the copy.
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy().into_owned();
@@ -32,7 +32,7 @@ fn cargo(copy: &Copy, target: &Path, arguments: &[&str]) -> Result<(Vec<Value>, 
 
 /// Which changes, by number, do not compile. Those that the compiler did not come to are found by the next check.
 pub(crate) fn refused(copy: &Copy, target: &Path) -> Result<BTreeSet<usize>, String> {
-    let (messages, is_fine) = cargo(copy, target, &["check", "-p", "dq", "-p", "dq-macros", "--lib"])?;
+    let (messages, is_fine) = cargo(&copy.folder, target, &["check", "-p", "dq", "-p", "dq-macros", "--lib"])?;
     let errors = messages.iter().map(|line| &line["message"]).filter(|message| message["level"] == "error");
     let mut refused = BTreeSet::new();
     let mut unknown = Vec::new();
@@ -68,7 +68,7 @@ fn blamed(error: &Value, places: &[(String, std::ops::Range<usize>, usize)]) -> 
 }
 
 /// Builds test programs of the copy: the unit tests of the crates, and these of `tests/`. By name, such as `dq` and `framework`.
-pub(crate) fn tests(copy: &Copy, target: &Path, names: &[&str]) -> Result<BTreeMap<String, PathBuf>, String> {
+pub(crate) fn tests(copy: &Path, target: &Path, names: &BTreeSet<&str>) -> Result<BTreeMap<String, PathBuf>, String> {
     let mut arguments = vec!["test", "--no-run", "-p", "dq", "-p", "dq-macros", "-p", "dq-tests", "--lib", "--bins"];
     names.iter().for_each(|name| arguments.extend(["--test", name]));
     let (messages, is_fine) = cargo(copy, target, &arguments)?;

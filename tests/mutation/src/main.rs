@@ -19,7 +19,6 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 
 use change::{Change, LeftOut};
-use copy::Copy;
 use judge::{Bench, Judge, Outcome};
 
 /// Changes one expression of dq at a time and tells which changes no test notices.
@@ -50,9 +49,15 @@ struct Arguments {
     /// Draws only from files whose path begins so.
     #[arg(long, default_value = "")]
     only: String,
-    /// Runs further tests on what survives, chosen by its path: nodes, servers, files.
+    /// Asks these test programs of `tests/` instead, such as framework or "conformance file::".
+    #[arg(long, value_delimiter = ',')]
+    tests: Vec<String>,
+    /// Judges the copy of the last run, with its places and its tests, whatever has changed in the tree.
     #[arg(long)]
-    wider: bool,
+    kept: bool,
+    /// Where the copy and its build are, from the top of the repository.
+    #[arg(long, default_value = "target/mutants")]
+    folder: String,
     /// Lists the places and runs nothing.
     #[arg(long)]
     list: bool,
@@ -76,24 +81,30 @@ fn main() -> ExitCode {
 /// Returns whether every change was caught.
 fn run(arguments: &Arguments) -> Result<bool, String> {
     let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().map_err(|error| error.to_string())?;
-    let work = top.join("target/mutants");
-    let change::Found { changes, left_out } = draw::all(&top)?;
-    let changes: Vec<_> = changes.into_iter().filter(|change| change.path.starts_with(&arguments.only)).collect();
-    describe(&changes, left_out);
-    let (copy, changes) = compiling(&top, &work, draw::drawn(changes, arguments.seed), arguments.places)?;
+    let work = top.join(&arguments.folder);
+    let (folder, list) = (work.join("tree"), work.join("drawn"));
+    if !arguments.kept {
+        let change::Found { changes, left_out } = draw::all(&top)?;
+        let changes: Vec<_> = changes.into_iter().filter(|change| change.path.starts_with(&arguments.only)).collect();
+        describe(&changes, left_out);
+        let lines: Vec<String> = compiling(&top, &work, draw::drawn(changes, arguments.seed), arguments.places)?;
+        std::fs::write(&list, lines.join("\n")).map_err(|error| error.to_string())?;
+    }
+    let lines = std::fs::read_to_string(&list).map_err(|error| format!("{}: {error}", list.display()))?;
+    let changes: Vec<&str> = lines.lines().collect();
     let chosen = chosen(arguments, changes.len())?;
     if arguments.list {
-        chosen.iter().for_each(|number| println!("{number:4} {}", changes[number - 1].line()));
+        chosen.iter().for_each(|number| println!("{number:4} {}", changes[number - 1]));
         return Ok(true);
     }
     let judges: BTreeSet<Judge> =
-        chosen.iter().flat_map(|number| judges(&changes[number - 1], arguments.wider)).collect();
+        chosen.iter().flat_map(|number| judges(changes[number - 1], &arguments.tests)).collect();
     let target = work.join("build");
     println!("building the tests");
-    let programs = build::tests(&copy, &target, &judge::programs(&judges.into_iter().collect::<Vec<_>>()))?;
+    let programs = build::tests(&folder, &target, &judge::programs(&judges))?;
     let (temporary, least) = (judge::temporary(&work), Duration::from_secs(arguments.timeout));
-    let mut bench = Bench { copy: copy.folder, temporary, target, programs, limits: BTreeMap::new(), least };
-    judged(&mut bench, &changes, &chosen, arguments.wider)
+    let mut bench = Bench { copy: folder, temporary, target, programs, limits: BTreeMap::new(), least };
+    judged(&mut bench, &changes, &chosen, &arguments.tests)
 }
 
 fn describe(changes: &[Change], left_out: LeftOut) {
@@ -107,13 +118,12 @@ fn describe(changes: &[Change], left_out: LeftOut) {
     );
 }
 
-/// The first changes of the draw that compile, and the copy that has them.
-fn compiling(top: &Path, work: &Path, drawn: Vec<Change>, wanted: usize) -> Result<(Copy, Vec<Change>), String> {
+/// Writes a copy of the tree with the first changes of the draw that compile, and returns a line for each.
+fn compiling(top: &Path, work: &Path, mut drawn: Vec<Change>, wanted: usize) -> Result<Vec<String>, String> {
     std::fs::create_dir_all(work).map_err(|error| error.to_string())?;
     let list = work.join("refused");
     let known = std::fs::read_to_string(&list).unwrap_or_default();
     let mut refused: BTreeSet<String> = known.lines().map(str::to_owned).collect();
-    let mut drawn = drawn;
     let mut extra = wanted / 2;
     loop {
         drawn.retain(|change| !refused.contains(&change.key()));
@@ -122,7 +132,7 @@ fn compiling(top: &Path, work: &Path, drawn: Vec<Change>, wanted: usize) -> Resu
         let numbers = build::refused(&copy, &work.join("build"))?;
         if numbers.is_empty() && extra == 0 {
             println!("{} changes compile, {} that were drawn do not", first.len(), refused.len());
-            return Ok((copy, first.to_vec()));
+            return Ok(first.iter().map(Change::line).collect());
         }
         // Once the first ones compile, the others were only to find more errors at a time.
         if !numbers.iter().any(|number| *number <= wanted) {
@@ -153,23 +163,26 @@ fn chosen(arguments: &Arguments, places: usize) -> Result<Vec<usize>, String> {
     }
 }
 
-fn judges(change: &Change, wider: bool) -> Vec<Judge> {
-    let more = if wider { judge::wider(&change.path) } else { &[] };
-    judge::near(&change.path).iter().chain(more).copied().collect()
+/// The tests that a change with this line meets: the line begins with the path.
+fn judges(line: &str, tests: &[String]) -> Vec<Judge> {
+    match tests {
+        [] => judge::near(line.split(':').next().unwrap_or(line)),
+        tests => tests.iter().map(|text| judge::of_tests(text)).collect(),
+    }
 }
 
-fn judged(bench: &mut Bench, changes: &[Change], chosen: &[usize], wider: bool) -> Result<bool, String> {
+fn judged(bench: &mut Bench, changes: &[&str], chosen: &[usize], tests: &[String]) -> Result<bool, String> {
     let mut caught: BTreeMap<String, usize> = BTreeMap::new();
     let mut survived = Vec::new();
     let begin = Instant::now();
     for (at, number) in chosen.iter().enumerate() {
-        let change = &changes[number - 1];
+        let change = changes[number - 1];
         let mut verdict = None;
-        for judge in judges(change, wider) {
-            verdict = match bench.ask(judge, *number)? {
+        for judge in judges(change, tests) {
+            verdict = match bench.ask(&judge, *number)? {
                 Outcome::Passed => continue,
-                Outcome::Failed(test) => Some((judge::name(judge), test)),
-                Outcome::TimedOut => Some((judge::name(judge) + ", by a time-out", "a time-out".to_owned())),
+                Outcome::Failed(test) => Some((judge::name(&judge), test)),
+                Outcome::TimedOut => Some((judge::name(&judge) + ", by a time-out", "a time-out".to_owned())),
             };
             break;
         }
@@ -177,7 +190,7 @@ fn judged(bench: &mut Bench, changes: &[Change], chosen: &[usize], wider: bool) 
             Some((judge, test)) => ("caught", format!(" by {judge}: {test}")),
             None => ("SURVIVED", String::new()),
         };
-        println!("[{}/{}] {number}: {word} {}{by}", at + 1, chosen.len(), change.line());
+        println!("[{}/{}] {number}: {word} {change}{by}", at + 1, chosen.len());
         match verdict {
             Some((judge, _)) => *caught.entry(judge).or_default() += 1,
             None => survived.push(*number),
@@ -191,7 +204,7 @@ fn judged(bench: &mut Bench, changes: &[Change], chosen: &[usize], wider: bool) 
         survived.len()
     );
     caught.iter().for_each(|(judge, count)| println!("  {count:4} caught by {judge}"));
-    survived.iter().for_each(|number| println!("  survived: {number} {}", changes[number - 1].line()));
+    survived.iter().for_each(|number| println!("  survived: {number} {}", changes[number - 1]));
     Ok(survived.is_empty())
 }
 

@@ -1,11 +1,13 @@
 //! The `file:` store of dq beside SQLite and redb, doing the same durable work in one run: adds, and whole lives as transactions on
 //! an index of due times. Callers who come during a commit share the next one, on all sides, and nobody is answered before the sync.
-//! The engines do nothing else; dq does all that it does. The table has a line for each engine; its column `bare` is that engine.
+//! The engines do nothing else. dq is measured twice: whole, with encoding, handlers and all, and as its store alone in the place of
+//! an engine. The table has two lines for each engine; the column `bare` is the engine.
 //!
 //! `cargo bench --manifest-path dq/benches/engines/Cargo.toml -- [--quick] [--rounds N] [--only WORDS] [--json FILE]`
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod alone;
 mod engine;
 #[path = "../../node/job.rs"]
 mod job;
@@ -180,18 +182,26 @@ fn record(bench: &mut Bench, side: Side, name: &str, spent: &Spent) {
     bench.record(side, &format!("{name}: pages"), "bytes/job", spent.pages);
 }
 
-/// Measures an engine and dq, which takes turns in being the first.
-async fn beside<E: Engine>(bench: &mut Bench, round: usize, line: Line, jobs: usize) {
-    let name = format!("{}, {}", line.name, E::NAME);
-    bench.step(&name);
-    let mut sides = [Side::Dq, Side::Bare];
-    sides.rotate_left(round % 2);
-    for side in sides {
-        let spent = match side {
-            Side::Dq => dq(line, jobs).await,
-            Side::Bare => engine::<E>(line, jobs).await,
-        };
-        record(bench, side, &name, &spent);
+/// Measures all sides, which take turns in being the first.
+async fn round(bench: &mut Bench, round: usize, line: Line, jobs: usize) {
+    let mut spent: [Option<Spent>; 4] = [const { None }; 4];
+    for turn in 0..4 {
+        let side = (turn + round) % 4;
+        bench.step(line.name);
+        spent[side] = Some(match side {
+            0 => dq(line, jobs).await,
+            1 => engine::<alone::Alone>(line, jobs).await,
+            2 => engine::<sqlite::Sqlite>(line, jobs).await,
+            _ => engine::<redb::Redb>(line, jobs).await,
+        });
+    }
+    let [dq, alone, sqlite, redb] = spent.map(|spent| spent.expect("each side had its turn"));
+    for (own, what) in [(&dq, "dq"), (&alone, alone::Alone::NAME)] {
+        for (other, engine) in [(&sqlite, sqlite::Sqlite::NAME), (&redb, redb::Redb::NAME)] {
+            let name = format!("{}, {what} beside {engine}", line.name);
+            record(bench, Side::Dq, &name, own);
+            record(bench, Side::Bare, &name, other);
+        }
     }
 }
 
@@ -200,11 +210,10 @@ async fn main() {
     let arguments = Arguments::read();
     let jobs = arguments.scaled(51_200, 204_800);
     let lines: Vec<Line> = LINES.into_iter().filter(|line| arguments.wants(line.name)).collect();
-    let mut bench = Bench::start("engines", arguments, 2 * lines.len());
-    for round in bench.rounds() {
+    let mut bench = Bench::start("engines", arguments, 4 * lines.len());
+    for n in bench.rounds() {
         for line in &lines {
-            beside::<sqlite::Sqlite>(&mut bench, round, *line, jobs / line.part).await;
-            beside::<redb::Redb>(&mut bench, round, *line, jobs / line.part).await;
+            round(&mut bench, n, *line, jobs / line.part).await;
         }
     }
     bench.finish();

@@ -25,9 +25,9 @@ pub struct Context {
     topics: BTreeMap<TopicName, Listing>,
     /// The grace of the settings.
     pub(super) grace: Duration,
+    pub(super) signals: Counted,
     /// Its drop is no mistake: it ends a test, or was killed.
     pub(super) is_quiet: bool,
-    pub(super) signals: Counted,
 }
 
 impl Context {
@@ -58,7 +58,7 @@ impl Context {
         let topics = plan.topics.iter().map(|topic| (topic.key.topic.clone(), topic.listing.clone())).collect();
         let running = start(plan);
         provider.share_outage(running.outage());
-        Self { running, provider, settings, topics, grace, is_quiet: false, signals: Counted::default() }
+        Self { running, provider, settings, topics, grace, signals: Counted::default(), is_quiet: false }
     }
 
     /// The state of the node. Costs a few atomic loads per topic and no request to the store.

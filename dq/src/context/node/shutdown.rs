@@ -7,6 +7,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use super::handle::Context;
+use super::signals::StopSignal;
 use crate::context::error::Error;
 use crate::context::topic::stats::TopicEnding;
 
@@ -37,6 +38,22 @@ impl Context {
         self.stopped().await
     }
 
+    /// The signal that [`run_until_signal`](Self::run_until_signal) waits for, as a future that every part of a program can wait
+    /// for: SIGTERM or SIGINT on Unix, Ctrl-C elsewhere. Pass it to `axum::serve(..).with_graceful_shutdown(..)`, and the server
+    /// to [`run_until`](Self::run_until): one signal then stops both, and the server finishes its requests.
+    ///
+    /// It also resolves for a signal that came since the first call. From the first call on, these signals no longer end the
+    /// program by themselves. Cheap to clone and cancel safe.
+    ///
+    /// # Errors
+    /// When the operating system refuses to deliver signals.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime with its IO driver.
+    pub fn signals(&self) -> Result<StopSignal, Error> {
+        Ok(self.signals.count(self.running.environment())?.first())
+    }
+
     /// Runs until SIGTERM or SIGINT (Ctrl-C), then stops as [`shutdown`](Self::shutdown) does, with the `grace` of the
     /// settings, and returns what became of what it held. A second signal ends the grace at once.
     ///
@@ -59,7 +76,7 @@ impl Context {
     /// # Errors
     /// When the operating system refuses to deliver signals. The node has stopped then, and `work` was dropped.
     pub async fn run_until<T>(self, work: impl Future<Output = T>) -> Result<(Option<T>, Stopped), Error> {
-        let mut signals = match self.count_signals() {
+        let mut signals = match self.signals.count(self.running.environment()) {
             Ok(signals) => signals,
             Err(error) => return Err(self.stopped_for(error.into()).await),
         };

@@ -8,47 +8,16 @@ use std::future::{Future, pending};
 use std::io;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
-use std::task::{Context as TaskContext, Poll};
+use std::task::{Context, Poll};
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 use tokio::sync::watch;
 
-use super::handle::Context;
-use crate::context::error::Error;
 use crate::environment::{Environment, Runtime};
 
-impl Context {
-    /// The signal that [`run_until_signal`](Self::run_until_signal) waits for, as a future that every part of a program can wait
-    /// for: SIGTERM or SIGINT on Unix, Ctrl-C elsewhere. Pass it to `axum::serve(..).with_graceful_shutdown(..)`, and the server
-    /// to [`run_until`](Self::run_until): one signal then stops both, and the server finishes its requests.
-    ///
-    /// It also resolves for a signal that came since the first call. From the first call on, these signals no longer end the
-    /// program by themselves. Cheap to clone and cancel safe.
-    ///
-    /// # Errors
-    /// When the operating system refuses to deliver signals.
-    ///
-    /// # Panics
-    /// Outside of a tokio runtime with its IO driver.
-    pub fn signals(&self) -> Result<StopSignal, Error> {
-        let mut count = self.count_signals()?;
-        Ok(StopSignal(async move { _ = count.reaches(1).await }.boxed().shared()))
-    }
-
-    /// The signals that have come since this was first asked for.
-    pub(super) fn count_signals(&self) -> io::Result<SignalCount> {
-        let mut counted = self.signals.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = &*counted {
-            return Ok(count.clone());
-        }
-        let count = SignalCount::begin(self.running.environment())?;
-        *counted = Some(count.clone());
-        Ok(count)
-    }
-}
-
-/// Resolves at the first signal that ends the program. Made by [`Context::signals`]. All clones resolve together.
+/// Resolves at the first signal that ends the program. Made by
+/// [`Context::signals`](crate::context::Context::signals). All clones resolve together.
 #[derive(Clone)]
 #[must_use = "it does nothing until something waits for it"]
 pub struct StopSignal(Shared<BoxFuture<'static, ()>>);
@@ -56,7 +25,7 @@ pub struct StopSignal(Shared<BoxFuture<'static, ()>>);
 impl Future for StopSignal {
     type Output = ();
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<()> {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         Pin::new(&mut self.0).poll(cx)
     }
 }
@@ -68,7 +37,21 @@ impl fmt::Debug for StopSignal {
 }
 
 /// Where a node keeps its count, once it has one.
-pub(super) type Counted = Mutex<Option<SignalCount>>;
+#[derive(Debug, Default)]
+pub(super) struct Counted(Mutex<Option<SignalCount>>);
+
+impl Counted {
+    /// The signals that have come since this was first asked for.
+    pub(super) fn count(&self, environment: &Environment) -> io::Result<SignalCount> {
+        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = &*counted {
+            return Ok(count.clone());
+        }
+        let count = SignalCount::begin(environment)?;
+        *counted = Some(count.clone());
+        Ok(count)
+    }
+}
 
 /// How many signals have come, and the name of the last.
 #[derive(Debug, Clone)]
@@ -88,6 +71,11 @@ impl SignalCount {
             }
         });
         Ok(Self(seen))
+    }
+
+    /// Resolves at the first signal.
+    pub(super) fn first(mut self) -> StopSignal {
+        StopSignal(async move { _ = self.reaches(1).await }.boxed().shared())
     }
 
     /// Waits until so many signals have come, and returns the name of the last. Cancel safe.

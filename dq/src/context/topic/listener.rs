@@ -185,7 +185,10 @@ impl Topic {
             _ => RetryDelay::BySettings,
         };
         let failure = match (failed, ended) {
-            (Some(failed), _) if failed.is_wanted => return drop(self.spend_attempt(id, failed.failure, delay)),
+            (Some(failed), _) if failed.is_wanted => {
+                self.spend_attempt(id, failed.failure, delay);
+                return;
+            }
             (Some(failed), _) => failed.failure,
             (None, Ended::Dropped | Ended::GivenBack | Ended::Asked(_)) => return self.roll_back(id),
             (None, Ended::Panicked(message)) => Failure::new(Cause::Panic, message),

@@ -55,6 +55,8 @@ mod tests {
         (0..20).for_each(|ms| prefetch.ended(ms * MS));
         assert_eq!(prefetch.ahead(40 * MS), 0, "the window is not over");
         assert_eq!(prefetch.ahead(60 * MS), 20);
+        (61..64).for_each(|ms| prefetch.ended(ms * MS));
+        assert_eq!(prefetch.ahead(110 * MS), 3, "those of one window only");
         assert_eq!(prefetch.ahead(400 * MS), 0, "nothing ended since");
     }
 }

@@ -16,7 +16,8 @@ impl Topic {
     pub(super) fn sweep(&mut self, now: Duration) -> Option<Duration> {
         if self.takes_no_more()
             || self.sleep.role() != Some(Role::Watcher)
-            || self.reclaims.knows_no_job()
+            // One that was refused is asked again also without a job: only its answer shows that the topic works.
+            || (self.reclaims.knows_no_job() && self.stopped_by != Some(RequestKind::Sweep))
             || !self.reconciliation.is_settled()
             || self.pipeline.busy(&[RequestKind::Transfer, RequestKind::Sweep])
         {

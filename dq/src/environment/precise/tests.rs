@@ -41,7 +41,8 @@ fn alarm(clock: &PreciseClock) -> Weak<OwnedFd> {
 fn sleeps_end_in_order_and_never_early() {
     let runtime = runtime();
     let clock = clock_on(&runtime);
-    let start = clock.now();
+    // All sleeps begin before the first deadline, and tasks run in the order in which the alarm wakes them.
+    let start = clock.now() + 100 * MS;
     let ended = Arc::new(Mutex::new(Vec::new()));
     let sleep = |after: Duration| {
         let (clock, ended) = (clock.clone(), ended.clone());
@@ -51,7 +52,8 @@ fn sleeps_end_in_order_and_never_early() {
             ended.lock().unwrap().push(after);
         }
     };
-    runtime.block_on(join_all([7 * MS, 3 * MS, Duration::ZERO, 5 * MS, 3 * MS, MS / 10].map(sleep)));
+    let sleeps = [7 * MS, 3 * MS, Duration::ZERO, 5 * MS, 3 * MS, MS / 10].map(|after| runtime.spawn(sleep(after)));
+    runtime.block_on(join_all(sleeps)).into_iter().for_each(|ended| ended.expect("no sleep ends early"));
     let ended = ended.lock().unwrap().clone();
     assert!(ended.is_sorted() && ended.len() == 6, "{ended:?}");
     assert_eq!(counts(&clock).1, 0);

@@ -71,9 +71,11 @@ mod tests {
         fences.provide(Fence(5), at(100)).unwrap();
         assert_eq!(fences.needs(Fence(5), Position(99)), Some(Position(100)));
         assert_eq!(fences.needs(Fence(5), Position(100)), None);
-        fences.provide(Fence(AHEAD - CLOSE), at(200)).unwrap();
-        assert_eq!(fences.needs(Fence(AHEAD - CLOSE), Position(100)), None, "no new reservation was needed");
-        fences.provide(Fence(AHEAD), at(300)).unwrap();
+        // What is reserved ends at AHEAD + 5.
+        let last = Fence(AHEAD + 5 - CLOSE);
+        fences.provide(last, |_| -> Result<_, ()> { panic!("no new reservation is needed") }).unwrap();
+        assert_eq!(fences.needs(last, Position(100)), None);
+        fences.provide(Fence(last.0 + 1), at(300)).unwrap();
         assert_eq!(fences.needs(Fence(AHEAD), Position(100)), None, "the old one still covers it");
         assert_eq!(fences.needs(Fence(AHEAD + 10), Position(100)), Some(Position(300)));
     }

@@ -27,7 +27,8 @@ pub struct FileOptions {
     pub durability: Durability,
     /// Who commits. Default: [`Commits::OnOwnThread`].
     pub commits: Commits,
-    /// A snapshot is taken once the journal has grown by this many bytes since the last one, and by its size. Default: 64 MiB.
+    /// A snapshot is taken once the journal has grown by this many bytes since the last one, and by its size. Default: 64 MiB. With 0
+    /// one snapshot follows the other: for tests and measurements.
     pub snapshot_bytes: u64,
     /// A new file of the journal begins once one has this many bytes. Default: 64 MiB.
     pub segment_bytes: u64,

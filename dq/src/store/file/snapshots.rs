@@ -72,7 +72,8 @@ impl Snapshots {
 
     fn is_due(&self) -> bool {
         let retry_from = self.retry_from.load(Ordering::Relaxed);
-        let is_due = |growth: Growth| growth.since_snapshot >= self.growth.max(growth.snapshot).max(retry_from);
+        let least = |snapshot: u64| if self.growth == 0 { 1 } else { self.growth.max(snapshot) };
+        let is_due = |growth: Growth| growth.since_snapshot >= least(growth.snapshot).max(retry_from);
         self.sink.journal().growth().is_ok_and(is_due)
     }
 

@@ -187,6 +187,19 @@ mod tests {
     }
 
     #[test]
+    fn an_expired_lease_is_watched_until_a_node_behind_an_outage_must_be_back() {
+        let watched = |call_timeout, renewal| {
+            let (call_timeout, renewal) = (Duration::from_secs(call_timeout), Duration::from_secs(renewal));
+            watch(&NodeSettings { call_timeout, renewal, ..NodeSettings::default() })
+        };
+        // A quarter more than the call timeout, and the longest pause, which is a renewal interval up to five seconds.
+        assert_eq!(watched(8, 2), Duration::from_secs(12));
+        assert_eq!(watched(8, 6), Duration::from_secs(15));
+        // Or one and a half renewals.
+        assert_eq!(watched(2, 20), Duration::from_secs(30));
+    }
+
+    #[test]
     fn an_empty_topic_is_audited_seldom_until_it_may_have_a_job() {
         let mut reclaims = empty();
         assert!(reclaims.knows_no_job());

@@ -20,6 +20,10 @@ use crate::store::file::disk::DiskFile;
 /// A group of a snapshot is written once it has this many bytes.
 const PAGE: usize = 256 << 10;
 
+/// A snapshot is synced each time it has grown by this many bytes. One sync of everything would keep the disk busy for long, and
+/// the syncs of the journal would wait behind it.
+const SYNCED_AT_ONCE: usize = 1 << 20;
+
 /// A snapshot that is being written. Dropping it gives it up.
 ///
 /// The user appends a frame for everything that its state has, page by page, while the journal goes on. It replaces the journal
@@ -33,6 +37,8 @@ pub struct SnapshotWriter {
     group: Building,
     named: BTreeSet<TopicNumber>,
     frames: u64,
+    /// Bytes that were written since the last sync.
+    unsynced: usize,
     is_finished: bool,
 }
 
@@ -78,7 +84,8 @@ impl Journal {
         let group = Building::start(begin + SECTOR as u64, Vec::new());
         let journal = Arc::clone(self);
         let named = BTreeSet::new();
-        let mut snapshot = SnapshotWriter { journal, file, begin, name, group, named, frames: 0, is_finished: false };
+        let mut snapshot =
+            SnapshotWriter { journal, file, begin, name, group, named, frames: 0, unsynced: 0, is_finished: false };
         if reserved > 0 {
             snapshot.push(TopicNumber::NONE, RESERVATION, &reserved.to_le_bytes());
         }
@@ -125,6 +132,11 @@ impl SnapshotWriter {
         let bytes = self.group.finish(Stamp::snapshot(self.journal.identity), self.begin);
         let unfinished = FileName::unfinished(&self.name);
         Doing::Write.fault(&*self.journal.disk, &unfinished, self.file.write_at(offset, bytes))?;
+        self.unsynced += bytes.len();
+        if self.unsynced >= SYNCED_AT_ONCE {
+            Doing::Sync.fault(&*self.journal.disk, &unfinished, self.file.sync())?;
+            self.unsynced = 0;
+        }
         let next = self.group.next();
         self.group = Building::start(next, std::mem::take(&mut self.group).into_buffer());
         Ok(())

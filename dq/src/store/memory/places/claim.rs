@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Holder, Jobs, Place, Run, TimedPlace, Touch};
+use super::{Holder, Jobs, Place, Run, Slot, TimedPlace, Touch, fitting};
 use crate::job::{Fence, NodeId, Token};
 use crate::store::step::Claim;
 use crate::time::Timestamp;
@@ -26,17 +26,14 @@ impl Jobs {
             return Vec::new();
         }
         let holder = self.holders.entry(node.clone()).or_insert_with(|| Holder { lease, rows: BTreeSet::new() });
-        let mut claims = Vec::with_capacity(limit.min(index.len()));
-        let mut sum = 0_usize;
-        while claims.len() < limit
-            && let Some((_, id)) = index.first().filter(|(at, _)| *at <= until)
-        {
-            let slot = self.slots.get_mut(id).expect("an indexed job has a slot");
-            sum = sum.saturating_add(slot.record.as_bytes().len());
-            if sum > bytes && !claims.is_empty() {
-                break;
-            }
-            let (due, id) = index.pop_first().expect("it is the first");
+        // All slots are looked up before the first one changes. With many jobs waiting each lookup misses the caches, and lookups that
+        // do not depend on each other wait for the memory together.
+        let size = |id| self.slots.get(id).map_or(0, |slot: &Slot| slot.record.as_bytes().len());
+        let count = fitting(index.until(until).take(limit).map(size), bytes);
+        let mut claims = Vec::with_capacity(count);
+        for _ in 0..count {
+            let (due, id) = index.pop_first().expect("it was counted");
+            let slot = self.slots.get_mut(&id).expect("an indexed job has a slot");
             let token = Token { fence, due };
             slot.place = Place::Running(Box::new(Run { node: node.clone(), token, isolation: None, pending: None }));
             self.touched.change(&id, &mut slot.touched, Touch::CLAIMED);

@@ -145,3 +145,19 @@ fn with_dumps(steps: &[Step]) -> usize {
     }
     ended
 }
+
+#[test]
+fn a_dump_writes_each_broadcast_once_however_many_pages_it_takes() {
+    let mut bench = logged();
+    for name in ["a", "b", "c", "d", "e"] {
+        bench.add(NewJob { deliver: Deliver::Broadcast, ..job(name) });
+    }
+    let mut cursor = bench.topic.begin_dump();
+    let mut pages = Vec::new();
+    for expected in [false, false, true] {
+        let mut page = Vec::new();
+        assert_eq!(bench.topic.dump(&mut cursor, 2, 10_000, &mut page), expected);
+        pages.push(page);
+    }
+    assert_eq!(state(&replayed(&pages)), state(&bench.topic));
+}
