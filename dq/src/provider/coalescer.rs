@@ -135,6 +135,9 @@ impl Coalescer {
             self.collect();
             self.give_up(now);
             self.update_send_state(now);
+            if self.is_idle() {
+                self.party.rests();
+            }
             if self.expects_more() {
                 // The callers of the last batch are about to add again: they join this one.
                 self.expected = 0;
