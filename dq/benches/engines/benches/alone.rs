@@ -13,10 +13,8 @@ use dq::job::{
     AppName, Codec, Deliver, JobId, Metadata, NodeId, ProducerId, Record, Sequence, Token, TopicKey, TopicName,
 };
 use dq::store::file::{Commits, FileStore};
-use dq::store::step::{Change, MOST_JOBS, Outcome, Sequenced, Settle, Transfer, Verdict};
-use dq::store::{
-    AddOutcome, Answer, BatchAnswer, Due, Link, NewJob, Numbered, OnDuplicate, Producer, Request, Store,
-};
+use dq::store::step::{Change, MOST_JOBS, Outcome, Reconcile, Sequenced, Settle, Transfer, Verdict};
+use dq::store::{AddOutcome, Answer, BatchAnswer, Due, Link, NewJob, Numbered, OnDuplicate, Producer, Request, Store};
 use dq::time::Timestamp;
 use dq_bench::PAYLOAD;
 
@@ -76,7 +74,10 @@ impl Engine for Alone {
         let topic = TopicKey { app: AppName::new("bench").unwrap(), topic: TopicName::new("nothing").unwrap() };
         let producer = store.producer(&topic, &ProducerId::new("producer"));
         let link = store.link(&topic, &NodeId::new("node"));
-        Self { store, producer, link, batches: 0, last_seen: Sequence::default(), running: HashMap::new() }
+        let first = link.ask(Request::Reconcile(Reconcile { last_seen: Sequence::default(), after: None, limit: 1 }));
+        let Ok(Answer::Reconcile(Sequenced::Done(first))) = now(first) else { panic!("a reconcile is answered") };
+        let last_seen = first.lease_status.sequence;
+        Self { store, producer, link, batches: 0, last_seen, running: HashMap::new() }
     }
 
     fn transact(&mut self, work: &[Work], _: u64, most: usize, fence: u64) -> Claimed {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -11,6 +12,9 @@ const MOST_CLAIMED: usize = 250;
 /// A transaction does at most this much work, one call after the other.
 const MOST_WORK: usize = 4_096;
 
+/// How long the thread waits for work while jobs wait that are not due.
+const PAUSE: Duration = Duration::from_micros(100);
+
 /// What a caller wants done durably.
 #[derive(Debug)]
 pub(crate) enum Work {
@@ -18,6 +22,15 @@ pub(crate) enum Work {
     Add(Vec<String>, u64),
     /// These jobs have run, under this fence.
     Ack(Vec<String>, u64),
+}
+
+impl Work {
+    const fn added(&self) -> usize {
+        match self {
+            Self::Add(ids, _) => ids.len(),
+            Self::Ack(..) => 0,
+        }
+    }
 }
 
 /// Jobs that a transaction has claimed, and under which fence.
@@ -80,11 +93,15 @@ impl Queue {
 
 fn run<E: Engine>(engine: &mut E, mut orders: mpsc::UnboundedReceiver<Order>, worker: Option<&mpsc::Sender<Claimed>>) {
     let (mut work, mut callers, mut fence) = (Vec::new(), Vec::new(), 0);
-    let mut may_be_due = false;
+    let (mut may_be_due, mut waiting) = (false, 0);
     loop {
         let permit = worker.and_then(|worker| worker.try_reserve().ok());
-        // With jobs left to claim there is work, whether anybody calls or not.
-        if !(may_be_due && permit.is_some()) {
+        if permit.is_some() && waiting > 0 {
+            // With jobs left to claim there is work, whether anybody calls or not. The last may be due in a millisecond.
+            if !may_be_due && orders.is_empty() {
+                thread::sleep(PAUSE);
+            }
+        } else {
             let Some((first, caller)) = orders.blocking_recv() else { return };
             work.push(first);
             callers.push(caller);
@@ -94,9 +111,11 @@ fn run<E: Engine>(engine: &mut E, mut orders: mpsc::UnboundedReceiver<Order>, wo
             work.push(next);
             callers.push(caller);
         }
+        waiting += work.iter().map(Work::added).sum::<usize>();
         fence += 1;
         let most = if permit.is_some() { MOST_CLAIMED } else { 0 };
         let claimed = engine.transact(&work, now(), most, fence);
+        waiting -= claimed.ids.len();
         may_be_due = match permit {
             Some(permit) if !claimed.ids.is_empty() => {
                 let is_full = claimed.ids.len() == MOST_CLAIMED;

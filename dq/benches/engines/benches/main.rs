@@ -185,8 +185,8 @@ fn record(bench: &mut Bench, side: Side, name: &str, spent: &Spent) {
 /// Measures all sides, which take turns in being the first.
 async fn round(bench: &mut Bench, round: usize, line: Line, jobs: usize) {
     let mut spent: [Option<Spent>; 4] = [const { None }; 4];
-    for turn in 0..4 {
-        let side = (turn + round) % 4;
+    for at in 0..4 {
+        let side = (at + round) % 4;
         bench.step(line.name);
         spent[side] = Some(match side {
             0 => dq(line, jobs).await,
@@ -195,7 +195,7 @@ async fn round(bench: &mut Bench, round: usize, line: Line, jobs: usize) {
             _ => engine::<redb::Redb>(line, jobs).await,
         });
     }
-    let [dq, alone, sqlite, redb] = spent.map(|spent| spent.expect("each side had its turn"));
+    let [dq, alone, sqlite, redb] = spent.map(|spent| spent.expect("each side had its time"));
     for (own, what) in [(&dq, "dq"), (&alone, alone::Alone::NAME)] {
         for (other, engine) in [(&sqlite, sqlite::Sqlite::NAME), (&redb, redb::Redb::NAME)] {
             let name = format!("{}, {what} beside {engine}", line.name);
