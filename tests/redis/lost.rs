@@ -225,10 +225,9 @@ async fn fails_at_last(_job: Job<Work>, gate: Arc<tokio::sync::Notify>) -> Resul
 async fn a_node_counts_a_job_without_a_record_as_dropped_once() {
     let store = PacedStore::start(Arc::new(TokioClock::new()));
     let gate = Arc::new(tokio::sync::Notify::new());
-    let dq = Harness::start_on(store.clone(), 1, |factory| {
-        factory.provide(Arc::clone(&gate)).listener::<fails_at_last>()
-    })
-    .await;
+    let dq =
+        Harness::start_on(store.clone(), 1, |factory| factory.provide(Arc::clone(&gate)).listener::<fails_at_last>())
+            .await;
     dq.provider().add(Work(1)).await.unwrap();
     dq.settle().await;
     let jobs = store.keyspace().key(format!("{}:work", dq.provider().app()), "jobs");
