@@ -1,10 +1,15 @@
 //! Broadcast listeners: what they receive, and what happens when they fail.
 
+use std::sync::Arc;
+
 use dq::context::Condition;
 use dq::job::Deliver;
 use dq::prelude::*;
+use dq::testing::Harness;
+use dq_tests::{Fault, Faults};
 use serde::{Deserialize, Serialize};
 
+use crate::idle::faulty_store;
 use crate::scripted_listener::{
     HOUR, Log, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, start, test_job,
 };
@@ -238,4 +243,40 @@ async fn a_node_with_only_broadcast_listeners_is_ready_once_it_is_subscribed() {
     assert!(health.ready && health.topics.is_empty());
     assert_eq!(health.channels.len(), 2);
     assert_eq!(dq.counts::<TestJob>().await.delayed, 0);
+}
+
+/// A node that only listens to broadcasts, on a store that can fail.
+async fn on_faulty_store(log: &Log) -> (Harness, Arc<Faults>) {
+    let (store, faults) = faulty_store();
+    (Harness::start_on(store, 1, subscriber(log)).await, faults)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_publish_is_repeated_after_growing_pauses_until_it_works() {
+    let log = Log::new();
+    let (dq, faults) = on_faulty_store(&log).await;
+    faults.fail_only("publish", Fault::Refused);
+    let before = faults.requests_for("publish");
+    dq.provider().add(prices("late")).await.unwrap();
+    dq.advance(5 * MINUTE).await;
+    let asked = faults.requests_for("publish") - before;
+    assert!((20..500).contains(&asked), "{asked}");
+    assert!(log.take().is_empty());
+    faults.clear();
+    dq.advance(MINUTE).await;
+    assert_eq!(log.take_without_times(), ["prices late"]);
+    let health = dq.health();
+    assert!(health.channels.iter().all(|channel| channel.restarts == 0), "{health:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stopping_channel_waits_for_the_answer_to_its_release_for_the_call_timeout() {
+    for (fault, expected) in [(Fault::AnsweredAfter(SECOND), SECOND), (Fault::AnswerLost, 2 * SECOND)] {
+        let (dq, faults) = on_faulty_store(&Log::new()).await;
+        dq.advance(MINUTE).await;
+        faults.fail_only("release", fault);
+        let begin = tokio::time::Instant::now();
+        dq.shutdown(MINUTE).await;
+        assert_eq!(begin.elapsed(), expected, "{fault:?}");
+    }
 }

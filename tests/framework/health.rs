@@ -100,7 +100,8 @@ async fn a_topic_that_an_operator_must_mend_says_so_until_the_refused_step_works
     let script = Script::acks();
     let dq = Harness::start_on(store, 2, |factory| script.on(factory, default_settings)).await;
     faults.fail_only("sweep", Fault::WrongType);
-    for (id, after) in [("a", "6m"), ("b", "8m")] {
+    // The last one stays, so there is something to sweep.
+    for (id, after) in [("a", "6m"), ("b", "8m"), ("c", "1h")] {
         dq.provider().add(test_job(id)).after(after).await.unwrap();
     }
     for acked in [1, 2] {

@@ -54,6 +54,19 @@ async fn jobs_with_ids_or_delays_of_their_own_cost_no_command_each() {
 }
 
 #[tokio::test]
+async fn an_add_reads_no_records_that_may_have_more_than_a_mebibyte_together() {
+    let server = RedisServer::start();
+    let topic = with_one_job(&server).await;
+    let large = Record::new(&Metadata::default(), Codec::Json, &vec![b'1'; 100 << 10]);
+    topic.add(vec![later(NewJob { record: large, ..job("large") })]).await;
+    for (count, asked) in [(8, 0), (9, 9)] {
+        let jobs = (0..count).map(|n| later(job(&format!("{count}-{n}")))).collect();
+        let add = spent(&server, topic.add(jobs)).await;
+        assert_eq!(add.get("hexists").copied().unwrap_or_default(), asked, "{count} jobs");
+    }
+}
+
+#[tokio::test]
 async fn only_an_add_that_finds_its_topic_empty_enters_it_into_the_directory() {
     let server = RedisServer::start();
     // Now the server knows the script.

@@ -1,8 +1,8 @@
 //! Keys that another program changed: only the changed job is affected (rule 1).
 
-use dq::job::State;
+use dq::job::{Fence, State};
 use dq::store::step::{Change, Reclaim, RejoinDue, Sequenced, Sweep, USUAL_BYTES, Verdict};
-use dq::store::{PageRequest, Store};
+use dq::store::{CommandKind, PageRequest, Store};
 use dq_tests::redis::RedisServer;
 
 use super::topic::{LEASE, Topic, id, job};
@@ -52,6 +52,17 @@ async fn a_record_that_cannot_be_read_is_claimed_unchanged() {
     assert_eq!(settled.verdicts, [Verdict::Done, Verdict::Done, Verdict::Done]);
     assert_eq!(topic.store.counts(&topic.key).await.unwrap().dead, 3);
     assert_eq!(server.command(&["HGET", "dq:{shop:t}:jobs", "b"]), "rubbish");
+}
+
+#[tokio::test]
+async fn a_parked_job_whose_record_cannot_be_read_is_known_by_its_parking_fence() {
+    let (server, topic) = three_jobs().await;
+    server.command(&["HSET", "dq:{shop:t}:jobs", "b", "rubbish"]);
+    let claims = topic.claims().await;
+    let fence = claims[1].token.fence;
+    topic.try_settle(&claims[1..2], Change::Park).await.unwrap();
+    assert!(!topic.command_for(CommandKind::Ack, "b", Some(Fence(fence.0 + 1))).await.changed);
+    assert!(topic.command_for(CommandKind::Ack, "b", Some(fence)).await.changed);
 }
 
 #[tokio::test]

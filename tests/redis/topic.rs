@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use dq::job::{AppName, Codec, Deliver, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName};
+use dq::job::{
+    AppName, Codec, Deliver, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, TopicKey, TopicName,
+};
 use dq::store::redis::RedisStore;
 use dq::store::step::{
     Change, Claim, Outcome, Reconcile, Sequenced, Settle, Settled, Transfer, Transferred, USUAL_BYTES,
@@ -77,8 +79,13 @@ impl Topic {
     }
 
     pub async fn command(&self, verb: CommandKind, name: &str) -> CommandOutcome {
+        self.command_for(verb, name, None).await
+    }
+
+    /// Sends a command for the run with this fence.
+    pub async fn command_for(&self, verb: CommandKind, name: &str, fence: Option<Fence>) -> CommandOutcome {
         let number = self.number.fetch_add(1, Ordering::Relaxed) + 1;
-        let items = vec![Command { verb, id: id(name), fence: None }];
+        let items = vec![Command { verb, id: id(name), fence }];
         match self.producer.command(Numbered { number, items }).await.unwrap() {
             BatchAnswer::Done(mut outcomes) => outcomes.remove(0),
             BatchAnswer::Late => panic!("the call numbers increase"),

@@ -97,10 +97,12 @@ fn remove_others(folder: &Path, kept: &[String]) -> Result<(), String> {
     fs::write(&list, kept.join("\n")).map_err(|error| format!("{}: {error}", list.display()))
 }
 
+/// Where something is written: the byte, then what comes first there.
+type Order = (usize, u8, usize, usize);
+
 /// The text with something written around each place, and where the places are in it.
 fn instrumented(text: &str, changes: &[(usize, &Change)]) -> (String, Vec<(Range<usize>, usize)>) {
-    /// At one byte, what ends there comes first (the inner before the outer), then what is only inserted, then what begins.
-    type Order = (usize, u8, usize, usize);
+    // At one byte, what ends there comes first (the inner before the outer), then what is only inserted, then what begins.
     let mut inserts: Vec<(Order, bool, usize, &Change)> = Vec::new();
     for (number, change) in changes {
         let Range { start, end } = change.range;

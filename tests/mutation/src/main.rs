@@ -7,9 +7,9 @@ mod build;
 mod change;
 mod copy;
 mod draw;
-mod judge;
 mod rust;
 mod script;
+mod suite;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,12 +19,12 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 
 use change::{Change, LeftOut};
-use judge::{Bench, Judge, Outcome};
+use suite::{Bench, Outcome, Suite};
 
 /// Changes one expression of dq at a time and tells which changes no test notices.
 ///
 /// The places are drawn by the seed from `dq/src`, `dq-macros/src` and the Lua scripts. The unit tests of dq and the
-/// conformance suite on the memory store judge changes of dq, its unit tests those of dq-macros, and the conformance suite
+/// conformance suite on the memory store test changes of dq, its unit tests those of dq-macros, and the conformance suite
 /// on Redis those of scripts. A change that makes a test fail or hang is caught.
 #[derive(Debug, Parser)]
 struct Arguments {
@@ -52,7 +52,7 @@ struct Arguments {
     /// Asks these test programs of `tests/` instead, such as framework or "conformance file::".
     #[arg(long, value_delimiter = ',')]
     tests: Vec<String>,
-    /// Judges the copy of the last run, with its places and its tests, whatever has changed in the tree.
+    /// Tries the copy of the last run, with its places and its tests, whatever has changed in the tree.
     #[arg(long)]
     kept: bool,
     /// Where the copy and its build are, from the top of the repository.
@@ -97,14 +97,14 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         chosen.iter().for_each(|number| println!("{number:4} {}", changes[number - 1]));
         return Ok(true);
     }
-    let judges: BTreeSet<Judge> =
-        chosen.iter().flat_map(|number| judges(changes[number - 1], &arguments.tests)).collect();
+    let suites: BTreeSet<Suite> =
+        chosen.iter().flat_map(|number| suites(changes[number - 1], &arguments.tests)).collect();
     let target = work.join("build");
     println!("building the tests");
-    let programs = build::tests(&folder, &target, &judge::programs(&judges))?;
-    let (temporary, least) = (judge::temporary(&work), Duration::from_secs(arguments.timeout));
+    let programs = build::tests(&folder, &target, &suite::programs(&suites))?;
+    let (temporary, least) = (suite::temporary(&work), Duration::from_secs(arguments.timeout));
     let mut bench = Bench { copy: folder, temporary, target, programs, limits: BTreeMap::new(), least };
-    judged(&mut bench, &changes, &chosen, &arguments.tests)
+    tried(&mut bench, &changes, &chosen, &arguments.tests)
 }
 
 fn describe(changes: &[Change], left_out: LeftOut) {
@@ -164,35 +164,35 @@ fn chosen(arguments: &Arguments, places: usize) -> Result<Vec<usize>, String> {
 }
 
 /// The tests that a change with this line meets: the line begins with the path.
-fn judges(line: &str, tests: &[String]) -> Vec<Judge> {
+fn suites(line: &str, tests: &[String]) -> Vec<Suite> {
     match tests {
-        [] => judge::near(line.split(':').next().unwrap_or(line)),
-        tests => tests.iter().map(|text| judge::of_tests(text)).collect(),
+        [] => suite::near(line.split(':').next().unwrap_or(line)),
+        tests => tests.iter().map(|text| suite::of_tests(text)).collect(),
     }
 }
 
-fn judged(bench: &mut Bench, changes: &[&str], chosen: &[usize], tests: &[String]) -> Result<bool, String> {
+fn tried(bench: &mut Bench, changes: &[&str], chosen: &[usize], tests: &[String]) -> Result<bool, String> {
     let mut caught: BTreeMap<String, usize> = BTreeMap::new();
     let mut survived = Vec::new();
     let begin = Instant::now();
     for (at, number) in chosen.iter().enumerate() {
         let change = changes[number - 1];
         let mut verdict = None;
-        for judge in judges(change, tests) {
-            verdict = match bench.ask(&judge, *number)? {
+        for suite in suites(change, tests) {
+            verdict = match bench.ask(&suite, *number)? {
                 Outcome::Passed => continue,
-                Outcome::Failed(test) => Some((judge::name(&judge), test)),
-                Outcome::TimedOut => Some((judge::name(&judge) + ", by a time-out", "a time-out".to_owned())),
+                Outcome::Failed(test) => Some((suite::name(&suite), test)),
+                Outcome::TimedOut => Some((suite::name(&suite) + ", by a time-out", "a time-out".to_owned())),
             };
             break;
         }
         let (word, by) = match &verdict {
-            Some((judge, test)) => ("caught", format!(" by {judge}: {test}")),
+            Some((suite, test)) => ("caught", format!(" by {suite}: {test}")),
             None => ("SURVIVED", String::new()),
         };
         println!("[{}/{}] {number}: {word} {change}{by}", at + 1, chosen.len());
         match verdict {
-            Some((judge, _)) => *caught.entry(judge).or_default() += 1,
+            Some((suite, _)) => *caught.entry(suite).or_default() += 1,
             None => survived.push(*number),
         }
     }
@@ -203,7 +203,7 @@ fn judged(bench: &mut Bench, changes: &[&str], chosen: &[usize], tests: &[String
         caught.values().sum::<usize>(),
         survived.len()
     );
-    caught.iter().for_each(|(judge, count)| println!("  {count:4} caught by {judge}"));
+    caught.iter().for_each(|(suite, count)| println!("  {count:4} caught by {suite}"));
     survived.iter().for_each(|number| println!("  survived: {number} {}", changes[number - 1]));
     Ok(survived.is_empty())
 }

@@ -2,7 +2,7 @@
 
 use super::producer::{answered, delayed, job, retained, with_metadata, with_payload};
 use super::topic::{Topic, id, ms, secs};
-use dq::job::{AppName, Codec, JobId, Metadata, Record, State};
+use dq::job::{AppName, Codec, Fence, JobId, Metadata, Record, State};
 use dq::store::{AddOutcome, Due, JobPlace, NewJob, Numbered, StoreError};
 
 /// An added job waits until its delay has passed, with the record it came with (step `add`).
@@ -11,6 +11,13 @@ pub async fn added_job_waits_with_its_record(t: &Topic) {
     let stored = t.stored("a").await;
     assert_eq!(stored.place, JobPlace::Delayed { due: t.in_ms(30_000) });
     assert_eq!(stored.record, delayed("a", secs(30)).record);
+    // The parking fence belongs to the store, whatever the new metadata say.
+    let parked = Metadata { parked_by: Some(Fence(7)), ..Metadata::default() };
+    for (name, expires_after) in [("b", None), ("c", Some(secs(60)))] {
+        let record = Record::new(&parked, Codec::Json, b"1");
+        assert_eq!(t.add_job(NewJob { record, expires_after, ..job(name) }).await, AddOutcome::Added);
+        assert_eq!(t.metadata(name).await.parked_by, None);
+    }
 }
 
 /// A job without a delay is due at once (rule 4).

@@ -11,7 +11,7 @@ use crate::copy::VARIABLE;
 
 /// A test program, and which of its tests run.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Judge {
+pub(crate) struct Suite {
     /// The test program: of a crate its name in Rust, otherwise a file or folder of `tests/`.
     pub(crate) program: String,
     /// The folder that cargo would start it in.
@@ -24,7 +24,7 @@ pub(crate) struct Judge {
 const READ_SCRIPTS: [&str; 1] = ["store::redis::scripts::tests::scripts_name_their_keys_in_order"];
 
 /// The tests that a change of this file meets.
-pub(crate) fn near(path: &str) -> Vec<Judge> {
+pub(crate) fn near(path: &str) -> Vec<Suite> {
     match path {
         _ if path.ends_with(".lua") => vec![of_tests("conformance redis::")],
         _ if path.starts_with("dq-macros/") => vec![of_crate("dq-macros")],
@@ -47,19 +47,19 @@ const NOT_IN_MEMORY: [&str; 9] = [
 ];
 
 /// A test program of `tests/`, and behind a blank a part of the names of its tests.
-pub(crate) fn of_tests(text: &str) -> Judge {
+pub(crate) fn of_tests(text: &str) -> Suite {
     let (program, filter) = text.split_once(' ').unwrap_or((text, ""));
-    Judge { program: program.to_owned(), folder: "tests".to_owned(), filter: filter.to_owned() }
+    Suite { program: program.to_owned(), folder: "tests".to_owned(), filter: filter.to_owned() }
 }
 
 /// The unit tests of a crate.
-fn of_crate(folder: &str) -> Judge {
-    Judge { program: folder.replace('-', "_"), folder: folder.to_owned(), filter: String::new() }
+fn of_crate(folder: &str) -> Suite {
+    Suite { program: folder.replace('-', "_"), folder: folder.to_owned(), filter: String::new() }
 }
 
-/// The names of test programs that these judges need, as cargo has them.
-pub(crate) fn programs(judges: &BTreeSet<Judge>) -> BTreeSet<&str> {
-    judges.iter().filter(|judge| judge.folder == "tests").map(|judge| judge.program.as_str()).collect()
+/// The names of test programs that these suites need, as cargo has them.
+pub(crate) fn programs(suites: &BTreeSet<Suite>) -> BTreeSet<&str> {
+    suites.iter().filter(|suite| suite.folder == "tests").map(|suite| suite.program.as_str()).collect()
 }
 
 /// What a test program said of a change.
@@ -78,42 +78,42 @@ pub(crate) struct Bench {
     pub(crate) temporary: PathBuf,
     pub(crate) target: PathBuf,
     pub(crate) programs: BTreeMap<String, PathBuf>,
-    /// How long each judge may take.
-    pub(crate) limits: BTreeMap<Judge, Duration>,
+    /// How long each suite may take.
+    pub(crate) limits: BTreeMap<Suite, Duration>,
     /// The shortest limit.
     pub(crate) least: Duration,
 }
 
 impl Bench {
-    /// Asks one judge about one change; 0 is none.
-    pub(crate) fn ask(&mut self, judge: &Judge, number: usize) -> Result<Outcome, String> {
-        if !self.limits.contains_key(judge) {
+    /// Asks one suite about one change; 0 is none.
+    pub(crate) fn ask(&mut self, suite: &Suite, number: usize) -> Result<Outcome, String> {
+        if !self.limits.contains_key(suite) {
             let begin = Instant::now();
-            let outcome = self.run(judge, 0, Duration::from_secs(1800), None)?;
+            let outcome = self.run(suite, 0, Duration::from_secs(1800), None)?;
             if outcome != Outcome::Passed {
-                return Err(format!("`{}` {} fails without a change: {outcome:?}", judge.program, judge.filter));
+                return Err(format!("`{}` {} fails without a change: {outcome:?}", suite.program, suite.filter));
             }
-            self.limits.insert(judge.clone(), (begin.elapsed() * 8).max(self.least));
+            self.limits.insert(suite.clone(), (begin.elapsed() * 8).max(self.least));
         }
-        let limit = self.limits[judge];
-        let outcome = self.run(judge, number, limit, None)?;
+        let limit = self.limits[suite];
+        let outcome = self.run(suite, number, limit, None)?;
         let Outcome::Failed(test) = &outcome else { return Ok(outcome) };
         // On a busy machine a test may fail by itself. One that fails again fails because of the change.
-        match self.run(judge, number, limit, Some(test))? {
-            Outcome::Passed => self.run(judge, number, limit, None),
+        match self.run(suite, number, limit, Some(test))? {
+            Outcome::Passed => self.run(suite, number, limit, None),
             _ => Ok(outcome),
         }
     }
 
-    /// Runs all tests of a judge, or one.
-    fn run(&self, judge: &Judge, number: usize, limit: Duration, test: Option<&str>) -> Result<Outcome, String> {
-        let program = self.programs.get(&judge.program).ok_or_else(|| format!("`{}` was not built", judge.program))?;
-        let folder = self.copy.join(&judge.folder);
+    /// Runs all tests of a suite, or one.
+    fn run(&self, suite: &Suite, number: usize, limit: Duration, test: Option<&str>) -> Result<Outcome, String> {
+        let program = self.programs.get(&suite.program).ok_or_else(|| format!("`{}` was not built", suite.program))?;
+        let folder = self.copy.join(&suite.folder);
         let mut command = Command::new(program);
         match test {
             // A program that ended by itself has no such test: then all of them run.
             Some(test) if test.contains("::") => command.args(["--exact", test]),
-            _ => command.args(Some(&judge.filter).filter(|filter| !filter.is_empty())),
+            _ => command.args(Some(&suite.filter).filter(|filter| !filter.is_empty())),
         };
         command.args(READ_SCRIPTS.iter().flat_map(|test| ["--skip", test]));
         command.env(VARIABLE, number.to_string()).env("CARGO_MANIFEST_DIR", &folder).env("TMPDIR", &self.temporary);
@@ -200,9 +200,9 @@ fn kill(child: &mut Child) {
 #[cfg(not(unix))]
 fn kill_group(_: u32) {}
 
-/// How a judge is named in reports.
-pub(crate) fn name(judge: &Judge) -> String {
-    let Judge { program, filter, .. } = judge;
+/// How a suite is named in reports.
+pub(crate) fn name(suite: &Suite) -> String {
+    let Suite { program, filter, .. } = suite;
     format!("{program} {}", filter.trim_end_matches("::")).trim_end().to_owned()
 }
 
