@@ -5,6 +5,7 @@
 
 #![cfg(unix)]
 
+mod answers;
 #[path = "backend/file.rs"]
 mod backend;
 mod blocking;
@@ -26,6 +27,7 @@ mod parking;
 mod pending;
 mod provider;
 mod rejoins;
+mod reminders;
 mod restarts;
 mod retries;
 mod runs;
