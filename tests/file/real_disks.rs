@@ -143,7 +143,7 @@ async fn a_program_on_a_small_disk() {
         assert!(added.len() < 100, "1 MiB is full by now");
     };
     let is_full = |error: &StoreError| error.nothing_done() && error.to_string().contains("the disk is full");
-    assert!(matches!(refused, StoreError::Refused { .. }) && is_full(&refused), "{refused}");
+    assert!(matches!(refused, StoreError::Full { .. }) && is_full(&refused), "{refused}");
     assert!(is_full(&rig.add("refused").await.unwrap_err()));
     std::fs::remove_file(&filler).unwrap();
     waiting.await.unwrap();

@@ -29,7 +29,7 @@ async fn run_until_stops_the_node_when_its_future_ends_and_leaves_no_jobs() {
         Ok::<_, dq::Error>(jobs.app().clone())
     };
     let (done, stopped) = context.run_until(work).await.unwrap();
-    assert_eq!(stopped.left, 0);
+    assert_eq!(stopped.left, 0, "the outcome may still have waited for its answer");
     let app = done.expect("no signal came").unwrap();
 
     let topic = dq::job::TopicKey { app, topic: dq::job::TopicName::new("greet").unwrap() };

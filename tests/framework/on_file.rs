@@ -5,6 +5,7 @@
 
 #![cfg(unix)]
 
+mod answers;
 #[path = "backend/file.rs"]
 mod backend;
 mod batches;
@@ -33,5 +34,6 @@ mod retries;
 mod runs;
 mod scripted_listener;
 mod shutdown;
+mod signals;
 mod starved;
 mod timeouts;

@@ -33,6 +33,7 @@ mod retries;
 mod runs;
 mod scripted_listener;
 mod shutdown;
+mod signals;
 mod starved;
 mod timeouts;
 
