@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::pipeline::RequestKind;
-use super::run_task::Ended;
+use super::run_report::Ended;
 use super::{HeldJob, Stage, Topic};
 use crate::job::{JobId, Metadata, Sequence, Token};
 use crate::listener::erased::{HandlerCall, Returned};

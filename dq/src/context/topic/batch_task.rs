@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio_util::sync::CancellationToken;
 
 use super::begin::RunId;
-use super::run_task::{Ended, Failed, RunEvent, Tasks, drop_here, failure_of};
+use super::run_report::{Ended, Failed, RunEvent, Tasks, drop_here, failure_of};
 use crate::job::Record;
 use crate::listener::Delivery;
 use crate::listener::batch::Outcomes;

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `held`, `stage`: jobs that are not confirmed gone | `transfer`, `sweep`: claim |
 //! | `runs`, `run_jobs`, `begin`, `deadlines`: handlers that execute | `permits`, `isolation`, `listener`, `batch`: start handlers and decide their jobs' outcomes |
-//! | `run_task`, `batch_task`, `runners`: what runs on the user's runtime | `starvation`: give back what does not begin; `retry_delay`: ask the listener |
+//! | `run_task`, `batch_task`, `run_report`, `runners`: what runs on the user's runtime | `starvation`: give back what does not begin; `retry_delay`: ask the listener |
 //! | `pipeline`: requests in flight; `budget`: how much one asks for | `ack`, `retry`: send outcomes, spend attempts |
 //! | `smart_sleep`, `prefetch`, `early`: when to claim, and how many; when to start what is not yet due | `reconnect`: a failed link; `shutdown`: the phases of a stop |
 //! | the state in `crash/` | `crash/`: lease, reconcile, reclaim, rollback |
@@ -43,6 +43,7 @@ mod report;
 mod retry;
 mod retry_delay;
 mod run_jobs;
+mod run_report;
 mod run_task;
 mod runners;
 mod runs;
@@ -74,7 +75,8 @@ use held::Held;
 use isolation::Isolations;
 use pipeline::{Pipeline, RequestKind};
 use prefetch::Prefetch;
-use run_task::{PreparedRun, RunEvent, Tasks};
+use run_report::{RunEvent, Tasks};
+use run_task::PreparedRun;
 use runners::Runners;
 use runs::Runs;
 use shutdown::{StopOrder, Stopping};

@@ -15,7 +15,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::run_task::{PreparedRun, text};
+use super::run_report::text;
+use super::run_task::PreparedRun;
 use crate::environment::Environment;
 
 /// How many handlers a runner runs before it lets other tasks of its runtime run, if none of them waits for anything.
@@ -203,7 +204,8 @@ mod tests {
 
     use super::*;
     use crate::context::topic::begin::RunId;
-    use crate::context::topic::run_task::{Ended, RunEvent, RunTask, Tasks};
+    use crate::context::topic::run_report::{Ended, RunEvent, Tasks};
+    use crate::context::topic::run_task::RunTask;
     use crate::environment::Seeded;
     use crate::job::Record;
     use crate::listener::erased::{ErasedListener, HandlerCall, Returned};

@@ -10,7 +10,7 @@ use futures_util::future::AbortHandle;
 use super::begin::{BEGINS_WITHIN, Begin, RunId};
 use super::deadlines::Deadlines;
 use super::run_jobs::{BatchJobs, RunJob, RunJobs};
-use super::run_task::Failed;
+use super::run_report::Failed;
 use crate::job::JobId;
 
 /// A run that was not given up.
