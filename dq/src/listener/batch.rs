@@ -11,9 +11,9 @@ use std::time::SystemTime;
 use tokio_util::sync::CancellationToken;
 
 use super::channel::{Channel, Decided};
-use super::erased::{Returned, returned};
 use super::failure::JobError;
 use super::job::Job;
+use super::returned::{Returned, returned};
 use crate::time::IntoDelay;
 
 /// Takes in how each job of a batch ends before its handler returns.

@@ -8,10 +8,12 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::batch::Outcomes;
-use super::channel::{Channel, Decided, Decision};
-use super::delay_listener::{DelayListener, RetryDelay, UnackedDecision};
-use super::failure::{Failure, JobError};
+use super::channel::Channel;
+use super::delay_listener::{DelayListener, RetryDelay};
+use super::failure::Failure;
 use super::job::{Delivery, Job};
+pub use super::returned::Returned;
+use super::returned::returned;
 use crate::job::{Cause, Codec, DelayJob, Record};
 
 /// The handler to call.
@@ -23,19 +25,6 @@ pub enum HandlerCall {
     FinalRetry(Failure),
     /// `process_unacked`.
     ProcessUnacked,
-}
-
-/// How a call ended, short of a panic or a timeout.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Returned {
-    /// `on_due` decided.
-    Decided(Decision),
-    /// `final_retry` returned.
-    FinalRetried,
-    /// `process_unacked` decided.
-    Unacked(UnackedDecision),
-    /// The handler returned an error; or the payload did not decode, then the cause is [`Cause::Decode`].
-    Failed(Failure),
 }
 
 /// A listener of any payload type.
@@ -62,16 +51,6 @@ pub trait ErasedBatches: fmt::Debug + Send + Sync + 'static {
         outcomes: Arc<dyn Outcomes>,
         token: CancellationToken,
     ) -> BoxFuture<'static, Returned>;
-}
-
-/// How the result of a handler ends a job.
-pub(super) fn returned(result: Result<Decided, JobError>) -> Returned {
-    match result.map(Decided::into_decision) {
-        Ok(Decision::BadDelay(text)) => Returned::Failed(Failure::new(Cause::Error, text)),
-        Ok(Decision::Dead(reason)) => Returned::Failed(Failure::fatal(Cause::Error, reason)),
-        Ok(decision) => Returned::Decided(decision),
-        Err(error) => Returned::Failed(Failure::of(error)),
-    }
 }
 
 pub(super) struct Erased<L>(pub(super) L);

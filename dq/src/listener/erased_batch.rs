@@ -10,9 +10,10 @@ use super::batch::{Batch, Outcomes};
 use super::batch_listener::BatchListener;
 use super::channel::Decision;
 use super::delay_listener::RetryDelay;
-use super::erased::{ErasedBatches, ErasedListener, HandlerCall, Returned, decode, returned};
+use super::erased::{ErasedBatches, ErasedListener, HandlerCall, decode};
 use super::failure::Failure;
 use super::job::{Delivery, Job};
+use super::returned::{Returned, returned};
 use crate::job::Record;
 
 pub(super) struct ErasedBatch<L>(pub(super) L);

@@ -15,6 +15,7 @@ pub(crate) mod failure;
 mod inject;
 pub(crate) mod job;
 mod registry;
+mod returned;
 mod settings;
 mod topic_check;
 
