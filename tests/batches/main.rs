@@ -5,6 +5,7 @@
 mod job;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -27,6 +28,17 @@ fn jobs() -> u64 {
 async fn observer(store: &str) -> Context {
     let factory = ContextFactory::new("shop").without_inventory().without_listeners().variables([("", ""); 0]);
     factory.store(store.to_owned()).start().await.unwrap()
+}
+
+/// Stops a program. A store in files has one process, which is free to be another once the last task of this one is gone.
+async fn stop(dq: Context, store: &str) {
+    dq.shutdown(std::time::Duration::ZERO).await;
+    if let Some(path) = store.strip_prefix("file:") {
+        let lock = File::open(Path::new(path).join("LOCK")).unwrap();
+        while lock.try_lock().is_err() {
+            tokio::task::yield_now().await;
+        }
+    }
 }
 
 fn start(store: &str, ledger: &Path, calls: Option<u64>) -> (Child, Lines<BufReader<ChildStdout>>) {
@@ -78,7 +90,7 @@ async fn is_killed_in_the_middle(store: &str, folder: &Path) {
         let added = dq.provider().add_many((first..first + 1_000).map(|n| Numbered { n })).await.unwrap();
         assert!(added.iter().all(Result::is_ok));
     }
-    dq.shutdown(std::time::Duration::ZERO).await; // a `file:` store is for one process
+    stop(dq, store).await;
 
     let (before, after) = (folder.join("before"), folder.join("after"));
     let (mut victim, mut lines) = start(store, &before, Some(jobs / 500 / 3)); // a third returns
@@ -90,7 +102,7 @@ async fn is_killed_in_the_middle(store: &str, folder: &Path) {
 
     let dq = observer(store).await;
     let left = counts(&dq).await;
-    dq.shutdown(std::time::Duration::ZERO).await;
+    stop(dq, store).await;
     assert!(left.running > 0, "it was killed in the middle");
 
     let (mut survivor, mut lines) = start(store, &after, None);

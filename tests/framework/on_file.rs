@@ -34,6 +34,5 @@ mod retries;
 mod runs;
 mod scripted_listener;
 mod shutdown;
-mod signals;
 mod starved;
 mod timeouts;

@@ -33,7 +33,6 @@ mod retries;
 mod runs;
 mod scripted_listener;
 mod shutdown;
-mod signals;
 mod starved;
 mod timeouts;
 
