@@ -16,6 +16,7 @@ use dq::store::TopicCounts;
 use dq_tests::file::Folder;
 use dq_tests::redis::RedisServer;
 use job::{Numbered, fails};
+use rustix::fs::{FlockOperation, flock};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
@@ -35,7 +36,7 @@ async fn stop(dq: Context, store: &str) {
     dq.shutdown(std::time::Duration::ZERO).await;
     if let Some(path) = store.strip_prefix("file:") {
         let lock = File::open(Path::new(path).join("LOCK")).unwrap();
-        while lock.try_lock().is_err() {
+        while flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             tokio::task::yield_now().await;
         }
     }

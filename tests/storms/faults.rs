@@ -36,10 +36,19 @@ pub enum Network {
 }
 
 impl Fault {
-    /// Draws a fault. A place that is `gentle` has clean stops only.
-    pub fn draw(rng: &mut Rng, gentle: bool) -> Self {
-        match rng.u32(0..100) {
+    /// Draws a fault. A place that is `gentle` has clean stops only. Each other one begins with a kill and a stall, so that a short
+    /// storm has them, too; `earlier` is the number of its faults so far.
+    pub fn draw(rng: &mut Rng, gentle: bool, earlier: u32) -> Self {
+        match (earlier, rng.u32(0..100)) {
             _ if gentle => Self::Stop,
+            (0, _) => Self::Kill,
+            (1, _) => Self::Stall,
+            (_, drawn) => Self::of(drawn, rng),
+        }
+    }
+
+    fn of(drawn: u32, rng: &mut Rng) -> Self {
+        match drawn {
             0..25 => Self::Kill,
             25..40 => Self::Stall,
             40..45 => Self::Stop,

@@ -33,6 +33,7 @@ pub struct Place {
     pause: Duration,
     confirmed: Arc<AtomicU64>,
     started: u64,
+    faults: u32,
     process: Option<Process>,
 }
 
@@ -45,7 +46,7 @@ impl Place {
     pub fn new(name: &str, part: Part, proxy: Proxy, ledger: &Arc<Ledger>, is_gentle: bool, pause: Duration) -> Self {
         let (rng, ledger) = (crate::process::rng(part.seed, name), Arc::clone(ledger));
         let (name, confirmed) = (name.to_owned(), Arc::default());
-        Self { name, part, proxy, ledger, rng, is_gentle, pause, confirmed, started: 0, process: None }
+        Self { name, part, proxy, ledger, rng, is_gentle, pause, confirmed, started: 0, faults: 0, process: None }
     }
 
     /// The adds that its processes have confirmed.
@@ -86,7 +87,8 @@ impl Place {
     }
 
     async fn fault(&mut self) {
-        let fault = Fault::draw(&mut self.rng, self.is_gentle);
+        let fault = Fault::draw(&mut self.rng, self.is_gentle, self.faults);
+        self.faults += 1;
         let (name, since) = (self.process_name(), now());
         let process = self.process.as_mut().expect("a process is in its place between faults");
         match fault {

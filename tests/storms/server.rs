@@ -36,16 +36,17 @@ impl Server {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Kills the server and starts it again, or stops it for a while, until the storm is over.
+    /// Kills the server and starts it again, or stops it for a while, until the storm is over. It is killed first.
     pub async fn suffer(self, ledger: Arc<Ledger>, mut rng: Rng, mean: Duration, mut over: watch::Receiver<bool>) {
         let mean = u64::try_from(mean.as_millis()).unwrap_or(u64::MAX);
+        let mut is_first = true;
         loop {
             let pause = Duration::from_millis(rng.u64(mean / 2..mean * 3 / 2));
             if timeout(pause, over.wait_for(|over| *over)).await.is_ok() {
                 return;
             }
             let (since, down) = (now(), Duration::from_millis(rng.u64(0..2_000)));
-            let what = if rng.u32(0..3) > 0 {
+            let what = if rng.u32(0..3) > 0 || is_first {
                 self.with(RedisServer::kill);
                 tokio::time::sleep_until(tokio::time::Instant::now() + down).await;
                 tokio::task::block_in_place(|| self.with(RedisServer::restart));
@@ -56,6 +57,7 @@ impl Server {
                 self.with(|server| server.go_on());
                 "stalled"
             };
+            is_first = false;
             ledger.note(Entry::Event { target: "store".into(), what: what.into(), from: since, to: now() });
         }
     }
