@@ -195,12 +195,10 @@ impl Batch {
     /// Answers the callers whose deadline has passed; `otherwise` makes the reason if the store gave none. Returns whether no
     /// caller is left.
     pub(super) fn give_up(&mut self, now: Duration, otherwise: impl Fn(&Deadline) -> Reason) -> bool {
-        let late = |posted: &Posted| posted.deadline.at <= now && !posted.is_answered();
-        let failures: Vec<_> =
-            self.requests.iter().map(|posted| late(posted).then(|| otherwise(&posted.deadline))).collect();
-        for (at, reason) in failures.into_iter().enumerate() {
-            if let Some(reason) = reason {
-                let failure = self.failure(reason);
+        for at in 0..self.requests.len() {
+            let posted = &self.requests[at];
+            if posted.deadline.at <= now && !posted.is_answered() {
+                let failure = self.failure(otherwise(&posted.deadline));
                 self.requests[at].answer(Err(failure));
             }
         }

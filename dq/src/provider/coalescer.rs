@@ -135,9 +135,6 @@ impl Coalescer {
             self.collect();
             self.give_up(now);
             self.update_send_state(now);
-            if self.is_idle() {
-                self.party.rests();
-            }
             if self.expects_more() {
                 // The callers of the last batch are about to add again: they join this one.
                 self.expected = 0;
@@ -148,11 +145,11 @@ impl Coalescer {
                 continue;
             }
             self.send_waiting(now);
-            if self.inbox.is_closed_and_empty() && self.is_idle() {
-                return;
-            }
             if self.is_idle() {
                 self.party.rests();
+                if self.inbox.is_closed_and_empty() {
+                    return;
+                }
             }
             self.set_alarm();
             if let Some(bell) = &self.bell {
