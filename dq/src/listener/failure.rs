@@ -10,7 +10,7 @@ use crate::job::Cause;
 pub const LONGEST_ERROR: usize = 4 * 1024;
 
 /// What the log says instead of a decoder's text, which quotes the payload.
-pub(crate) const UNDECODABLE: &str =
+const UNDECODABLE: &str =
     "the payload does not decode into the type of the listener; `get` the DEAD job for the details";
 
 /// The error of a handler. `?` makes one from any error, including `anyhow::Error`, and `.into()` from a text.
@@ -176,8 +176,13 @@ impl Failure {
 
     /// The text for the log, without anything that quotes a payload.
     pub(crate) fn log_text(&self) -> &str {
-        if self.cause == Cause::Decode { UNDECODABLE } else { &self.message }
+        log_text(self.cause, &self.message)
     }
+}
+
+/// The text of an error for the log, without anything that quotes a payload.
+pub(crate) fn log_text(cause: Cause, text: &str) -> &str {
+    if cause == Cause::Decode { UNDECODABLE } else { text }
 }
 
 /// Shows the text, but never that of a decoder, which quotes the payload.

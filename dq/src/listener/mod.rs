@@ -30,7 +30,7 @@ pub use batch_listener::BatchListener;
 pub use channel::{Channel, Decided, Decision};
 #[doc(hidden)]
 pub use delay_listener::{Declared, DelayListener, UnackedDecision};
-pub(crate) use failure::UNDECODABLE;
+pub(crate) use failure::log_text;
 #[doc(hidden)]
 pub use failure::{Failure, JobError, LONGEST_ERROR};
 #[doc(hidden)]

@@ -8,7 +8,7 @@ use humantime::format_duration;
 use super::retry::Next;
 use super::{HeldJob, Topic};
 use crate::job::{Cause, JobId, Metadata, Token};
-use crate::listener::{Failure, UNDECODABLE};
+use crate::listener::{Failure, log_text};
 use crate::store::step::{Change, Verdict};
 
 /// What became of a job, in a word.
@@ -30,7 +30,7 @@ impl Topic {
         let Some(job) = self.held.get(id) else { return };
         let (topic, fence, metadata) = (&self.parts.key.topic, job.token.fence.0, &job.metadata);
         let (attempt, of, cause) = (metadata.attempts, next.attempts, metadata.cause.unwrap_or(Cause::Error));
-        let error = text(metadata);
+        let error = log_text(cause, metadata.error.as_deref().unwrap_or_default());
         let Some(delay) = next.delay else {
             if cause == Cause::Decode {
                 return; // no handler ran: the line about the DEAD job says all
@@ -61,22 +61,19 @@ impl Topic {
     pub(super) fn report_verdict(&self, id: &JobId, token: Token, job: &HeldJob, change: &Change, verdict: &Verdict) {
         let (topic, fence) = (&self.parts.key.topic, token.fence.0);
         let (attempt, outcome) = (job.metadata.attempts, word(change));
-        match verdict {
+        let verdict = match verdict {
             Verdict::Done => {
                 tracing::debug!(%topic, job.id = %id, attempt, fence, outcome, verdict = "taken", "{outcome}");
                 if *change == Change::Dead {
                     self.report_dead(id, token, job);
                 }
+                return;
             }
-            Verdict::Stale => self.report_untaken(id, token, job, outcome, "stale"),
-            Verdict::Dropped => self.report_untaken(id, token, job, outcome, "dropped"),
-            Verdict::Later => self.report_untaken(id, token, job, outcome, "later"),
-            Verdict::Failed(_) => self.report_untaken(id, token, job, outcome, "failed"),
-        }
-    }
-
-    fn report_untaken(&self, id: &JobId, token: Token, job: &HeldJob, outcome: &str, verdict: &str) {
-        let (topic, fence, attempt) = (&self.parts.key.topic, token.fence.0, job.metadata.attempts);
+            Verdict::Stale => "stale",
+            Verdict::Dropped => "dropped",
+            Verdict::Later => "later",
+            Verdict::Failed(_) => "failed",
+        };
         tracing::debug!(%topic, job.id = %id, attempt, fence, outcome, verdict, "the store did not take an outcome");
     }
 
@@ -109,13 +106,5 @@ impl Topic {
 /// The attempts, the cause and the last error of a job that was given up.
 fn end(metadata: &Metadata) -> (u16, Cause, &str) {
     let cause = metadata.cause.unwrap_or(Cause::Crashes);
-    (metadata.attempts, cause, text(metadata))
-}
-
-/// The last error, for the log.
-fn text(metadata: &Metadata) -> &str {
-    match metadata.cause {
-        Some(Cause::Decode) => UNDECODABLE,
-        _ => metadata.error.as_deref().unwrap_or_default(),
-    }
+    (metadata.attempts, cause, log_text(cause, metadata.error.as_deref().unwrap_or_default()))
 }
