@@ -4,7 +4,7 @@ use std::future::Future;
 
 use super::batch::Batch;
 use super::channel::Decided;
-use super::delay_listener::{Declared, RetryDelay, UnackedDecision};
+use super::delay_listener::{Declared, RetryDelay, UnackedDecision, drop_unacked};
 use super::failure::{Failure, JobError};
 use super::job::Job;
 use crate::job::DelayJob;
@@ -76,8 +76,7 @@ pub trait BatchListener: Declared + Send + Sync + 'static {
     /// [`DelayListener::process_unacked`](crate::DelayListener::process_unacked): for one job at a time. The default drops the job
     /// and logs a warning.
     fn process_unacked(&self, job: Job<Self::Job>) -> impl Future<Output = Result<UnackedDecision, JobError>> + Send {
-        tracing::warn!(topic = Self::Job::TOPIC, job.id = %job.id(), "no ack or requeue came: the UNACKED job is dropped");
-        std::future::ready(Ok(UnackedDecision::Drop))
+        std::future::ready(Ok(drop_unacked(&job)))
     }
 
     /// A retry policy in code, as [`DelayListener::retry_delay`](crate::DelayListener::retry_delay). dq calls it for each job that

@@ -100,8 +100,7 @@ pub trait DelayListener: Declared + Send + Sync + 'static {
     ///
     /// An error, a panic or a timeout keeps the job for another period. The default drops the job and logs a warning.
     fn process_unacked(&self, job: Job<Self::Job>) -> impl Future<Output = Result<UnackedDecision, JobError>> + Send {
-        tracing::warn!(topic = Self::Job::TOPIC, job.id = %job.id(), "no ack or requeue came: the UNACKED job is dropped");
-        std::future::ready(Ok(UnackedDecision::Drop))
+        std::future::ready(Ok(drop_unacked(&job)))
     }
 
     /// A retry policy in code. It outweighs the policy of the attribute, but not the policy of the add.
@@ -115,6 +114,12 @@ pub trait DelayListener: Declared + Send + Sync + 'static {
         let _ = (failed, failure);
         RetryDelay::BySettings
     }
+}
+
+/// What a listener without a `process_unacked` does.
+pub(super) fn drop_unacked<J: DelayJob>(job: &Job<J>) -> UnackedDecision {
+    tracing::warn!(topic = J::TOPIC, job.id = %job.id(), "no ack or requeue came: the UNACKED job is dropped");
+    UnackedDecision::Drop
 }
 
 /// The answer of [`DelayListener::retry_delay`](crate::DelayListener::retry_delay): when a failed job runs again.

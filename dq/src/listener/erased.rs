@@ -13,7 +13,7 @@ use super::delay_listener::{DelayListener, RetryDelay};
 use super::failure::Failure;
 use super::job::{Delivery, Job};
 pub use super::returned::Returned;
-use super::returned::returned;
+use super::returned::{returned, unacked};
 use crate::job::{Cause, Codec, DelayJob, Record};
 
 /// The handler to call.
@@ -76,10 +76,7 @@ impl<L: DelayListener> ErasedListener for Erased<L> {
                     self.0.final_retry(job, &failure).await;
                     Returned::FinalRetried
                 }
-                HandlerCall::ProcessUnacked => match self.0.process_unacked(job).await {
-                    Ok(decision) => Returned::Unacked(decision),
-                    Err(error) => Returned::Failed(Failure::of(error)),
-                },
+                HandlerCall::ProcessUnacked => unacked(self.0.process_unacked(job).await),
             }
         })
     }

@@ -13,7 +13,7 @@ use super::delay_listener::RetryDelay;
 use super::erased::{ErasedBatches, ErasedListener, HandlerCall, decode};
 use super::failure::Failure;
 use super::job::{Delivery, Job};
-use super::returned::{Returned, returned};
+use super::returned::{Returned, returned, unacked};
 use crate::job::Record;
 
 pub(super) struct ErasedBatch<L>(pub(super) L);
@@ -40,10 +40,7 @@ impl<L: BatchListener> ErasedListener for ErasedBatch<L> {
                 self.0.final_retry(job, &failure).await;
                 return Returned::FinalRetried;
             }
-            match self.0.process_unacked(job).await {
-                Ok(decision) => Returned::Unacked(decision),
-                Err(error) => Returned::Failed(Failure::of(error)),
-            }
+            unacked(self.0.process_unacked(job).await)
         })
     }
 

@@ -28,3 +28,11 @@ pub(super) fn returned(result: Result<Decided, JobError>) -> Returned {
         Err(error) => Returned::Failed(Failure::of(error)),
     }
 }
+
+/// How the result of `process_unacked` ends a job.
+pub(super) fn unacked(result: Result<UnackedDecision, JobError>) -> Returned {
+    match result {
+        Ok(decision) => Returned::Unacked(decision),
+        Err(error) => Returned::Failed(Failure::of(error)),
+    }
+}

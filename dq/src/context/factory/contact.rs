@@ -1,5 +1,5 @@
-//! First contact with the store, unless the program leaves that for later: checks that it answers and can serve the topics, and warns of waiting jobs that no listener of
-//! this program runs.
+//! First contact with the store, unless the program leaves that for later: checks that it answers and can serve the topics, and
+//! warns of waiting jobs that no listener of this program runs.
 //!
 //! Each answer may take `call_total`. The first outage is reported and ends the contact. A topic with a key of a wrong type
 //! does not keep the others from starting (rule 1), unless there are no others. The warning needs the directory of topics, which

@@ -50,7 +50,7 @@ impl RunTask {
         if let Some(failed) = failed.filter(|_| !self.begin.is_given_up())
             && let Some(failure) = self.failed(is_swept)
         {
-            self.ask(failed, failure);
+            self.ask(failure, |task, failure| Ended::Asked(task.tasks.retry_delay(failed, failure)));
         }
         drop_here(self.ended.take_error());
         self
@@ -71,15 +71,9 @@ impl RunTask {
         let left = report.close();
         if !left.is_empty()
             && !self.begin.is_given_up()
-            && let Some(mut asked) = failure_of(&self.ended, &self.tasks.environment)
+            && let Some(failure) = failure_of(&self.ended, &self.tasks.environment)
         {
-            let mut failure = asked.clone();
-            failure.take_error(); // not the last: `asked` and what ended have it
-            self.tasks.send(RunEvent::Failed(self.run, Failed { failure, is_wanted: false }));
-            let ended = self.ask_each(left, &asked);
-            self.ended.take_error();
-            drop_here(asked.take_error());
-            self.ended = ended;
+            self.ask(Failed { failure, is_wanted: false }, |task, failure| task.ask_each(left, failure));
         }
         drop_here(self.ended.take_error());
         self
@@ -121,14 +115,14 @@ impl RunTask {
     }
 
     /// Asks `retry_delay`. The topic waits for the answer only for a while, because it may never come.
-    fn ask(&mut self, failed: u32, mut failure: Failed) {
+    fn ask(&mut self, mut failure: Failed, ask: impl FnOnce(&Self, &Failure) -> Ended) {
         let mut asked = failure.failure.clone();
         failure.failure.take_error(); // not the last: `asked` and what ended have it
         self.tasks.send(RunEvent::Failed(self.run, failure));
-        let delay = self.tasks.retry_delay(failed, &asked);
+        let answer = ask(self, &asked);
         self.ended.take_error();
         drop_here(asked.take_error());
-        self.ended = Ended::Asked(delay);
+        self.ended = answer;
     }
 }
 
