@@ -399,7 +399,7 @@ async fn health_names_the_quarantined_jobs_and_the_one_that_is_alone() {
 }
 
 /// Lets a node die with these jobs, whose runs have begun, and puts them back with a crash each.
-async fn crash_with(store: &Arc<dyn Store>, ids: impl Iterator<Item = String>) {
+pub(crate) async fn crash_with(store: &Arc<dyn Store>, ids: impl Iterator<Item = String>) {
     let script = Script::hangs();
     let dq = Harness::start_on(store.clone(), 1, |factory| script.on(factory, no_timeout)).await;
     dq.provider().add_many(ids.map(test_job)).await.unwrap().all().unwrap();
