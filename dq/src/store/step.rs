@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use crate::job::{Isolation, JobId, Metadata, NodeId, Record, Sequence, Token};
+use crate::job::{Deliver, Isolation, JobId, Metadata, NodeId, Record, Sequence, Token};
 use crate::time::Timestamp;
 
 /// The most jobs that one step may touch.
@@ -140,6 +140,42 @@ pub enum Change {
     Dead,
     /// Remove it, as `process_unacked` decided.
     Drop,
+    /// The job is a schedule that had a tick: add the jobs of the tick, and make the schedule due at the next one.
+    Tick(Box<Tick>),
+}
+
+/// What a tick of a schedule adds, and what becomes of the schedule (rule 30).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tick {
+    /// When the next tick is. One that is not later than this tick is a millisecond later. `None`: the schedule has ended, and the
+    /// store removes it.
+    pub next: Option<Timestamp>,
+    /// The record of the schedule from now on.
+    pub schedule: Record,
+    /// Add no job while this one waits, runs or is UNACKED: the job of the last tick.
+    pub unless: Option<JobId>,
+    /// The jobs of this tick, and of missed ones. A job whose id is known is left out.
+    pub jobs: Vec<TickJob>,
+}
+
+/// A job of a tick.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TickJob {
+    /// The job's id.
+    pub id: JobId,
+    /// When the job is due; a time in the past means now.
+    pub due: Timestamp,
+    /// Whether the job goes to the queue, to the broadcasts, or to both.
+    pub deliver: Deliver,
+    /// What the store keeps of the job.
+    pub record: Record,
+}
+
+impl Tick {
+    /// The bytes of all records.
+    pub fn size(&self) -> usize {
+        self.jobs.iter().map(|job| job.record.as_bytes().len()).sum::<usize>() + self.schedule.as_bytes().len()
+    }
 }
 
 /// When a rejoined job is due again.
@@ -176,8 +212,19 @@ pub struct Settle {
     /// The most bytes of replacements that the store moves into the places of jobs that end. The store settles one outcome
     /// at least, and answers [`Verdict::Later`] to those beyond.
     pub bytes: usize,
-    /// At most [`MOST_JOBS`], with different ids.
+    /// At most [`MOST_JOBS`], the jobs of ticks included, with different ids. Ticks take effect behind the others.
     pub outcomes: Vec<Outcome>,
+}
+
+impl Settle {
+    /// How many jobs the step touches: those of the outcomes, and those that ticks add.
+    pub fn jobs(&self) -> usize {
+        let added = |outcome: &Outcome| match &outcome.change {
+            Change::Tick(tick) => tick.jobs.len(),
+            _ => 0,
+        };
+        self.outcomes.len() + self.outcomes.iter().map(added).sum::<usize>()
+    }
 }
 
 /// The store's answer to an outcome.
