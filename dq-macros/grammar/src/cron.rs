@@ -92,7 +92,9 @@ pub enum BadCron {
 fn proposed(names: &[String]) -> String {
     match names {
         [] => String::new(),
-        _ => format!(", did you mean {}?", names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ")),
+        _ => {
+            format!(", did you mean {}?", names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or "))
+        }
     }
 }
 
@@ -255,9 +257,10 @@ impl Period {
     fn of(zone: &TimeZone, at: Timestamp) -> Self {
         let offset = zone.to_offset(at);
         // A transition at this very moment begins the period.
-        let start = at.checked_add(jiff::SignedDuration::from_nanos(1)).ok().and_then(|just_after| {
-            zone.preceding(just_after).next().map(|transition| transition.timestamp())
-        });
+        let start = at
+            .checked_add(jiff::SignedDuration::from_nanos(1))
+            .ok()
+            .and_then(|just_after| zone.preceding(just_after).next().map(|transition| transition.timestamp()));
         let end = zone.following(at).next().map(|transition| transition.timestamp());
         let just_before = |at: Timestamp| at.checked_sub(jiff::SignedDuration::from_nanos(1)).unwrap_or(at);
         Self {
@@ -273,7 +276,9 @@ impl Period {
 /// The text of croner without its internal words.
 fn reason(error: &CronError) -> String {
     let text = match error {
-        CronError::InvalidPattern(text) | CronError::IllegalCharacters(text) | CronError::ComponentError(text) => text.clone(),
+        CronError::InvalidPattern(text) | CronError::IllegalCharacters(text) | CronError::ComponentError(text) => {
+            text.clone()
+        }
         CronError::EmptyPattern => "it is empty".into(),
         error => error.to_string(),
     };
@@ -288,8 +293,11 @@ fn unknown_zone(zone: &str) -> BadCron {
         let city = name.rsplit('/').next().unwrap_or(&name);
         strsim::jaro_winkler(&wanted, &name).max(strsim::jaro_winkler(&wanted, city))
     };
-    let mut names: Vec<_> =
-        db().available().map(|name| (likeness(name.as_str()), name.to_string())).filter(|(like, _)| *like > 0.85).collect();
+    let mut names: Vec<_> = db()
+        .available()
+        .map(|name| (likeness(name.as_str()), name.to_string()))
+        .filter(|(like, _)| *like > 0.85)
+        .collect();
     names.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     let proposals = names.into_iter().take(PROPOSALS).map(|(_, name)| name).collect();
     BadCron::Zone { zone: zone.chars().take(140).flat_map(char::escape_debug).collect(), proposals }

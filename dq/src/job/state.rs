@@ -160,7 +160,13 @@ impl State {
             }
             (S::Running, E::Acked { retain: true } | E::EndedByCommand { retain: true })
             | (S::Delayed | S::Unacked, E::AckedFromOutside { retain: true }) => Some(S::Done),
-            (S::Running, E::Acked { retain: false } | E::EndedByCommand { retain: false } | E::Dropped | E::Ticked { ended: true })
+            (
+                S::Running,
+                E::Acked { retain: false }
+                | E::EndedByCommand { retain: false }
+                | E::Dropped
+                | E::Ticked { ended: true },
+            )
             | (S::Delayed | S::Unacked, E::AckedFromOutside { retain: false })
             | (S::Delayed | S::Unacked | S::Dead | S::Done, E::Deleted)
             | (S::Dead | S::Done, E::Pruned) => None,

@@ -13,7 +13,7 @@ use crate::store::step::{Tick, TickJob};
 use crate::time::{Timestamp, millis_ceil};
 
 /// What the ids of dq's own jobs begin with, and no id that a program chooses.
-pub const RESERVED: &str = "dq:";
+const RESERVED: &str = "dq:";
 /// What the ids of schedules begin with.
 const PREFIX: &str = "dq:schedule:";
 /// What the ids of the jobs of schedules begin with.
@@ -34,6 +34,21 @@ pub enum Overlap {
     Allow,
     /// No job is added.
     Skip,
+}
+
+/// Checks that a program may choose this id.
+///
+/// # Errors
+/// [`BadName`] if it is one of dq's own.
+pub fn check_reserved(id: &JobId) -> Result<(), BadName> {
+    match id.as_str().starts_with(RESERVED) {
+        true => Err(BadName {
+            what: "job id",
+            name: id.as_str().chars().take(140).collect(),
+            why: format!("begins with `{RESERVED}`, as only the ids of dq's own jobs do: choose another"),
+        }),
+        false => Ok(()),
+    }
 }
 
 /// The id of the job that keeps the schedule of this name.
@@ -92,8 +107,9 @@ impl Definition {
         let jobs: Vec<_> = fired.ticks.iter().map(|tick| self.job_at(name, *tick)).collect();
         let mut next = self.clone();
         next.tick = fired.next.unwrap_or(self.tick);
+        let skipped = next.to_record();
+        let unless = self.last.clone().filter(|_| self.overlap == Overlap::Skip).map(|last| (last, skipped));
         next.last = jobs.last().map(|job| job.id.clone()).or(next.last);
-        let unless = self.last.clone().filter(|_| self.overlap == Overlap::Skip);
         (Tick { next: fired.next, schedule: next.to_record(), unless, jobs }, fired.has_missed)
     }
 
@@ -225,7 +241,12 @@ impl WrittenCron {
     #[cfg(feature = "cron")]
     fn of(cron: &dq_grammar::Cron) -> Self {
         let (skipped, repeated) = cron.policies();
-        Self { line: cron.line().into(), zone: cron.zone().into(), skipped: skipped.letter(), repeated: repeated.letter() }
+        Self {
+            line: cron.line().into(),
+            zone: cron.zone().into(),
+            skipped: skipped.letter(),
+            repeated: repeated.letter(),
+        }
     }
 
     #[cfg(feature = "cron")]
@@ -293,7 +314,10 @@ mod tests {
         assert_eq!((tick.next, tick.unless, has_missed), (Some(Timestamp::from_millis(10_800_000)), None, false));
         let next = Definition::read(&tick.schedule).unwrap();
         let (tick, _) = next.fire("report", Timestamp::from_millis(10_800_000));
-        assert_eq!(tick.unless.as_ref().map(JobId::as_str), Some("dq:tick:report@1970-01-01T02:00:00.000Z"));
+        let (last, skipped) = tick.unless.unwrap();
+        assert_eq!(last.as_str(), "dq:tick:report@1970-01-01T02:00:00.000Z");
+        let skipped = Definition::read(&skipped).unwrap();
+        assert_eq!((skipped.last, skipped.tick), (Some(last), Timestamp::from_millis(14_400_000)));
     }
 
     #[test]
@@ -301,12 +325,18 @@ mod tests {
         let schedule = Definition { jitter: Duration::from_secs(60), on_missed: OnMissed::All, ..hourly() };
         let delays = |schedule: &Definition| -> Vec<Duration> {
             let (tick, _) = schedule.fire("report", Timestamp::from_millis(20 * 3_600_000));
-            tick.jobs.iter().enumerate().map(|(n, job)| job.due.since(Timestamp::from_millis((n as u64 + 2) * 3_600_000))).collect()
+            tick.jobs
+                .iter()
+                .enumerate()
+                .map(|(n, job)| job.due.since(Timestamp::from_millis((n as u64 + 2) * 3_600_000)))
+                .collect()
         };
         let first = delays(&schedule);
         assert_eq!(first, delays(&schedule));
         assert!(first.iter().all(|delay| *delay < Duration::from_secs(60)));
-        assert!(first.iter().max() > Some(&Duration::from_secs(30)) && first.iter().min() < Some(&Duration::from_secs(30)));
+        assert!(
+            first.iter().max() > Some(&Duration::from_secs(30)) && first.iter().min() < Some(&Duration::from_secs(30))
+        );
     }
 
     #[test]

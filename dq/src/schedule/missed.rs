@@ -114,7 +114,10 @@ mod tests {
     fn behind_the_last_tick_the_schedule_has_ended() {
         let ticks = Ticks { end: Some(secs(25)), ..every(10) };
         assert_eq!(ticks.fire(secs(20), secs(20), OnMissed::Once, 9).next, None);
-        assert_eq!(ticks.fire(secs(10), secs(90), OnMissed::Once, 9), Fired { ticks: vec![secs(20)], next: None, has_missed: true });
+        assert_eq!(
+            ticks.fire(secs(10), secs(90), OnMissed::Once, 9),
+            Fired { ticks: vec![secs(20)], next: None, has_missed: true }
+        );
     }
 
     #[test]

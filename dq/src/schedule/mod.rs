@@ -10,6 +10,14 @@ mod definition;
 mod missed;
 mod times;
 
-pub use definition::{Definition, JobOfTick, Overlap, RESERVED, schedule_id, schedule_name};
-pub use missed::{Fired, LATE, OnMissed};
-pub use times::{Ticks, Times};
+pub use definition::Overlap;
+#[doc(hidden)]
+pub use definition::{Definition, JobOfTick, check_reserved, schedule_id, schedule_name};
+#[cfg(feature = "cron")]
+pub use dq_grammar::{BadCron, Cron, RepeatedTime, SkippedTime};
+pub use missed::OnMissed;
+#[doc(hidden)]
+pub use missed::{Fired, LATE};
+#[doc(hidden)]
+pub use times::Ticks;
+pub use times::Times;

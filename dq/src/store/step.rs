@@ -152,8 +152,8 @@ pub struct Tick {
     pub next: Option<Timestamp>,
     /// The record of the schedule from now on.
     pub schedule: Record,
-    /// Add no job while this one waits, runs or is UNACKED: the job of the last tick.
-    pub unless: Option<JobId>,
+    /// While this job, that of the last tick, waits, runs or is UNACKED, no job is added, and this is the record of the schedule.
+    pub unless: Option<(JobId, Record)>,
     /// The jobs of this tick, and of missed ones. A job whose id is known is left out.
     pub jobs: Vec<TickJob>,
 }
@@ -163,7 +163,7 @@ pub struct Tick {
 pub struct TickJob {
     /// The job's id.
     pub id: JobId,
-    /// When the job is due; a time in the past means now.
+    /// When the job is due. A time in the past stays: it says which tick this is.
     pub due: Timestamp,
     /// Whether the job goes to the queue, to the broadcasts, or to both.
     pub deliver: Deliver,
@@ -174,7 +174,9 @@ pub struct TickJob {
 impl Tick {
     /// The bytes of all records.
     pub fn size(&self) -> usize {
-        self.jobs.iter().map(|job| job.record.as_bytes().len()).sum::<usize>() + self.schedule.as_bytes().len()
+        let skipped = self.unless.as_ref().map_or(0, |(_, record)| record.as_bytes().len());
+        let jobs = self.jobs.iter().map(|job| job.record.as_bytes().len()).sum::<usize>();
+        jobs + skipped + self.schedule.as_bytes().len()
     }
 }
 

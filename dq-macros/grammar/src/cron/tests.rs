@@ -49,7 +49,10 @@ fn the_policies_override_what_a_line_does_by_default() {
     let both = cron("30 2 25 10 *", "Europe/Berlin").at_repeated_times(RepeatedTime::Both);
     assert_eq!(times(&both, "2026-10-25T00:00[Europe/Berlin]", 2), ["25 02:30+02:00", "25 02:30+01:00"]);
     let later = cron("15 * * * *", "Europe/Berlin").at_skipped_times(SkippedTime::Later);
-    assert_eq!(times(&later, "2026-03-29T01:15[Europe/Berlin]", 3), ["29 01:15+01:00", "29 03:00+02:00", "29 03:15+02:00"]);
+    assert_eq!(
+        times(&later, "2026-03-29T01:15[Europe/Berlin]", 3),
+        ["29 01:15+01:00", "29 03:00+02:00", "29 03:15+02:00"]
+    );
 }
 
 #[test]
@@ -78,7 +81,11 @@ fn a_bad_line_or_zone_says_what_to_write() {
     let text = |line, zone| Cron::parse(line, zone).unwrap_err().to_string();
     assert_eq!(Cron::parse("0 0 30 2 *", "UTC"), Err(BadCron::Never { line: "0 0 30 2 *".into() }));
     assert!(text("0 9 * *", "UTC").contains("it has 4 fields; write `minute hour day month weekday`"));
-    assert!(text("61 9 * * *", "UTC").starts_with("`61 9 * * *` is not a cron line: "), "{}", text("61 9 * * *", "UTC"));
+    assert!(
+        text("61 9 * * *", "UTC").starts_with("`61 9 * * *` is not a cron line: "),
+        "{}",
+        text("61 9 * * *", "UTC")
+    );
     let zone = text("0 9 * * *", "Asia/Singapur");
     assert!(zone.contains("`Asia/Singapur` does not exist, did you mean `Asia/Singapore`"), "{zone}");
     assert!(text("0 9 * * *", "Singapor").contains("`Asia/Singapore`"));
@@ -152,7 +159,13 @@ fn every_zone_fires_at_no_time_too_few_and_none_too_many_in_two_years() {
             let computed: Vec<_> = computed.take_while(|at| *at < to.as_millisecond() as u64).collect();
             let walked = plain.times(&zone, from, to);
             let differs = computed.iter().zip(&walked).find(|(computed, walked)| computed != walked);
-            assert!(computed == walked, "{name} `{}`: {} and {} times, {differs:?}", plain.line, computed.len(), walked.len());
+            assert!(
+                computed == walked,
+                "{name} `{}`: {} and {} times, {differs:?}",
+                plain.line,
+                computed.len(),
+                walked.len()
+            );
         }
     }
     assert!(zones > 400 && seen.len() > 40, "{zones} zones, {} clocks", seen.len());

@@ -11,10 +11,10 @@ use crate::time::Timestamp;
 impl Topic {
     /// RUNNING → DELAYED at the next tick, or gone; the jobs of the tick → DELAYED, or the waiting broadcasts.
     pub(super) fn tick(&mut self, now: Now, id: &JobId, due: Timestamp, tick: &Tick) {
-        let overlaps = tick.unless.as_ref().is_some_and(|last| self.is_under_way(last));
-        for job in tick.jobs.iter().filter(|_| !overlaps) {
+        let skipped = tick.unless.as_ref().filter(|(last, _)| self.is_under_way(last)).map(|(_, record)| record);
+        for job in tick.jobs.iter().filter(|_| skipped.is_none()) {
             if matches!(self.state(&job.id), None | Some(State::Done)) {
-                let (record, due, deliver) = (job.record.clone(), job.due.max(now.ceil()), job.deliver);
+                let (record, due, deliver) = (job.record.clone(), job.due, job.deliver);
                 self.put(now, &job.id, AddedJob { record, due, deliver });
             }
         }
@@ -24,7 +24,7 @@ impl Topic {
                 let due = next.max(Timestamp::from_millis(due.as_millis() + 1));
                 self.jobs.remove(id);
                 self.signal_earlier_head(now, due);
-                self.jobs.insert(id.clone(), tick.schedule.clone(), TimedPlace::Delayed, due);
+                self.jobs.insert(id.clone(), skipped.unwrap_or(&tick.schedule).clone(), TimedPlace::Delayed, due);
             }
         }
     }

@@ -105,7 +105,10 @@ fn packed(tick: &Tick) -> Vec<u8> {
     bytes.put_uint_le(tick.next.map_or(0, |next| millis_of(next).max(1)), 6);
     bytes.put_u8(u8::from(tick.jobs.iter().any(|job| !job.record.fixed().retain.is_zero())));
     bytes.put_u32_le(u32::try_from(largest.max(tick.schedule.as_bytes().len())).unwrap_or(u32::MAX));
-    text(&mut bytes, tick.unless.as_ref().map_or(b"", |id| id.as_str().as_bytes()));
+    let (unless, skipped) =
+        tick.unless.as_ref().map_or((&b""[..], &b""[..]), |(id, record)| (id.as_str().as_bytes(), record.as_bytes()));
+    text(&mut bytes, unless);
+    text(&mut bytes, skipped);
     text(&mut bytes, tick.schedule.as_bytes());
     bytes.put_u16_le(tick.jobs.len() as u16);
     for job in &tick.jobs {

@@ -9,7 +9,7 @@ use dq::store::step::{Change, Claim, MOST_JOBS, Outcome, Tick, TickJob, Verdict}
 use dq::store::{JobPlace, StoreError};
 use dq::time::Timestamp;
 
-/// A job of a tick whose payload is its id, due now.
+/// A job of a tick whose payload is its id, due long ago.
 fn new(name: &str) -> TickJob {
     TickJob { id: id(name), due: Timestamp::EPOCH, deliver: Deliver::Queue, record: job(name).record }
 }
@@ -35,7 +35,7 @@ pub async fn tick_adds_its_jobs_and_waits_for_the_next(t: &Topic) {
     assert_eq!(settle(t, &claim, tick(t, vec![new("a"), later])).await, Verdict::Done);
     assert_eq!(t.due("s").await, t.in_ms(10_000));
     assert_eq!(t.payload("s").await, "after");
-    assert_eq!((t.due("a").await, t.payload("a").await), (t.in_ms(0), "a".into()));
+    assert_eq!((t.due("a").await, t.payload("a").await), (Timestamp::EPOCH, "a".into()), "a past time stays");
     assert_eq!(t.due("b").await, t.in_ms(500));
     assert_eq!(t.claimed_ids("n").await, ["a"]);
     t.advance(secs(10)).await;
@@ -90,10 +90,11 @@ pub async fn tick_adds_nothing_while_the_last_job_is_under_way(t: &Topic) {
     for state in State::ALL {
         let last = add_in_state(t, "last", state).await;
         let claim = t.running("n", "s").await;
-        let request = Tick { unless: Some(id("last")), ..tick(t, vec![new("a")]) };
+        let request = Tick { unless: Some((id("last"), schedule("skipped"))), ..tick(t, vec![new("a")]) };
         assert_eq!(settle(t, &claim, request).await, Verdict::Done);
         assert_eq!(t.state("a").await.is_some(), matches!(state, State::Dead | State::Done), "the last job is {state}");
-        assert_eq!(t.state("s").await, Some(State::Delayed));
+        assert_eq!(t.payload("s").await, if matches!(state, State::Dead | State::Done) { "after" } else { "skipped" });
+        assert_eq!(t.due("s").await, t.in_ms(10_000));
         if let Some(last) = last {
             t.end(NODE, &last, Change::Ack).await;
         }
@@ -102,7 +103,7 @@ pub async fn tick_adds_nothing_while_the_last_job_is_under_way(t: &Topic) {
         }
     }
     let claim = t.running("n", "s").await;
-    let request = Tick { unless: Some(id("unknown")), ..tick(t, vec![new("a")]) };
+    let request = Tick { unless: Some((id("unknown"), schedule("skipped"))), ..tick(t, vec![new("a")]) };
     assert_eq!(settle(t, &claim, request).await, Verdict::Done);
     assert_eq!(t.state("a").await, Some(State::Delayed));
 }
@@ -116,7 +117,10 @@ pub async fn tick_sees_what_its_request_has_ended(t: &Topic) {
     let claims = t.claims("n").await;
     let [a, last, s] = &claims[..] else { panic!("{claims:?}") };
     let outcome = |claim: &Claim, change| Outcome { id: claim.id.clone(), token: claim.token, change, metadata: None };
-    let request = Tick { unless: Some(id("last")), ..tick(t, vec![TickJob { record: schedule("new"), ..new("a") }]) };
+    let request = Tick {
+        unless: Some((id("last"), schedule("skipped"))),
+        ..tick(t, vec![TickJob { record: schedule("new"), ..new("a") }])
+    };
     let ticked = outcome(s, Change::Tick(Box::new(request)));
     let settled = t.settle_all("n", vec![ticked, outcome(a, Change::Ack), outcome(last, Change::Ack)]).await;
     assert_eq!(settled.verdicts, [Verdict::Done, Verdict::Done, Verdict::Done]);
@@ -170,7 +174,7 @@ pub async fn tick_obeys_a_pending_command(t: &Topic) {
 pub async fn jobs_of_a_tick_go_where_they_should(t: &Topic) {
     let claim = t.running("n", "s").await;
     let mut subscriber = t.subscribe("n").await;
-    let to = |name: &str, deliver| TickJob { deliver, ..new(name) };
+    let to = |name: &str, deliver| TickJob { deliver, due: t.in_ms(0), ..new(name) };
     let jobs = vec![to("queue", Deliver::Queue), to("broadcast", Deliver::Broadcast), to("both", Deliver::Both)];
     assert_eq!(settle(t, &claim, tick(t, jobs)).await, Verdict::Done);
     assert_eq!(t.claimed_ids("n").await, ["both", "queue"]);

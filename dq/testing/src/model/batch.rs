@@ -60,7 +60,8 @@ impl ClusterState {
             operation::Change::Tick { next, adds, deliver, unless } => {
                 let text = |text: &str| Record::new(&Metadata::default(), Codec::Json, text.as_bytes());
                 let new = TickJob { id: job(adds), due: self.at(0), deliver, record: text("of a tick") };
-                let (next, unless) = (next.map(|after| self.at(after)), unless.map(job));
+                let (next, unless) =
+                    (next.map(|after| self.at(after)), unless.map(|last| (job(last), text("skipped"))));
                 Change::Tick(Box::new(Tick { next, schedule: text("ticked"), unless, jobs: vec![new] }))
             }
         };

@@ -194,7 +194,12 @@ fn deliver() -> impl Strategy<Value = Deliver> {
 
 fn tick() -> impl Strategy<Value = Change> {
     let next = weighted(0.8, select(vec![-4, 0, 5, 900]));
-    (next, job(), deliver(), weighted(0.3, job())).prop_map(|(next, adds, deliver, unless)| Change::Tick { next, adds, deliver, unless })
+    (next, job(), deliver(), weighted(0.3, job())).prop_map(|(next, adds, deliver, unless)| Change::Tick {
+        next,
+        adds,
+        deliver,
+        unless,
+    })
 }
 
 fn settle(job: BoxedStrategy<u8>) -> impl Strategy<Value = Operation> {

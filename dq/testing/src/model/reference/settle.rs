@@ -1,7 +1,5 @@
 //! The step `settle`, and what every way out of RUNNING has in common (rules 10, 12, 13, 16, 17, 19 and 25).
 
-use std::time::Duration;
-
 use super::{AddedJob, Place, Run, Topic};
 use dq::job::state::Event;
 use dq::job::{JobId, Metadata, NodeId, State};
@@ -91,17 +89,17 @@ impl Topic {
     /// Adds the jobs of a tick, and the schedule waits for the next one.
     fn tick(&mut self, id: &JobId, run: &Run, tick: &Tick) {
         let under_way = [State::Delayed, State::Running, State::Unacked];
-        let overlaps = tick.unless.as_ref().and_then(|last| self.state(last)).is_some_and(|last| under_way.contains(&last));
-        for job in tick.jobs.iter().filter(|_| !overlaps) {
+        let is_under_way = |last: &JobId| self.state(last).is_some_and(|last| under_way.contains(&last));
+        let skipped = tick.unless.as_ref().filter(|(last, _)| is_under_way(last)).map(|(_, record)| record);
+        for job in tick.jobs.iter().filter(|_| skipped.is_none()) {
             if matches!(self.state(&job.id), None | Some(State::Done)) {
-                let due = job.due.max(self.after(Duration::ZERO));
-                self.put(&job.id, AddedJob { record: job.record.clone(), due, deliver: job.deliver });
+                self.put(&job.id, AddedJob { record: job.record.clone(), due: job.due, deliver: job.deliver });
             }
         }
         let Some(next) = tick.next else { return drop(self.remove_job(id, Event::Ticked { ended: true })) };
         let later = Timestamp::from_millis(run.token.due.as_millis() + 1);
         let job = self.jobs.get_mut(id).expect("the job is RUNNING");
-        (job.record, job.crashes) = (tick.schedule.clone(), 0);
+        (job.record, job.crashes) = (skipped.unwrap_or(&tick.schedule).clone(), 0);
         job.go(Event::Ticked { ended: false }, Place::Delayed(next.max(later)));
     }
 

@@ -164,6 +164,8 @@ local function put_tick(id, due, packed)
   end
   local unless = text()
   size, at = struct.unpack('<I4', packed, at)
+  local skipped = text()
+  size, at = struct.unpack('<I4', packed, at)
   local schedule, count = text(), nil
   count, at = struct.unpack('<I2', packed, at)
   local overlaps = unless ~= '' and is_under_way(unless)
@@ -173,8 +175,9 @@ local function put_tick(id, due, packed)
     local job = text()
     size, at = struct.unpack('<I4', packed, at)
     local record = text()
-    if not overlaps then put_new(job, deliver, math.max(job_due, ceil), record) end
+    if not overlaps then put_new(job, deliver, job_due, record) end
   end
+  if overlaps then schedule = skipped end
   if has_retention == 1 then plan.has_retention = true end
   plan.longest = math.max(plan.longest, longest)
   if next_due == 0 then return remove_job(id) end
