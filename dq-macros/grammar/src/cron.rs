@@ -12,6 +12,7 @@
 //! croner reads the lines and finds the local times; jiff knows the zones.
 
 use std::fmt;
+use std::sync::Arc;
 
 use croner::Cron as Line;
 use croner::errors::CronError;
@@ -32,7 +33,7 @@ const PROPOSALS: usize = 3;
 /// A cron line and the zone of its local times.
 #[derive(Clone)]
 pub struct Cron {
-    line: Line,
+    line: Arc<Line>,
     text: String,
     zone: TimeZone,
     zone_name: String,
@@ -150,7 +151,7 @@ impl Cron {
         };
         let zone_name = zone.trim().to_owned();
         let zone = TimeZone::get(&zone_name).map_err(|_| unknown_zone(&zone_name))?;
-        let cron = Self { line: parsed, text: text.into(), zone, zone_name, skipped, repeated };
+        let cron = Self { line: Arc::new(parsed), text: text.into(), zone, zone_name, skipped, repeated };
         match cron.line.find_next_occurrence(&DateTime::constant(2000, 1, 1, 0, 0, 0, 0), true) {
             Ok(_) => Ok(cron),
             Err(_) => Err(BadCron::Never { line: cron.text }),

@@ -136,12 +136,14 @@ impl AddSchedule {
     }
 
     /// Sets the ticks from a value.
+    #[cfg_attr(not(feature = "cron"), expect(clippy::needless_pass_by_value, reason = "a cron line is given away"))]
     pub fn times(self, times: Times) -> Self {
-        match times {
-            Times::Every(interval) => self.every(interval),
+        let times = match times {
+            Times::Every(interval) => check(interval).map(Times::Every),
             #[cfg(feature = "cron")]
-            Times::Cron(_) => self.with(|draft| draft.times = Some(Ok(times))),
-        }
+            Times::Cron(cron) => Ok(Times::Cron(cron)),
+        };
+        self.with(|draft| draft.times = Some(times))
     }
 
     /// Sets what becomes of ticks for which no node came in time. Defaults to [`OnMissed::Once`].
@@ -221,7 +223,10 @@ impl AddSchedule {
 }
 
 fn interval_of(interval: Delay) -> Result<Duration, ScheduleError> {
-    let interval = interval.duration().map_err(|source| ScheduleError::BadDelay { field: "every", source })?;
+    check(interval.duration().map_err(|source| ScheduleError::BadDelay { field: "every", source })?)
+}
+
+fn check(interval: Duration) -> Result<Duration, ScheduleError> {
     if (SHORTEST_INTERVAL..=LONGEST_DELAY).contains(&interval) {
         Ok(interval)
     } else {

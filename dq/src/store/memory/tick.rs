@@ -11,7 +11,7 @@ use crate::time::Timestamp;
 impl Topic {
     /// RUNNING → DELAYED at the next tick, or gone; the jobs of the tick → DELAYED, or the waiting broadcasts.
     pub(super) fn tick(&mut self, now: Now, id: &JobId, due: Timestamp, tick: &Tick) {
-        let skipped = tick.unless.as_ref().filter(|(last, _)| self.is_under_way(last)).map(|(_, record)| record);
+        let skipped = tick.unless.as_ref().filter(|(last, _)| self.has_not_ended(last)).map(|(_, record)| record);
         for job in tick.jobs.iter().filter(|_| skipped.is_none()) {
             if matches!(self.state(&job.id), None | Some(State::Done)) {
                 let (record, due, deliver) = (job.record.clone(), job.due, job.deliver);
@@ -29,7 +29,7 @@ impl Topic {
         }
     }
 
-    fn is_under_way(&self, id: &JobId) -> bool {
+    fn has_not_ended(&self, id: &JobId) -> bool {
         matches!(self.state(id), Some(State::Delayed | State::Running | State::Unacked))
     }
 }

@@ -189,7 +189,7 @@ macro_rules! store_conformance {
             tick_of_another_run_adds_nothing
             tick_of_a_dead_node_is_claimed_again
             tick_leaves_known_jobs
-            tick_adds_nothing_while_the_last_job_is_under_way
+            tick_adds_nothing_until_the_last_job_has_ended
             tick_sees_what_its_request_has_ended
             last_tick_removes_the_schedule
             next_tick_is_later_than_this_one

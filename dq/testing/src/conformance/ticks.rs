@@ -86,7 +86,7 @@ pub async fn tick_leaves_known_jobs(t: &Topic) {
 }
 
 /// While the last job waits, runs or is UNACKED, a tick that asks for it adds none; the schedule goes on (rule 30).
-pub async fn tick_adds_nothing_while_the_last_job_is_under_way(t: &Topic) {
+pub async fn tick_adds_nothing_until_the_last_job_has_ended(t: &Topic) {
     for state in State::ALL {
         let last = add_in_state(t, "last", state).await;
         let claim = t.running("n", "s").await;

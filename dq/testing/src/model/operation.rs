@@ -193,7 +193,7 @@ pub(super) enum Change {
         /// The job of the tick, and where it goes.
         adds: u8,
         deliver: Deliver,
-        /// No job is added while this one is under way.
+        /// No job is added until this one has ended.
         unless: Option<u8>,
     },
 }

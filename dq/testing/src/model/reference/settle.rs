@@ -88,9 +88,9 @@ impl Topic {
 
     /// Adds the jobs of a tick, and the schedule waits for the next one.
     fn tick(&mut self, id: &JobId, run: &Run, tick: &Tick) {
-        let under_way = [State::Delayed, State::Running, State::Unacked];
-        let is_under_way = |last: &JobId| self.state(last).is_some_and(|last| under_way.contains(&last));
-        let skipped = tick.unless.as_ref().filter(|(last, _)| is_under_way(last)).map(|(_, record)| record);
+        let unended = [State::Delayed, State::Running, State::Unacked];
+        let has_not_ended = |last: &JobId| self.state(last).is_some_and(|last| unended.contains(&last));
+        let skipped = tick.unless.as_ref().filter(|(last, _)| has_not_ended(last)).map(|(_, record)| record);
         for job in tick.jobs.iter().filter(|_| skipped.is_none()) {
             if matches!(self.state(&job.id), None | Some(State::Done)) {
                 self.put(&job.id, AddedJob { record: job.record.clone(), due: job.due, deliver: job.deliver });

@@ -131,7 +131,7 @@ local function recover(id, text, parking_fence)
   put('dead', id, floor)
 end
 -- Whether a job waits, runs or is UNACKED.
-local function is_under_way(id)
+local function has_not_ended(id)
   if redis.call('ZSCORE', broadcasts, id) or redis.call('HEXISTS', far_jobs, id) == 1 then return true end
   return redis.call('HEXISTS', jobs, id) == 1 and not redis.call('ZSCORE', dead, id) and not redis.call('ZSCORE', done, id)
 end
@@ -168,7 +168,7 @@ local function put_tick(id, due, packed)
   size, at = struct.unpack('<I4', packed, at)
   local schedule, count = text(), nil
   count, at = struct.unpack('<I2', packed, at)
-  local overlaps = unless ~= '' and is_under_way(unless)
+  local overlaps = unless ~= '' and has_not_ended(unless)
   for _ = 1, count do
     local deliver, job_due
     deliver, job_due, size, at = struct.unpack('<c1I6I4', packed, at)
