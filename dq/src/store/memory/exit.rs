@@ -65,7 +65,7 @@ impl Topic {
     }
 
     fn decide(&mut self, now: Now, id: &JobId, run: &EndedRun, change: &Change, metadata: Option<Metadata>) {
-        match *change {
+        match change {
             Change::Ack => {
                 let removed = self.finish(now, id, Ended::Acked);
                 if removed.is_none() {
@@ -75,12 +75,12 @@ impl Topic {
             Change::Drop => drop(self.jobs.remove(id)),
             Change::Rejoin(again) => {
                 self.write_metadata(id, metadata, None);
-                let due = self.due_again(now, id, again);
+                let due = self.due_again(now, id, *again);
                 self.delay(now, id, due);
             }
             Change::Retry(after) => {
                 self.write_metadata(id, metadata, None);
-                self.delay(now, id, now.after(after));
+                self.delay(now, id, now.after(*after));
             }
             Change::Rollback => {
                 self.write_metadata(id, metadata, run.parked_by);
@@ -94,6 +94,7 @@ impl Topic {
                 self.write_metadata(id, metadata, None);
                 self.give_up(now, id);
             }
+            Change::Tick(tick) => self.tick(now, id, run.token.due, tick),
         }
     }
 

@@ -1,14 +1,23 @@
 //! The step `settle`, and what every way out of RUNNING has in common (rules 10, 12, 13, 16, 17, 19 and 25).
 
-use super::{Place, Run, Topic};
+use super::{AddedJob, Place, Run, Topic};
 use dq::job::state::Event;
 use dq::job::{JobId, Metadata, NodeId, State};
 use dq::store::CommandKind;
-use dq::store::step::{Change, Outcome, RejoinDue, Settle, Settled, Verdict};
+use dq::store::step::{Change, Outcome, RejoinDue, Settle, Settled, Tick, Verdict};
+use dq::time::Timestamp;
 
 impl Topic {
     pub(in super::super) fn settle(&mut self, node: &NodeId, request: &Settle) -> Settled {
-        let verdicts = request.outcomes.iter().map(|outcome| self.settle_one(node, outcome)).collect();
+        let is_tick = |outcome: &Outcome| matches!(outcome.change, Change::Tick(_));
+        let mut verdicts = vec![Verdict::Stale; request.outcomes.len()];
+        for ticks in [false, true] {
+            for (outcome, verdict) in request.outcomes.iter().zip(&mut verdicts) {
+                if is_tick(outcome) == ticks {
+                    *verdict = self.settle_one(node, outcome);
+                }
+            }
+        }
         self.extend_lease(node, request.last_seen, request.lease);
         Settled { lease_status: self.lease_status(node), verdicts }
     }
@@ -51,7 +60,7 @@ impl Topic {
         let parked_by = job.metadata().parked_by;
         let delay = metadata.cloned().unwrap_or_else(|| job.metadata()).delay;
         let retain = job.metadata().retain;
-        let (event, place, parked_by) = match *change {
+        let (event, place, parked_by) = match change.clone() {
             Change::Ack if retain.is_zero() => return drop(self.remove_job(id, Event::Acked { retain: false })),
             Change::Ack => (Event::Acked { retain: true }, Place::Done(now.after(retain)), parked_by),
             Change::Drop => return drop(self.remove_job(id, Event::Dropped)),
@@ -69,11 +78,29 @@ impl Topic {
             }
             Change::Park => (Event::Parked, Place::Unacked(now), parked_by.or(Some(run.token.fence))),
             Change::Dead => (Event::Died, Place::Dead(now), None),
+            Change::Tick(tick) => return self.tick(id, run, &tick),
         };
         let job = self.jobs.get_mut(id).expect("the job is RUNNING");
         job.write(metadata, parked_by);
         job.crashes = 0;
         job.go(event, place);
+    }
+
+    /// Adds the jobs of a tick, and the schedule waits for the next one.
+    fn tick(&mut self, id: &JobId, run: &Run, tick: &Tick) {
+        let unended = [State::Delayed, State::Running, State::Unacked];
+        let has_not_ended = |last: &JobId| self.state(last).is_some_and(|last| unended.contains(&last));
+        let skipped = tick.unless.as_ref().filter(|(last, _)| has_not_ended(last)).map(|(_, record)| record);
+        for job in tick.jobs.iter().filter(|_| skipped.is_none()) {
+            if matches!(self.state(&job.id), None | Some(State::Done)) {
+                self.put(&job.id, AddedJob { record: job.record.clone(), due: job.due, deliver: job.deliver });
+            }
+        }
+        let Some(next) = tick.next else { return drop(self.remove_job(id, Event::Ticked { ended: true })) };
+        let later = Timestamp::from_millis(run.token.due.as_millis() + 1);
+        let job = self.jobs.get_mut(id).expect("the job is RUNNING");
+        (job.record, job.crashes) = (skipped.unwrap_or(&tick.schedule).clone(), 0);
+        job.go(Event::Ticked { ended: false }, Place::Delayed(next.max(later)));
     }
 
     /// Puts the job back in the place that it was claimed from, at its old time, with its crashes.
