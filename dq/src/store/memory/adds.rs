@@ -29,6 +29,7 @@ impl Topic {
         if let Some(kept) = self.calls.kept(now, producer, batch.number) {
             return kept.added();
         }
+        self.takes_jobs()?;
         let mut chosen = HashSet::with_hasher(FixedState::default());
         let mut outcomes = Vec::with_capacity(batch.items.len());
         for job in batch.items {

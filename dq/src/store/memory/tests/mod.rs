@@ -104,6 +104,16 @@ impl Bench {
         }
     }
 
+    fn set(&mut self, set: SetTopic) -> TopicSet {
+        self.number += 1;
+        let answer = self.topic.set(self.now, &ProducerId::new("p"), self.number, set).unwrap();
+        self.finish_step();
+        match answer {
+            BatchAnswer::Done(mut outcomes) => outcomes.remove(0),
+            BatchAnswer::Late => panic!("late"),
+        }
+    }
+
     fn sequence(&self, name: &str) -> Sequence {
         self.topic.lease_status(&node(name)).sequence
     }

@@ -4,7 +4,7 @@ KEYS[1]  {app:topic}:jobs            HASH     job id -> record
 KEYS[2]  {app:topic}:delayed         ZSET     job id -> due time, ms
 KEYS[3]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
 KEYS[4]  {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
-KEYS[5]  {app:topic}:meta            HASH     protocol, retains, largest, watcher, publisher
+KEYS[5]  {app:topic}:meta            HASH     protocol, retains, largest, watcher, publisher, draining
 KEYS[6]  {app:topic}:wake            CHANNEL  signals for every node
 KEYS[7]  {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
 KEYS[8]  {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
@@ -34,7 +34,8 @@ Returns  {'again', all nodes with a lease} if a job of the batch may be RUNNING 
          was done; otherwise the answer, {'first', answer} if no job was there before, {'kept', answer} or {'late'}. The answer is
          `a*` (all added), or `a` and one letter per job: A (added); d r u x (exists, and its state); D U X (replaced, and the state
          of the old job); W (the replacement waits for the end of the run); I (the replacement counts if the pending end applies)
-Holds    rules 2, 4, 12, 13, 17, 18, 24, 26: an id whose place another program removed is free
+         A topic that drains refuses the batch with the error `DQDRAINING` and the field of meta
+Holds    rules 2, 4, 12, 13, 17, 18, 24, 26, 29: an id whose place another program removed is free
 Cost     O(n log n). Per job one HSET field and one ZADD member, and one HMGET field if its id was chosen
 ]]
 local jobs, delayed, broadcasts, calls, meta, wake = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
@@ -44,9 +45,10 @@ local LEAF = 128
 local number, flags, longest, groups, nodes = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
 local FIRST_JOB, GENERATED, REPLACE, DELAY = 6 + 2 * groups + nodes, string.byte('g'), string.byte('p'), string.byte('+')
 local renews = flags ~= '' and string.find(flags, 'x', 1, true)
--- include version.lua
+-- include settings.lua
 -- include clock.lua
 -- include calls.lua
+if draining then return redis.error_reply('DQDRAINING ' .. draining) end
 local chosen = flags ~= '' and string.find(flags, 'c', 1, true) and {}
 if chosen then
   local at = FIRST_JOB
