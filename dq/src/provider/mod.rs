@@ -37,6 +37,7 @@ mod retries;
 mod root;
 mod seat;
 mod seen;
+mod setting;
 mod topic;
 pub(crate) mod typed;
 mod upload;
@@ -45,17 +46,18 @@ pub use add::Add;
 pub use add_many::AddMany;
 pub use added::{Added, AddedOrKept, Addition};
 pub use command::{AckOrRequeue, AckedOrRequeued, DeleteOrCancel};
-pub use error::{AddError, CommandError, QueryError, Reason, SweepError};
+pub use error::{AddError, CommandError, QueryError, Reason, SweepError, TopicError};
 pub use pages::{Pages, Swept};
 #[doc(hidden)]
 pub use payload::IntoJson;
 pub use query::Query;
 pub use seen::{Seen, UnreadablePayload};
+pub use setting::{ChangeTopic, DrainTopic, PauseTopic, TopicChanged, TopicSetting};
 pub use topic::TopicProvider;
 #[doc(hidden)] // documented at the root
 pub use typed::Provider;
 
-pub use crate::store::{CommandOutcome, Cursor, JobPlace, TopicCounts};
+pub use crate::store::{CommandOutcome, Cursor, Drain, JobPlace, Pause, TopicCounts, TopicDelay, TopicState};
 
 #[cfg(test)]
 mod tests;

@@ -83,6 +83,9 @@ pub enum Due {
     After(Duration),
     /// At this time of the store's clock; a time in the past means now.
     At(Timestamp),
+    /// After the usual delay of the topic: its default delay, if it has one (rule 29). Otherwise this long after the store executes
+    /// the step. The default delay also becomes the delay in the job's metadata.
+    Usual(Duration),
 }
 
 /// What to do if a job with the same id exists. A DONE job does not count.

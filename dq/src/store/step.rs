@@ -478,4 +478,6 @@ pub struct Scanned {
     pub places: usize,
     /// As in the answer of a transfer.
     pub state: Option<Box<TopicState>>,
+    /// As in the answer of a transfer.
+    pub left: usize,
 }

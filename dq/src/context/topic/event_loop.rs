@@ -154,9 +154,9 @@ impl Topic {
             Signal::Due(Some(head)) => {
                 self.sleep.head_is(head.before(Transfer::comes_ahead(self.parts.topic.lookahead)));
             }
-            Signal::Due(None) | Signal::StateChanged => self.sleep.wake(),
-            Signal::Resubscribed => {
-                self.pausing.forget_state();
+            Signal::Due(None) => self.sleep.wake(),
+            Signal::StateChanged | Signal::Resubscribed => {
+                self.pausing.may_have_changed();
                 self.sleep.wake();
             }
             Signal::Paused => self.on_paused(),

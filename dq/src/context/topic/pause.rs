@@ -24,6 +24,8 @@ pub(super) struct Pausing {
     until: Option<Duration>,
     /// When an answer last told the state of the topic.
     told_at: Duration,
+    /// The state has changed since, or that signal may have been lost.
+    must_ask: bool,
     /// The pause that the log has named.
     logged: Option<Pause>,
 }
@@ -45,9 +47,9 @@ impl Pausing {
         self.is_answer_old = false;
     }
 
-    /// Signals may have been lost.
-    pub(super) const fn forget_state(&mut self) {
-        self.told_at = Duration::ZERO;
+    /// The state of the topic has changed, or that signal may have been lost.
+    pub(super) const fn may_have_changed(&mut self) {
+        self.must_ask = true;
     }
 }
 
@@ -60,11 +62,17 @@ impl Topic {
         self.sleep.wake();
     }
 
-    /// An answer has told the state of the topic. Only that to a transfer has the number of jobs that are `left`.
-    pub(super) fn on_state(&mut self, state: Option<Box<TopicState>>, left: Option<usize>, clock: Timestamp) {
-        let (now, ends) = (self.parts.environment.now(), left.is_some());
+    /// An answer has told the state of the topic. Only the answer to a transfer `ends` a pause.
+    pub(super) fn on_state(
+        &mut self,
+        state: Option<Box<TopicState>>,
+        left: Option<usize>,
+        clock: Timestamp,
+        ends: bool,
+    ) {
+        let now = self.parts.environment.now();
         let is_old = ends && std::mem::take(&mut self.pausing.is_answer_old);
-        self.pausing.told_at = now;
+        (self.pausing.told_at, self.pausing.must_ask) = (now, false);
         match state.as_ref().and_then(|state| state.pause.as_ref()) {
             Some(pause) => {
                 self.pausing.begins(now);
@@ -120,17 +128,18 @@ impl Topic {
         if self.pausing.is_on() { limit.max(1) } else { limit }
     }
 
-    /// A node that has no room for more sends no transfer, and would not learn of a pause whose signal was lost. So it scans once
-    /// within the fallback. Returns when.
+    /// A node that has no room for more sends no transfer, and would not learn of a change of the state. So it scans: at once if a
+    /// signal told of the change, and within the fallback while jobs wait that must not begin under a pause. Returns when.
     pub(super) fn ask_for_state(&mut self, now: Duration) -> Option<Duration> {
-        if self.held.waiting() == 0 {
-            return None;
-        }
-        let at = self.pausing.told_at + self.parts.node.fallback_scan;
+        let at = match self.pausing.must_ask {
+            true => now,
+            false if self.waiting_for_permits() == 0 => return None,
+            false => self.pausing.told_at + self.parts.node.fallback_scan,
+        };
         if now < at {
             return Some(at);
         }
-        self.pausing.told_at = now;
+        (self.pausing.told_at, self.pausing.must_ask) = (now, false);
         self.reclaims.scan_at(now);
         None
     }

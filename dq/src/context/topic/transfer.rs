@@ -93,7 +93,7 @@ impl Topic {
         };
         self.pipeline.last_seen = answer.lease_status.sequence;
         self.sleep.answered(&answer, now);
-        self.on_state(answer.state, Some(answer.left), answer.clock);
+        self.on_state(answer.state, Some(answer.left), answer.clock, true);
         if !answer.claims.is_empty() || answer.role != Some(Role::Watcher) {
             self.may_have_jobs();
         }

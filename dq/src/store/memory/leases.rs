@@ -113,6 +113,7 @@ impl Topic {
             records: self.jobs.len(),
             places: self.jobs.in_places(),
             state: self.told(now),
+            left: self.left(self.gate(now)),
         }
     }
 }

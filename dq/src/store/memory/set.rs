@@ -55,7 +55,7 @@ impl Topic {
             TopicChange::Delay(_) => {}
         }
         let until = |due| match due {
-            Due::After(time) => now.after(time),
+            Due::After(time) | Due::Usual(time) => now.after(time),
             Due::At(at) => at,
         };
         let answer = self.settings.known.set(now.floor(), set, until);

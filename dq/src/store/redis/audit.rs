@@ -68,8 +68,8 @@ impl RedisLink {
             }
             leases.sort();
             let (records, places) = (reply.count()?, reply.count()?);
-            let (state, _) = told(&mut reply, clock)?;
-            Ok(Answer::Scan(Scanned { clock, leases, records, places, state }))
+            let (state, left) = told(&mut reply, clock)?;
+            Ok(Answer::Scan(Scanned { clock, leases, records, places, state, left }))
         })
     }
 

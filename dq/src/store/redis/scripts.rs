@@ -94,6 +94,7 @@ const PARTS: &[(&str, &str)] = &[
     ("overrides.lua", include_str!("lua/parts/overrides.lua")),
     ("gate.lua", include_str!("lua/parts/gate.lua")),
     ("settings.lua", include_str!("lua/parts/settings.lua")),
+    ("usual.lua", include_str!("lua/parts/usual.lua")),
     ("told.lua", include_str!("lua/parts/told.lua")),
     ("lapse.lua", include_str!("lua/parts/lapse.lua")),
     ("leave.lua", include_str!("lua/parts/leave.lua")),

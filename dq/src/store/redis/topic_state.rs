@@ -89,7 +89,7 @@ pub(super) fn write(call: ScriptCall, number: u64, set: &SetTopic) -> ScriptCall
     let (field, value, reason) = match &set.change {
         TopicChange::Pause { reason, until } => {
             let until = until.map_or_else(String::new, |until| match until {
-                Due::After(time) => format!("+{}", micros(time)),
+                Due::After(time) | Due::Usual(time) => format!("+{}", micros(time)),
                 Due::At(at) => format!("@{}", at.as_millis().min(LAST_MS)),
             });
             ("paused", until, reason.as_str())

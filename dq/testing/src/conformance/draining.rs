@@ -68,6 +68,7 @@ pub async fn draining_topic_runs_what_was_due(t: &Topic) {
     t.advance(ms(1)).await;
     let answer = t.transfer("n", 1).await;
     assert_eq!((answer.claims.len(), answer.more, answer.left), (1, true, 2));
+    assert_eq!(t.scan().await.left, 2);
     assert_eq!(answer.state.as_deref(), Some(&state));
     let answer = t.transfer("n", 10).await;
     assert_eq!((answer.claims.len(), answer.more, answer.left), (2, false, 0));

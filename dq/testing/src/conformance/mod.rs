@@ -36,6 +36,7 @@ pub mod audit;
 pub mod broadcasts;
 pub mod bytes;
 pub mod commands;
+pub mod delays;
 pub mod draining;
 pub mod duplicates;
 pub mod exports;
@@ -455,6 +456,13 @@ macro_rules! store_conformance {
             draining_again_changes_the_reason
             topic_may_be_paused_and_drain
             drain_and_its_end_are_signalled;
+        delays:
+            usual_delay_counts_while_the_topic_has_none
+            default_delay_takes_the_place_of_the_usual_one
+            job_with_a_default_delay_keeps_the_rest_of_its_metadata
+            default_delay_counts_for_jobs_of_every_kind
+            default_delay_may_be_much_longer_or_shorter_than_the_usual_one
+            default_delay_is_kept_with_its_author;
         together:
             nodes_that_claim_at_once_never_share_a_job
             callers_that_add_at_once_add_one_job

@@ -117,7 +117,7 @@ impl Topic {
     }
 
     pub(in crate::context::topic) fn on_scanned(&mut self, mut scanned: Scanned, now: Duration) {
-        self.on_state(scanned.state.take(), None, scanned.clock);
+        self.on_state(scanned.state.take(), Some(scanned.left), scanned.clock, false);
         self.parts.stats.audited(scanned.records, scanned.places);
         self.reclaims.counted(scanned.records, scanned.places, now);
         if self.sleep.role() == Some(Role::Watcher) {

@@ -19,7 +19,8 @@ use super::topic::Topic;
 use crate::job::{Codec, Deliver, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, Token};
 use crate::store::step::*;
 use crate::store::{
-    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, NewJob, Numbered, OnDuplicate, Signal,
+    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, NewJob, Numbered, OnDuplicate, SetTopic,
+    Signal, TopicChange, TopicSet, TopicState,
 };
 use crate::time::Timestamp;
 

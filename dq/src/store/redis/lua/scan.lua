@@ -32,7 +32,11 @@ for n = 1, #NODES do places = places + redis.call('HLEN', KEYS[FIRST + n - 1]) e
 local later, bound = redis.call('HLEN', far_jobs), redis.call('ZRANGE', far, 0, 0)[1]
 local far_at, far_lost, paused, draining, usual =
   unpack(redis.call('HMGET', meta, 'far', 'far-lost', 'paused', 'draining', 'delay'))
-local left = 0
+local opens_at, drained_at, left = nil, nil, 0
+if paused or draining then
+  -- include gate.lua
+  if drained_at then left = math.min(redis.call('ZCOUNT', delayed, '-inf', int(drained_at)), 10000) end
+end
 -- include cut.lua
 -- The next transfer brings near what `meta` says, so another program that changed it must not keep jobs away.
 if bound and not (far_at and tonumber(far_at) <= tonumber(string.sub(bound, 1, 15))) then
