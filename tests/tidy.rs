@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[path = "tidy/log_lines.rs"]
+mod log_lines;
 #[path = "tidy/words.rs"]
 mod words;
 

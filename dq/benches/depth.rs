@@ -31,7 +31,7 @@ async fn fill(server: &Server, jobs: usize) {
         let provider = dq.provider().clone();
         tasks.spawn(async move {
             for _ in 0..jobs / 1_000 / CALLERS {
-                provider.add_many((0..1_000).map(|_| nothing())).after("30m").await.unwrap();
+                provider.add_many((0..1_000).map(|_| nothing())).after("30m").await.unwrap().all().unwrap();
             }
         });
     }
@@ -43,7 +43,7 @@ async fn fill(server: &Server, jobs: usize) {
 async fn by_dq(server: &Server) -> Cost {
     let adding = factory(&server.url()).without_listeners().start().await.unwrap();
     for _ in 0..DUE / 1_000 {
-        adding.provider().add_many((0..1_000).map(|_| nothing())).await.unwrap();
+        adding.provider().add_many((0..1_000).map(|_| nothing())).await.unwrap().all().unwrap();
     }
     let tally = Tally::of(DUE);
     let meter = Meter::on(server).await;

@@ -85,7 +85,7 @@ fn call(dq: &dq::Context, jobs: usize, callers: usize, batch: usize) {
                 if batch == 1 {
                     provider.add(nothing()).await.unwrap();
                 } else {
-                    provider.add_many((0..batch).map(|_| nothing())).await.unwrap();
+                    provider.add_many((0..batch).map(|_| nothing())).await.unwrap().all().unwrap();
                 }
             }
         });
@@ -121,7 +121,7 @@ async fn lives_in_memory(jobs: usize) -> Cost {
 async fn backlog(url: &str, jobs: usize) -> dq::Context {
     let adding = factory(url).without_listeners().start().await.unwrap();
     for from in (0..jobs).step_by(1_000) {
-        adding.provider().add_many((from..jobs.min(from + 1_000)).map(|_| nothing())).await.unwrap();
+        adding.provider().add_many((from..jobs.min(from + 1_000)).map(|_| nothing())).await.unwrap().all().unwrap();
     }
     adding
 }

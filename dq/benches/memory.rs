@@ -110,7 +110,7 @@ async fn lives(dq: &Context, jobs: usize, runs: &Runs) {
             let provider = dq.provider().clone();
             tokio::spawn(async move {
                 for _ in 0..SLICE / 1_000 {
-                    provider.add_many((0..100).map(|_| nothing())).await.unwrap();
+                    provider.add_many((0..100).map(|_| nothing())).await.unwrap().all().unwrap();
                 }
             });
         }

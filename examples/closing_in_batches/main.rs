@@ -67,10 +67,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
         .await?;
     let jobs = dq.provider();
     for first in (0..ORDERS).step_by(1_000) {
-        let added = jobs.add_many((first..first + 1_000).map(|order| CloseOrder { order })).await?;
-        for result in added {
-            result?;
-        }
+        jobs.add_many((first..first + 1_000).map(|order| CloseOrder { order })).await?.all()?;
     }
     loop {
         let counts = jobs.counts::<CloseOrder>().await?;

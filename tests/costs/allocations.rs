@@ -69,7 +69,13 @@ fn a_job_of_a_batch_allocates_little() {
     let dq = runtime.block_on(factory("batches").without_listeners().start()).unwrap();
     let add = async |from: u64| {
         for first in (from..from + JOBS).step_by(100) {
-            dq.provider().add_many((first..first + 100).map(|order| Order { order })).after("1h").await.unwrap();
+            dq.provider()
+                .add_many((first..first + 100).map(|order| Order { order }))
+                .after("1h")
+                .await
+                .unwrap()
+                .all()
+                .unwrap();
         }
     };
     runtime.block_on(add(0));
@@ -85,7 +91,13 @@ fn a_run_allocates_little() {
     let dq = runtime.block_on(node.start()).unwrap();
     let lives = async |from: u64| {
         for first in (from..from + JOBS).step_by(100) {
-            dq.provider().add_many((first..first + 100).map(|order| Order { order })).after("10s").await.unwrap();
+            dq.provider()
+                .add_many((first..first + 100).map(|order| Order { order }))
+                .after("10s")
+                .await
+                .unwrap()
+                .all()
+                .unwrap();
         }
     };
     let all = async || runs.0.acquire_many(u32::try_from(JOBS).unwrap()).await.unwrap().forget();

@@ -75,7 +75,7 @@ async fn a_job_of_a_backlog_costs_a_fraction_of_a_command() {
     let (_alone, server) = (ALONE.lock().await, RedisServer::start());
     let adding = factory(&server).without_listeners().start().await.unwrap();
     for from in (0..u64::from(JOBS)).step_by(1_000) {
-        adding.provider().add_many((from..from + 1_000).map(Order)).await.unwrap();
+        adding.provider().add_many((from..from + 1_000).map(Order)).await.unwrap().all().unwrap();
     }
     server.command(&["CONFIG", "RESETSTAT"]);
     let runs = Runs(Arc::new(Semaphore::new(0)));
@@ -97,7 +97,7 @@ struct Invoice(#[job(id)] u64);
 async fn a_large_add_many_goes_out_in_two_commands_and_its_results_are_in_order() {
     let (_alone, server) = (ALONE.lock().await, RedisServer::start());
     let dq = factory(&server).without_listeners().start().await.unwrap();
-    dq.provider().add_many((0..1_000).filter(|n| n % 2 == 1).map(Invoice)).after("1h").await.unwrap();
+    dq.provider().add_many((0..1_000).filter(|n| n % 2 == 1).map(Invoice)).after("1h").await.unwrap().all().unwrap();
     server.command(&["CONFIG", "RESETSTAT"]);
     let results = dq.provider().add_many((0..1_000).map(Invoice)).after("1h").await.unwrap();
     for (n, result) in results.iter().enumerate() {

@@ -188,7 +188,7 @@ async fn orders_whose_jobs_are_due_when_the_program_resumes_are_closed_once() {
     let provider = Provider::connect("shop", &server.url()).await.unwrap();
     for from in (0..4_000).step_by(1_000) {
         let jobs = (from..from + 1_000).map(|order_id| CloseOrder { order_id, placed_ms: 0 });
-        provider.add_many(jobs).await.unwrap();
+        provider.add_many(jobs).await.unwrap().all().unwrap();
     }
 
     let orders = file_with("no-events.jsonl", "");

@@ -54,6 +54,52 @@ async fn an_ack_or_requeue_that_changes_nothing_is_an_error_of_must_change() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_add_many_of_which_a_job_failed_is_an_error_of_all_with_the_first_one_and_how_many() {
+    let script = Script::takes(SECOND);
+    let dq = script.start(|topic| topic).await;
+    let jobs = dq.provider();
+    let add = |ids: &'static [&str]| jobs.add_many(ids.iter().map(test_job)).after(HOUR);
+    let added = add(&["a", "b"]).await.unwrap().all().unwrap();
+    assert_eq!(added.iter().map(|added| added.id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+
+    let error = add(&["c", "b", "d", "a"]).await.unwrap().all().unwrap_err();
+    let AddError::SomeFailed { failed: 2, jobs: 4, first } = &error else { panic!("{error:?}") };
+    assert!(matches!(&**first, AddError::AlreadyExists { id, .. } if id.as_str() == "b"), "{error:?}");
+    let text = "2 of the 4 jobs of the call failed; the first: job `b` of topic `work` exists and is delayed: ";
+    assert!(error.to_string().starts_with(text), "{error}");
+    assert_eq!(dq::Error::from(error).to_string().matches("job `b`").count(), 1, "a source is not told twice");
+    assert_eq!(dq.counts::<TestJob>().await.delayed, 4, "the others were added");
+
+    let again = add(&["d", "e", "d"]).await.unwrap();
+    assert_eq!((again.len(), again[1].is_ok(), again.iter().filter(|result| result.is_err()).count()), (3, true, 2));
+    let by_reference = (&again).into_iter().filter(|result| result.is_ok()).count();
+    assert_eq!((by_reference, again.into_iter().filter(Result::is_ok).count()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dead_job_that_an_add_many_kept_is_an_error_of_unless_dead() {
+    let script = Script::fails("no");
+    let dq = script.start(|topic| topic.retry("none")).await;
+    let jobs = dq.provider();
+    jobs.add(test_job("dead")).await.unwrap();
+    dq.settle().await;
+    let add = || jobs.add_many(["waits", "dead"].map(test_job)).after(HOUR).keep_existing();
+    let first = add().await.unwrap();
+    let how: Vec<_> = first.iter().map(|result| result.as_ref().unwrap().how).collect();
+    assert_eq!(how, [Addition::New, Addition::Kept(State::Dead)], "the adds themselves succeed");
+
+    let again = add().await.unwrap().unless_dead();
+    assert_eq!(again[0].as_ref().unwrap().how, Addition::Kept(State::Delayed), "a job that waits will run");
+    let error = again.all().unwrap_err();
+    assert!(matches!(&error, AddError::SomeFailed { failed: 1, jobs: 2, .. }), "{error:?}");
+    assert!(error.to_string().ends_with("`requeue` runs it again"), "{error}");
+    assert_eq!(
+        jobs.add_many(["dead"].map(test_job)).after(HOUR).replace_existing().await.unwrap().all().unwrap().len(),
+        1
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn each_job_of_an_add_many_has_a_delay_or_a_time_of_its_own() {
     let script = Script::takes(SECOND);
     let dq = script.start(|topic| topic).await;

@@ -43,7 +43,7 @@ fn metered(time: Duration) -> (Script, Arc<Meter>) {
 async fn there_are_never_more_handlers_than_permits() {
     let (script, meter) = metered(10 * MS);
     let dq = script.start(|topic| topic.concurrency(7)).await;
-    dq.provider().add_many((0..500).map(test_job)).await.unwrap();
+    dq.provider().add_many((0..500).map(test_job)).await.unwrap().all().unwrap();
     dq.advance(MINUTE).await;
     assert_eq!((meter.most.load(Relaxed), script.log.take().len()), (7, 500));
 }
@@ -66,7 +66,7 @@ async fn more_permits_mean_more_throughput() {
         let (script, _) = metered(100 * MS);
         let dq = script.start(|topic| topic.concurrency(permits)).await;
         let start = Instant::now();
-        dq.provider().add_many((0..40).map(test_job)).await.unwrap();
+        dq.provider().add_many((0..40).map(test_job)).await.unwrap().all().unwrap();
         while dq.health().topics[0].counters.acked < 40 {
             dq.advance(100 * MS).await;
         }
@@ -79,7 +79,7 @@ async fn more_permits_mean_more_throughput() {
 async fn a_slow_node_claims_no_more_than_it_can_start() {
     let (script, _) = metered(MINUTE);
     let dq = script.start(|topic| topic.concurrency(3).timeout("0s")).await;
-    dq.provider().add_many((0..100).map(test_job)).await.unwrap();
+    dq.provider().add_many((0..100).map(test_job)).await.unwrap().all().unwrap();
     dq.advance(10 * MINUTE + SECOND).await;
     let counts = dq.counts::<TestJob>().await;
     assert_eq!((counts.running, counts.delayed), (3, 67), "the node leaves what it cannot start to others");
@@ -90,7 +90,7 @@ async fn a_slow_node_claims_no_more_than_it_can_start() {
 async fn a_node_holds_no_more_waiting_jobs_than_end_within_fifty_milliseconds() {
     let (script, meter) = metered(10 * MS);
     let dq = script.start(|topic| topic.concurrency(4)).await;
-    dq.provider().add_many((0..200).map(test_job)).await.unwrap();
+    dq.provider().add_many((0..200).map(test_job)).await.unwrap().all().unwrap();
     let mut most = 0;
     for _ in 0..400 {
         dq.advance(MS).await;
@@ -108,7 +108,7 @@ async fn every_node_gets_its_share_of_the_jobs() {
     let (two, second) = metered(SECOND);
     let dq = one.start(|topic| topic.concurrency(5)).await;
     let other = two.beside(&dq, 2, |topic| topic.concurrency(5)).await;
-    dq.provider().add_many((0..100).map(test_job)).after(SECOND).await.unwrap();
+    dq.provider().add_many((0..100).map(test_job)).after(SECOND).await.unwrap().all().unwrap();
     dq.advance(12 * SECOND).await;
     let (ran, also_ran) = (one.log.take(), two.log.take());
     assert_eq!(ran.len() + also_ran.len(), 100, "each job on one of them");
@@ -121,7 +121,7 @@ async fn each_topic_has_its_own_concurrency_on_each_node() {
     let (script, meter) = metered(SECOND);
     let dq = script.start(|topic| topic.concurrency(2)).await;
     let other = script.beside(&dq, 2, |topic| topic.concurrency(3)).await;
-    dq.provider().add_many((0..50).map(test_job)).await.unwrap();
+    dq.provider().add_many((0..50).map(test_job)).await.unwrap().all().unwrap();
     other.advance(HOUR).await;
     assert_eq!(meter.most.load(Relaxed), 5);
 }
@@ -133,7 +133,7 @@ async fn thousands_of_jobs_due_in_the_same_millisecond_all_run() {
     let clock = dq.counts::<TestJob>().await.clock;
     for batch in 0..5 {
         let jobs = (0..1_000).map(|id| test_job(batch * 1_000 + id));
-        dq.provider().add_many(jobs).at(clock.after(MINUTE)).await.unwrap();
+        dq.provider().add_many(jobs).at(clock.after(MINUTE)).await.unwrap().all().unwrap();
     }
     dq.advance(MINUTE).await;
     let ran = script.log.take();
@@ -201,13 +201,13 @@ async fn node_with_limit(limit: usize) -> (dq::testing::Harness, Meters) {
 #[tokio::test(start_paused = true)]
 async fn the_topics_of_a_node_share_its_permits_fairly_and_each_keeps_one() {
     let (dq, meters) = node_with_limit(11).await;
-    dq.provider().add_many((0..500).map(test_job)).await.unwrap();
+    dq.provider().add_many((0..500).map(test_job)).await.unwrap().all().unwrap();
     dq.settle().await;
     assert_eq!(meters.now(), [9, 0, 0], "a topic that is busy alone has all that the others need not keep");
     dq.provider().add(Rare { id: 0 }).await.unwrap();
     dq.settle().await;
     assert_eq!(meters.now(), [9, 0, 1], "a job of another topic starts at once");
-    dq.provider().add_many((0..500).map(|id| Other { id })).await.unwrap();
+    dq.provider().add_many((0..500).map(|id| Other { id })).await.unwrap().all().unwrap();
     for _ in 0..30 {
         dq.advance(500 * MS).await;
         assert!(meters.now().iter().sum::<usize>() <= 11, "{:?}", meters.now());
@@ -221,9 +221,9 @@ async fn the_topics_of_a_node_share_its_permits_fairly_and_each_keeps_one() {
 #[tokio::test(start_paused = true)]
 async fn with_fewer_permits_than_topics_each_topic_runs_one_handler() {
     let (dq, meters) = node_with_limit(1).await;
-    dq.provider().add_many((0..5).map(test_job)).await.unwrap();
-    dq.provider().add_many((0..5).map(|id| Other { id })).await.unwrap();
-    dq.provider().add_many((0..5).map(|id| Rare { id })).await.unwrap();
+    dq.provider().add_many((0..5).map(test_job)).await.unwrap().all().unwrap();
+    dq.provider().add_many((0..5).map(|id| Other { id })).await.unwrap().all().unwrap();
+    dq.provider().add_many((0..5).map(|id| Rare { id })).await.unwrap().all().unwrap();
     dq.settle().await;
     assert_eq!(meters.now(), [1; 3]);
     dq.advance(MINUTE).await;
@@ -234,7 +234,7 @@ async fn with_fewer_permits_than_topics_each_topic_runs_one_handler() {
 #[tokio::test(start_paused = true)]
 async fn what_the_permits_of_a_node_cannot_start_is_left_to_other_nodes() {
     let (dq, meters) = node_with_limit(5).await;
-    dq.provider().add_many((0..100).map(test_job)).await.unwrap();
+    dq.provider().add_many((0..100).map(test_job)).await.unwrap().all().unwrap();
     dq.settle().await;
     let counts = dq.counts::<TestJob>().await;
     assert_eq!((meters.now(), counts.running, counts.delayed), ([3, 0, 0], 3, 97));

@@ -1,9 +1,11 @@
 //! `health()`: what it reports to readiness probes and people.
 
+use dq::config::TopicOverrides;
 use dq::context::{Condition, Counters};
 use dq::testing::Harness;
 use dq_tests::{Fault, FaultyStore};
 
+use crate::isolation::crash_with;
 use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, default_settings, handler_takes, start, test_job};
 
 #[tokio::test(start_paused = true)]
@@ -114,6 +116,54 @@ async fn a_topic_that_an_operator_must_mend_says_so_until_the_refused_step_works
     faults.clear();
     dq.advance(10 * MINUTE).await;
     assert!(dq.health().ready);
+}
+
+/// A request that the store refused is not sent again once another node has its job, so no answer to one shows that the topic works.
+#[tokio::test(start_paused = true)]
+async fn a_topic_is_stopped_no_longer_than_it_has_a_reason_for_the_step_that_was_refused() {
+    for step in ["exhaust", "isolate", "settle"] {
+        let harness = start(|factory| factory.without_listeners()).await;
+        crash_with(&harness.store(), ["a".to_owned()].into_iter()).await;
+        let (store, faults) = FaultyStore::over(harness.store());
+        faults.fail_only(step, Fault::WrongType);
+        let script = if step == "exhaust" { Script::fails("no") } else { Script::acks() };
+        let crashes = if step == "isolate" { 1 } else { 9 };
+        let settings = |topic: TopicOverrides| topic.max_crashes(crashes).retry("none");
+        let dq = Harness::start_on(store, 3, |factory| script.on(factory, settings)).await;
+        dq.advance(30 * SECOND).await;
+        let condition = dq.health().topics.remove(0).condition;
+        assert!(matches!(&condition, Condition::Stopped(text) if text.contains("wrong type")), "{step}: {condition:?}");
+
+        let other = Harness::start_on(harness.store(), 4, |factory| script.on(factory, settings)).await;
+        faults.fail_all(Fault::Unavailable);
+        other.advance(2 * MINUTE).await;
+        let topic = &other.health().topics[0];
+        assert_eq!(topic.counters.reclaimed, 1, "{step}: {topic:?}");
+        other.shutdown(SECOND).await;
+        faults.fail_only(step, Fault::WrongType);
+        dq.advance(5 * MINUTE).await;
+        assert_eq!(dq.health().topics[0].condition, Condition::Working, "{step}");
+    }
+}
+
+/// The other node does what this one may not.
+#[tokio::test(start_paused = true)]
+async fn a_topic_that_may_not_reclaim_works_again_once_another_node_has_done_that() {
+    let harness = start(|factory| factory.without_listeners()).await;
+    let (store, faults) = FaultyStore::over(harness.store());
+    let dead = Script::hangs().beside(&harness, 2, default_settings).await;
+    dead.provider().add(test_job("a")).await.unwrap();
+    dead.settle().await;
+    dead.kill();
+    faults.fail_only("reclaim", Fault::WrongType);
+    let script = Script::acks();
+    let dq = Harness::start_on(store, 3, |factory| script.on(factory, default_settings)).await;
+    dq.advance(MINUTE).await;
+    assert!(matches!(dq.health().topics[0].condition, Condition::Stopped(_)), "{:?}", dq.health());
+    let other = script.beside(&harness, 4, default_settings).await;
+    other.advance(2 * MINUTE).await;
+    assert_eq!(other.health().topics[0].counters.reclaimed, 1);
+    assert_eq!(dq.health().topics[0].condition, Condition::Working);
 }
 
 #[tokio::test(start_paused = true)]

@@ -155,7 +155,7 @@ async fn outcomes_that_end_together_are_settled_together() {
     let (store, faults) = faulty_store();
     let script = Script::takes(SECOND);
     let dq = Harness::start_on(store, 1, |factory| script.on(factory, |topic| topic.concurrency(1_000))).await;
-    dq.provider().add_many((0..1_000).map(test_job)).await.unwrap();
+    dq.provider().add_many((0..1_000).map(test_job)).await.unwrap().all().unwrap();
     dq.advance(10 * SECOND).await;
     assert_eq!(dq.health().topics[0].counters.acked, 1_000);
     assert!(faults.requests_for("settle") <= 5, "{faults:?}");

@@ -105,8 +105,8 @@ async fn a_killer_is_dead_within_two_crashes_of_its_cap_and_no_neighbour_in_any_
     for cap in [1, 2, 3] {
         let (script, pace) = (one_hangs(4 * SECOND), Pace { log: Log::new(), takes: 4 * SECOND });
         let dq = start(both(&script, &pace, cap)).await;
-        dq.provider().add_many((0..8).map(|id| Neighbour { id })).await.unwrap();
-        dq.provider().add_many(["1", "2", "killer", "3", "4"].map(test_job)).await.unwrap();
+        dq.provider().add_many((0..8).map(|id| Neighbour { id })).await.unwrap().all().unwrap();
+        dq.provider().add_many(["1", "2", "killer", "3", "4"].map(test_job)).await.unwrap().all().unwrap();
         let (dq, kills) = until_the_killer_is_dead(dq, &script, &pace, cap).await;
         assert!(kills <= cap + 2, "{kills} kills under a cap of {cap}");
         dq.advance(HOUR).await;
@@ -122,7 +122,7 @@ async fn the_final_retry_of_a_killer_runs_once() {
     let script = one_hangs(SECOND / 10).final_retry(|_, _| pending());
     let pace = Pace { log: Log::new(), takes: SECOND };
     let mut dq = start(both(&script, &pace, 1)).await;
-    dq.provider().add_many(["a", "killer", "b"].map(test_job)).await.unwrap();
+    dq.provider().add_many(["a", "killer", "b"].map(test_job)).await.unwrap().all().unwrap();
     let mut starts = Vec::new();
     for seed in 2..10 {
         for _ in 0..60 {
@@ -144,7 +144,7 @@ async fn the_final_retry_of_a_killer_runs_once() {
 async fn killed_twice() -> Harness {
     let stuck = Script::hangs();
     let dq = stuck.start(no_timeout).await;
-    dq.provider().add_many((0..64).map(test_job)).await.unwrap();
+    dq.provider().add_many((0..64).map(test_job)).await.unwrap().all().unwrap();
     dq.settle().await;
     let next = stuck.beside(&dq, 2, no_timeout).await;
     dq.kill();
@@ -165,7 +165,7 @@ async fn a_node_that_died_twice_runs_its_jobs_in_groups_beside_new_work() {
     next.advance(22 * SECOND).await;
     let start = Instant::now();
     for second in 0..30 {
-        next.provider().add_many((0..10).map(|n| test_job(format!("new-{second}-{n}")))).await.unwrap();
+        next.provider().add_many((0..10).map(|n| test_job(format!("new-{second}-{n}")))).await.unwrap().all().unwrap();
         next.advance(SECOND).await;
         let started = script.log.take_without_times();
         let new = started.iter().filter(|line| line.contains("new")).count();
@@ -179,7 +179,7 @@ async fn a_node_that_died_twice_runs_its_jobs_in_groups_beside_new_work() {
 async fn quarantined_jobs_take_half_of_the_permits_at_most() {
     let stuck = Script::hangs();
     let dq = stuck.start(|topic| no_timeout(topic).max_crashes(2)).await;
-    dq.provider().add_many((0..9).map(test_job)).await.unwrap();
+    dq.provider().add_many((0..9).map(test_job)).await.unwrap().all().unwrap();
     dq.settle().await;
     let (now, most) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
     let script = {
@@ -204,13 +204,13 @@ async fn quarantined_jobs_take_half_of_the_permits_at_most() {
 async fn with_one_permit_quarantined_and_ordinary_jobs_alternate() {
     let stuck = Script::hangs();
     let dq = stuck.start(|topic| no_timeout(topic).max_crashes(2)).await;
-    dq.provider().add_many(["q1", "q2", "q3"].map(test_job)).await.unwrap();
+    dq.provider().add_many(["q1", "q2", "q3"].map(test_job)).await.unwrap().all().unwrap();
     dq.settle().await;
     let script = Script::takes(SECOND);
     let next = script.beside(&dq, 2, |topic| no_timeout(topic).max_crashes(2).concurrency(1)).await;
     dq.kill();
     next.advance(10 * SECOND).await;
-    next.provider().add_many((0..20).map(|n| test_job(format!("o{n}")))).after("10s").await.unwrap();
+    next.provider().add_many((0..20).map(|n| test_job(format!("o{n}")))).after("10s").await.unwrap().all().unwrap();
     next.advance(MINUTE).await;
     let starts = script.log.take_without_times();
     let quarantined: Vec<_> = (0..starts.len()).filter(|n| starts[*n].starts_with("due q")).collect();
@@ -223,7 +223,7 @@ async fn jobs_without_a_crash_run_on_all_permits_whatever_the_cap() {
     for cap in [1, 2, 3] {
         let script = Script::takes(SECOND);
         let dq = script.start(|topic| topic.max_crashes(cap).concurrency(7)).await;
-        dq.provider().add_many((0..70).map(test_job)).await.unwrap();
+        dq.provider().add_many((0..70).map(test_job)).await.unwrap().all().unwrap();
         let start = Instant::now();
         dq.advance(10 * SECOND + 500 * MS).await;
         let counts = dq.counts::<TestJob>().await;
@@ -236,7 +236,7 @@ async fn jobs_without_a_crash_run_on_all_permits_whatever_the_cap() {
 async fn node_with_a_job_that_must_be_alone(script: &Script, pace: &Pace) -> Harness {
     let stuck = Script::hangs();
     let dq = start(both(&stuck, pace, 1)).await;
-    dq.provider().add_many(["quarantined", "companion"].map(test_job)).await.unwrap();
+    dq.provider().add_many(["quarantined", "companion"].map(test_job)).await.unwrap().all().unwrap();
     dq.settle().await;
     let dq = replace(dq, 2, both(&stuck, pace, 1)).await;
     dq.advance(30 * SECOND).await;
@@ -255,7 +255,7 @@ async fn a_job_that_must_be_alone_waits_for_the_handlers_of_other_topics_and_the
     let (script, pace) = (Script::takes(5 * SECOND), Pace { log: Log::new(), takes: 3 * SECOND });
     let dq = node_with_a_job_that_must_be_alone(&script, &pace).await;
     for first in [0, 1_000] {
-        dq.provider().add_many((first..first + 1_000).map(|id| Neighbour { id })).await.unwrap();
+        dq.provider().add_many((first..first + 1_000).map(|id| Neighbour { id })).await.unwrap().all().unwrap();
     }
     dq.advance(10 * MINUTE).await;
     let (starts, neighbours) = (times(&script.log.take(), "due quarantined"), pace.log.take());
@@ -347,7 +347,7 @@ async fn another_node_claims_what_is_due_while_a_job_runs_alone() {
     assert_eq!(script.log.take_without_times(), ["due quarantined 0"]);
     let others = Pace { log: Log::new(), takes: MS };
     let other = dq.another(9, both(&Script::acks(), &others, 1)).await;
-    dq.provider().add_many((0..5).map(|id| Neighbour { id })).after("1s").await.unwrap();
+    dq.provider().add_many((0..5).map(|id| Neighbour { id })).after("1s").await.unwrap().all().unwrap();
     other.advance(10 * SECOND).await;
     assert_eq!((times(&others.log.take(), "begins").len(), pace.log.take().len()), (5, 0));
 }
@@ -363,7 +363,7 @@ async fn a_stopping_node_gives_back_a_quarantined_job_instead_of_its_final_retry
     );
     let stuck = Script::hangs();
     let dq = start(|factory| stuck.on(factory, |topic| no_timeout(topic).max_crashes(2).retry("none"))).await;
-    dq.provider().add_many(["a", "b"].map(test_job)).await.unwrap();
+    dq.provider().add_many(["a", "b"].map(test_job)).await.unwrap().all().unwrap();
     dq.settle().await;
     let with = |factory| script.on(factory, |topic| no_timeout(topic).max_crashes(2).retry("none"));
     let next = dq.another(2, with).await;
@@ -399,10 +399,10 @@ async fn health_names_the_quarantined_jobs_and_the_one_that_is_alone() {
 }
 
 /// Lets a node die with these jobs, whose runs have begun, and puts them back with a crash each.
-async fn crash_with(store: &Arc<dyn Store>, ids: impl Iterator<Item = String>) {
+pub(crate) async fn crash_with(store: &Arc<dyn Store>, ids: impl Iterator<Item = String>) {
     let script = Script::hangs();
     let dq = Harness::start_on(store.clone(), 1, |factory| script.on(factory, no_timeout)).await;
-    dq.provider().add_many(ids.map(test_job)).await.unwrap();
+    dq.provider().add_many(ids.map(test_job)).await.unwrap().all().unwrap();
     dq.settle().await;
     let node = NodeId::new(dq.health().node);
     dq.kill();
@@ -421,7 +421,7 @@ async fn quarantined_jobs_hold_up_the_next_claim_of_a_backlog_and_not_the_other_
     let adder = Harness::start_on(store.clone(), 2, ContextFactory::without_listeners).await;
     for thousand in 0..3 {
         let jobs = (0..1_000).map(|number| test_job(thousand * 1_000 + number));
-        adder.provider().add_many(jobs).await.unwrap();
+        adder.provider().add_many(jobs).await.unwrap().all().unwrap();
     }
     let steps = Arc::new(Mutex::new(Vec::new()));
     let asked = steps.clone();

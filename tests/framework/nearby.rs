@@ -155,7 +155,7 @@ fn a_job_that_waits_for_others_to_join_its_batch_is_added_although_its_thread_is
     settings.call_timeout = Duration::from_secs(60);
     let provider = provider_with(&runtime, &shared, settings);
     let two = provider.add_many((1..=2).map(|id| Nearby { id }));
-    block_on(runtime.spawn(two)).unwrap().unwrap();
+    block_on(runtime.spawn(two)).unwrap().unwrap().all().unwrap();
     let (posted, is_posted) = channel();
     let (gate, opens) = channel::<()>();
     let add = provider.add(Nearby { id: 3 });

@@ -144,7 +144,7 @@ async fn outcomes_are_resent_until_the_store_answers() {
     let script = Script::acks();
     let (dq, faults) = node(&script, |topic| topic.concurrency(3)).await;
     faults.fail_only("settle", Fault::Unavailable);
-    dq.provider().add_many((0..3).map(test_job)).await.unwrap();
+    dq.provider().add_many((0..3).map(test_job)).await.unwrap().all().unwrap();
     dq.advance(10 * SECOND).await;
     assert_eq!(dq.health().topics[0].settling, 3);
     assert_eq!(dq.counts::<TestJob>().await.running, 3);
@@ -160,7 +160,7 @@ async fn one_outcome_that_cannot_be_settled_delays_no_other() {
     let script = Script::acks();
     let (dq, faults) = node(&script, default_settings).await;
     faults.fail_next("settle", Fault::Unsettled);
-    dq.provider().add_many((0..5).map(test_job)).await.unwrap();
+    dq.provider().add_many((0..5).map(test_job)).await.unwrap().all().unwrap();
     dq.settle().await;
     assert_eq!(dq.counts::<TestJob>().await.running, 1, "the one that could not be settled");
     dq.provider().add(test_job("later")).await.unwrap();
@@ -209,7 +209,7 @@ async fn no_handler_starts_without_a_valid_lease() {
         Ok(channel.ack())
     });
     let (dq, faults) = node(&script, |topic| topic.timeout("0s").concurrency(4)).await;
-    dq.provider().add_many((10..99).map(test_job)).await.unwrap();
+    dq.provider().add_many((10..99).map(test_job)).await.unwrap().all().unwrap();
     dq.advance(SECOND).await; // the fast jobs are done; four hang, and some wait for a permit
     assert_eq!(script.log.take().len(), 44);
     let topic = &dq.health().topics[0];

@@ -102,7 +102,7 @@ async fn node_with_a_waiting_job() -> (Harness, Script, Arc<Faults>) {
     let (store, faults) = faulty_store();
     let cap = |topic: TopicOverrides| topic.timeout("0s").max_crashes(2);
     let dead = Harness::start_on(faults.inner(), 1, |factory| stuck.on(factory, cap)).await;
-    dead.provider().add_many(["long", "waits"].map(test_job)).await.unwrap();
+    dead.provider().add_many(["long", "waits"].map(test_job)).await.unwrap().all().unwrap();
     dead.settle().await;
     let script = Script::takes(HOUR);
     let dq = Harness::start_on(store, 2, |factory| script.on(factory, |topic| cap(topic).concurrency(3))).await;

@@ -180,7 +180,7 @@ async fn a_run_that_waited_long_for_a_permit_is_not_starved_when_that_is_free() 
             }
         });
         let dq = script.start(|topic| topic.concurrency(1).timeout("0s")).await;
-        dq.provider().add_many((0..100).map(test_job)).await.unwrap();
+        dq.provider().add_many((0..100).map(test_job)).await.unwrap().all().unwrap();
         dq.advance(MINUTE).await;
         let starved = dq.health().topics[0].counters.starved;
         assert_eq!((script.log.take().len(), starved), (100, 0), "run {slow} is slow");

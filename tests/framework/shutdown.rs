@@ -74,7 +74,7 @@ async fn a_handler_that_does_not_finish_is_cancelled_and_its_job_goes_back_as_it
 async fn jobs_that_have_not_started_go_back_at_once_and_run_on_another_node() {
     let script = Script::takes(10 * crate::scripted_listener::MS);
     let dq = script.start(|topic| topic.concurrency(4)).await;
-    dq.provider().add_many((0..200).map(test_job)).await.unwrap();
+    dq.provider().add_many((0..200).map(test_job)).await.unwrap().all().unwrap();
     dq.advance(305 * crate::scripted_listener::MS).await; // at full load: claimed jobs wait for permits
     assert!(dq.health().topics[0].waiting > 0);
     let observer = observer(&dq).await;

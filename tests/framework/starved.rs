@@ -219,7 +219,7 @@ fn jobs_whose_handlers_did_not_begin_go_back_without_an_attempt_and_run_once_lat
     let listeners = |factory| blocks_and_works(factory).topic("work", short);
     let mut node = Node::start("did-not-begin", 2, 2, listeners);
     node.block_threads(2);
-    node.run(node.provider.add_many((0..20).map(|id| Work { id }))).unwrap();
+    node.run(node.provider.add_many((0..20).map(|id| Work { id }))).unwrap().all().unwrap();
     node.until_health("work", |health| health.counters.claimed == 20);
     let counts = node.until_counts(|counts| counts.running == 0);
     assert_eq!((counts.delayed, counts.dead), (20, 0), "they are as they were");
@@ -250,7 +250,7 @@ fn jobs_whose_handlers_did_not_begin_go_back_without_an_attempt_and_run_once_lat
 #[test]
 fn a_burst_for_which_the_threads_are_too_few_runs_every_job_once() {
     let mut node = Node::start("burst", 2, 66, |factory| factory.listener::<blocks>());
-    node.run(node.provider.add_many((0..66).map(|id| Blocks { id: id.to_string() }))).unwrap();
+    node.run(node.provider.add_many((0..66).map(|id| Blocks { id: id.to_string() }))).unwrap().all().unwrap();
     // Two handlers begin and block their threads. The others begin as the gates open, or go back and come again.
     let mut ran = vec![node.next(), node.next()];
     node.until_health("blocks", |health| health.counters.starved > 0);
@@ -295,7 +295,7 @@ fn a_run_that_was_acked_on_claim_waits_until_it_begins() {
     let listeners = |factory| blocks_and_works(factory).topic("work", on_claim);
     let mut node = Node::start("acked-on-claim", 1, 1, listeners);
     node.block_threads(1);
-    node.run(node.provider.add_many((0..3).map(|id| Work { id }))).unwrap();
+    node.run(node.provider.add_many((0..3).map(|id| Work { id }))).unwrap().all().unwrap();
     let health = node.until_health("work", |health| health.counters.starved == 3);
     assert_eq!((health.counters.acked, health.running), (3, 3), "it cannot go back");
     node.run(node.provider.add(Work { id: 3 })).unwrap();
@@ -311,7 +311,7 @@ fn a_run_that_was_acked_on_claim_waits_until_it_begins() {
 fn a_node_that_stops_gives_back_what_did_not_begin() {
     let node = Node::start("stops", 1, 1, blocks_and_works);
     node.block_threads(1);
-    node.run(node.provider.add_many((0..3).map(|id| Work { id }))).unwrap();
+    node.run(node.provider.add_many((0..3).map(|id| Work { id }))).unwrap().all().unwrap();
     node.until_health("work", |health| health.running == 3);
     let Node { gates, store, runtime, context, probe, events, .. } = node;
     let elsewhere = Builder::new_current_thread().enable_time().build().unwrap();
@@ -327,7 +327,7 @@ fn a_node_that_stops_gives_back_what_did_not_begin() {
 fn a_retry_function_that_blocks_delays_no_other_topic_and_the_settings_decide() {
     let listeners = |factory: ContextFactory| factory.listener::<AlwaysFails>().listener::<Works>();
     let mut node = Node::start("retry-function-blocks", 10, 8, listeners);
-    node.run(node.provider.add_many((0..4).map(|id| Fails { id }))).unwrap();
+    node.run(node.provider.add_many((0..4).map(|id| Fails { id }))).unwrap().all().unwrap();
     let failed: Vec<_> = (0..4).map(|_| node.next()).collect();
     assert_eq!(failed, ["fails 0"; 4]);
     // From here on four threads of the handlers are blocked by the function, and each of the first retries blocks another.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend;
 use crate::recorder::{Traces, subscribe};
-use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, default_settings};
+use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, default_settings, handler_takes};
 
 macro_rules! topics {
     ($($payload:ident $listener:ident $topic:literal),+) => {
@@ -70,6 +70,30 @@ async fn an_outage_is_a_warning_at_its_begin_one_a_minute_and_a_line_at_its_end_
         assert!(warn.is_empty(), "{fault:?}: {warn:#?}");
         assert!(dq.health().ready, "{fault:?}");
     }
+}
+
+/// Whoever starts a node before its store knows that it waits: that is a line at INFO, and a warning if it lasts.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_waits_for_its_store_says_so_once_and_warns_after_a_minute() {
+    let (traces, _guard) = subscribe();
+    let (store, faults) = FaultyStore::over(backend::store_under(Arc::new(TokioClock::new())));
+    faults.fail_all(Fault::Refused);
+    let factory = ContextFactory::new("test").without_inventory().variables([("", ""); 0]).store(store);
+    let factory = factory.environment(Environment::on_this_runtime(Arc::new(Seeded::new(1))));
+    let dq = listeners(factory).start_when_reachable().await.unwrap();
+    let info = traces.events(Level::INFO);
+    assert_eq!(info.iter().filter(|line| line.contains("the store cannot be reached yet")).count(), 1, "{info:#?}");
+    handler_takes(58 * SECOND).await;
+    assert_eq!(counts(&traces), (0, 0, 0), "nothing is said twice");
+    handler_takes(10 * SECOND).await;
+    let warn = traces.events(Level::WARN);
+    assert!(warn.len() == 1 && warn[0].contains("the store still does not answer"), "{warn:#?}");
+    assert!(warn[0].contains("lasted=1m"), "{warn:#?}");
+    faults.clear();
+    dq.ready().await;
+    handler_takes(SECOND).await;
+    let info = traces.events(Level::INFO);
+    assert_eq!(info.iter().filter(|line| line.contains("the store answers again")).count(), 1, "{info:#?}");
 }
 
 #[tokio::test(start_paused = true)]

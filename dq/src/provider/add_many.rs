@@ -3,14 +3,16 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
+use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use futures_util::future::BoxFuture;
 
 use super::add::new_job;
-use super::added::{Added, added};
+use super::added::{AddAnswer, Added, AddedOrKept, added};
+use super::added_many::AddedMany;
 use super::call::Calls;
 use super::deferred::Deferred;
 use super::error::AddError;
@@ -19,7 +21,7 @@ use super::options::{Options, When, option_methods};
 use super::request::Request;
 use super::root::Root;
 use crate::config::NodeSettings;
-use crate::job::{BadName, JobDefaults, JobId};
+use crate::job::{BadName, JobDefaults, JobId, TopicName};
 use crate::store::OnDuplicate;
 
 /// How many jobs beyond the limit are counted for the error.
@@ -28,16 +30,20 @@ const MOST_COUNTED: usize = 1_000_000;
 /// How many jobs of a large call go to the store first, if it has nothing to do: it works on them while the others are made.
 const FIRST_PART: usize = 250;
 
-type ManyAdded = Vec<Result<Added, AddError>>;
+/// The topic, and a result for each job.
+type Results = (TopicName, Vec<Result<Added, AddError>>);
 
-/// Jobs that are added when this is awaited, all with the same options: a result for each, in order. Made by
+/// Jobs that are added when this is awaited, all with the same options. Resolves to an [`AddedMany`]: a result for each, in order. Made by
 /// [`Provider::add_many`](super::Provider::add_many), or by [`Provider::add_many_after`](super::Provider::add_many_after) and
 /// [`Provider::add_many_at`](super::Provider::add_many_at) with a due time for each.
 ///
 /// A job with an error of its own does not keep the others from being added. The call is no transaction: jobs of more than
 /// 1 MiB together, or 500 and more jobs, go to the store as several requests. Cancel safety and panics are as with [`Add`](super::Add).
 #[must_use = "adding does nothing until it is awaited"]
-pub struct AddMany(Deferred<Box<Draft>, AddError, BoxFuture<'static, Result<ManyAdded, AddError>>>);
+pub struct AddMany<A = Added>(
+    Deferred<Box<Draft>, AddError, BoxFuture<'static, Result<Results, AddError>>>,
+    PhantomData<fn() -> A>,
+);
 
 struct Draft {
     root: Arc<Root>,
@@ -66,16 +72,19 @@ impl AddMany {
         let limit = NodeSettings::MOST_BATCH;
         let mut jobs = jobs.into_iter();
         let drafts = jobs.by_ref().take(limit).collect();
-        Self(Deferred::new(match jobs.take(MOST_COUNTED).count() {
+        let draft = match jobs.take(MOST_COUNTED).count() {
             0 => Ok(Box::new(Draft { root, inbox, jobs: drafts, defaults, options: Options::default() })),
             more => Err(AddError::BatchTooLarge { size: limit + more, limit }),
-        }))
+        };
+        Self(Deferred::new(draft), PhantomData)
     }
 
     pub(super) const fn bad(error: AddError) -> Self {
-        Self(Deferred::new(Err(error)))
+        Self(Deferred::new(Err(error)), PhantomData)
     }
+}
 
+impl<A> AddMany<A> {
     fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
         if let Some(draft) = self.0.draft() {
             change(&mut draft.options);
@@ -85,20 +94,24 @@ impl AddMany {
 
     option_methods!();
 
-    /// Where a job with the id of one of these exists, keeps it and succeeds. This makes the call safe to repeat. The old job may
-    /// be DEAD, and then it never runs: look for [`Addition::Kept`](super::Addition::Kept) in the results.
-    pub fn keep_existing(self) -> Self {
-        self.with(|options| options.on_duplicate = OnDuplicate::Keep)
+    /// Where a job with the id of one of these exists, keeps it and succeeds. This makes the call safe to repeat.
+    ///
+    /// The results are then [`AddedOrKept`]s, because a job that is kept may be DEAD: it never runs.
+    /// [`unless_dead`](AddedMany::unless_dead) makes an error of each such job.
+    pub fn keep_existing(self) -> AddMany<AddedOrKept> {
+        let Self(deferred, _) = self.with(|options| options.on_duplicate = OnDuplicate::Keep);
+        AddMany(deferred, PhantomData)
     }
 
     /// Where a job with the id of one of these exists, replaces it with the new one; a running job is replaced when its run ends.
-    pub fn replace_existing(self) -> Self {
-        self.with(|options| options.on_duplicate = OnDuplicate::Replace)
+    pub fn replace_existing(self) -> AddMany {
+        let Self(deferred, _) = self.with(|options| options.on_duplicate = OnDuplicate::Replace);
+        AddMany(deferred, PhantomData)
     }
 }
 
 impl Draft {
-    async fn send(self) -> Result<ManyAdded, AddError> {
+    async fn send(self) -> Result<Results, AddError> {
         let Self { root, inbox, jobs, defaults, options } = self;
         let options = options.check(&defaults, &root.environment)?;
         let topic = inbox.key.topic.clone();
@@ -133,22 +146,25 @@ impl Draft {
             let answer = answers.next().expect("there is an answer to each request");
             added(&topic, id, options.on_duplicate, answer)
         };
-        Ok(ids.into_iter().map(|id| id.and_then(&mut result)).collect())
+        let results = ids.into_iter().map(|id| id.and_then(&mut result)).collect();
+        Ok((topic, results))
     }
 }
 
-impl Future for AddMany {
+impl<A: AddAnswer> Future for AddMany<A> {
     /// A result for each job, in order; or an error of all of them, and then nothing was sent.
-    type Output = Result<ManyAdded, AddError>;
+    type Output = Result<AddedMany<A>, AddError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let sending = self.0.started(|draft| Ok(Box::pin(draft.send())))?;
-        sending.as_mut().poll(cx)
+        let (topic, results) = ready!(sending.as_mut().poll(cx))?;
+        let answers = results.into_iter().map(|result| result.map(|added| A::of(&topic, added)));
+        Poll::Ready(Ok(AddedMany::new(answers.collect())))
     }
 }
 
 /// Shows no payload.
-impl fmt::Debug for AddMany {
+impl<A> fmt::Debug for AddMany<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AddMany").finish_non_exhaustive()
     }

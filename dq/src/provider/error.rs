@@ -137,6 +137,17 @@ pub enum AddError {
         /// The id.
         id: JobId,
     },
+    /// Some jobs of one call failed; the others were added. Only from [`all`](super::AddedMany::all).
+    #[error("{failed} of the {jobs} jobs of the call failed; the first: {first}")]
+    SomeFailed {
+        /// How many failed.
+        failed: usize,
+        /// How many jobs the call has.
+        jobs: usize,
+        /// The error of the first that failed.
+        #[source]
+        first: Box<AddError>,
+    },
     /// A job with this id exists, and the call has neither `keep_existing` nor `replace_existing`. The old job is
     /// untouched.
     #[error("job `{id}` of topic `{topic}` exists and is {state}: {}", instead(*.state))]

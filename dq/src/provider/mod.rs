@@ -17,6 +17,7 @@
 mod add;
 mod add_many;
 mod added;
+mod added_many;
 mod batch;
 mod call;
 mod coalescer;
@@ -45,6 +46,7 @@ mod upload;
 pub use add::Add;
 pub use add_many::AddMany;
 pub use added::{Added, AddedOrKept, Addition};
+pub use added_many::AddedMany;
 pub use command::{AckOrRequeue, AckedOrRequeued, DeleteOrCancel};
 pub use error::{AddError, CommandError, QueryError, Reason, SweepError, TopicError};
 pub use pages::{Pages, Swept};

@@ -51,7 +51,8 @@ impl Provider {
         }
     }
 
-    /// Adds up to 1,000 jobs, once the returned [`AddMany`] is awaited: a result for each, in order.
+    /// Adds up to 1,000 jobs, once the returned [`AddMany`] is awaited: a result for each, in order, and
+    /// [`all`](super::AddedMany::all) makes an error of them if one failed.
     ///
     /// More than 1,000 are [`AddError::BatchTooLarge`], and nothing is sent. 500 and more may go to the store as two requests, so
     /// that it works on the first jobs while the others are made.
@@ -72,9 +73,7 @@ impl Provider {
     /// # #[job(topic = "remind")]
     /// # struct Remind { #[job(id)] customer: u64 }
     /// # async fn add(jobs: dq::Provider) -> Result<(), dq::Error> {
-    /// for added in jobs.add_many_after([(Remind { customer: 7 }, "1d"), (Remind { customer: 8 }, "2d")]).await? {
-    ///     added?;
-    /// }
+    /// jobs.add_many_after([(Remind { customer: 7 }, "1d"), (Remind { customer: 8 }, "2d")]).await?.all()?;
     /// # Ok(())
     /// # }
     /// ```

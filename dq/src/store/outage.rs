@@ -69,6 +69,15 @@ impl Outage {
         Self(Arc::new(Shared { environment, store, changed, goes_on, number, state }))
     }
 
+    /// Begins with an outage of which the log knows: the start of the node has said that it waits for the store.
+    pub(crate) fn was_told(&self) {
+        let now = self.0.environment.now();
+        let mut state = self.0.lock();
+        (state.since, state.failed, state.warned) = (Some(now), now, Some(now));
+        self.0.number.fetch_add(1, Relaxed);
+        self.0.goes_on.store(true, Relaxed);
+    }
+
     /// Something that asks the store.
     pub(crate) fn party(&self) -> Party {
         let (failed_in, answered_in) = (AtomicU64::new(0), AtomicU64::new(0));

@@ -31,7 +31,7 @@ async fn many_jobs_run_in_full_batches_and_each_tenth_that_fails_is_retried_and_
     let dq = script.start(|topic| topic.batch(SIZE).retry("1h").dead_most(MANY_JOBS)).await;
     for start in (0..MANY_JOBS).step_by(1_000) {
         let jobs = (start..start + 1_000).map(test_job);
-        dq.provider().add_many(jobs).after("10m").await.unwrap();
+        dq.provider().add_many(jobs).after("10m").await.unwrap().all().unwrap();
     }
     dq.advance(11 * MINUTE).await;
     let fewest = MANY_JOBS / SIZE;

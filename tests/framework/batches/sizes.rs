@@ -77,7 +77,12 @@ async fn a_node_holds_few_jobs_beyond_its_batches_whatever_is_due() {
     let script = takes_a_second();
     let dq = script.start(|topic| topic.concurrency(2).batch(500)).await;
     for start in (0..5_000).step_by(1_000) {
-        dq.provider().add_many((start..start + 1_000).map(crate::scripted_listener::test_job)).await.unwrap();
+        dq.provider()
+            .add_many((start..start + 1_000).map(crate::scripted_listener::test_job))
+            .await
+            .unwrap()
+            .all()
+            .unwrap();
     }
     dq.settle().await;
     let mut most = 0;

@@ -43,7 +43,7 @@ impl Peer for Dq {
     }
 
     async fn add_many(&mut self, jobs: usize) {
-        self.0.add_many((0..jobs).map(|_| nothing())).await.unwrap();
+        self.0.add_many((0..jobs).map(|_| nothing())).await.unwrap().all().unwrap();
     }
 
     async fn work(&self, url: &str) -> Context {

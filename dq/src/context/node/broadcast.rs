@@ -21,6 +21,7 @@ use tracing::Instrument;
 
 use super::arrivals::Arrivals;
 use super::channel_stats::ChannelStats;
+use super::listener_queue::{Delivery, ListenerQueue, Missed};
 use crate::broadcast::ErasedBroadcast;
 use crate::config::NodeSettings;
 use crate::context::panic_message;
@@ -28,12 +29,9 @@ use crate::context::subscription::Subscription;
 use crate::context::timer::Timer;
 use crate::context::topic::shutdown::StopOrder;
 use crate::environment::{Environment, Runtime, Task};
-use crate::job::{JobId, NodeId, Record, Sequence, TopicKey, TopicName};
+use crate::job::{NodeId, Record, Sequence, TopicKey, TopicName};
 use crate::store::step::{MOST_JOBS, Publish, Published, Release};
 use crate::store::{BroadcastMessage, Link, Signal, Store, StoreError};
-
-/// How many broadcasts may wait for a slow listener. Further ones are dropped.
-const QUEUE: usize = 1_024;
 
 /// How many bytes of records one step publishes. Servers allow a subscriber to be 8 MB behind for a minute, and 32 MB at any
 /// time.
@@ -49,11 +47,6 @@ const LISTENER_TIMEOUT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause after any failed step.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-
-struct Delivery {
-    id: JobId,
-    record: Record,
-}
 
 /// When a channel publishes again.
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +68,8 @@ pub(super) struct Channel {
     pub(super) failures: u32,
     pub(super) subscription: Subscription,
     pub(super) arrivals: Arrivals,
+    /// Broadcasts that did not arrive.
+    pub(super) lost: Missed,
     pub(super) environment: Environment,
     pub(super) settings: NodeSettings,
     pub(super) listeners: Vec<(&'static str, Arc<dyn ErasedBroadcast>)>,
@@ -88,7 +83,7 @@ impl Channel {
     pub(super) async fn run(mut self, stop: watch::Receiver<StopOrder>) {
         let workers = TaskTracker::new();
         let started = self.listeners.iter().map(|listener| self.start_listener(listener, &workers));
-        let (queues, tasks): (Vec<_>, Vec<_>) = started.unzip();
+        let (mut queues, tasks): (Vec<_>, Vec<_>) = started.unzip();
         workers.close();
         let mut timer = Timer::new(self.environment.clone());
         let mut broadcast_at = None; // not before the subscription exists, or this node would miss the broadcast
@@ -105,7 +100,7 @@ impl Channel {
                 () = &mut over => break,
                 signal = self.subscription.next() => match signal {
                     Ok(Signal::Broadcast(message)) => {
-                        self.hand_out(&queues, message);
+                        self.hand_out(&mut queues, message);
                         if awaited.is_some_and(|number| self.arrivals.has(number)) {
                             (awaited, broadcast_at) = (None, Some(self.environment.now()));
                         }
@@ -193,21 +188,21 @@ impl Channel {
     }
 
     /// Counts broadcasts that were published and did not arrive.
-    fn count_lost(&self, lost: u64) {
-        if lost > 0 {
-            tracing::warn!(channel = %self.key.topic, broadcasts = lost, "broadcasts did not arrive; the connection broke, or this node was too far behind");
-            self.stats.missed(lost);
+    fn count_lost(&mut self, lost: u64) {
+        self.stats.missed(lost);
+        if let Some(broadcasts) = self.lost.count(lost, self.environment.now()) {
+            tracing::warn!(channel = %self.key.topic, broadcasts, "broadcasts did not arrive; the connection broke, or this node was too far behind");
         }
     }
 
-    fn hand_out(&mut self, queues: &[mpsc::Sender<Delivery>], message: BroadcastMessage) {
+    fn hand_out(&mut self, queues: &mut [ListenerQueue], message: BroadcastMessage) {
         let lost = self.arrivals.came(message.number);
         self.count_lost(lost);
         self.stats.received();
         let record = Record::from_bytes(message.record);
-        for (queue, (name, _)) in queues.iter().zip(&self.listeners) {
-            if queue.try_send(Delivery { id: message.id.clone(), record: record.clone() }).is_err() {
-                tracing::warn!(channel = %self.key.topic, job.id = %message.id, listener = name, "the listener is {QUEUE} broadcasts behind, so it does not get this one");
+        let now = self.environment.now();
+        for queue in queues {
+            if !queue.push(&self.key.topic, Delivery { id: message.id.clone(), record: record.clone() }, now) {
                 self.stats.missed(1);
             }
         }
@@ -217,8 +212,8 @@ impl Channel {
         &self,
         (name, listener): &(&'static str, Arc<dyn ErasedBroadcast>),
         workers: &TaskTracker,
-    ) -> (mpsc::Sender<Delivery>, Task) {
-        let (queue, deliveries) = mpsc::channel(QUEUE);
+    ) -> (ListenerQueue, Task) {
+        let (queue, deliveries) = ListenerQueue::new(name);
         let worker = Worker {
             channel: self.key.topic.clone(),
             name,

@@ -14,6 +14,7 @@ mod broadcast;
 pub(super) mod channel_stats;
 pub(crate) mod handle;
 pub(super) mod health;
+mod listener_queue;
 mod refused;
 pub(super) mod shutdown;
 pub(super) mod signals;

@@ -18,6 +18,7 @@ use super::arrivals::Arrivals;
 use super::broadcast::Channel;
 use super::channel_stats::ChannelStats;
 use super::health::{HealthProbe, HealthRegistry};
+use super::listener_queue::Missed;
 use super::refused::Opening;
 use super::{Plan, TopicPlan};
 use crate::broadcast::ErasedBroadcast;
@@ -54,6 +55,9 @@ pub struct Running {
 pub fn start(plan: &Plan) -> Running {
     let channels = listeners_by_channel(plan);
     let outage = Outage::new(plan.environment.clone(), plan.store.url());
+    if plan.refused.values().any(|error| error.is_outage()) {
+        outage.was_told();
+    }
     let registry = Arc::new(registry(plan, &channels, &outage));
     let mut running = Running {
         environment: plan.environment.clone(),
@@ -194,12 +198,13 @@ impl Running {
                 let (store_of, environment_of, party) = (store.clone(), environment.clone(), outage.party());
                 let subscription =
                     Subscription::new(store_of, key.clone(), interest, environment_of, call_timeout, party);
-                let (link, failures, arrivals) = (None, 0, Arrivals::default());
+                let (link, failures, arrivals, lost) = (None, 0, Arrivals::default(), Missed::default());
                 let channel = Channel {
                     key,
                     link,
                     failures,
                     arrivals,
+                    lost,
                     store,
                     node,
                     subscription,

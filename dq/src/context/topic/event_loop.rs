@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::pipeline::{Answered, RequestKind, Subject};
 use super::{Topic, earliest};
 use crate::context::timer::Timer;
-use crate::store::step::Transfer;
+use crate::store::step::{Role, Transfer};
 use crate::store::{Answer, Signal, StoreError};
 
 /// How many signals the topic takes in before it does anything else.
@@ -102,7 +102,8 @@ impl Topic {
             RequestKind::Renew | RequestKind::Reconcile | RequestKind::Scan | RequestKind::Audit | RequestKind::Wake
         );
         let says_little = changes_nothing && self.pipeline.is_refused();
-        if !self.handlers_gone && !says_little && self.stopped_by.is_none_or(|stopped_by| stopped_by == kind) {
+        let works = self.stopped_by.is_none_or(|refused| refused == kind || !self.asks_again(refused));
+        if !self.handlers_gone && !says_little && works {
             self.stopped_by = None;
             self.parts.stats.contact();
         }
@@ -124,6 +125,22 @@ impl Topic {
                 let source = "the store answered a request of another kind".into();
                 self.on_error(kind, &StoreError::Other { operation: kind.name(), source }, now);
             }
+        }
+    }
+
+    /// Whether the topic still has a reason for a request of this kind, which the store refused. Where the reason has gone, because
+    /// another node has the job or did the work, no answer to such a request will ever show that the topic works.
+    fn asks_again(&self, refused: RequestKind) -> bool {
+        match refused {
+            RequestKind::Settle => self.held.settling() > 0,
+            RequestKind::Exhaust => self.held.is_exhausting(),
+            RequestKind::Isolate => self.held.quarantined() > 0,
+            RequestKind::Renew => !self.held.is_empty(),
+            RequestKind::Reclaim => self.reclaims.knows_expired(),
+            RequestKind::Audit | RequestKind::Recover => self.audits.asks(refused),
+            RequestKind::Sweep => self.sleep.role() == Some(Role::Watcher),
+            RequestKind::Wake => false,
+            _ => true,
         }
     }
 

@@ -102,6 +102,11 @@ impl Held {
         self.settling
     }
 
+    /// Whether the store must still note of a job that it is exhausted.
+    pub(super) fn is_exhausting(&self) -> bool {
+        self.jobs.values().any(|job| matches!(job.stage, Stage::Exhausting { .. }))
+    }
+
     /// How many jobs have, or will need, a permit.
     pub(super) fn needing_permits(&self) -> usize {
         self.jobs.len() - self.settling

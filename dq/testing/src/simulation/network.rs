@@ -215,7 +215,7 @@ impl<T: Send + 'static> InTransit<T> {
             return;
         }
         if matches!(self.kind, "add" | "transfer") && sim.cluster.now() < network_state.full_until {
-            let error = StoreError::Refused { operation: self.kind, reason: "OOM".into() };
+            let error = StoreError::Full { operation: self.kind, reason: "OOM".into() };
             return self.answer(Err(error));
         }
         let Self { kind, size, connection, execute, received, answer, number, random } = self;

@@ -32,6 +32,15 @@ pub(in crate::context::topic) enum Audits {
 }
 
 impl Audits {
+    /// Whether the next request of the audit is of this kind.
+    pub(in crate::context::topic) fn asks(&self, kind: RequestKind) -> bool {
+        match self {
+            Self::Looking { .. } => kind == RequestKind::Audit,
+            Self::Recovering { .. } => kind == RequestKind::Recover,
+            Self::Idle | Self::Found { .. } => false,
+        }
+    }
+
     /// A scan has counted these.
     fn counted(&mut self, records: usize, places: usize, now: Duration) {
         *self = match std::mem::take(self) {

@@ -58,6 +58,11 @@ impl Reclaims {
         self.found_nothing && self.seen_nothing
     }
 
+    /// Whether this node knows of an expired lease.
+    pub(in crate::context::topic) fn knows_expired(&self) -> bool {
+        !self.expired.is_empty()
+    }
+
     /// A scan is sent. Only the watcher is certain to be signalled when the topic gets its first job.
     fn sent(&mut self, is_watcher: bool, now: Duration) {
         self.scan_at = None;
