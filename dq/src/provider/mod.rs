@@ -36,8 +36,10 @@ mod request;
 mod restart;
 mod retries;
 mod root;
+mod schedule;
 mod seat;
 mod seen;
+mod seen_schedule;
 mod setting;
 mod topic;
 pub(crate) mod typed;
@@ -48,12 +50,14 @@ pub use add_many::AddMany;
 pub use added::{Added, AddedOrKept, Addition};
 pub use added_many::AddedMany;
 pub use command::{AckOrRequeue, AckedOrRequeued, DeleteOrCancel};
-pub use error::{AddError, CommandError, QueryError, Reason, SweepError, TopicError};
+pub use error::{AddError, CommandError, QueryError, Reason, ScheduleError, SweepError, TopicError};
 pub use pages::{Pages, Swept};
 #[doc(hidden)]
 pub use payload::IntoJson;
 pub use query::Query;
+pub use schedule::{AddSchedule, ScheduleAdded};
 pub use seen::{Seen, UnreadablePayload};
+pub use seen_schedule::{ScheduleDetails, SeenSchedule};
 pub use setting::{ChangeTopic, DrainTopic, PauseTopic, TopicChanged, TopicSetting};
 pub use topic::TopicProvider;
 #[doc(hidden)] // documented at the root
