@@ -24,6 +24,7 @@ mod nodes;
 mod on_claim;
 mod outages;
 mod parking;
+mod pausing;
 mod pending;
 mod provider;
 mod rejoins;

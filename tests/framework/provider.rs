@@ -38,6 +38,8 @@ fn remind(who: &str) -> Remind {
 
 struct Fixture {
     provider: Provider,
+    /// The provider of another process.
+    elsewhere: Provider,
     node: Arc<dyn Link>,
     sequence: Sequence,
 }
@@ -52,8 +54,10 @@ async fn fixture_with(settings: NodeSettings) -> Fixture {
     let node = store.link(&topic, &NodeId::new("node"));
     let first = node.step(Reconcile { last_seen: Sequence(0), after: None, limit: 10 }).await.unwrap();
     let Sequenced::Done(first) = first else { panic!("the first page needs no sequence number") };
+    let elsewhere = Environment::on_this_runtime(Arc::new(Seeded::new(2)));
+    let elsewhere = Provider::root(app.clone(), Arc::clone(&store), elsewhere, settings.clone());
     let provider = Provider::root(app, store, environment, settings);
-    Fixture { provider, node, sequence: first.lease_status.sequence }
+    Fixture { provider, elsewhere, node, sequence: first.lease_status.sequence }
 }
 
 async fn fixture() -> Fixture {
@@ -135,7 +139,8 @@ async fn an_add_overrides_the_defaults_of_its_payload() {
 async fn the_default_delay_of_a_topic_changes_for_later_adds_only() {
     let fixture = fixture().await;
     fixture.provider.add(CloseOrder { order: 1 }).await.unwrap();
-    fixture.provider.set_default_delay::<CloseOrder>("5m").unwrap();
+    let set = fixture.elsewhere.set_default_delay::<CloseOrder>("5m").by("anna").await.unwrap();
+    assert_eq!((set.before, set.now.map(|now| (now.delay, now.by))), (None, Some((300 * SECOND, "anna".to_owned()))));
     fixture.provider.add(CloseOrder { order: 2 }).await.unwrap();
     fixture.provider.add(CloseOrder { order: 3 }).after("1m").await.unwrap();
     let mut found = Vec::new();
@@ -143,7 +148,10 @@ async fn the_default_delay_of_a_topic_changes_for_later_adds_only() {
         found.push(due(&fixture.provider.get::<CloseOrder>(order).await.unwrap().unwrap()).as_secs());
     }
     assert_eq!(found, [1800, 300, 60]);
-    assert!(fixture.provider.set_default_delay::<CloseOrder>("11y").is_err());
+    let error = fixture.provider.set_default_delay::<CloseOrder>("11y").await.unwrap_err();
+    assert!(matches!(error, dq::provider::TopicError::TooLong { field: "delay", .. }), "{error}");
+    let before = fixture.provider.clear_default_delay::<CloseOrder>().await.unwrap().before.unwrap();
+    assert_eq!(before.delay, 300 * SECOND, "the call that failed changed nothing");
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,7 +9,7 @@ use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::step::{Sequenced, Settle, Verdict};
 use dq::store::{
     AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Interest, Link, NewJob, Numbered, Page, PageRequest,
-    Pending, Producer, Request, Signals, Store, StoreError, Stored, TopicCounts,
+    Pending, Producer, Request, SetTopic, Signals, Store, StoreError, Stored, TopicCounts, TopicSet, TopicState,
 };
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -238,6 +238,10 @@ impl Store for FaultyStore {
         self.inner.topics(app)
     }
 
+    fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {
+        self.inner.topic_state(topic)
+    }
+
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
         self.inner.counts(topic)
     }
@@ -303,6 +307,10 @@ struct FaultyProducer {
 impl Producer for FaultyProducer {
     fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
         self.faults.answer("add", || self.inner.add(batch))
+    }
+
+    fn set(&self, number: u64, set: SetTopic) -> Pending<BatchAnswer<TopicSet>> {
+        self.faults.answer("set", || self.inner.set(number, set))
     }
 
     fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {

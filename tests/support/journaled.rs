@@ -7,7 +7,7 @@ use dq::environment::StoreClock;
 use dq::job::{AppName, Fence, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::memory::{MemoryStore, PageSize, Position, Replay, Sink};
 use dq::store::{
-    Interest, Link, Page, PageRequest, Pending, Producer, Signals, Store, StoreError, Stored, TopicCounts,
+    Interest, Link, Page, PageRequest, Pending, Producer, Signals, Store, StoreError, Stored, TopicCounts, TopicState,
 };
 use dq::testing::ManualClock;
 use dq_testing::conformance::StoreFixture;
@@ -139,6 +139,10 @@ impl Store for Compared {
 
     fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
         self.store.topics(app)
+    }
+
+    fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {
+        self.store.topic_state(topic)
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

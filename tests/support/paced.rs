@@ -10,7 +10,8 @@ use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::redis::RedisStore;
 use dq::store::{
     AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Interest, Link, NewJob, Numbered, Page, PageRequest,
-    Pending, Producer, Request, RequestKind, Signals, Store, StoreError, Stored, TopicCounts,
+    Pending, Producer, Request, RequestKind, SetTopic, Signals, Store, StoreError, Stored, TopicCounts, TopicSet,
+    TopicState,
 };
 use dq::testing::InFlight;
 use futures_util::FutureExt;
@@ -166,6 +167,10 @@ impl Store for PacedStore {
         self.asks(self.store.topics(app))
     }
 
+    fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {
+        self.asks(self.store.topic_state(topic))
+    }
+
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
         self.asks(self.store.counts(topic))
     }
@@ -213,6 +218,11 @@ impl Producer for PacedProducer {
     fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
         self.pace.set_time();
         self.pace.send(self.producer.clone(), self.producer.add(batch), true)
+    }
+
+    fn set(&self, number: u64, set: SetTopic) -> Pending<BatchAnswer<TopicSet>> {
+        self.pace.set_time();
+        self.pace.send(self.producer.clone(), self.producer.set(number, set), true)
     }
 
     fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {

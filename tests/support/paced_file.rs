@@ -9,7 +9,7 @@ use dq::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 use dq::store::file::FileStore;
 use dq::store::{
     AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Interest, Link, NewJob, Numbered, Page, PageRequest,
-    Pending, Producer, Request, Signals, Store, StoreError, Stored, TopicCounts,
+    Pending, Producer, Request, SetTopic, Signals, Store, StoreError, Stored, TopicCounts, TopicSet, TopicState,
 };
 use dq::testing::InFlight;
 use futures_util::FutureExt;
@@ -102,6 +102,10 @@ impl Store for PacedFileStore {
         self.asks(self.0.store.topics(app))
     }
 
+    fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {
+        self.asks(self.0.store.topic_state(topic))
+    }
+
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {
         self.asks(self.0.store.counts(topic))
     }
@@ -128,6 +132,10 @@ struct PacedProducer {
 impl Producer for PacedProducer {
     fn add(&self, batch: Numbered<NewJob>) -> Pending<BatchAnswer<AddOutcome>> {
         hold(self.producer.add(batch))
+    }
+
+    fn set(&self, number: u64, set: SetTopic) -> Pending<BatchAnswer<TopicSet>> {
+        hold(self.producer.set(number, set))
     }
 
     fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {

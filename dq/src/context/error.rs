@@ -5,7 +5,7 @@ use std::io;
 
 use super::problems::StartError;
 use crate::job::BadName;
-use crate::provider::{AddError, CommandError, QueryError, SweepError};
+use crate::provider::{AddError, CommandError, QueryError, SweepError, TopicError};
 use crate::store::StoreError;
 
 /// Any error of dq. `Debug` prints what `Display` prints, so that a `main` that returns this error prints readable text.
@@ -23,6 +23,8 @@ pub enum Error {
     Query(QueryError),
     /// A page of jobs was requeued or deleted only in part.
     Sweep(SweepError),
+    /// A topic was not paused, drained or given a default delay, or the outcome is unknown.
+    Topic(TopicError),
     /// A name is not valid.
     Name(BadName),
     /// An error of the program itself, so that `?` works in a `main` that returns this type.
@@ -43,6 +45,7 @@ impl Error {
             Self::Command(error) => error,
             Self::Query(error) => error,
             Self::Sweep(error) => error,
+            Self::Topic(error) => error,
             Self::Name(error) => error,
             Self::Other(error) => &**error,
         }
@@ -91,6 +94,7 @@ from!(
     Command(CommandError),
     Query(QueryError),
     Sweep(SweepError),
+    Topic(TopicError),
     Name(BadName),
 );
 

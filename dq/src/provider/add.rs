@@ -100,7 +100,7 @@ impl<A> Add<A> {
 impl Draft {
     fn send(self) -> Result<(Call, OnDuplicate), AddError> {
         let Self { root, inbox, id, payload, defaults, options } = self;
-        let options = options.check(&defaults, inbox.default_delay(), &root.environment)?;
+        let options = options.check(&defaults, &root.environment)?;
         let job = new_job(&root, &inbox, id, &payload, &options)?;
         Ok((Call::new(root, inbox, Request::Add(job), options.within), options.on_duplicate))
     }

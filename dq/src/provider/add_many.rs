@@ -113,7 +113,7 @@ impl<A> AddMany<A> {
 impl Draft {
     async fn send(self) -> Result<Results, AddError> {
         let Self { root, inbox, jobs, defaults, options } = self;
-        let options = options.check(&defaults, inbox.default_delay(), &root.environment)?;
+        let options = options.check(&defaults, &root.environment)?;
         let topic = inbox.key.topic.clone();
         let (mut known, mut calls) = (BTreeSet::new(), Calls::default());
         let mut ids: Vec<Result<JobId, AddError>> = Vec::with_capacity(jobs.len());

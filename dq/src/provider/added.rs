@@ -3,7 +3,7 @@
 use super::error::{AddError, Reason};
 use super::request::{Answer, Failed, Outcome};
 use crate::job::{JobId, State, TopicName};
-use crate::store::{AddOutcome, OnDuplicate};
+use crate::store::{AddOutcome, OnDuplicate, StoreError};
 
 /// The result of an add that worked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,6 +123,12 @@ fn failed(topic: &TopicName, id: JobId, failed: Failed) -> AddError {
     let topic = topic.clone();
     let error = match failed {
         Failed::NotDone(Reason::Stopped) => AddError::Stopped { topic, id },
+        Failed::NotDone(Reason::Store(error)) => match &*error {
+            StoreError::Draining { reason, by } => {
+                AddError::Draining { topic, id, reason: reason.clone(), by: by.clone() }
+            }
+            _ => AddError::NotAdded { topic, id, reason: Reason::Store(error) },
+        },
         Failed::NotDone(reason) => AddError::NotAdded { topic, id, reason },
         Failed::Unknown(reason) => AddError::Unknown { topic, id, reason },
     };

@@ -181,6 +181,18 @@ pub enum AddError {
         #[source]
         reason: Reason,
     },
+    /// Somebody drains the topic, so it takes no new jobs. The job was not added. Add it again once the draining has ended.
+    #[error("topic `{topic}` drains and takes no new jobs, so job `{id}` was not added: {reason} (by {by})")]
+    Draining {
+        /// The topic.
+        topic: TopicName,
+        /// The id.
+        id: JobId,
+        /// Why it drains.
+        reason: String,
+        /// Who drained it.
+        by: String,
+    },
     /// The provider was closed before it could send the job. The job was not added.
     #[error("job `{id}` of topic `{topic}` was not added: the provider was stopped")]
     Stopped {
@@ -242,6 +254,73 @@ pub enum CommandError {
         topic: TopicName,
         /// The id.
         id: JobId,
+    },
+}
+
+/// Why a topic was not paused, drained or given a default delay, or why it is unknown whether it was.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TopicError {
+    /// The name of the topic is not valid. Nothing was sent.
+    #[error(transparent)]
+    BadName(#[from] BadName),
+    /// A pause or a drain needs a reason. Nothing was sent: write `.reason("..")`.
+    #[error("a pause or a drain of topic `{topic}` needs a reason: write `.reason(\"..\")`")]
+    NoReason {
+        /// The topic.
+        topic: TopicName,
+    },
+    /// A text is over its limit. Nothing was sent.
+    #[error("{what} is {size}, {limit} are allowed")]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// Its size.
+        size: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A text is not a duration. Nothing was sent.
+    #[error("`{field}`: {source}")]
+    BadDuration {
+        /// Which: `lasting`, `delay` or `within`.
+        field: &'static str,
+        /// What is wrong with it.
+        source: BadDuration,
+    },
+    /// A duration is over the limit. Nothing was sent.
+    #[error("`{field}` is {}, {} is the limit", format_duration(*.delay), in_words(*.limit))]
+    TooLong {
+        /// Which: `lasting` or `delay`.
+        field: &'static str,
+        /// How long it is.
+        delay: Duration,
+        /// The limit.
+        limit: Duration,
+    },
+    /// The store did nothing, and will do nothing later.
+    #[error("topic `{topic}` was not changed: {reason}")]
+    NotDone {
+        /// The topic.
+        topic: TopicName,
+        /// Why.
+        #[source]
+        reason: Reason,
+    },
+    /// The store may have changed the topic, or may still do so. Calling again is safe.
+    #[error("it is not known whether topic `{topic}` was changed: {reason}")]
+    Unknown {
+        /// The topic.
+        topic: TopicName,
+        /// Why it is unknown.
+        #[source]
+        reason: Reason,
+    },
+    /// The provider was closed before it could send the call. Nothing was done.
+    #[error("topic `{topic}` was not changed: the provider was stopped")]
+    Stopped {
+        /// The topic.
+        topic: TopicName,
     },
 }
 

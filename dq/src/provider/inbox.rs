@@ -5,7 +5,7 @@
 //! drops new requests, and their callers receive *stopped*.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -15,7 +15,6 @@ use tokio_util::sync::CancellationToken;
 use super::request::Posted;
 use super::seat::{Bell, Seat};
 use crate::job::TopicKey;
-use crate::time::millis_ceil;
 
 /// When to wake the coalescer: at this many requests, at this many bytes, or for a request whose deadline is before this
 /// time.
@@ -65,10 +64,7 @@ pub(super) struct Inbox {
     /// Fires when the inbox is closed and every request has an answer.
     pub(super) ended: CancellationToken,
     waiting: Mutex<Waiting>,
-    default_delay_ms: AtomicU64,
 }
-
-const NO_DELAY: u64 = u64::MAX;
 
 impl Inbox {
     pub(super) fn new(key: TopicKey) -> Self {
@@ -78,7 +74,6 @@ impl Inbox {
             seat: OnceLock::new(),
             ended: CancellationToken::new(),
             waiting: Mutex::new(Waiting::new()),
-            default_delay_ms: AtomicU64::new(NO_DELAY),
         }
     }
 
@@ -162,16 +157,5 @@ impl Inbox {
         }
         drop(waiting);
         self.wake_coalescer();
-    }
-
-    pub(super) fn default_delay(&self) -> Option<Duration> {
-        match self.default_delay_ms.load(Ordering::Relaxed) {
-            NO_DELAY => None,
-            ms => Some(Duration::from_millis(ms)),
-        }
-    }
-
-    pub(super) fn set_default_delay(&self, delay: Duration) {
-        self.default_delay_ms.store(millis_ceil(delay), Ordering::Relaxed);
     }
 }

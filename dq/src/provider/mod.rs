@@ -40,6 +40,7 @@ mod schedule;
 mod seat;
 mod seen;
 mod seen_schedule;
+mod setting;
 mod topic;
 pub(crate) mod typed;
 mod upload;
@@ -49,7 +50,7 @@ pub use add_many::AddMany;
 pub use added::{Added, AddedOrKept, Addition};
 pub use added_many::AddedMany;
 pub use command::{AckOrRequeue, AckedOrRequeued, DeleteOrCancel};
-pub use error::{AddError, CommandError, QueryError, Reason, ScheduleError, SweepError};
+pub use error::{AddError, CommandError, QueryError, Reason, ScheduleError, SweepError, TopicError};
 pub use pages::{Pages, Swept};
 #[doc(hidden)]
 pub use payload::IntoJson;
@@ -57,11 +58,12 @@ pub use query::Query;
 pub use schedule::{AddSchedule, ScheduleAdded};
 pub use seen::{Seen, UnreadablePayload};
 pub use seen_schedule::{ScheduleDetails, SeenSchedule};
+pub use setting::{ChangeTopic, DrainTopic, PauseTopic, TopicChanged, TopicSetting};
 pub use topic::TopicProvider;
 #[doc(hidden)] // documented at the root
 pub use typed::Provider;
 
-pub use crate::store::{CommandOutcome, Cursor, JobPlace, TopicCounts};
+pub use crate::store::{CommandOutcome, Cursor, Drain, JobPlace, Pause, TopicCounts, TopicDelay, TopicState};
 
 #[cfg(test)]
 mod tests;

@@ -38,7 +38,7 @@ pub(super) struct CheckedOptions {
     pub(super) on_duplicate: OnDuplicate,
     pub(super) deliver: Deliver,
     pub(super) within: Option<Duration>,
-    /// The delay of the topic or payload, which a job has that is due at a time.
+    /// The delay of the payload, which a job has that is due at a time.
     usual: Duration,
 }
 
@@ -67,14 +67,9 @@ impl Options {
         }
     }
 
-    /// Checks every option and fills in the defaults. `default_delay` overrides the payload's delay.
-    pub(super) fn check(
-        self,
-        defaults: &JobDefaults,
-        default_delay: Option<Duration>,
-        environment: &Environment,
-    ) -> Result<CheckedOptions, AddError> {
-        let usual = bounded("after", default_delay.unwrap_or(defaults.delay))?;
+    /// Checks every option and fills in the defaults.
+    pub(super) fn check(self, defaults: &JobDefaults, environment: &Environment) -> Result<CheckedOptions, AddError> {
+        let usual = bounded("after", defaults.delay)?;
         let (due, delay) = due(self.when, usual, environment)?;
         let size = self.headers.iter().map(|(name, value)| 4 + name.len() + value.len()).sum();
         if size > NodeSettings::LONGEST_HEADERS {
@@ -118,7 +113,7 @@ impl CheckedOptions {
 /// When a job is due, and the delay of its rejoins.
 fn due(when: Option<When>, usual: Duration, environment: &Environment) -> Result<(Due, Duration), AddError> {
     Ok(match when {
-        None => (Due::After(usual), usual),
+        None => (Due::Usual(usual), usual),
         Some(When::After(delay)) => {
             let delay = read("after", delay)?;
             (Due::After(delay), delay)
@@ -146,7 +141,7 @@ macro_rules! option_methods {
         }
 
         /// Makes the job due at this time of the store's clock, at most ten years away; a time in the past means at once. A
-        /// [`rejoin`](crate::listener::Channel::rejoin) of the job waits for the usual delay of its topic.
+        /// [`rejoin`](crate::listener::Channel::rejoin) of the job waits for the delay of the payload.
         pub fn at(self, time: impl Into<$crate::time::Timestamp>) -> Self {
             let time = time.into();
             self.with(|options| options.when = Some($crate::provider::options::When::At(time)))

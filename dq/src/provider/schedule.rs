@@ -246,7 +246,7 @@ impl Draft {
         let now = self.root.environment.wall();
         let Some(first) = ticks.next_after(now) else { return Err(ScheduleError::NeverTicks { name: self.name }) };
         let on_duplicate = self.options.on_duplicate;
-        let options = self.options.check(&self.defaults, self.inbox.default_delay(), &self.root.environment)?;
+        let options = self.options.check(&self.defaults, &self.root.environment)?;
         let within = options.within;
         let job = new_job(&self.root, &self.inbox, None, &self.payload, &options)?;
         let definition = Definition {

@@ -8,7 +8,6 @@ use serde_json::Value;
 use super::add::Add;
 use super::add_many::{AddMany, DraftJob};
 use super::command::{AckOrRequeue, DeleteOrCancel, Sending};
-use super::error::AddError;
 use super::inbox::Inbox;
 use super::pages::Pages;
 use super::payload::IntoJson;
@@ -17,10 +16,11 @@ use super::root::Root;
 use super::schedule::AddSchedule;
 use super::seen::Seen;
 use super::seen_schedule::SeenSchedule;
+use super::setting::{ChangeTopic, DrainTopic, PauseTopic, TopicSetting};
 use crate::job::{BadName, JobDefaults, JobId, State, ToJobId, TopicName};
 use crate::schedule::schedule_id;
-use crate::store::{CommandKind, Stored, TopicCounts};
-use crate::time::{IntoDelay, LONGEST_DELAY};
+use crate::store::{CommandKind, Drain, Pause, Stored, TopicChange, TopicCounts, TopicDelay, TopicState};
+use crate::time::IntoDelay;
 
 /// Adds jobs to one topic, sends commands for them and queries them, without a payload type: for tools. Made by
 /// [`Provider::topic`](super::Provider::topic). Cheap to clone.
@@ -96,19 +96,52 @@ impl TopicProvider {
         AddMany::new(Arc::clone(&self.root), Arc::clone(&self.inbox), jobs, defaults)
     }
 
-    /// Sets the delay of jobs that this provider adds to the topic from now on without `after` or `at`. It overrides the
-    /// payload's delay.
-    ///
-    /// # Errors
-    /// [`AddError::BadDelay`] and [`AddError::DelayTooLong`]; then nothing is changed.
-    pub fn set_default_delay(&self, delay: impl IntoDelay) -> Result<(), AddError> {
-        let field = "after";
-        let delay = delay.into_delay().duration().map_err(|source| AddError::BadDelay { field, source })?;
-        if delay > LONGEST_DELAY {
-            return Err(AddError::DelayTooLong { field, delay, limit: LONGEST_DELAY });
-        }
-        self.inbox.set_default_delay(delay);
-        Ok(())
+    /// Pauses the topic on all its nodes, as [`Provider::pause`](super::Provider::pause) does.
+    pub fn pause(&self) -> PauseTopic {
+        PauseTopic::new(Arc::clone(&self.root), Arc::clone(&self.inbox))
+    }
+
+    /// Ends the pause of the topic, as [`Provider::resume`](super::Provider::resume) does.
+    pub fn resume(&self) -> ChangeTopic<Pause> {
+        self.change(TopicChange::Resume)
+    }
+
+    /// Drains the topic, as [`Provider::drain`](super::Provider::drain) does.
+    pub fn drain(&self) -> DrainTopic {
+        DrainTopic::new(Arc::clone(&self.root), Arc::clone(&self.inbox))
+    }
+
+    /// Ends the draining of the topic, as [`Provider::undrain`](super::Provider::undrain) does.
+    pub fn undrain(&self) -> ChangeTopic<Drain> {
+        self.change(TopicChange::Undrain)
+    }
+
+    /// Sets the default delay of the topic, as [`Provider::set_default_delay`](super::Provider::set_default_delay) does.
+    pub fn set_default_delay(&self, delay: impl IntoDelay) -> ChangeTopic<TopicDelay> {
+        self.change(TopicChange::Delay(None)).delay(delay.into_delay())
+    }
+
+    /// Takes the default delay of the topic away, as [`Provider::clear_default_delay`](super::Provider::clear_default_delay) does.
+    pub fn clear_default_delay(&self) -> ChangeTopic<TopicDelay> {
+        self.change(TopicChange::Delay(None))
+    }
+
+    fn change<T: TopicSetting>(&self, change: TopicChange) -> ChangeTopic<T> {
+        ChangeTopic::new(Arc::clone(&self.root), Arc::clone(&self.inbox), change)
+    }
+
+    /// Reads whether the topic is paused or drains, and its default delay, once the returned [`Query`] is awaited. A pause that has
+    /// ended by itself is none.
+    pub fn state(&self) -> Query<TopicState> {
+        let (root, inbox) = (Arc::clone(&self.root), Arc::clone(&self.inbox));
+        Query::new(Box::new(move |within| {
+            Box::pin(async move {
+                let state = query(&root, &inbox.key, within, |store, key, _| {
+                    Box::pin(async move { store.topic_state(&key).await })
+                });
+                state.await
+            })
+        }))
     }
 
     fn command(&self, verb: CommandKind, id: Result<JobId, BadName>) -> Sending {

@@ -9,7 +9,6 @@ use futures_util::future::join_all;
 use super::add::Add;
 use super::add_many::{AddMany, DraftJob};
 use super::command::{AckOrRequeue, DeleteOrCancel, Sending};
-use super::error::AddError;
 use super::options::When;
 use super::pages::Pages;
 use super::query::Query;
@@ -17,11 +16,12 @@ use super::root::Root;
 use super::schedule::AddSchedule;
 use super::seen::Seen;
 use super::seen_schedule::SeenSchedule;
+use super::setting::{ChangeTopic, DrainTopic, PauseTopic};
 use super::topic::TopicProvider;
 use crate::config::NodeSettings;
 use crate::environment::Environment;
 use crate::job::{AppName, BadName, DelayJob, State, ToJobId, to_json};
-use crate::store::{Outage, Store, TopicCounts};
+use crate::store::{Drain, Outage, Pause, Store, TopicCounts, TopicDelay, TopicState};
 use crate::time::{IntoDelay, Timestamp};
 
 /// Adds jobs, sends commands for them and queries them. Cheap to clone; all clones are one provider.
@@ -189,13 +189,57 @@ impl Provider {
         self.pages(State::Dead)
     }
 
-    /// Sets the delay of jobs of `J` that this provider adds from now on without `after` or `at`. It overrides the payload's
-    /// delay.
+    /// Pauses the topic of `J` on all its nodes: none claims or starts a job of it any more. Handlers that run end as usual. Adds and
+    /// commands go on; what becomes due waits, and so do broadcasts, which may expire meanwhile. A pause survives restarts, and
+    /// `health()` and the log name it.
     ///
-    /// # Errors
-    /// [`AddError::BadDelay`] and [`AddError::DelayTooLong`]; then nothing is changed.
-    pub fn set_default_delay<J: DelayJob>(&self, delay: impl IntoDelay) -> Result<(), AddError> {
-        self.of::<J>()?.set_default_delay(delay)
+    /// ```no_run
+    /// # use dq::prelude::*;
+    /// # #[derive(serde::Serialize, serde::Deserialize, DelayJob)]
+    /// # #[job(topic = "charge")]
+    /// # struct Charge { #[job(id)] order: u64 }
+    /// # async fn pause(jobs: dq::Provider) -> Result<(), dq::Error> {
+    /// jobs.pause::<Charge>().reason("the bank is down").lasting("2h").by("anna").await?;
+    /// jobs.resume::<Charge>().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn pause<J: DelayJob>(&self) -> PauseTopic {
+        self.of::<J>().map_or_else(PauseTopic::bad, |topic| topic.pause())
+    }
+
+    /// Ends the pause of the topic of `J`: its nodes go on at once, earliest due first. A topic that is not paused stays as it is.
+    pub fn resume<J: DelayJob>(&self) -> ChangeTopic<Pause> {
+        self.of::<J>().map_or_else(ChangeTopic::bad, |topic| topic.resume())
+    }
+
+    /// Drains the topic of `J`: adds fail with [`AddError::Draining`](super::AddError::Draining), replacements too. Its nodes run what was due when the drain began;
+    /// what waits for a later time stays, and so do retries.
+    pub fn drain<J: DelayJob>(&self) -> DrainTopic {
+        self.of::<J>().map_or_else(DrainTopic::bad, |topic| topic.drain())
+    }
+
+    /// Ends the draining of the topic of `J`.
+    pub fn undrain<J: DelayJob>(&self) -> ChangeTopic<Drain> {
+        self.of::<J>().map_or_else(ChangeTopic::bad, |topic| topic.undrain())
+    }
+
+    /// Sets the delay of jobs of `J` that any program adds from now on without `after` or `at`: a `Duration` or a text such as
+    /// `"15m"`; at most ten years. The store keeps it and applies it when it adds a job. It overrides the payload's delay, and it is
+    /// the delay of a later [`rejoin`](crate::listener::Channel::rejoin) too.
+    pub fn set_default_delay<J: DelayJob>(&self, delay: impl IntoDelay) -> ChangeTopic<TopicDelay> {
+        self.of::<J>().map_or_else(ChangeTopic::bad, |topic| topic.set_default_delay(delay))
+    }
+
+    /// Takes the default delay of the topic of `J` away: then that of the payload counts again.
+    pub fn clear_default_delay<J: DelayJob>(&self) -> ChangeTopic<TopicDelay> {
+        self.of::<J>().map_or_else(ChangeTopic::bad, |topic| topic.clear_default_delay())
+    }
+
+    /// Reads whether the topic of `J` is paused or drains, and its default delay, each with who set it and when, once the returned
+    /// [`Query`] is awaited.
+    pub fn topic_state<J: DelayJob>(&self) -> Query<TopicState> {
+        self.of::<J>().map_or_else(Query::bad, |topic| topic.state())
     }
 
     /// The provider of one topic, without a payload type.

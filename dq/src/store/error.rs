@@ -104,6 +104,14 @@ pub enum StoreError {
         /// The expected type.
         expected: &'static str,
     },
+    /// The topic drains, so it takes no new jobs, and the store did nothing. End the draining, or wait until somebody does.
+    #[error("the topic drains and takes no new jobs: {reason} (by {by})")]
+    Draining {
+        /// Why.
+        reason: String,
+        /// Who drained it.
+        by: String,
+    },
     /// The store is closed, or has stopped for good because its disk failed it, and did nothing. The reason says what to do; only
     /// a new start of the program opens it again. Only `file:`.
     #[error("the store has stopped and did not do {operation}: {reason}")]
@@ -146,6 +154,7 @@ impl StoreError {
                 | Self::Unsupported { .. }
                 | Self::Version { .. }
                 | Self::WrongType { .. }
+                | Self::Draining { .. }
                 | Self::Halted { .. }
                 | Self::OverLimit { .. }
         )
@@ -175,7 +184,7 @@ impl StoreError {
 
     /// Returns whether it concerns one topic only, and not the store as a whole.
     pub(crate) const fn is_of_topic(&self) -> bool {
-        matches!(self, Self::Version { .. } | Self::WrongType { .. } | Self::OverLimit { .. })
+        matches!(self, Self::Version { .. } | Self::WrongType { .. } | Self::Draining { .. } | Self::OverLimit { .. })
     }
 
     /// Returns whether the connection is of no use any more, so that the next request needs another one.

@@ -29,6 +29,7 @@ pub mod redis;
 mod request;
 mod signals;
 pub mod step;
+mod topic_state;
 
 use std::fmt;
 use std::future::ready;
@@ -49,6 +50,10 @@ pub use producer::{
 };
 pub use request::{Answer, Request, RequestKind, StepRequest};
 pub use signals::{BroadcastMessage, Interest, Signal, Signals};
+pub(crate) use topic_state::Gate;
+pub use topic_state::{
+    Drain, LONGEST_AUTHOR, LONGEST_REASON, MOST_LEFT, Pause, SetTopic, TopicChange, TopicDelay, TopicSet, TopicState,
+};
 
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
 
@@ -112,6 +117,14 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Returns topics of an app that hold any job or broadcast, in the order of their names; at most 10,000. For people:
     /// nothing is decided by it. A store may forget the names of topics that hold nothing.
     fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>>;
+
+    /// Returns whether a topic is paused or drains, and its default delay. A pause that has ended by itself is none.
+    ///
+    /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
+    fn topic_state<'a>(&'a self, _topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {
+        let reason = "it only passes jobs on to another store: ask that one".into();
+        Box::pin(ready(Err(StoreError::Unsupported { operation: "topic_state", reason })))
+    }
 
     /// Returns how many jobs of a topic are in each state.
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>>;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::error::StoreError;
 use super::export::JobCopy;
 use super::link::Pending;
+use super::topic_state::{SetTopic, TopicSet};
 use crate::job::{Deliver, Fence, JobId, Record, State};
 use crate::time::Timestamp;
 
@@ -30,6 +31,15 @@ pub trait Producer: fmt::Debug + Send + Sync + 'static {
     fn import(&self, _number: u64, _import: Import) -> Pending<BatchAnswer<ImportOutcome>> {
         let reason = "it only passes jobs on to another store: import into that one".into();
         Box::pin(std::future::ready(Err(StoreError::Unsupported { operation: "import", reason })))
+    }
+
+    /// Changes the state of the topic as a whole: pauses or drains it, or sets its default delay. Such calls share the numbers of
+    /// adds and commands, and each is a batch of one.
+    ///
+    /// A store that only wraps another one, as in tests, need not pass this on; every store that keeps jobs has it.
+    fn set(&self, _number: u64, _set: SetTopic) -> Pending<BatchAnswer<TopicSet>> {
+        let reason = "it only passes jobs on to another store: set it there".into();
+        Box::pin(std::future::ready(Err(StoreError::Unsupported { operation: "set", reason })))
     }
 
     /// Takes back every batch, if none of them can have left the program: while the store is still connecting. Their
@@ -73,6 +83,9 @@ pub enum Due {
     After(Duration),
     /// At this time of the store's clock; a time in the past means now.
     At(Timestamp),
+    /// After the usual delay of the topic: its default delay, if it has one (rule 29). Otherwise this long after the store executes
+    /// the step. The default delay also becomes the delay in the job's metadata.
+    Usual(Duration),
 }
 
 /// What to do if a job with the same id exists. A DONE job does not count.

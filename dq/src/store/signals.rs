@@ -25,6 +25,10 @@ pub enum Signal {
     Due(Option<Timestamp>),
     /// The topic has an earlier broadcast: publish.
     BroadcastDue,
+    /// The topic was paused: give back what has not begun, and transfer to learn why.
+    Paused,
+    /// A pause has changed or ended, or the topic began or ended to drain: transfer.
+    StateChanged,
     /// A command arrived for a running job.
     Command(CommandKind, JobId),
     /// A broadcast.

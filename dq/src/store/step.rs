@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::topic_state::TopicState;
 use crate::job::{Isolation, JobId, Metadata, NodeId, Record, Sequence, Token};
 use crate::time::Timestamp;
 
@@ -125,6 +126,11 @@ pub struct Transferred {
     pub claims: Vec<Claim>,
     /// Ids that the store removed because it has no record of them.
     pub dropped: Vec<JobId>,
+    /// Whether the topic is paused or drains, and its default delay; `None`: nothing of that.
+    pub state: Option<Box<TopicState>>,
+    /// While the topic drains and is not paused: how many jobs wait that were due when it began, of
+    /// [`MOST_LEFT`](super::MOST_LEFT) at most.
+    pub left: usize,
 }
 
 /// What the store does with a job whose run ended.
@@ -398,6 +404,8 @@ pub struct Swept {
     pub pruned_done: usize,
     /// There are more jobs to claim or prune.
     pub more: bool,
+    /// As in the answer of a transfer.
+    pub state: Option<Box<TopicState>>,
 }
 
 /// Request of [`publish`](super::Request::Publish).
@@ -485,4 +493,8 @@ pub struct Scanned {
     pub records: usize,
     /// How many are in a place. A difference that stays is a defect and is reported.
     pub places: usize,
+    /// As in the answer of a transfer.
+    pub state: Option<Box<TopicState>>,
+    /// As in the answer of a transfer.
+    pub left: usize,
 }

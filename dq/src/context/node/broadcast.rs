@@ -107,8 +107,8 @@ impl Channel {
                     }
                     // The rest of what is going out goes first.
                     Ok(Signal::BroadcastDue) if awaited.is_some() => {}
-                    Ok(Signal::BroadcastDue | Signal::Resubscribed) => broadcast_at = Some(self.environment.now()),
-                    Ok(Signal::Due(_) | Signal::Command(..) | Signal::Interrupted(_)) => {}
+                    Ok(Signal::BroadcastDue | Signal::StateChanged | Signal::Resubscribed) => broadcast_at = Some(self.environment.now()),
+                    Ok(Signal::Due(_) | Signal::Command(..) | Signal::Paused | Signal::Interrupted(_)) => {}
                     Err(error) => {
                         // Other nodes publish what this node would not receive.
                         broadcast_at = None;

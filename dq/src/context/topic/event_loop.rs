@@ -63,6 +63,7 @@ impl Topic {
             self.reconnect(now),
             self.stop(now),
             self.reconcile(now),
+            self.pause(now),
             self.start_early(now),
             self.share_permits(now),
             self.start_quarantined(now),
@@ -116,7 +117,7 @@ impl Topic {
             (Answer::Reclaim(reclaimed), Subject::Node(node)) => self.on_reclaimed(&node, reclaimed),
             (Answer::Release(_), _) => self.stopping.released(),
             (Answer::Sweep(swept), _) => self.on_swept(swept, sent, now),
-            (Answer::Scan(scanned), _) => self.on_scanned(&scanned, now),
+            (Answer::Scan(scanned), _) => self.on_scanned(scanned, now),
             (Answer::Audit(page), _) => self.on_audited(page, now),
             (Answer::Recover(recovered), _) => self.on_recovered(&recovered),
             (Answer::Wake(()), _) => {}
@@ -170,7 +171,12 @@ impl Topic {
             Signal::Due(Some(head)) => {
                 self.sleep.head_is(head.before(Transfer::comes_ahead(self.parts.topic.lookahead)));
             }
-            Signal::Due(None) | Signal::Resubscribed => self.sleep.wake(),
+            Signal::Due(None) => self.sleep.wake(),
+            Signal::StateChanged | Signal::Resubscribed => {
+                self.pausing.may_have_changed();
+                self.sleep.wake();
+            }
+            Signal::Paused => self.on_paused(),
             Signal::Command(kind, id) => self.on_command(kind, &id),
             Signal::BroadcastDue | Signal::Broadcast(_) | Signal::Interrupted(_) => {}
         }

@@ -65,7 +65,8 @@ impl Topic {
             return self.pipeline.pause_end(RequestKind::Isolate, now);
         }
         let (alone, is_sent) = self.give_way(now);
-        if is_sent || self.takes_no_more() || self.starvation.is_on() || !self.lease.is_good(now) {
+        let starts_none = self.takes_no_more() || self.starvation.is_on() || self.pausing.is_on();
+        if is_sent || starts_none || !self.lease.is_good(now) {
             return alone;
         }
         let next = self.run_alone();
@@ -246,7 +247,7 @@ impl Topic {
         match note {
             Some(NoteVerdict::Stale) => drop(self.held.remove(id)),
             Some(NoteVerdict::Ended) => self.roll_back(id),
-            Some(NoteVerdict::Done) if self.stopping.is_ordered() => {
+            Some(NoteVerdict::Done) if self.stopping.is_ordered() || self.pausing.is_on() => {
                 self.roll_back(id);
             }
             Some(NoteVerdict::Done) if self.lease.is_good(now) => match self.held.take_entry(id) {

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `held`, `stage`: jobs that are not confirmed gone | `transfer`, `sweep`: claim |
 //! | `runs`, `run_jobs`, `begin`, `deadlines`: handlers that execute | `permits`, `isolation`, `listener`, `batch`: start handlers and decide their jobs' outcomes |
-//! | `run_task`, `batch_task`, `run_report`, `runners`: what runs on the user's runtime | `starvation`: give back what does not begin; `retry_delay`: ask the listener |
+//! | `run_task`, `batch_task`, `run_report`, `runners`: what runs on the user's runtime | `starvation`, `pause`: give back what does not begin; `retry_delay`: ask the listener |
 //! | `pipeline`: requests in flight; `budget`: how much one asks for | `ack`, `retry`: send outcomes, spend attempts |
 //! | `smart_sleep`, `prefetch`, `early`: when to claim, and how many; when to start what is not yet due | `reconnect`: a failed link; `shutdown`: the phases of a stop |
 //! | the state in `crash/` | `crash/`: lease, reconcile, reclaim, rollback |
@@ -35,6 +35,7 @@ mod held;
 mod isolation;
 mod lead;
 mod listener;
+mod pause;
 mod permits;
 mod pipeline;
 mod prefetch;
@@ -74,6 +75,7 @@ use budget::{Budgets, WaitingBytes, WaitingShare};
 use crash::{Audits, Lease, Reclaims, Reconciliation};
 use held::Held;
 use isolation::Isolations;
+use pause::Pausing;
 use pipeline::{Pipeline, RequestKind};
 use prefetch::Prefetch;
 use run_report::{RunEvent, Tasks};
@@ -141,6 +143,7 @@ pub(super) struct Topic {
     /// What these tasks report.
     events: mpsc::UnboundedReceiver<RunEvent>,
     starvation: Starvation,
+    pausing: Pausing,
     permits: Permits,
     signals: Subscription,
     /// Changes when a job may start that could not because of another one.
@@ -193,6 +196,7 @@ impl Topic {
             tasks: Arc::new(tasks),
             events,
             starvation: Starvation::default(),
+            pausing: Pausing::default(),
             signals,
             process_changes,
         }

@@ -69,7 +69,7 @@ impl Topic {
         let claims_soon = self.sleep.is_awake(now)
             && self.reconciliation.is_settled()
             && self.pipeline.can_send(RequestKind::Transfer, now)
-            && !(self.takes_no_more() || self.starvation.is_on() || self.is_held_up());
+            && !(self.takes_no_more() || self.pausing.is_on() || self.starvation.is_on() || self.is_held_up());
         let held = self.handed_over() + self.held.waiting().div_ceil(self.batch_size());
         let wanted = if claims_soon { self.permits.most() } else { used.max(held) };
         self.permits.ask(used, wanted);
@@ -106,7 +106,7 @@ impl Topic {
 
     /// Starts ordinary jobs as long as there are permits and the lease is provably valid (rule 21).
     pub(super) fn start_handlers(&mut self, now: Duration) -> Option<Duration> {
-        if self.starvation.is_on() {
+        if self.starvation.is_on() || self.pausing.is_on() {
             return None;
         }
         let too_long = longest_wait(self.parts.topic.timeout);

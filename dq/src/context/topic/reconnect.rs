@@ -45,6 +45,7 @@ impl Topic {
             self.reconciliation.interrupted();
         }
         if is(RequestKind::Transfer) {
+            self.pausing.forget_answer();
             self.sleep.wake();
         }
         if is(RequestKind::Scan) {

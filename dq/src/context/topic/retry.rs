@@ -120,7 +120,9 @@ impl Topic {
         if self.held.under(id, token).is_some_and(|job| matches!(job.stage(), Stage::Exhausting { .. })) {
             match noted.note {
                 NoteVerdict::Stale => self.held.remove(id).map_or((), drop),
-                NoteVerdict::Done if self.lease.is_good(now) && !self.stopping.is_cancelling() => {
+                NoteVerdict::Done
+                    if self.lease.is_good(now) && !self.stopping.is_cancelling() && !self.pausing.is_on() =>
+                {
                     self.start_final_retry(id, now);
                 }
                 NoteVerdict::Done | NoteVerdict::Ended => self.held.set(id, Stage::settling(Change::Rollback)),

@@ -186,6 +186,8 @@ mod tests {
             foreign_lease: None,
             claims: Vec::new(),
             dropped: Vec::new(),
+            state: None,
+            left: 0,
         }
     }
 

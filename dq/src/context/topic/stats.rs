@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::context::condition::{Condition, LiveCondition};
 use crate::store::step::Change;
-use crate::store::{Outage, StoreError};
+use crate::store::{Drain, Outage, Pause, StoreError, TopicDelay, TopicState};
 
 /// The state of one topic on this node.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -40,6 +40,15 @@ pub struct TopicHealth {
     /// Why the topic claims no jobs although the store works, and what to do: the runtime of the handlers did not begin one
     /// within two seconds. `None`: it begins them.
     pub starved: Option<String>,
+    /// Why the topic claims nothing: somebody has paused it. `None`: nobody has, as far as this node knows.
+    pub pause: Option<Pause>,
+    /// Somebody drains the topic: it takes no new jobs, and nodes run only what was due by then.
+    pub drain: Option<Drain>,
+    /// While the topic drains: how many jobs were still waiting at the last transfer of this node that were due when it began;
+    /// 10,000 stands for as many or more.
+    pub left: usize,
+    /// The default delay of the topic that the store keeps.
+    pub default_delay: Option<TopicDelay>,
     /// How many more records than jobs in a state the store had at the last scan. Anything but 0 means that another program
     /// removed keys of dq, or that the server evicted them; jobs without a state are put back within about two minutes.
     pub audit_difference: i64,
@@ -181,6 +190,9 @@ pub(in crate::context) struct TopicStats {
     places: AtomicU64,
     /// Locked for a copy at most, so nobody waits for it.
     quarantine: Mutex<Option<Quarantine>>,
+    /// The state of the topic as a whole. Locked for a copy at most.
+    state: Mutex<Option<Box<TopicState>>>,
+    left: AtomicUsize,
     /// The counters when the stop was ordered.
     at_stop: OnceLock<Counters>,
     cancelled: AtomicUsize,
@@ -202,12 +214,15 @@ impl TopicStats {
             records: AtomicU64::new(0),
             places: AtomicU64::new(0),
             quarantine: Mutex::default(),
+            state: Mutex::default(),
+            left: AtomicUsize::new(0),
             at_stop: OnceLock::new(),
             cancelled: AtomicUsize::new(0),
         }
     }
 
     pub(in crate::context) fn read(&self) -> TopicHealth {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner).as_deref().cloned().unwrap_or_default();
         TopicHealth {
             topic: self.topic.clone(),
             listener: self.listener.clone(),
@@ -220,6 +235,10 @@ impl TopicStats {
             quarantine: self.quarantine.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             counters: self.cells.read(),
             starved: self.is_starved.load(Relaxed).then(|| STARVED.into()),
+            pause: state.pause,
+            drain: state.drain,
+            left: self.left.load(Relaxed),
+            default_delay: state.delay,
             audit_difference: self.records.load(Relaxed) as i64 - self.places.load(Relaxed) as i64,
         }
     }
@@ -266,6 +285,17 @@ impl TopicStats {
         self.running.store(running, Relaxed);
         self.waiting.store(waiting, Relaxed);
         self.settling.store(settling, Relaxed);
+    }
+
+    /// What an answer told of the state of the topic.
+    pub(super) fn set_state(&self, state: Option<Box<TopicState>>, left: Option<usize>) {
+        if let Some(left) = left {
+            self.left.store(left, Relaxed);
+        }
+        let mut known = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known != state {
+            *known = state;
+        }
     }
 
     pub(super) fn set_quarantine(&self, quarantine: Option<Quarantine>) {

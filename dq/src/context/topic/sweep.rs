@@ -56,6 +56,7 @@ impl Topic {
         if swept.pruned_dead > 0 {
             tracing::info!(topic = %self.parts.key.topic, jobs = swept.pruned_dead, "removed DEAD jobs past their retention");
         }
+        self.on_state(swept.state, None, swept.clock, false);
         self.admit(swept.claims, Mode::Swept, swept.clock);
         if swept.lease_status.rows > 0 {
             self.lease.renewed(sent);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::pipeline::RequestKind;
-use super::{HeldJob, Mode, Stage, Topic};
+use super::{HeldJob, Mode, Stage, Topic, earliest};
 use crate::job::{Cause, Metadata};
 use crate::listener::Failure;
 use crate::store::step::{Change, Claim, Role, Sequenced, Transfer, Transferred, Wake};
@@ -21,9 +21,10 @@ impl Topic {
         if !self.sleep.is_awake(now) {
             return Some(self.sleep.wakes_at());
         }
-        let limit = self.wanted(&[], now);
+        let wanted = self.wanted(&[], now);
+        let limit = self.asks_for(wanted);
         if limit == 0 {
-            return self.give_up_role(now);
+            return earliest([self.ask_for_state(now), self.give_up_role(now)]);
         }
         if !self.pipeline.can_send(RequestKind::Transfer, now) {
             return self.pipeline.pause_end(RequestKind::Transfer, now);
@@ -37,6 +38,7 @@ impl Topic {
     /// waits, because its `isolate` goes out while no transfer is in flight.
     fn transfer_on(&mut self, claimed: &[Claim], now: Duration) {
         if self.takes_no_more()
+            || self.pausing.is_on()
             || !self.reconciliation.is_settled()
             || self.permits.is_shared()
             || self.held.quarantined_waiting() > 0
@@ -91,6 +93,7 @@ impl Topic {
         };
         self.pipeline.last_seen = answer.lease_status.sequence;
         self.sleep.answered(&answer, now);
+        self.on_state(answer.state, Some(answer.left), answer.clock, true);
         if !answer.claims.is_empty() || answer.role != Some(Role::Watcher) {
             self.may_have_jobs();
         }

@@ -36,7 +36,7 @@ use tokio::sync::{OnceCell, oneshot};
 use super::memory::MemoryStore;
 use super::{
     Durability, ExportRequest, Exported, Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError,
-    Stored, TopicCounts,
+    Stored, TopicCounts, TopicState,
 };
 use crate::environment::{StoreClock, WallClock, start_thread};
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
@@ -222,6 +222,10 @@ impl Store for FileStore {
 
     fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
         Box::pin(async move { self.memory("topics")?.topics(app).await })
+    }
+
+    fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {
+        Box::pin(async move { self.memory("topic_state")?.topic_state(topic).await })
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

@@ -11,7 +11,7 @@ use super::snapshots::Snapshots;
 use crate::store::memory::{MemoryStore, Sink};
 use crate::store::{
     AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Import, ImportOutcome, Link, NewJob, Numbered, Pending,
-    Producer, Request, StoreError,
+    Producer, Request, SetTopic, StoreError, TopicSet,
 };
 
 /// A directory that is open. Dropping it closes it cleanly: everything is synced, the journal says that it ended, and the lock is
@@ -104,6 +104,10 @@ impl Producer for OpenProducer {
         self.producer.command(batch)
     }
 
+    fn set(&self, number: u64, set: SetTopic) -> Pending<BatchAnswer<TopicSet>> {
+        self.producer.set(number, set)
+    }
+
     fn import(&self, number: u64, import: Import) -> Pending<BatchAnswer<ImportOutcome>> {
         self.producer.import(number, import)
     }
@@ -133,6 +137,10 @@ impl Producer for ClosedConnection {
 
     fn command(&self, _: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
         Self::refuse("command")
+    }
+
+    fn set(&self, _: u64, _: SetTopic) -> Pending<BatchAnswer<TopicSet>> {
+        Self::refuse("set")
     }
 
     fn import(&self, _: u64, _: Import) -> Pending<BatchAnswer<ImportOutcome>> {

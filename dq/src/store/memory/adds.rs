@@ -10,7 +10,7 @@ use super::now::Now;
 use super::pending::{AddedJob, PendingCommand, Replacement};
 use super::places::{Slot, TimedPlace};
 use super::topic::{Topic, within};
-use crate::job::{Deliver, JobId, ProducerId, Record, State};
+use crate::job::{Deliver, JobId, Metadata, ProducerId, Record, State};
 use crate::store::{AddOutcome, BatchAnswer, Due, NewJob, Numbered, OnDuplicate, StoreError};
 use crate::time::Timestamp;
 
@@ -29,6 +29,7 @@ impl Topic {
         if let Some(kept) = self.calls.kept(now, producer, batch.number) {
             return kept.added();
         }
+        self.takes_jobs()?;
         let mut chosen = HashSet::with_hasher(FixedState::default());
         let mut outcomes = Vec::with_capacity(batch.items.len());
         for job in batch.items {
@@ -40,11 +41,15 @@ impl Topic {
     }
 
     fn add_one(&mut self, now: Now, job: NewJob) -> AddOutcome {
-        let due = match job.due {
-            Due::After(delay) => now.after(delay),
-            Due::At(at) => at.max(now.ceil()),
+        let usual = self.settings.get().delay.as_ref().map(|usual| usual.delay);
+        let (due, record) = match (job.due, usual) {
+            (Due::After(delay) | Due::Usual(delay), None) | (Due::After(delay), Some(_)) => {
+                (now.after(delay), job.record)
+            }
+            (Due::Usual(_), Some(delay)) => (now.after(delay), delayed_by(job.record, delay)),
+            (Due::At(at), _) => (at.max(now.ceil()), job.record),
         };
-        let record = match stamped(job.record, due, job.expires_after) {
+        let record = match stamped(record, due, job.expires_after) {
             Ok(record) => record,
             Err(reason) => return AddOutcome::Refused(reason),
         };
@@ -113,6 +118,14 @@ impl Topic {
             self.signal_earlier_head(now, due);
             self.jobs.insert(id.clone(), record, TimedPlace::Delayed, due);
         }
+    }
+}
+
+/// The record of a job that was added with this delay. One that does not decode stays as it is.
+fn delayed_by(record: Record, delay: Duration) -> Record {
+    match record.metadata() {
+        Ok(metadata) => record.with_metadata(&Metadata { delay, ..metadata }),
+        Err(_) => record,
     }
 }
 

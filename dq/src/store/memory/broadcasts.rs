@@ -110,16 +110,24 @@ impl Broadcasts {
         self.by_due.is_due(now)
     }
 
-    /// Removes and returns up to `limit` broadcasts that are due, with up to `bytes` of records, earliest first.
-    pub(super) fn take(&mut self, now: Timestamp, limit: usize, bytes: usize) -> Vec<(Timestamp, JobId, Record)> {
-        let size = |id| self.records.get(id).map_or(0, |(_, record)| record.as_bytes().len());
+    /// Looks at up to `limit` broadcasts that are due, with up to `bytes` of records, earliest first. Removes and returns those
+    /// that go.
+    pub(super) fn take(
+        &mut self,
+        now: Timestamp,
+        limit: usize,
+        bytes: usize,
+        goes: impl Fn(Timestamp, &Record) -> bool,
+    ) -> Vec<(Timestamp, JobId, Record)> {
+        let record = |id| self.records.get(id).expect("a waiting broadcast has a record");
+        let size = |id| record(id).1.as_bytes().len();
         let count = fitting(self.by_due.until(now).take(limit).map(size), bytes);
-        let due = self.by_due.take(now, count).into_iter();
-        due.map(|(due, id)| {
-            self.touch(&id);
-            let (_, record) = self.records.remove(&id).expect("a waiting broadcast has a record");
-            (due, id, record)
-        })
-        .collect()
+        let due = self.by_due.until(now).take(count).map(|id| (id, record(id)));
+        let ids: Vec<_> = due.filter(|(_, (due, record))| goes(*due, record)).map(|(id, _)| id.clone()).collect();
+        let taken = ids.into_iter().filter_map(|id| {
+            let (due, _) = *self.get(&id)?;
+            Some((due, id.clone(), self.remove(&id)?))
+        });
+        taken.collect()
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::now::Now;
 use crate::job::ProducerId;
-use crate::store::{AddOutcome, BatchAnswer, CALL_SLOTS, CommandOutcome, ImportOutcome, StoreError};
+use crate::store::{AddOutcome, BatchAnswer, CALL_SLOTS, CommandOutcome, ImportOutcome, StoreError, TopicSet};
 use crate::time::Timestamp;
 
 /// How long the store keeps the answers of a producer after their last use.
@@ -24,6 +24,7 @@ pub(super) enum KeptAnswer {
     /// Without the records that were removed.
     Commanded(Vec<CommandOutcome>),
     Imported(Vec<ImportOutcome>),
+    Set(Box<TopicSet>),
     /// No answer: the batch is late.
     Late,
 }
@@ -41,7 +42,7 @@ impl KeptAnswer {
             Self::AllAdded(jobs) => Ok(BatchAnswer::Done(vec![AddOutcome::Added; jobs])),
             Self::Added(outcomes) => Ok(BatchAnswer::Done(outcomes)),
             Self::Late => Ok(BatchAnswer::Late),
-            Self::Commanded(_) | Self::Imported(_) => Err(number_of_other_kind("add")),
+            Self::Commanded(_) | Self::Imported(_) | Self::Set(_) => Err(number_of_other_kind("add")),
         }
     }
 
@@ -50,7 +51,9 @@ impl KeptAnswer {
         match self {
             Self::Commanded(outcomes) => Ok(BatchAnswer::Done(outcomes)),
             Self::Late => Ok(BatchAnswer::Late),
-            Self::AllAdded(_) | Self::Added(_) | Self::Imported(_) => Err(number_of_other_kind("command")),
+            Self::AllAdded(_) | Self::Added(_) | Self::Imported(_) | Self::Set(_) => {
+                Err(number_of_other_kind("command"))
+            }
         }
     }
 
@@ -59,7 +62,20 @@ impl KeptAnswer {
         match self {
             Self::Imported(outcomes) => Ok(BatchAnswer::Done(outcomes)),
             Self::Late => Ok(BatchAnswer::Late),
-            Self::AllAdded(_) | Self::Added(_) | Self::Commanded(_) => Err(number_of_other_kind("import")),
+            Self::AllAdded(_) | Self::Added(_) | Self::Commanded(_) | Self::Set(_) => {
+                Err(number_of_other_kind("import"))
+            }
+        }
+    }
+
+    /// The kept answer as the answer to a `set`.
+    pub(super) fn set(self) -> Result<BatchAnswer<TopicSet>, StoreError> {
+        match self {
+            Self::Set(set) => Ok(BatchAnswer::Done(vec![*set])),
+            Self::Late => Ok(BatchAnswer::Late),
+            Self::AllAdded(_) | Self::Added(_) | Self::Commanded(_) | Self::Imported(_) => {
+                Err(number_of_other_kind("set"))
+            }
         }
     }
 }

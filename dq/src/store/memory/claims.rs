@@ -8,8 +8,8 @@ use super::now::Now;
 use super::places::TimedPlace;
 use super::topic::{Topic, within};
 use crate::job::{Fence, NodeId, Sequence};
-use crate::store::StoreError;
 use crate::store::step::{Claim, Sequenced, Sweep, Swept, Transfer, Transferred};
+use crate::store::{Gate, StoreError};
 use crate::time::{Timestamp, millis_ceil};
 
 impl Topic {
@@ -24,13 +24,14 @@ impl Topic {
         if let Err(lease_status) = self.check_sequence(now, node, request.last_seen) {
             return Ok(Sequenced::Reconcile(lease_status));
         }
-        let ahead = now.floor().after(request.lookahead);
-        let due = (TimedPlace::Delayed, ahead, request.limit, request.bytes);
+        let (ahead, gate) = (now.floor().after(request.lookahead), self.gate(now));
+        let latest = gate.latest(ahead);
+        let due = (TimedPlace::Delayed, latest, request.limit, request.bytes);
         let claims = self.claim(now, node, due, (request.last_seen, request.lease));
         self.cut_leases(now);
         let waiting = self.jobs.index(TimedPlace::Delayed);
-        let (head, more) =
-            (waiting.head().map(|head| head.before(Transfer::comes_ahead(request.lookahead))), waiting.is_due(ahead));
+        let more = latest.is_some_and(|latest| waiting.is_due(latest));
+        let head = gate.opens(waiting.head(), Transfer::comes_ahead(request.lookahead));
         let (role, wake_at) = self.roles.assign(node, now, head, now.after(request.fallback));
         let others = self.jobs.holders().iter().filter(|(other, _)| *other != node);
         let earliest = others.min_by_key(|(_, holder)| holder.lease);
@@ -44,6 +45,8 @@ impl Topic {
             foreign_lease: earliest.map(|(other, holder)| (other.clone(), holder.lease)),
             claims,
             dropped: Vec::new(),
+            state: self.told(now),
+            left: self.left(gate),
         }))
     }
 
@@ -57,7 +60,8 @@ impl Topic {
         let dead_before = ago(now, request.dead_kept);
         let is_past = |kept: usize, since: Timestamp| kept > request.dead_most || since <= dead_before;
         let pruned_dead = self.prune(TimedPlace::Dead, request.limit, is_past);
-        let aged = ago(now, request.unacked_age);
+        // A topic that is paused or drains claims nothing here.
+        let aged = (self.gate(now) == Gate::Open).then(|| ago(now, request.unacked_age));
         let claims = self.claim(
             now,
             node,
@@ -67,7 +71,7 @@ impl Topic {
         let dead = self.jobs.index(TimedPlace::Dead);
         let more = self.jobs.index(TimedPlace::Done).is_due(now.floor())
             || dead.head().is_some_and(|since| is_past(dead.len(), since))
-            || self.jobs.index(TimedPlace::Unacked).is_due(aged);
+            || aged.is_some_and(|aged| self.jobs.index(TimedPlace::Unacked).is_due(aged));
         Ok(Sequenced::Done(Swept {
             lease_status: self.lease_status(node),
             clock: now.floor(),
@@ -75,21 +79,23 @@ impl Topic {
             pruned_dead,
             pruned_done,
             more,
+            state: self.told(now),
         }))
     }
 
-    /// Claims jobs from one place up to a time, a limit and a number of bytes, takes a sequence number, and renews the lease if the node has
-    /// rows.
+    /// Claims jobs from one place up to a time (`None`: none), a limit and a number of bytes, takes a sequence number, and renews the
+    /// lease if the node has rows.
     fn claim(
         &mut self,
         now: Now,
         node: &NodeId,
-        from: (TimedPlace, Timestamp, usize, usize),
+        (place, latest, limit, bytes): (TimedPlace, Option<Timestamp>, usize, usize),
         (last_seen, lease): (Sequence, Duration),
     ) -> Vec<Claim> {
         let fence = Fence(now.micros().max(self.fence.0 + 1));
         let end = lease_end(now, lease);
-        let claims = self.jobs.claim(from, node, (fence, end));
+        let claim = |latest| self.jobs.claim((place, latest, limit, bytes), node, (fence, end));
+        let claims = latest.map_or_else(Vec::new, claim);
         if !claims.is_empty() {
             self.fence = fence;
         }

@@ -13,7 +13,7 @@ use crate::job::{NodeId, ProducerId};
 use crate::store::step::{Scan, Wake};
 use crate::store::{
     AddOutcome, Answer, BatchAnswer, Command, CommandOutcome, Import, ImportOutcome, Link, NewJob, Numbered, Pending,
-    Producer, Request, StoreError,
+    Producer, Request, SetTopic, StoreError, TopicSet,
 };
 
 /// The link of one node to one topic.
@@ -69,6 +69,10 @@ impl Producer for MemoryProducer {
 
     fn command(&self, batch: Numbered<Command>) -> Pending<BatchAnswer<CommandOutcome>> {
         self.cell.ask("command", Waits::CHANGES, |topic, now| topic.command(now, &self.producer, &batch))
+    }
+
+    fn set(&self, number: u64, set: SetTopic) -> Pending<BatchAnswer<TopicSet>> {
+        self.cell.ask("set", Waits::CHANGES, |topic, now| topic.set(now, &self.producer, number, set))
     }
 
     fn import(&self, number: u64, import: Import) -> Pending<BatchAnswer<ImportOutcome>> {

@@ -24,6 +24,7 @@ impl Topic {
         if let Some(kept) = self.calls.kept(now, producer, number) {
             return kept.imported();
         }
+        self.takes_jobs()?;
         let mut named = HashSet::with_hasher(FixedState::default());
         let outcomes: Vec<_> = import
             .copies

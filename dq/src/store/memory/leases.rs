@@ -112,6 +112,8 @@ impl Topic {
             leases: leases.collect(),
             records: self.jobs.len(),
             places: self.jobs.in_places(),
+            state: self.told(now),
+            left: self.left(self.gate(now)),
         }
     }
 }

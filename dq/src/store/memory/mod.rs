@@ -19,14 +19,14 @@
 //!   | `leases` | `renew`, `reconcile`, `release`, `scan` |
 //!   | `notes` | `isolate`, `exhaust` |
 //!   | `publish` | `publish`, `wake` |
-//!   | `adds`, `command`, `import` | `add`, `command`, `import` |
+//!   | `adds`, `command`, `import`, `set` | `add`, `command`, `import`, `set` |
 //!   | `inspect`, `export` | the queries |
 //!
 //!   Every step that ends a run calls `exit`, which obeys the pending command; `tick` is the outcome of a schedule. `changes` turns what a step has done into bytes
 //!   for a journal, and such bytes into the same state again.
 //! * **State**, which the steps may change: `places` (the jobs; only this folder changes a job, its place and the indexes),
-//!   `broadcasts`, `sequences`, `calls` (kept answers), `roles` and `signals`. `pending`, `time_index` and `now` are the
-//!   values that the state consists of.
+//!   `broadcasts`, `sequences`, `calls` (kept answers), `roles`, `set` (the state of the topic) and `signals`. `pending`,
+//!   `time_index` and `now` are the values that the state consists of.
 
 mod adds;
 mod broadcasts;
@@ -52,6 +52,7 @@ mod places;
 mod publish;
 mod roles;
 mod sequences;
+mod set;
 mod settle;
 mod signals;
 #[cfg(any(test, feature = "testing"))]
@@ -73,7 +74,7 @@ use futures_util::future::BoxFuture;
 
 use super::{
     ExportRequest, Exported, Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError, Stored,
-    TopicCounts,
+    TopicCounts, TopicState,
 };
 use crate::environment::StoreClock;
 use crate::job::{AppName, JobId, NodeId, ProducerId, TopicKey, TopicName};
@@ -172,6 +173,11 @@ impl Store for MemoryStore {
             empty.map(|empty| (!empty).then_some(key.topic)).transpose()
         });
         Box::pin(ready(held.by_ref().take(MOST_TOPICS).collect()))
+    }
+
+    fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {
+        let state = |cell: &Cell| cell.query("topic_state", |topic, now| Ok(topic.topic_state(now)));
+        Box::pin(ready(self.topics.known(topic).map_or_else(|| Ok(TopicState::default()), |cell| state(&cell))))
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

@@ -1,5 +1,7 @@
 //! The steps that concern roles: `publish` sends due broadcasts (rule 24), `wake` gives the watcher roles up (rule 23).
 
+use std::time::Duration;
+
 use super::now::Now;
 use super::places::TimedPlace;
 use super::signals::Recipient;
@@ -23,9 +25,14 @@ impl Topic {
     pub(crate) fn publish(&mut self, now: Now, node: &NodeId, request: Publish) -> Result<Published, StoreError> {
         within("the limit of a publish", request.limit)?;
         let (mut published, mut dropped) = (0, 0);
-        for (due, id, record) in self.broadcasts.take(now.floor(), request.limit, request.bytes) {
-            let expires_at = record.fixed().expires_at.unwrap_or_else(|| due.after(request.expires_after));
-            if expires_at < now.floor() {
+        let gate = self.gate(now);
+        let latest = gate.latest(now.floor());
+        let is_expired = |due: Timestamp, record: &Record| {
+            record.fixed().expires_at.unwrap_or_else(|| due.after(request.expires_after)) < now.floor()
+        };
+        let goes = |due, record: &Record| latest.is_some_and(|latest| due <= latest) || is_expired(due, record);
+        for (due, id, record) in self.broadcasts.take(now.floor(), request.limit, request.bytes, goes) {
+            if is_expired(due, &record) {
                 dropped += 1;
             } else {
                 published += 1;
@@ -34,13 +41,14 @@ impl Topic {
                 self.notices.broadcast(BroadcastMessage { number, id, record: record.as_bytes().clone() });
             }
         }
-        let wake_at = self.roles.assign_publisher(node, now, self.broadcasts.head(), now.after(request.fallback));
+        let head = gate.opens(self.broadcasts.head(), Duration::ZERO);
+        let wake_at = self.roles.assign_publisher(node, now, head, now.after(request.fallback));
         Ok(Published {
             published,
             dropped,
             last_number: self.broadcasts.published,
             sleep: now.until(wake_at).min(request.fallback),
-            more: self.broadcasts.is_due(now.floor()),
+            more: latest.is_some_and(|latest| self.broadcasts.is_due(latest)),
         })
     }
 

@@ -63,6 +63,16 @@ impl Notices {
         self.others.push(Notice { to: Recipient::Nodes, signal: Signal::Command(verb, id) });
     }
 
+    /// The topic was paused.
+    pub(super) fn paused(&mut self) {
+        self.others.push(Notice { to: Recipient::Nodes, signal: Signal::Paused });
+    }
+
+    /// A pause has changed or ended, or the topic began or ended to drain.
+    pub(super) fn state_changed(&mut self) {
+        self.others.push(Notice { to: Recipient::Nodes, signal: Signal::StateChanged });
+    }
+
     /// A broadcast goes out.
     pub(super) fn broadcast(&mut self, message: BroadcastMessage) {
         self.others.push(Notice { to: Recipient::Channel, signal: Signal::Broadcast(message) });

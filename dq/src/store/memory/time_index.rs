@@ -41,15 +41,6 @@ impl TimeIndex {
         self.head().is_some_and(|head| head <= until)
     }
 
-    /// Removes and returns the ids at `until` or earlier, earliest first, at most `limit` of them.
-    pub(super) fn take(&mut self, until: Timestamp, limit: usize) -> Vec<(Timestamp, JobId)> {
-        let mut taken = Vec::new();
-        while taken.len() < limit && self.is_due(until) {
-            taken.extend(self.0.pop_first());
-        }
-        taken
-    }
-
     /// The ids at `until` or earlier, earliest first.
     pub(super) fn until(&self, until: Timestamp) -> impl Iterator<Item = &JobId> {
         self.0.iter().take_while(move |(at, _)| *at <= until).map(|(_, id)| id)
@@ -92,6 +83,11 @@ mod tests {
         JobId::new(text).unwrap()
     }
 
+    fn take(waiting: &mut TimeIndex, until: Timestamp, limit: usize) -> Vec<(Timestamp, JobId)> {
+        let due = || waiting.is_due(until).then(|| waiting.pop_first()).flatten();
+        std::iter::from_fn(due).take(limit).collect()
+    }
+
     #[test]
     fn due_ids_come_in_order_up_to_the_limit() {
         let mut waiting = TimeIndex::default();
@@ -99,8 +95,8 @@ mod tests {
             waiting.insert(at(ms), id(text));
         }
         assert_eq!(waiting.count_due(at(5)), 3);
-        assert_eq!(waiting.take(at(5), 2), [(at(3), id("z")), (at(5), id("a"))]);
-        assert_eq!(waiting.take(at(5), 2), [(at(5), id("b"))]);
+        assert_eq!(take(&mut waiting, at(5), 2), [(at(3), id("z")), (at(5), id("a"))]);
+        assert_eq!(take(&mut waiting, at(5), 2), [(at(5), id("b"))]);
         assert_eq!(waiting.head(), Some(at(9)));
         assert!(!waiting.is_due(at(8)));
     }
@@ -109,9 +105,9 @@ mod tests {
     fn a_clock_that_jumps_back_hides_no_id() {
         let mut waiting = TimeIndex::default();
         waiting.insert(at(100), id("old"));
-        assert!(waiting.take(at(50), 10).is_empty());
+        assert!(take(&mut waiting, at(50), 10).is_empty());
         waiting.insert(at(60), id("new"));
-        assert_eq!(waiting.take(at(60), 10), [(at(60), id("new"))]);
-        assert_eq!(waiting.take(at(100), 10), [(at(100), id("old"))]);
+        assert_eq!(take(&mut waiting, at(60), 10), [(at(60), id("new"))]);
+        assert_eq!(take(&mut waiting, at(100), 10), [(at(100), id("old"))]);
     }
 }

@@ -13,6 +13,7 @@ use super::now::Now;
 use super::places::{Jobs, TimedPlace};
 use super::roles::Roles;
 use super::sequences::Sequences;
+use super::set::Settings;
 use super::signals::{Notice, Notices};
 use crate::job::{Fence, JobId, NodeId, State};
 use crate::store::step::MOST_JOBS;
@@ -28,6 +29,7 @@ pub(crate) struct Topic {
     pub(super) calls: Calls,
     pub(super) roles: Roles,
     pub(super) notices: Notices,
+    pub(super) settings: Settings,
     /// The newest fence that was given out.
     pub(super) fence: Fence,
 }
@@ -64,7 +66,12 @@ impl Topic {
         match signal {
             Signal::Due(_) => self.roles.free_watcher(node),
             Signal::BroadcastDue => _ = self.roles.free_publisher(node),
-            Signal::Broadcast(_) | Signal::Command(..) | Signal::Interrupted(_) | Signal::Resubscribed => {}
+            Signal::Broadcast(_)
+            | Signal::Command(..)
+            | Signal::Paused
+            | Signal::StateChanged
+            | Signal::Interrupted(_)
+            | Signal::Resubscribed => {}
         }
     }
 

@@ -23,6 +23,9 @@ const SMALL: usize = 4_096;
 /// A job that is due much later and has a larger record waits in `delayed`, so that a step moves few bytes.
 const LARGEST_LATER: usize = 1_024;
 
+/// The most bytes of the delay in metadata.
+const MOST_DELAY_BYTES: usize = 6;
+
 /// What the jobs of a group share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Options {
@@ -35,7 +38,7 @@ struct Options {
 
 impl Options {
     fn may_be_later(&self) -> bool {
-        self.deliver == Deliver::Queue && !matches!(self.due, Due::After(delay) if delay < FAR)
+        self.deliver == Deliver::Queue && !matches!(self.due, Due::After(delay) | Due::Usual(delay) if delay < FAR)
     }
 }
 
@@ -82,7 +85,9 @@ impl AddBatch {
             false => ready_to_stamp(&job.record, job.expires_after.is_some())?,
         };
         self.retains |= !fixed.retain.is_zero();
-        self.longest = self.longest.max(record.as_bytes().len());
+        // The default delay of the topic may take the place of the job's own.
+        let grows = if matches!(job.due, Due::Usual(_)) { MOST_DELAY_BYTES } else { 0 };
+        self.longest = self.longest.max(record.as_bytes().len() + grows);
         let on_duplicate = (!job.generated).then_some(job.on_duplicate);
         let options = Options { on_duplicate, deliver: job.deliver, due: job.due, expires_after: job.expires_after };
         match self.groups.last_mut() {
@@ -216,6 +221,7 @@ impl Options {
         let (kind, time) = match self.due {
             Due::After(delay) => ('+', micros(delay)),
             Due::At(at) => ('@', at.as_millis().min(LAST_MS)),
+            Due::Usual(delay) => ('~', micros(delay)),
         };
         match self.expires_after {
             None => format!("{duplicate}{deliver}{kind}{time}"),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::link::{RedisLink, refused};
 use super::reply::Reply;
 use super::scripts::{ScriptCall, Step};
+use super::topic_state::told;
 use super::within;
 use crate::job::NodeId;
 use crate::store::step::{Audit, Audited, Recover, Recovered, RowCursor, Scanned};
@@ -66,7 +67,9 @@ impl RedisLink {
                 leases.push((ends.node()?, ends.time()?));
             }
             leases.sort();
-            Ok(Answer::Scan(Scanned { clock, leases, records: reply.count()?, places: reply.count()? }))
+            let (records, places) = (reply.count()?, reply.count()?);
+            let (state, left) = told(&mut reply, clock)?;
+            Ok(Answer::Scan(Scanned { clock, leases, records, places, state, left }))
         })
     }
 

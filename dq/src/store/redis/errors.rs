@@ -11,6 +11,7 @@
 //! | `NOSCRIPT` | – | the script is sent in full; the caller never sees it |
 //! | `DQTYPE`, `WRONGTYPE` (a key of a wrong type) | `WrongType` | the script checked before it wrote; for `WRONGTYPE` a second script finds the key |
 //! | `DQVERSION` (another protocol version) | `Version` | the script checked before it wrote |
+//! | `DQDRAINING` (the topic takes no new jobs) | `Draining` | the script checked before it wrote |
 //! | `NOAUTH`, `WRONGPASS`, `NOPERM`, a certificate, while connecting | `Denied` | nothing was sent; the operator must fix it |
 //! | `max number of clients`, while connecting | `NotSent` | nothing was sent; it passes when other clients have gone |
 //! | too few replicas behind a `WAIT` | `NotReplicated` | it is done, and a failover may undo it |
@@ -21,6 +22,7 @@
 use redis::RedisError;
 
 use super::scripts::ScriptCall;
+use super::topic_state::draining;
 use crate::store::{PROTOCOL_VERSION, StoreError};
 
 /// Codes of a server that refuses for now and has done nothing.
@@ -110,6 +112,7 @@ pub(super) fn classify(operation: &'static str, call: Option<&ScriptCall>, error
         "NOSCRIPT" => return Failure::NoScript,
         "WRONGTYPE" if call.is_some() => return Failure::WrongType,
         "DQTYPE" => return Failure::Answered(wrong_type(operation, call, error)),
+        "DQDRAINING" => return Failure::Answered(draining(error.detail().unwrap_or_default())),
         "DQVERSION" => return Failure::Answered(version(operation, call, error)),
         _ => {}
     }

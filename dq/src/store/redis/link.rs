@@ -11,6 +11,7 @@ use super::keys::Keys;
 use super::outcomes::{Sorted, sort};
 use super::reply::{Reply, malformed};
 use super::scripts::{Scripts, Step};
+use super::topic_state::told;
 use super::{metadata_bytes, micros, millis, within};
 use crate::job::{Isolation, JobId, NodeId, Token};
 use crate::store::step::{
@@ -155,7 +156,20 @@ impl RedisLink {
             let (claims, foreign_rows) = claims_of(&mut reply)?;
             cleanup.drop_foreign_rows(&foreign_rows, &mut lease_status);
             let dropped = reply.ids()?;
-            let done = Transferred { lease_status, clock, micros, role, sleep, more, foreign_lease, claims, dropped };
+            let (state, left) = told(&mut reply, clock)?;
+            let done = Transferred {
+                lease_status,
+                clock,
+                micros,
+                role,
+                sleep,
+                more,
+                foreign_lease,
+                claims,
+                dropped,
+                state,
+                left,
+            };
             Ok(Answer::Transfer(Sequenced::Done(done)))
         })
     }
@@ -289,7 +303,8 @@ impl RedisLink {
             cleanup.drop_foreign_rows(&foreign_rows, &mut lease_status);
             let (pruned_dead, pruned_done, more) = (reply.count()?, reply.count()?, reply.is_set()?);
             cleanup.report_dropped(&reply.ids()?);
-            let swept = Swept { lease_status, clock, claims, pruned_dead, pruned_done, more };
+            let (state, _) = told(&mut reply, clock)?;
+            let swept = Swept { lease_status, clock, claims, pruned_dead, pruned_done, more, state };
             Ok(Answer::Sweep(Sequenced::Done(swept)))
         })
     }

@@ -35,6 +35,7 @@ mod source;
 mod stream;
 #[cfg(feature = "tls")]
 mod tls;
+mod topic_state;
 mod url;
 
 use std::sync::Arc;
@@ -60,7 +61,7 @@ use self::url::Address;
 use super::step::MOST_JOBS;
 use super::{
     Durability, ExportRequest, Exported, Interest, Link, Page, PageRequest, Producer, Signals, Store, StoreError,
-    Stored, TopicCounts,
+    Stored, TopicCounts, TopicState,
 };
 use crate::environment::{Runtime, Spawn, SpawnOn, Task};
 use crate::job::{AppName, Codec, JobId, Metadata, NodeId, ProducerId, Record, TopicKey, TopicName};
@@ -297,6 +298,10 @@ impl Store for RedisStore {
 
     fn topics<'a>(&'a self, app: &'a AppName) -> BoxFuture<'a, Result<Vec<TopicName>, StoreError>> {
         Box::pin(self.topics_of(app))
+    }
+
+    fn topic_state<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicState, StoreError>> {
+        Box::pin(self.state_of_topic(topic))
     }
 
     fn counts<'a>(&'a self, topic: &'a TopicKey) -> BoxFuture<'a, Result<TopicCounts, StoreError>> {

@@ -15,11 +15,11 @@ use super::import;
 use super::keys::Keys;
 use super::reply::{Reply, codes, malformed, state};
 use super::scripts::{ScriptCall, Scripts, Step};
-use super::within;
+use super::{topic_state, within};
 use crate::job::{NodeId, ProducerId};
 use crate::store::{
     AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Import, ImportOutcome, NewJob, Numbered, Pending,
-    Producer, StoreError,
+    Producer, SetTopic, StoreError, TopicSet,
 };
 
 /// One producer of one topic.
@@ -138,6 +138,16 @@ impl Producer for RedisProducer {
         let count = batch.items.len();
         let answer = self.connection.ask_list(call);
         Box::pin(async move { commanded(answer.await?, count) })
+    }
+
+    fn set(&self, number: u64, set: SetTopic) -> Pending<BatchAnswer<TopicSet>> {
+        if let Err(error) = set.check() {
+            return Box::pin(ready(Err(error)));
+        }
+        let calls = &self.calls;
+        let call = calls.scripts.call(Step::Set, &calls.keys, calls.producer.as_str());
+        let answer = self.connection.ask_list(topic_state::write(call, number, &set));
+        Box::pin(async move { topic_state::set(answer.await?, &set.change) })
     }
 
     fn import(&self, number: u64, import: Import) -> Pending<BatchAnswer<ImportOutcome>> {

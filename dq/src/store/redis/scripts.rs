@@ -59,6 +59,8 @@ steps! {
     Recover "recover" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Wake Metadata Replacements Running];
     Add "add" [Jobs Delayed Broadcasts Calls Meta Wake Far FarJobs Unacked Dead Done BroadcastJobs Pending Crashes Metadata Replacements Leases Running];
     Import "import" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Crashes Calls Meta Wake Metadata Far FarJobs];
+    Set "set" [Calls Meta Wake];
+    TopicState "topic_state" [Meta];
     Command "command" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Pending Crashes Calls Meta Wake Metadata Replacements Far FarJobs];
     Open "open" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Leases Pending Crashes Meta Metadata Replacements Far FarJobs];
     Get "get" [Jobs Delayed Unacked Dead Done Broadcasts BroadcastJobs Metadata FarJobs];
@@ -90,6 +92,10 @@ const PARTS: &[(&str, &str)] = &[
     ("cut.lua", include_str!("lua/parts/cut.lua")),
     ("metadata.lua", include_str!("lua/parts/metadata.lua")),
     ("overrides.lua", include_str!("lua/parts/overrides.lua")),
+    ("gate.lua", include_str!("lua/parts/gate.lua")),
+    ("settings.lua", include_str!("lua/parts/settings.lua")),
+    ("usual.lua", include_str!("lua/parts/usual.lua")),
+    ("told.lua", include_str!("lua/parts/told.lua")),
     ("lapse.lua", include_str!("lua/parts/lapse.lua")),
     ("leave.lua", include_str!("lua/parts/leave.lua")),
     ("pending.lua", include_str!("lua/parts/pending.lua")),

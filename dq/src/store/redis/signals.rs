@@ -108,11 +108,13 @@ fn broadcast_of(message: &Bytes) -> Option<Signal> {
     Some(Signal::Broadcast(BroadcastMessage { number, id, record: message.slice(end + 1..) }))
 }
 
-/// `due`, `due MS`, `broadcast`, or `command VERB ID`. A time that does not parse counts as none.
+/// `due`, `due MS`, `broadcast`, `paused`, `state`, or `command VERB ID`. A time that does not parse counts as none.
 fn hint_of(message: &[u8]) -> Option<Signal> {
     match std::str::from_utf8(message).ok()? {
         "due" => Some(Signal::Due(None)),
         "broadcast" => Some(Signal::BroadcastDue),
+        "paused" => Some(Signal::Paused),
+        "state" => Some(Signal::StateChanged),
         text => {
             if let Some(ms) = text.strip_prefix("due ") {
                 return Some(Signal::Due(ms.parse().ok().map(Timestamp::from_millis)));

@@ -20,13 +20,14 @@
 //!
 //! The public modules are the behaviours, grouped by step or rule. The private ones are what they are written with:
 //! `topic` (the topic under test and the steps of its nodes), `producer` (adds and commands), `inspect` (queries and the
-//! audit), `subscriber` (signals), `copies` (exports and imports), and `events` (brings a job into a state or makes an event of the state table happen).
+//! audit), `subscriber` (signals), `copies` (exports and imports), `setting` (the state of the topic), and `events` (brings a job into a state or makes an event of the state table happen).
 
 mod copies;
 mod events;
 mod fixture;
 mod inspect;
 mod producer;
+mod setting;
 mod subscriber;
 mod topic;
 
@@ -35,6 +36,8 @@ pub mod audit;
 pub mod broadcasts;
 pub mod bytes;
 pub mod commands;
+pub mod delays;
+pub mod draining;
 pub mod duplicates;
 pub mod exports;
 pub mod far;
@@ -46,6 +49,7 @@ pub mod moves;
 pub mod notes;
 pub mod numbered;
 pub mod parked;
+pub mod paused;
 pub mod pending;
 pub mod queries;
 pub mod reclaim;
@@ -436,6 +440,43 @@ macro_rules! store_conformance {
             repeated_import_does_nothing
             imported_record_comes_back
             import_over_the_limit_changes_nothing;
+        paused:
+            paused_topic_claims_nothing
+            state_of_an_untouched_topic_is_empty
+            every_answer_about_a_topic_tells_of_its_pause
+            transfer_of_a_paused_topic_renews
+            resumed_topic_claims_what_became_due_in_order
+            far_jobs_are_claimed_after_a_pause
+            pause_ends_by_itself
+            pause_may_end_at_a_time
+            lookahead_does_not_shorten_a_pause
+            adds_and_commands_of_a_paused_topic_go_on
+            runs_of_a_paused_topic_end_as_usual
+            jobs_of_a_paused_topic_are_reclaimed
+            sweep_of_a_paused_topic_only_prunes
+            broadcasts_of_a_paused_topic_wait_or_expire
+            pause_and_resume_are_signalled
+            pausing_again_changes_the_pause
+            pause_is_of_one_topic
+            repeated_set_does_nothing
+            reasons_and_authors_are_any_texts_within_their_limits;
+        draining:
+            draining_topic_refuses_new_jobs
+            add_from_before_a_drain_is_answered_again
+            draining_topic_runs_what_was_due
+            retries_of_a_draining_topic_wait
+            sweep_of_a_draining_topic_claims_nothing
+            broadcasts_of_a_draining_topic_go_out_if_they_were_due
+            draining_again_changes_the_reason
+            topic_may_be_paused_and_drain
+            drain_and_its_end_are_signalled;
+        delays:
+            usual_delay_counts_while_the_topic_has_none
+            default_delay_takes_the_place_of_the_usual_one
+            job_with_a_default_delay_keeps_the_rest_of_its_metadata
+            default_delay_counts_for_jobs_of_every_kind
+            default_delay_may_be_much_longer_or_shorter_than_the_usual_one
+            default_delay_is_kept_with_its_author;
         together:
             nodes_that_claim_at_once_never_share_a_job
             callers_that_add_at_once_add_one_job

@@ -121,7 +121,8 @@ impl Topic {
         self.reclaims.may_have_jobs(now);
     }
 
-    pub(in crate::context::topic) fn on_scanned(&mut self, scanned: &Scanned, now: Duration) {
+    pub(in crate::context::topic) fn on_scanned(&mut self, mut scanned: Scanned, now: Duration) {
+        self.on_state(scanned.state.take(), Some(scanned.left), scanned.clock, false);
         self.parts.stats.audited(scanned.records, scanned.places);
         self.reclaims.counted(scanned.records, scanned.places, now);
         if self.sleep.role() == Some(Role::Watcher) {

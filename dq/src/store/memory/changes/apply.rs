@@ -57,6 +57,7 @@ impl Topic {
                     }
                 }
                 kind::LEASE => self.apply_leases(&mut reader, replay)?,
+                kind::STATE => reader.state(self.settings.restore())?,
                 unknown => return Err(reader.bad(Damage::UnknownKind(unknown))),
             }
         }

@@ -8,6 +8,7 @@ use super::super::places::{Log, Slot, TimedPlace};
 use super::super::topic::Topic;
 use super::write::Groups;
 use crate::job::{JobId, NodeId};
+use crate::store::{LONGEST_AUTHOR, LONGEST_REASON};
 use crate::time::Timestamp;
 
 /// How far a dump has come.
@@ -20,6 +21,7 @@ enum Part {
     Timed(usize, Option<(Timestamp, JobId)>),
     Running(Option<(NodeId, JobId)>),
     Broadcasts(Option<(Timestamp, JobId)>),
+    State,
     Done,
 }
 
@@ -84,7 +86,8 @@ impl Topic {
                     (self.dump_timed(TIMED[*n], after, &mut page), next)
                 }
                 Part::Running(after) => (self.dump_runs(after, &mut page), Part::Broadcasts(None)),
-                Part::Broadcasts(after) => (self.dump_broadcasts(after, &mut page), Part::Done),
+                Part::Broadcasts(after) => (self.dump_broadcasts(after, &mut page), Part::State),
+                Part::State => (self.dump_state(&mut page), Part::Done),
                 Part::Done => break true,
             };
             if !is_finished {
@@ -128,6 +131,18 @@ impl Topic {
             last = Some((node, id));
         }
         true
+    }
+
+    fn dump_state(&self, page: &mut Page<'_>) -> bool {
+        let state = self.settings.get();
+        if state.is_default() {
+            return true;
+        }
+        let fits = page.takes(2 * (LONGEST_AUTHOR + LONGEST_REASON));
+        if fits {
+            page.groups.state(state);
+        }
+        fits
     }
 
     fn dump_broadcasts(&self, after: &mut Option<(Timestamp, JobId)>, page: &mut Page<'_>) -> bool {

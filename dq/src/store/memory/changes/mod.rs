@@ -4,7 +4,7 @@
 //! changes are absolute values: applying them again, in order, changes nothing.
 //!
 //! * [`Topic::log_changes`] makes a topic note what its steps touch, and [`Topic::take_changes`] encodes the present rows of
-//!   what the last step touched (`write`). Only `places` and `broadcasts` can change a row, and they note it.
+//!   what the last step touched (`write`). Only `places` and `broadcasts` can change a row, and `set` the state of the topic; they note it.
 //! * [`Topic::apply`] replays (`apply`).
 //! * [`Topic::begin_dump`] and [`Topic::dump`] write the whole state in pages, between which steps may change anything (`dump`).
 //!
@@ -14,6 +14,7 @@
 mod apply;
 mod dump;
 mod read;
+mod state;
 mod write;
 
 pub use apply::Replay;
@@ -43,6 +44,8 @@ pub(in crate::store::memory) mod kind {
     pub(super) const BROADCAST_GONE: u8 = 6;
     /// Leases of nodes: released, or not any more.
     pub(in crate::store::memory) const LEASE: u8 = 7;
+    /// The state of the topic as a whole.
+    pub(super) const STATE: u8 = 8;
 }
 
 /// The bits of bytes with several values.
@@ -103,11 +106,15 @@ impl Topic {
                 None => groups.broadcast_gone(&id),
             }
         }
+        if let Some(state) = self.settings.take_touched() {
+            groups.state(state);
+        }
         groups.end()
     }
 
     fn set_log(&mut self, log: Log) {
         self.jobs.set_log(log);
         self.broadcasts.set_logged(log != Log::Off);
+        self.settings.set_logged(log != Log::Off);
     }
 }

@@ -13,7 +13,7 @@ const PART_BYTES: usize = 1 << 20;
 /// Writes groups of items of one kind.
 #[derive(Debug)]
 pub(super) struct Groups<'a> {
-    into: &'a mut Vec<u8>,
+    pub(super) into: &'a mut Vec<u8>,
     /// The kind of the open group.
     open: Option<u8>,
     /// The claims of the open group.
@@ -125,7 +125,7 @@ impl<'a> Groups<'a> {
     }
 
     /// Begins a new part if the last one has enough bytes. Called before each item.
-    fn cut(&mut self) {
+    pub(super) fn cut(&mut self) {
         if self.into.len() - self.part >= PART_BYTES {
             self.close();
             self.part = self.into.len();
@@ -133,7 +133,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    fn start(&mut self, kind: u8) {
+    pub(super) fn start(&mut self, kind: u8) {
         self.close();
         self.into.push(kind);
         (self.open, self.time) = (Some(kind), 0);
@@ -183,7 +183,7 @@ impl<'a> Groups<'a> {
         self.bytes(record.as_bytes());
     }
 
-    fn text(&mut self, text: &str) {
+    pub(super) fn text(&mut self, text: &str) {
         self.bytes(text.as_bytes());
     }
 
@@ -200,7 +200,7 @@ impl<'a> Groups<'a> {
     }
 
     /// Seven bits a byte, the least significant first; the eighth says that more follow.
-    fn number(&mut self, mut number: u64) {
+    pub(super) fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.into.push(number as u8 | 0x80);
             number >>= 7;

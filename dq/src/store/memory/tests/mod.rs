@@ -19,7 +19,8 @@ use super::topic::Topic;
 use crate::job::{Codec, Deliver, Fence, JobId, Metadata, NodeId, ProducerId, Record, Sequence, State, Token};
 use crate::store::step::*;
 use crate::store::{
-    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, NewJob, Numbered, OnDuplicate, Signal,
+    AddOutcome, BatchAnswer, Command, CommandKind, CommandOutcome, Due, NewJob, Numbered, OnDuplicate, SetTopic,
+    Signal, TopicChange, TopicSet, TopicState,
 };
 use crate::time::Timestamp;
 
@@ -97,6 +98,16 @@ impl Bench {
         self.number += 1;
         let batch = Numbered { number: self.number, items: vec![Command { verb, id: id(text), fence }] };
         let answer = self.topic.command(self.now, &ProducerId::new("p"), &batch).unwrap();
+        self.finish_step();
+        match answer {
+            BatchAnswer::Done(mut outcomes) => outcomes.remove(0),
+            BatchAnswer::Late => panic!("late"),
+        }
+    }
+
+    fn set(&mut self, set: SetTopic) -> TopicSet {
+        self.number += 1;
+        let answer = self.topic.set(self.now, &ProducerId::new("p"), self.number, set).unwrap();
         self.finish_step();
         match answer {
             BatchAnswer::Done(mut outcomes) => outcomes.remove(0),

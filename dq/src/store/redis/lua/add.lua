@@ -4,7 +4,7 @@ KEYS[1]  {app:topic}:jobs            HASH     job id -> record
 KEYS[2]  {app:topic}:delayed         ZSET     job id -> due time, ms
 KEYS[3]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
 KEYS[4]  {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
-KEYS[5]  {app:topic}:meta            HASH     protocol, retains, largest, watcher, publisher
+KEYS[5]  {app:topic}:meta            HASH     protocol, retains, largest, watcher, publisher, draining, delay
 KEYS[6]  {app:topic}:wake            CHANNEL  signals for every node
 KEYS[7]  {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
 KEYS[8]  {app:topic}:far-jobs        HASH     job id -> due time and record of such a job
@@ -27,14 +27,16 @@ ARGV[4]  g: the number of groups, which are neighbours with the same options
 ARGV[5]  n: the number of nodes whose rows are in KEYS
 ARGV[6]  and on: for each group its options and the number of its jobs; then n nodes; then for each job, no id twice, its id and
          its record. The options are DUPLICATE DELIVER DUE EXPIRY without the blanks: DUPLICATE is g (the id is generated), r (reject),
-         k (keep) or p (replace); DELIVER is q (queue), b (broadcast) or t (both); DUE is +µs or @ms; EXPIRY is empty, or `,ms`
+         k (keep) or p (replace); DELIVER is q (queue), b (broadcast) or t (both); DUE is +µs, @ms or ~µs, which the
+         default delay of the topic takes the place of; EXPIRY is empty, or `,ms`
          after the due time, and the record has a field for it
 
 Returns  {'again', all nodes with a lease} if a job of the batch may be RUNNING on a node that ARGV does not name, and nothing
          was done; otherwise the answer, {'first', answer} if no job was there before, {'kept', answer} or {'late'}. The answer is
          `a*` (all added), or `a` and one letter per job: A (added); d r u x (exists, and its state); D U X (replaced, and the state
          of the old job); W (the replacement waits for the end of the run); I (the replacement counts if the pending end applies)
-Holds    rules 2, 4, 12, 13, 17, 18, 24, 26: an id whose place another program removed is free
+         A topic that drains refuses the batch with the error `DQDRAINING` and the field of meta
+Holds    rules 2, 4, 12, 13, 17, 18, 24, 26, 29: an id whose place another program removed is free
 Cost     O(n log n). Per job one HSET field and one ZADD member, and one HMGET field if its id was chosen
 ]]
 local jobs, delayed, broadcasts, calls, meta, wake = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
@@ -42,11 +44,12 @@ local far, far_jobs = KEYS[7], KEYS[8]
 -- The most jobs of a leaf of far jobs.
 local LEAF = 128
 local number, flags, longest, groups, nodes = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
-local FIRST_JOB, GENERATED, REPLACE, DELAY = 6 + 2 * groups + nodes, string.byte('g'), string.byte('p'), string.byte('+')
+local FIRST_JOB, GENERATED, REPLACE, AT = 6 + 2 * groups + nodes, string.byte('g'), string.byte('p'), string.byte('@')
 local renews = flags ~= '' and string.find(flags, 'x', 1, true)
--- include version.lua
+-- include settings.lua
 -- include clock.lua
 -- include calls.lua
+if draining then return redis.error_reply('DQDRAINING ' .. draining) end
 local chosen = flags ~= '' and string.find(flags, 'c', 1, true) and {}
 if chosen then
   local at = FIRST_JOB
@@ -57,6 +60,9 @@ if chosen then
     end
     at = behind
   end
+end
+if usual then
+  -- include usual.lua
 end
 -- include plain.lua
 -- include types.lua
@@ -74,8 +80,8 @@ local NODES, FIRST = {unpack(ARGV, 6 + 2 * groups, FIRST_JOB - 1)}, 18
 -- include holders.lua
 local LATEST_EXPIRY = 281474976710655
 local function parse(text)
-  local duplicate, deliver, kind, time, expiry = string.match(text, '^([grkp])([qbt])([+@])(%d+),?(%d*)$')
-  local due = kind == '+' and after(time) or math.max(tonumber(time), ceil)
+  local duplicate, deliver, kind, time, expiry = string.match(text, '^([grkp])([qbt])([+@~])(%d+),?(%d*)$')
+  local due = kind ~= '@' and after(time) or math.max(tonumber(time), ceil)
   local options = {duplicate = duplicate, deliver = deliver, due = due, due_text = int(due), far_ids = {}}
   if expiry ~= '' then options.expires = struct.pack('<I6', math.min(due + expiry, LATEST_EXPIRY)) end
   return options

@@ -9,7 +9,7 @@ KEYS[6]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
 KEYS[7]  {app:topic}:broadcast-jobs  HASH     broadcast id -> record
 KEYS[8]  {app:topic}:crashes         HASH     job id -> crashes, with `+` (grouped) or `!` (alone) behind it
 KEYS[9]  {app:topic}:calls:PRODUCER  STRING   the highest executed number, and answers of the last batches
-KEYS[10] {app:topic}:meta            HASH     protocol, fence, retains, largest, watcher, publisher
+KEYS[10] {app:topic}:meta            HASH     protocol, fence, retains, largest, watcher, publisher, draining
 KEYS[11] {app:topic}:wake            CHANNEL  signals for every node
 KEYS[12] {app:topic}:metadata        HASH     job id -> metadata that override those of its record
 KEYS[13] {app:topic}:far             ZSET     bounds of the leaves of jobs that are due much later
@@ -24,7 +24,8 @@ ARGV[6]  and on: for each copy, no id twice among the jobs and none twice among 
 
 Returns  {'done', answer}, {'kept', answer} or {'late'}. The answer is `i` and one letter per copy: A (added); d r u x f (exists, and
          its state); D U X F (replaced, and the state of the old job); - (not done, because another one exists)
-Holds    rules 1, 2, 5, 18, 23, 27: an id in no place is RUNNING, and untouched
+         A topic that drains refuses the batch with the error `DQDRAINING` and the field of meta
+Holds    rules 1, 2, 5, 18, 23, 27, 29: an id in no place is RUNNING, and untouched
 Cost     O(n log n). Per copy of a job one HEXISTS, one HSET field and one ZADD member
 ]]
 -- include types.lua
@@ -33,9 +34,10 @@ local crashes, calls, meta, wake, metadata = KEYS[8], KEYS[9], KEYS[10], KEYS[11
 local far, far_jobs = KEYS[13], KEYS[14]
 local number, duplicate, flags, longest, fence, renews = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], true
 local FIRST_COPY, FIELDS = 6, 5
--- include version.lua
+-- include settings.lua
 -- include clock.lua
 -- include calls.lua
+if draining then return redis.error_reply('DQDRAINING ' .. draining) end
 -- include bulk.lua
 -- include far.lua
 -- include near.lua

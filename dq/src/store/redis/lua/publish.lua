@@ -2,7 +2,7 @@
 
 KEYS[1]  {app:topic}:broadcasts      ZSET     broadcast id -> due time, ms
 KEYS[2]  {app:topic}:broadcast-jobs  HASH     broadcast id -> record
-KEYS[3]  {app:topic}:meta            HASH     publisher, published
+KEYS[3]  {app:topic}:meta            HASH     publisher, published, paused, draining
 KEYS[4]  {app:topic}:broadcast       CHANNEL  published broadcasts: number, blank, id, line feed, record
 ARGV[1]  node
 ARGV[2]  limit, 1..=1000
@@ -11,7 +11,7 @@ ARGV[4]  how long after its due time a broadcast without an expiry of its own ex
 ARGV[5]  the most bytes of records; one may have more
 
 Returns  {published, dropped, how long to sleep µs, more, the number of the last broadcast that was ever published}
-Holds    rules 1, 3, 5, 24. The first write is a removal, before anything is published: a server that refuses writes still
+Holds    rules 1, 3, 5, 24, 29. The first write is a removal, before anything is published: a server that refuses writes still
          publishes, and would otherwise publish the same broadcast at each try
 Cost     O(limit log broadcasts), one HSTRLEN per broadcast
 ]]
@@ -23,31 +23,44 @@ local ROLE_SLACK = 200
 -- include bulk.lua
 -- include metadata.lua
 -- include lapse.lua
+local roles = redis.call('HMGET', meta, 'publisher', 'publisher-until', 'published', 'paused', 'draining')
+local publisher, publisher_until, number, paused, draining = roles[1], roles[2], tonumber(roles[3] or 0), roles[4], roles[5]
+local latest, opens_at, drained_at = floor, nil, nil
+if paused or draining then
+  -- include gate.lua
+  if opens_at then latest = -1 elseif drained_at then latest = math.min(latest, drained_at) end
+end
 local due = redis.call('ZRANGE', broadcasts, '-inf', floor, 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
 local n, ids, published, dropped = #due / 2, {}, 0, 0
 for i = 1, n do ids[i] = due[2 * i - 1] end
 n = fitting({broadcast_jobs}, ids, bytes)
 for i = n + 1, #ids do ids[i] = nil end
 local records = read('HMGET', broadcast_jobs, ids)
-local roles = redis.call('HMGET', meta, 'publisher', 'publisher-until', 'published')
-local publisher, publisher_until, number = roles[1], roles[2], tonumber(roles[3] or 0)
 redis.call('HDEL', broadcast_jobs, '')
+local gone = {}
 for i = 1, n do
   local expires = records[i] and (fixed(metadata_in(records[i])).expires or due[2 * i] + expires_after) or 0
   if expires < floor then
-    dropped = dropped + 1
-  else
+    dropped, gone[#gone + 1] = dropped + 1, ids[i]
+  elseif tonumber(due[2 * i]) <= latest then
+    gone[#gone + 1] = ids[i]
     published = published + 1
     redis.call('PUBLISH', channel, int(number + published) .. ' ' .. ids[i] .. '\n' .. records[i])
   end
 end
-if n > 0 then redis.call('ZREMRANGEBYRANK', broadcasts, 0, n - 1) end
-write('HDEL', broadcast_jobs, ids)
+if n > 0 and #gone == n then
+  redis.call('ZREMRANGEBYRANK', broadcasts, 0, n - 1)
+else
+  write('ZREM', broadcasts, gone)
+end
+write('HDEL', broadcast_jobs, gone)
 if published > 0 then redis.call('HSET', meta, 'published', int(number + published)) end
-local head, wake_at = redis.call('ZRANGE', broadcasts, 0, 0, 'WITHSCORES')[2], after(fallback)
+local head, wake_at = tonumber(redis.call('ZRANGE', broadcasts, 0, 0, 'WITHSCORES')[2] or math.huge), after(fallback)
+local more = head <= latest
+if opens_at then head = opens_at elseif drained_at and head > drained_at then head = math.huge end
 publisher_until = lapse('publisher', publisher_until, wake_at)
 if not publisher or publisher == node or floor > tonumber(publisher_until or 0) then
-  wake_at = math.min(wake_at, tonumber(head or wake_at))
+  wake_at = math.min(wake_at, head)
   redis.call('HSET', meta, 'publisher', node, 'publisher-until', int(math.max(wake_at, floor) + ROLE_SLACK))
 end
-return {published, dropped, math.max(wake_at * 1000 - micros, 0), head and tonumber(head) <= floor and 1 or 0, number + published}
+return {published, dropped, math.max(wake_at * 1000 - micros, 0), more and 1 or 0, number + published}

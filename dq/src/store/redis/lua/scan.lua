@@ -6,15 +6,15 @@ KEYS[3]  {app:topic}:unacked       ZSET  job id -> when it was parked, ms
 KEYS[4]  {app:topic}:dead          ZSET  job id -> when it became DEAD, ms
 KEYS[5]  {app:topic}:done          ZSET  job id -> end of its retention, ms
 KEYS[6]  {app:topic}:leases        ZSET  node -> end of its lease, ms
-KEYS[7]  {app:topic}:meta          HASH  far, far-lost
+KEYS[7]  {app:topic}:meta          HASH  far, far-lost, paused, draining, delay
 KEYS[8]  {app:topic}:far           ZSET  bounds of the leaves of jobs that are due much later
 KEYS[9]  {app:topic}:far-jobs      HASH  job id -> due time and record of such a job
 KEYS[10] {app:topic}:running:NODE  HASH  job id -> token; and on: of each node in ARGV
 ARGV[1]  and on: the nodes whose rows are counted
 
 Returns  {1, all nodes with a lease} if ARGV does not name all of them, otherwise {0, clock ms, leases as node, end, ...,
-         records, places}
-Holds    rules 20, 26
+         records, places, the state of the topic (the part `told`) or nil}
+Holds    rules 20, 26, 29
 Cost     O(nodes log nodes)
 ]]
 -- include types.lua
@@ -30,7 +30,13 @@ if holders then return {1, holders} end
 local places = 0
 for n = 1, #NODES do places = places + redis.call('HLEN', KEYS[FIRST + n - 1]) end
 local later, bound = redis.call('HLEN', far_jobs), redis.call('ZRANGE', far, 0, 0)[1]
-local far_at, far_lost = unpack(redis.call('HMGET', meta, 'far', 'far-lost'))
+local far_at, far_lost, paused, draining, usual =
+  unpack(redis.call('HMGET', meta, 'far', 'far-lost', 'paused', 'draining', 'delay'))
+local opens_at, drained_at, left = nil, nil, 0
+if paused or draining then
+  -- include gate.lua
+  if drained_at then left = math.min(redis.call('ZCOUNT', delayed, '-inf', int(drained_at)), 10000) end
+end
 -- include cut.lua
 -- The next transfer brings near what `meta` says, so another program that changed it must not keep jobs away.
 if bound and not (far_at and tonumber(far_at) <= tonumber(string.sub(bound, 1, 15))) then
@@ -40,4 +46,5 @@ end
 if later > 0 and (far_lost or not bound) then places = places - 1 end
 local lease_ends = redis.call('ZRANGE', leases, 0, -1, 'WITHSCORES')
 for _, place in ipairs({delayed, unacked, dead, done}) do places = places + redis.call('ZCARD', place) end
-return {0, floor, lease_ends, redis.call('HLEN', jobs) + later, places + later}
+-- include told.lua
+return {0, floor, lease_ends, redis.call('HLEN', jobs) + later, places + later, told}

@@ -9,7 +9,7 @@ KEYS[6]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[7]  {app:topic}:leases         ZSET    node -> end of its lease, ms
 KEYS[8]  {app:topic}:sequence:NODE  STRING  sequence number of the node
 KEYS[9]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[10] {app:topic}:meta           HASH    protocol, fence, largest
+KEYS[10] {app:topic}:meta           HASH    protocol, fence, largest, paused, draining, delay
 KEYS[11] {app:topic}:metadata       HASH    job id -> metadata that override those of its record
 ARGV[1]  node
 ARGV[2]  last_seen: the last seen sequence number
@@ -22,8 +22,8 @@ ARGV[8]  the most bytes of records; one record may have more
 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
          clock ms, ids, tokens (each and how many jobs have it, one after the other), records, metadata that override theirs or nil, crash
-         counts or nil, pruned DEAD, pruned DONE, more, dropped ids or nil}
-Holds    rules 1, 2, 3, 5, 6, 8, 9, 25: an id that is also in delayed belongs there, and only leaves the place that was
+         counts or nil, pruned DEAD, pruned DONE, more, dropped ids or nil, the state of the topic (the part `told`) or nil}
+Holds    rules 1, 2, 3, 5, 6, 8, 9, 25, 29: an id that is also in delayed belongs there, and only leaves the place that was
          swept
 Cost     O(limit log n)
 ]]
@@ -34,10 +34,13 @@ local node, last_seen, limit, lease = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[
 local most_dead, most = tonumber(ARGV[7]), tonumber(ARGV[8])
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
--- include version.lua
+-- include settings.lua
 -- include clock.lua
 -- include bulk.lua
 local parked_until, dead_until = math.max(floor - ARGV[5], 0), math.max(floor - ARGV[6], 0)
+local opens_at, drained_at, left = nil, nil, 0
+-- include gate.lua
+if opens_at or drained_at then parked_until = -1 end
 local function are_delayed(ids) return read('ZMSCORE', delayed, ids) end
 local function prune(place, ids)
   local is_delayed, removed = are_delayed(ids), {}
@@ -67,7 +70,8 @@ local function has_until(place, time)
 end
 local more = has_until(done, floor) or has_until(dead, dead_until) or redis.call('ZCARD', dead) > most_dead
   or has_until(unacked, parked_until)
+-- include told.lua
 return {
   1, tonumber(sequence_number), rows, floor, ids, tokens, records, overrides, crash_counts, pruned_dead, pruned_done, more and 1 or 0,
-  dropped,
+  dropped, told,
 }

@@ -6,7 +6,7 @@ KEYS[3]  {app:topic}:running:NODE   HASH    job id -> token
 KEYS[4]  {app:topic}:leases         ZSET    node -> end of its lease, ms
 KEYS[5]  {app:topic}:sequence:NODE  STRING  sequence number of the node
 KEYS[6]  {app:topic}:crashes        HASH    job id -> crashes, with `+` (grouped) or `!` (alone) behind it
-KEYS[7]  {app:topic}:meta           HASH    protocol, fence, largest, watcher, standby
+KEYS[7]  {app:topic}:meta           HASH    protocol, fence, largest, watcher, standby, paused, draining, delay
 KEYS[8]  {app:topic}:metadata       HASH    job id -> metadata that override those of its record
 KEYS[9]  {app:topic}:far            ZSET    bounds of the leaves of jobs that are due much later
 KEYS[10] {app:topic}:far-jobs       HASH    job id -> due time and record of such a job
@@ -21,22 +21,29 @@ ARGV[7]  lookahead, ms: jobs that become due within it are claimed as well, and 
 Returns  {0, sequence number, rows} if last_seen is not the stored sequence number, otherwise {1, sequence number, rows,
          clock µs, role (0 none, 1 watcher, 2 standby watcher), how long to sleep µs, more, the node with the earliest
          lease of another node or '', the end of that lease, ids, tokens (each and how many jobs have it, one after the other), records,
-         metadata that override theirs or nil, crash counts or nil, dropped ids or nil}
-Holds    rules 1, 2, 3, 5, 6, 8, 9, 20, 23. It reads each key before its first write, which checks the types
+         metadata that override theirs or nil, crash counts or nil, dropped ids or nil, the state of the topic (the part `told`, with
+         the number of jobs that a draining topic still runs) or nil}
+Holds    rules 1, 2, 3, 5, 6, 8, 9, 20, 23, 29. It reads each key before its first write, which checks the types
 Cost     O(limit log delayed), and up to 256 jobs that come near. A transfer that claims one job, with at most two nodes: 13 commands
 ]]
 local jobs, delayed, running, leases, sequence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local crashes, meta, metadata, far, far_jobs = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local node, last_seen, limit, lease, fallback, most = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
 local lookahead = tonumber(ARGV[7])
-local STANDBY_DELAY, ROLE_SLACK, NEAR = 250, 200, FAR / 2
+local STANDBY_DELAY, ROLE_SLACK, NEAR, MOST_LEFT = 250, 200, FAR / 2, 10000
 local stored = redis.call('GET', sequence)
 if stored ~= last_seen then return {0, tonumber(stored or 0), redis.call('HLEN', running)} end
-local protocol, last_fence, largest, watcher, watcher_until, standby, standby_until, far_at = unpack(redis.call('HMGET', meta,
-  'protocol', 'fence', 'largest', 'watcher', 'watcher-until', 'standby', 'standby-until', 'far'))
+local protocol, last_fence, largest, watcher, watcher_until, standby, standby_until, far_at, paused, draining, usual =
+  unpack(redis.call('HMGET', meta, 'protocol', 'fence', 'largest', 'watcher', 'watcher-until', 'standby', 'standby-until', 'far',
+    'paused', 'draining', 'delay'))
 if protocol and protocol ~= PROTOCOL then return redis.error_reply('DQVERSION ' .. protocol) end
 -- include clock.lua
-local place, latest, are_elsewhere = delayed, floor + lookahead, nil
+local reach, opens_at, drained_at = floor + lookahead, nil, nil
+if paused or draining then
+  -- include gate.lua
+  if opens_at then reach = -1 elseif drained_at then reach = math.min(reach, drained_at) end
+end
+local place, latest, are_elsewhere = delayed, reach, nil
 if far_at then
   far_at = tonumber(far_at)
   if far_at <= floor + NEAR then
@@ -57,6 +64,13 @@ head = head and tonumber(head)
 -- include lapse.lua
 local come_at = head and head - math.ceil(lookahead / 2)
 if far_at then come_at = math.min(come_at or math.huge, far_at > floor + NEAR and far_at - NEAR or floor + 5) end
+local more, left = math.min(head or math.huge, far_at or math.huge) <= reach, 0
+if opens_at then
+  come_at = opens_at < math.huge and opens_at or nil
+elseif drained_at then
+  if math.min(head or math.huge, far_at or math.huge) > drained_at then come_at = nil end
+  left = math.min(call('ZCOUNT', delayed, '-inf', format('%d', drained_at)), MOST_LEFT)
+end
 local wake_at, role = after(fallback), 0
 watcher_until, standby_until = lapse('watcher', watcher_until, wake_at), lapse('standby', standby_until, wake_at)
 local taken
@@ -75,8 +89,9 @@ if taken then
 end
 if changes[1] then call('HSET', meta, unpack(changes)) end
 local other = earliest[1] == node and 3 or 1
+-- include told.lua
 return {
-  1, tonumber(sequence_number), rows, micros, role, math.max(wake_at * 1000 - micros, 0), math.min(head or math.huge, far_at or math.huge) <= floor + lookahead and 1 or 0,
+  1, tonumber(sequence_number), rows, micros, role, math.max(wake_at * 1000 - micros, 0), more and 1 or 0,
   earliest[other] or '', math.min(tonumber(earliest[other + 1] or 0), floor + LONGEST_LEASE), ids, tokens, records, overrides,
-  crash_counts, dropped,
+  crash_counts, dropped, told,
 }

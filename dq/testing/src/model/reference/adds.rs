@@ -27,7 +27,7 @@ impl Topic {
     fn add_one(&mut self, job: &NewJob) -> AddOutcome {
         let at_once = self.after(std::time::Duration::ZERO);
         let due = match job.due {
-            Due::After(delay) => self.after(delay),
+            Due::After(delay) | Due::Usual(delay) => self.after(delay),
             Due::At(at) => at.max(at_once),
         };
         let metadata = job.record.metadata().expect("the model adds readable records");

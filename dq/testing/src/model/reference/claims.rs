@@ -39,6 +39,8 @@ impl Topic {
             foreign_lease,
             claims,
             dropped: Vec::new(),
+            state: None,
+            left: 0,
         })
     }
 
@@ -90,6 +92,7 @@ impl Topic {
             pruned_dead: dead.len(),
             pruned_done: done.len(),
             more,
+            state: None,
         })
     }
 }

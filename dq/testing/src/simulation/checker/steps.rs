@@ -134,7 +134,7 @@ impl Checker {
             self.bad(format!("[18] the add of {version} took effect after its caller got NotAdded"));
         }
         let due = match job.due {
-            Due::After(delay) => micros + delay.as_micros() as u64,
+            Due::After(delay) | Due::Usual(delay) => micros + delay.as_micros() as u64,
             Due::At(at) => micros.max(at.as_millis() * 1000),
         };
         self.expected.due.insert(version, due);

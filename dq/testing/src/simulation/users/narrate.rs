@@ -22,7 +22,9 @@ impl Program {
             Did::Add { jobs } => {
                 for (job, outcome) in jobs {
                     let due = match job.due {
-                        Due::After(delay) => format!("due in {}", humantime::format_duration(delay)),
+                        Due::After(delay) | Due::Usual(delay) => {
+                            format!("due in {}", humantime::format_duration(delay))
+                        }
                         Due::At(_) => "due at its time".into(),
                     };
                     let how = match outcome {

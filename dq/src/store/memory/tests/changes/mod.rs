@@ -10,7 +10,7 @@ use super::super::changes::Replay;
 use super::*;
 
 /// Everything that is journaled of a topic.
-type State = (BTreeMap<JobId, String>, BTreeMap<JobId, (Timestamp, Record)>, Vec<NodeId>);
+type State = (BTreeMap<JobId, String>, BTreeMap<JobId, (Timestamp, Record)>, Vec<NodeId>, TopicState);
 
 fn state(topic: &Topic) -> State {
     assert!(topic.jobs.is_consistent());
@@ -19,7 +19,12 @@ fn state(topic: &Topic) -> State {
     let jobs = topic.jobs.iter().map(|(id, slot)| (id.clone(), format!("{slot:?}")));
     let broadcasts = topic.broadcasts.iter().map(|(id, broadcast)| (id.clone(), broadcast.clone()));
     let released = topic.jobs.holders().iter().filter(|(_, holder)| holder.is_released());
-    (jobs.collect(), broadcasts.collect(), released.map(|(node, _)| node.clone()).collect())
+    (
+        jobs.collect(),
+        broadcasts.collect(),
+        released.map(|(node, _)| node.clone()).collect(),
+        topic.settings.get().clone(),
+    )
 }
 
 fn changes(topic: &mut Topic) -> Vec<u8> {

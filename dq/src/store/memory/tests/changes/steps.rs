@@ -7,7 +7,7 @@ use crate::job::{Isolation, Metadata};
 pub(super) type Step = (u8, u8, u8, u8);
 
 /// How many kinds there are.
-pub(super) const KINDS: u8 = 16;
+pub(super) const KINDS: u8 = 17;
 
 const JOBS: [&str; 5] = ["a", "b", "c", "d", "a job with a longer name, as callers choose them"];
 const NODES: [&str; 2] = ["n", "m"];
@@ -20,6 +20,7 @@ fn pick<T: Copy>(from: &[T], n: u8) -> T {
 pub(super) fn take(bench: &mut Bench, (kind, a, b, c): Step) {
     let name = pick(&JOBS, a);
     match kind % KINDS {
+        0..=2 if bench.topic.takes_jobs().is_err() => {}
         0..=2 => drop(bench.add(new_job(name, b, c))),
         3 | 4 => drop(bench.transfer(pick(&NODES, a), 1 + usize::from(b % 4))),
         5..=8 => settle(bench, a, b, c),
@@ -27,6 +28,7 @@ pub(super) fn take(bench: &mut Bench, (kind, a, b, c): Step) {
         11 => note(bench, name, b, c),
         12 => reclaim(bench, a, b),
         13 => rare(bench, a, b),
+        16 => set(bench, a, b),
         14 => sweep(bench, pick(&NODES, a), Duration::from_secs(u64::from(b % 2))),
         _ => bench.advance(Duration::from_micros(pick(&[1, 999, 40_000, 2_000_000, 15_000_000], a))),
     }
@@ -102,6 +104,18 @@ fn note(bench: &mut Bench, name: &str, b: u8, c: u8) {
         let request = Isolate { last_seen, lease: LEASE, isolation, runs: vec![(id(name), token)] };
         bench.topic.isolate(bench.now, &node, &request).unwrap();
     }
+}
+
+fn set(bench: &mut Bench, a: u8, b: u8) {
+    let until = pick(&[None, Some(Due::After(Duration::from_secs(2)))], b);
+    let change = match a % 10 {
+        0 => TopicChange::Pause { reason: "r".repeat(b.into()), until },
+        1 => TopicChange::Drain { reason: "why".into() },
+        2..=4 => TopicChange::Resume,
+        5..=7 => TopicChange::Undrain,
+        _ => TopicChange::Delay(pick(&[None, Some(Duration::from_millis(b.into()))], b)),
+    };
+    bench.set(SetTopic { by: "b".repeat(usize::from(b) % 9), change });
 }
 
 fn sweep(bench: &mut Bench, name: &str, unacked_age: Duration) {

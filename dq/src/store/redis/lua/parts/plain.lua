@@ -1,7 +1,7 @@
 --[[ plain: the common batch of an add: its jobs are small, concern only the queue, and have ids that are certainly free. It comes
 before all that only other batches need, because making a function or a table costs as much as a command.
 
-Needs    jobs, delayed, broadcasts, far, far_jobs, meta, wake; flags, longest, groups, FIRST_JOB, chosen, renews, DELAY; version, clock,
+Needs    jobs, delayed, broadcasts, far, far_jobs, meta, wake; flags, longest, groups, FIRST_JOB, chosen, renews, AT; version, clock,
          calls
 Returns  the answer of the step. The script goes on behind this part if the batch is another one
 Holds    rules 1, 2, 4, 18, 23: reads `delayed` before it writes, and begins with `jobs`, so a wrong type comes before the first write
@@ -33,7 +33,7 @@ if is_plain then
   local members, n, earliest = {}, 0, math.huge
   for i = 6, 4 + 2 * groups, 2 do
     local time = string.sub(ARGV[i], 4)
-    local due = string.byte(ARGV[i], 3) == DELAY and after(time) or math.max(tonumber(time), ceil)
+    local due = string.byte(ARGV[i], 3) ~= AT and after(time) or math.max(tonumber(time), ceil)
     if due < earliest then earliest = due end
     local due_text = int(due)
     for _ = 1, ARGV[i + 1] do

@@ -1,0 +1,101 @@
+//! The step `set` (rule 29), and the state of the topic that it changes.
+
+use super::calls::KeptAnswer;
+use super::now::Now;
+use super::topic::Topic;
+use crate::job::ProducerId;
+use crate::store::{BatchAnswer, Due, Gate, MOST_LEFT, SetTopic, StoreError, TopicChange, TopicSet, TopicState};
+use crate::time::Timestamp;
+
+/// The state of the topic as a whole.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Settings {
+    known: TopicState,
+    /// Whether a journal wants to know of changes, and whether there is one; never between steps.
+    is_logged: bool,
+    is_touched: bool,
+}
+
+impl Settings {
+    pub(super) const fn get(&self) -> &TopicState {
+        &self.known
+    }
+
+    pub(super) const fn set_logged(&mut self, is_logged: bool) {
+        self.is_logged = is_logged;
+    }
+
+    /// The state, if the step has changed it.
+    pub(super) fn take_touched(&mut self) -> Option<&TopicState> {
+        std::mem::take(&mut self.is_touched).then_some(&self.known)
+    }
+
+    /// Puts what a journal says.
+    pub(super) const fn restore(&mut self) -> &mut TopicState {
+        &mut self.known
+    }
+}
+
+impl Topic {
+    /// Changes the state of the topic as a whole, and signals all nodes if that concerns them.
+    pub(crate) fn set(
+        &mut self,
+        now: Now,
+        producer: &ProducerId,
+        number: u64,
+        set: SetTopic,
+    ) -> Result<BatchAnswer<TopicSet>, StoreError> {
+        set.check()?;
+        if let Some(kept) = self.calls.kept(now, producer, number) {
+            return kept.set();
+        }
+        match set.change {
+            TopicChange::Pause { .. } => self.notices.paused(),
+            TopicChange::Resume | TopicChange::Drain { .. } | TopicChange::Undrain => self.notices.state_changed(),
+            TopicChange::Delay(_) => {}
+        }
+        let until = |due| match due {
+            Due::After(time) | Due::Usual(time) => now.after(time),
+            Due::At(at) => at,
+        };
+        let answer = self.settings.known.set(now.floor(), set, until);
+        self.settings.is_touched = self.settings.is_logged;
+        self.calls.keep(now, producer, number, KeptAnswer::Set(Box::new(answer.clone())));
+        Ok(BatchAnswer::Done(vec![answer]))
+    }
+
+    /// The state that counts now.
+    pub(crate) fn topic_state(&self, now: Now) -> TopicState {
+        self.settings.known.clone().at(now.floor())
+    }
+
+    /// What nodes may take now.
+    pub(super) fn gate(&self, now: Now) -> Gate {
+        self.settings.known.gate(now.floor())
+    }
+
+    /// The state for the answer of a step; `None` where nobody has set anything.
+    pub(super) fn told(&self, now: Now) -> Option<Box<TopicState>> {
+        self.settings.known.told(now.floor())
+    }
+
+    /// How many jobs wait that a draining topic still runs.
+    pub(super) fn left(&self, gate: Gate) -> usize {
+        match gate {
+            Gate::Until(drained) => self.waiting_until(drained, MOST_LEFT),
+            Gate::Open | Gate::Closed(_) => 0,
+        }
+    }
+
+    fn waiting_until(&self, until: Timestamp, most: usize) -> usize {
+        self.jobs.index(super::places::TimedPlace::Delayed).until(until).take(most).count()
+    }
+
+    /// Refuses new jobs while the topic drains.
+    pub(super) fn takes_jobs(&self) -> Result<(), StoreError> {
+        match &self.settings.known.drain {
+            Some(drain) => Err(StoreError::Draining { reason: drain.reason.clone(), by: drain.by.clone() }),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+--[[ topic_state: whether the topic is paused or drains, and its default delay. Reads only.
+
+KEYS[1]  {app:topic}:meta  HASH  paused, draining, delay
+
+Returns  {clock ms, paused, draining, delay}, each text empty where it is missing. The clock says whether the pause has ended
+Holds    rule 29
+Cost     O(1)
+]]
+-- include types.lua
+local meta = KEYS[1]
+-- include clock.lua
+local state = redis.call('HMGET', meta, 'paused', 'draining', 'delay')
+return {floor, state[1] or '', state[2] or '', state[3] or ''}

@@ -1,0 +1,186 @@
+//! The state of a topic as a whole, as the scripts keep it (rule 29).
+//!
+//! Each setting is one field of `meta`: `SINCE:NUMBER:BY:REASON`. SINCE is a time in ms. NUMBER is the end of a pause in ms, or the
+//! default delay in ms; without it the field is empty. In BY and REASON `%` and two hexadecimal digits stand for a byte that would
+//! disturb a script, an error or a kept answer: a control character, a blank, `%`, `:` or `;`.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::reply::{Reply, codes, malformed};
+use super::scripts::{ScriptCall, Step};
+use super::{LAST_MS, RedisStore, micros, millis};
+use crate::job::TopicKey;
+use crate::store::{
+    BatchAnswer, Drain, Due, Pause, SetTopic, StoreError, TopicChange, TopicDelay, TopicSet, TopicState,
+};
+use crate::time::Timestamp;
+
+/// A setting, as a field of `meta` has it.
+struct Entry {
+    since: Timestamp,
+    number: Option<u64>,
+    by: String,
+    reason: String,
+}
+
+impl Entry {
+    /// The setting in this text; `None` if the text is empty. What another program wrote counts as a reason, because a script
+    /// obeys it.
+    fn read(text: &str) -> Option<Self> {
+        if text.is_empty() {
+            return None;
+        }
+        let mut parts = text.splitn(4, ':');
+        let mut next = || parts.next().unwrap_or_default();
+        let (since, number, by, reason) = (next(), next(), next(), next());
+        Some(Self {
+            since: Timestamp::from_millis(since.parse().unwrap_or_default()),
+            number: number.parse().ok(),
+            by: decoded(by),
+            reason: decoded(if reason.is_empty() && by.is_empty() { text } else { reason }),
+        })
+    }
+}
+
+fn pause(text: &str) -> Option<Pause> {
+    let Entry { since, number, by, reason } = Entry::read(text)?;
+    Some(Pause { reason, until: number.map(Timestamp::from_millis), by, since })
+}
+
+fn drain(text: &str) -> Option<Drain> {
+    let Entry { since, by, reason, .. } = Entry::read(text)?;
+    Some(Drain { reason, by, since })
+}
+
+fn delay(text: &str) -> Option<TopicDelay> {
+    let Entry { since, number, by, .. } = Entry::read(text)?;
+    Some(TopicDelay { delay: Duration::from_millis(number.unwrap_or_default()), by, since })
+}
+
+/// Reads the three settings in an answer; each is empty if it is missing. A pause that has ended by itself is none.
+pub(super) fn state_of(reply: &mut Reply, clock: Timestamp) -> Result<TopicState, StoreError> {
+    let (paused, draining, usual) = (reply.text()?, reply.text()?, reply.text()?);
+    Ok(TopicState { pause: pause(&paused), drain: drain(&draining), delay: delay(&usual) }.at(clock))
+}
+
+/// Reads what `transfer`, `sweep` and `scan` answer: the settings, or nothing where there are none. The number behind them is
+/// that of the jobs that a draining topic still runs.
+pub(super) fn told(reply: &mut Reply, clock: Timestamp) -> Result<(Option<Box<TopicState>>, usize), StoreError> {
+    let Some(mut settings) = reply.nested_or_nothing()? else { return Ok((None, 0)) };
+    let state = state_of(&mut settings, clock)?;
+    let left = settings.count()?;
+    Ok(((!state.is_default()).then(|| Box::new(state)), left))
+}
+
+/// The error of an add or import that a draining topic refuses; `field` is what the script answers.
+pub(super) fn draining(field: &str) -> StoreError {
+    let Entry { by, reason, .. } = Entry::read(field).unwrap_or_else(|| Entry {
+        since: Timestamp::EPOCH,
+        number: None,
+        by: String::new(),
+        reason: String::new(),
+    });
+    StoreError::Draining { reason, by }
+}
+
+/// Adds the arguments of a `set` to a call that has its keys.
+pub(super) fn write(call: ScriptCall, number: u64, set: &SetTopic) -> ScriptCall {
+    let (field, value, reason) = match &set.change {
+        TopicChange::Pause { reason, until } => {
+            let until = until.map_or_else(String::new, |until| match until {
+                Due::After(time) | Due::Usual(time) => format!("+{}", micros(time)),
+                Due::At(at) => format!("@{}", at.as_millis().min(LAST_MS)),
+            });
+            ("paused", until, reason.as_str())
+        }
+        TopicChange::Resume => ("paused", "-".into(), ""),
+        TopicChange::Drain { reason } => ("draining", String::new(), reason.as_str()),
+        TopicChange::Undrain => ("draining", "-".into(), ""),
+        TopicChange::Delay(None) => ("delay", "-".into(), ""),
+        TopicChange::Delay(Some(delay)) => ("delay", format!("={}", millis(*delay)), ""),
+    };
+    call.arg(number).arg(field).arg(value).arg(format!("{}:{}", encoded(&set.by), encoded(reason)))
+}
+
+/// Reads the answer of a `set`.
+pub(super) fn set(mut reply: Reply, change: &TopicChange) -> Result<BatchAnswer<TopicSet>, StoreError> {
+    if reply.text()? == "late" {
+        return Ok(BatchAnswer::Late);
+    }
+    let text = reply.text()?;
+    let (before, now) = codes(&text, 's', "set")?
+        .split_once(';')
+        .ok_or_else(|| malformed("set", "it does not say what was there before"))?;
+    let state = |text| match change {
+        TopicChange::Pause { .. } | TopicChange::Resume => TopicState { pause: pause(text), ..TopicState::default() },
+        TopicChange::Drain { .. } | TopicChange::Undrain => TopicState { drain: drain(text), ..TopicState::default() },
+        TopicChange::Delay(_) => TopicState { delay: delay(text), ..TopicState::default() },
+    };
+    Ok(BatchAnswer::Done(vec![TopicSet { before: state(before), now: state(now) }]))
+}
+
+impl RedisStore {
+    pub(super) async fn state_of_topic(&self, topic: &TopicKey) -> Result<TopicState, StoreError> {
+        let mut reply =
+            self.queries.ask_list(self.scripts.call(Step::TopicState, &self.keyspace.of(topic), "")).await?;
+        let clock = reply.time()?;
+        state_of(&mut reply, clock)
+    }
+}
+
+fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for char in text.chars() {
+        if char.is_ascii_control() || matches!(char, ' ' | '%' | ':' | ';') {
+            // Writing to a string cannot fail.
+            let _ = write!(encoded, "%{:02x}", u32::from(char));
+        } else {
+            encoded.push(char);
+        }
+    }
+    encoded
+}
+
+fn decoded(text: &str) -> String {
+    let mut parts = text.split('%');
+    let mut decoded = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let byte = part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok()).filter(u8::is_ascii);
+        match byte {
+            Some(byte) => {
+                decoded.push(byte.into());
+                decoded.push_str(&part[2..]);
+            }
+            // Another program wrote it.
+            None => {
+                decoded.push('%');
+                decoded.push_str(part);
+            }
+        }
+    }
+    decoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_text_comes_back_and_disturbs_no_script() {
+        for text in ["", "plain", "100 % off: a;b\r\n\t\0\u{7f}", "%", "%2", "%zz", "预订系统 – übermorgen", "%20"]
+        {
+            let encoded = encoded(text);
+            assert!(!encoded.contains(|c: char| c.is_ascii_control() || " :;".contains(c)), "{encoded}");
+            assert_eq!(decoded(&encoded), text);
+        }
+    }
+
+    #[test]
+    fn what_another_program_wrote_is_read_without_a_panic() {
+        for text in ["", "x", ":", "::", ":::", "1", "%", "%é", "9999999999999999999999:x:y:z", "1:2:3:4:5"] {
+            assert_eq!(pause(text).is_some(), !text.is_empty(), "{text}");
+        }
+        assert_eq!(pause("by hand").unwrap().reason, "by hand");
+    }
+}
