@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use dq::job::{Fence, State};
+use dq::listener::RetryDelay;
 use dq::prelude::*;
 
 use crate::scripted_listener::{
-    DAY, HOUR, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, start, stored_job, test_job,
+    DAY, HOUR, Log, MINUTE, SECOND, Script, TestJob, default_settings, handler_takes, start, stored_job, test_job,
 };
 
 /// A script that parks, and the fences of its runs.
@@ -142,6 +143,22 @@ async fn a_retry_by_process_unacked_spends_an_attempt_and_waits_its_backoff() {
     dq.advance(3 * HOUR).await;
     assert_eq!(script.log.take_without_times(), ["aged a 1", "final a 2 error"], "no attempt is left");
     assert_eq!(stored_job(&dq, "a").await.state, State::Dead);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_unacked_that_fails_keeps_the_job_and_asks_no_retry_delay() {
+    let asked = Log::new();
+    let record = asked.clone();
+    let script = Script::parks().process_unacked(|_| async { Err("no".into()) });
+    let script = script.retry_delay(move |failed, _| {
+        record.record(failed);
+        RetryDelay::BySettings
+    });
+    let dq = script.start(|topic| topic.unacked_age("2h")).await;
+    dq.provider().add(test_job("a")).await.unwrap();
+    dq.advance(3 * HOUR).await;
+    assert_eq!(script.log.take_without_times(), ["due a 0", "aged a 0"]);
+    assert_eq!((asked.take().len(), stored_job(&dq, "a").await.state), (0, State::Unacked));
 }
 
 #[tokio::test(start_paused = true)]

@@ -36,6 +36,13 @@ async fn a_temporary_server_error_means_nothing_was_done() {
 }
 
 #[tokio::test]
+async fn a_request_whose_key_of_a_wrong_type_is_gone_meanwhile_was_not_done() {
+    let error = error_of_add(&Topic::on(&start(Behaviour::WrongTypeIsGone))).await;
+    assert!(matches!(error, StoreError::Refused { operation: "add", .. }) && error.passes(), "{error:?}");
+    assert!(error.to_string().contains("the server changed during the request"), "{error}");
+}
+
+#[tokio::test]
 async fn a_server_without_room_refuses_until_somebody_acts() {
     let lines = [
         "-OOM command not allowed when used memory > 'maxmemory'.",

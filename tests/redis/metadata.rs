@@ -119,3 +119,17 @@ fn scripts_refuse_the_bytes_that_nodes_refuse() {
         assert_eq!(fields, fixed_of(record), "{record:?}");
     }
 }
+
+#[test]
+fn a_change_of_what_no_node_can_read_begins_with_plain_metadata() {
+    let server = RedisServer::start();
+    let unreadable: Vec<Record> =
+        (0..=u8::MAX).map(|byte| Record::from_bytes(vec![byte; usize::from(byte % 5)].into())).collect();
+    for (record, answer) in unreadable.iter().zip(answers(&server, &unreadable)) {
+        let words: Vec<&str> = answer.split(' ').collect();
+        let [parked, exhausted, revived] = [5, 7, 8].map(|i| read(words[i]));
+        assert_eq!(parked, Metadata { parked_by: Some(Fence(77)), ..Metadata::default() }, "{record:?}");
+        let crashed = Metadata { exhausted: true, cause: Some(Cause::Crashes), ..Metadata::default() };
+        assert_eq!((exhausted, revived), (crashed, Metadata::default()), "{record:?}");
+    }
+}

@@ -12,6 +12,8 @@ pub enum Behaviour {
     Answers(&'static str),
     /// Answers this many scripts with *again*, as if nodes came and went, and every later one as an add of one job.
     Again(u64),
+    /// Answers that a key has a wrong type, and to the script that looks for it that there is none.
+    WrongTypeIsGone,
     /// Closes the connection when it receives a script.
     Closes,
     /// Closes every connection without a word.
@@ -73,6 +75,10 @@ fn serve(mut stream: TcpStream, number: u64, behaviour: Behaviour, scripts: &Ato
                 "*2\r\n$5\r\nagain\r\n*1\r\n$4\r\nnode\r\n".to_owned()
             }
             ("EVALSHA" | "EVAL", Behaviour::Again(_)) => "$2\r\naA\r\n".to_owned(),
+            ("EVALSHA", Behaviour::WrongTypeIsGone) => {
+                "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n".to_owned()
+            }
+            ("EVAL", Behaviour::WrongTypeIsGone) => ":1\r\n".to_owned(),
             ("EVALSHA" | "EVAL", Behaviour::Closes) => return None,
             ("EVALSHA" | "EVAL", Behaviour::NeverAnswers) => continue,
             ("EVALSHA" | "EVAL", Behaviour::ClosesSubscriptions) => ":1\r\n".to_owned(),

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use dq::job::NodeId;
 use dq::store::redis::{Login, RedisStore};
@@ -72,7 +73,8 @@ async fn a_new_connection_asks_for_its_login_so_that_passwords_rotate() {
     // Until the program knows the new password, nobody is let in; then the same store works again.
     while !matches!(topic.store.contact().await, Err(dq::store::StoreError::Denied { .. })) {}
     *password.lock().unwrap() = "s3cret-2";
-    while topic.store.contact().await.is_err() {}
+    let again = async { while topic.store.contact().await.is_err() {} };
+    tokio::time::timeout(Duration::from_secs(30), again).await.expect("each new connection asks for the password");
     assert!(asked.load(Ordering::Relaxed) > before);
 }
 

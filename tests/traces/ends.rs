@@ -38,6 +38,18 @@ async fn a_shutdown_is_one_line_with_what_became_of_what_the_node_held() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stop_logs_each_phase_of_its_topic_in_order() {
+    let (traces, _guard) = subscribe();
+    let dq = busy(&traces).await;
+    traces.events(Level::DEBUG);
+    dq.shutdown(10 * SECOND).await;
+    let debug = traces.events(Level::DEBUG);
+    let phases: Vec<_> =
+        debug.iter().filter_map(|line| line.strip_prefix(" message=stopping topic=work phase=")).collect();
+    assert_eq!(phases, ["Claiming", "Waiting", "Handlers", "Cancel", "Outcomes", "Lease", "Store"], "{debug:#?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn run_until_returns_the_result_of_the_stop() {
     let (traces, _guard) = subscribe();
     let dq = busy(&traces).await.into_context();

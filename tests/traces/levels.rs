@@ -3,10 +3,11 @@
 use tracing::Level;
 
 use dq::listener::RetryDelay;
+use dq::prelude::*;
 use dq::testing::Harness;
 
 use crate::recorder::{Traces, subscribe};
-use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, default_settings, start, test_job};
+use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, TestJob, default_settings, start, test_job};
 
 /// How many jobs fail in a test that counts lines.
 const JOBS: usize = 20;
@@ -122,6 +123,28 @@ async fn a_dead_job_is_an_error_with_id_attempts_and_cause_although_final_retry_
     assert_eq!(error.len(), 1, "{error:#?}");
     assert!(error[0].contains("the job is DEAD topic=work job.id=a attempts=2 fence="), "{error:#?}");
     assert!(error[0].contains("cause=error error=\"no\""), "{error:#?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_job_that_the_default_drops_is_a_warning_with_its_id() {
+    #[delay_listener(register = false)]
+    struct Plain {}
+
+    impl DelayListener for Plain {
+        type Job = TestJob;
+
+        async fn on_due(&self, _job: Job<TestJob>, channel: Channel) -> Result<Decided, JobError> {
+            Ok(channel.park())
+        }
+    }
+    let (traces, _guard) = subscribe();
+    let dq = start(|factory| factory.listener::<Plain>().topic("work", |topic| topic.unacked_age("1h"))).await;
+    dq.provider().add(test_job("a")).await.unwrap();
+    traces.events(Level::WARN);
+    dq.advance(2 * HOUR).await;
+    let warn = traces.events(Level::WARN);
+    let says = " message=no ack or requeue came: the UNACKED job is dropped topic=work job.id=a";
+    assert_eq!(warn, [says]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -118,7 +118,7 @@ pub trait DelayListener: Declared + Send + Sync + 'static {
 
 /// What a listener without a `process_unacked` does.
 pub(super) fn drop_unacked<J: DelayJob>(job: &Job<J>) -> UnackedDecision {
-    tracing::warn!(topic = J::TOPIC, job.id = %job.id(), "no ack or requeue came: the UNACKED job is dropped");
+    tracing::warn!(topic = %J::TOPIC, job.id = %job.id(), "no ack or requeue came: the UNACKED job is dropped");
     UnackedDecision::Drop
 }
 

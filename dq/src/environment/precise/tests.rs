@@ -77,6 +77,16 @@ fn clock_and_thread() -> (PreciseClock, crate::environment::OwnThread) {
 }
 
 #[test]
+fn an_alarm_goes_off_once() {
+    let runtime = runtime();
+    let clock = clock_on(&runtime);
+    let _sleep = polled_once(&clock, clock.now() + HOUR);
+    let set = rustix::time::timerfd_gettime(alarm(&clock).upgrade().unwrap()).unwrap();
+    assert!(set.it_value.tv_sec > 0, "it is set");
+    assert_eq!((set.it_interval.tv_sec, set.it_interval.tv_nsec), (0, 0));
+}
+
+#[test]
 fn only_an_earlier_deadline_sets_the_alarm() {
     let runtime = runtime();
     let clock = clock_on(&runtime);

@@ -388,4 +388,6 @@ fn a_payload_is_as_deep_as_a_decoder_accepts_at_most() {
     assert!(serde_json::from_str::<serde_json::Value>(&text).is_err());
     assert!(check_json(&text).unwrap_err().to_string().contains("128 levels"));
     check_json(r#"{"a": "[[\"{{", "b": "\\"}"#).unwrap();
+    let wide = |of: &str| format!("[{}]", [of; 200].join(","));
+    check_json(&wide("[]")).and_then(|()| check_json(&wide("{}"))).expect("what is side by side is not nested");
 }
