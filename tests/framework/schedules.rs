@@ -1,5 +1,6 @@
 //! Schedules: jobs that are added at each tick, once, by whichever node comes.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -10,6 +11,7 @@ use dq::store::{Due, NewJob, Numbered, OnDuplicate};
 use dq::testing::Harness;
 use dq::time::Timestamp;
 
+use crate::backend::SEEDS;
 use crate::scripted_listener::{HOUR, MINUTE, SECOND, Script, TestJob, default_settings, test_job};
 
 /// The due times of the jobs that ran, in the order of their runs.
@@ -83,6 +85,34 @@ async fn many_nodes_add_each_job_once_while_nodes_die() {
     let count = ran.len() as u32;
     assert!(count > 15, "{count}");
     assert_eq!(ran, every(10 * SECOND, first, count));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_five_nodes_one_dies_each_second_and_each_tick_of_a_second_is_added_once() {
+    let seconds = if SEEDS > 100 { 600 } else { 60 };
+    let runs = Runs::default();
+    let script = runs.script(Duration::ZERO);
+    let mut nodes = VecDeque::from([script.start(default_settings).await]);
+    let each = nodes[0].provider().add_schedule("s", test_job("p")).every("1s").on_missed(OnMissed::All);
+    let first = each.await.unwrap().first;
+    for seed in 2..2 + seconds {
+        nodes.push_back(script.beside(&nodes[0], seed, default_settings).await);
+        nodes.back().unwrap().advance(SECOND).await;
+        if nodes.len() > 5 {
+            nodes.pop_front().unwrap().kill();
+        }
+    }
+    let dq = nodes.pop_back().unwrap();
+    dq.advance(MINUTE).await; // the jobs of dead nodes come back
+    dq.provider().remove_schedule::<TestJob>("s").await.unwrap();
+    dq.advance(MINUTE).await;
+    let mut ran = runs.take();
+    ran.sort();
+    let all = ran.len();
+    ran.dedup();
+    assert!(ran.len() as u64 >= seconds, "{} ticks", ran.len());
+    assert_eq!(ran, every(SECOND, first, ran.len() as u32), "{all} runs: none is missing");
+    assert_eq!(dq.counts::<TestJob>().await.delayed, 0);
 }
 
 /// The time of the store, to the second.

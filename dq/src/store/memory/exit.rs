@@ -43,6 +43,9 @@ impl Topic {
         let run = EndedRun { token, isolation, crashes: slot.take_crashes(), parked_by };
         let ended = end.filter(|end| end.applies(token.fence, parked_by)).map(|end| end.how);
         if let Some(replacement) = replacement.filter(|new| ended.is_some() || !new.conditional) {
+            if let (None, Exit::Settled(Change::Tick(tick), _)) = (ended, &exit) {
+                self.add_jobs_of(now, tick);
+            }
             return self.put(now, id, replacement.job);
         }
         match (ended, exit) {

@@ -158,7 +158,8 @@ pub async fn next_tick_is_later_than_this_one(t: &Topic) {
     }
 }
 
-/// A schedule that was deleted while it ran adds nothing more; one that was replaced waits as the new one says (rules 12, 13).
+/// A schedule that was deleted while it ran adds nothing more. One that was replaced adds the jobs of this tick, and then waits as the
+/// new one says (rules 12, 13, 30).
 pub async fn tick_obeys_a_pending_command(t: &Topic) {
     let claim = t.running("n", "s").await;
     assert!(t.delete("s").await.changed);
@@ -167,7 +168,7 @@ pub async fn tick_obeys_a_pending_command(t: &Topic) {
     let claim = t.running("n", "s").await;
     t.add_job(replacing("s", "replacement")).await;
     assert_eq!(settle(t, &claim, tick(t, vec![new("a")])).await, Verdict::Done);
-    assert_eq!((t.payload("s").await, t.state("a").await), ("replacement".into(), None));
+    assert_eq!((t.payload("s").await, t.payload("a").await), ("replacement".into(), "a".into()));
 }
 
 /// The jobs of a tick go to the queue, to the broadcasts, or to both (rules 24, 30).

@@ -1,11 +1,19 @@
 //! The step `settle`, and what every way out of RUNNING has in common (rules 10, 12, 13, 16, 17, 19 and 25).
 
-use super::{AddedJob, Place, Run, Topic};
+use super::{AddedJob, End, Place, Run, Topic};
 use dq::job::state::Event;
-use dq::job::{JobId, Metadata, NodeId, State};
+use dq::job::{JobId, Metadata, NodeId, Record, State};
 use dq::store::CommandKind;
 use dq::store::step::{Change, Outcome, RejoinDue, Settle, Settled, Tick, Verdict};
 use dq::time::Timestamp;
+
+impl Run {
+    /// The pending end, if it is for this run.
+    fn applying_end(&self, metadata: &Metadata) -> Option<End> {
+        let is_own = |fence| fence == self.token.fence || Some(fence) == metadata.parked_by;
+        self.end.filter(|end| end.fence.is_none_or(is_own))
+    }
+}
 
 impl Topic {
     pub(in super::super) fn settle(&mut self, node: &NodeId, request: &Settle) -> Settled {
@@ -26,6 +34,12 @@ impl Topic {
         if !self.holds(node, &outcome.id, outcome.token) {
             return Verdict::Stale;
         }
+        if let (Change::Tick(tick), Some(run)) = (&outcome.change, self.run(&outcome.id).cloned())
+            && run.replacement.is_some_and(|replacement| !replacement.only_if_ended)
+            && !self.is_ended(&outcome.id)
+        {
+            self.add_jobs_of(tick);
+        }
         if let Some(run) = self.obey(&outcome.id) {
             self.decide(&outcome.id, &run, &outcome.change, outcome.metadata.as_ref());
         }
@@ -39,8 +53,7 @@ impl Topic {
         let (metadata, Place::Running(run)) = (job.metadata(), job.place.clone()) else {
             unreachable!("the job is RUNNING")
         };
-        let is_own = |fence| fence == run.token.fence || Some(fence) == metadata.parked_by;
-        let end = run.end.filter(|end| end.fence.is_none_or(is_own));
+        let end = run.applying_end(&metadata);
         match (end, run.replacement.clone()) {
             (end, Some(replacement)) if end.is_some() || !replacement.only_if_ended => self.put(id, replacement.job),
             (Some(end), _) if end.verb == CommandKind::Ack && !metadata.retain.is_zero() => {
@@ -86,20 +99,34 @@ impl Topic {
         job.go(event, place);
     }
 
-    /// Adds the jobs of a tick, and the schedule waits for the next one.
-    fn tick(&mut self, id: &JobId, run: &Run, tick: &Tick) {
+    /// Adds the jobs of a tick, unless the last one has not ended. Returns the record of the schedule.
+    fn add_jobs_of<'a>(&mut self, tick: &'a Tick) -> &'a Record {
         let unended = [State::Delayed, State::Running, State::Unacked];
         let has_not_ended = |last: &JobId| self.state(last).is_some_and(|last| unended.contains(&last));
-        let skipped = tick.unless.as_ref().filter(|(last, _)| has_not_ended(last)).map(|(_, record)| record);
-        for job in tick.jobs.iter().filter(|_| skipped.is_none()) {
+        if let Some((_, skipped)) = tick.unless.as_ref().filter(|(last, _)| has_not_ended(last)) {
+            return skipped;
+        }
+        for job in &tick.jobs {
             if matches!(self.state(&job.id), None | Some(State::Done)) {
                 self.put(&job.id, AddedJob { record: job.record.clone(), due: job.due, deliver: job.deliver });
             }
         }
+        &tick.schedule
+    }
+
+    /// Whether an end from outside applies to the run of this job.
+    fn is_ended(&self, id: &JobId) -> bool {
+        let job = self.jobs.get(id);
+        job.is_some_and(|job| matches!(&job.place, Place::Running(run) if run.applying_end(&job.metadata()).is_some()))
+    }
+
+    /// Adds the jobs of a tick, and the schedule waits for the next one.
+    fn tick(&mut self, id: &JobId, run: &Run, tick: &Tick) {
+        let schedule = self.add_jobs_of(tick);
         let Some(next) = tick.next else { return drop(self.remove_job(id, Event::Ticked { ended: true })) };
         let later = Timestamp::from_millis(run.token.due.as_millis() + 1);
         let job = self.jobs.get_mut(id).expect("the job is RUNNING");
-        (job.record, job.crashes) = (skipped.unwrap_or(&tick.schedule).clone(), 0);
+        (job.record, job.crashes) = (schedule.clone(), 0);
         job.go(Event::Ticked { ended: false }, Place::Delayed(next.max(later)));
     }
 

@@ -154,32 +154,34 @@ local function put_new(id, deliver, due, record)
   if own then push(plan.metadata, id, own) end
   put_delayed(id, due)
 end
--- A schedule had a tick: the jobs of the tick are new, and the schedule waits for the next one. `packed` is as `packed` in
--- outcomes.rs writes it.
-local function put_tick(id, due, packed)
+-- The jobs of a tick are new, unless the last one has not ended. `packed` is as `packed` in outcomes.rs writes it. Returns the record
+-- of the schedule from now on, and its next tick or 0.
+local function put_jobs_of_tick(packed)
   local next_due, has_retention, longest, size, at = struct.unpack('<I6BI4I4', packed)
   local function text()
     at = at + size
     return string.sub(packed, at - size, at - 1)
   end
-  local unless = text()
-  size, at = struct.unpack('<I4', packed, at)
-  local skipped = text()
-  size, at = struct.unpack('<I4', packed, at)
-  local schedule, count = text(), nil
-  count, at = struct.unpack('<I2', packed, at)
-  local overlaps = unless ~= '' and has_not_ended(unless)
-  for _ = 1, count do
-    local deliver, job_due
-    deliver, job_due, size, at = struct.unpack('<c1I6I4', packed, at)
-    local job = text()
+  local function next_text()
     size, at = struct.unpack('<I4', packed, at)
-    local record = text()
-    if not overlaps then put_new(job, deliver, job_due, record) end
+    return text()
   end
-  if overlaps then schedule = skipped end
+  local unless, skipped, schedule, count = text(), next_text(), next_text(), nil
   if has_retention == 1 then plan.has_retention = true end
   plan.longest = math.max(plan.longest, longest)
+  if unless ~= '' and has_not_ended(unless) then return skipped, next_due end
+  count, at = struct.unpack('<I2', packed, at)
+  for _ = 1, count do
+    local deliver, due
+    deliver, due, at = struct.unpack('<c1I6', packed, at)
+    local id = next_text()
+    put_new(id, deliver, due, next_text())
+  end
+  return schedule, next_due
+end
+-- A schedule had a tick, and waits for the next one.
+local function put_tick(id, due, packed)
+  local schedule, next_due = put_jobs_of_tick(packed)
   if next_due == 0 then return remove_job(id) end
   push(plan.records, id, schedule)
   push(plan.removed_metadata, id)
@@ -198,7 +200,10 @@ local function leave(id, token, text, command, crash_text, outcome, argument, ne
   if ending and command.fence ~= '' and command.fence ~= fence and command.fence ~= parking_fence then ending = nil end
   local replaces = command and command.deliver and (ending or not command.conditional)
   local replacement = replaces and redis.call('HGET', replacements, id)
-  if replacement then return put_replacement(id, command, replacement) end
+  if replacement then
+    if outcome == 'n' and not ending then put_jobs_of_tick(argument) end
+    return put_replacement(id, command, replacement)
+  end
   if ending then return finish_job(id, text, ending) end
   if outcome == 'a' then return finish_job(id, text, 'a', new) end
   if outcome == 'd' then return remove_job(id) end
