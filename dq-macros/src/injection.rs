@@ -186,7 +186,7 @@ fn take_inject(attributes: &mut Vec<Attribute>, errors: &mut Errors) -> Source {
         match inject.parse_args::<Ident>() {
             Ok(word) if word == "default" => source = Source::Default,
             Ok(word) if nearest(&word.to_string(), ["default"]).is_some() => {
-                errors.at(&word, format!("Unknown key `{word}`. Did you mean `default`?"));
+                errors.at(&word, format!("unknown key `{word}`: did you mean `default`?"));
             }
             _ => errors.at(
                 &inject.meta,

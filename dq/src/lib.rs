@@ -115,6 +115,8 @@ pub mod listener;
 pub mod prelude;
 mod private;
 pub mod provider;
+#[cfg(feature = "redis")]
+pub mod redis;
 pub mod schedule;
 #[doc(hidden)]
 pub mod store;

@@ -81,16 +81,16 @@ async fn a_rejoined_job_keeps_payload_headers_and_attempts_whatever_its_handler_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rejoin_without_a_delay_runs_again_at_once_and_others_run_too() {
-    let runs = AtomicU32::new(0);
-    let script = Script::new(move |_, channel| {
-        let more = runs.fetch_add(1, Relaxed) < 5;
-        async move { Ok(if more { channel.rejoin() } else { channel.ack() }) }
-    });
-    let dq = script.start(|topic| topic.concurrency(1)).await;
-    dq.provider().add(test_job("a")).await.unwrap();
-    dq.settle().await;
-    assert_eq!(script.log.take().len(), 6);
+async fn a_rejoin_of_a_job_without_a_delay_waits_for_a_second() {
+    let rejoins: [fn(Channel) -> Decided; 3] =
+        [Channel::rejoin, |channel| channel.rejoin_after("0s"), |channel| channel.rejoin_at(SystemTime::UNIX_EPOCH)];
+    for rejoin in rejoins {
+        let script = Script::new(move |_, channel| async move { Ok(rejoin(channel)) });
+        let dq = script.start(default_settings).await;
+        dq.provider().add(test_job("a")).await.unwrap();
+        dq.advance(3 * SECOND).await;
+        assert_eq!(script.log.take(), ["0ns due a 0", "1s due a 0", "2s due a 0", "3s due a 0"]);
+    }
 }
 
 #[tokio::test(start_paused = true)]

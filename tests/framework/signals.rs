@@ -107,6 +107,19 @@ async fn a_program_that_never_ends() {
     println!("stopped");
 }
 
+/// A test runs this one as a process of its own: it has a provider, and no node.
+#[tokio::test]
+async fn a_program_without_a_node() {
+    if std::env::var("DQ_TEST_SIGNALS").is_err() {
+        return;
+    }
+    let signal = dq::context::signals().unwrap();
+    println!("handling");
+    signal.clone().await;
+    signal.await; // all clones
+    println!("stopped");
+}
+
 fn run(test: &str) -> (Child, Pid, Lines<BufReader<ChildStdout>>) {
     let store = Shared::named(test);
     let mut program = Command::new(std::env::current_exe().unwrap())
@@ -167,6 +180,15 @@ async fn the_signal_that_ends_what_runs_beside_the_node_does_not_end_its_grace()
 #[tokio::test]
 async fn what_does_not_end_is_dropped_when_the_grace_is_over() {
     let (mut program, pid, mut lines) = run("a_program_that_never_ends");
+    said(&mut lines, &["handling"]).await;
+    kill_process(pid, Signal::TERM).unwrap();
+    said(&mut lines, &["stopped"]).await;
+    assert!(program.wait().await.unwrap().success());
+}
+
+#[tokio::test]
+async fn a_program_without_a_node_learns_of_sigterm() {
+    let (mut program, pid, mut lines) = run("a_program_without_a_node");
     said(&mut lines, &["handling"]).await;
     kill_process(pid, Signal::TERM).unwrap();
     said(&mut lines, &["stopped"]).await;

@@ -324,6 +324,35 @@ fn a_node_that_stops_gives_back_what_did_not_begin() {
 }
 
 #[test]
+fn a_function_that_blocks_beyond_its_timeout_waits_for_no_retry_delay() {
+    let times_out = |topic: TopicOverrides| topic.timeout("1s").retry("1h x 1");
+    let mut node =
+        Node::start("no-retry-delay", 2, 2, |factory| factory.listener::<blocks>().topic("blocks", times_out));
+    node.block_threads(2);
+    let health = node.until_health("blocks", |health| {
+        assert!(health.running <= 2, "only what blocks: {health:?}");
+        health.counters.failed == 2
+    });
+    assert_eq!((health.counters.timed_out, health.starved), (2, None));
+    node.gates.clear();
+    node.until_health("blocks", |health| health.counters.late_outcomes == 2);
+    assert_eq!(node.stop(), [""; 0]);
+}
+
+#[test]
+fn a_runtime_that_cannot_ask_retry_delay_starves() {
+    let times_out = |topic: TopicOverrides| topic.timeout("1s").retry("1h x 1");
+    let listeners = |factory| blocks_and_works(factory).topic("work", times_out);
+    let mut node = Node::start("cannot-ask", 1, 1, listeners);
+    node.run(node.provider.add(Work { id: 100 })).unwrap();
+    assert_eq!(node.next(), "due 100 0"); // it blocks the only thread
+    node.until_health("work", |health| health.counters.failed == 1 && health.starved.is_some());
+    node.gates.clear();
+    node.until_health("work", |health| health.starved.is_none());
+    assert_eq!(node.stop(), [""; 0]);
+}
+
+#[test]
 fn a_retry_function_that_blocks_delays_no_other_topic_and_the_settings_decide() {
     let listeners = |factory: ContextFactory| factory.listener::<AlwaysFails>().listener::<Works>();
     let mut node = Node::start("retry-function-blocks", 10, 8, listeners);

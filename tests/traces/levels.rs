@@ -148,6 +148,43 @@ async fn a_parked_job_that_the_default_drops_is_a_warning_with_its_id() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_job_that_its_handler_gives_up_says_so() {
+    let (traces, _guard) = subscribe();
+    let dq = begin(&Script::new(|_, _| async { Err(JobError::fatal("bad iban")) }), &traces, "1m x 3").await;
+    dq.provider().add(test_job("a")).await.unwrap();
+    dq.settle().await;
+    let warn = traces.events(Level::WARN);
+    let says = "the handler failed, and gave the job up: `final_retry` follows topic=work job.id=a attempt=1 fatal=true fence=";
+    assert!(warn.len() == 1 && warn[0].contains(says), "{warn:#?}");
+    assert_eq!(with(&traces.events(Level::ERROR), "the job is DEAD").len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_loop_is_a_warning_a_minute_and_the_dead_job_says_why() {
+    let (traces, _guard) = subscribe();
+    let mut dq = Script::hangs().start(|topic| topic.timeout("0s")).await;
+    dq.provider().add(test_job("killer")).await.unwrap();
+    let mut warnings = 0;
+    for seed in 2.. {
+        dq.advance(MINUTE).await;
+        let warn = traces.events(Level::WARN);
+        let warned = with(&warn, "jobs that ran in processes that died may be the cause, so they run alone");
+        warnings += warned.len();
+        assert_eq!(warned.len(), warn.len(), "{warn:#?}");
+        let error = traces.events(Level::ERROR);
+        if !error.is_empty() {
+            let says = "cause=crashes error=\"the process died while the job ran alone in it\"";
+            assert!(error.len() == 1 && error[0].contains(says), "{error:#?}");
+            break;
+        }
+        let next = Script::hangs().beside(&dq, seed, |topic| topic.timeout("0s")).await;
+        dq.kill();
+        dq = next;
+    }
+    assert!(warnings > 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_payload_that_does_not_decode_is_one_line_without_the_payload() {
     let (traces, _guard) = subscribe();
     let dq = begin(&Script::acks(), &traces, "1m").await;

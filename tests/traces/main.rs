@@ -6,6 +6,7 @@
 #[allow(dead_code, reason = "the framework tests use the rest")]
 #[path = "../framework/backend/memory.rs"]
 mod backend;
+mod batches;
 mod broadcasts;
 mod ends;
 mod levels;

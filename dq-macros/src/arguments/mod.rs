@@ -128,12 +128,12 @@ fn known_and_unique(found: Vec<(Ident, Value)>, attribute: &str, keys: &[Key], e
             let names = keys.iter().map(|key| key.name);
             match nearest(&name, names.clone()) {
                 Some(near) => {
-                    errors.at(&key, format!("Unknown key `{name}`. Did you mean `{near}`?"));
+                    errors.at(&key, format!("unknown key `{name}`: did you mean `{near}`?"));
                     arguments.meant.push(near);
                 }
                 None => {
                     let names = listed(names, "and");
-                    errors.at(&key, format!("Unknown key `{name}`. The keys of `#[{attribute}]` are {names}"));
+                    errors.at(&key, format!("unknown key `{name}`: the keys of `#[{attribute}]` are {names}"));
                 }
             }
             continue;
@@ -174,7 +174,7 @@ mod tests {
             [
                 "expected a key, for example `topic = \"order-timeout\"`",
                 "expected a comma before this",
-                "Unknown key `topc`. Did you mean `topic`?",
+                "unknown key `topc`: did you mean `topic`?",
                 "this is the second `topic`: keep one",
             ]
         );

@@ -109,7 +109,7 @@ fn word_id(attribute: &Attribute, errors: &mut Errors) -> Option<Ident> {
     match attribute.parse_args::<Ident>() {
         Ok(word) if word == "id" => return Some(word),
         Ok(word) if nearest(&word.to_string(), ["id"]).is_some() => {
-            errors.at(&word, format!("Unknown key `{word}`. Did you mean `id`?"));
+            errors.at(&word, format!("unknown key `{word}`: did you mean `id`?"));
         }
         _ => {
             let place = match &attribute.meta {

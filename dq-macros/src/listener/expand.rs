@@ -3,7 +3,7 @@
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::ext::IdentExt;
-use syn::{Generics, Ident, LitStr, ReturnType, Visibility};
+use syn::{Generics, Ident, LitStr, ReturnType};
 
 use super::function::{Function, Parameter};
 use super::model::Model;
@@ -16,7 +16,7 @@ use crate::locals::local;
 /// The struct, its `Declared`, and its registration.
 pub(super) fn of_struct(listener: &Listener, model: &Model, broken: bool) -> TokenStream {
     let Listener { item, injection } = listener;
-    let declared = declared(&item.ident, &item.generics, injection, model, broken);
+    let declared = declared(&item.ident, &item.generics, injection, model, None, broken);
     let registration = registration(&item.ident, model, model.batch.is_some(), broken);
     quote!(#item #declared #registration)
 }
@@ -27,15 +27,17 @@ pub(super) fn of_struct(listener: &Listener, model: &Model, broken: bool) -> Tok
 pub(super) fn of_function(function: &Function, model: &Model, broken: bool) -> TokenStream {
     let Function { item, injection, .. } = function;
     let name = &item.sig.ident;
-    let private = Visibility::Inherited;
-    let visibility = if model.register { &private } else { &item.vis };
+    let visibility = &item.vis;
     let fields = injection.fields.iter().filter(|_| !broken).map(|Field { cfg, name, ty, source }| match source {
         Source::Parameter => quote!(#(#cfg)* #name: ::core::option::Option<#ty>),
         Source::Injected | Source::Default => quote!(#(#cfg)* #name: #ty),
     });
     let text = name.unraw().to_string();
     let doc = format!("The listener that runs the function `{text}`.");
-    let declared = declared(name, &Generics::default(), injection, model, broken);
+    let no_retry_delay = Some(quote!(
+        const MAY_HAVE_RETRY_DELAY: ::core::primitive::bool = false;
+    ));
+    let declared = declared(name, &Generics::default(), injection, model, no_retry_delay, broken);
     let handler = handler(function, model, broken);
     let registration = registration(name, model, function.takes_batches, broken);
     let formatter = local("formatter");
@@ -61,7 +63,14 @@ pub(super) fn of_function(function: &Function, model: &Model, broken: bool) -> T
 }
 
 /// `Declared`; after a mistake (`broken`), one that compiles and that nothing uses.
-fn declared(name: &Ident, generics: &Generics, injection: &Injection, model: &Model, broken: bool) -> TokenStream {
+fn declared(
+    name: &Ident,
+    generics: &Generics,
+    injection: &Injection,
+    model: &Model,
+    more: Option<TokenStream>,
+    broken: bool,
+) -> TokenStream {
     let root = &model.root;
     let text = name.unraw().to_string();
     let topic = constants::option(model.topic.as_ref().filter(|_| !broken));
@@ -77,6 +86,7 @@ fn declared(name: &Ident, generics: &Generics, injection: &Injection, model: &Mo
                 ::core::concat!(::core::file!(), ":", ::core::line!());
             const TOPIC: ::core::option::Option<&'static ::core::primitive::str> = #topic;
             const SETTINGS: #root::ListenerSettings = #settings;
+            #more
             #methods
         }
     }

@@ -28,7 +28,7 @@ pub use condition::Condition;
 pub use node::channel_stats::ChannelHealth;
 pub use node::health::{Health, HealthProbe};
 pub use node::shutdown::Stopped;
-pub use node::signals::StopSignal;
+pub use node::signals::{StopSignal, signals};
 pub use problems::StartError;
 pub use topic::stats::{Counters, TopicHealth};
 

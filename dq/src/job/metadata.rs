@@ -41,7 +41,7 @@ impl fmt::Debug for Metadata {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { attempts, cause, exhausted, delay, expires_at, retain, parked_by, retry, headers, error } = self;
         let error = match cause {
-            Some(Cause::Decode) => error.as_ref().map(|_| "(not shown: it quotes the payload)"),
+            Some(Cause::Decode) => error.as_ref().map(|_| "(not shown: it quotes the payload; print `error` itself)"),
             _ => error.as_deref(),
         };
         f.debug_struct("Metadata")

@@ -84,6 +84,6 @@ pub trait BatchListener: Declared + Send + Sync + 'static {
     /// seconds.
     fn retry_delay(&self, failed: u32, failure: &Failure) -> RetryDelay {
         let _ = (failed, failure);
-        RetryDelay::BySettings
+        RetryDelay::NotWritten
     }
 }

@@ -36,7 +36,7 @@ pub struct Decided(Decision);
 pub enum Decision {
     /// The job is finished.
     Ack,
-    /// The job runs again, after the delay it was added with.
+    /// The job runs again, after the delay it was added with; after a second if it has none.
     Rejoin,
     /// The job runs again, after this delay.
     RejoinAfter(Duration),
@@ -71,12 +71,13 @@ impl Channel {
         Decided(Decision::Ack)
     }
 
-    /// The job runs again, after the delay it was added with. This spends no attempt.
+    /// The job runs again, after the delay it was added with; after a second if it was added without one, so that no handler keeps a
+    /// node busy with one job. This spends no attempt.
     pub fn rejoin(self) -> Decided {
         Decided(Decision::Rejoin)
     }
 
-    /// The job runs again after `delay`, at most ten years. This spends no attempt.
+    /// The job runs again after `delay`, at most ten years; a delay of zero is a second. This spends no attempt.
     ///
     /// A text that is not a delay, or a longer delay, makes the run a failure. The compiler checks
     /// [`delay!("2m")`](crate::delay).
@@ -91,7 +92,7 @@ impl Channel {
         })
     }
 
-    /// The job runs again at `time` or, if that has passed, after the delay it was added with. This spends no attempt.
+    /// The job runs again at `time` or, if that has passed, after the delay it was added with, as [`rejoin`](Self::rejoin). This spends no attempt.
     ///
     /// A time more than ten years away makes the run a failure.
     pub fn rejoin_at(self, time: SystemTime) -> Decided {

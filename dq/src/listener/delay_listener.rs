@@ -24,6 +24,8 @@ pub trait Declared: Sized {
     const TOPIC: Option<&'static str>;
     /// The settings in the attribute.
     const SETTINGS: ListenerSettings;
+    /// `false` for a function, which has no `retry_delay`: dq asks none, and waits for none.
+    const MAY_HAVE_RETRY_DELAY: bool = true;
 
     /// The values it needs.
     fn dependencies() -> Vec<Dependency>;
@@ -109,10 +111,10 @@ pub trait DelayListener: Declared + Send + Sync + 'static {
     /// first). [`Failure::downcast_ref`] has the error that the handler returned. It returns the delay
     /// before the next run, or that the job is exhausted. It runs on your runtime: in the task of the handler that failed, or
     /// in a task of its own after a timeout. If it panics, or has not returned after two seconds, dq uses
-    /// [`RetryDelay::BySettings`], which is the default, and logs an error.
+    /// [`RetryDelay::BySettings`], and logs a warning. The default says that nobody wrote one: the settings decide.
     fn retry_delay(&self, failed: u32, failure: &Failure) -> RetryDelay {
         let _ = (failed, failure);
-        RetryDelay::BySettings
+        RetryDelay::NotWritten
     }
 }
 
@@ -134,6 +136,9 @@ pub enum RetryDelay {
     After(std::time::Duration),
     /// Never: no attempt is left.
     Exhausted,
+    /// The listener has no `retry_delay`, so the policy in the settings counts.
+    #[doc(hidden)]
+    NotWritten,
 }
 
 /// What to do with a job that has been UNACKED for too long; see

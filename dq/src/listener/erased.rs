@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +36,11 @@ pub trait ErasedListener: fmt::Debug + Send + Sync + 'static {
     /// Calls [`DelayListener::retry_delay`].
     fn retry_delay(&self, failed: u32, failure: &Failure) -> RetryDelay;
 
+    /// Whether the listener may have a [`retry_delay`](Self::retry_delay). `false` once it is known that nobody wrote one.
+    fn may_have_retry_delay(&self) -> bool {
+        true
+    }
+
     /// The same listener, if it takes batches. Its `call` makes a batch of one.
     fn batches(self: Arc<Self>) -> Option<Arc<dyn ErasedBatches>> {
         None
@@ -53,7 +59,38 @@ pub trait ErasedBatches: fmt::Debug + Send + Sync + 'static {
     ) -> BoxFuture<'static, Returned>;
 }
 
-pub(super) struct Erased<L>(pub(super) L);
+/// What is known of a listener's `retry_delay`. For a struct, only its first answer tells that nobody wrote it.
+#[derive(Debug)]
+pub(super) struct Asked {
+    may_be_written: AtomicBool,
+}
+
+impl Asked {
+    pub(super) const fn new(may_be_written: bool) -> Self {
+        Self { may_be_written: AtomicBool::new(may_be_written) }
+    }
+
+    pub(super) fn may_be_written(&self) -> bool {
+        self.may_be_written.load(Relaxed)
+    }
+
+    /// Learns from an answer.
+    pub(super) fn learn(&self, answer: RetryDelay) -> RetryDelay {
+        if answer != RetryDelay::NotWritten {
+            return answer;
+        }
+        self.may_be_written.store(false, Relaxed);
+        RetryDelay::BySettings
+    }
+}
+
+pub(super) struct Erased<L>(L, Asked);
+
+impl<L: DelayListener> Erased<L> {
+    pub(super) const fn new(listener: L) -> Self {
+        Self(listener, Asked::new(L::MAY_HAVE_RETRY_DELAY))
+    }
+}
 
 impl<L> fmt::Debug for Erased<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -82,7 +119,11 @@ impl<L: DelayListener> ErasedListener for Erased<L> {
     }
 
     fn retry_delay(&self, failed: u32, failure: &Failure) -> RetryDelay {
-        self.0.retry_delay(failed, failure)
+        self.1.learn(self.0.retry_delay(failed, failure))
+    }
+
+    fn may_have_retry_delay(&self) -> bool {
+        self.1.may_be_written()
     }
 }
 
@@ -91,5 +132,18 @@ pub(super) fn decode<P: DelayJob>(record: &Record) -> Result<P, Failure> {
     let (codec, payload) = record.payload().map_err(|bad| undecodable(&bad))?;
     match codec {
         Codec::Json => serde_json::from_slice(payload).map_err(|error| undecodable(&error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_answer_tells_that_nobody_wrote_a_retry_delay() {
+        let (function, written, unwritten) = (Asked::new(false), Asked::new(true), Asked::new(true));
+        assert_eq!(written.learn(RetryDelay::BySettings), RetryDelay::BySettings);
+        assert_eq!(unwritten.learn(RetryDelay::NotWritten), RetryDelay::BySettings);
+        assert_eq!([function, written, unwritten].map(|asked| asked.may_be_written()), [false, true, false]);
     }
 }

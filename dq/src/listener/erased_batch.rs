@@ -10,13 +10,19 @@ use super::batch::{Batch, Outcomes};
 use super::batch_listener::BatchListener;
 use super::channel::Decision;
 use super::delay_listener::RetryDelay;
-use super::erased::{ErasedBatches, ErasedListener, HandlerCall, decode};
+use super::erased::{Asked, ErasedBatches, ErasedListener, HandlerCall, decode};
 use super::failure::Failure;
 use super::job::{Delivery, Job};
 use super::returned::{Returned, returned, unacked};
 use crate::job::Record;
 
-pub(super) struct ErasedBatch<L>(pub(super) L);
+pub(super) struct ErasedBatch<L>(L, Asked);
+
+impl<L: BatchListener> ErasedBatch<L> {
+    pub(super) const fn new(listener: L) -> Self {
+        Self(listener, Asked::new(L::MAY_HAVE_RETRY_DELAY))
+    }
+}
 
 impl<L> fmt::Debug for ErasedBatch<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -45,7 +51,11 @@ impl<L: BatchListener> ErasedListener for ErasedBatch<L> {
     }
 
     fn retry_delay(&self, failed: u32, failure: &Failure) -> RetryDelay {
-        self.0.retry_delay(failed, failure)
+        self.1.learn(self.0.retry_delay(failed, failure))
+    }
+
+    fn may_have_retry_delay(&self) -> bool {
+        self.1.may_be_written()
     }
 
     fn batches(self: Arc<Self>) -> Option<Arc<dyn ErasedBatches>> {

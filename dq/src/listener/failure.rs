@@ -10,8 +10,7 @@ use crate::job::Cause;
 pub const LONGEST_ERROR: usize = 4 * 1024;
 
 /// What the log says instead of a decoder's text, which quotes the payload.
-const UNDECODABLE: &str =
-    "the payload does not decode into the type of the listener; `get` the DEAD job for the details";
+const UNDECODABLE: &str = "the payload does not decode into the type of the listener; `details.error` of the DEAD job, printed by itself, says why";
 
 /// The error of a handler. `?` makes one from any error, including `anyhow::Error`, and `.into()` from a text.
 ///

@@ -25,7 +25,7 @@ impl Dependency {
 
 /// A type that can be injected: any type that is `Clone + Send + Sync + 'static`.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be injected into a listener",
+    message = "`{Self}` cannot be injected into a listener: share it in an `Arc`",
     label = "must be `Clone + Send + Sync + 'static`",
     note = "share it: make the field `Arc<{Self}>`, or `Arc<Mutex<{Self}>>` if it is not `Sync`, and call `.provide(Arc::new(..))`",
     note = "or mark the field `#[inject(default)]` if it is the listener's own state"

@@ -125,11 +125,11 @@ impl Registration {
 }
 
 fn build_delay<L: DelayListener>(injector: &Injector) -> Built<dyn ErasedListener> {
-    Ok(Arc::new(Erased(L::inject(injector)?)))
+    Ok(Arc::new(Erased::new(L::inject(injector)?)))
 }
 
 fn build_batch<L: BatchListener>(injector: &Injector) -> Built<dyn ErasedListener> {
-    Ok(Arc::new(ErasedBatch(L::inject(injector)?)))
+    Ok(Arc::new(ErasedBatch::new(L::inject(injector)?)))
 }
 
 fn build_broadcast<L: BroadcastListener>(injector: &Injector) -> Built<dyn ErasedBroadcast> {

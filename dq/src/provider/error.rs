@@ -203,6 +203,30 @@ pub enum AddError {
     },
 }
 
+impl AddError {
+    /// Whether the same add can succeed later, though nobody changes it: the store was out of reach, or full, the topic drains, or the
+    /// provider was stopped. An HTTP handler answers 503 to it, and 4xx to any other error.
+    ///
+    /// After [`Unknown`](Self::Unknown), add with the same id and `keep_existing`.
+    pub fn may_be_repeated(&self) -> bool {
+        match self {
+            Self::NotAdded { reason, .. } => !matches!(reason, Reason::Refused(_)),
+            Self::Unknown { .. } | Self::Stopped { .. } | Self::Draining { .. } => true,
+            Self::SomeFailed { first, .. } => first.may_be_repeated(),
+            Self::BadPayload { .. }
+            | Self::PayloadTooLarge { .. }
+            | Self::HeadersTooLarge { .. }
+            | Self::BadName(_)
+            | Self::BadDelay { .. }
+            | Self::DelayTooLong { .. }
+            | Self::BadRetry(_)
+            | Self::BatchTooLarge { .. }
+            | Self::RepeatedInBatch { .. }
+            | Self::AlreadyExists { .. } => false,
+        }
+    }
+}
+
 /// Why a delete, cancel, ack or requeue was not done, or why it is unknown whether it was.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -419,6 +443,48 @@ mod tests {
     fn exists(state: State) -> String {
         let (topic, id) = (TopicName::new("t").unwrap(), JobId::new("7").unwrap());
         AddError::AlreadyExists { topic, id, state }.to_string()
+    }
+
+    #[test]
+    fn only_an_add_that_the_store_did_not_get_or_take_may_be_repeated() {
+        let topic = TopicName::new("t").unwrap();
+        let id = || JobId::new("7").unwrap();
+        let not_added = |reason| AddError::NotAdded { topic: topic.clone(), id: id(), reason };
+        let unknown = || AddError::Unknown { topic: topic.clone(), id: id(), reason: Reason::Unanswered };
+        let exists = || AddError::AlreadyExists { topic: topic.clone(), id: id(), state: State::Dead };
+        let some = |first| AddError::SomeFailed { failed: 1, jobs: 2, first: Box::new(first) };
+        let no_answer = Reason::NoAnswer { waited: Duration::ZERO, limit: "within" };
+        let never_sent = Reason::NeverSent { waited: Duration::ZERO, limit: "within" };
+        let store = StoreError::NotSent { operation: "add", reason: String::new() };
+        let repeat = [
+            not_added(Reason::Store(Arc::new(store))),
+            not_added(no_answer),
+            not_added(never_sent),
+            not_added(Reason::Stopped),
+            not_added(Reason::Panicked),
+            AddError::Stopped { topic: topic.clone(), id: id() },
+            some(unknown()),
+            unknown(),
+        ];
+        let give_up = [
+            not_added(Reason::Refused("why".into())),
+            AddError::BadPayload { topic: topic.clone(), source: serde_json::from_str::<u8>("").unwrap_err() },
+            AddError::PayloadTooLarge { topic: topic.clone(), size: 2, limit: 1 },
+            AddError::HeadersTooLarge { size: 2, limit: 1 },
+            TopicName::new("").unwrap_err().into(),
+            AddError::BadDelay { field: "after", source: dq_grammar::parse_duration("soon").unwrap_err() },
+            AddError::DelayTooLong { field: "after", delay: LONGEST_DELAY * 2, limit: LONGEST_DELAY },
+            "often".parse::<crate::job::RetryPolicy>().unwrap_err().into(),
+            AddError::BatchTooLarge { size: 2, limit: 1 },
+            AddError::RepeatedInBatch { id: id() },
+            some(exists()),
+            exists(),
+        ];
+        for (errors, may) in [(&repeat[..], true), (&give_up, false)] {
+            for error in errors {
+                assert_eq!(error.may_be_repeated(), may, "{error}");
+            }
+        }
     }
 
     #[test]

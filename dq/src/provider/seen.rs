@@ -29,9 +29,12 @@ pub enum UnreadablePayload {
     /// The record is damaged, or of another version.
     #[error(transparent)]
     Record(#[from] BadRecord),
-    /// The payload does not decode as the requested type. The text of this error quotes the payload, so it is no source: show it
-    /// only where the payload may be shown.
-    #[error("the payload does not decode, at line {} column {}", .0.line(), .0.column())]
+    /// The payload does not decode as the requested type. The text of this error quotes the payload, so it is no source: match
+    /// on it, and show it only where the payload may be shown.
+    #[error(
+        "the payload does not decode, at line {} column {}; the error in `UnreadablePayload::Json` says why, and quotes the payload",
+        .0.line(), .0.column()
+    )]
     Json(serde_json::Error),
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::context::{Context, ContextFactory, Health, HealthProbe, Stopped};
+use crate::context::{Context, ContextFactory, Error, Health, HealthProbe, Stopped};
 use crate::environment::{Environment, Seeded, TokioClock};
 use crate::job::{DelayJob, ToJobId};
 use crate::provider::{Provider, Seen};
@@ -46,6 +46,16 @@ pub struct Harness {
 
 /// How often the harness yields to other tasks before it checks whether anything still changes.
 const YIELDS: usize = 64;
+
+/// Why the node of a test did not start.
+fn problem(error: &Error) -> String {
+    if let Error::Start(start) = error
+        && start.is_only_no_listener()
+    {
+        return "the test names no listener, and the harness runs only those: write `|factory| factory.listener::<close>()`".into();
+    }
+    error.to_string()
+}
 
 impl Harness {
     /// Starts a node, and pauses tokio's clock. `with` names the node's listeners, provides what they need, and may
@@ -93,7 +103,7 @@ impl Harness {
                 harness.settle().await;
                 harness
             }
-            Err(error) => panic!("{error}"),
+            Err(error) => panic!("{}", problem(&error)),
         }
     }
 
@@ -109,16 +119,17 @@ impl Harness {
     }
 
     /// Advances the clock by `time`. Everything that is due in between happens at its own time. Returns when no task
-    /// has anything left to do.
+    /// can go on without more time: a handler that begins at the end and sleeps needs another call.
     pub async fn advance(&self, time: Duration) {
         // Not `tokio::time::advance`: it would skip the times of jobs that a handler adds or retries meanwhile.
         tokio::time::sleep(time).await;
         self.settle().await;
     }
 
-    /// Lets all tasks run without advancing the clock. Returns when no task has anything left to do.
+    /// Lets all tasks run without advancing the clock. Returns when no task can go on without time.
     ///
-    /// Jobs that are due run. A broadcast without a delay needs [`advance`](Self::advance) by a millisecond.
+    /// Jobs that are due start, and their handlers run as far as they get. One that sleeps needs [`advance`](Self::advance); one that
+    /// waits for a thread, such as that of `spawn_blocking`, or for a socket is not waited for. A broadcast without a delay needs [`advance`](Self::advance) by a millisecond.
     pub async fn settle(&self) {
         loop {
             InFlight::wait_for_none().await;

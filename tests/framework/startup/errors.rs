@@ -165,3 +165,14 @@ async fn a_provider_alone_needs_a_store_that_others_can_reach() {
     let provider = dq::Provider::connect("shop", "memory:provided").await.unwrap();
     assert_eq!(provider.app().as_str(), "shop");
 }
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_harness_without_a_listener_says_that_the_test_names_them() {
+    let start = tokio::spawn(dq::testing::Harness::start(|factory| factory));
+    let panic = start.await.unwrap_err().into_panic();
+    let text = panic.downcast_ref::<String>().unwrap();
+    assert!(
+        text.contains("write `|factory| factory.listener::<close>()`") && !text.contains("use that_crate"),
+        "{text}"
+    );
+}

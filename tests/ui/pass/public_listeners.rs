@@ -42,6 +42,20 @@ pub mod shop {
         Ok(())
     }
 
+    /// A payload.
+    #[derive(Debug, Serialize, Deserialize, DelayJob)]
+    #[job(topic = "reminder")]
+    pub struct Remind;
+
+    /// A function that registers itself, and that a test elsewhere names.
+    ///
+    /// # Errors
+    /// Never.
+    #[delay_listener]
+    pub async fn remind(_job: Job<Remind>) -> Result<(), JobError> {
+        Ok(())
+    }
+
     #[derive(Debug, Serialize, Deserialize, DelayJob)]
     #[job(topic = "private-payload")]
     struct Secret;
@@ -69,5 +83,6 @@ fn main() {
     use dq::listener::Registration;
     assert_eq!(Registration::delay::<shop::close>().name, "close");
     assert_eq!(Registration::delay::<shop::OrderTimeout>().name, "OrderTimeout");
-    assert_eq!(Registration::all().len(), 2);
+    assert_eq!(Registration::delay::<shop::remind>().name, "remind");
+    assert_eq!(Registration::all().len(), 3);
 }

@@ -117,7 +117,8 @@ impl ContextFactory {
 
     /// Provides a value to every listener that has a field or parameter of exactly this type.
     ///
-    /// Each listener gets a clone; wrap the value in an `Arc` to share it. For a field of type `Arc<dyn Notify>`, provide
+    /// Each listener gets a clone, so the type must be `Clone`: wrap the value in an `Arc` to share it, `.provide(Arc::new(db))`, and
+    /// write `&Arc<Db>` in the listener. For a field of type `Arc<dyn Notify>`, provide
     /// exactly that: `let notify: Arc<dyn Notify> = Arc::new(Mailer); factory.provide(notify)`. A second value of the same type
     /// is a problem at start, and so is a `Provider` or an `AppName`, which dq provides itself.
     #[track_caller]
@@ -129,8 +130,7 @@ impl ContextFactory {
     /// Adds a delay listener that does not register automatically: a generic one, one with `register = false`, or any listener
     /// under [`without_inventory`](Self::without_inventory). A listener that is also registered counts once.
     ///
-    /// A function listener can be named only in its own module. Elsewhere the compiler says "constant provided when a type was
-    /// expected"; give that module a `pub fn listeners(factory: ContextFactory) -> ContextFactory` that calls this.
+    /// A function listener is named like the function: `.listener::<handlers::close>()`, wherever the function is visible.
     pub fn listener<L: DelayListener>(mut self) -> Self {
         self.selection.by_hand.push(const { Registration::delay::<L>() });
         self

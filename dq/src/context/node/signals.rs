@@ -14,6 +14,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 use tokio::sync::watch;
 
+use crate::context::error::Error;
 use crate::environment::{Environment, Runtime};
 
 /// Resolves at the first signal that ends the program. Made by
@@ -34,6 +35,21 @@ impl fmt::Debug for StopSignal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StopSignal").finish_non_exhaustive()
     }
+}
+
+/// The signal that ends a program without a node, as a future: SIGTERM or SIGINT on Unix, Ctrl-C elsewhere. A node has
+/// [`Context::signals`](crate::context::Context::signals), which it counts as its own.
+///
+/// It also resolves for a signal that came since this call. From then on, these signals no longer end the program by themselves.
+///
+/// # Errors
+/// When the operating system refuses to deliver signals.
+///
+/// # Panics
+/// Outside of a tokio runtime with its IO driver.
+pub fn signals() -> Result<StopSignal, Error> {
+    let mut signals = TerminationSignals::listen()?;
+    Ok(StopSignal(async move { _ = signals.next().await }.boxed().shared()))
 }
 
 /// Where a node keeps its count, once it has one.

@@ -24,6 +24,12 @@ impl StartError {
         &self.problems
     }
 
+    /// Whether all that is wrong is that no listener is named.
+    #[cfg(feature = "testing")]
+    pub(crate) fn is_only_no_listener(&self) -> bool {
+        matches!(self.problems[..], [Problem::NoListener])
+    }
+
     /// Lists the provided values, if one is missing.
     fn write_provided(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.problems.iter().any(|problem| matches!(problem, Problem::NotProvided { .. })) {

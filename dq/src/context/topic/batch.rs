@@ -102,7 +102,7 @@ impl Topic {
         let Some(job) = self.held.get(id) else { return };
         let cancel = batch.cancel.child_token();
         batch.bytes += job.size();
-        batch.failed.push(job.failed_after(&HandlerCall::OnDue));
+        batch.failed.push(self.asks_after(job, &HandlerCall::OnDue));
         batch.work.push((job.record.clone(), self.delivery(id, job, cancel.clone())));
         batch.jobs.push(RunJob { id: id.clone(), token: job.token, cancel });
         self.held.set(id, Stage::Running(batch.run_id));
@@ -131,7 +131,7 @@ impl Topic {
         ended: Ended,
         now: Duration,
     ) {
-        let Some(job) = self.runs.take_job(run_id, place) else { return self.report_late(run_id) };
+        let Some(job) = self.runs.take_job(run_id, place) else { return self.report_late(run_id, now) };
         self.prefetch.ended(now);
         if self.held.under(&job.id, job.token).is_some() {
             self.decide(&job.id, failed, ended);
@@ -140,11 +140,14 @@ impl Topic {
 
     /// A batch has ended, or `retry_delay` has answered for jobs that timed out together: what follows for each of these jobs.
     pub(super) fn on_batch_end(&mut self, jobs: RunJobs, failed: Option<&Failed>, ended: &Ended, now: Duration) {
-        for (place, job) in jobs.into_list() {
-            self.prefetch.ended(now);
-            if self.held.under(&job.id, job.token).is_some() {
-                self.decide(&job.id, failed.cloned(), ended.for_job(place));
+        let jobs = jobs.into_list();
+        self.report_together(jobs.len(), |topic| {
+            for (place, job) in jobs {
+                topic.prefetch.ended(now);
+                if topic.held.under(&job.id, job.token).is_some() {
+                    topic.decide(&job.id, failed.cloned(), ended.for_job(place));
+                }
             }
-        }
+        });
     }
 }

@@ -203,7 +203,9 @@ impl Topic {
         self.send_isolate(isolation, runs);
     }
 
-    fn log_isolated(&self, isolation: Isolation, runs: &[(JobId, Token)]) {
+    /// At WARN once a minute: a process that dies again and again is nothing that dq can mend.
+    fn log_isolated(&mut self, isolation: Isolation, runs: &[(JobId, Token)]) {
+        let now = self.parts.environment.now();
         let jobs = || runs.iter().filter_map(|(id, token)| self.held.under(id, *token));
         let crashes = jobs().map(|job| job.crashes).max().unwrap_or_default();
         let must_be_alone = jobs().any(|job| job.suspicion == Suspicion::Alone);
@@ -213,7 +215,12 @@ impl Topic {
             Isolation::Alone => "alone in the process, until another job wants to run",
         };
         let ids: Vec<_> = runs.iter().take(MOST_SHOWN).map(|(id, _)| id.as_str()).collect();
-        tracing::info!(topic = %self.parts.key.topic, jobs = runs.len(), ?ids, crashes, "jobs that ran in processes that died may be the cause, so they run {how}");
+        let topic = &self.parts.key.topic;
+        if self.reports.crashed.is_due(now) {
+            tracing::warn!(%topic, jobs = runs.len(), ?ids, crashes, "jobs that ran in processes that died may be the cause, so they run {how}");
+        } else {
+            tracing::info!(%topic, jobs = runs.len(), ?ids, crashes, "jobs that ran in processes that died may be the cause, so they run {how}");
+        }
     }
 
     fn send_isolate(&mut self, isolation: Isolation, runs: Vec<(JobId, Token)>) {

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::begin::{BEGINS_WITHIN, Begin, RunId};
 use super::retry_delay::ANSWERS_WITHIN;
 use super::run_jobs::{RunJob, RunJobs};
-use super::run_report::{Ended, Failed, RunEvent, change, wanted_retry};
+use super::run_report::{Ended, Failed, RunEvent, change, paced, wanted_retry};
 use super::run_task::{PreparedRun, RunTask, Work};
 use super::runs::{Check, Run, first_check};
 use super::{HeldJob, Mode, Stage, Topic};
@@ -71,7 +71,7 @@ impl Topic {
         let cancel = CancellationToken::new();
         let delivery = self.delivery(id, job, cancel.clone());
         let (token, record) = (job.token, job.record.clone());
-        let asks = job.failed_after(&call).filter(|_| !detached);
+        let asks = self.asks_after(job, &call).filter(|_| !detached);
         let (run_id, begin) = (self.runs.next_id(), Arc::<Begin>::default());
         let span = tracing::info_span!(
             parent: None, "dq.run", topic = %self.parts.key.topic, job.id = %id, attempt = delivery.attempt, fence = token.fence.0
@@ -102,7 +102,7 @@ impl Topic {
         match event {
             RunEvent::Failed(run, failed) => {
                 if !self.runs.asks(run, failed, now + ANSWERS_WITHIN) {
-                    self.report_late(run);
+                    self.report_late(run, now);
                 }
             }
             RunEvent::JobEnded(run, place, failed, ended) => self.on_job_end(run, place, failed, ended, now),
@@ -117,7 +117,7 @@ impl Topic {
                 return if dropped { self.on_handlers_gone(now) } else { self.on_began(now) };
             }
             if !dropped && !matches!(ended, Ended::Asked(_) | Ended::AskedEach(_)) {
-                self.report_late(run_id);
+                self.report_late(run_id, now);
             }
             self.runs.abandoned_returned(run_id);
             return;
@@ -141,11 +141,18 @@ impl Topic {
     }
 
     /// Logs and counts a handler that returned, or decided a job of its batch, after its run was given up.
-    pub(super) fn report_late(&self, run: RunId) {
-        if let Some(id) = self.runs.abandoned(run) {
-            let id = id.map_or("a batch", JobId::as_str);
-            tracing::info!(topic = %self.parts.key.topic, job.id = %id, "a handler returned after dq had given its run up; its outcome is refused");
-            self.parts.stats.late_outcome();
+    pub(super) fn report_late(&mut self, run: RunId, now: Duration) {
+        let Some(late) = self.runs.abandoned(run) else { return };
+        self.parts.stats.late_outcome();
+        let (topic, id) = (&self.parts.key.topic, late.job.as_ref().map_or("a batch", JobId::as_str));
+        match late.blocked_for(now).filter(|_| self.reports.blocked.is_due(now)) {
+            Some(beyond) => {
+                let beyond = humantime::format_duration(beyond);
+                tracing::warn!(%topic, job.id = %id, %beyond, "a handler blocked its thread beyond its timeout, so its job may run twice at a time; its outcome is refused. Put blocking work into `spawn_blocking`");
+            }
+            None => {
+                tracing::info!(%topic, job.id = %id, "a handler returned after dq had given its run up; its outcome is refused");
+            }
         }
     }
 
@@ -167,7 +174,7 @@ impl Topic {
                     }
                 },
                 Check::TimedOut => self.on_timeout(run_id, now),
-                Check::Unanswered => self.on_unanswered(run_id),
+                Check::Unanswered => self.on_unanswered(run_id, now),
             }
         }
         None
@@ -176,23 +183,26 @@ impl Topic {
     fn on_timeout(&mut self, run_id: RunId, now: Duration) {
         let timeout = self.parts.topic.timeout;
         let Some(run) = self.runs.give_up(run_id) else { return };
+        self.runs.note_timed_out(run_id, now);
         let after = humantime::format_duration(timeout.unwrap_or_default());
         let (detached, jobs) = (run.detached, run.jobs.into_list());
         self.parts.stats.timed_out();
         let failure = Failure::new(Cause::Timeout, format!("the handler did not return within {after}"));
         let mut asked = Vec::new();
-        for (_, job) in jobs {
-            if detached {
-                self.report_lost(&job.id, &failure.message);
-                continue;
+        self.report_together(jobs.len(), |topic| {
+            for (_, job) in jobs {
+                if detached {
+                    topic.report_lost(&job.id, &failure.message);
+                    continue;
+                }
+                let Some(held) = topic.held.under(&job.id, job.token) else { continue };
+                let asks = held.mode == Mode::Due && held.exhausted_by().is_none();
+                match topic.asks_after(held, &HandlerCall::OnDue).filter(|_| asks) {
+                    Some(failed) => asked.push((job, failed)),
+                    None => topic.decide(&job.id, None, Ended::Returned(Returned::Failed(failure.clone()))),
+                }
             }
-            let Some(held) = self.held.under(&job.id, job.token) else { continue };
-            let asks = held.mode == Mode::Due && held.exhausted_by().is_none();
-            match held.failed_after(&HandlerCall::OnDue).filter(|_| asks) {
-                Some(failed) => asked.push((job, failed)),
-                None => self.decide(&job.id, None, Ended::Returned(Returned::Failed(failure.clone()))),
-            }
-        }
+        });
         self.ask_beside(asked, failure, now);
     }
 
@@ -232,8 +242,13 @@ impl Topic {
     }
 
     fn on_decision(&mut self, id: &JobId, decision: &Decision) {
-        match change(decision, &self.parts.environment) {
-            Ok(change) => self.held.set(id, Stage::settling(change)),
+        let environment = &self.parts.environment;
+        match change(decision, environment) {
+            Ok(change) => {
+                let as_added = self.held.get(id).map_or(Duration::ZERO, |job| job.metadata.delay);
+                let change = paced(change, as_added, environment);
+                self.held.set(id, Stage::settling(change));
+            }
             Err(failure) => {
                 self.on_failed(id, failure, RetryDelay::BySettings);
             }

@@ -12,6 +12,7 @@
 //! | `run_task`, `batch_task`, `run_report`, `runners`: what runs on the user's runtime | `starvation`, `pause`: give back what does not begin; `retry_delay`: ask the listener |
 //! | `pipeline`: requests in flight; `budget`: how much one asks for | `ack`, `retry`: send outcomes, spend attempts |
 //! | `smart_sleep`, `prefetch`, `early`: when to claim, and how many; when to start what is not yet due | `reconnect`: a failed link; `shutdown`: the phases of a stop |
+//! | `together`: what the log says once for many jobs | `report`: what the log says |
 //! | the state in `crash/` | `crash/`: lease, reconcile, reclaim, rollback |
 //!
 //! Outside of this folder only [`Parts`], [`Topic`] and [`stats`] are visible: the supervisor makes a topic from its parts and
@@ -55,6 +56,7 @@ mod starvation;
 pub(super) mod stats;
 mod sweep;
 mod ticks;
+mod together;
 mod transfer;
 
 use std::collections::VecDeque;
@@ -78,6 +80,7 @@ use isolation::Isolations;
 use pause::Pausing;
 use pipeline::{Pipeline, RequestKind};
 use prefetch::Prefetch;
+use retry::Next;
 use run_report::{RunEvent, Tasks};
 use run_task::PreparedRun;
 use runners::Runners;
@@ -88,6 +91,7 @@ use stage::{HeldJob, Mode, Stage};
 use starvation::Starvation;
 use stats::TopicStats;
 use sweep::SWEEP_PERIOD;
+use together::Reports;
 
 /// What a topic is made from. The supervisor keeps it, so that the topic can start again after a panic of its task.
 #[derive(Debug, Clone)]
@@ -144,6 +148,7 @@ pub(super) struct Topic {
     events: mpsc::UnboundedReceiver<RunEvent>,
     starvation: Starvation,
     pausing: Pausing,
+    reports: Reports,
     permits: Permits,
     signals: Subscription,
     /// Changes when a job may start that could not because of another one.
@@ -197,6 +202,7 @@ impl Topic {
             events,
             starvation: Starvation::default(),
             pausing: Pausing::default(),
+            reports: Reports::default(),
             signals,
             process_changes,
         }

@@ -5,9 +5,8 @@
 
 use humantime::format_duration;
 
-use super::retry::Next;
-use super::{HeldJob, Topic};
-use crate::job::{Cause, JobId, Metadata, Token};
+use super::{HeldJob, Next, Topic};
+use crate::job::{Cause, JobId, Token};
 use crate::listener::{Failure, log_text};
 use crate::store::step::{Change, Verdict};
 
@@ -26,21 +25,32 @@ const fn word(change: &Change) -> &'static str {
 }
 
 impl Topic {
-    /// Logs a failed attempt: the last but one, and what follows it, at WARN. The job has its new metadata.
-    pub(super) fn report_failure(&self, id: &JobId, next: &Next) {
+    /// Logs a failed attempt: the last but one, and what follows it, at WARN. The job has its new metadata. What it shares with
+    /// other jobs of its batch is one line for all of them, after [`report_together`](Self::report_together).
+    pub(super) fn report_failure(&mut self, id: &JobId, next: &Next) {
         let Some(job) = self.held.get(id) else { return };
         let (topic, fence, metadata) = (&self.parts.key.topic, job.token.fence.0, &job.metadata);
         let (attempt, of, cause) = (metadata.attempts, next.attempts, metadata.cause.unwrap_or(Cause::Error));
         let error = log_text(cause, metadata.error.as_deref().unwrap_or_default());
-        let Some(delay) = next.delay else {
+        let retry_in = next.delay.map(format_duration);
+        if let Some(together) = &mut self.reports.together {
+            together.add(id, next.attempts_left(attempt), cause, error);
+            let retry_in = retry_in.as_ref().map(tracing::field::display);
+            tracing::debug!(%topic, job.id = %id, attempt, of, retry_in, fence, %cause, "the handler of the batch failed");
+            return;
+        }
+        let Some(retry_in) = retry_in else {
             if cause == Cause::Decode {
                 return; // no handler ran: the line about the DEAD job says all
             }
-            tracing::warn!(%topic, job.id = %id, attempt, of, fence, %cause, error, "the handler failed, and no attempt is left: `final_retry` follows");
+            if next.is_fatal {
+                tracing::warn!(%topic, job.id = %id, attempt, fatal = true, fence, %cause, error, "the handler failed, and gave the job up: `final_retry` follows");
+            } else {
+                tracing::warn!(%topic, job.id = %id, attempt, of, fence, %cause, error, "the handler failed, and no attempt is left: `final_retry` follows");
+            }
             return;
         };
-        let retry_in = format_duration(delay);
-        if of.is_some_and(|of| u32::from(attempt) + 1 >= of) {
+        if next.attempts_left(attempt).is_some_and(|left| left <= 1) {
             tracing::warn!(%topic, job.id = %id, attempt, of, %retry_in, fence, %cause, error, "the handler failed, and one attempt is left");
         } else {
             tracing::info!(%topic, job.id = %id, attempt, of, %retry_in, fence, %cause, error, "the handler failed, and is retried");
@@ -80,7 +90,7 @@ impl Topic {
 
     /// Logs the end of a job that was given up.
     fn report_dead(&self, id: &JobId, token: Token, job: &HeldJob) {
-        let (attempts, cause, error) = end(&job.metadata);
+        let (attempts, cause, error) = end(job);
         let (topic, fence) = (&self.parts.key.topic, token.fence.0);
         let crashes = Some(job.crashes).filter(|crashes| *crashes > 0);
         tracing::error!(%topic, job.id = %id, attempts, crashes, fence, %cause, error, "the job is DEAD");
@@ -94,7 +104,7 @@ impl Topic {
                 tracing::error!(%topic, job.id = %id, fence, "the ack on claim of this job had no answer; its handler does not start, and the job may be lost");
             }
             Change::Dead => {
-                let (attempts, cause, error) = end(&job.metadata);
+                let (attempts, cause, error) = end(job);
                 tracing::error!(%topic, job.id = %id, attempts, fence, %cause, error, "the job is DEAD, or another run has it: the store's answer was lost");
             }
             other => {
@@ -105,7 +115,7 @@ impl Topic {
 }
 
 /// The attempts, the cause and the last error of a job that was given up.
-fn end(metadata: &Metadata) -> (u16, Cause, &str) {
-    let cause = metadata.cause.unwrap_or(Cause::Crashes);
-    (metadata.attempts, cause, log_text(cause, metadata.error.as_deref().unwrap_or_default()))
+fn end(job: &HeldJob) -> (u16, Cause, &str) {
+    let (cause, error) = job.last_failure();
+    (job.metadata.attempts, cause, log_text(cause, error))
 }

@@ -20,6 +20,15 @@ pub(super) struct Next {
     pub(super) delay: Option<Duration>,
     /// How many attempts there are in all; `None`: only the listener's `retry_delay` knows.
     pub(super) attempts: Option<u32>,
+    /// The handler has given the job up.
+    pub(super) is_fatal: bool,
+}
+
+impl Next {
+    /// How many attempts are left after this failed one; `None`: only `retry_delay` knows.
+    pub(super) fn attempts_left(&self, attempt: u16) -> Option<u32> {
+        self.delay.map_or(Some(0), |_| self.attempts.map(|of| of.saturating_sub(attempt.into())))
+    }
 }
 
 /// How many `exhaust` requests may be in flight.
@@ -41,7 +50,7 @@ impl Topic {
         let failed = u32::from(job.metadata.attempts) + 1;
         let undecodable = failure.cause == Cause::Decode;
         let next = match undecodable || failure.is_fatal() {
-            true => Next { delay: None, attempts: None },
+            true => Next { delay: None, attempts: None, is_fatal: failure.is_fatal() },
             false => self.next(job, failed, failure.cause, asked),
         };
         let delay = next.delay;
@@ -65,14 +74,17 @@ impl Topic {
         let by = |policy: &RetryPolicy| Next {
             delay: policy.delay(failed, random),
             attempts: Some(policy.retries().saturating_add(1)),
+            is_fatal: false,
         };
         let next = match job.own_policy() {
             Some(policy) => by(&policy),
             None => match asked {
-                RetryDelay::BySettings => by(&self.parts.topic.retry),
+                RetryDelay::BySettings | RetryDelay::NotWritten => by(&self.parts.topic.retry),
                 RetryDelay::By(policy) => by(&policy),
-                RetryDelay::After(delay) => Next { delay: Some(delay.min(LONGEST_DELAY)), attempts: None },
-                RetryDelay::Exhausted => Next { delay: None, attempts: None },
+                RetryDelay::After(delay) => {
+                    Next { delay: Some(delay.min(LONGEST_DELAY)), attempts: None, is_fatal: false }
+                }
+                RetryDelay::Exhausted => Next { delay: None, attempts: None, is_fatal: false },
             },
         };
         let at_once = cause == Cause::Timeout && self.parts.topic.on_timeout == OnTimeout::Immediate;

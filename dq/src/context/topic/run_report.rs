@@ -5,6 +5,7 @@ use std::error::Error;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
@@ -146,6 +147,25 @@ pub(super) fn change(decision: &Decision, environment: &Environment) -> Result<C
         Decision::BadDelay(text) => text,
     };
     Err(Failure::new(Cause::Error, text))
+}
+
+/// The least time until a job runs again that a rejoin would run at once.
+pub(super) const REJOINS_AFTER: Duration = Duration::from_secs(1);
+
+/// The change, or one that waits for a second: a job without a delay of its own (`as_added`) would run again at once, for ever.
+pub(super) fn paced(change: Change, as_added: Duration, environment: &Environment) -> Change {
+    let due = match change {
+        Change::Rejoin(due) => due,
+        other => return other,
+    };
+    let wall = environment.wall();
+    Change::Rejoin(match due {
+        RejoinDue::AsAdded if as_added.is_zero() => RejoinDue::After(REJOINS_AFTER),
+        RejoinDue::After(delay) if delay.is_zero() => RejoinDue::After(REJOINS_AFTER),
+        // Not `After`: the clock of the store may be behind, and it must not run before the time.
+        RejoinDue::At(at) if as_added.is_zero() && at <= wall => RejoinDue::At(wall.after(REJOINS_AFTER)),
+        due => due,
+    })
 }
 
 /// The failure of a parked job for which `process_unacked` wants a retry.

@@ -54,14 +54,33 @@ pub(super) enum Check {
     Unanswered,
 }
 
+/// A run that was given up and has not returned.
+#[derive(Debug)]
+pub(super) struct Abandoned {
+    /// Its job; `None`: a batch.
+    pub(super) job: Option<JobId>,
+    /// When its timeout was over, if that was why.
+    timed_out: Option<Duration>,
+}
+
+/// How long after its timeout a handler must return to have blocked its thread: any other is dropped at its next `await`.
+const BLOCKED_FOR: Duration = Duration::from_millis(100);
+
+impl Abandoned {
+    /// For how long beyond its timeout it has blocked its thread, if it returns now; rounded down to milliseconds.
+    pub(super) fn blocked_for(&self, now: Duration) -> Option<Duration> {
+        let beyond = now.saturating_sub(self.timed_out?);
+        (beyond >= BLOCKED_FOR).then(|| Duration::from_millis(u64::try_from(beyond.as_millis()).unwrap_or(u64::MAX)))
+    }
+}
+
 /// All runs by their number.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     last: RunId,
     running: BTreeMap<RunId, Run>,
-    /// Runs that were cancelled or timed out and have not returned, with their jobs; `None`: a batch. They keep their permits, and
-    /// their outcomes are refused.
-    abandoned: BTreeMap<RunId, Option<JobId>>,
+    /// Runs that were cancelled or timed out and have not returned. They keep their permits, and their outcomes are refused.
+    abandoned: BTreeMap<RunId, Abandoned>,
     /// Runs that were given back before they began. Their tasks end at their first poll, and keep their permits until then.
     given_back: BTreeSet<RunId>,
     deadlines: Deadlines,
@@ -147,7 +166,7 @@ impl Runs {
         run.begin.give_up();
         run.jobs.cancel();
         run.abort.abort();
-        self.abandoned.insert(run_id, run.jobs.only().cloned());
+        self.abandoned.insert(run_id, Abandoned { job: run.jobs.only().cloned(), timed_out: None });
         Some(run)
     }
 
@@ -172,9 +191,15 @@ impl Runs {
         self.given_back.remove(&run_id)
     }
 
-    /// The job of an abandoned run; `Some(None)`: it is a batch.
-    pub(super) fn abandoned(&self, run_id: RunId) -> Option<Option<&JobId>> {
-        self.abandoned.get(&run_id).map(Option::as_ref)
+    pub(super) fn abandoned(&self, run_id: RunId) -> Option<&Abandoned> {
+        self.abandoned.get(&run_id)
+    }
+
+    /// Notes that an abandoned run has timed out now.
+    pub(super) fn note_timed_out(&mut self, run_id: RunId, now: Duration) {
+        if let Some(run) = self.abandoned.get_mut(&run_id) {
+            run.timed_out = Some(now);
+        }
     }
 
     /// Removes an abandoned run that has returned.
@@ -344,6 +369,19 @@ mod tests {
             assert!(runs.given_back_ended(run_id));
             assert_eq!((runs.without_job(), runs.next_check(timeout)), (0, None));
         }
+    }
+
+    #[test]
+    fn only_a_run_that_returns_long_after_its_timeout_has_blocked_its_thread() {
+        let mut runs = Runs::default();
+        let [(timed_out, begin), (cancelled, also)] = [0, 0].map(|second| hand_over(&mut runs, second * SECOND));
+        assert!(begin.begin(SECOND) && also.begin(SECOND));
+        assert!(runs.give_up(timed_out).is_some() && runs.give_up(cancelled).is_some());
+        runs.note_timed_out(timed_out, 11 * SECOND);
+        let blocked = |run_id, ms| runs.abandoned(run_id).unwrap().blocked_for(Duration::from_millis(ms));
+        assert_eq!([11_000, 11_099].map(|ms| blocked(timed_out, ms)), [None, None], "it may just have returned");
+        assert_eq!(blocked(timed_out, 13_500), Some(Duration::from_millis(2_500)));
+        assert_eq!(blocked(cancelled, 60_000), None, "a stop, or a lost lease, drops it at its next `await`");
     }
 
     #[test]

@@ -119,11 +119,16 @@ impl HeldJob {
 
     /// Why no attempt is left; `None` if one is.
     pub(super) fn exhausted_by(&self) -> Option<Failure> {
+        self.metadata.exhausted.then(|| {
+            let (cause, error) = self.last_failure();
+            Failure::new(cause, error)
+        })
+    }
+
+    /// The cause and the text of its last failure.
+    pub(super) fn last_failure(&self) -> (Cause, &str) {
         let cause = self.metadata.cause.unwrap_or(Cause::Crashes);
-        let unsaid = || match cause {
-            Cause::Crashes => "the process died while the job ran alone in it".to_owned(),
-            _ => String::new(),
-        };
-        self.metadata.exhausted.then(|| Failure::new(cause, self.metadata.error.clone().unwrap_or_else(unsaid)))
+        let unsaid = if cause == Cause::Crashes { "the process died while the job ran alone in it" } else { "" };
+        (cause, self.metadata.error.as_deref().unwrap_or(unsaid))
     }
 }

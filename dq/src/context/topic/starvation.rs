@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::Topic;
 use super::begin::{BEGINS_WITHIN, RunId};
+use crate::job::JobId;
 
 /// Whether runs starve.
 #[derive(Debug, Default)]
@@ -41,11 +42,16 @@ impl Topic {
         if is_news {
             self.parts.stats.starved();
         }
+        self.begin_starvation(id.as_ref(), now);
+    }
+
+    /// Runs starve from now on, unless they do already.
+    pub(super) fn begin_starvation(&mut self, id: Option<&JobId>, now: Duration) {
         if !self.starvation.is_on() {
             self.starvation.since = Some(now);
             self.parts.stats.set_starved(true);
             tracing::warn!(
-                topic = %self.parts.key.topic, job.id = id.as_ref().map(tracing::field::display),
+                topic = %self.parts.key.topic, job.id = id.map(tracing::field::display),
                 "the runtime of the handlers did not begin a handler within {}: its threads are blocked or too busy. \
                  Jobs that did not begin go back without an attempt, and the topic claims none until handlers begin again. \
                  Put blocking work into `spawn_blocking`, or lower `concurrency` or `node_concurrency`",

@@ -63,7 +63,7 @@ fn warnings(info: &str, durability: Durability) -> Vec<String> {
         let connected = info.lines().filter(|line| is_connected_replica(line)).count();
         if connected < replicas as usize {
             warnings.push(format!(
-                "`durability` waits for {replicas} replicas and {connected} are connected: connect more, or adds will fail with \
+                "`durability` waits for {replicas} of the server's replicas, which has {connected}: connect more, or adds will fail with \
                  `Unknown`"
             ));
         }
@@ -114,6 +114,6 @@ mod tests {
         let two = format!("{GOOD}connected_slaves:2\r\nslave_expires_tracked_keys:0\r\n{}", replica(0, "online"));
         assert_eq!(warnings(&format!("{two}{}", replica(1, "online")), durability), [""; 0]);
         let said = warnings(&format!("{two}{}", replica(1, "wait_bgsave")), durability).join("\n");
-        assert!(said.starts_with("`durability` waits for 2 replicas and 1 are connected"), "{said}");
+        assert!(said.starts_with("`durability` waits for 2 of the server's replicas, which has 1"), "{said}");
     }
 }

@@ -157,8 +157,8 @@ impl Scripted {
             Behavior::Hang | Behavior::Block | Behavior::Kill | Behavior::CallProvider => End::Acked,
         };
         alive.end = if kind == HandlerKind::Final { End::FinalOver } else { end };
-        let returned = self.returned(kind, end, alive.run, random);
-        if let Some(change) = decided(&returned) {
+        let returned = self.returned(kind, end, &alive, random);
+        if let Some(change) = decided(&returned, alive.has_delay) {
             lock(&self.checker).decided(&self.node, alive.run, change, self.sim.cluster.now());
         }
         drop(alive);
@@ -168,7 +168,7 @@ impl Scripted {
         returned
     }
 
-    fn returned(&self, kind: HandlerKind, end: End, run: u64, random: &RandomSource) -> Returned {
+    fn returned(&self, kind: HandlerKind, end: End, alive: &Alive, random: &RandomSource) -> Returned {
         match (kind, end) {
             (HandlerKind::Final, _) => Returned::FinalRetried,
             (_, End::Failed) => Returned::Failed(Failure::new(Cause::Error, "it fails")),
@@ -185,12 +185,12 @@ impl Scripted {
                 let micros = random.below(4 * SECOND);
                 Returned::Decided(if random.chance(0.3) {
                     Decision::Rejoin
-                } else if random.chance(0.5) {
-                    Decision::RejoinAfter(Duration::from_micros(micros))
+                } else if random.chance(0.5) || !alive.has_delay {
+                    Decision::RejoinAfter(Duration::from_micros(micros.max(1)))
                 } else {
                     // A quarter of the times are past, and none is a whole millisecond.
                     let at = self.sim.clock.micros() + micros - SECOND;
-                    lock(&self.checker).wants_at(run, at);
+                    lock(&self.checker).wants_at(alive.run, at);
                     Decision::RejoinAt(SystemTime::UNIX_EPOCH + Duration::from_micros(at))
                 })
             }
@@ -201,9 +201,10 @@ impl Scripted {
 }
 
 /// The outcome of a decision. The node decides the outcome of a failure.
-fn decided(returned: &Returned) -> Option<Change> {
+fn decided(returned: &Returned, has_delay: bool) -> Option<Change> {
     Some(match returned {
         Returned::Decided(Decision::Ack) => Change::Ack,
+        Returned::Decided(Decision::Rejoin) if !has_delay => Change::Rejoin(RejoinDue::After(Duration::from_secs(1))),
         Returned::Decided(Decision::Rejoin) => Change::Rejoin(RejoinDue::AsAdded),
         Returned::Decided(Decision::RejoinAfter(delay)) => Change::Rejoin(RejoinDue::After(*delay)),
         Returned::Decided(Decision::RejoinAt(time)) => Change::Rejoin(RejoinDue::At(Timestamp::from(*time))),
@@ -218,6 +219,8 @@ struct Alive {
     checker: Arc<Mutex<Checker>>,
     node: NodeId,
     run: u64,
+    /// The job was added with a delay: without one, a rejoin waits for a second.
+    has_delay: bool,
     end: End,
 }
 
@@ -239,7 +242,9 @@ impl ErasedListener for Scripted {
         self.sim.check_beside(&self.key, &self.node, &delivery.id);
         let run = lock(&self.checker).started(&self.node, &delivery.id, delivery.fence, kind, now);
         self.sim.known_runs(&self.key, &delivery.id, delivery.fence);
-        let alive = Alive { checker: Arc::clone(&self.checker), node: self.node.clone(), run, end: End::Dropped };
+        let has_delay = !record.fixed().delay.is_zero();
+        let alive =
+            Alive { checker: Arc::clone(&self.checker), node: self.node.clone(), run, has_delay, end: End::Dropped };
         Box::pin(self.perform(kind, version, alive))
     }
 

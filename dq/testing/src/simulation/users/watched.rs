@@ -72,6 +72,10 @@ impl ErasedListener for Watched {
     fn retry_delay(&self, failed: u32, failure: &Failure) -> RetryDelay {
         self.inner.retry_delay(failed, failure)
     }
+
+    fn may_have_retry_delay(&self) -> bool {
+        self.inner.may_have_retry_delay()
+    }
 }
 
 /// A run of a handler.
