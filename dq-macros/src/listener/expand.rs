@@ -34,10 +34,10 @@ pub(super) fn of_function(function: &Function, model: &Model, broken: bool) -> T
     });
     let text = name.unraw().to_string();
     let doc = format!("The listener that runs the function `{text}`.");
-    let no_retry_delay = Some(quote!(
+    let no_retry_delay = quote!(
         const MAY_HAVE_RETRY_DELAY: ::core::primitive::bool = false;
-    ));
-    let declared = declared(name, &Generics::default(), injection, model, no_retry_delay, broken);
+    );
+    let declared = declared(name, &Generics::default(), injection, model, Some(&no_retry_delay), broken);
     let handler = handler(function, model, broken);
     let registration = registration(name, model, function.takes_batches, broken);
     let formatter = local("formatter");
@@ -68,7 +68,7 @@ fn declared(
     generics: &Generics,
     injection: &Injection,
     model: &Model,
-    more: Option<TokenStream>,
+    more: Option<&TokenStream>,
     broken: bool,
 ) -> TokenStream {
     let root = &model.root;
