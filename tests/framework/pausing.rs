@@ -58,7 +58,7 @@ async fn an_idle_node_of_a_paused_topic_asks_no_more_than_any_idle_node() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_claimed_and_has_not_begun_goes_back_without_an_attempt() {
+async fn what_was_claimed_and_did_not_begin_goes_back_without_an_attempt() {
     let script = Script::takes(10 * MS);
     let dq = script.start(|topic| topic.concurrency(1)).await;
     let jobs = (0..60).map(|n| test_job(format!("{n:02}")));
@@ -71,12 +71,12 @@ async fn what_was_claimed_and_has_not_begun_goes_back_without_an_attempt() {
     let topic = dq.health().topics.remove(0);
     assert_eq!((topic.held, topic.running), (0, 0));
     assert!(topic.counters.rolled_back > 0, "{:?}", topic.counters);
-    let begun = script.log.take_without_times();
-    assert_eq!(begun.len() as u64, topic.counters.acked, "the handler that ran was acked, and none began behind it");
-    assert!((19..=22).contains(&begun.len()), "{}", begun.len());
+    let ran = script.log.take_without_times();
+    assert_eq!(ran.len() as u64, topic.counters.acked, "the handler that ran was acked, and none began behind it");
+    assert!((19..=22).contains(&ran.len()), "{}", ran.len());
     resume(&dq).await;
     dq.advance(MINUTE).await;
-    let mut all = [begun, script.log.take_without_times()].concat();
+    let mut all = [ran, script.log.take_without_times()].concat();
     all.sort();
     assert_eq!(
         all,

@@ -131,7 +131,7 @@ impl<T: TopicSetting> Change<T> {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<TopicChanged<T>, TopicError>> {
-        let answer = self.0.started(|draft| Ok(draft.start()?))?.as_mut().poll(cx);
+        let answer = self.0.started(Draft::start)?.as_mut().poll(cx);
         answer.map_ok(|TopicSet { before, now }| TopicChanged { before: T::of(before), now: T::of(now) })
     }
 

@@ -15,6 +15,7 @@
 //! An error of a step means *unknown*: the store may have executed the request, may execute it later, or may never
 //! execute it, unless [`StoreError::nothing_done`] returns `true`.
 
+mod due;
 mod durability;
 mod error;
 mod export;
@@ -37,6 +38,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
+pub use due::Due;
 pub use durability::Durability;
 pub use error::StoreError;
 pub use export::{CopyPlace, ExportPart, ExportRequest, Exported, JobCopy};
@@ -45,8 +47,8 @@ pub use inspect::{Cursor, JobPlace, Page, PageRequest, Stored, TopicCounts};
 pub use link::{Link, Pending};
 pub(crate) use outage::{Outage, Party, WARNING_PAUSE};
 pub use producer::{
-    AddOutcome, BatchAnswer, CALL_SLOTS, Command, CommandKind, CommandOutcome, Due, Import, ImportOutcome, NewJob,
-    Numbered, OnDuplicate, Producer,
+    AddOutcome, BatchAnswer, CALL_SLOTS, Command, CommandKind, CommandOutcome, Import, ImportOutcome, NewJob, Numbered,
+    OnDuplicate, Producer,
 };
 pub use request::{Answer, Request, RequestKind, StepRequest};
 pub use signals::{BroadcastMessage, Interest, Signal, Signals};

@@ -3,12 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::due::Due;
 use super::error::StoreError;
 use super::export::JobCopy;
 use super::link::Pending;
 use super::topic_state::{SetTopic, TopicSet};
 use crate::job::{Deliver, Fence, JobId, Record, State};
-use crate::time::Timestamp;
 
 /// How many answers a store keeps for each producer, and so how many batches may be unanswered.
 pub const CALL_SLOTS: u64 = 16;
@@ -74,18 +74,6 @@ pub enum BatchAnswer<T> {
     Done(Vec<T>),
     /// The store executed a later batch of this producer, but not this one, and never will under this number.
     Late,
-}
-
-/// When a new job is due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Due {
-    /// This long after the store executes the step.
-    After(Duration),
-    /// At this time of the store's clock; a time in the past means now.
-    At(Timestamp),
-    /// After the usual delay of the topic: its default delay, if it has one (rule 29). Otherwise this long after the store executes
-    /// the step. The default delay also becomes the delay in the job's metadata.
-    Usual(Duration),
 }
 
 /// What to do if a job with the same id exists. A DONE job does not count.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
+use super::due::Due;
 use super::error::StoreError;
-use super::producer::Due;
 use crate::time::Timestamp;
 
 /// The longest reason, in bytes.

@@ -43,14 +43,14 @@ impl Groups<'_> {
         });
         self.cut();
         self.start(kind::STATE);
-        for (name, entry) in [(PAUSE, pause), (DRAIN, drain), (DELAY, delay)] {
+        for (name, entry) in [(PAUSE, &pause), (DRAIN, &drain), (DELAY, &delay)] {
             self.text(name);
-            self.entry(entry);
+            self.entry(entry.as_ref());
         }
     }
 
-    fn entry(&mut self, entry: Option<Entry<'_>>) {
-        let Some(Entry { since, number, by, reason }) = entry else { return self.into.push(0) };
+    fn entry(&mut self, entry: Option<&Entry<'_>>) {
+        let Some(&Entry { since, number, by, reason }) = entry else { return self.into.push(0) };
         self.into.push(IS_SET | number.map_or(0, |_| HAS_NUMBER));
         self.number(since.as_millis());
         if let Some(number) = number {
